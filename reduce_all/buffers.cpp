@@ -1,0 +1,67 @@
+#include "reduce_all/buffers.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace lockstep::reduce_all {
+namespace {
+
+constexpr std::size_t cache_line = 64;
+
+std::size_t round_up_to_line(std::size_t bytes) { return (bytes + cache_line - 1) / cache_line * cache_line; }
+
+// Each of the two pools; together they exceed twice the cache, in place one alone does.
+std::size_t pool_bytes(core::Bytes largest, BufferMode mode) {
+  const std::size_t one = round_up_to_line(largest.value);
+  return mode == BufferMode::cold ? one + 2 * last_level_cache().value : one;
+}
+
+}  // namespace
+
+core::Bytes last_level_cache() {
+  const long bytes = std::max(sysconf(_SC_LEVEL3_CACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE));
+  return {bytes > 0 ? static_cast<std::uint64_t>(bytes) : std::uint64_t{32} << 20};
+}
+
+core::Bytes BufferPool::footprint(core::Bytes largest, BufferMode mode) { return {2 * pool_bytes(largest, mode)}; }
+
+BufferPool::BufferPool(core::Bytes largest, BufferMode mode, bool in_place)
+    : mode_{mode},
+      in_place_{in_place},
+      pool_bytes_{pool_bytes(largest, mode)},
+      first_{core::Bytes{pool_bytes_}},
+      second_{core::Bytes{pool_bytes_}} {}
+
+std::size_t BufferPool::rotate(std::size_t bytes) {
+  if (mode_ != BufferMode::cold) return 0;
+  const std::size_t stride = round_up_to_line(bytes);
+  if (position_ + stride > pool_bytes_) position_ = 0;
+  const std::size_t offset = position_;
+  position_ += stride;
+  return offset;
+}
+
+CallBuffers BufferPool::next_pair(std::size_t bytes) {
+  const std::size_t offset = rotate(bytes);
+  return {first_.bytes().subspan(offset, bytes), second_.bytes().subspan(offset, bytes)};
+}
+
+CallBuffers BufferPool::next(const comm::Call& call, int rank, int n_ranks) {
+  const std::size_t size = call.element_size();
+  const comm::Slice part = call.part(rank, n_ranks);
+  CallBuffers buffers = next_pair(call.n_elements * size);
+  const bool gathers = call.collective == comm::Collective::all_gather;
+  const bool scatters = call.collective == comm::Collective::reduce_scatter;
+  if (in_place_) {
+    buffers.output = buffers.input;
+    if (gathers) buffers.input = buffers.input.subspan(part.offset * size, part.count * size);
+    if (scatters) buffers.output = buffers.output.subspan(part.offset * size, part.count * size);
+  } else {
+    if (gathers) buffers.input = buffers.input.first(part.count * size);
+    if (scatters) buffers.output = buffers.output.first(part.count * size);
+  }
+  return buffers;
+}
+
+}  // namespace lockstep::reduce_all

@@ -1,0 +1,58 @@
+#include "reduce_all/demo.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "core/error.hpp"
+
+namespace lockstep::reduce_all {
+namespace {
+
+using Vector = std::array<float, 4>;
+
+// One line of every rank, in rank order.
+void print_all(const runtime::Communicator& world, const std::string& mine) {
+  for (const std::string& line : world.gather(mine)) fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+const comm::Algorithm& choose_for_demo(const std::vector<const comm::Algorithm*>& candidates) {
+  core::require(!candidates.empty(), "some algorithm applies everywhere");
+  for (const comm::Algorithm* algorithm : candidates) {
+    if (algorithm->needs == comm::Needs::one_node || algorithm->needs == comm::Needs::several_nodes) return *algorithm;
+  }
+  return *candidates.front();
+}
+
+bool run_demo(const runtime::Communicator& world, const runtime::Topology& topology, comm::Transport& transport,
+              const comm::Algorithm& algorithm) {
+  const int n_ranks = world.n_ranks();
+  const std::string& host = topology.places[static_cast<std::size_t>(world.rank())].host;
+  print_all(world, fmt::format("Hello from rank {} of {} on {}", world.rank(), n_ranks, host));
+
+  Vector input;
+  input.fill(static_cast<float>(world.rank()));
+  Vector output{};
+  print_all(world, fmt::format("{}, rank {}: before {}", host, world.rank(), fmt::join(input, " ")));
+
+  const auto plan = comm::make_plan(algorithm, transport, {.n_elements = input.size()});
+  plan->bind(std::as_bytes(std::span{input}), std::as_writable_bytes(std::span{output}));
+  plan->run();
+  print_all(world, fmt::format("{}, rank {}: after {}", host, world.rank(), fmt::join(output, " ")));
+
+  const auto expected = static_cast<float>(static_cast<double>(n_ranks) * (n_ranks - 1) / 2);
+  const bool is_wrong =
+      world.any(std::any_of(output.begin(), output.end(), [expected](float value) { return value != expected; }));
+  if (world.rank() == 0)
+    fmt::print("all_reduce ({}) of {} ranks: {} W(W-1)/2 = {}\n", algorithm.name, n_ranks,
+               is_wrong ? "WRONG, some element is not" : "every element is", expected);
+  return !is_wrong;
+}
+
+}  // namespace lockstep::reduce_all

@@ -1,0 +1,86 @@
+#include "reduce_all/inject.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+
+namespace lockstep::reduce_all {
+namespace {
+
+constexpr std::array stoppable{runtime::Phase::init,   runtime::Phase::setup,        runtime::Phase::warmup,
+                               runtime::Phase::timing, runtime::Phase::verification, runtime::Phase::finish};
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (std::size_t end = 0; end != std::string_view::npos;) {
+    end = text.find(separator);
+    parts.push_back(text.substr(0, end));
+    if (end != std::string_view::npos) text.remove_prefix(end + 1);
+  }
+  return parts;
+}
+
+template <class Integer>
+std::optional<Integer> to_integer(std::string_view text) {
+  Integer value{};
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (status != std::errc{} || end != text.data() + text.size() || value < Integer{0}) return std::nullopt;
+  return value;
+}
+
+std::optional<runtime::Phase> find_phase(std::string_view word) {
+  for (const runtime::Phase phase : stoppable) {
+    if (runtime::name(phase) == word) return phase;
+  }
+  return std::nullopt;
+}
+
+std::optional<Injection> injection_in(const std::vector<std::string_view>& parts) {
+  if (parts.size() < 2) return std::nullopt;
+  const auto rank = to_integer<int>(parts[1]);
+  if (!rank) return std::nullopt;
+  if (parts[0] == "stop" && parts.size() == 3) {
+    if (const auto phase = find_phase(parts[2]))
+      return Injection{.kind = Injection::Kind::stop, .rank = *rank, .phase = *phase, .index = 0};
+  }
+  if (parts[0] == "wrong" && parts.size() <= 3) {
+    const auto index = parts.size() == 3 ? to_integer<std::size_t>(parts[2]) : std::size_t{0};
+    if (index)
+      return Injection{
+          .kind = Injection::Kind::wrong, .rank = *rank, .phase = runtime::Phase::verification, .index = *index};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Injection parse_injection(std::string_view text) {
+  if (const auto injection = injection_in(split(text, ':'))) return *injection;
+  core::fail_usage({.what = fmt::format("'{}' is no fault to inject", text),
+                    .where = "--inject",
+                    .expected = "stop:RANK:PHASE with a phase of init, setup, warmup, timing, verification, finish; or "
+                                "wrong:RANK[:INDEX]",
+                    .fix = ""});
+}
+
+void Drill::enter(runtime::Phase phase, int rank) {
+  if (!pending_ || pending_->kind != Injection::Kind::stop || pending_->rank != rank || pending_->phase != phase)
+    return;
+  pending_.reset();
+  std::raise(SIGSTOP);
+}
+
+void Drill::corrupt(std::span<std::byte> output, std::size_t element_size, int rank) {
+  if (!pending_ || pending_->kind != Injection::Kind::wrong || pending_->rank != rank) return;
+  if (pending_->index >= output.size() / element_size) return;
+  output[pending_->index * element_size] ^= std::byte{1};
+  pending_.reset();
+}
+
+}  // namespace lockstep::reduce_all

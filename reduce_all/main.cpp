@@ -1,0 +1,66 @@
+// reduce_all: the benchmark. From the command line to the exit code; each step lives in a file of its own.
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "reduce_all/inject.hpp"
+#include "reduce_all/options.hpp"
+#include "reduce_all/run.hpp"
+#include "reduce_all/texts.hpp"
+#include "runtime/launcher.hpp"
+#include "runtime/session.hpp"
+#include "runtime/watchdog.hpp"
+
+namespace {
+
+using namespace lockstep;
+
+// What needs no MPI when no launcher is there: texts, bad arguments, starting ourselves. Nothing if MPI is needed.
+std::optional<int> run_without_mpi(const reduce_all::CommandLine& line, int argc, char** argv) {
+  if (line.error) {
+    core::log_error(line.error->what());
+    return static_cast<int>(line.error->code());
+  }
+  const std::string text = reduce_all::text_for(line.options.task);
+  if (!text.empty()) {
+    std::fputs(text.c_str(), stdout);
+    return static_cast<int>(core::ExitCode::ok);
+  }
+  if (line.options.nproc > 0) runtime::relaunch_under_mpi(line.options.nproc, argc, argv);
+  return std::nullopt;
+}
+
+int run_with_mpi(const reduce_all::CommandLine& line, const runtime::LauncherHint& hint) {
+  runtime::Watchdog watchdog{hint, line.options.timeout};
+  reduce_all::Progress progress{watchdog, line.options.inject, hint.rank.value_or(0)};
+  try {
+    progress.enter(runtime::Phase::init);
+    const runtime::Session session;
+    progress.set_rank(session.world().rank(), session.world().n_ranks());
+    try {
+      return reduce_all::run(session, line, hint, progress);
+    } catch (const core::Error& error) {
+      runtime::abort_job(error, runtime::name(progress.phase()));  // before the session's end would wait for the others
+    }
+  } catch (const core::Error& error) {
+    runtime::abort_job(error, runtime::name(progress.phase()));
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const reduce_all::CommandLine line = reduce_all::parse_command_line({argv + 1, argv + argc});
+  const runtime::LauncherHint hint = runtime::read_launcher_hint();
+  try {
+    if (hint.name.empty()) {
+      if (const auto exit_code = run_without_mpi(line, argc, argv)) return *exit_code;
+    }
+    return run_with_mpi(line, hint);
+  } catch (const core::Error& error) {
+    core::log_error(error.what());
+    return static_cast<int>(error.code());
+  }
+}

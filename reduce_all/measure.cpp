@@ -1,0 +1,105 @@
+#include "reduce_all/measure.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/timer.hpp"
+
+namespace lockstep::reduce_all {
+namespace {
+
+constexpr double short_operation = 10e-6;
+constexpr double block_seconds = 20e-6;
+constexpr double row_seconds = 0.25;
+constexpr double fewest_samples = 8;
+constexpr double most_samples = 2000;
+
+int runs_per_block(double estimate) {
+  return static_cast<int>(std::clamp(std::ceil(block_seconds / std::max(estimate, 1e-9)), 1.0, 10000.0));
+}
+
+}  // namespace
+
+Pace choose_pace(const Options& options, double estimate) {
+  // Dirty and cold buffers are prepared before every run, so runs cannot follow one another.
+  const bool in_blocks = options.buffers == BufferMode::hot && estimate < short_operation;
+  Pace pace{.block = in_blocks ? runs_per_block(estimate) : 1, .n_samples = options.iterations};
+  if (pace.n_samples == 0)
+    pace.n_samples =
+        static_cast<int>(std::clamp(row_seconds / std::max(estimate * pace.block, 1e-9), fewest_samples, most_samples));
+  return pace;
+}
+
+Meter::Meter(const Options& options, const runtime::Communicator& world, Progress& progress, BufferPool& pool,
+             const comm::Call& call)
+    : options_{options},
+      world_{world},
+      progress_{progress},
+      pool_{pool},
+      call_{call},
+      data_{call, world.rank(), world.n_ranks(), options.seed} {}
+
+CallBuffers Meter::bind_next(Contender& contender) {
+  const CallBuffers buffers = contender.is_copy ? pool_.next_pair(call_.n_elements * call_.element_size())
+                                                : pool_.next(call_, world_.rank(), world_.n_ranks());
+  contender.plan->bind(buffers.input, buffers.output);
+  return buffers;
+}
+
+double Meter::time_block(Contender& contender, int block) {
+  const core::Stopwatch watch;
+  for (int i = 0; i < block; ++i) contender.plan->run();
+  return watch.elapsed().value / block;
+}
+
+void Meter::warm_up(Contender& contender) {
+  progress_.enter(runtime::Phase::warmup);
+  const bool is_checked = options_.check > 0 && options_.warmup_iterations > 0 && !contender.is_copy;
+  if (is_checked) run_checked(contender);
+  data_.fill(bind_next(contender).input);
+  contender.estimate = std::numeric_limits<double>::infinity();
+  // At least one run, for the estimate, even if no warm-up is asked for.
+  const int n_runs = std::max(1, options_.warmup_iterations - (is_checked ? 1 : 0));
+  for (int i = 0; i < n_runs; ++i) {
+    world_.barrier();
+    contender.estimate = std::min(contender.estimate, time_block(contender, 1));
+    progress_.beat();
+  }
+}
+
+void Meter::calibrate(Contender& contender, int block) {
+  world_.barrier();
+  contender.estimate = time_block(contender, block);
+  progress_.beat();
+}
+
+void Meter::run_batch(Contender& contender, int n_samples, int n_checks) {
+  progress_.enter(runtime::Phase::timing);
+  CallBuffers buffers = bind_next(contender);
+  // In place, values grow from run to run. That costs no time, but every batch starts afresh.
+  if (options_.in_place) data_.fill(buffers.input);
+  // One untimed run brings hot buffers back into the caches after another contender.
+  if (options_.buffers != BufferMode::cold) contender.plan->run();
+  world_.barrier();
+  for (int i = 0; i < n_samples; ++i) {
+    if (options_.buffers == BufferMode::cold) buffers = bind_next(contender);
+    if (options_.buffers == BufferMode::dirty) data_.fill(buffers.input);
+    if (options_.sync == Sync::barrier) world_.barrier();
+    contender.samples.push_back(time_block(contender, contender.pace.block));
+    progress_.beat();
+  }
+  for (int i = 0; i < n_checks && !contender.is_copy; ++i) run_checked(contender);
+}
+
+void Meter::run_checked(Contender& contender) {
+  progress_.enter(runtime::Phase::verification);
+  const CallBuffers buffers = bind_next(contender);
+  data_.poison(buffers.output);
+  data_.fill(buffers.input);  // in place this overwrites the poison where the input lies
+  contender.plan->run();
+  progress_.corrupt(buffers.output, call_.element_size());
+  contender.mismatch.add(data_.check(buffers.output));
+}
+
+}  // namespace lockstep::reduce_all

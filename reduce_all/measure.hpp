@@ -1,0 +1,67 @@
+// Timing one plan: warm-up, calibration, batches of timed and of checked runs.
+// Invariant: the timed loop allocates nothing, reduces nothing and looks at no other rank; what it found is kept per rank.
+// Used by the sweep, which interleaves the batches of several contenders.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "comm/plan.hpp"
+#include "core/units.hpp"
+#include "reduce_all/buffers.hpp"
+#include "reduce_all/inject.hpp"
+#include "reduce_all/options.hpp"
+#include "reduce_all/verify.hpp"
+#include "runtime/communicator.hpp"
+
+namespace lockstep::reduce_all {
+
+/// How a contender is timed, decided by rank 0 for all.
+struct Pace {
+  int block = 1;      ///< back-to-back runs per sample; their mean is the sample
+  int n_samples = 0;  ///< in all rounds together
+};
+
+/// One plan that competes at one call.
+struct Contender {
+  std::string_view name;
+  std::unique_ptr<comm::Plan> plan;
+  bool is_copy = false;  ///< the limit's probe: no result to check
+  Pace pace{};
+  double estimate = 0;            ///< seconds per run on this rank, from the warm-up
+  std::vector<double> samples{};  ///< seconds per run on this rank
+  Mismatch mismatch{};            ///< over all checked runs on this rank
+};
+
+/// Times contenders of one call. All members are collective: every rank calls them in the same order.
+class Meter {
+ public:
+  Meter(const Options& options, const runtime::Communicator& world, Progress& progress, BufferPool& pool,
+        const comm::Call& call);
+
+  /// Warm-up runs, the first of them checked; leaves an estimate.
+  void warm_up(Contender& contender);
+  /// Refines the estimate of an operation so short that one run says little, by `block` runs.
+  void calibrate(Contender& contender, int block);
+  /// `n_samples` timed samples, then `n_checks` checked runs.
+  void run_batch(Contender& contender, int n_samples, int n_checks);
+
+ private:
+  CallBuffers bind_next(Contender& contender);
+  double time_block(Contender& contender, int block);
+  void run_checked(Contender& contender);
+
+  const Options& options_;
+  const runtime::Communicator& world_;
+  Progress& progress_;
+  BufferPool& pool_;
+  comm::Call call_;
+  TestData data_;
+};
+
+/// Rank 0's decision from its estimate: blocks of at least 20 us for operations under 10 us, and as many samples as asked
+/// for or, by default, as fit a quarter of a second, from 8 to 2000.
+[[nodiscard]] Pace choose_pace(const Options& options, double estimate_seconds);
+
+}  // namespace lockstep::reduce_all

@@ -1,0 +1,74 @@
+// What the user asked for: the command line as a struct, checked as far as one process can check it.
+// Invariant: pure, makes no MPI call; the same arguments give the same Options or the same error on every rank.
+// Used by main() and, read-only, by every part of the benchmark.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/collective.hpp"
+#include "core/dtype.hpp"
+#include "core/error.hpp"
+#include "core/units.hpp"
+#include "reduce_all/inject.hpp"
+
+namespace lockstep::reduce_all {
+
+/// Enumerators equal the words of the command line.
+enum class Sync { barrier, none };
+enum class BufferMode { hot, dirty, cold };
+[[nodiscard]] std::string_view name(Sync sync) noexcept;
+[[nodiscard]] std::string_view name(BufferMode mode) noexcept;
+
+/// What the program is to do; the last three need no MPI.
+enum class Task { measure, demo, help, version, list };
+
+/// Fields are named as the flags, with their defaults.
+struct Options {
+  Task task = Task::measure;
+
+  core::Bytes min_bytes{8};
+  core::Bytes max_bytes{std::uint64_t{64} << 20};
+  double step_factor = 2;
+  std::optional<core::Bytes> step_bytes;  ///< set: sizes grow by this and not by the factor
+  std::vector<core::DType> dtype{core::DType::float32};
+  bool is_every_dtype = false;  ///< `-d all`: sizes are rounded up to elements instead of refused
+  std::vector<comm::ReduceOp> op{comm::ReduceOp::sum};
+  comm::Collective collective = comm::Collective::all_reduce;
+  std::vector<std::string> algorithm;  ///< empty: all that apply
+  bool in_place = false;
+
+  int iterations = 0;  ///< samples per row; 0: as many as the time per row allows
+  int warmup_iterations = 5;
+  int check = 4;  ///< checked iterations per row; 0: none
+  BufferMode buffers = BufferMode::hot;
+  Sync sync = Sync::barrier;
+  std::uint64_t seed = 1;
+  core::Seconds max_time{0};  ///< 0: no limit
+  core::Seconds timeout{60};  ///< of the stall watchdog; 0: off
+
+  int nproc = 0;         ///< 0: not given
+  int expect_ranks = 0;  ///< 0: not given
+  int ranks_per_node = 0;
+  std::string json;
+  std::string csv;
+  bool samples = false;
+  bool verdict = false;
+  std::optional<Injection> inject;
+
+  std::vector<std::string> arguments;  ///< as typed, without the program's name
+};
+
+/// Either options or the first error in them.
+struct CommandLine {
+  Options options;
+  std::optional<core::Error> error;
+};
+
+/// `arguments` as typed, without the program's name. Does not throw for what a user may type.
+[[nodiscard]] CommandLine parse_command_line(const std::vector<std::string>& arguments);
+
+}  // namespace lockstep::reduce_all

@@ -1,0 +1,128 @@
+#include "reduce_all/preflight.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/version.hpp"
+#include "reduce_all/buffers.hpp"
+#include "reduce_all/sweep.hpp"
+#include "runtime/buffer.hpp"
+
+namespace lockstep::reduce_all {
+namespace {
+
+// From the build; empty without sanitizers.
+constexpr std::string_view sanitizers = LOCKSTEP_SANITIZE;
+
+core::Bytes largest_call(const std::vector<comm::Call>& all) {
+  core::Bytes largest;
+  for (const comm::Call& call : all) largest = std::max(largest, core::Bytes{call.n_elements * call.element_size()});
+  return largest;
+}
+
+void check_injection(const Options& options, int n_ranks) {
+  const Injection& injection = *options.inject;
+  if (injection.rank >= n_ranks)
+    core::fail_usage({.what = fmt::format("there is no rank {} to inject a fault into", injection.rank),
+                      .where = "--inject",
+                      .expected = fmt::format("a rank from 0 to {}", n_ranks - 1),
+                      .fix = ""});
+  if (injection.kind != Injection::Kind::wrong) return;
+  std::size_t most = 0;
+  for (const comm::Call& call : calls(options)) most = std::max(most, call.output_elements(injection.rank, n_ranks));
+  if (injection.index >= most)
+    core::fail_usage({.what = fmt::format("no output of rank {} has an element {}", injection.rank, injection.index),
+                      .where = "--inject",
+                      .expected = fmt::format("an index below {}", most),
+                      .fix = "name a smaller index or measure larger sizes"});
+}
+
+}  // namespace
+
+void check_world(const Options& options, int n_ranks) {
+  if (options.expect_ranks > 0 && options.expect_ranks != n_ranks)
+    core::fail_usage({.what = fmt::format("the job has {} ranks", n_ranks),
+                      .where = "--expect-ranks",
+                      .expected = fmt::format("{} ranks", options.expect_ranks),
+                      .fix = "use the launcher of the MPI this program is built with, and check its rank count"});
+  if (options.nproc > 0 && options.nproc != n_ranks)
+    core::fail_usage({.what = fmt::format("the launcher started {} ranks already", n_ranks),
+                      .where = "--nproc",
+                      .expected = fmt::format("{} ranks, or no launcher", options.nproc),
+                      .fix = "leave out --nproc, or start without a launcher"});
+  if (options.inject) check_injection(options, n_ranks);
+}
+
+std::optional<core::Error> find_singletons(const runtime::LauncherHint& hint, int n_ranks) {
+  if (n_ranks > 1 || hint.n_ranks.value_or(1) <= 1) return std::nullopt;
+  return core::Error{
+      core::ExitCode::usage,
+      {.what = fmt::format("{} started {} processes, but each of them is alone: its MPI is not the one this "
+                           "program is built with",
+                           hint.name, *hint.n_ranks),
+       .where = "launcher",
+       .expected = fmt::format("one job of {} ranks", *hint.n_ranks),
+       .fix = "use that MPI's own launcher (or srun with the right --mpi), or --nproc N"}};
+}
+
+std::vector<const comm::Algorithm*> choose_algorithms(const Options& options, const comm::Transport& transport) {
+  std::vector<const comm::Algorithm*> chosen;
+  for (const comm::Algorithm& algorithm : comm::algorithms()) {
+    const bool is_named =
+        std::find(options.algorithm.begin(), options.algorithm.end(), algorithm.name) != options.algorithm.end();
+    if (!is_named && !options.algorithm.empty()) continue;
+    const std::optional<std::string> obstacle = comm::obstacle(algorithm, options.collective, transport);
+    if (!obstacle)
+      chosen.push_back(&algorithm);
+    else if (is_named)
+      core::fail_usage({.what = fmt::format("{} {}", algorithm.name, *obstacle),
+                        .where = "--algorithm",
+                        .expected = "algorithms that can do this call on these ranks",
+                        .fix = "leave it out, or use --algorithm all for all that apply"});
+  }
+  return chosen;
+}
+
+void check_memory(const Options& options, const runtime::Topology& topology, int rank) {
+  const core::Bytes available = runtime::available_memory();
+  const core::Bytes largest = largest_call(calls(options));
+  const runtime::Place& here = topology.places[static_cast<std::size_t>(rank)];
+  const auto n_local =
+      static_cast<std::uint64_t>(std::count_if(topology.places.begin(), topology.places.end(),
+                                               [&here](const runtime::Place& p) { return p.node == here.node; }));
+  // Algorithms need scratch of up to one more vector. Divided, not multiplied: sizes may be absurd.
+  const core::Bytes pool = BufferPool::footprint(largest, options.buffers);
+  const bool is_absurd = largest.value > (std::uint64_t{1} << 60);
+  const core::Bytes per_rank{is_absurd ? largest.value : pool.value + largest.value};
+  if (available.value == 0 || per_rank.value <= available.value / n_local) return;
+  core::fail_usage(
+      {.what = fmt::format("{} ranks on {} with vectors of {} need more memory than the {} it has left", n_local,
+                           here.host, core::format_bytes(largest), core::format_bytes({available.value >> 20 << 20})),
+       .where = "--max-bytes",
+       .expected = "room for about three vectors per rank",
+       .fix = fmt::format("use -e {}M or less, or fewer ranks per node",
+                          std::max<std::uint64_t>(1, (available.value / n_local / 3) >> 20))});
+}
+
+std::vector<std::string> find_warnings(const runtime::Topology& topology) {
+  std::vector<std::string> warnings = topology.warnings();
+  if (core::is_debug_build())
+    warnings.push_back(fmt::format("this is a {} build: times are not those of a Release build", core::build_type()));
+  if (!sanitizers.empty())
+    warnings.push_back(fmt::format("built with sanitizers ({}): times mean nothing", sanitizers));
+  return warnings;
+}
+
+std::string describe_limit(const Options& options, const runtime::Topology& topology) {
+  const bool is_whole = options.collective == comm::Collective::all_reduce;
+  std::string text = fmt::format(
+      "algbw against all ranks copying their vector at the same time (input read once, output written once{}), "
+      "measured at "
+      "every size in this run; in cache it is the cache's",
+      is_whole ? "" : "; scaled to the part that is read or written");
+  if (topology.n_nodes > 1) text += "; the network between the nodes is not part of it";
+  return text;
+}
+
+}  // namespace lockstep::reduce_all

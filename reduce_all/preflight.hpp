@@ -1,0 +1,37 @@
+// Everything that can be known to be wrong before the first measurement.
+// Invariant: each check gives every rank an answer without hanging; what it throws is usage, not a failure of the machine.
+// Used by run, which lets the ranks agree on the first complaint.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/registry.hpp"
+#include "core/error.hpp"
+#include "reduce_all/options.hpp"
+#include "runtime/launcher.hpp"
+#include "runtime/topology.hpp"
+
+namespace lockstep::reduce_all {
+
+/// Why the world is not what the user asked for: --expect-ranks, --nproc, --ranks-per-node, ranks named by --inject.
+void check_world(const Options& options, int n_ranks);
+
+/// The launcher started several processes, but each is alone: it belongs to another MPI than this program.
+[[nodiscard]] std::optional<core::Error> find_singletons(const runtime::LauncherHint& hint, int n_ranks);
+
+/// The algorithms that take part: those named, or all without an obstacle. Throws for a named one that has one.
+[[nodiscard]] std::vector<const comm::Algorithm*> choose_algorithms(const Options& options,
+                                                                    const comm::Transport& transport);
+
+/// Whether the buffers of all ranks of this rank's node fit its memory.
+void check_memory(const Options& options, const runtime::Topology& topology, int rank);
+
+/// What makes the numbers doubtful: placement, a debug build, sanitizers.
+[[nodiscard]] std::vector<std::string> find_warnings(const runtime::Topology& topology);
+
+/// What the percentages of the table refer to.
+[[nodiscard]] std::string describe_limit(const Options& options, const runtime::Topology& topology);
+
+}  // namespace lockstep::reduce_all

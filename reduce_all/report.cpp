@@ -1,0 +1,51 @@
+#include "reduce_all/report.hpp"
+
+#include <cstdio>
+#include <utility>
+
+namespace lockstep::reduce_all {
+namespace {
+
+// At once, so that a reader behind a pipe sees every size when it is done.
+void print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+Report::Report(const Options& options) {
+  if (!options.json.empty()) json_.emplace(options.json, "--json");
+  if (!options.csv.empty()) csv_.emplace(options.csv, "--csv");
+}
+
+void Report::begin(RunInfo info) {
+  info_ = std::move(info);
+  csv_text_ = csv_header();
+  print(text_header(info_));
+}
+
+void Report::add(const std::vector<Row>& rows_of_one_call) {
+  for (const Row& row : rows_of_one_call) {
+    json_rows_ += (rows_.empty() ? "" : ",\n") + json_row(row);
+    csv_text_ += csv_row(row);
+    rows_.push_back(row);
+    rows_.back().samples_us.clear();  // they live on in the text
+  }
+  print(text_rows(rows_of_one_call));
+  write_files(false);
+}
+
+void Report::add_wrong(const WrongElement& wrong) { print(text_wrong(wrong)); }
+
+void Report::end(const Outcome& outcome) {
+  write_files(outcome.is_complete);
+  print(text_closing(rows_, outcome));
+}
+
+void Report::write_files(bool is_complete) {
+  if (json_) json_->replace(json_document(info_, json_rows_, is_complete));
+  if (csv_) csv_->replace(csv_text_);
+}
+
+}  // namespace lockstep::reduce_all

@@ -1,0 +1,84 @@
+// Where results go: a table on stdout, and JSON and CSV files.
+// Invariant: lives on rank 0; after every size each file on disk is whole and valid, however the run ends.
+// Used by the run; the three writers behind it are tested alone.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reduce_all/options.hpp"
+#include "reduce_all/output_file.hpp"
+#include "reduce_all/result.hpp"
+#include "reduce_all/verify.hpp"
+#include "runtime/environment.hpp"
+#include "runtime/topology.hpp"
+
+namespace lockstep::reduce_all {
+
+/// What is known before the first number.
+struct RunInfo {
+  Options options;
+  runtime::Environment environment;
+  runtime::Topology topology;
+  std::vector<std::string> algorithms;
+  std::vector<std::string> warnings;  ///< what makes the numbers doubtful
+  std::string limit;                  ///< what the percentages refer to
+  int simulated_nodes = 0;            ///< by --ranks-per-node; 0: the nodes are real
+};
+
+/// A wrong element as the user reads it.
+struct WrongElement {
+  std::string algorithm;
+  comm::Call call;
+  int rank = 0;
+  std::string host;
+  Mismatch mismatch;  ///< of that rank
+};
+
+/// How a run ended.
+struct Outcome {
+  bool is_complete = true;   ///< all that was asked for is measured
+  std::string cut_short_by;  ///< what ended it early, and what is missing; empty if nothing did
+  int signal = 0;            ///< the signal that ended it, or 0
+  std::uint64_t n_wrong = 0;
+};
+
+/// Text of the table: lines before it, one line per row, lines after it.
+[[nodiscard]] std::string text_header(const RunInfo& info);
+[[nodiscard]] std::string text_rows(std::span<const Row> rows_of_one_call);
+[[nodiscard]] std::string text_wrong(const WrongElement& wrong);
+[[nodiscard]] std::string text_closing(std::span<const Row> rows, const Outcome& outcome);
+
+/// The document without its rows, and one row; every key as in share/schemas/reduce_all-1.schema.json.
+[[nodiscard]] std::string json_document(const RunInfo& info, const std::string& rows, bool is_complete);
+[[nodiscard]] std::string json_row(const Row& row);
+
+[[nodiscard]] std::string csv_header();
+[[nodiscard]] std::string csv_row(const Row& row);
+
+class Report {
+ public:
+  /// Claims the result files; throws core::Error (usage) if one cannot be written. Prints nothing yet.
+  explicit Report(const Options& options);
+
+  void begin(RunInfo info);
+  /// All rows of one call, fastest marked.
+  void add(const std::vector<Row>& rows_of_one_call);
+  void add_wrong(const WrongElement& wrong);
+  void end(const Outcome& outcome);
+
+  [[nodiscard]] const std::vector<Row>& rows() const noexcept { return rows_; }
+
+ private:
+  void write_files(bool is_complete);
+
+  RunInfo info_;
+  std::vector<Row> rows_;
+  std::optional<OutputFile> json_;
+  std::optional<OutputFile> csv_;
+  std::string json_rows_;
+  std::string csv_text_;
+};
+
+}  // namespace lockstep::reduce_all

@@ -1,0 +1,122 @@
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstring>
+
+#include "core/suggest.hpp"
+#include "core/table.hpp"
+#include "reduce_all/report.hpp"
+
+namespace lockstep::reduce_all {
+namespace {
+
+core::Table make_table() {
+  using core::Align;
+  return core::Table{{{"size", "(B)", 11, Align::right},
+                      {"count", "", 10, Align::right},
+                      {"type", "", 8, Align::right},
+                      {"op", "", 4, Align::right},
+                      {"algorithm", "", 18, Align::left},
+                      {"time p50", "(us)", 9, Align::right},
+                      {"95 % interval", "(us)", 19, Align::right},
+                      {"p99", "(us)", 8, Align::right},
+                      {"algbw", "(GB/s)", 7, Align::right},
+                      {"busbw", "(GB/s)", 7, Align::right},
+                      {"%limit", "", 6, Align::right},
+                      {"wrong", "", 5, Align::right},
+                      {"iters", "", 5, Align::right},
+                      {"best", "", 4, Align::left}},
+                     "# "};
+}
+
+// Four digits are more than any of these times deserve.
+std::string microseconds(double us) {
+  if (us < 10) return fmt::format("{:.3f}", us);
+  if (us < 100) return fmt::format("{:.2f}", us);
+  return fmt::format("{:.{}f}", us, us < 1000 ? 1 : 0);
+}
+
+std::string interval(const Row& row) {
+  if (!row.time_us_p50_low || !row.time_us_p50_high) return "-";
+  return fmt::format("[{}, {}]", microseconds(*row.time_us_p50_low), microseconds(*row.time_us_p50_high));
+}
+
+std::string rate(double GBps) { return fmt::format("{:.{}f}", GBps, GBps < 100 ? 2 : 1); }
+
+std::vector<std::string> cells(const Row& row, bool is_best_row) {
+  return {fmt::format("{}", row.bytes),
+          fmt::format("{}", row.count),
+          row.dtype,
+          row.op,
+          row.algorithm,
+          microseconds(row.time_us_p50),
+          interval(row),
+          row.time_us_p99 ? microseconds(*row.time_us_p99) : "-",
+          rate(row.algbw_GBps),
+          rate(row.busbw_GBps),
+          fmt::format("{:.1f}", row.limit_percent),
+          fmt::format("{}", row.wrong),
+          fmt::format("{}", row.iterations),
+          is_best_row ? "*" : ""};
+}
+
+std::string how_it_was_timed(const Options& options) {
+  const std::string checked = options.check > 0 ? fmt::format("{} checked runs a row, all elements", options.check)
+                                                : std::string{"results not checked (-c 0)"};
+  return fmt::format("sync {} ({}), buffers {}, {}, {}, seed {}", name(options.sync),
+                     options.sync == Sync::barrier ? "a barrier before each sample" : "samples back to back",
+                     name(options.buffers), options.in_place ? "in place" : "out of place", checked, options.seed);
+}
+
+}  // namespace
+
+std::string text_header(const RunInfo& info) {
+  const runtime::Environment& e = info.environment;
+  std::string text = fmt::format("# reduce_all {} ({}, {})\n", e.lockstep, e.compiler, e.build_type);
+  text += fmt::format("# ranks {}, nodes {}: {}\n", info.topology.places.size(), info.topology.n_nodes,
+                      info.topology.binding());
+  if (info.simulated_nodes > 0)
+    text += fmt::format("# simulated nodes {}: {} ranks each, messages between them stay in this machine\n",
+                        info.simulated_nodes, info.options.ranks_per_node);
+  text += fmt::format("# MPI: {} (standard {})\n# CPU: {}\n", e.mpi_library, e.mpi_standard, e.cpu_model);
+  text += fmt::format("# {}: {}\n", comm::name(info.options.collective), core::join(info.algorithms));
+  text += fmt::format("# {}\n", how_it_was_timed(info.options));
+  text +=
+      "# time: median over the samples of the slowest rank's time; a sample is one run, or below 10 us the mean of a "
+      "block of runs\n";
+  text += fmt::format("# %limit: {}\n", info.limit);
+  if (info.topology.places.size() == 1)
+    text += "# one rank: there is no communication; algbw and busbw are the rate at which input is copied to output\n";
+  for (const std::string& warning : info.warnings) text += fmt::format("# WARNING: {}\n", warning);
+  return text + "#\n" + make_table().header();
+}
+
+std::string text_rows(std::span<const Row> rows) {
+  const core::Table table = make_table();
+  std::string text;
+  for (const Row& row : rows) text += table.row(cells(row, rows.size() > 1 && is_best(row, rows)));
+  return text;
+}
+
+std::string text_wrong(const WrongElement& wrong) {
+  const core::Bytes bytes{wrong.call.n_elements * wrong.call.element_size()};
+  return fmt::format(
+      "# WRONG: {} of {} {}, {}: rank {} on {}, index {}: expected {}, found {}; {} wrong in its checked runs\n",
+      comm::name(wrong.call.collective), core::format_bytes(bytes), core::name(wrong.call.dtype), wrong.algorithm,
+      wrong.rank, wrong.host, wrong.mismatch.index, format_element(wrong.call.dtype, wrong.mismatch.expected),
+      format_element(wrong.call.dtype, wrong.mismatch.found), wrong.mismatch.n_wrong);
+}
+
+std::string text_closing(std::span<const Row> rows, const Outcome& outcome) {
+  double sum = 0;
+  for (const Row& row : rows) sum += row.busbw_GBps;
+  const double mean = rows.empty() ? 0 : sum / static_cast<double>(rows.size());
+  std::string text;
+  if (!outcome.cut_short_by.empty()) text += fmt::format("# not complete: {}\n", outcome.cut_short_by);
+  // These two lines are nccl-tests', letter for letter: programs read them.
+  text += fmt::format("# Out of bounds values : {} {}\n", outcome.n_wrong, outcome.n_wrong == 0 ? "OK" : "FAILED");
+  text += fmt::format("# Avg bus bandwidth    : {:g} \n", mean);
+  return text;
+}
+
+}  // namespace lockstep::reduce_all

@@ -1,0 +1,72 @@
+#include "reduce_all/result.hpp"
+
+#include <algorithm>
+
+#include "core/statistics.hpp"
+
+namespace lockstep::reduce_all {
+
+SlowestTimes slowest_times(std::span<const double> times, std::size_t n_samples) {
+  const std::size_t n_ranks = n_samples == 0 ? 0 : times.size() / n_samples;
+  SlowestTimes result;
+  std::vector<std::size_t> n_slowest(std::max<std::size_t>(n_ranks, 1), 0);
+  for (std::size_t i = 0; i < n_samples; ++i) {
+    std::size_t slowest = 0;
+    for (std::size_t rank = 1; rank < n_ranks; ++rank) {
+      if (times[rank * n_samples + i] > times[slowest * n_samples + i]) slowest = rank;
+    }
+    ++n_slowest[slowest];
+    result.seconds.push_back(times[slowest * n_samples + i]);
+  }
+  result.slowest_rank = static_cast<int>(std::max_element(n_slowest.begin(), n_slowest.end()) - n_slowest.begin());
+  return result;
+}
+
+double bus_factor(comm::Collective collective, int n_ranks) {
+  if (n_ranks == 1) return 1;
+  const double share = static_cast<double>(n_ranks - 1) / n_ranks;
+  return collective == comm::Collective::all_reduce ? 2 * share : share;
+}
+
+Row make_row(const Measured& m) {
+  const core::Summary time = core::summarize(m.times.seconds);
+  const core::Bytes bytes{m.call.n_elements * m.call.element_size()};
+  Row row;
+  row.bytes = bytes.value;
+  row.count = m.call.n_elements;
+  row.dtype = core::name(m.call.dtype);
+  row.op = m.call.collective == comm::Collective::all_gather ? "none" : comm::name(m.call.op);
+  row.algorithm = m.algorithm;
+  row.collective = comm::name(m.call.collective);
+  row.in_place = m.in_place;
+  row.iterations = time.n;
+  row.time_us_p50 = time.median * 1e6;
+  if (time.median_95) {
+    row.time_us_p50_low = time.median_95->low * 1e6;
+    row.time_us_p50_high = time.median_95->high * 1e6;
+  }
+  if (time.p99) row.time_us_p99 = *time.p99 * 1e6;
+  row.time_us_min = time.min * 1e6;
+  row.time_us_max = time.max * 1e6;
+  row.time_us_mean = time.mean * 1e6;
+  row.algbw_GBps = core::gigabytes_per_second(bytes, {time.median});
+  row.busbw_GBps = row.algbw_GBps * bus_factor(m.call.collective, m.n_ranks);
+  row.limit_GBps = m.limit_GBps;
+  row.limit_percent = m.limit_GBps > 0 ? 100 * row.algbw_GBps / m.limit_GBps : 0;
+  row.slowest_rank = m.times.slowest_rank;
+  row.wrong = m.n_wrong;
+  if (m.keep_samples) {
+    for (const double seconds : m.times.seconds) row.samples_us.push_back(seconds * 1e6);
+  }
+  return row;
+}
+
+bool is_best(const Row& row, std::span<const Row> rows) {
+  if (row.wrong > 0) return false;
+  return std::none_of(rows.begin(), rows.end(), [&row](const Row& other) {
+    return other.bytes == row.bytes && other.dtype == row.dtype && other.op == row.op && other.wrong == 0 &&
+           other.time_us_p50 < row.time_us_p50;
+  });
+}
+
+}  // namespace lockstep::reduce_all

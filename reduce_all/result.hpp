@@ -1,0 +1,73 @@
+// One line of the result table, with every key of the result files.
+// Invariant: rates are derived from the median time, never averaged; what a sample does not support is absent.
+// Used by the sweep (makes rows), the reports and the verdict (read them).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/collective.hpp"
+#include "core/units.hpp"
+
+namespace lockstep::reduce_all {
+
+/// Members carry the names and units of the result files.
+struct Row {
+  std::uint64_t bytes = 0;
+  std::uint64_t count = 0;
+  std::string dtype;
+  std::string op;  ///< "none" for all_gather
+  std::string algorithm;
+  std::string collective;
+  bool in_place = false;
+  std::uint64_t iterations = 0;  ///< timed samples
+  double time_us_p50 = 0;
+  std::optional<double> time_us_p50_low;
+  std::optional<double> time_us_p50_high;
+  std::optional<double> time_us_p99;
+  double time_us_min = 0;
+  double time_us_max = 0;
+  double time_us_mean = 0;
+  double algbw_GBps = 0;
+  double busbw_GBps = 0;
+  double limit_GBps = 0;
+  double limit_percent = 0;
+  int slowest_rank = 0;
+  std::uint64_t wrong = 0;
+  std::vector<double> samples_us;  ///< per iteration, maximum over ranks; empty unless asked for
+};
+
+/// Per iteration the slowest rank's time, and the rank that was slowest most often.
+struct SlowestTimes {
+  std::vector<double> seconds;
+  int slowest_rank = 0;
+};
+
+/// `times` holds one row of `n_samples` per rank, in rank order.
+[[nodiscard]] SlowestTimes slowest_times(std::span<const double> times, std::size_t n_samples);
+
+/// busbw / algbw as nccl-tests defines it, so that figures compare: 2(P-1)/P, or (P-1)/P for the halves. 1 for one rank,
+/// where nothing travels and algbw is the copy bandwidth.
+[[nodiscard]] double bus_factor(comm::Collective collective, int n_ranks);
+
+/// What rank 0 knows about one contender once a call is measured.
+struct Measured {
+  comm::Call call;
+  std::string algorithm;
+  bool in_place = false;
+  int n_ranks = 1;
+  SlowestTimes times;
+  double limit_GBps = 0;
+  std::uint64_t n_wrong = 0;
+  bool keep_samples = false;
+};
+
+[[nodiscard]] Row make_row(const Measured& measured);
+
+/// Whether `row` is the fastest of `rows` for its bytes, dtype and op; a row with wrong elements never is.
+[[nodiscard]] bool is_best(const Row& row, std::span<const Row> rows);
+
+}  // namespace lockstep::reduce_all

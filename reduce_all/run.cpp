@@ -1,0 +1,109 @@
+#include "reduce_all/run.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "comm/transport_mpi.hpp"
+#include "core/log.hpp"
+#include "reduce_all/demo.hpp"
+#include "reduce_all/interrupt.hpp"
+#include "reduce_all/preflight.hpp"
+#include "reduce_all/sweep.hpp"
+#include "reduce_all/texts.hpp"
+#include "reduce_all/verdict.hpp"
+
+namespace lockstep::reduce_all {
+namespace {
+
+int code(core::ExitCode exit_code) { return static_cast<int>(exit_code); }
+
+// The usage error `check` throws, if any; other errors are failures and pass through.
+template <class Check>
+std::optional<core::Error> complaint_of(Check check) {
+  try {
+    check();
+    return std::nullopt;
+  } catch (const core::Error& error) {
+    if (error.code() != core::ExitCode::usage) throw;
+    return error;
+  }
+}
+
+std::vector<std::string> names_of(const std::vector<const comm::Algorithm*>& algorithms) {
+  std::vector<std::string> names;
+  for (const comm::Algorithm* algorithm : algorithms) names.emplace_back(algorithm->name);
+  return names;
+}
+
+// Collective.
+RunInfo describe_run(const Job& job) {
+  RunInfo info{.options = job.options,
+               .environment = runtime::read_environment(job.world),
+               .topology = job.topology,
+               .algorithms = names_of(job.algorithms),
+               .warnings = find_warnings(job.topology),
+               .limit = describe_limit(job.options, job.topology)};
+  if (job.options.ranks_per_node > 0) info.simulated_nodes = job.transport.n_nodes();
+  return info;
+}
+
+void print_verdict(const Job& job, const Report& report) {
+  const VerdictContext context{.n_ranks = job.world.n_ranks(),
+                               .n_nodes = job.topology.n_nodes,
+                               .n_warnings = find_warnings(job.topology).size()};
+  fmt::print("\n");
+  for (const std::string& sentence : verdict(report.rows(), context)) fmt::print("{}\n", sentence);
+}
+
+// Collective: everything after the checks.
+int measure(const Job& job, Report* report) {
+  RunInfo info = describe_run(job);
+  if (report != nullptr) report->begin(std::move(info));
+  const Outcome outcome = Sweep{job, report}.run();
+  job.progress.enter(runtime::Phase::finish);
+  if (report != nullptr) {
+    report->end(outcome);
+    if (job.options.verdict) print_verdict(job, *report);
+  }
+  if (outcome.n_wrong > 0) return code(core::ExitCode::failed);
+  return outcome.signal == 0 ? code(core::ExitCode::ok) : 128 + outcome.signal;
+}
+
+}  // namespace
+
+int run(const runtime::Session& session, const CommandLine& line, const runtime::LauncherHint& hint,
+        Progress& progress) {
+  const runtime::Communicator& world = session.world();
+  const Options& options = line.options;
+  if (const auto alone = find_singletons(hint, world.n_ranks())) {
+    if (hint.rank.value_or(0) == 0) core::log_error(alone->what());
+    return code(alone->code());
+  }
+  if (const auto bad = session.agree(line.error)) return code(*bad);
+  if (const std::string text = text_for(options.task); !text.empty()) {
+    if (world.rank() == 0) fmt::print("{}", text);
+    return code(core::ExitCode::ok);
+  }
+  if (const auto bad = session.agree(complaint_of([&] { check_world(options, world.n_ranks()); }))) return code(*bad);
+
+  catch_interrupts();
+  progress.enter(runtime::Phase::setup);
+  const runtime::Topology topology = runtime::discover_topology(world);
+  const auto transport = comm::make_mpi_transport(
+      world, {.ranks_per_node = options.ranks_per_node, .oversubscribed = topology.is_oversubscribed()});
+  Job job{options, world, topology, *transport, progress, {}};
+  std::unique_ptr<Report> report;
+  const auto complaint = complaint_of([&] {
+    job.algorithms = choose_algorithms(options, *transport);
+    check_memory(options, topology, world.rank());
+    if (world.rank() == 0 && options.task == Task::measure) report = std::make_unique<Report>(options);
+  });
+  if (const auto bad = session.agree(complaint)) return code(*bad);
+  if (options.task == Task::measure) return measure(job, report.get());
+  const bool is_right = run_demo(world, topology, *transport, choose_for_demo(job.algorithms));
+  return code(is_right ? core::ExitCode::ok : core::ExitCode::failed);
+}
+
+}  // namespace lockstep::reduce_all

@@ -1,0 +1,63 @@
+#include "reduce_all/sizes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+namespace lockstep::reduce_all {
+namespace {
+
+constexpr std::size_t most_sizes = 100'000;  // nobody waits for more, and their list alone would take long
+
+std::uint64_t round_up(std::uint64_t bytes, std::uint64_t element) { return (bytes + element - 1) / element * element; }
+
+// `bytes` as whole elements of `dtype`: rounded where every type is asked for, else refused.
+std::uint64_t whole_elements(const Options& options, core::DType dtype, core::Bytes bytes, std::string_view flag) {
+  const std::uint64_t element = core::size_of(dtype);
+  const std::uint64_t rounded = round_up(bytes.value, element);
+  if (rounded == bytes.value || options.is_every_dtype) return rounded;
+  core::fail_usage(
+      {.what = fmt::format("{} B is no multiple of the {} B of {}", bytes.value, element, core::name(dtype)),
+       .where = std::string{flag},
+       .expected = "a whole number of elements",
+       .fix = fmt::format("use {}, or another --dtype", rounded)});
+}
+
+// The size after `bytes`, a whole number of elements larger; nothing where it would be above the largest.
+std::optional<std::uint64_t> grow_by_factor(const Options& options, std::uint64_t element, std::uint64_t bytes) {
+  const double next = static_cast<double>(bytes) * options.step_factor;
+  if (next >= 0x1p64) return std::nullopt;
+  const std::uint64_t grown = std::max(bytes + element, static_cast<std::uint64_t>(next) / element * element);
+  if (grown > options.max_bytes.value) return std::nullopt;
+  return grown;
+}
+
+std::optional<std::uint64_t> grow_by_step(const Options& options, std::uint64_t step, std::uint64_t bytes) {
+  if (options.max_bytes.value - bytes < step) return std::nullopt;
+  return bytes + step;
+}
+
+}  // namespace
+
+std::vector<core::Bytes> sizes(const Options& options, core::DType dtype) {
+  const std::uint64_t element = core::size_of(dtype);
+  const std::uint64_t step =
+      options.step_bytes ? whole_elements(options, dtype, *options.step_bytes, "--step-bytes") : 0;
+  std::vector<core::Bytes> result;
+  std::optional<std::uint64_t> bytes = whole_elements(options, dtype, options.min_bytes, "--min-bytes");
+  if (*bytes > options.max_bytes.value) return result;  // after rounding up, with `-d all`
+  while (bytes) {
+    result.push_back({*bytes});
+    if (result.size() > most_sizes)
+      core::fail_usage({.what = fmt::format("these are more than {} sizes", most_sizes),
+                        .where = "--step-factor, --step-bytes",
+                        .expected = "a larger step, or -e nearer to -b",
+                        .fix = ""});
+    bytes = step > 0 ? grow_by_step(options, step, *bytes) : grow_by_factor(options, element, *bytes);
+  }
+  return result;
+}
+
+}  // namespace lockstep::reduce_all

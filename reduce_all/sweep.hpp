@@ -1,0 +1,60 @@
+// The run: every type, op and size; at each of them all algorithms and the limit's probe in turn, in random order.
+// Invariant: whatever decides the course (pace, order, end) is decided by rank 0 or by the seed, so all ranks take the same.
+// Used by run.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "comm/registry.hpp"
+#include "core/rng.hpp"
+#include "core/timer.hpp"
+#include "reduce_all/buffers.hpp"
+#include "reduce_all/inject.hpp"
+#include "reduce_all/measure.hpp"
+#include "reduce_all/report.hpp"
+#include "runtime/communicator.hpp"
+#include "runtime/topology.hpp"
+
+namespace lockstep::reduce_all {
+
+/// What a run works with; all of it outlives the run.
+struct Job {
+  const Options& options;
+  const runtime::Communicator& world;
+  const runtime::Topology& topology;
+  comm::Transport& transport;
+  Progress& progress;
+  std::vector<const comm::Algorithm*> algorithms;  ///< those that take part
+};
+
+class Sweep {
+ public:
+  /// `report` on rank 0, null elsewhere.
+  Sweep(const Job& job, Report* report);
+
+  /// Collective: measures everything, or until time is up or a signal arrives; the same outcome on all ranks.
+  Outcome run();
+
+ private:
+  bool measure_call(const comm::Call& call);
+  std::vector<Contender> make_contenders(const comm::Call& call);
+  void set_pace(Meter& meter, std::vector<Contender>& contenders);
+  bool run_rounds(Meter& meter, std::vector<Contender>& contenders);
+  void collect(const comm::Call& call, const std::vector<Contender>& contenders);
+  void collect_wrong(const comm::Call& call, const std::vector<Contender>& contenders);
+  bool may_go_on(const comm::Call& next);
+  bool is_interrupted();
+
+  const Job& job_;
+  Report* report_;
+  BufferPool pool_;
+  core::Random order_;
+  core::Stopwatch watch_;
+  Outcome outcome_;
+};
+
+/// Every call of the run, in the order of measuring.
+[[nodiscard]] std::vector<comm::Call> calls(const Options& options);
+
+}  // namespace lockstep::reduce_all

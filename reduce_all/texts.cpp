@@ -1,0 +1,97 @@
+#include "reduce_all/texts.hpp"
+
+#include <fmt/format.h>
+
+#include "comm/registry.hpp"
+#include "core/table.hpp"
+#include "core/version.hpp"
+
+namespace lockstep::reduce_all {
+
+std::string help_text() {
+  return R"(reduce_all: is this machine's all-reduce as fast, and as right, as it should be?
+
+Measures every algorithm side by side, checks every element, and prints times with the share of what copying alone reaches.
+Start it under your MPI's launcher, or let it start itself:
+
+  reduce_all --nproc 2                              8 B to 64 MiB, float32, sum, all algorithms; under a minute
+  mpirun -n 4 reduce_all -b 1M -e 1M -n 100         one size, 100 samples
+  srun -N 2 -n 128 reduce_all --expect-ranks 128 --json r.json
+  reduce_all --nproc 4 --demo                       a first look: every rank brings its number, the sum is known
+
+What is measured                                                                              (default)
+  -b, --min-bytes S        smallest size: 8, 64K, 1.5M, 1G; powers of 1024                    (8)
+  -e, --max-bytes S        largest size                                                       (64M)
+  -f, --step-factor X      each size is the one before times X                                (2)
+  -i, --step-bytes S       each size is the one before plus S, instead of -f
+  -d, --dtype T,...|all    int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 bfloat16 float32 float64  (float32)
+                           `all` rounds sizes up to whole elements
+  -o, --op O,...|all       sum prod min max avg                                               (sum)
+      --collective C       all_reduce, reduce_scatter or all_gather; a size is the whole vector's  (all_reduce)
+      --algorithm A,...|all  see --list                                                       (all that apply)
+      --in-place           input and output are the same memory                               (out of place)
+How it is measured
+  -n, --iterations N       samples per row; below 10 us a sample is the mean of a block of runs  (8 to 2000 by time)
+  -w, --warmup-iterations N  untimed runs before each row; the first is checked too           (5)
+  -c, --check N            checked runs per row, between the timed ones, all elements; 0: none  (4)
+      --buffers B          hot: same buffers; dirty: input rewritten before each sample; cold: not in cache  (hot)
+      --sync Y             barrier: one before each sample; none: samples back to back        (barrier)
+      --seed N             test data and order of algorithms                                  (1)
+      --max-time T         finish the size in hand after T: 30s, 5min, 1h                     (no limit)
+      --timeout T          name the rank that hangs, and end, after T without progress; 0: never  (60s)
+Where
+      --nproc N            start N ranks on this machine with the MPI of this build
+      --expect-ranks N     end at once unless the job has N ranks
+      --ranks-per-node K   pretend that every K ranks of a node are a node of their own
+  -g, --ngpus 1, -t, --nthreads 1   accepted for nccl-tests' scripts; a rank is a process
+Results
+      --json F, --csv F    every row with all figures; valid after every size, however the run ends
+      --samples            keep every time in the JSON file
+      --verdict            end with a few sentences about these numbers
+      --list               the algorithms with their steps and bytes
+      --demo               the known answer of the tutorials; exit 1 if it is wrong
+      --inject FAULT       a fire drill: stop:RANK:PHASE or wrong:RANK[:INDEX]; phases are init, setup, warmup, timing,
+                           verification, finish
+  -h, --help, --version
+
+How to read a row: `time p50` is the median of the slowest rank's time, with the 95 % interval of that median; algbw is
+size/time; busbw is algbw times 2(P-1)/P, as in nccl-tests; %limit is algbw against all ranks copying at once; `*` is fastest.
+Exit codes: 0 right, 1 a wrong element, 2 usage, 3 system or MPI, 4 a hang; 128+n ended by signal n.
+)";
+}
+
+std::string version_text() {
+  return fmt::format("reduce_all {} ({}, {})\n", core::version(), core::compiler(), core::build_type());
+}
+
+std::string list_text() {
+  const core::Table table{{{.header = "algorithm", .unit = "", .width = 18, .align = core::Align::left},
+                           {.header = "does", .unit = "", .width = 6, .align = core::Align::left},
+                           {.header = "steps", .unit = "", .width = 38, .align = core::Align::left},
+                           {.header = "bytes per rank", .unit = "", .width = 28, .align = core::Align::left},
+                           {.header = "what it is", .unit = "", .width = 0, .align = core::Align::left}},
+                          "# "};
+  std::string text = "# P ranks, S bytes of vector, for all_reduce; a: all_reduce, s: reduce_scatter, g: all_gather\n";
+  text += table.header();
+  for (const comm::Algorithm& algorithm : comm::algorithms()) {
+    std::string does = algorithm.all_reduce.make != nullptr ? "a" : "-";
+    does += algorithm.reduce_scatter.make != nullptr ? "s" : "-";
+    does += algorithm.all_gather.make != nullptr ? "g" : "-";
+    text += table.row({std::string{algorithm.name}, does, std::string{algorithm.steps}, std::string{algorithm.bytes},
+                       std::string{algorithm.summary}});
+  }
+  return text;
+}
+
+std::string text_for(Task task) {
+  switch (task) {
+    case Task::help: return help_text();
+    case Task::version: return version_text();
+    case Task::list: return list_text();
+    case Task::measure:
+    case Task::demo: break;
+  }
+  return "";
+}
+
+}  // namespace lockstep::reduce_all

@@ -1,0 +1,141 @@
+#include "reduce_all/verdict.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "comm/registry.hpp"
+
+namespace lockstep::reduce_all {
+namespace {
+
+constexpr std::uint64_t large_bytes = std::uint64_t{16} << 20;
+constexpr double noteworthy_ratio = 1.1;  // less is not worth a word
+
+std::string size_text(std::uint64_t bytes) { return core::format_bytes({bytes}); }
+
+// "from 8 B to 64 KiB", "at 8 B".
+std::string range_text(std::uint64_t first, std::uint64_t last) {
+  if (first == last) return fmt::format("at {}", size_text(first));
+  return fmt::format("from {} to {}", size_text(first), size_text(last));
+}
+
+bool is_the_librarys(const Row& row) {
+  const comm::Algorithm* algorithm = comm::find_algorithm(row.algorithm);
+  return algorithm != nullptr && algorithm->needs == comm::Needs::mpi_processes;
+}
+
+// The rows of the first type and op.
+std::vector<Row> first_series(std::span<const Row> rows) {
+  std::vector<Row> series;
+  for (const Row& row : rows) {
+    if (row.dtype == rows.front().dtype && row.op == rows.front().op) series.push_back(row);
+  }
+  return series;
+}
+
+// The fastest row of every size, ascending.
+std::vector<Row> best_rows(const std::vector<Row>& series) {
+  std::vector<Row> best;
+  for (const Row& row : series) {
+    const bool is_tie = !best.empty() && best.back().bytes == row.bytes;
+    if (is_best(row, series) && !is_tie) best.push_back(row);
+  }
+  return best;
+}
+
+// Neighbouring sizes with the same winner as one range.
+std::string name_winners(const std::vector<Row>& best) {
+  std::string text;
+  for (std::size_t begin = 0, end = 0; begin < best.size(); begin = end) {
+    while (end < best.size() && best[end].algorithm == best[begin].algorithm) ++end;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", best[begin].algorithm,
+                        range_text(best[begin].bytes, best[end - 1].bytes));
+  }
+  return text;
+}
+
+// Geometric mean of how much faster the winner is than the library; nothing if the library did not take part.
+std::string compare_with_library(const std::vector<Row>& series, const std::vector<Row>& best) {
+  double log_sum = 0;
+  int n = 0;
+  std::string library;
+  for (const Row& winner : best) {
+    const auto own = std::find_if(series.begin(), series.end(), [&winner](const Row& row) {
+      return row.bytes == winner.bytes && is_the_librarys(row);
+    });
+    if (own == series.end()) continue;
+    library = own->algorithm;
+    log_sum += std::log(own->time_us_p50 / winner.time_us_p50);
+    ++n;
+  }
+  if (n == 0) return "";
+  const double ratio = std::exp(log_sum / n);
+  if (ratio < noteworthy_ratio)
+    return fmt::format("; choosing by size gains less than 10 % over the MPI library's own choice (`{}`)", library);
+  return fmt::format("; choosing by size is {:.1f} times as fast as the MPI library's own choice (`{}`), on average",
+                     ratio, library);
+}
+
+std::string name_best(const std::vector<Row>& series, const std::vector<Row>& best) {
+  const bool is_choice = std::any_of(series.begin(), series.end(),
+                                     [&series](const Row& row) { return row.algorithm != series.front().algorithm; });
+  if (!is_choice) return "";
+  return fmt::format("Fastest here: {}{}.", name_winners(best), compare_with_library(series, best));
+}
+
+std::string rate_large(const std::vector<Row>& best, const VerdictContext& context) {
+  const Row& largest = best.back();
+  if (largest.bytes < large_bytes) return "";
+  std::string text = fmt::format(
+      "At {} it moves {:.1f} GB/s of vector per rank, {:.0f} % of what all ranks reach by copying alone ({:.1f} GB/s)",
+      size_text(largest.bytes), largest.algbw_GBps, largest.limit_percent, largest.limit_GBps);
+  if (context.n_nodes > 1) text += "; the rest goes to the network as well";
+  return text + ".";
+}
+
+std::string rate_small(const std::vector<Row>& best) {
+  const Row& smallest = best.front();
+  return fmt::format("The shortest call ({}) takes {}.", size_text(smallest.bytes),
+                     core::format_seconds({smallest.time_us_p50 * 1e-6}));
+}
+
+std::string judge(std::span<const Row> rows, const VerdictContext& context) {
+  const std::uint64_t n_wrong = std::accumulate(rows.begin(), rows.end(), std::uint64_t{0},
+                                                [](std::uint64_t sum, const Row& row) { return sum + row.wrong; });
+  if (n_wrong > 0)
+    return fmt::format("{} elements came out wrong: find out why before you trust any result of this machine.",
+                       n_wrong);
+  if (context.n_warnings > 0)
+    return fmt::format("Heed the {} above: {} makes these times doubtful.",
+                       context.n_warnings == 1 ? "warning" : fmt::format("{} warnings", context.n_warnings),
+                       context.n_warnings == 1 ? "it" : "each of them");
+  return "";
+}
+
+}  // namespace
+
+std::vector<std::string> verdict(std::span<const Row> rows, const VerdictContext& context) {
+  if (rows.empty()) return {"Nothing was measured, so there is nothing to say about this machine."};
+  const std::vector<Row> series = first_series(rows);
+  const std::vector<Row> best = best_rows(series);
+  std::vector<std::string> sentences;
+  const auto say = [&sentences](std::string sentence) {
+    if (!sentence.empty()) sentences.push_back(std::move(sentence));
+  };
+  if (context.n_ranks == 1)
+    say("There is one rank and so no communication: these are copy times; start more ranks, for example with --nproc "
+        "2.");
+  else if (!best.empty())
+    say(name_best(series, best));
+  if (!best.empty()) {
+    say(rate_small(best));
+    say(rate_large(best, context));
+  }
+  say(judge(rows, context));
+  return sentences;
+}
+
+}  // namespace lockstep::reduce_all

@@ -1,0 +1,24 @@
+// The result in two to four sentences, for a reader who does not want to read the table.
+// Invariant: every figure comes from the rows; nothing is said that they do not show.
+// Used by --verdict.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "reduce_all/result.hpp"
+
+namespace lockstep::reduce_all {
+
+/// What the rows do not tell.
+struct VerdictContext {
+  int n_ranks = 1;
+  int n_nodes = 1;
+  std::size_t n_warnings = 0;
+};
+
+/// Sentences about the first type and op of `rows`; all rows count for wrong elements.
+[[nodiscard]] std::vector<std::string> verdict(std::span<const Row> rows, const VerdictContext& context);
+
+}  // namespace lockstep::reduce_all

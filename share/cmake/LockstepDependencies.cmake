@@ -1,0 +1,62 @@
+# Every dependency, one block each; each block ends in one line for the summary.
+include(CheckCXXSymbolExists)
+include(CMakePushCheckState)
+
+lockstep_report("compiler" on "${CMAKE_CXX_COMPILER_VERSION}" "${CMAKE_CXX_COMPILER_ID}, ${CMAKE_CXX_COMPILER}, ${CMAKE_BUILD_TYPE}")
+
+# MPI. Never the compiler wrapper; the dead C++ bindings stay out.
+set(MPI_CXX_SKIP_MPICXX ON)
+find_package(MPI 3.1 REQUIRED COMPONENTS CXX)
+cmake_push_check_state(RESET)
+set(CMAKE_REQUIRED_LIBRARIES MPI::MPI_CXX)
+check_cxx_symbol_exists(OMPI_MAJOR_VERSION mpi.h LOCKSTEP_MPI_IS_OPENMPI)
+check_cxx_symbol_exists(MPICH_VERSION mpi.h LOCKSTEP_MPI_IS_MPICH)
+cmake_pop_check_state()
+if(LOCKSTEP_MPI_IS_OPENMPI)
+  set(LOCKSTEP_MPI_FAMILY "Open MPI")
+elseif(LOCKSTEP_MPI_IS_MPICH)
+  set(LOCKSTEP_MPI_FAMILY "MPICH family")
+else()
+  set(LOCKSTEP_MPI_FAMILY "unknown family")
+endif()
+list(GET MPI_CXX_LIBRARIES 0 _mpi_library)
+lockstep_report("MPI" on "standard ${MPI_CXX_VERSION}" "${LOCKSTEP_MPI_FAMILY}, ${_mpi_library}")
+
+find_package(Threads REQUIRED)
+
+# The four small libraries: command line, text, log, JSON.
+find_package(CLI11 REQUIRED)
+lockstep_report("CLI11" on "${CLI11_VERSION}" "${CLI11_DIR}")
+find_package(fmt REQUIRED)
+lockstep_report("fmt" on "${fmt_VERSION}" "${fmt_DIR}")
+find_package(spdlog REQUIRED)
+lockstep_report("spdlog" on "${spdlog_VERSION}" "${spdlog_DIR}")
+find_package(nlohmann_json REQUIRED)
+lockstep_report("nlohmann-json" on "${nlohmann_json_VERSION}" "${nlohmann_json_DIR}")
+
+# hwloc: places of ranks on sockets and cores.
+set(LOCKSTEP_HAVE_HWLOC OFF)
+if(LOCKSTEP_WITH_HWLOC STREQUAL "OFF")
+  lockstep_report("hwloc" off "" "LOCKSTEP_WITH_HWLOC=OFF: sockets and cores are not shown")
+else()
+  find_package(PkgConfig QUIET)
+  if(PkgConfig_FOUND)
+    pkg_check_modules(HWLOC QUIET IMPORTED_TARGET hwloc>=2.0)
+  endif()
+  if(HWLOC_FOUND)
+    set(LOCKSTEP_HAVE_HWLOC ON)
+    lockstep_report("hwloc" on "${HWLOC_VERSION}" "pkg-config, ${HWLOC_LIBDIR}")
+  elseif(LOCKSTEP_WITH_HWLOC STREQUAL "ON")
+    message(FATAL_ERROR "LOCKSTEP_WITH_HWLOC=ON, but pkg-config finds no hwloc >= 2.0 (Debian: libhwloc-dev and pkg-config)")
+  else()
+    lockstep_report("hwloc" off "" "pkg-config finds no hwloc >= 2.0 (Debian: libhwloc-dev, pkg-config)")
+  endif()
+endif()
+
+# Tests.
+if(LOCKSTEP_BUILD_TESTING)
+  find_package(GTest REQUIRED)
+  lockstep_report("tests" on "${GTest_VERSION}" "GoogleTest, ${GTest_DIR}")
+else()
+  lockstep_report("tests" off "" "LOCKSTEP_BUILD_TESTING=OFF")
+endif()

@@ -1,0 +1,5 @@
+# What `cmake --install` puts where; everything is relative to the prefix.
+set_property(TARGET reduce_all PROPERTY INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+install(TARGETS reduce_all RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/share/schemas DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -1,0 +1,59 @@
+// What the registry takes from each algorithm's file: how to plan it and what it costs.
+// Invariant: one pair of declarations per row of the registry; nothing else is public.
+// Used by registry.cpp, and by algorithms built from others.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "comm/registry.hpp"
+#include "comm/schedule.hpp"
+
+namespace lockstep::comm {
+
+/// Writes the schedule of one rank.
+using WriteSchedule = Schedule (*)(const Setting& setting);
+
+/// Collective: a plan for the schedule that `write` gives this rank.
+template <WriteSchedule write>
+std::unique_ptr<Plan> make_scheduled(Transport& transport, const Call& call) {
+  return make_scheduled_plan(transport, call, write({transport.rank(), transport.n_ranks(), call}));
+}
+
+namespace ring {
+Schedule all_reduce(const Setting& setting);
+Schedule reduce_scatter(const Setting& setting);
+Schedule all_gather(const Setting& setting);
+Cost cost(const Call& call, std::span<const int> nodes);
+}  // namespace ring
+
+namespace recursive_doubling {
+Schedule all_reduce(const Setting& setting);
+Cost cost(const Call& call, std::span<const int> nodes);
+}  // namespace recursive_doubling
+
+namespace rabenseifner {
+Schedule all_reduce(const Setting& setting);
+Cost cost(const Call& call, std::span<const int> nodes);
+}  // namespace rabenseifner
+
+namespace tree {
+Schedule all_reduce(const Setting& setting);
+Cost cost(const Call& call, std::span<const int> nodes);
+}  // namespace tree
+
+namespace shm {
+std::unique_ptr<Plan> make(Transport& transport, const Call& call);
+Cost cost(const Call& call, std::span<const int> nodes);
+}  // namespace shm
+
+namespace hierarchical {
+std::unique_ptr<Plan> make(Transport& transport, const Call& call);
+Cost cost(const Call& call, std::span<const int> nodes);
+}  // namespace hierarchical
+
+namespace mpi_native {
+std::unique_ptr<Plan> make(Transport& transport, const Call& call);
+}  // namespace mpi_native
+
+}  // namespace lockstep::comm

@@ -1,0 +1,102 @@
+// Hierarchical: the ranks of a node reduce-scatter through shared memory, the owners of the same slice on all nodes
+// all-reduce it at the same time as the owners of other slices do theirs, and the node gathers through shared memory.
+// So every rank (or NIC) of a node carries its share of the traffic between nodes (Bayatpour et al., SC'17).
+#include <algorithm>
+#include <bit>
+#include <vector>
+
+#include "comm/algorithms/algorithms.hpp"
+#include "comm/algorithms/shm_plans.hpp"
+
+namespace lockstep::comm::hierarchical {
+namespace {
+
+constexpr std::size_t piece_bytes = 256 * 1024;
+constexpr std::size_t largest_short_message = 16 * 1024;
+
+/// How many slices a vector is cut into: as many as the smallest node has ranks.
+int count_owners(std::span<const int> nodes) {
+  std::vector<int> sizes;
+  for (const int node : nodes) {
+    sizes.resize(std::max(sizes.size(), static_cast<std::size_t>(node) + 1));
+    ++sizes[static_cast<std::size_t>(node)];
+  }
+  return *std::min_element(sizes.begin(), sizes.end());
+}
+
+/// What the owners of a slice on different nodes do with a piece of it.
+struct BetweenNodes {
+  WriteSchedule write;
+  CostFormula cost;
+};
+
+BetweenNodes choose(const Call& piece, int n_nodes) {
+  if (piece.n_elements * piece.element_size() <= largest_short_message)
+    return {recursive_doubling::all_reduce, recursive_doubling::cost};
+  if (std::has_single_bit(static_cast<unsigned>(n_nodes))) return {rabenseifner::all_reduce, rabenseifner::cost};
+  return {ring::all_reduce, ring::cost};
+}
+
+Call piece_call(const Call& call, std::size_t n_elements) {
+  // An average is divided once, by all ranks, when the sum over all nodes is there.
+  return {Collective::all_reduce, call.dtype, call.op == ReduceOp::avg ? ReduceOp::sum : call.op, n_elements};
+}
+
+class HierarchicalPlan final : public Plan {
+ public:
+  HierarchicalPlan(Transport& world, const Call& call) {
+    const int node = world.nodes()[static_cast<std::size_t>(world.rank())];
+    on_node_ = world.split(node, world.rank());
+    between_nodes_ = world.split(on_node_->rank(), node);
+    const Setting setting{world.rank(), world.n_ranks(), call};
+    const auto finish = [this, call](std::size_t n_elements) {
+      const Call piece = piece_call(call, n_elements);
+      const BetweenNodes chosen = choose(piece, between_nodes_->n_ranks());
+      return make_scheduled_plan(*between_nodes_, piece,
+                                 chosen.write({between_nodes_->rank(), between_nodes_->n_ranks(), piece}));
+    };
+    plan_ = make_sliced_plan(*on_node_, call,
+                             {.n_owners = count_owners(world.nodes()),
+                              .divisor = setting.divisor(),
+                              .piece_bytes = piece_bytes,
+                              .finish_between_nodes = finish});
+  }
+
+  void bind(std::span<const std::byte> input, std::span<std::byte> output) override { plan_->bind(input, output); }
+  void run() override { plan_->run(); }
+  void start() override { plan_->start(); }
+  bool test() override { return plan_->test(); }
+  void wait() override { plan_->wait(); }
+
+ private:
+  std::unique_ptr<Transport> on_node_;
+  std::unique_ptr<Transport> between_nodes_;  ///< owners of the same slice
+  std::unique_ptr<Plan> plan_;
+};
+
+}  // namespace
+
+std::unique_ptr<Plan> make(Transport& transport, const Call& call) {
+  return std::make_unique<HierarchicalPlan>(transport, call);
+}
+
+Cost cost(const Call& call, std::span<const int> nodes) {
+  const auto n_owners = static_cast<std::size_t>(count_owners(nodes));
+  const int n_nodes = 1 + *std::max_element(nodes.begin(), nodes.end());
+  std::vector<int> one_rank_each(static_cast<std::size_t>(n_nodes));
+  for (int node = 0; node < n_nodes; ++node) one_rank_each[static_cast<std::size_t>(node)] = node;
+  const std::size_t n_chunks = count_segments(call, partition(call.n_elements, n_owners, 0).count, piece_bytes);
+  Cost total;
+  for (std::size_t owner = 0; owner < n_owners; ++owner) {
+    for (std::size_t chunk = 0; chunk < n_chunks; ++chunk) {
+      const Call piece = piece_call(call, segment(partition(call.n_elements, n_owners, owner), n_chunks, chunk).count);
+      const Cost between = choose(piece, n_nodes).cost(piece, one_rank_each);
+      total.steps = std::max(total.steps, between.steps);
+      total.messages += between.messages;
+      total.bytes += between.bytes;
+    }
+  }
+  return total;
+}
+
+}  // namespace lockstep::comm::hierarchical

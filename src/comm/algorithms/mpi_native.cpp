@@ -1,0 +1,253 @@
+// mpi: the library's own collectives, the peer every other algorithm is measured against. The only file that calls them.
+#include <mpi.h>
+
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "comm/algorithms/algorithms.hpp"
+#include "comm/kernels.hpp"
+#include "comm/transport_mpi.hpp"
+#include "core/error.hpp"
+#include "core/handle.hpp"
+#include "runtime/communicator.hpp"
+
+namespace lockstep::comm::mpi_native {
+namespace {
+
+using core::DType;
+using runtime::check_mpi;
+
+constexpr std::size_t largest_count = std::size_t{1} << 30;  // MPI 3.1 counts are ints
+
+struct OpPolicy {
+  using Raw = MPI_Op;
+  static Raw null() noexcept { return MPI_OP_NULL; }
+  static void destroy(Raw op) noexcept {
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    if (finalized == 0) MPI_Op_free(&op);
+  }
+};
+
+MPI_Datatype datatype(DType dtype) {
+  switch (dtype) {
+    case DType::int8: return MPI_INT8_T;
+    case DType::uint8: return MPI_UINT8_T;
+    case DType::int16: return MPI_INT16_T;
+    case DType::uint16: return MPI_UINT16_T;
+    case DType::int32: return MPI_INT32_T;
+    case DType::uint32: return MPI_UINT32_T;
+    case DType::int64: return MPI_INT64_T;
+    case DType::uint64: return MPI_UINT64_T;
+    case DType::float16:
+    case DType::bfloat16: return MPI_UINT16_T;  // MPI 3.1 has no 16-bit floats: their bits, with an operation of ours
+    case DType::float32: return MPI_FLOAT;
+    case DType::float64: break;
+  }
+  return MPI_DOUBLE;
+}
+
+MPI_Op predefined(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::prod: return MPI_PROD;
+    case ReduceOp::min: return MPI_MIN;
+    case ReduceOp::max: return MPI_MAX;
+    case ReduceOp::sum:
+    case ReduceOp::avg: break;
+  }
+  return MPI_SUM;
+}
+
+template <DType dtype, ReduceOp op>
+void combine_bits(void* in, void* in_out, int* length, MPI_Datatype*) {
+  auto* const target = static_cast<std::byte*>(in_out);
+  kernels().find_combine(dtype, op)(target, static_cast<std::byte*>(in), target, static_cast<std::size_t>(*length));
+}
+
+template <DType dtype>
+MPI_User_function* user_function(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::prod: return combine_bits<dtype, ReduceOp::prod>;
+    case ReduceOp::min: return combine_bits<dtype, ReduceOp::min>;
+    case ReduceOp::max: return combine_bits<dtype, ReduceOp::max>;
+    case ReduceOp::sum:
+    case ReduceOp::avg: break;
+  }
+  return combine_bits<dtype, ReduceOp::sum>;
+}
+
+class MpiPlan final : public Plan {
+ public:
+  MpiPlan(const runtime::Communicator& communicator, const Call& call)
+      : communicator_{communicator}, call_{call}, type_{datatype(call.dtype)}, op_{predefined(call.op)} {
+    if (call.dtype == DType::float16) define_op(user_function<DType::float16>(call.op));
+    if (call.dtype == DType::bfloat16) define_op(user_function<DType::bfloat16>(call.op));
+    for (int r = 0; r < communicator.n_ranks(); ++r) parts_.push_back(call.part(r, communicator.n_ranks()));
+    if (is_countable()) {
+      for (const Slice& part : parts_) {
+        counts_.push_back(static_cast<int>(part.count));
+        offsets_.push_back(static_cast<int>(part.offset));
+      }
+    }
+  }
+
+  void bind(std::span<const std::byte> input, std::span<std::byte> output) override {
+    input_ = input.data();
+    output_ = output.data();
+  }
+
+  void run() override {
+    if (is_countable() && call_.n_elements > 0)
+      run_blocking();
+    else
+      start();
+    wait();
+  }
+
+  void start() override {
+    requests_.clear();
+    is_divided_ = false;
+    if (call_.n_elements == 0) return;
+    if (call_.collective == Collective::all_reduce)
+      start_all_reduce();
+    else if (is_countable())
+      start_countable();
+    else
+      start_part_by_part();
+  }
+
+  bool test() override {
+    int done = 1;
+    check_mpi(MPI_Testall(n_requests(), requests_.data(), &done, MPI_STATUSES_IGNORE), "MPI_Testall");
+    if (done != 0) divide();
+    return done != 0;
+  }
+
+  void wait() override {
+    if (!requests_.empty()) check_mpi(MPI_Waitall(n_requests(), requests_.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+    requests_.clear();
+    divide();
+  }
+
+ private:
+  void define_op(MPI_User_function* function) {
+    MPI_Op op = MPI_OP_NULL;
+    check_mpi(MPI_Op_create(function, 1, &op), "MPI_Op_create");
+    own_op_ = core::UniqueHandle<OpPolicy>{op};
+    op_ = op;
+  }
+
+  [[nodiscard]] bool is_countable() const { return call_.n_elements <= largest_count; }
+  [[nodiscard]] int n_requests() const { return static_cast<int>(requests_.size()); }
+  [[nodiscard]] std::size_t rank() const { return static_cast<std::size_t>(communicator_.rank()); }
+  [[nodiscard]] std::size_t in_bytes(std::size_t n) const { return n * call_.element_size(); }
+  MPI_Request* new_request() { return &requests_.emplace_back(MPI_REQUEST_NULL); }
+
+  /// MPI's way of saying that the input lies in the output.
+  [[nodiscard]] const void* source() const { return is_in_place() ? MPI_IN_PLACE : static_cast<const void*>(input_); }
+  [[nodiscard]] bool is_in_place() const {
+    switch (call_.collective) {
+      case Collective::all_reduce: return input_ == output_;
+      case Collective::all_gather: return input_ == output_ + in_bytes(parts_[rank()].offset);
+      case Collective::reduce_scatter: break;
+    }
+    return false;  // reduce_scatter's own "in place" puts the result first; ours leaves it in its place: see run_blocking()
+  }
+
+  void run_blocking() {
+    requests_.clear();
+    is_divided_ = false;
+    const int n = static_cast<int>(call_.n_elements);
+    MPI_Comm comm = communicator_.raw();
+    switch (call_.collective) {
+      case Collective::all_reduce:
+        return check_mpi(MPI_Allreduce(source(), output_, n, type_, op_, comm), "MPI_Allreduce");
+      case Collective::reduce_scatter:
+        return check_mpi(MPI_Reduce_scatter(input_, target(), counts_.data(), type_, op_, comm), "MPI_Reduce_scatter");
+      case Collective::all_gather: break;
+    }
+    check_mpi(MPI_Allgatherv(source(), counts_[rank()], type_, output_, counts_.data(), offsets_.data(), type_, comm),
+              "MPI_Allgatherv");
+  }
+
+  void start_all_reduce() {
+    for (std::size_t at = 0; at < call_.n_elements; at += largest_count) {
+      const int n = static_cast<int>(std::min(largest_count, call_.n_elements - at));
+      const void* from = is_in_place() ? MPI_IN_PLACE : static_cast<const void*>(input_ + in_bytes(at));
+      check_mpi(MPI_Iallreduce(from, output_ + in_bytes(at), n, type_, op_, communicator_.raw(), new_request()),
+                "MPI_Iallreduce");
+    }
+  }
+
+  void start_countable() {
+    MPI_Comm comm = communicator_.raw();
+    if (call_.collective == Collective::reduce_scatter)
+      return check_mpi(MPI_Ireduce_scatter(input_, target(), counts_.data(), type_, op_, comm, new_request()),
+                       "MPI_Ireduce_scatter");
+    check_mpi(MPI_Iallgatherv(source(), counts_[rank()], type_, output_, counts_.data(), offsets_.data(), type_, comm,
+                              new_request()),
+              "MPI_Iallgatherv");
+  }
+
+  /// Vectors too long for counts and offsets that are ints: one rooted collective per part and piece.
+  void start_part_by_part() {
+    if (call_.collective == Collective::all_gather && !is_in_place())
+      std::memcpy(output_ + in_bytes(parts_[rank()].offset), input_, in_bytes(parts_[rank()].count));
+    for (std::size_t root = 0; root < parts_.size(); ++root) {
+      for (std::size_t done = 0; done < parts_[root].count; done += largest_count) {
+        const int n = static_cast<int>(std::min(largest_count, parts_[root].count - done));
+        const std::size_t at = in_bytes(parts_[root].offset + done);
+        if (call_.collective == Collective::all_gather)
+          check_mpi(MPI_Ibcast(output_ + at, n, type_, static_cast<int>(root), communicator_.raw(), new_request()), "MPI_Ibcast");
+        else
+          check_mpi(MPI_Ireduce(input_ + at, root == rank() ? target() + in_bytes(done) : nullptr, n, type_, op_,
+                                static_cast<int>(root), communicator_.raw(), new_request()),
+                    "MPI_Ireduce");
+      }
+    }
+  }
+
+  /// Where MPI_Reduce_scatter may write: MPI forbids an output inside the input, so in place it goes through scratch.
+  std::byte* target() {
+    const std::byte* const begin = input_;
+    const std::byte* const end = input_ + in_bytes(call_.n_elements);
+    if (output_ < begin || output_ >= end) return output_;
+    scratch_.resize(in_bytes(parts_[rank()].count));
+    return scratch_.data();
+  }
+
+  void divide() {
+    if (is_divided_ || call_.n_elements == 0) return;
+    is_divided_ = true;
+    const std::size_t n = call_.output_elements(communicator_.rank(), communicator_.n_ranks());
+    if (!scratch_.empty()) std::memcpy(output_, scratch_.data(), scratch_.size());
+    scratch_.clear();
+    if (call_.op == ReduceOp::avg && call_.collective != Collective::all_gather)
+      kernels().find_divide(call_.dtype)(output_, output_, n, communicator_.n_ranks());
+  }
+
+  const runtime::Communicator& communicator_;
+  Call call_;
+  MPI_Datatype type_;
+  MPI_Op op_;
+  core::UniqueHandle<OpPolicy> own_op_;
+  std::vector<Slice> parts_;
+  std::vector<int> counts_;
+  std::vector<int> offsets_;
+  std::vector<MPI_Request> requests_;
+  std::vector<std::byte> scratch_;
+  const std::byte* input_ = nullptr;
+  std::byte* output_ = nullptr;
+  bool is_divided_ = true;
+};
+
+}  // namespace
+
+std::unique_ptr<Plan> make(Transport& transport, const Call& call) {
+  const runtime::Communicator* communicator = mpi_communicator(transport);
+  core::require(communicator != nullptr, "algorithm mpi runs over MPI processes");
+  return std::make_unique<MpiPlan>(*communicator, call);
+}
+
+}  // namespace lockstep::comm::mpi_native

@@ -1,0 +1,104 @@
+// Rabenseifner: recursive halving (each round exchanges half of what is left and adds), then recursive doubling hands the
+// finished parts back. As little traffic as the ring in logarithmically many rounds (Rabenseifner 2004).
+#include "comm/algorithms/algorithms.hpp"
+#include "comm/algorithms/fold.hpp"
+
+namespace lockstep::comm::rabenseifner {
+namespace {
+
+/// The parts first ... last-1 of the vector cut into as many parts as there are active ranks.
+struct Window {
+  int first;
+  int last;
+
+  [[nodiscard]] Slice slice(std::size_t n_elements, int n_parts) const {
+    const auto offset = [&](int index) {
+      return index == n_parts ? n_elements
+                              : partition(n_elements, static_cast<std::size_t>(n_parts), static_cast<std::size_t>(index)).offset;
+    };
+    return {offset(first), offset(last) - offset(first)};
+  }
+};
+
+/// The two halves of the window of size 2*distance that `active_rank` works on: the one it keeps, the one its peer keeps.
+struct Halves {
+  Halves(int active_rank, int distance) {
+    const int middle = (active_rank / (2 * distance)) * 2 * distance + distance;
+    const Window lower{middle - distance, middle};
+    const Window upper{middle, middle + distance};
+    const bool keeps_lower = active_rank < middle;
+    kept = keeps_lower ? lower : upper;
+    given = keeps_lower ? upper : lower;
+  }
+  Window kept{};
+  Window given{};
+};
+
+}  // namespace
+
+Schedule all_reduce(const Setting& setting) {
+  Schedule schedule;
+  if (setting.n_ranks == 1) {
+    schedule.copy(region(Memory::output, setting.whole()), region(Memory::input, setting.whole()));
+    return schedule;
+  }
+  const Fold fold{setting};
+  if (fold.is_aside) {
+    step_aside(schedule, setting);
+    return schedule;
+  }
+  const std::size_t n = setting.call.n_elements;
+  const auto at = [&](Memory memory, const Window& window) { return region(memory, window.slice(n, fold.n_active)); };
+  const Region landing = schedule.scratch(fold.has_partner ? n : n / 2 + 1);
+  Memory running = Memory::input;
+  if (fold.has_partner) {
+    take_in(schedule, setting, landing);
+    running = Memory::output;
+  }
+  for (int distance = fold.n_active / 2; distance >= 1; distance /= 2) {
+    const int peer = fold.active_rank ^ distance;
+    const Halves halves{fold.active_rank, distance};
+    const Region received{Memory::scratch, landing.offset, at(running, halves.kept).count};
+    schedule.recv(recv_slot, fold.rank_of(peer), received);
+    schedule.send(send_slot, fold.rank_of(peer), at(running, halves.given));
+    schedule.wait(recv_slot);
+    // Lower ranks first: the same bits wherever a part is added up.
+    if (peer < fold.active_rank)
+      schedule.combine(at(Memory::output, halves.kept), received, at(running, halves.kept));
+    else
+      schedule.combine(at(Memory::output, halves.kept), at(running, halves.kept), received);
+    schedule.wait(send_slot);
+    running = Memory::output;
+  }
+  schedule.divide(at(Memory::output, {fold.active_rank, fold.active_rank + 1}), setting.divisor());
+  for (int distance = 1; distance < fold.n_active; distance *= 2) {
+    const int peer = fold.active_rank ^ distance;
+    const Halves halves{fold.active_rank, distance};
+    schedule.recv(recv_slot, fold.rank_of(peer), at(Memory::output, halves.given));
+    schedule.send(send_slot, fold.rank_of(peer), at(Memory::output, halves.kept));
+    schedule.wait(recv_slot);
+    schedule.wait(send_slot);
+  }
+  if (fold.has_partner) give_back(schedule, setting);
+  return schedule;
+}
+
+Cost cost(const Call& call, std::span<const int> nodes) {
+  const Fold fold{static_cast<int>(nodes.size()), 0};
+  if (call.n_elements == 0) return {};
+  const std::uint64_t size = call.n_elements * call.element_size();
+  const auto active = static_cast<std::uint64_t>(fold.n_active);
+  const auto extra = static_cast<std::uint64_t>(fold.extra);
+  // Every rank keeps a part, so its messages exist only where the parts are not empty: window by window.
+  std::uint64_t messages = 2 * extra;
+  for (int distance = 1; distance < fold.n_active; distance *= 2) {
+    for (int rank = 0; rank < fold.n_active; ++rank) {
+      const Halves halves{rank, distance};
+      messages += halves.kept.slice(call.n_elements, fold.n_active).count > 0;
+      messages += halves.given.slice(call.n_elements, fold.n_active).count > 0;
+    }
+  }
+  return {.steps = 2 * fold.n_rounds() + (extra > 0 ? 2 : 0), .messages = messages, .bytes = 2 * (active - 1 + extra) * size};
+}
+
+}  // namespace lockstep::comm::rabenseifner

@@ -1,0 +1,54 @@
+// Recursive doubling: in round k ranks 2^k apart exchange whole vectors and add. The fewest rounds of all, so for short
+// vectors (Thakur, Rabenseifner & Gropp 2005, section 4.4).
+#include "comm/algorithms/algorithms.hpp"
+#include "comm/algorithms/fold.hpp"
+
+namespace lockstep::comm::recursive_doubling {
+
+Schedule all_reduce(const Setting& setting) {
+  Schedule schedule;
+  const Region result = region(Memory::output, setting.whole());
+  Region running = region(Memory::input, setting.whole());
+  if (setting.n_ranks == 1) {
+    schedule.copy(result, running);
+    return schedule;
+  }
+  const Fold fold{setting};
+  if (fold.is_aside) {
+    step_aside(schedule, setting);
+    return schedule;
+  }
+  const Region landing = schedule.scratch(setting.call.n_elements);
+  if (fold.has_partner) {
+    take_in(schedule, setting, landing);
+    running = result;
+  }
+  for (int distance = 1; distance < fold.n_active; distance *= 2) {
+    const int peer = fold.active_rank ^ distance;
+    schedule.recv(recv_slot, fold.rank_of(peer), landing);
+    schedule.send(send_slot, fold.rank_of(peer), running);
+    schedule.wait(recv_slot);
+    schedule.wait(send_slot);
+    // Lower ranks first, on both sides, so that both get the same bits.
+    if (peer < fold.active_rank)
+      schedule.combine(result, landing, running);
+    else
+      schedule.combine(result, running, landing);
+    running = result;
+  }
+  schedule.divide(result, setting.divisor());
+  if (fold.has_partner) give_back(schedule, setting);
+  return schedule;
+}
+
+Cost cost(const Call& call, std::span<const int> nodes) {
+  const Fold fold{static_cast<int>(nodes.size()), 0};
+  if (call.n_elements == 0) return {};
+  const auto extra = static_cast<std::uint64_t>(fold.extra);
+  const std::uint64_t messages = static_cast<std::uint64_t>(fold.n_active) * fold.n_rounds() + 2 * extra;
+  return {.steps = fold.n_rounds() + (extra > 0 ? 2 : 0),
+          .messages = messages,
+          .bytes = messages * call.n_elements * call.element_size()};
+}
+
+}  // namespace lockstep::comm::recursive_doubling

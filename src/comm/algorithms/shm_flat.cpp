@@ -1,0 +1,141 @@
+// Flat exchange through shared memory, for short vectors: one message line per rank, everybody reads all.
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "comm/algorithms/shm_plans.hpp"
+#include "comm/flag.hpp"
+#include "comm/kernels.hpp"
+#include "core/error.hpp"
+
+namespace lockstep::comm {
+namespace {
+
+constexpr std::size_t round_up(std::size_t n, std::size_t unit) { return (n + unit - 1) / unit * unit; }
+
+/// Flag and payload side by side, so that a short vector costs one line transfer per peer.
+class Mailbox {
+ public:
+  Mailbox(std::span<std::byte> memory, std::size_t payload_bytes) : flag_{reinterpret_cast<std::atomic<std::uint64_t>*>(memory.data())} {
+    payload_ = memory.data() + payload_offset(payload_bytes);
+  }
+  static std::size_t stride(std::size_t payload_bytes) {
+    return round_up(payload_offset(payload_bytes) + payload_bytes, flag_stride);
+  }
+
+  [[nodiscard]] std::byte* payload() const noexcept { return payload_; }
+  void publish(std::uint64_t call) const noexcept { flag_->store(call, publish_order); }
+  [[nodiscard]] bool reached(std::uint64_t call) const noexcept { return flag_->load(std::memory_order_acquire) >= call; }
+
+ private:
+  static std::size_t payload_offset(std::size_t payload_bytes) { return payload_bytes <= 56 ? 8 : 64; }
+
+  std::atomic<std::uint64_t>* flag_;
+  std::byte* payload_;
+};
+
+class FlatPlan final : public Plan {
+ public:
+  FlatPlan(Transport& node, const Call& call)
+      : node_{node},
+        call_{call},
+        rank_{static_cast<std::size_t>(node.rank())},
+        n_ranks_{static_cast<std::size_t>(node.n_ranks())},
+        divisor_{call.op == ReduceOp::avg ? node.n_ranks() : 1},
+        fold_{kernels().find_fold(call.dtype, call.op)},
+        sources_(n_ranks_) {
+    const std::size_t payload = input_bytes(0);  // the longest
+    const std::size_t stride = Mailbox::stride(payload);
+    segment_ = node.share(2 * stride);
+    for (std::size_t r = 0; r < n_ranks_; ++r)
+      for (std::size_t turn = 0; turn < 2; ++turn)
+        mailboxes_[turn].emplace_back(segment_->part(static_cast<int>(r)).subspan(turn * stride, stride), payload);
+  }
+
+  void bind(std::span<const std::byte> input, std::span<std::byte> output) override {
+    core::require(input.size() == input_bytes(rank_), "the input has the call's size");
+    input_ = input;
+    output_ = output;
+  }
+
+  void run() override {
+    start();
+    wait();
+  }
+
+  // A mailbox is written again two calls later. A rank gets there only after it has seen the flags of the call between,
+  // which its peers set only after they had read this one: so two mailboxes are enough and no rank waits at the end.
+  void start() override {
+    ++n_calls_;
+    const Mailbox& mine = mailboxes()[rank_];
+    std::memcpy(mine.payload(), input_.data(), input_.size());
+    mine.publish(n_calls_);
+    next_peer_ = 1;
+  }
+
+  bool test() override {
+    for (; next_peer_ < n_ranks_; ++next_peer_)
+      if (!peer().reached(n_calls_)) return false;
+    complete();
+    return true;
+  }
+
+  void wait() override {
+    for (; next_peer_ < n_ranks_; ++next_peer_) {
+      const Mailbox& box = peer();
+      wait_until(node_, [&] { return box.reached(n_calls_); });
+    }
+    complete();
+  }
+
+ private:
+  [[nodiscard]] std::size_t input_bytes(std::size_t rank) const {
+    return call_.input_elements(static_cast<int>(rank), static_cast<int>(n_ranks_)) * call_.element_size();
+  }
+  [[nodiscard]] std::vector<Mailbox>& mailboxes() { return mailboxes_[n_calls_ % 2]; }
+  [[nodiscard]] const Mailbox& peer() { return mailboxes()[(rank_ + next_peer_) % n_ranks_]; }
+
+  /// All payloads are there; once more is harmless.
+  void complete() {
+    if (next_peer_ > n_ranks_) return;
+    next_peer_ = n_ranks_ + 1;
+    call_.collective == Collective::all_gather ? gather() : reduce();
+  }
+
+  void reduce() {
+    const bool is_scatter = call_.collective == Collective::reduce_scatter;
+    const Slice wanted = is_scatter ? call_.part(static_cast<int>(rank_), static_cast<int>(n_ranks_)) : Slice{0, call_.n_elements};
+    const std::size_t offset = wanted.offset * call_.element_size();
+    for (std::size_t r = 0; r < n_ranks_; ++r)
+      sources_[r] = (r == rank_ ? input_.data() : mailboxes()[r].payload()) + offset;
+    fold_({.first = output_.data()}, sources_, wanted.count, divisor_);
+  }
+
+  void gather() {
+    for (std::size_t r = 0; r < n_ranks_; ++r) {
+      const Slice part = call_.part(static_cast<int>(r), static_cast<int>(n_ranks_));
+      std::byte* const target = output_.data() + part.offset * call_.element_size();
+      if (target != input_.data()) std::memcpy(target, mailboxes()[r].payload(), part.count * call_.element_size());
+    }
+  }
+
+  Transport& node_;
+  Call call_;
+  std::size_t rank_;
+  std::size_t n_ranks_;
+  int divisor_;
+  Fold fold_;
+  std::unique_ptr<SharedSegment> segment_;
+  std::vector<Mailbox> mailboxes_[2];
+  std::vector<const std::byte*> sources_;
+  std::span<const std::byte> input_;
+  std::span<std::byte> output_;
+  std::uint64_t n_calls_ = 0;
+  std::size_t next_peer_ = 1;  ///< distance of the next peer to look at
+};
+
+}  // namespace
+
+std::unique_ptr<Plan> make_flat_plan(Transport& node, const Call& call) { return std::make_unique<FlatPlan>(node, call); }
+
+}  // namespace lockstep::comm

@@ -1,0 +1,40 @@
+// The two ways ranks of one node work through memory they share: flat for short vectors, sliced for long ones.
+// Invariant: no locks and no read-modify-write; every flag and buffer has one writer; two buffers take turns, so that a call
+// needs no barrier at its end.
+// Used by shm and hierarchical.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+#include "comm/collective.hpp"
+#include "comm/plan.hpp"
+#include "comm/transport.hpp"
+
+namespace lockstep::comm {
+
+/// Collective: every rank publishes its whole input next to its flag and reads what it needs from all others.
+/// One synchronisation a call; traffic grows with the square of the ranks.
+[[nodiscard]] std::unique_ptr<Plan> make_flat_plan(Transport& node, const Call& call);
+
+/// How a vector is worked on in slices.
+struct Slicing {
+  /// The first so many ranks of the node each own a slice; all of them for reduce_scatter and all_gather.
+  int n_owners = 1;
+  /// What the finished sum is divided by.
+  int divisor = 1;
+  /// A slice is worked on in pieces of at most so many bytes; the same on all nodes that work together.
+  std::size_t piece_bytes = 256 * 1024;
+  /// Set where the owner's sum is only this node's share: a plan that finishes `n_elements` of it in place, with other nodes.
+  std::function<std::unique_ptr<Plan>(std::size_t n_elements)> finish_between_nodes;
+};
+
+/// Collective: chunk by chunk, every rank copies in the slices of others, each owner adds up its slice (its own part
+/// straight from the input) and all copy out. Copying in one chunk overlaps waiting for the one before.
+[[nodiscard]] std::unique_ptr<Plan> make_sliced_plan(Transport& node, const Call& call, const Slicing& slicing);
+
+/// Size of the last-level cache; a guess of 32 MiB where the system does not tell.
+[[nodiscard]] std::size_t last_level_cache_bytes() noexcept;
+
+}  // namespace lockstep::comm

@@ -1,0 +1,65 @@
+// The vocabulary of the collectives: which one, on what, and who owns which part of the vector.
+// Invariant: sizes are elements; the partition is a pure function of (elements, ranks).
+// Used by every file of comm/ and by its callers.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "core/dtype.hpp"
+
+namespace lockstep::comm {
+
+/// Enumerators equal the words of the command line.
+enum class Collective : std::uint8_t { all_reduce, reduce_scatter, all_gather };
+inline constexpr std::array all_collectives{Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather};
+
+/// avg is the sum divided once, at the end; for integers the quotient is truncated toward zero.
+/// Integer sums and products wrap modulo 2^bits. Each combine of 16-bit floats is done in float32 and rounds once.
+enum class ReduceOp : std::uint8_t { sum, prod, min, max, avg };
+inline constexpr std::array all_reduce_ops{ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max, ReduceOp::avg};
+
+[[nodiscard]] std::string_view name(Collective collective) noexcept;
+[[nodiscard]] std::string_view name(ReduceOp op) noexcept;
+[[nodiscard]] std::optional<Collective> find_collective(std::string_view word) noexcept;
+[[nodiscard]] std::optional<ReduceOp> find_reduce_op(std::string_view word) noexcept;
+
+/// A contiguous part of a vector, in elements.
+struct Slice {
+  std::size_t offset = 0;
+  std::size_t count = 0;
+};
+
+/// Part `index` of a vector of `n` elements cut into `n_parts` parts whose sizes differ by at most one.
+[[nodiscard]] constexpr Slice partition(std::size_t n, std::size_t n_parts, std::size_t index) noexcept {
+  const std::size_t base = n / n_parts;
+  const std::size_t longer = n % n_parts;  // the first `longer` parts have one element more
+  const std::size_t offset = index * base + (index < longer ? index : longer);
+  return {offset, base + (index < longer ? 1 : 0)};
+}
+
+/// What is to be done, the same on all ranks. `n_elements` is the whole vector: all_reduce's input and output,
+/// reduce_scatter's input, all_gather's output. The other side of the latter two is this rank's partition() of it.
+struct Call {
+  Collective collective = Collective::all_reduce;
+  core::DType dtype = core::DType::float32;
+  ReduceOp op = ReduceOp::sum;
+  std::size_t n_elements = 0;
+
+  [[nodiscard]] std::size_t element_size() const noexcept { return core::size_of(dtype); }
+  [[nodiscard]] std::size_t input_elements(int rank, int n_ranks) const noexcept {
+    return collective == Collective::all_gather ? part(rank, n_ranks).count : n_elements;
+  }
+  [[nodiscard]] std::size_t output_elements(int rank, int n_ranks) const noexcept {
+    return collective == Collective::reduce_scatter ? part(rank, n_ranks).count : n_elements;
+  }
+  /// The part of the whole vector that belongs to `rank`.
+  [[nodiscard]] Slice part(int rank, int n_ranks) const noexcept {
+    return partition(n_elements, static_cast<std::size_t>(n_ranks), static_cast<std::size_t>(rank));
+  }
+};
+
+}  // namespace lockstep::comm

@@ -1,0 +1,48 @@
+// Flags in shared memory: how ranks of a node tell each other how far they are, without locks.
+// Invariant: one writer, many readers, values only grow; a flag has 128 bytes to itself (two lines, as prefetchers fetch pairs).
+// Used by shm and hierarchical.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "comm/publish_order.hpp"
+#include "comm/transport.hpp"
+
+namespace lockstep::comm {
+
+inline constexpr std::size_t flag_stride = 128;
+
+/// Zero-initialised memory is a valid Flag of value 0.
+class alignas(flag_stride) Flag {
+ public:
+  /// Everything this rank wrote before is visible to whoever has seen `value`.
+  void publish(std::uint64_t value) noexcept { value_.store(value, publish_order); }
+  [[nodiscard]] bool reached(std::uint64_t value) const noexcept { return value_.load(std::memory_order_acquire) >= value; }
+
+ private:
+  std::atomic<std::uint64_t> value_;
+  static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+};
+
+/// Tells the processor that this is a waiting loop.
+inline void pause_processor() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+/// Looks at `reached` until it holds: busily for a while, then giving the processor away between looks.
+template <class Reached>
+void wait_until(Transport& transport, Reached reached) {
+  for (int looks = transport.spin_limit(); looks > 0; --looks) {
+    if (reached()) return;
+    pause_processor();
+  }
+  for (std::uint64_t looks = 0; !reached(); ++looks) transport.relax(looks);
+}
+
+}  // namespace lockstep::comm

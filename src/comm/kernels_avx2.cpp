@@ -1,0 +1,68 @@
+#include <immintrin.h>
+
+#include "comm/kernels_loops.hpp"
+
+namespace lockstep::comm {
+namespace {
+
+struct Avx2 : Portable {
+  static constexpr Isa isa = Isa::avx2;
+  static constexpr std::size_t vector_bytes = 32;
+  static constexpr bool can_stream = true;
+
+  template <std::size_t n>
+  [[gnu::always_inline]] static Vector<std::uint32_t, n> widen(Vector<std::uint16_t, n> v) {
+    if constexpr (n != 8)
+      return Portable::widen<n>(v);
+    else
+      return __builtin_bit_cast(Vector<std::uint32_t, n>, _mm256_cvtepu16_epi32(__builtin_bit_cast(__m128i, v)));
+  }
+
+  template <std::size_t n>
+  [[gnu::always_inline]] static Vector<std::uint16_t, n> narrow(Vector<std::uint32_t, n> v) {
+    if constexpr (n != 8) {
+      return Portable::narrow<n>(v);
+    } else {
+      const auto wide = __builtin_bit_cast(__m256i, v);
+      const __m128i packed = _mm_packus_epi32(_mm256_castsi256_si128(wide), _mm256_extracti128_si256(wide, 1));
+      return __builtin_bit_cast(Vector<std::uint16_t, n>, packed);
+    }
+  }
+
+  template <std::size_t n>
+  [[gnu::always_inline]] static Vector<float, n> half_to_float(Vector<std::uint16_t, n> half) {
+    if constexpr (n != 8) {
+      return Portable::half_to_float<n>(half);
+    } else {
+      __m256 values = _mm256_cvtph_ps(__builtin_bit_cast(__m128i, half));
+      // Clang 14 would move the selection of min and max before the conversion, and take that apart into scalars.
+      asm("" : "+x"(values));
+      return __builtin_bit_cast(Vector<float, n>, values);
+    }
+  }
+
+  template <std::size_t n>
+  [[gnu::always_inline]] static Vector<std::uint16_t, n> float_to_half(Vector<float, n> value) {
+    constexpr int nearest_even = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+    if constexpr (n != 8)
+      return Portable::float_to_half<n>(value);
+    else
+      return __builtin_bit_cast(Vector<std::uint16_t, n>,
+                                _mm256_cvtps_ph(__builtin_bit_cast(__m256, value), nearest_even));
+  }
+
+  template <class V>
+  [[gnu::always_inline]] static void stream(std::byte* to, V v) {
+    if constexpr (sizeof(V) == 16)
+      _mm_stream_si128(reinterpret_cast<__m128i*>(to), __builtin_bit_cast(__m128i, v));
+    else
+      _mm256_stream_si256(reinterpret_cast<__m256i*>(to), __builtin_bit_cast(__m256i, v));
+  }
+  [[gnu::always_inline]] static void fence() { _mm_sfence(); }
+};
+
+}  // namespace
+
+constinit const Kernels avx2_kernels = make_kernels<Avx2>();
+
+}  // namespace lockstep::comm

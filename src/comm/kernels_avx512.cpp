@@ -1,0 +1,70 @@
+#include <immintrin.h>
+
+#include "comm/kernels_loops.hpp"
+
+namespace lockstep::comm {
+namespace {
+
+struct Avx512 : Portable {
+  static constexpr Isa isa = Isa::avx512;
+  static constexpr std::size_t vector_bytes = 64;
+  static constexpr bool can_stream = true;
+
+  // Masked conversions throughout, as GCC 12 warns of an uninitialized operand inside the plain ones.
+  static constexpr __mmask16 all_lanes = 0xffff;
+
+  template <std::size_t n>
+  [[gnu::always_inline]] static Vector<std::uint32_t, n> widen(Vector<std::uint16_t, n> v) {
+    if constexpr (n != 16)
+      return Portable::widen<n>(v);
+    else
+      return __builtin_bit_cast(Vector<std::uint32_t, n>,
+                                _mm512_maskz_cvtepu16_epi32(all_lanes, __builtin_bit_cast(__m256i, v)));
+  }
+
+  template <std::size_t n>
+  [[gnu::always_inline]] static Vector<std::uint16_t, n> narrow(Vector<std::uint32_t, n> v) {
+    if constexpr (n != 16)
+      return Portable::narrow<n>(v);
+    else
+      return __builtin_bit_cast(Vector<std::uint16_t, n>,
+                                _mm512_maskz_cvtepi32_epi16(all_lanes, __builtin_bit_cast(__m512i, v)));
+  }
+
+  template <std::size_t n>
+  [[gnu::always_inline]] static Vector<float, n> half_to_float(Vector<std::uint16_t, n> half) {
+    if constexpr (n != 16) {
+      return Portable::half_to_float<n>(half);
+    } else {
+      __m512 values = _mm512_maskz_cvtph_ps(all_lanes, __builtin_bit_cast(__m256i, half));
+      // Clang 14 would move the selection of min and max before the conversion, and take that apart into scalars.
+      asm("" : "+v"(values));
+      return __builtin_bit_cast(Vector<float, n>, values);
+    }
+  }
+
+  template <std::size_t n>
+  [[gnu::always_inline]] static Vector<std::uint16_t, n> float_to_half(Vector<float, n> value) {
+    constexpr int nearest_even = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+    if constexpr (n != 16)
+      return Portable::float_to_half<n>(value);
+    else
+      return __builtin_bit_cast(Vector<std::uint16_t, n>,
+                                _mm512_maskz_cvtps_ph(all_lanes, __builtin_bit_cast(__m512, value), nearest_even));
+  }
+
+  template <class V>
+  [[gnu::always_inline]] static void stream(std::byte* to, V v) {
+    if constexpr (sizeof(V) == 32)
+      _mm256_stream_si256(reinterpret_cast<__m256i*>(to), __builtin_bit_cast(__m256i, v));
+    else
+      _mm512_stream_si512(reinterpret_cast<__m512i*>(to), __builtin_bit_cast(__m512i, v));
+  }
+  [[gnu::always_inline]] static void fence() { _mm_sfence(); }
+};
+
+}  // namespace
+
+constinit const Kernels avx512_kernels = make_kernels<Avx512>();
+
+}  // namespace lockstep::comm

@@ -1,0 +1,16 @@
+#include "comm/kernels_loops.hpp"
+
+namespace lockstep::comm {
+namespace {
+
+/// Short vectors, which most processors have, and which the compiler takes apart for the others.
+struct Plain : Portable {
+  static constexpr Isa isa = Isa::plain;
+  static constexpr std::size_t vector_bytes = 16;
+};
+
+}  // namespace
+
+constinit const Kernels plain_kernels = make_kernels<Plain>();
+
+}  // namespace lockstep::comm

@@ -1,0 +1,195 @@
+// Vectors of elements: types, 16-bit float conversions, the reduction operators and division, for any number of lanes.
+// Invariant: a kernel set defines no weak symbol, which the linker could pick for code that must run on any processor: all
+// is in an unnamed namespace, and of std and core only constants and what is always inlined is used.
+// Used by kernels_loops.hpp and the kernel sets.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "core/dtype.hpp"
+
+namespace lockstep::comm {
+namespace {
+
+/// Vectors are the extension GCC and Clang share: element-wise operators, any processor.
+template <class T, std::size_t n>
+struct VectorOf {
+  typedef T type __attribute__((vector_size(n * sizeof(T))));
+};
+template <class T, std::size_t n>
+using Vector = typename VectorOf<T, n>::type;
+
+template <class V>
+using Lane = std::remove_cvref_t<decltype(V{}[0])>;
+template <class V>
+inline constexpr std::size_t n_lanes_of = sizeof(V) / sizeof(Lane<V>);
+
+/// What an element is in memory and what it is computed in.
+template <class T>
+struct Element {
+  using Memory = T;
+  using Value = T;
+};
+template <>
+struct Element<core::float16> {
+  using Memory = std::uint16_t;
+  using Value = float;
+};
+template <>
+struct Element<core::bfloat16> {
+  using Memory = std::uint16_t;
+  using Value = float;
+};
+
+template <class V>
+[[gnu::always_inline]] inline V load(const std::byte* from) {
+  V v;
+  __builtin_memcpy(&v, from, sizeof(v));
+  return v;
+}
+
+template <class V>
+[[gnu::always_inline]] inline void store(std::byte* to, V v) {
+  __builtin_memcpy(to, &v, sizeof(v));
+}
+
+/// What an instruction set may do better than the compiler does: conversions of 16-bit floats, stores past the caches.
+/// The policies of the sets derive from this one, which is right for all; `n` is the number of lanes.
+struct Portable {
+  static constexpr bool can_stream = false;
+
+  template <std::size_t n>
+  [[gnu::always_inline]] static Vector<std::uint32_t, n> widen(Vector<std::uint16_t, n> v) {
+    return __builtin_convertvector(v, Vector<std::uint32_t, n>);
+  }
+
+  /// The values must fit.
+  template <std::size_t n>
+  [[gnu::always_inline]] static Vector<std::uint16_t, n> narrow(Vector<std::uint32_t, n> v) {
+    return __builtin_convertvector(v, Vector<std::uint16_t, n>);
+  }
+
+  /// Exact, but for a signaling NaN, which may become quiet.
+  template <std::size_t n>
+  [[gnu::always_inline]] static Vector<float, n> half_to_float(Vector<std::uint16_t, n> half) {
+    using Bits = Vector<std::int32_t, n>;
+    using Floats = Vector<float, n>;
+    const Bits h = __builtin_convertvector(half, Bits);
+    const Bits magnitude = (h & 0x7fff) << 13;
+    const Bits rebiased = magnitude + ((127 - 15) << 23);
+    // Subnormals: the fraction is put under the exponent of 2^-14, whose implicit one is subtracted again.
+    const Floats subnormal = __builtin_bit_cast(Floats, rebiased + (1 << 23)) - 0x1p-14f;
+    const Bits finite = magnitude < (1 << 23) ? __builtin_bit_cast(Bits, subnormal) : rebiased;
+    const Bits all = magnitude < (31 << 23) ? finite : (magnitude | (255 << 23));
+    return __builtin_bit_cast(Floats, all | ((h & 0x8000) << 16));
+  }
+
+  /// To nearest, ties to even; a NaN keeps its sign and upper fraction bits and is quieted, as F16C does.
+  template <std::size_t n>
+  [[gnu::always_inline]] static Vector<std::uint16_t, n> float_to_half(Vector<float, n> value) {
+    using Bits = Vector<std::int32_t, n>;
+    using Floats = Vector<float, n>;
+    const Bits bits = __builtin_bit_cast(Bits, value);
+    const Bits magnitude = bits & 0x7fffffff;
+    // The normal range: round on the last kept bit; a carry into the exponent is right, up to infinity.
+    const Bits normal = (magnitude - ((127 - 15) << 23) + 0xfff + ((magnitude >> 13) & 1)) >> 13;
+    // Below 2^-14: adding 0.5 aligns the last kept bit with float's, so the addition itself rounds.
+    const Bits subnormal = __builtin_bit_cast(Bits, __builtin_bit_cast(Floats, magnitude) + 0.5f) - (126 << 23);
+    const Bits nan = (magnitude >> 13 & 0x3ff) | 0x7e00;
+    const Bits finite = magnitude < (113 << 23) ? subnormal : normal;
+    const Bits not_finite = magnitude > (255 << 23) ? nan : Bits{} + 0x7c00;
+    const Bits all = magnitude < (143 << 23) ? finite : not_finite;
+    return __builtin_convertvector(all | (bits >> 16 & 0x8000), Vector<std::uint16_t, n>);
+  }
+
+  template <class V>
+  [[gnu::always_inline]] static void stream(std::byte* to, V v) {
+    store(to, v);
+  }
+  [[gnu::always_inline]] static void fence() {}
+};
+
+template <class Simd, std::size_t n>
+[[gnu::always_inline]] inline Vector<float, n> bfloat_to_float(Vector<std::uint16_t, n> half) {
+  return __builtin_bit_cast(Vector<float, n>, Simd::template widen<n>(half) << 16);
+}
+
+/// To nearest, ties to even; a NaN keeps its sign and upper fraction bits and is quieted.
+template <class Simd, std::size_t n>
+[[gnu::always_inline]] inline Vector<std::uint16_t, n> float_to_bfloat(Vector<float, n> value) {
+  using Bits = Vector<std::uint32_t, n>;
+  const Bits bits = __builtin_bit_cast(Bits, value);
+  const Bits rounded = bits + 0x7fffu + (bits >> 16 & 1u);
+  const auto magnitude = __builtin_bit_cast(Vector<std::int32_t, n>, bits & 0x7fffffffu);
+  const Bits all = magnitude > (255 << 23) ? (bits | (1u << 22)) : rounded;
+  return Simd::template narrow<n>(all >> 16);
+}
+
+/// Integers as unsigned, whose arithmetic wraps; floats as they are.
+template <class V>
+[[gnu::always_inline]] inline auto wrapping(V v) {
+  if constexpr (std::is_integral_v<Lane<V>>)
+    return __builtin_bit_cast(Vector<std::make_unsigned_t<Lane<V>>, n_lanes_of<V>>, v);
+  else
+    return v;
+}
+
+struct Sum {
+  template <class V>
+  [[gnu::always_inline]] static V apply(V a, V b) {
+    return __builtin_bit_cast(V, wrapping(a) + wrapping(b));
+  }
+};
+
+struct Prod {
+  template <class V>
+  [[gnu::always_inline]] static V apply(V a, V b) {
+    return __builtin_bit_cast(V, wrapping(a) * wrapping(b));
+  }
+};
+
+// Both keep `a` unless `b` is strictly beyond it: of equal values (+0 and -0) the first stays; a NaN stays if it comes
+// first and is passed over if it comes second. That is what x86's min and max instructions do with (b, a).
+struct Min {
+  template <class V>
+  [[gnu::always_inline]] static V apply(V a, V b) {
+    return b < a ? b : a;
+  }
+};
+
+struct Max {
+  template <class V>
+  [[gnu::always_inline]] static V apply(V a, V b) {
+    return b > a ? b : a;
+  }
+};
+
+/// Truncates toward zero. Narrow integers are divided as floats that hold the dividend exactly: a quotient is either whole
+/// or at least 1/divisor below the next whole number, and rounding bridges less than that.
+template <class T>
+[[gnu::always_inline]] inline T quotient(T dividend, int divisor) {
+  if constexpr (sizeof(T) == 8)
+    return dividend / static_cast<T>(divisor);
+  else if constexpr (sizeof(T) == 4)
+    return static_cast<T>(static_cast<double>(dividend) / static_cast<double>(divisor));
+  else
+    return static_cast<T>(static_cast<float>(dividend) / static_cast<float>(divisor));
+}
+
+template <class V>
+[[gnu::always_inline]] inline V divide(V v, int divisor) {
+  if constexpr (std::is_floating_point_v<Lane<V>>) {
+    return v / static_cast<Lane<V>>(divisor);
+  } else {
+    Lane<V> lanes[n_lanes_of<V>];  // x86 divides no integer vectors: left to the compiler's vectorizer
+    __builtin_memcpy(lanes, &v, sizeof(v));
+    for (Lane<V>& lane : lanes) lane = quotient(lane, divisor);
+    __builtin_memcpy(&v, lanes, sizeof(v));
+    return v;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::comm

@@ -1,0 +1,31 @@
+// A plan: one collective call prepared once (algorithm, sizes, scratch, message space), run many times.
+// Invariant: making a plan is collective and may allocate and communicate; running it allocates nothing.
+// Used by reduce_all/, tests and later parallel/; made by registry.hpp's make_plan().
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace lockstep::comm {
+
+/// All members are to be called by every rank in the same order across the plans of a transport.
+class Plan {
+ public:
+  virtual ~Plan() = default;
+
+  /// Local: the buffers of the following runs, of exactly the call's sizes. In place: all_reduce `input` is `output`;
+  /// reduce_scatter `output` is this rank's part of `input`; all_gather `input` is this rank's part of `output`.
+  virtual void bind(std::span<const std::byte> input, std::span<std::byte> output) = 0;
+
+  /// Collective: does the call; on return `output` holds the result and `input` may be changed.
+  virtual void run() = 0;
+
+  /// Collective: begins the call. The buffers belong to the plan until wait() returned or test() was true.
+  virtual void start() = 0;
+  /// Local: goes as far as is possible without waiting; true once the call is complete.
+  [[nodiscard]] virtual bool test() = 0;
+  /// Local: returns when the call is complete.
+  virtual void wait() = 0;
+};
+
+}  // namespace lockstep::comm

@@ -1,0 +1,112 @@
+#include "comm/registry.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "comm/algorithms/algorithms.hpp"
+#include "comm/transport_mpi.hpp"
+#include "core/error.hpp"
+
+namespace lockstep::comm {
+namespace {
+
+constexpr std::array table{
+    Algorithm{.name = "mpi",
+              .summary = "the MPI library's own collective",
+              .steps = "the library's choice",
+              .bytes = "the library's choice",
+              .all_reduce = {mpi_native::make, nullptr},
+              .reduce_scatter = {mpi_native::make, nullptr},
+              .all_gather = {mpi_native::make, nullptr},
+              .needs = Needs::mpi_processes},
+    Algorithm{.name = "ring",
+              .summary = "parts travel round a ring, in segments; least traffic, many steps",
+              .steps = "2(P-1)",
+              .bytes = "2(P-1)/P S",
+              .all_reduce = {make_scheduled<ring::all_reduce>, ring::cost},
+              .reduce_scatter = {make_scheduled<ring::reduce_scatter>, ring::cost},
+              .all_gather = {make_scheduled<ring::all_gather>, ring::cost}},
+    Algorithm{.name = "recursive_doubling",
+              .summary = "pairs exchange whole vectors; fewest steps, for short vectors",
+              .steps = "log2 P (+2 unless P is a power of two)",
+              .bytes = "S log2 P",
+              .all_reduce = {make_scheduled<recursive_doubling::all_reduce>, recursive_doubling::cost},
+              .reduce_scatter = {},
+              .all_gather = {}},
+    Algorithm{.name = "rabenseifner",
+              .summary = "recursive halving, then doubling; least traffic in few steps",
+              .steps = "2 log2 P (+2 unless P is a power of two)",
+              .bytes = "2(P-1)/P S",
+              .all_reduce = {make_scheduled<rabenseifner::all_reduce>, rabenseifner::cost},
+              .reduce_scatter = {},
+              .all_gather = {}},
+    Algorithm{.name = "tree",
+              .summary = "binomial tree to rank 0 and back, in segments",
+              .steps = "2 ceil(log2 P)",
+              .bytes = "2(P-1)/P S on average",
+              .all_reduce = {make_scheduled<tree::all_reduce>, tree::cost},
+              .reduce_scatter = {},
+              .all_gather = {}},
+    Algorithm{.name = "shm",
+              .summary = "through memory shared by the ranks of one node; no messages",
+              .steps = "1 up to 16 KiB/P, else 2 per chunk",
+              .bytes = "0",
+              .all_reduce = {shm::make, shm::cost},
+              .reduce_scatter = {shm::make, shm::cost},
+              .all_gather = {shm::make, shm::cost},
+              .needs = Needs::one_node},
+    Algorithm{.name = "hierarchical",
+              .summary = "shm on each node, one all-reduce per slice between nodes, all slices at once",
+              .steps = "2 + those between the nodes",
+              .bytes = "2(N-1)/N S/R for N nodes of R ranks",
+              .all_reduce = {hierarchical::make, hierarchical::cost},
+              .reduce_scatter = {},
+              .all_gather = {},
+              .needs = Needs::several_nodes},
+};
+
+}  // namespace
+
+const Implementation& Algorithm::implementation(Collective collective) const noexcept {
+  switch (collective) {
+    case Collective::reduce_scatter: return reduce_scatter;
+    case Collective::all_gather: return all_gather;
+    case Collective::all_reduce: break;
+  }
+  return all_reduce;
+}
+
+std::span<const Algorithm> algorithms() noexcept { return table; }
+
+const Algorithm* find_algorithm(std::string_view name) noexcept {
+  for (const Algorithm& algorithm : table)
+    if (algorithm.name == name) return &algorithm;
+  return nullptr;
+}
+
+std::optional<std::string> obstacle(const Algorithm& algorithm, Collective collective, const Transport& transport) {
+  if (algorithm.implementation(collective).make == nullptr) return fmt::format("does not do {}", name(collective));
+  switch (algorithm.needs) {
+    case Needs::mpi_processes:
+      if (mpi_communicator(transport) == nullptr) return "needs ranks that are MPI processes";
+      break;
+    case Needs::one_node:
+      if (transport.n_nodes() > 1)
+        return fmt::format("needs all ranks on one node, and these are on {}", transport.n_nodes());
+      break;
+    case Needs::several_nodes:
+      if (transport.n_nodes() == 1) return "needs ranks on several nodes, and these are all on one";
+      break;
+    case Needs::nothing: break;
+  }
+  return std::nullopt;
+}
+
+std::unique_ptr<Plan> make_plan(const Algorithm& algorithm, Transport& transport, const Call& call) {
+  if (const auto why_not = obstacle(algorithm, call.collective, transport))
+    core::fail_usage({.what = fmt::format("algorithm {} {}", algorithm.name, *why_not), .where = "", .expected = "", .fix = ""});
+  return algorithm.implementation(call.collective).make(transport, call);
+}
+
+}  // namespace lockstep::comm

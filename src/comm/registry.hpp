@@ -1,0 +1,62 @@
+// The table of algorithms: the only place where an algorithm's name is written.
+// Invariant: names never change once released; reduce_all, the trainer, the tests and the documentation all read this table.
+// Used by everyone who lets a user choose an algorithm.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "comm/collective.hpp"
+#include "comm/plan.hpp"
+#include "comm/transport.hpp"
+
+namespace lockstep::comm {
+
+/// What one call costs on the wire, summed over all ranks; memory shared on a node is not the wire.
+struct Cost {
+  /// At most so many messages must follow one another (exactly, for a power of two); those of segments overlap.
+  std::uint64_t steps = 0;
+  std::uint64_t messages = 0;
+  std::uint64_t bytes = 0;
+};
+
+using MakePlan = std::unique_ptr<Plan> (*)(Transport& transport, const Call& call);
+using CostFormula = Cost (*)(const Call& call, std::span<const int> nodes);
+
+/// How an algorithm does one collective; both null if it does not.
+struct Implementation {
+  MakePlan make = nullptr;
+  CostFormula cost = nullptr;  ///< null where the library hides it (`mpi`)
+};
+
+/// What an algorithm asks of its ranks.
+enum class Needs : std::uint8_t { nothing, mpi_processes, one_node, several_nodes };
+
+struct Algorithm {
+  std::string_view name;
+  std::string_view summary;
+  std::string_view steps;  ///< formula for all_reduce in P (ranks), for readers
+  std::string_view bytes;  ///< sent per rank for all_reduce in S (bytes of the vector) and P, for readers
+  Implementation all_reduce;
+  Implementation reduce_scatter;
+  Implementation all_gather;
+  Needs needs = Needs::nothing;
+
+  [[nodiscard]] const Implementation& implementation(Collective collective) const noexcept;
+};
+
+/// The table, in the order shown to users.
+[[nodiscard]] std::span<const Algorithm> algorithms() noexcept;
+[[nodiscard]] const Algorithm* find_algorithm(std::string_view name) noexcept;
+
+/// Why `algorithm` cannot do `collective` over these ranks, as the end of "NAME ..."; nothing if it can.
+[[nodiscard]] std::optional<std::string> obstacle(const Algorithm& algorithm, Collective collective, const Transport& transport);
+
+/// Collective: prepares `call`. Throws core::Error (usage) if there is an obstacle().
+[[nodiscard]] std::unique_ptr<Plan> make_plan(const Algorithm& algorithm, Transport& transport, const Call& call);
+
+}  // namespace lockstep::comm

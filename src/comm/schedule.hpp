@@ -1,0 +1,92 @@
+// A schedule: one rank's part of a collective as a straight list of steps, made before anything runs.
+// Invariant: a pure function of (rank, ranks, call), so algorithms can be read, costed and tested without a network.
+// Written by algorithms/; run by scheduled_plan.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "comm/collective.hpp"
+#include "comm/plan.hpp"
+#include "comm/transport.hpp"
+
+namespace lockstep::comm {
+
+/// Which buffer a region lies in.
+enum class Memory : std::uint8_t { input, output, scratch };
+
+/// A part of a buffer, in elements.
+struct Region {
+  Memory memory = Memory::input;
+  std::size_t offset = 0;
+  std::size_t count = 0;
+};
+
+[[nodiscard]] constexpr Region region(Memory memory, Slice slice) noexcept { return {memory, slice.offset, slice.count}; }
+
+enum class Action : std::uint8_t { send, recv, wait, combine, copy, divide };
+
+/// One step. `slot` numbers a pending message from send/recv to its wait.
+struct Step {
+  Action action = Action::wait;
+  int slot = 0;
+  int peer = 0;
+  Region target;  ///< of recv, combine, copy, divide
+  Region first;   ///< of send, combine, copy, divide
+  Region second;  ///< of combine: target = first op second
+};
+
+/// Steps of one rank. Regions of no elements make no step, on either side.
+class Schedule {
+ public:
+  void send(int slot, int to, Region from);
+  void recv(int slot, int from, Region into);
+  /// Nothing if the slot is idle, so a loop may wait for a slot it has not used yet.
+  void wait(int slot);
+  void combine(Region target, Region first, Region second);
+  /// Nothing if both are the same region.
+  void copy(Region target, Region source);
+  /// Divides in place; nothing for a divisor of 1.
+  void divide(Region target, int divisor);
+
+  /// Reserves scratch memory.
+  [[nodiscard]] Region scratch(std::size_t count);
+
+  [[nodiscard]] const std::vector<Step>& steps() const noexcept { return steps_; }
+  [[nodiscard]] std::size_t scratch_elements() const noexcept { return scratch_elements_; }
+  [[nodiscard]] int n_slots() const noexcept { return static_cast<int>(busy_.size()); }
+  [[nodiscard]] int divisor() const noexcept { return divisor_; }
+
+ private:
+  void occupy(int slot);
+
+  std::vector<Step> steps_;
+  std::vector<bool> busy_;
+  std::size_t scratch_elements_ = 0;
+  int divisor_ = 1;
+};
+
+/// What an algorithm needs to know to write the schedule of one rank.
+struct Setting {
+  int rank = 0;
+  int n_ranks = 1;
+  Call call;
+
+  [[nodiscard]] Slice part(int rank_of_part) const noexcept { return call.part(rank_of_part, n_ranks); }
+  [[nodiscard]] Slice whole() const noexcept { return {0, call.n_elements}; }
+  /// What the finished sum is divided by.
+  [[nodiscard]] int divisor() const noexcept { return call.op == ReduceOp::avg ? n_ranks : 1; }
+};
+
+/// Into how many segments a message of `count` elements is cut so that none exceeds `segment_bytes`; at least 1.
+[[nodiscard]] std::size_t count_segments(const Call& call, std::size_t count, std::size_t segment_bytes) noexcept;
+
+/// Segment `index` of `slice` cut into `n_segments`.
+[[nodiscard]] Slice segment(Slice slice, std::size_t n_segments, std::size_t index) noexcept;
+
+/// Collective: a plan that runs `schedule` over `transport`.
+[[nodiscard]] std::unique_ptr<Plan> make_scheduled_plan(Transport& transport, const Call& call, Schedule schedule);
+
+}  // namespace lockstep::comm

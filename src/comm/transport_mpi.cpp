@@ -1,0 +1,194 @@
+#include "comm/transport_mpi.hpp"
+
+#include <mpi.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/handle.hpp"
+
+namespace lockstep::comm {
+namespace {
+
+using runtime::check_mpi;
+
+// A message longer than this travels as several, which keeps every count an int and every request small.
+constexpr std::size_t largest_message = std::size_t{1} << 30;
+
+// Up to this size a blocking send is faster and, in every MPI we know, does not wait for the receiver.
+constexpr std::size_t largest_eager = 4096;
+
+class MpiChannel final : public Channel {
+ public:
+  MpiChannel(MPI_Comm communicator, int tag, int n_slots)
+      : communicator_{communicator}, tag_{tag}, requests_(static_cast<std::size_t>(n_slots)) {
+    for (auto& requests : requests_) requests.reserve(1);
+  }
+
+  void recv(int slot, int from, std::span<std::byte> data) override {
+    for_pieces(slot, data, [&](std::span<std::byte> piece, MPI_Request* request) {
+      check_mpi(MPI_Irecv(piece.data(), static_cast<int>(piece.size()), MPI_BYTE, from, tag_, communicator_, request),
+                "MPI_Irecv");
+    });
+  }
+
+  void send(int slot, int to, std::span<const std::byte> data) override {
+    for_pieces(slot, data, [&](std::span<const std::byte> piece, MPI_Request* request) {
+      check_mpi(MPI_Isend(piece.data(), static_cast<int>(piece.size()), MPI_BYTE, to, tag_, communicator_, request),
+                "MPI_Isend");
+    });
+  }
+
+  void send_now(int slot, int to, std::span<const std::byte> data) override {
+    if (data.size() > largest_eager) return send(slot, to, data);
+    check_mpi(MPI_Send(data.data(), static_cast<int>(data.size()), MPI_BYTE, to, tag_, communicator_), "MPI_Send");
+  }
+
+  void wait(int slot) override {
+    auto& requests = requests_[static_cast<std::size_t>(slot)];
+    if (requests.size() == 1)
+      check_mpi(MPI_Wait(requests.data(), MPI_STATUS_IGNORE), "MPI_Wait");
+    else if (!requests.empty())
+      check_mpi(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+    requests.clear();
+  }
+
+  bool test(int slot) override {
+    auto& requests = requests_[static_cast<std::size_t>(slot)];
+    int done = 1;
+    if (!requests.empty())
+      check_mpi(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE), "MPI_Testall");
+    if (done != 0) requests.clear();
+    return done != 0;
+  }
+
+ private:
+  template <class Byte, class Post>
+  void for_pieces(int slot, std::span<Byte> data, Post post) {
+    auto& requests = requests_[static_cast<std::size_t>(slot)];
+    do {
+      const auto piece = data.first(std::min(data.size(), largest_message));
+      requests.push_back(MPI_REQUEST_NULL);
+      post(piece, &requests.back());
+      data = data.subspan(piece.size());
+    } while (!data.empty());
+  }
+
+  MPI_Comm communicator_;
+  int tag_;
+  std::vector<std::vector<MPI_Request>> requests_;
+};
+
+/// Freeing a window is collective; a window that is left over when MPI ends is left to MPI.
+struct WindowPolicy {
+  using Raw = MPI_Win;
+  static Raw null() noexcept { return MPI_WIN_NULL; }
+  static void destroy(Raw window) noexcept {
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    if (finalized != 0) return;
+    MPI_Win_unlock_all(window);
+    MPI_Win_free(&window);
+  }
+};
+
+class MpiSegment final : public SharedSegment {
+ public:
+  MpiSegment(const runtime::Communicator& communicator, std::size_t bytes) {
+    MPI_Info info = MPI_INFO_NULL;
+    check_mpi(MPI_Info_create(&info), "MPI_Info_create");
+    // Every part on pages of its own, so that its owner's first touch places it.
+    check_mpi(MPI_Info_set(info, "alloc_shared_noncontig", "true"), "MPI_Info_set");
+    MPI_Win window = MPI_WIN_NULL;
+    void* mine = nullptr;
+    const int code =
+        MPI_Win_allocate_shared(static_cast<MPI_Aint>(bytes), 1, info, communicator.raw(), static_cast<void*>(&mine), &window);
+    MPI_Info_free(&info);
+    check_mpi(code, "MPI_Win_allocate_shared");
+    check_mpi(MPI_Win_lock_all(MPI_MODE_NOCHECK, window), "MPI_Win_lock_all");
+    window_ = core::UniqueHandle<WindowPolicy>{window};
+    std::memset(mine, 0, bytes);
+    for (int rank = 0; rank < communicator.n_ranks(); ++rank) parts_.push_back(query(rank));
+    communicator.barrier();
+  }
+
+  std::span<std::byte> part(int rank) const override { return parts_[static_cast<std::size_t>(rank)]; }
+
+ private:
+  std::span<std::byte> query(int rank) const {
+    MPI_Aint size = 0;
+    int unit = 0;
+    void* base = nullptr;
+    check_mpi(MPI_Win_shared_query(window_.get(), rank, &size, &unit, static_cast<void*>(&base)), "MPI_Win_shared_query");
+    return {static_cast<std::byte*>(base), static_cast<std::size_t>(size)};
+  }
+
+  core::UniqueHandle<WindowPolicy> window_;
+  std::vector<std::span<std::byte>> parts_;
+};
+
+class MpiTransport final : public Transport {
+ public:
+  MpiTransport(runtime::Communicator communicator, int node, bool oversubscribed)
+      : communicator_{std::move(communicator)}, node_{node}, oversubscribed_{oversubscribed} {
+    const auto labels = runtime::gather_values<int>(communicator_, std::span<const int>{&node_, 1});
+    nodes_ = labels.empty() ? std::vector<int>(static_cast<std::size_t>(n_ranks())) : renumber_nodes(labels);
+    communicator_.broadcast(std::as_writable_bytes(std::span{nodes_}));
+    void* bound = nullptr;
+    int found = 0;
+    check_mpi(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, static_cast<void*>(&bound), &found), "MPI_Comm_get_attr");
+    if (found != 0) largest_tag_ = *static_cast<int*>(bound);
+  }
+
+  int rank() const noexcept override { return communicator_.rank(); }
+  int n_ranks() const noexcept override { return communicator_.n_ranks(); }
+  const std::vector<int>& nodes() const noexcept override { return nodes_; }
+
+  std::unique_ptr<Channel> open_channel(int n_slots) override {
+    const int tag = next_tag_;
+    next_tag_ = next_tag_ == largest_tag_ ? 0 : next_tag_ + 1;
+    return std::make_unique<MpiChannel>(communicator_.raw(), tag, n_slots);
+  }
+
+  std::unique_ptr<Transport> split(int color, int key) override {
+    return std::make_unique<MpiTransport>(communicator_.split(color, key), node_, oversubscribed_);
+  }
+
+  std::unique_ptr<SharedSegment> share(std::size_t bytes) override {
+    return std::make_unique<MpiSegment>(communicator_, bytes);
+  }
+
+  int spin_limit() const noexcept override { return oversubscribed_ ? 0 : 2000; }
+  void relax(std::uint64_t) override { sched_yield(); }
+
+  const runtime::Communicator& communicator() const noexcept { return communicator_; }
+
+ private:
+  runtime::Communicator communicator_;
+  int node_;
+  bool oversubscribed_;
+  std::vector<int> nodes_;
+  int next_tag_ = 0;
+  int largest_tag_ = 32767;  // what the standard promises
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_mpi_transport(const runtime::Communicator& world, MpiTransportOptions options) {
+  // A node's label is the lowest rank on it; simulated nodes count on from there.
+  const runtime::Communicator local = world.split_shared();
+  const int lowest = runtime::broadcast_value(local, world.rank());
+  const int group = options.ranks_per_node > 0 ? local.rank() / options.ranks_per_node : 0;
+  const int label = lowest + group * world.n_ranks();
+  return std::make_unique<MpiTransport>(runtime::Communicator::duplicate(world.raw()), label, options.oversubscribed);
+}
+
+const runtime::Communicator* mpi_communicator(const Transport& transport) noexcept {
+  const auto* over_mpi = dynamic_cast<const MpiTransport*>(&transport);
+  return over_mpi != nullptr ? &over_mpi->communicator() : nullptr;
+}
+
+}  // namespace lockstep::comm

@@ -1,0 +1,36 @@
+#include "core/error.hpp"
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <utility>
+
+namespace lockstep::core {
+namespace {
+
+// Where a build tree lies on disk is nobody's business but its owner's.
+std::string_view file_name(std::string_view path) { return path.substr(path.find_last_of('/') + 1); }
+
+}  // namespace
+
+Error::Error(ExitCode code, Problem problem, SourceLocation location)
+    : std::runtime_error{describe(problem)}, code_{code}, problem_{std::move(problem)}, location_{location} {}
+
+std::string describe(const Problem& problem) {
+  std::string text = problem.what;
+  if (!problem.where.empty()) text += fmt::format(" ({})", problem.where);
+  if (!problem.expected.empty()) text += fmt::format("\n  expected: {}", problem.expected);
+  if (!problem.fix.empty()) text += fmt::format("\n  fix: {}", problem.fix);
+  return text;
+}
+
+void fail_usage(Problem problem, SourceLocation location) {
+  throw Error{ExitCode::usage, std::move(problem), location};
+}
+
+void fail_system(const std::string& what, SourceLocation location) {
+  const Problem problem{.what = what, .where = fmt::format("{}:{}", file_name(location.file), location.line)};
+  throw Error{ExitCode::system, problem, location};
+}
+
+}  // namespace lockstep::core

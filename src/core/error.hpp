@@ -1,0 +1,62 @@
+// Errors: what went wrong, where, what was expected, how to fix it, and which exit code follows.
+// Invariant: nothing in core prints or exits; a failure travels as an Error until a main() reports it once.
+// Used by every folder.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include "core/source_location.hpp"
+
+namespace lockstep::core {
+
+/// Process exit codes shared by all programs.
+enum class ExitCode : int {
+  ok = 0,
+  failed = 1,   ///< a verification or regression failed
+  usage = 2,    ///< wrong usage or bad input, found before work started
+  system = 3,   ///< the system or MPI failed
+  stalled = 4,  ///< the watchdog ended a hang
+  requeue = 85  ///< state saved, run me again
+};
+
+/// One failure in the words a user needs. Empty fields are left out of the message.
+struct Problem {
+  std::string what{};      ///< "unknown algorithm 'rnig'"
+  std::string where{};     ///< flag, file, key or rank: "--algorithm"
+  std::string expected{};  ///< "one of mpi, ring, shm"
+  std::string fix{};       ///< "did you mean 'ring'?"
+};
+
+/// The only exception type Lockstep throws on purpose.
+class Error : public std::runtime_error {
+ public:
+  Error(ExitCode code, Problem problem, SourceLocation location = SourceLocation::current());
+
+  [[nodiscard]] ExitCode code() const noexcept { return code_; }
+  [[nodiscard]] const Problem& problem() const noexcept { return problem_; }
+  /// Where it was thrown; of interest for `system` errors only, so not part of what().
+  [[nodiscard]] const SourceLocation& location() const noexcept { return location_; }
+
+ private:
+  ExitCode code_;
+  Problem problem_;
+  SourceLocation location_;
+};
+
+/// The message a user reads, one field a line: what, where, expected, fix.
+[[nodiscard]] std::string describe(const Problem& problem);
+
+/// Throws an Error with ExitCode::usage.
+[[noreturn]] void fail_usage(Problem problem, SourceLocation location = SourceLocation::current());
+
+/// Throws an Error with ExitCode::system; `what` should name the operation, the location is appended.
+[[noreturn]] void fail_system(const std::string& what, SourceLocation location = SourceLocation::current());
+
+/// Checks a promise between two parts of Lockstep: a violation is a defect here, reported as ExitCode::system.
+inline void require(bool holds, const char* promise, SourceLocation location = SourceLocation::current()) {
+  if (!holds) [[unlikely]]
+    fail_system(std::string("broken promise: ") + promise, location);
+}
+
+}  // namespace lockstep::core

@@ -1,0 +1,43 @@
+// Counter-based random numbers: a value is a pure function of (key, counter), so it is the same on any rank and thread.
+// Invariant: bit-equal to Random123's philox4x32-10 (Salmon et al., SC'11).
+// Used by reduce_all/ (order of algorithms, test data) and later by data/ and nn/.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace lockstep::core {
+
+/// One Philox4x32-10 block: four random words for a 64-bit key and a 128-bit counter.
+[[nodiscard]] std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 2> key,
+                                                  std::array<std::uint32_t, 4> counter) noexcept;
+
+/// A sequence of numbers over Philox: element i of stream `stream` for `seed`. Cheap to copy.
+class Random {
+ public:
+  explicit Random(std::uint64_t seed, std::uint64_t stream = 0) noexcept : seed_{seed}, stream_{stream} {}
+
+  [[nodiscard]] std::uint64_t next() noexcept;
+  /// Uniform in [0, bound), without bias (Lemire 2019). `bound` > 0.
+  [[nodiscard]] std::uint64_t below(std::uint64_t bound) noexcept;
+  /// Uniform in [0, 1) with 53 random bits.
+  [[nodiscard]] double uniform() noexcept;
+
+ private:
+  std::uint64_t seed_;
+  std::uint64_t stream_;
+  std::uint64_t position_ = 0;
+};
+
+/// Random permutation in place, the same for the same generator state (Fisher-Yates).
+template <class Range>
+void shuffle(Range& range, Random& random) {
+  for (auto n = range.size(); n > 1; --n) {
+    using std::swap;
+    swap(range[n - 1], range[static_cast<std::size_t>(random.below(n))]);
+  }
+}
+
+}  // namespace lockstep::core

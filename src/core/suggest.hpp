@@ -1,0 +1,19 @@
+// Near misses: what the user probably meant.
+// Invariant: pure; the answer is one of the candidates or nothing.
+// Used by every parser of names.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace lockstep::core {
+
+/// The candidate nearest to `word` by edit distance with transpositions (Damerau 1964), if near enough to be a slip.
+[[nodiscard]] std::optional<std::string> near_miss(std::string_view word, std::span<const std::string> candidates);
+
+/// "a, b, c" for messages.
+[[nodiscard]] std::string join(std::span<const std::string> words, std::string_view separator = ", ");
+
+}  // namespace lockstep::core

@@ -1,0 +1,160 @@
+#include "runtime/board.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "core/handle.hpp"
+
+namespace lockstep::runtime {
+namespace {
+
+constexpr std::size_t n_slots = 512;
+
+struct FilePolicy {
+  using Raw = int;
+  static Raw null() noexcept { return -1; }
+  static void destroy(Raw raw) noexcept { close(raw); }
+};
+using File = core::UniqueHandle<FilePolicy>;
+
+/// FNV-1a: unlike std::hash the same in every process.
+std::uint64_t hash(std::string_view text) noexcept {
+  std::uint64_t value = 0xcbf29ce484222325;
+  for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return value;
+}
+
+/// Others can write to /dev/shm too: only a plain file of ours will do. Reserving the space now turns a full file system
+/// into an error here instead of a SIGBUS at the first access.
+bool is_usable(const File& file, std::size_t bytes) {
+  struct stat status {};
+  return fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+         posix_fallocate(file.get(), 0, static_cast<off_t>(bytes)) == 0;
+}
+
+/// By a process that exists and has not left.
+bool is_held(const Slot& slot) { return slot.left.load() == 0 && find_owner(slot).has_value(); }
+
+ProcessKey find_my_key() {
+  const auto me = read_process(getpid());
+  return make_process_key(getpid(), me ? me->start_time : 0);
+}
+
+}  // namespace
+
+struct Board::Layout {
+  std::atomic<ProcessKey> reporter;
+  std::atomic<std::uint32_t> report_is_out;
+  std::atomic<std::uint32_t> file_is_removed;
+  std::array<Slot, n_slots> slots;
+};
+
+ProcessKey make_process_key(pid_t pid, std::uint64_t start_time) noexcept {
+  return static_cast<std::uint64_t>(pid) << 32 | (start_time & 0xffffffff);
+}
+
+pid_t pid_of(ProcessKey key) noexcept { return static_cast<pid_t>(key >> 32); }
+
+std::optional<ProcessStatus> find_owner(const Slot& slot) {
+  const ProcessKey key = slot.owner.load(std::memory_order_acquire);
+  if (key == 0) return std::nullopt;
+  const auto process = read_process(pid_of(key));
+  if (!process || make_process_key(pid_of(key), process->start_time) != key) return std::nullopt;
+  if (process->state == 'Z' || process->state == 'X') return std::nullopt;
+  return process;
+}
+
+std::unique_ptr<Board> Board::join(const LauncherHint& hint, const std::string& directory) {
+  if (hint.name.empty()) return nullptr;
+  std::string path = fmt::format("{}/lockstep-{}-{:016x}", directory, getuid(), hash(hint.job_key));
+  const File file{open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)};
+  if (!file || !is_usable(file, sizeof(Layout))) return nullptr;
+  void* const memory = mmap(nullptr, sizeof(Layout), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  if (memory == MAP_FAILED) return nullptr;
+  std::unique_ptr<Board> board{new Board{static_cast<Layout*>(memory), std::move(path), hint.n_local_ranks.value_or(0)}};
+  board->clear_if_abandoned();
+  if (!board->take_slot(hint)) return nullptr;
+  if (board->is_complete()) board->remove_file();
+  return board;
+}
+
+Board::Board(Layout* layout, std::string path, int n_expected) noexcept
+    : layout_{layout}, path_{std::move(path)}, n_expected_{std::min(n_expected, static_cast<int>(n_slots))} {}
+
+Board::~Board() {
+  if (mine_ != nullptr) {
+    mine_->left.store(1, std::memory_order_release);
+    if (!is_anyone_here()) remove_file();
+  }
+  munmap(layout_, sizeof(Layout));
+}
+
+std::span<Slot> Board::slots() const noexcept { return layout_->slots; }
+
+/// A job that was killed while it started may have left a file. Of several processes that find it, each frees only slots
+/// whose owner is gone, so none can undo the arrival of another.
+void Board::clear_if_abandoned() noexcept {
+  if (is_anyone_here()) return;
+  layout_->reporter.store(0);
+  layout_->report_is_out.store(0);
+  for (Slot& slot : slots()) {
+    ProcessKey owner = slot.owner.load();
+    if (owner != 0 && !find_owner(slot)) slot.owner.compare_exchange_strong(owner, 0);
+  }
+}
+
+bool Board::take_slot(const LauncherHint& hint) noexcept {
+  const ProcessKey key = find_my_key();
+  const auto try_take = [&](Slot& slot) {
+    ProcessKey seen = slot.owner.load();
+    if (is_held(slot) || !slot.owner.compare_exchange_strong(seen, key)) return false;
+    slot.rank.store(hint.rank.value_or(-1));
+    slot.position.store(0);
+    slot.phase.store(0);
+    slot.left.store(0);
+    mine_ = &slot;
+    return true;
+  };
+  const auto all = slots();
+  if (hint.local_rank && static_cast<std::size_t>(*hint.local_rank) < all.size())
+    return try_take(all[static_cast<std::size_t>(*hint.local_rank)]);
+  return std::any_of(all.begin(), all.end(), try_take);
+}
+
+bool Board::is_complete() const {
+  const auto expected = slots().first(static_cast<std::size_t>(n_expected_));
+  return !expected.empty() &&
+         std::all_of(expected.begin(), expected.end(), [](const Slot& slot) { return slot.owner.load() != 0; });
+}
+
+bool Board::is_anyone_here() const {
+  const auto all = slots();
+  return std::any_of(all.begin(), all.end(), is_held);
+}
+
+/// By one process only: a later run under the same launcher may already have made a file of the same name.
+void Board::remove_file() noexcept {
+  if (layout_->file_is_removed.exchange(1) == 0) unlink(path_.c_str());
+}
+
+bool Board::claim_report() noexcept {
+  ProcessKey nobody = 0;
+  return layout_->reporter.compare_exchange_strong(nobody, mine_->owner.load());
+}
+
+void Board::publish_report() noexcept {
+  layout_->report_is_out.store(1, std::memory_order_release);
+  remove_file();
+}
+
+bool Board::is_report_out() const noexcept { return layout_->report_is_out.load(std::memory_order_acquire) != 0; }
+
+}  // namespace lockstep::runtime

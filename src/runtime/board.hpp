@@ -1,0 +1,77 @@
+// The watchdog's board: memory shared by the processes of a job on one node, one slot each.
+// Invariant: lock-free; a slot is written by its owner only; a process is known by pid and start time, never by pid alone.
+// Used by watchdog.cpp and stall.cpp.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "runtime/launcher.hpp"
+#include "runtime/process.hpp"
+
+namespace lockstep::runtime {
+
+/// A process by its pid and the lower half of its start time; 0 is nobody.
+using ProcessKey = std::uint64_t;
+
+[[nodiscard]] ProcessKey make_process_key(pid_t pid, std::uint64_t start_time) noexcept;
+[[nodiscard]] pid_t pid_of(ProcessKey key) noexcept;
+
+/// What a process tells the others. All zero is a free slot; times are nanoseconds on CLOCK_MONOTONIC.
+struct alignas(128) Slot {
+  std::atomic<ProcessKey> owner;
+  std::atomic<std::uint64_t> position;  ///< enter() calls in the upper half, beats since the last one in the lower
+  std::atomic<std::int64_t> alive_ns;   ///< last sign of life of the watchdog thread
+  std::atomic<std::int64_t> moved_ns;   ///< when that thread last saw `position` change
+  std::atomic<std::int32_t> rank;       ///< -1 while unknown
+  std::atomic<std::uint32_t> phase;
+  std::atomic<std::uint32_t> left;      ///< 1 once the process has left in order
+};
+static_assert(sizeof(Slot) == 128 && std::atomic<std::uint64_t>::is_always_lock_free);
+
+/// Whether the owner of `slot` still exists, and in what state; an ended process that nobody collected does not count.
+[[nodiscard]] std::optional<ProcessStatus> find_owner(const Slot& slot);
+
+/// A process's view of the board. The file exists from the first process's arrival to the last one's only, where the
+/// launcher tells how many there are; a process that is killed thus leaves nothing behind.
+class Board {
+ public:
+  /// Joins, or creates, the board of the job in `directory`; nothing if there is no launcher, or no such memory.
+  static std::unique_ptr<Board> join(const LauncherHint& hint, const std::string& directory = "/dev/shm");
+  /// Leaves in order.
+  ~Board();
+  Board(const Board&) = delete;
+  Board& operator=(const Board&) = delete;
+
+  [[nodiscard]] Slot& mine() const noexcept { return *mine_; }
+  [[nodiscard]] std::span<Slot> slots() const noexcept;
+  /// Slots that must be taken; 0 if the launcher does not tell.
+  [[nodiscard]] int n_expected() const noexcept { return n_expected_; }
+
+  /// True for the first caller on the node.
+  [[nodiscard]] bool claim_report() noexcept;
+  /// Tells all others that the report is out, and removes the file.
+  void publish_report() noexcept;
+  [[nodiscard]] bool is_report_out() const noexcept;
+
+ private:
+  struct Layout;
+  Board(Layout* layout, std::string path, int n_expected) noexcept;
+
+  void clear_if_abandoned() noexcept;
+  [[nodiscard]] bool take_slot(const LauncherHint& hint) noexcept;
+  [[nodiscard]] bool is_complete() const;
+  [[nodiscard]] bool is_anyone_here() const;
+  void remove_file() noexcept;
+
+  Layout* layout_;
+  std::string path_;
+  int n_expected_;
+  Slot* mine_ = nullptr;
+};
+
+}  // namespace lockstep::runtime

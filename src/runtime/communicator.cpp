@@ -1,0 +1,155 @@
+#include "runtime/communicator.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "core/error.hpp"
+#include "runtime/session.hpp"
+
+namespace lockstep::runtime {
+namespace {
+
+// MPI 3.1 counts are ints, and some libraries overflow well before: larger data travels in pieces of this many bytes.
+constexpr std::size_t largest_message = std::size_t{1} << 30;
+// Above this total, blocks are received rank by rank: a tree would hold copies on the way.
+constexpr std::size_t largest_gather = std::size_t{1} << 20;
+constexpr int gather_tag = 1;
+
+bool is_mpi_finalized() noexcept {
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  return finalized != 0;
+}
+
+/// Calls `f(piece)` for consecutive pieces of `data` that fit one message.
+template <class Byte, class F>
+void for_each_message(std::span<Byte> data, F f) {
+  for (std::size_t at = 0; at < data.size(); at += largest_message)
+    f(data.subspan(at, std::min(largest_message, data.size() - at)));
+}
+
+void send(MPI_Comm comm, std::span<const std::byte> data, int to) {
+  for_each_message(data, [&](auto piece) {
+    check_mpi(MPI_Send(piece.data(), static_cast<int>(piece.size()), MPI_BYTE, to, gather_tag, comm), "MPI_Send");
+  });
+}
+
+void receive(MPI_Comm comm, std::span<std::byte> data, int from) {
+  for_each_message(data, [&](auto piece) {
+    check_mpi(
+        MPI_Recv(piece.data(), static_cast<int>(piece.size()), MPI_BYTE, from, gather_tag, comm, MPI_STATUS_IGNORE),
+        "MPI_Recv");
+  });
+}
+
+}  // namespace
+
+void check_mpi(int code, const char* operation, core::SourceLocation location) {
+  if (code == MPI_SUCCESS) return;
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  MPI_Error_string(code, text.data(), &length);
+  int initialized = 0;
+  MPI_Initialized(&initialized);
+  int rank = -1;
+  if (initialized != 0 && !is_mpi_finalized()) MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const std::string who = rank >= 0 ? fmt::format("rank {} on {}", rank, host_name()) : host_name();
+  core::fail_system(fmt::format("{} failed on {}: {}", operation, who, text.data()), location);
+}
+
+void CommunicatorPolicy::destroy(Raw raw) noexcept {
+  if (!is_mpi_finalized()) MPI_Comm_free(&raw);
+}
+
+Communicator::Communicator(MPI_Comm owned) : handle_{owned} {
+  check_mpi(MPI_Comm_set_errhandler(owned, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  check_mpi(MPI_Comm_rank(owned, &rank_), "MPI_Comm_rank");
+  check_mpi(MPI_Comm_size(owned, &n_ranks_), "MPI_Comm_size");
+}
+
+Communicator Communicator::duplicate(MPI_Comm parent) {
+  MPI_Comm copy = MPI_COMM_NULL;
+  check_mpi(MPI_Comm_dup(parent, &copy), "MPI_Comm_dup");
+  return Communicator{copy};
+}
+
+Communicator Communicator::split(int color, int key) const {
+  core::require(color >= 0, "the color of a split is not negative");
+  MPI_Comm part = MPI_COMM_NULL;
+  check_mpi(MPI_Comm_split(raw(), color, key, &part), "MPI_Comm_split");
+  return Communicator{part};
+}
+
+Communicator Communicator::split_shared() const {
+  MPI_Comm node = MPI_COMM_NULL;
+  check_mpi(MPI_Comm_split_type(raw(), MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node), "MPI_Comm_split_type");
+  return Communicator{node};
+}
+
+void Communicator::barrier() const { check_mpi(MPI_Barrier(raw()), "MPI_Barrier"); }
+
+void Communicator::broadcast(std::span<std::byte> data, int root) const {
+  for_each_message(data, [&](auto piece) {
+    check_mpi(MPI_Bcast(piece.data(), static_cast<int>(piece.size()), MPI_BYTE, root, raw()), "MPI_Bcast");
+  });
+}
+
+std::string Communicator::broadcast(std::string_view text, int root) const {
+  std::string result{rank_ == root ? text : std::string_view{}};
+  result.resize(broadcast_value(*this, result.size(), root));
+  broadcast(std::as_writable_bytes(std::span{result}), root);
+  return result;
+}
+
+std::vector<std::byte> Communicator::gather(std::span<const std::byte> block, int root) const {
+  const bool is_root = rank_ == root;
+  const std::size_t total = block.size() * static_cast<std::size_t>(n_ranks_);
+  std::vector<std::byte> blocks(is_root ? total : 0);
+  if (total <= largest_gather) {
+    const int n = static_cast<int>(block.size());
+    check_mpi(MPI_Gather(block.data(), n, MPI_BYTE, blocks.data(), n, MPI_BYTE, root, raw()), "MPI_Gather");
+  } else if (!is_root) {
+    send(raw(), block, root);
+  } else {
+    std::byte* place = blocks.data();
+    for (int rank = 0; rank < n_ranks_; ++rank, place += block.size()) {
+      if (rank == root)
+        std::memcpy(place, block.data(), block.size());
+      else
+        receive(raw(), {place, block.size()}, rank);
+    }
+  }
+  return blocks;
+}
+
+std::vector<std::string> Communicator::gather(std::string_view text, int root) const {
+  const std::uint64_t size = text.size();
+  const std::vector<std::byte> size_bytes = gather(std::as_bytes(std::span{&size, 1}), root);
+  if (rank_ != root) {
+    send(raw(), std::as_bytes(std::span{text}), root);
+    return {};
+  }
+  std::vector<std::uint64_t> sizes(static_cast<std::size_t>(n_ranks_));
+  std::memcpy(sizes.data(), size_bytes.data(), size_bytes.size());
+  std::vector<std::string> texts(sizes.size());
+  for (int rank = 0; rank < n_ranks_; ++rank) {
+    std::string& place = texts[static_cast<std::size_t>(rank)];
+    place.resize(sizes[static_cast<std::size_t>(rank)]);
+    if (rank == root)
+      place = text;
+    else
+      receive(raw(), std::as_writable_bytes(std::span{place}), rank);
+  }
+  return texts;
+}
+
+bool Communicator::any(bool mine) const {
+  const std::vector<std::byte> flags = gather(std::as_bytes(std::span{&mine, 1}));
+  const bool found = std::any_of(flags.begin(), flags.end(), [](std::byte flag) { return flag != std::byte{0}; });
+  return broadcast_value(*this, found);
+}
+
+}  // namespace lockstep::runtime

@@ -1,0 +1,26 @@
+// What /proc tells about a process of this node.
+// Invariant: every question about a process that is gone has the answer "nothing".
+// Used by launcher.cpp and the watchdog's board.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace lockstep::runtime {
+
+/// From /proc/<pid>/stat.
+struct ProcessStatus {
+  char state = '?';              ///< 'R', 'S', 'D', 'T' (stopped), 't' (traced), 'Z' (ended, not yet collected), ...
+  pid_t parent = 0;
+  std::uint64_t start_time = 0;  ///< clock ticks since boot; with the pid it names a process for good
+};
+
+[[nodiscard]] std::optional<ProcessStatus> read_process(pid_t pid);
+
+/// Whether `variable` was in the environment the process was started with; false if that cannot be read.
+[[nodiscard]] bool was_started_with(pid_t pid, std::string_view variable);
+
+}  // namespace lockstep::runtime

@@ -1,0 +1,95 @@
+#include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/error.hpp"
+#include "runtime/launcher.hpp"
+
+namespace lockstep::runtime {
+namespace {
+
+/// Cores this process may use; two hardware threads of a core count once, as launchers count slots.
+int count_cores() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  std::set<std::string> cores;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &allowed)) continue;
+    std::ifstream file{fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu)};
+    std::string siblings = fmt::format("cpu {}", cpu);
+    std::getline(file, siblings);
+    cores.insert(siblings);
+  }
+  return static_cast<int>(cores.size());
+}
+
+/// What the user has set stays as it is.
+void set_default(const char* variable, const char* value) { setenv(variable, value, 0); }
+
+/// Launchers read their options from the environment as well; one does not know the variables of another.
+void prepare_environment(int n_ranks) {
+  if (geteuid() == 0) {
+    set_default("OMPI_ALLOW_RUN_AS_ROOT", "1");
+    set_default("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+  }
+  if (n_ranks > count_cores()) {
+    set_default("OMPI_MCA_rmaps_base_oversubscribe", "1");                  // Open MPI 4
+    set_default("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");  // Open MPI 5
+  } else {
+    set_default("OMPI_MCA_hwloc_base_binding_policy", "core");     // Open MPI 4
+    set_default("PRTE_MCA_hwloc_default_binding_policy", "core");  // Open MPI 5
+    set_default("HYDRA_BINDING", "core");                          // MPICH
+  }
+}
+
+/// The program's arguments without `--nproc N` or `--nproc=N`.
+std::vector<std::string> drop_nproc(int argc, char** argv) {
+  std::vector<std::string> kept;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument{argv[i]};
+    if (argument == "--nproc")
+      ++i;
+    else if (!argument.starts_with("--nproc="))
+      kept.emplace_back(argument);
+  }
+  return kept;
+}
+
+std::string find_launcher() {
+  const char* const chosen = std::getenv("LOCKSTEP_MPIEXEC");
+  return chosen != nullptr && *chosen != '\0' ? chosen : LOCKSTEP_MPIEXEC_EXECUTABLE;
+}
+
+}  // namespace
+
+void relaunch_under_mpi(int n_ranks, int argc, char** argv) {
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) core::fail_system("cannot read /proc/self/exe to start this program again: " + error.message());
+  const std::string launcher = find_launcher();
+  std::vector<std::string> words{launcher, LOCKSTEP_MPIEXEC_NUMPROC_FLAG, std::to_string(n_ranks), program.string()};
+  for (std::string& argument : drop_nproc(argc, argv)) words.push_back(std::move(argument));
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+
+  prepare_environment(n_ranks);
+  execvp(launcher.c_str(), pointers.data());
+  core::fail_usage({fmt::format("cannot start the MPI launcher '{}': {}", launcher, std::strerror(errno)), "--nproc",
+                    "the launcher of the MPI library this program was built with",
+                    "install it (Debian: openmpi-bin for Open MPI, mpich for MPICH), load its module, or name it in "
+                    "LOCKSTEP_MPIEXEC"});
+}
+
+}  // namespace lockstep::runtime

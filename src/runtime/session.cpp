@@ -1,0 +1,87 @@
+#include "runtime/session.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+
+#include "core/log.hpp"
+
+namespace lockstep::runtime {
+namespace {
+
+void write_to_stderr(const std::string& message) noexcept {
+  std::fwrite(message.data(), 1, message.size(), stderr);
+  std::fflush(stderr);
+}
+
+bool is_mpi_running() noexcept {
+  int initialized = 0;
+  int finalized = 0;
+  MPI_Initialized(&initialized);
+  MPI_Finalized(&finalized);
+  return initialized != 0 && finalized == 0;
+}
+
+/// The first rank that brought an error.
+struct Verdict {
+  int rank = -1;
+  core::ExitCode code = core::ExitCode::ok;
+};
+
+}  // namespace
+
+Session::Session() {
+  int provided = MPI_THREAD_SINGLE;
+  check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  if (provided < MPI_THREAD_FUNNELED) {
+    MPI_Finalize();
+    core::fail_system("MPI offers no thread level above MPI_THREAD_SINGLE; MPI_THREAD_FUNNELED is needed");
+  }
+  world_ = Communicator::duplicate(MPI_COMM_WORLD);
+  core::set_log_identity(world_->rank(), host_name());
+}
+
+Session::~Session() {
+  world_.reset();
+  if (MPI_Finalize() != MPI_SUCCESS) core::log_error("MPI_Finalize failed");
+}
+
+std::optional<core::ExitCode> Session::agree(const std::optional<core::Error>& mine) const {
+  const core::ExitCode my_code = mine ? mine->code() : core::ExitCode::ok;
+  const auto codes = gather_values(*world_, std::span{&my_code, 1});
+  Verdict verdict;
+  for (std::size_t rank = 0; rank < codes.size() && verdict.rank < 0; ++rank)
+    if (codes[rank] != core::ExitCode::ok) verdict = {static_cast<int>(rank), codes[rank]};
+  verdict = broadcast_value(*world_, verdict);
+  if (verdict.rank < 0) return std::nullopt;
+  if (verdict.rank == world_->rank()) core::log_error(mine->what());
+  world_->barrier();  // nobody leaves, and makes the launcher end the job, before the message is out
+  return verdict.code;
+}
+
+void abort_job(const core::Error& error, std::string_view phase) {
+  const int code = static_cast<int>(error.code());
+  if (!is_mpi_running()) {
+    write_to_stderr(fmt::format("error: {}, in {}: {}\n", host_name(), phase, error.what()));
+    std::_Exit(code);
+  }
+  int rank = -1;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  write_to_stderr(fmt::format("error: rank {} on {}, in {}: {}\n", rank, host_name(), phase, error.what()));
+  MPI_Abort(MPI_COMM_WORLD, code);
+  std::_Exit(code);
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "unknown";
+  const std::string_view full{name.data()};
+  return std::string{full.substr(0, full.find('.'))};
+}
+
+}  // namespace lockstep::runtime

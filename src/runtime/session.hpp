@@ -1,0 +1,42 @@
+// The life of MPI in a process: initialise, agree on errors, end in order or abort with a name.
+// Invariant: the lowest thread level that works (FUNNELED: helper threads exist, but make no MPI call).
+// Used by the programs' main() and by the MPI tests.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/error.hpp"
+#include "runtime/communicator.hpp"
+
+namespace lockstep::runtime {
+
+/// MPI from construction to destruction. One per process.
+class Session {
+ public:
+  /// Collective over all processes of the job.
+  Session();
+  /// Collective; logs instead of throwing.
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  [[nodiscard]] const Communicator& world() const noexcept { return *world_; }
+
+  /// Collective: if any rank brings an error, the lowest such rank prints it once to stderr and the code is returned to all.
+  [[nodiscard]] std::optional<core::ExitCode> agree(const std::optional<core::Error>& mine) const;
+
+ private:
+  std::optional<Communicator> world_;
+};
+
+/// Prints rank, host, phase and the error, then ends the whole job by MPI_Abort with the error's exit code.
+/// For errors thrown while other ranks may be inside a collective: one rank leaving silently would hang the rest.
+[[noreturn]] void abort_job(const core::Error& error, std::string_view phase);
+
+/// Host name without domain.
+[[nodiscard]] std::string host_name();
+
+}  // namespace lockstep::runtime

@@ -1,0 +1,226 @@
+#include "runtime/watchdog.hpp"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <ctime>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/error.hpp"
+#include "runtime/board.hpp"
+#include "runtime/session.hpp"
+#include "runtime/stall.hpp"
+
+namespace lockstep::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto tick = 50ms;
+/// Longer gaps between two ticks mean that this process was stopped itself: they do not count as standstill.
+constexpr std::int64_t longest_gap_ns = 200'000'000;
+/// For the report to reach the terminal before the launcher, seeing the first exit, ends the job.
+constexpr auto time_to_speak = 200ms;
+/// For the launcher to end the other processes once the reporter has left. They leave by themselves only where it does not:
+/// Open MPI 4's mpirun may crash or hang when several processes leave at once during MPI_Finalize.
+constexpr auto time_for_launcher = 1s;
+/// For the node that has evidence to speak before those that have none.
+constexpr auto time_for_other_nodes = 2s;
+
+std::int64_t now_ns() noexcept {
+  std::timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * 1'000'000'000LL + t.tv_nsec;
+}
+
+/// Without stdio, whose locks the main thread may hold.
+void write_to_stderr(std::string_view text) noexcept {
+  while (!text.empty()) {
+    const ssize_t n = write(STDERR_FILENO, text.data(), text.size());
+    if (n <= 0) return;
+    text.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
+bool is_ours(pid_t pid) {
+  struct stat status {};
+  return stat(fmt::format("/proc/{}", pid).c_str(), &status) == 0 && status.st_uid == geteuid();
+}
+
+bool is_stopped(const Slot& slot) {
+  const auto process = find_owner(slot);
+  return process && (process->state == 'T' || process->state == 't') && is_ours(pid_of(slot.owner.load()));
+}
+
+void signal_stopped(std::span<Slot> slots, int signal) {
+  for (const Slot& slot : slots)
+    if (is_stopped(slot)) kill(pid_of(slot.owner.load()), signal);
+}
+
+[[noreturn]] void leave() noexcept { _exit(static_cast<int>(core::ExitCode::stalled)); }
+
+}  // namespace
+
+struct Watchdog::State {
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  State(const LauncherHint& hint, core::Seconds limit) : timeout{limit}, n_local_ranks{hint.n_local_ranks.value_or(0)} {
+    n_ranks.store(hint.n_ranks.value_or(0));
+    alone.rank.store(hint.rank.value_or(-1));
+    if (timeout.value <= 0) return;
+    board = Board::join(hint);
+    if (board) slot = &board->mine();
+    slot->moved_ns.store(now_ns());
+    start();
+  }
+
+  ~State() {
+    {
+      const std::lock_guard lock{mutex};
+      is_over = true;
+    }
+    wake.notify_one();
+    if (thread.joinable()) thread.join();
+    if (board && board->is_report_out()) leave();  // too late to end well
+  }
+
+  void start();
+  void watch();
+  void note_progress(std::int64_t now) noexcept;
+  void end_if_stalled();
+  [[noreturn]] void report(const std::vector<Finding>& findings);
+  [[noreturn]] void report_alone() const;
+  [[noreturn]] void leave_after_report() const;
+
+  [[nodiscard]] bool has_other_nodes() const noexcept { return n_ranks.load() > n_local_ranks && n_local_ranks > 0; }
+  [[nodiscard]] Phase phase() const noexcept { return static_cast<Phase>(slot->phase.load()); }
+
+  const core::Seconds timeout;
+  const int n_local_ranks;
+  std::atomic<int> n_ranks{0};
+  Slot alone{};  ///< used where there is no board
+  std::unique_ptr<Board> board;
+  Slot* slot = &alone;
+
+  // Of the thread only.
+  std::uint64_t last_position = 0;
+  std::int64_t last_tick_ns = 0;
+  std::int64_t standstill_ns = 0;
+
+  std::mutex mutex;  ///< guards is_over
+  std::condition_variable wake;
+  bool is_over = false;
+  std::thread thread;
+};
+
+/// Signals are the main thread's business.
+void Watchdog::State::start() {
+  sigset_t all;
+  sigset_t previous;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &previous);
+  last_tick_ns = now_ns();
+  slot->alive_ns.store(last_tick_ns);
+  thread = std::thread{[this] { watch(); }};
+  pthread_sigmask(SIG_SETMASK, &previous, nullptr);
+}
+
+void Watchdog::State::watch() {
+  std::unique_lock lock{mutex};
+  while (!wake.wait_for(lock, tick, [this] { return is_over; })) {
+    lock.unlock();
+    note_progress(now_ns());
+    end_if_stalled();
+    lock.lock();
+  }
+}
+
+void Watchdog::State::note_progress(std::int64_t now) noexcept {
+  slot->alive_ns.store(now, std::memory_order_relaxed);
+  const std::uint64_t position = slot->position.load(std::memory_order_relaxed);
+  if (position != last_position) {
+    slot->moved_ns.store(now, std::memory_order_relaxed);
+    standstill_ns = 0;
+  } else {
+    standstill_ns += std::min(now - last_tick_ns, longest_gap_ns);
+  }
+  last_position = position;
+  last_tick_ns = now;
+}
+
+void Watchdog::State::end_if_stalled() {
+  if (board && board->is_report_out()) leave_after_report();
+  if (static_cast<double>(standstill_ns) * 1e-9 < timeout.value) return;
+  if (!board) report_alone();
+  const std::vector<Finding> findings = inspect(*board, now_ns(), timeout);
+  const bool someone_moves = std::any_of(findings.begin(), findings.end(),
+                                         [](const Finding& f) { return f.condition == Condition::moving; });
+  if (!someone_moves) report(findings);
+}
+
+void Watchdog::State::report(const std::vector<Finding>& findings) {
+  if (!board->claim_report()) {
+    for (auto waited = 0ms; waited < 1s && !board->is_report_out(); waited += 10ms) std::this_thread::sleep_for(10ms);
+    leave_after_report();
+  }
+  if (has_other_nodes() && !has_evidence(findings)) std::this_thread::sleep_for(time_for_other_nodes);
+  write_to_stderr(describe_stall(findings, {host_name(), timeout, phase(), has_other_nodes()}));
+  board->publish_report();
+  std::this_thread::sleep_for(time_to_speak);
+  // Continued, a stopped process finds the report and leaves with exit code 4; SIGKILL would give the job another one.
+  signal_stopped(board->slots(), SIGCONT);
+  leave();
+}
+
+void Watchdog::State::leave_after_report() const {
+  std::this_thread::sleep_for(time_to_speak + time_for_launcher);
+  signal_stopped(board->slots(), SIGKILL);
+  leave();
+}
+
+void Watchdog::State::report_alone() const {
+  const int rank = slot->rank.load();
+  write_to_stderr(fmt::format("error: stalled: no progress for {:g} s in phase {}\n  {}on {} (pid {})\n", timeout.value,
+                              name(phase()), rank >= 0 ? fmt::format("rank {} ", rank) : "", host_name(), getpid()));
+  std::this_thread::sleep_for(time_to_speak);
+  leave();
+}
+
+std::string_view name(Phase phase) noexcept {
+  constexpr std::array<std::string_view, 6> names{"init", "setup", "warmup", "timing", "verification", "finish"};
+  const auto index = static_cast<std::size_t>(phase);
+  return index < names.size() ? names[index] : "unknown";
+}
+
+Watchdog::Watchdog(const LauncherHint& hint, core::Seconds timeout) : state_{std::make_unique<State>(hint, timeout)} {}
+
+Watchdog::~Watchdog() = default;
+
+void Watchdog::set_rank(int rank, int n_ranks) noexcept {
+  state_->slot->rank.store(rank);
+  state_->n_ranks.store(n_ranks);
+}
+
+void Watchdog::enter(Phase phase) noexcept {
+  std::atomic<std::uint64_t>& position = state_->slot->position;
+  state_->slot->phase.store(static_cast<std::uint32_t>(phase), std::memory_order_relaxed);
+  position.store(((position.load(std::memory_order_relaxed) >> 32) + 1) << 32, std::memory_order_relaxed);
+}
+
+void Watchdog::beat() noexcept {
+  std::atomic<std::uint64_t>& position = state_->slot->position;
+  position.store(position.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+}  // namespace lockstep::runtime

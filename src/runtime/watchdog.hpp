@@ -1,0 +1,45 @@
+// The stall watchdog: notices that this process makes no progress, finds out who is to blame, ends the process.
+// Invariant: makes no MPI call and takes no lock that a stopped process could hold; exactly one process of a node reports.
+// Used by reduce_all/ from before MPI_Init to after MPI_Finalize.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "core/units.hpp"
+#include "runtime/launcher.hpp"
+
+namespace lockstep::runtime {
+
+/// Enumerators equal the words of the messages and of --inject.
+enum class Phase : std::uint32_t { init, setup, warmup, timing, verification, finish };
+
+[[nodiscard]] std::string_view name(Phase phase) noexcept;
+
+/// Processes of a node share a board (a file in /dev/shm named after the job): slot i holds process i's phase, progress and
+/// a sign of life written by its watchdog thread. A process whose main thread has not called beat() or enter() for `timeout`
+/// reads the board, and the first to claim the report names the processes that are furthest behind (rank, host, pid, phase,
+/// and whether they are stopped, gone or merely waiting). All of them then leave with ExitCode::stalled (4).
+class Watchdog {
+ public:
+  /// Starts the thread. `timeout` of 0 switches the watchdog off.
+  Watchdog(const LauncherHint& hint, core::Seconds timeout);
+  ~Watchdog();
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+  /// The rank in MPI_COMM_WORLD, once known.
+  void set_rank(int rank, int n_ranks) noexcept;
+  /// Counts as progress.
+  void enter(Phase phase) noexcept;
+  /// One step of progress; costs one relaxed store to a line no other process writes.
+  void beat() noexcept;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace lockstep::runtime

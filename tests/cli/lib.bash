@@ -1,0 +1,55 @@
+# Helpers for tests of the command line. The test's environment names the program and the launcher:
+# REDUCE_ALL, MPIEXEC, MPIEXEC_NUMPROC_FLAG and MPIEXEC_PREFLAGS (words, may be empty).
+set -u
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+rc=0
+
+# run COMMAND...: its output in $folder/out and $folder/err, its exit code in $rc.
+run() {
+  rc=0
+  command_line="$*"
+  "$@" >"$folder/out" 2>"$folder/err" || rc=$?
+}
+
+# launch N ARGUMENTS...: runs the program on N ranks under the launcher.
+launch() {
+  local n=$1
+  shift
+  # shellcheck disable=SC2086  # the preflags are words
+  run "$MPIEXEC" "$MPIEXEC_NUMPROC_FLAG" "$n" ${MPIEXEC_PREFLAGS:-} "$REDUCE_ALL" "$@"
+}
+
+fail() {
+  echo "FAILED: $*"
+  echo "command: ${command_line:-}"
+  echo "exit code: $rc"
+  echo "--- stdout" && cat "$folder/out"
+  echo "--- stderr" && cat "$folder/err"
+  exit 1
+}
+
+expect_rc() { [ "$rc" -eq "$1" ] || fail "expected exit code $1"; }
+expect_out() { grep -qE -e "$1" "$folder/out" || fail "stdout lacks /$1/"; }
+expect_err() { grep -qE -e "$1" "$folder/err" || fail "stderr lacks /$1/"; }
+# One message, from one rank, whatever the launcher adds.
+expect_one_error() { [ "$(grep -c 'error: ' "$folder/err")" -eq 1 ] || fail "expected one message"; }
+
+# pids_with WORD: processes that have it as an argument.
+pids_with() {
+  local file
+  for file in /proc/[0-9]*/cmdline; do
+    if tr '\0' '\n' 2>/dev/null <"$file" | grep -qxF -e "$1"; then
+      file=${file%/cmdline}
+      echo "${file#/proc/}"
+    fi
+  done
+}
+
+# ranks_with WORD: those of them that are ranks and not their launcher.
+ranks_with() {
+  local pid
+  for pid in $(pids_with "$1"); do
+    if [ "$(readlink "/proc/$pid/exe")" = "$(readlink -f "$REDUCE_ALL")" ]; then echo "$pid"; fi
+  done
+}

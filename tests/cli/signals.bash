@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# SIGTERM to one rank, or Ctrl-C at the launcher, in mid-run: files stay valid; all ranks leave.
+. "$(dirname "$0")/lib.bash"
+command -v python3 >/dev/null || { echo "python3 is missing"; exit 77; }
+
+seed=$((RANDOM * 32768 + RANDOM + 1))
+# shellcheck disable=SC2046  # process ids of our own making
+trap 'kill -KILL $(ranks_with "$seed") 2>/dev/null; rm -rf "$folder"' EXIT
+
+# start SEED: a run too long to finish, in the background; returns once a row is on disk.
+start() {
+  rm -f "$folder/r.json"
+  (launch 2 -i 8 -e 256K -n 500 --algorithm ring --seed "$1" --json "$folder/r.json"; exit "$rc") &
+  job=$!
+  for _ in $(seq 300); do
+    [ -e "$folder/r.json" ] && return
+    sleep 0.1
+  done
+  fail "no row within 30 s"
+}
+
+expect_valid() {
+  python3 -c 'import json, sys; r = json.load(open(sys.argv[1])); assert r["results"] and not r["complete"]' \
+    "$folder/r.json" || fail "the file is not valid"
+}
+
+expect_gone() {
+  for _ in $(seq 100); do
+    [ -z "$(ranks_with "$1")" ] && return
+    sleep 0.1
+  done
+  fail "processes are left: $(ranks_with "$1")"
+}
+
+start "$seed"
+expect_valid
+kill -TERM "$(ranks_with "$seed" | head -n 1)"
+wait "$job" && fail "exit code 0 after SIGTERM"
+expect_gone "$seed"
+expect_valid
+expect_out '^# not complete: terminated \(SIGTERM\)'
+expect_out '^# Avg bus bandwidth    : '
+
+seed=$((seed + 1))
+start "$seed"
+for pid in $(pids_with "$seed"); do
+  if [ "$(readlink "/proc/$pid/exe")" != "$(readlink -f "$REDUCE_ALL")" ]; then kill -INT "$pid"; fi
+done
+wait "$job"
+expect_gone "$seed"
+expect_valid

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# stall.bash RANK PHASE: that rank stops there; the others name it within the timeout, exit 4, and no process is left.
+# stall.bash none: the same run without the fault succeeds, so it is the fault that bites.
+. "$(dirname "$0")/../cli/lib.bash"
+seed=$((RANDOM * 32768 + RANDOM + 1))
+arguments=(-e 4K -f 8 -n 20 --timeout 3s --seed "$seed")
+
+if [ "$1" = none ]; then
+  launch 2 "${arguments[@]}"
+  expect_rc 0
+  exit 0
+fi
+
+start=$SECONDS
+launch 2 "${arguments[@]}" --inject "stop:$1:$2"
+elapsed=$((SECONDS - start))
+# Hydra mixes the codes of all ranks, and the launcher itself has to kill the stopped one.
+[ "$rc" -eq 4 ] || { [ "$rc" -ne 0 ] && [ "${LAUNCHER_MIXES_CODES:-0}" = 1 ]; } || fail "expected exit code 4"
+expect_one_error
+expect_err "rank $1 on "
+expect_err "$2"
+[ "$elapsed" -le 15 ] || fail "took $elapsed s with a timeout of 3 s"
+for _ in $(seq 100); do
+  left=$(ranks_with "$seed")
+  [ -z "$left" ] && exit 0
+  sleep 0.1
+done
+# shellcheck disable=SC2086  # process ids of our own making
+kill -KILL $left
+fail "processes are left: $left"

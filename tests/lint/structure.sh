@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# The structure of the sources: a folder of src/ includes only folders above it in `layers`, heavy headers and the
+# collectives of MPI stay in the folders that own them, and no file grows beyond one concept. usage: structure.sh <repository>
+set -euo pipefail
+cd "$1"
+
+layers=(core runtime comm tensor io data nn optim parallel checkpoint metrics report)
+failures=0
+
+# complain <file:line or file> <what is wrong>
+complain() {
+  printf '%s: %s\n' "$1" "$2"
+  failures=$((failures + 1))
+}
+
+# forbid <pattern> <where it is allowed, a path regex> <words>: no line of src/, reduce_all/ or training/ may match elsewhere.
+forbid() {
+  local hit
+  while IFS= read -r hit; do
+    [[ ${hit%%:*} =~ $2 ]] || complain "${hit%%:*}:$(cut -d: -f2 <<<"$hit")" "$3"
+  done < <(grep -rnE --include='*.[ch]pp' --include='*.cu*' "$1" src reduce_all training 2>/dev/null || true)
+}
+
+check_layers() {
+  local i j file
+  for i in "${!layers[@]}"; do
+    for ((j = i + 1; j < ${#layers[@]}; ++j)); do
+      [[ -d src/${layers[i]} ]] || continue
+      while IFS= read -r file; do
+        complain "$file" "src/${layers[i]} must not include ${layers[j]}/"
+      done < <(grep -rlE "#include \"${layers[j]}/" "src/${layers[i]}" || true)
+    done
+  done
+  while IFS= read -r file; do
+    complain "$file" "src/ must not include programs or tests"
+  done < <(grep -rlE '#include "(reduce_all|training|tests|support)/' src || true)
+}
+
+check_lengths() {
+  local lines file
+  while read -r lines file; do
+    [[ $file == total || $lines -le 400 ]] || complain "$file" "$lines lines, more than 400: is it still one concept?"
+  done < <(find src reduce_all training tests share/cmake -name '*.[ch]pp' -o -name '*.cmake' 2>/dev/null | xargs -r wc -l)
+  lines=$(wc -l <reduce_all/main.cpp)
+  [[ $lines -lt 80 ]] || complain reduce_all/main.cpp "$lines lines, not under 80"
+}
+
+check_layers
+check_lengths
+forbid '#include *<mpi\.h>' '^src/(runtime|comm)/' '<mpi.h> belongs in src/runtime and src/comm'
+forbid '#include *<hdf5' '^src/io/' '<hdf5.h> belongs in src/io'
+forbid '#include *<Kokkos' '^src/(tensor|nn/host)/' 'Kokkos belongs in src/tensor and src/nn/host'
+forbid 'MPI_I?(Allreduce|Reduce_scatter|Allgather)|nccl(AllReduce|ReduceScatter|AllGather)' '^src/comm/' \
+  'a collective on data belongs in src/comm'
+forbid 'PMPI?_I?(Allreduce|Reduce_scatter|Allgather)|MPI_I?(Allreduce|Reduce_scatter|Allgather)v?\(' \
+  '^src/comm/algorithms/mpi_native\.cpp' "MPI's own collectives are called by algorithm mpi only"
+
+if ((failures > 0)); then
+  echo "$failures violation(s) of the structure that CONTRIBUTING.md describes"
+  exit 1
+fi
+echo "the structure holds"

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Plants one violation of each kind in a copy of the sources and expects structure.sh to name it. usage: structure_bites.sh <repository>
+set -euo pipefail
+lint=$(dirname "$(readlink -f "$0")")
+copy=$(mktemp -d)
+trap 'rm -rf "$copy"' EXIT
+cd "$1"
+cp -r src reduce_all "$copy"
+mkdir -p "$copy/share/cmake" "$copy/tests"
+
+# plant <file> <line> <words expected in the report>
+plant() {
+  cp "$copy/$1" "$copy/saved"
+  printf '%s\n' "$2" >>"$copy/$1"
+  local report
+  if report=$("$lint/structure.sh" "$copy"); then
+    echo "not noticed: '$2' in $1"
+    exit 1
+  fi
+  [[ $report == *"$1"*"$3"* ]] || { printf 'wrong report for %s in %s:\n%s\n' "$2" "$1" "$report"; exit 1; }
+  mv "$copy/saved" "$copy/$1"
+}
+
+"$lint/structure.sh" "$copy"
+plant src/core/units.cpp '#include "runtime/session.hpp"' 'must not include runtime/'
+plant src/core/units.cpp '#include <mpi.h>' '<mpi.h> belongs'
+plant src/comm/schedule.cpp '#include "reduce_all/result.hpp"' 'must not include programs'
+plant src/runtime/session.cpp '  MPI_Allreduce(a, b, 1, MPI_INT, MPI_SUM, c);' 'a collective on data'
+plant src/comm/transport_mpi.cpp '  MPI_Allgather(a, 1, MPI_INT, b, 1, MPI_INT, c);' 'algorithm mpi only'
+plant src/core/units.cpp '#include <hdf5.h>' '<hdf5.h> belongs'
+plant src/core/units.cpp "$(yes '// line' | head -400)" 'more than 400'
+echo "every planted violation was noticed"

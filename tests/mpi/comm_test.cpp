@@ -1,0 +1,97 @@
+// Every algorithm over real ranks: exact results on one node and on simulated nodes.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "comm/transport_mpi.hpp"
+#include "mpi/forbidden_collectives.hpp"
+#include "support/collective_case.hpp"
+#include "support/mpi_main.hpp"
+
+namespace lockstep {
+namespace {
+
+using comm::Call;
+using comm::Collective;
+using comm::ReduceOp;
+using core::DType;
+using support::CollectiveCase;
+using support::Mode;
+
+std::unique_ptr<comm::Transport> transport(int ranks_per_node) {
+  return comm::make_mpi_transport(support::session().world(), {.ranks_per_node = ranks_per_node, .oversubscribed = true});
+}
+
+/// Runs `body` for every algorithm and collective that these ranks can do.
+template <class Body>
+void for_each_algorithm(comm::Transport& over, Body body) {
+  for (const comm::Algorithm& algorithm : comm::algorithms()) {
+    if (algorithm.needs == comm::Needs::mpi_processes && support::mpi_collectives_are_forbidden()) continue;
+    for (const Collective collective : comm::all_collectives)
+      if (!comm::obstacle(algorithm, collective, over)) body(algorithm, collective);
+  }
+}
+
+class OnNodes : public testing::TestWithParam<int> {};
+
+TEST_P(OnNodes, ResultIsExactForEveryLength) {
+  const auto over = transport(GetParam());
+  for_each_algorithm(*over, [&](const comm::Algorithm& algorithm, Collective collective) {
+    for (const std::size_t n : {0, 1, 2, 3, 7, 64, 1001, 70'001, 300'007}) {
+      const Call call{collective, DType::float32, ReduceOp::sum, n};
+      EXPECT_NO_THROW(support::check(*over, {.algorithm = &algorithm, .call = call}));
+      EXPECT_NO_THROW(support::check(*over, {.algorithm = &algorithm, .call = call, .in_place = true, .mode = Mode::start_wait}));
+    }
+  });
+}
+
+TEST_P(OnNodes, ResultIsExactForEveryTypeAndOperation) {
+  const auto over = transport(GetParam());
+  for_each_algorithm(*over, [&](const comm::Algorithm& algorithm, Collective collective) {
+    for (const DType dtype : core::all_dtypes) {
+      for (const ReduceOp op : comm::all_reduce_ops) {
+        if (collective == Collective::all_gather && op != ReduceOp::sum) continue;
+        EXPECT_NO_THROW(support::check(
+            *over, {.algorithm = &algorithm, .call = {collective, dtype, op, 517}, .mode = Mode::start_test, .n_calls = 2}));
+      }
+    }
+  });
+}
+
+TEST_P(OnNodes, PlansInFlightTogetherDoNotMix) {
+  const auto over = transport(GetParam());
+  for_each_algorithm(*over, [&](const comm::Algorithm& algorithm, Collective collective) {
+    if (collective != Collective::all_reduce) return;
+    const Call call{collective, DType::int64, ReduceOp::sum, 40'000};
+    std::vector<std::vector<std::int64_t>> data(3, std::vector<std::int64_t>(call.n_elements));
+    std::vector<std::unique_ptr<comm::Plan>> plans;
+    for (std::size_t k = 0; k < data.size(); ++k) {
+      std::fill(data[k].begin(), data[k].end(), over->rank() + static_cast<std::int64_t>(1000 * k));
+      plans.push_back(comm::make_plan(algorithm, *over, call));
+      plans[k]->bind(std::as_bytes(std::span{data[k]}), std::as_writable_bytes(std::span{data[k]}));
+    }
+    for (const auto& plan : plans) plan->start();
+    for (const auto& plan : plans) plan->wait();
+    const std::int64_t p = over->n_ranks();
+    for (std::size_t k = 0; k < data.size(); ++k) {
+      const std::int64_t expected = p * (p - 1) / 2 + p * static_cast<std::int64_t>(1000 * k);
+      EXPECT_EQ(std::count(data[k].begin(), data[k].end(), expected), static_cast<std::ptrdiff_t>(call.n_elements)) << algorithm.name;
+    }
+  });
+}
+
+// 0: the machine as it is.
+INSTANTIATE_TEST_SUITE_P(RanksPerNode, OnNodes, testing::Values(0, 1, 2), testing::PrintToStringParamName{});
+
+TEST(Obstacles, AreNamed) {
+  const auto over = transport(1);
+  const comm::Algorithm& shm = *comm::find_algorithm("shm");
+  if (over->n_ranks() == 1) {
+    EXPECT_FALSE(comm::obstacle(shm, Collective::all_reduce, *over));
+    return;
+  }
+  ASSERT_TRUE(comm::obstacle(shm, Collective::all_reduce, *over));
+  EXPECT_NE(comm::obstacle(shm, Collective::all_reduce, *over)->find("one node"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep

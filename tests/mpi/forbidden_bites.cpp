@@ -1,0 +1,17 @@
+// Shows that forbidden_collectives.cpp bites: algorithm mpi must end this program, so it exits 0 only if it does not.
+#include <vector>
+
+#include "comm/registry.hpp"
+#include "comm/transport_mpi.hpp"
+#include "runtime/session.hpp"
+
+int main() {
+  using namespace lockstep;
+  const runtime::Session session;
+  const auto over = comm::make_mpi_transport(session.world(), {});
+  const comm::Call call{comm::Collective::all_reduce, core::DType::float32, comm::ReduceOp::sum, 8};
+  std::vector<float> data(call.n_elements);
+  const auto plan = comm::make_plan(*comm::find_algorithm("mpi"), *over, call);
+  plan->bind(std::as_bytes(std::span{data}), std::as_writable_bytes(std::span{data}));
+  plan->run();
+}

@@ -1,0 +1,161 @@
+// Every algorithm but `mpi`, over threads as ranks: exact results, and messages and bytes as the registry says.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "comm/transport_threads.hpp"
+#include "support/collective_case.hpp"
+
+namespace lockstep {
+namespace {
+
+using comm::Algorithm;
+using comm::Call;
+using comm::Collective;
+using comm::ReduceOp;
+using core::DType;
+using support::CollectiveCase;
+using support::Mode;
+
+const int all_rank_counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17};
+
+/// Ranks dealt out to nodes in blocks, the last node maybe smaller.
+std::vector<int> on_nodes(int n_ranks, int n_nodes) {
+  std::vector<int> nodes;
+  const int per_node = (n_ranks + n_nodes - 1) / n_nodes;
+  for (int r = 0; r < n_ranks; ++r) nodes.push_back(r / per_node);
+  return nodes;
+}
+
+bool applies(const Algorithm& algorithm, Collective collective, const std::vector<int>& nodes) {
+  if (algorithm.implementation(collective).make == nullptr) return false;
+  const int n_nodes = 1 + *std::max_element(nodes.begin(), nodes.end());
+  switch (algorithm.needs) {
+    case comm::Needs::mpi_processes: return false;
+    case comm::Needs::one_node: return n_nodes == 1;
+    case comm::Needs::several_nodes: return n_nodes > 1;
+    case comm::Needs::nothing: break;
+  }
+  return true;
+}
+
+comm::Traffic run(const std::vector<int>& nodes, const std::vector<CollectiveCase>& cases) {
+  return comm::run_as_threads(nodes, [&](comm::Transport& transport) {
+    for (const CollectiveCase& which : cases) support::check(transport, which);
+  });
+}
+
+class OverThreads : public testing::TestWithParam<int> {
+ protected:
+  int n_ranks() const { return GetParam(); }
+
+  template <class Body>
+  void for_each_algorithm(Body body) const {
+    for (int n_nodes = 1; n_nodes <= std::min(4, n_ranks()); ++n_nodes) {
+      const std::vector<int> nodes = on_nodes(n_ranks(), n_nodes);
+      if (1 + nodes.back() != n_nodes) continue;
+      for (const Algorithm& algorithm : comm::algorithms())
+        for (const Collective collective : comm::all_collectives)
+          if (applies(algorithm, collective, nodes)) body(algorithm, collective, nodes);
+    }
+  }
+};
+
+TEST_P(OverThreads, ResultIsExactForEveryLength) {
+  for_each_algorithm([&](const Algorithm& algorithm, Collective collective, const std::vector<int>& nodes) {
+    std::vector<CollectiveCase> cases;
+    for (const std::size_t n : {0, 1, 2, 3, 5, 13, 14, 15, 29, 31, 257, 1000, 4099}) {
+      const Call call{collective, DType::float32, ReduceOp::sum, n};
+      cases.push_back({.algorithm = &algorithm, .call = call});
+      cases.push_back({.algorithm = &algorithm, .call = call, .in_place = true, .mode = Mode::start_wait});
+    }
+    EXPECT_NO_THROW(run(nodes, cases));
+  });
+}
+
+TEST_P(OverThreads, ResultIsExactForEveryTypeAndOperation) {
+  for_each_algorithm([&](const Algorithm& algorithm, Collective collective, const std::vector<int>& nodes) {
+    std::vector<CollectiveCase> cases;
+    for (const DType dtype : core::all_dtypes)
+      for (const ReduceOp op : comm::all_reduce_ops)
+        if (collective != Collective::all_gather || op == ReduceOp::sum)
+          cases.push_back({.algorithm = &algorithm, .call = {collective, dtype, op, 39}, .mode = Mode::start_test, .n_calls = 2});
+    EXPECT_NO_THROW(run(nodes, cases));
+  });
+}
+
+TEST_P(OverThreads, LongVectorsInSegmentsAndChunks) {
+  for_each_algorithm([&](const Algorithm& algorithm, Collective collective, const std::vector<int>& nodes) {
+    // Several segments (16,384 elements each) and chunks up to 9 ranks, and no multiple of anything.
+    const Call call{collective, DType::float64, ReduceOp::avg, 35'001 * static_cast<std::size_t>(std::min(n_ranks(), 5))};
+    EXPECT_NO_THROW(run(nodes, {{.algorithm = &algorithm, .call = call, .n_calls = 2},
+                                {.algorithm = &algorithm, .call = call, .in_place = true, .n_calls = 1}}));
+  });
+}
+
+TEST_P(OverThreads, TrafficIsWhatTheRegistrySays) {
+  for_each_algorithm([&](const Algorithm& algorithm, Collective collective, const std::vector<int>& nodes) {
+    for (const std::size_t n : {0, 1, 2, 7, 16, 17, 1001, 100'003}) {
+      const Call call{collective, DType::float32, ReduceOp::sum, n};
+      const comm::Traffic traffic = run(nodes, {{.algorithm = &algorithm, .call = call, .n_calls = 1}});
+      const comm::Cost cost = algorithm.implementation(collective).cost(call, nodes);
+      const std::string where = fmt::format("{} {} n={} ranks={}", algorithm.name, comm::name(collective), n, n_ranks());
+      EXPECT_EQ(traffic.messages, cost.messages) << where;
+      EXPECT_EQ(traffic.bytes, cost.bytes) << where;
+      if (n == 100'003) continue;  // segments of a long vector queue up behind each other
+      EXPECT_LE(traffic.steps, cost.steps) << where;
+      const auto n_nodes = static_cast<unsigned>(1 + nodes.back());
+      if (n == 1001 && std::has_single_bit(nodes.size()) && std::has_single_bit(n_nodes)) {
+        EXPECT_EQ(traffic.steps, cost.steps) << where;
+      }
+    }
+  });
+}
+
+TEST_P(OverThreads, AllRanksGetTheSameBits) {
+  for_each_algorithm([&](const Algorithm& algorithm, Collective collective, const std::vector<int>& nodes) {
+    if (collective != Collective::all_reduce) return;
+    const Call call{collective, DType::float32, ReduceOp::sum, 501};
+    std::vector<std::vector<float>> results(nodes.size(), std::vector<float>(call.n_elements));
+    comm::run_as_threads(nodes, [&](comm::Transport& transport) {
+      std::vector<float> input(call.n_elements);
+      for (std::size_t i = 0; i < input.size(); ++i)
+        input[i] = 1.0F / static_cast<float>(i + 1 + 3 * static_cast<std::size_t>(transport.rank()));
+      const auto plan = comm::make_plan(algorithm, transport, call);
+      auto& output = results[static_cast<std::size_t>(transport.rank())];
+      plan->bind(std::as_bytes(std::span{input}), std::as_writable_bytes(std::span{output}));
+      plan->run();
+    });
+    for (const auto& result : results) EXPECT_EQ(result, results.front()) << algorithm.name;
+  });
+}
+
+TEST_P(OverThreads, PlansInFlightTogetherDoNotMix) {
+  for_each_algorithm([&](const Algorithm& algorithm, Collective collective, const std::vector<int>& nodes) {
+    if (collective != Collective::all_reduce) return;
+    EXPECT_NO_THROW(comm::run_as_threads(nodes, [&](comm::Transport& transport) {
+      const Call call{collective, DType::int64, ReduceOp::sum, 333};
+      std::vector<std::vector<std::int64_t>> data(3, std::vector<std::int64_t>(call.n_elements));
+      std::vector<std::unique_ptr<comm::Plan>> plans;
+      for (std::size_t k = 0; k < data.size(); ++k) {
+        std::fill(data[k].begin(), data[k].end(), transport.rank() + static_cast<std::int64_t>(1000 * k));
+        plans.push_back(comm::make_plan(algorithm, transport, call));
+        plans[k]->bind(std::as_bytes(std::span{data[k]}), std::as_writable_bytes(std::span{data[k]}));
+      }
+      for (const auto& plan : plans) plan->start();
+      for (std::size_t k = data.size(); k-- > 0;) plans[k]->wait();
+      const std::int64_t p = transport.n_ranks();
+      for (std::size_t k = 0; k < data.size(); ++k)
+        for (const std::int64_t value : data[k])
+          if (value != p * (p - 1) / 2 + p * static_cast<std::int64_t>(1000 * k)) throw std::runtime_error("mixed up");
+    })) << algorithm.name;
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, OverThreads, testing::ValuesIn(all_rank_counts),
+                         testing::PrintToStringParamName{});
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,44 @@
+#include "reduce_all/inject.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "core/error.hpp"
+
+namespace lockstep::reduce_all {
+namespace {
+
+TEST(Inject, ParsesBothFaults) {
+  const Injection stop = parse_injection("stop:3:timing");
+  EXPECT_EQ(stop.kind, Injection::Kind::stop);
+  EXPECT_EQ(stop.rank, 3);
+  EXPECT_EQ(stop.phase, runtime::Phase::timing);
+  const Injection wrong = parse_injection("wrong:2:17");
+  EXPECT_EQ(wrong.kind, Injection::Kind::wrong);
+  EXPECT_EQ(wrong.rank, 2);
+  EXPECT_EQ(wrong.index, 17u);
+  EXPECT_EQ(parse_injection("wrong:0").index, 0u);
+}
+
+TEST(Inject, RefusesEverythingElse) {
+  for (const char* text : {"", "stop", "stop:1", "stop:x:init", "stop:1:never", "stop:-1:init", "wrong",
+                           "wrong:", "wrong:1:x", "wrong:1:2:3", "stop:1:init:2", "halt:1:init"})
+    EXPECT_THROW(static_cast<void>(parse_injection(text)), core::Error) << text;
+}
+
+TEST(Inject, FlipsOneBitOnceOnTheNamedRank) {
+  Drill drill{parse_injection("wrong:1:2")};
+  std::array<std::byte, 16> output{};
+  drill.corrupt(output, 4, 0);
+  EXPECT_EQ(output, (std::array<std::byte, 16>{}));
+  drill.corrupt(std::span{output}.first(8), 4, 1);  // has no element 2: the drill waits for one that has
+  EXPECT_EQ(output, (std::array<std::byte, 16>{}));
+  drill.corrupt(output, 4, 1);
+  EXPECT_EQ(output[8], std::byte{1});
+  drill.corrupt(output, 4, 1);
+  EXPECT_EQ(output[8], std::byte{1});
+}
+
+}  // namespace
+}  // namespace lockstep::reduce_all

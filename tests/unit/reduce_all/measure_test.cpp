@@ -1,0 +1,60 @@
+#include "reduce_all/measure.hpp"
+
+#include <gtest/gtest.h>
+
+#include "reduce_all/limit.hpp"
+
+namespace lockstep::reduce_all {
+namespace {
+
+TEST(Pace, ShortOperationsAreTimedInBlocksOfAtLeast20Microseconds) {
+  const Options options;
+  for (const double seconds : {20e-9, 0.3e-6, 9.9e-6}) {
+    const Pace pace = choose_pace(options, seconds);
+    EXPECT_GE(pace.block * seconds, 20e-6 * (1 - 1e-9)) << seconds;
+    EXPECT_LE((pace.block - 1) * seconds, 20e-6) << seconds;
+  }
+  EXPECT_EQ(choose_pace(options, 10e-6).block, 1);
+}
+
+TEST(Pace, SamplesFitAQuarterOfASecond) {
+  const Options options;
+  EXPECT_EQ(choose_pace(options, 1e-6).n_samples, 2000);
+  EXPECT_EQ(choose_pace(options, 1e-3).n_samples, 250);
+  EXPECT_EQ(choose_pace(options, 1.0).n_samples, 8);
+}
+
+TEST(Pace, TheNumberAskedForIsTheNumberTaken) {
+  Options options;
+  options.iterations = 3;
+  EXPECT_EQ(choose_pace(options, 1e-6).n_samples, 3);
+  EXPECT_EQ(choose_pace(options, 1.0).n_samples, 3);
+}
+
+TEST(Pace, PreparedBuffersForbidBlocks) {
+  Options options;
+  options.buffers = BufferMode::cold;
+  EXPECT_EQ(choose_pace(options, 1e-6).block, 1);
+  options.buffers = BufferMode::dirty;
+  EXPECT_EQ(choose_pace(options, 1e-6).block, 1);
+}
+
+TEST(Limit, HalvesMoveLessThanAnAllReduce) {
+  EXPECT_DOUBLE_EQ(limit_GBps(comm::Collective::all_reduce, {1000}, {1e-6}, 4), 1.0);
+  EXPECT_DOUBLE_EQ(limit_GBps(comm::Collective::reduce_scatter, {1000}, {1e-6}, 4), 1.6);
+  EXPECT_DOUBLE_EQ(limit_GBps(comm::Collective::all_gather, {1000}, {1e-6}, 1), 1.0);
+}
+
+TEST(Limit, BothProbesCopy) {
+  for (const CopyKind kind : {CopyKind::cached, CopyKind::streaming}) {
+    std::vector<std::byte> input(1000, std::byte{7});
+    std::vector<std::byte> output(1000);
+    const auto plan = make_copy_plan(kind);
+    plan->bind(input, output);
+    plan->run();
+    EXPECT_EQ(input, output);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::reduce_all

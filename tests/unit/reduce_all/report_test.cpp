@@ -1,0 +1,147 @@
+#include "reduce_all/report.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace lockstep::reduce_all {
+namespace {
+
+Row sample_row() {
+  Row row;
+  row.bytes = 8;
+  row.count = 2;
+  row.dtype = "float32";
+  row.op = "sum";
+  row.algorithm = "ring";
+  row.collective = "all_reduce";
+  row.iterations = 20;
+  row.time_us_p50 = 1.25;
+  row.time_us_p50_low = 1.0;
+  row.time_us_p50_high = 1.5;
+  row.time_us_min = 0.5;
+  row.time_us_max = 4;
+  row.time_us_mean = 1.5;
+  row.algbw_GBps = 0.0064;
+  row.busbw_GBps = 2.5;
+  row.limit_GBps = 1;
+  row.limit_percent = 0.64;
+  return row;
+}
+
+RunInfo sample_info(int n_ranks = 2) {
+  RunInfo info;
+  for (int rank = 0; rank < n_ranks; ++rank) {
+    runtime::Place place;
+    place.rank = rank;
+    place.host = "node\xff";  // a host name need not be UTF-8
+    place.cpus = {rank};
+    info.topology.places.push_back(place);
+  }
+  info.topology.cores_per_node = {n_ranks};
+  info.algorithms = {"mpi", "ring"};
+  info.options.arguments = {"-b", "a \"quoted\" word"};
+  info.limit = "what a copy reaches";
+  return info;
+}
+
+std::size_t n_fields(const std::string& line) {
+  return static_cast<std::size_t>(std::count(line.begin(), line.end(), ','));
+}
+
+TEST(JsonReport, IsValidWithNoneOneAndTwoRows) {
+  const std::string row = json_row(sample_row());
+  for (const std::string& rows : {std::string{}, row, row + ",\n" + row}) {
+    const auto document = nlohmann::json::parse(json_document(sample_info(), rows, false));
+    EXPECT_EQ(document["schema"], "lockstep.reduce_all");
+    EXPECT_EQ(document["schema_version"], 1);
+    EXPECT_EQ(document["complete"], false);
+    EXPECT_EQ(document["meta"]["arguments"][1], "a \"quoted\" word");
+    EXPECT_EQ(document["meta"]["ranks"], 2);
+  }
+}
+
+TEST(JsonReport, RowsHaveTheKeysUsersRelyOn) {
+  const auto row = nlohmann::json::parse(json_row(sample_row()));
+  for (const char* key : {"bytes",           "count",
+                          "dtype",           "op",
+                          "algorithm",       "in_place",
+                          "iterations",      "time_us_p50",
+                          "time_us_p50_low", "time_us_p50_high",
+                          "time_us_p99",     "time_us_min",
+                          "time_us_max",     "time_us_mean",
+                          "algbw_GBps",      "busbw_GBps",
+                          "limit_GBps",      "limit_percent",
+                          "slowest_rank",    "wrong",
+                          "collective"})
+    EXPECT_TRUE(row.contains(key)) << key;
+  EXPECT_EQ(row.size(), 21u);
+  EXPECT_EQ(row["time_us_p50"], 1.25);
+  EXPECT_TRUE(row["time_us_p99"].is_null());
+  Row with_samples = sample_row();
+  with_samples.samples_us = {1, 2};
+  EXPECT_EQ(nlohmann::json::parse(json_row(with_samples))["samples_us"].size(), 2u);
+}
+
+TEST(CsvReport, RowsHaveAsManyFieldsAsTheHeader) {
+  EXPECT_EQ(n_fields(csv_header()), 20u);
+  EXPECT_EQ(n_fields(csv_row(sample_row())), 20u);
+  EXPECT_EQ(csv_row(sample_row()),
+            "8,2,float32,sum,ring,all_reduce,false,20,1.25,1,1.5,,0.5,4,1.5,0.0064,2.5,1,0.64,0,0\n");
+}
+
+TEST(TextReport, WarningsAndTheMeaningOfTheLimitComeBeforeNumbers) {
+  RunInfo info = sample_info();
+  info.warnings = {"something is doubtful"};
+  const std::string header = text_header(info);
+  EXPECT_NE(header.find("# WARNING: something is doubtful\n"), std::string::npos);
+  EXPECT_NE(header.find("# %limit: what a copy reaches\n"), std::string::npos);
+  EXPECT_NE(header.find("mpi, ring"), std::string::npos);
+  EXPECT_EQ(header.find("one rank"), std::string::npos);
+  std::istringstream lines{header};
+  for (std::string line; std::getline(lines, line);) EXPECT_TRUE(line.starts_with('#')) << line;
+}
+
+TEST(TextReport, OneRankIsSaidToCommunicateNothing) {
+  EXPECT_NE(text_header(sample_info(1)).find("there is no communication"), std::string::npos);
+}
+
+TEST(TextReport, MarksTheBestOfSeveral) {
+  std::vector<Row> rows{sample_row(), sample_row()};
+  rows[1].time_us_p50 = 1;
+  const std::string text = text_rows(rows);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '*'), 1);
+  EXPECT_GT(text.find('*'), text.find('\n'));
+  EXPECT_EQ(text_rows(std::span{rows}.first(1)).find('*'), std::string::npos);
+  EXPECT_NE(text.find("[1.000, 1.500]"), std::string::npos);
+  EXPECT_NE(text.find(" - "), std::string::npos) << "p99 is not supported";
+}
+
+TEST(TextReport, ClosesAsNcclTestsDoes) {
+  std::vector<Row> rows{sample_row(), sample_row()};
+  rows[1].busbw_GBps = 1;
+  EXPECT_EQ(text_closing(rows, {}), "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 1.75 \n");
+  Outcome wrong;
+  wrong.n_wrong = 3;
+  EXPECT_NE(text_closing(rows, wrong).find("# Out of bounds values : 3 FAILED\n"), std::string::npos);
+  EXPECT_EQ(text_closing({}, {}), "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 0 \n");
+  EXPECT_TRUE(text_closing(rows, {.is_complete = false, .cut_short_by = "time is up"})
+                  .starts_with("# not complete: time is up\n"));
+}
+
+TEST(TextReport, NamesAWrongElement) {
+  const WrongElement wrong{.algorithm = "ring",
+                           .call = {.n_elements = 16},
+                           .rank = 3,
+                           .host = "n01",
+                           .mismatch = {2, 5, 0x3f800000, 0x40000000}};
+  EXPECT_EQ(text_wrong(wrong),
+            "# WRONG: all_reduce of 64 B float32, ring: rank 3 on n01, index 5: expected 1 (0x3f800000), found 2 "
+            "(0x40000000); "
+            "2 wrong in its checked runs\n");
+}
+
+}  // namespace
+}  // namespace lockstep::reduce_all

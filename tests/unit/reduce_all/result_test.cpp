@@ -1,0 +1,73 @@
+#include "reduce_all/result.hpp"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::reduce_all {
+namespace {
+
+TEST(Result, TakesTheSlowestRankOfEverySample) {
+  const std::vector<double> times{1, 5, 1,   // rank 0
+                                  2, 2, 2,   // rank 1
+                                  1, 1, 1};  // rank 2
+  const SlowestTimes slowest = slowest_times(times, 3);
+  EXPECT_EQ(slowest.seconds, (std::vector<double>{2, 5, 2}));
+  EXPECT_EQ(slowest.slowest_rank, 1);
+}
+
+TEST(Result, BusFactorsAreThoseOfNcclTests) {
+  EXPECT_DOUBLE_EQ(bus_factor(comm::Collective::all_reduce, 4), 1.5);
+  EXPECT_DOUBLE_EQ(bus_factor(comm::Collective::reduce_scatter, 4), 0.75);
+  EXPECT_DOUBLE_EQ(bus_factor(comm::Collective::all_gather, 4), 0.75);
+  for (const comm::Collective collective : comm::all_collectives) EXPECT_DOUBLE_EQ(bus_factor(collective, 1), 1);
+}
+
+Measured measured(std::vector<double> seconds) {
+  return {.call = {.n_elements = 1000},
+          .algorithm = "ring",
+          .n_ranks = 4,
+          .times = {std::move(seconds), 2},
+          .limit_GBps = 8};
+}
+
+TEST(Result, RatesComeFromTheMedian) {
+  const Row row = make_row(measured({1e-6, 2e-6, 90e-6}));
+  EXPECT_EQ(row.bytes, 4000u);
+  EXPECT_EQ(row.count, 1000u);
+  EXPECT_DOUBLE_EQ(row.time_us_p50, 2);
+  EXPECT_DOUBLE_EQ(row.time_us_max, 90);
+  EXPECT_DOUBLE_EQ(row.time_us_mean, 31);
+  EXPECT_DOUBLE_EQ(row.algbw_GBps, 2);
+  EXPECT_DOUBLE_EQ(row.busbw_GBps, 3);
+  EXPECT_DOUBLE_EQ(row.limit_percent, 25);
+  EXPECT_EQ(row.slowest_rank, 2);
+}
+
+TEST(Result, ClaimsOnlyWhatTheSampleSupports) {
+  const Row few = make_row(measured(std::vector<double>(5, 1e-6)));
+  EXPECT_FALSE(few.time_us_p50_low.has_value());
+  EXPECT_FALSE(few.time_us_p99.has_value());
+  const Row many = make_row(measured(std::vector<double>(100, 1e-6)));
+  EXPECT_TRUE(many.time_us_p50_low.has_value());
+  EXPECT_TRUE(many.time_us_p99.has_value());
+}
+
+TEST(Result, SamplesAreKeptOnRequest) {
+  Measured m = measured({1e-6, 2e-6});
+  EXPECT_TRUE(make_row(m).samples_us.empty());
+  m.keep_samples = true;
+  EXPECT_EQ(make_row(m).samples_us, (std::vector<double>{1, 2}));
+}
+
+TEST(Result, TheBestIsTheFastestThatIsRight) {
+  std::vector<Row> rows(3);
+  rows[0].time_us_p50 = 3;
+  rows[1].time_us_p50 = 1;
+  rows[1].wrong = 1;
+  rows[2].time_us_p50 = 2;
+  EXPECT_FALSE(is_best(rows[0], rows));
+  EXPECT_FALSE(is_best(rows[1], rows));
+  EXPECT_TRUE(is_best(rows[2], rows));
+}
+
+}  // namespace
+}  // namespace lockstep::reduce_all

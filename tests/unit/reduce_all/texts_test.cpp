@@ -1,0 +1,52 @@
+#include "reduce_all/texts.hpp"
+
+#include <gtest/gtest.h>
+
+#include "comm/registry.hpp"
+#include "core/version.hpp"
+
+namespace lockstep::reduce_all {
+namespace {
+
+TEST(Texts, TheHelpHasEveryFlag) {
+  const std::string help = help_text();
+  for (const char* flag : {"-b, --min-bytes",  "-e, --max-bytes",  "-f, --step-factor",
+                           "-i, --step-bytes", "-n, --iterations", "-w, --warmup-iterations",
+                           "-c, --check",      "-d, --dtype",      "-o, --op",
+                           "-g, --ngpus",      "-t, --nthreads",   "--algorithm",
+                           "--collective",     "--in-place",       "--buffers",
+                           "--sync",           "--ranks-per-node", "--max-time",
+                           "--timeout",        "--seed",           "--expect-ranks",
+                           "--nproc",          "--json",           "--csv",
+                           "--samples",        "--list",           "--demo",
+                           "--verdict",        "--inject",         "-h, --help",
+                           "--version"})
+    EXPECT_NE(help.find(flag), std::string::npos) << flag;
+}
+
+TEST(Texts, TheHelpNamesEveryTypeOpAndCollective) {
+  const std::string help = help_text();
+  for (const core::DType dtype : core::all_dtypes) EXPECT_NE(help.find(core::name(dtype)), std::string::npos);
+  for (const comm::ReduceOp op : comm::all_reduce_ops) EXPECT_NE(help.find(comm::name(op)), std::string::npos);
+  for (const comm::Collective c : comm::all_collectives) EXPECT_NE(help.find(comm::name(c)), std::string::npos);
+}
+
+TEST(Texts, TheListIsTheRegistry) {
+  const std::string list = list_text();
+  for (const comm::Algorithm& algorithm : comm::algorithms()) {
+    EXPECT_NE(list.find(algorithm.name), std::string::npos);
+    EXPECT_NE(list.find(algorithm.steps), std::string::npos);
+    EXPECT_NE(list.find(algorithm.bytes), std::string::npos);
+  }
+}
+
+TEST(Texts, EachTaskHasItsOwn) {
+  EXPECT_EQ(text_for(Task::help), help_text());
+  EXPECT_EQ(text_for(Task::list), list_text());
+  EXPECT_NE(text_for(Task::version).find(core::version()), std::string::npos);
+  EXPECT_EQ(text_for(Task::measure), "");
+  EXPECT_EQ(text_for(Task::demo), "");
+}
+
+}  // namespace
+}  // namespace lockstep::reduce_all

@@ -1,0 +1,76 @@
+#include "reduce_all/verdict.hpp"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::reduce_all {
+namespace {
+
+Row row_of(std::uint64_t bytes, const std::string& algorithm, double time_us) {
+  Row row;
+  row.bytes = bytes;
+  row.dtype = "float32";
+  row.op = "sum";
+  row.algorithm = algorithm;
+  row.time_us_p50 = time_us;
+  row.algbw_GBps = static_cast<double>(bytes) / time_us * 1e-3;
+  row.limit_GBps = 10;
+  row.limit_percent = 100 * row.algbw_GBps / row.limit_GBps;
+  return row;
+}
+
+std::vector<Row> two_algorithms() {
+  return {row_of(8, "mpi", 2),  row_of(8, "shm", 1),          row_of(16, "mpi", 4),
+          row_of(16, "shm", 2), row_of(64 << 20, "mpi", 1e4), row_of(64 << 20, "shm", 2e4)};
+}
+
+std::string text_of(const std::vector<Row>& rows, const VerdictContext& context) {
+  std::string text;
+  const auto sentences = verdict(rows, context);
+  EXPECT_GE(sentences.size(), 1u);
+  EXPECT_LE(sentences.size(), 4u);
+  for (const std::string& sentence : sentences) text += sentence + '\n';
+  return text;
+}
+
+TEST(Verdict, NamesTheWinnerOfEachRangeAndTheGain) {
+  const std::string text = text_of(two_algorithms(), {.n_ranks = 2});
+  EXPECT_NE(text.find("shm from 8 B to 16 B, mpi at 64 MiB"), std::string::npos) << text;
+  EXPECT_NE(text.find("1.6 times as fast"), std::string::npos) << text;  // the cube root of 2 * 2 * 1
+  EXPECT_NE(text.find("(8 B) takes 1.00 us"), std::string::npos) << text;
+  EXPECT_NE(text.find("At 64 MiB it moves 6.7 GB/s of vector per rank, 67 %"), std::string::npos) << text;
+}
+
+TEST(Verdict, SaysWhenChoosingGainsLittle) {
+  const std::string text = text_of({row_of(8, "mpi", 1.05), row_of(8, "shm", 1)}, {.n_ranks = 2});
+  EXPECT_NE(text.find("less than 10 %"), std::string::npos) << text;
+}
+
+TEST(Verdict, OneAlgorithmIsNoChoice) {
+  EXPECT_EQ(text_of({row_of(8, "shm", 1)}, {.n_ranks = 2}).find("Fastest"), std::string::npos);
+}
+
+TEST(Verdict, SmallSizesSayNothingAboutTheLimit) {
+  EXPECT_EQ(text_of({row_of(8, "shm", 1)}, {.n_ranks = 2}).find("by copying alone"), std::string::npos);
+}
+
+TEST(Verdict, WarningsAndWrongElementsAreNotForgotten) {
+  EXPECT_NE(text_of(two_algorithms(), {.n_ranks = 2, .n_warnings = 1}).find("Heed the warning above"),
+            std::string::npos);
+  EXPECT_NE(text_of(two_algorithms(), {.n_ranks = 2, .n_warnings = 2}).find("2 warnings"), std::string::npos);
+  std::vector<Row> rows = two_algorithms();
+  rows[1].wrong = 5;
+  const std::string text = text_of(rows, {.n_ranks = 2});
+  EXPECT_NE(text.find("5 elements came out wrong"), std::string::npos);
+  EXPECT_NE(text.find("mpi at 8 B, shm at 16 B"), std::string::npos) << text;
+}
+
+TEST(Verdict, OneRankIsSaidToCommunicateNothing) {
+  EXPECT_NE(text_of(two_algorithms(), {.n_ranks = 1}).find("no communication"), std::string::npos);
+}
+
+TEST(Verdict, NothingMeasuredIsNothingSaid) {
+  EXPECT_NE(text_of({}, {}).find("Nothing was measured"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep::reduce_all

@@ -1,0 +1,103 @@
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "runtime/launcher.hpp"
+
+namespace lockstep::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A launcher that writes down its arguments and environment, one a line.
+class Relaunch : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = testing::TempDir() + "lockstep-relaunch-XXXXXX";
+    folder_ = mkdtemp(name.data());
+    const fs::path launcher = folder_ / "mpirun";
+    std::ofstream{launcher} << "#!/bin/sh\n"
+                            << "printf '%s\\n' \"$@\" > '" << (folder_ / "arguments").string() << "'\n"
+                            << "env > '" << (folder_ / "environment").string() << "'\n";
+    fs::permissions(launcher, fs::perms::owner_all);
+    setenv("LOCKSTEP_MPIEXEC", launcher.c_str(), 1);
+    unsetenv("OMPI_MCA_rmaps_base_oversubscribe");
+    unsetenv("OMPI_MCA_hwloc_base_binding_policy");
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  /// What the launcher wrote to `file` when a child replaced itself.
+  [[nodiscard]] std::vector<std::string> relaunch(int n_ranks, std::vector<std::string> words, const char* file) const {
+    const pid_t child = fork();
+    if (child == 0) {
+      std::vector<char*> argv;
+      for (std::string& word : words) argv.push_back(word.data());
+      relaunch_under_mpi(n_ranks, static_cast<int>(argv.size()), argv.data());
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+    std::vector<std::string> lines;
+    std::ifstream input{folder_ / file};
+    for (std::string line; std::getline(input, line);) lines.push_back(line);
+    return lines;
+  }
+
+  fs::path folder_;
+};
+
+bool contains(const std::vector<std::string>& lines, const std::string& wanted) {
+  return std::find(lines.begin(), lines.end(), wanted) != lines.end();
+}
+
+TEST_F(Relaunch, PassesTheArgumentsOnWithoutNproc) {
+  const std::string program = fs::read_symlink("/proc/self/exe");
+  using Words = std::vector<std::string>;
+  const std::string n_flag = relaunch(2, {"x"}, "arguments").at(0);
+  EXPECT_EQ(relaunch(2, {"x", "--nproc", "2", "-b", "8 K"}, "arguments"), (Words{n_flag, "2", program, "-b", "8 K"}));
+  EXPECT_EQ(relaunch(3, {"x", "-w", "1", "--nproc=3"}, "arguments"), (Words{n_flag, "3", program, "-w", "1"}));
+}
+
+TEST_F(Relaunch, BindsWhereThereAreCoresAndOversubscribesElsewhere) {
+  const auto few = relaunch(1, {"x"}, "environment");
+  EXPECT_TRUE(contains(few, "OMPI_MCA_hwloc_base_binding_policy=core"));
+  EXPECT_FALSE(contains(few, "OMPI_MCA_rmaps_base_oversubscribe=1"));
+  const auto many = relaunch(100'000, {"x"}, "environment");
+  EXPECT_TRUE(contains(many, "OMPI_MCA_rmaps_base_oversubscribe=1"));
+  EXPECT_FALSE(contains(many, "OMPI_MCA_hwloc_base_binding_policy=core"));
+}
+
+TEST_F(Relaunch, LeavesTheUsersChoiceAlone) {
+  setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 1);
+  EXPECT_TRUE(contains(relaunch(1, {"x"}, "environment"), "OMPI_MCA_hwloc_base_binding_policy=none"));
+}
+
+TEST_F(Relaunch, MayRunAsRootOnlyAsRoot) {
+  EXPECT_EQ(contains(relaunch(1, {"x"}, "environment"), "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"), geteuid() == 0);
+}
+
+TEST_F(Relaunch, SaysWhatToInstallWhenThereIsNoLauncher) {
+  setenv("LOCKSTEP_MPIEXEC", "/no/such/mpirun", 1);
+  std::string word = "x";
+  char* argv[] = {word.data()};
+  try {
+    relaunch_under_mpi(2, 1, argv);
+  } catch (const core::Error& error) {
+    EXPECT_EQ(error.code(), core::ExitCode::usage);
+    const std::string text = error.what();
+    EXPECT_NE(text.find("/no/such/mpirun"), std::string::npos) << text;
+    EXPECT_NE(text.find("--nproc"), std::string::npos) << text;
+    EXPECT_NE(text.find("openmpi-bin"), std::string::npos) << text;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::runtime

@@ -1,0 +1,278 @@
+#include "runtime/watchdog.hpp"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "core/timer.hpp"
+#include "runtime/process.hpp"
+
+namespace lockstep::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+constexpr int n_ranks = 4;
+constexpr core::Seconds timeout{0.4};
+constexpr Phase all_phases[] = {Phase::init,   Phase::setup,        Phase::warmup,
+                                Phase::timing, Phase::verification, Phase::finish};
+
+LauncherHint make_hint(const std::string& job, int rank) { return {"test", job, rank, n_ranks, rank, n_ranks}; }
+
+void wait_forever() {
+  for (;;) pause();
+}
+
+/// What became of the processes of a job.
+struct Outcome {
+  std::map<int, int> exit_codes;  ///< by rank; -signal for those killed
+  std::string messages;
+  core::Seconds elapsed;
+};
+
+int to_exit_code(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status); }
+
+std::string read_all(int descriptor) {
+  std::string text;
+  char buffer[4096];
+  for (ssize_t n = 0; (n = read(descriptor, buffer, sizeof buffer)) > 0;) text.append(buffer, static_cast<std::size_t>(n));
+  return text;
+}
+
+/// A process per rank, stderr of all in one pipe.
+struct Job {
+  std::map<int, pid_t> processes;
+  int messages = -1;
+  core::Stopwatch watch;
+};
+
+/// Runs `body(rank)` in a process per rank.
+Job start_job(const std::function<void(int rank)>& body) {
+  Job job;
+  int ends[2];
+  EXPECT_EQ(pipe(ends), 0);
+  for (int rank = 0; rank < n_ranks; ++rank) {
+    job.processes[rank] = fork();
+    if (job.processes[rank] != 0) continue;
+    alarm(20);  // a watchdog that fails must not hang the test
+    dup2(ends[1], STDERR_FILENO);
+    close(ends[1]);
+    body(rank);
+    _exit(0);
+  }
+  close(ends[1]);
+  job.messages = ends[0];
+  return job;
+}
+
+/// Returns when no process of the job is left.
+Outcome finish_job(const Job& job) {
+  Outcome outcome;
+  outcome.messages = read_all(job.messages);  // until the last process has closed its end
+  outcome.elapsed = job.watch.elapsed();
+  close(job.messages);
+  for (const auto& [rank, process] : job.processes) {
+    int status = -1;
+    waitpid(process, &status, 0);
+    outcome.exit_codes[rank] = to_exit_code(status);
+  }
+  return outcome;
+}
+
+Outcome run_job(const std::function<void(int rank)>& body) { return finish_job(start_job(body)); }
+
+std::string unique_job() {
+  static int counter = 0;
+  return "watchdog-test-" + std::to_string(getpid()) + "-" + std::to_string(++counter);
+}
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t n = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++n;
+  return n;
+}
+
+std::ptrdiff_t count_boards() {
+  const std::string prefix = "lockstep-" + std::to_string(getuid()) + "-";
+  std::ptrdiff_t n = 0;
+  for (const auto& entry : fs::directory_iterator{"/dev/shm"})
+    if (entry.path().filename().string().starts_with(prefix)) ++n;
+  return n;
+}
+
+void expect_all_stalled(const Outcome& outcome) {
+  for (int rank = 0; rank < n_ranks; ++rank) EXPECT_EQ(outcome.exit_codes.at(rank), 4) << "rank " << rank;
+  EXPECT_EQ(count_of(outcome.messages, "error: stalled"), 1) << outcome.messages;
+  EXPECT_LT(outcome.elapsed.value, timeout.value + 3);
+}
+
+/// Goes through the phases up to `last`, then waits for a rank that stopped there.
+void stop_in_phase(const std::string& job, int rank, int culprit, Phase last) {
+  Watchdog watchdog{make_hint(job, rank), timeout};
+  for (const Phase phase : all_phases) {
+    watchdog.enter(phase);
+    for (int step = 0; step < 3; ++step) watchdog.beat();
+    if (phase == last) break;
+  }
+  if (rank == culprit) raise(SIGSTOP);
+  wait_forever();
+}
+
+TEST(Watchdog, NamesAnyStoppedRankInAnyPhaseAndLeavesNobodyBehind) {
+  const std::ptrdiff_t n_boards = count_boards();
+  std::map<std::pair<int, Phase>, Job> jobs;  // all at once: they sleep most of the time
+  for (int culprit = 0; culprit < n_ranks; ++culprit)
+    for (const Phase phase : all_phases)
+      jobs[{culprit, phase}] =
+          start_job([&, job = unique_job()](int rank) { stop_in_phase(job, rank, culprit, phase); });
+  for (const auto& [where, job] : jobs) {
+    const auto& [culprit, phase] = where;
+    SCOPED_TRACE(std::to_string(culprit) + " in " + std::string{name(phase)});
+    const Outcome outcome = finish_job(job);
+    expect_all_stalled(outcome);
+    EXPECT_EQ(count_of(outcome.messages, "rank " + std::to_string(culprit) + " on "), 1) << outcome.messages;
+    const std::string condition = "stopped by a signal (state T), last seen in phase " + std::string{name(phase)};
+    EXPECT_EQ(count_of(outcome.messages, condition), 1) << outcome.messages;
+  }
+  EXPECT_EQ(count_boards(), n_boards);
+}
+
+TEST(Watchdog, NamesARankThatDied) {
+  const std::string job = unique_job();
+  const Outcome outcome = run_job([&](int rank) {
+    Watchdog watchdog{make_hint(job, rank), timeout};
+    std::this_thread::sleep_for(200ms);  // until all are there
+    if (rank == 2) raise(SIGKILL);
+    wait_forever();
+  });
+  EXPECT_EQ(outcome.exit_codes.at(2), -SIGKILL);
+  for (const int rank : {0, 1, 3}) EXPECT_EQ(outcome.exit_codes.at(rank), 4);
+  EXPECT_EQ(count_of(outcome.messages, "rank 2 on "), 1) << outcome.messages;
+  EXPECT_EQ(count_of(outcome.messages, "gone"), 1) << outcome.messages;
+}
+
+TEST(Watchdog, NamesARankThatNeverCame) {
+  const std::string job = unique_job();
+  const Outcome outcome = run_job([&](int rank) {
+    if (rank == 3) return;
+    Watchdog watchdog{make_hint(job, rank), timeout};
+    wait_forever();
+  });
+  EXPECT_EQ(outcome.exit_codes.at(0), 4);
+  EXPECT_EQ(count_of(outcome.messages, "local rank 3 on "), 1) << outcome.messages;
+}
+
+TEST(Watchdog, NamesTheRankFurthestBehind) {
+  const std::string job = unique_job();
+  const Outcome outcome = run_job([&](int rank) {
+    Watchdog watchdog{make_hint(job, rank), timeout};
+    watchdog.enter(Phase::timing);
+    if (rank != 1) watchdog.beat();
+    wait_forever();
+  });
+  expect_all_stalled(outcome);
+  EXPECT_EQ(count_of(outcome.messages, "rank 1 on "), 1) << outcome.messages;
+  EXPECT_EQ(count_of(outcome.messages, "waiting for it: ranks 0 2 3"), 1) << outcome.messages;
+}
+
+TEST(Watchdog, UsesTheRankMpiTells) {
+  const std::string job = unique_job();
+  const Outcome outcome = run_job([&](int rank) {
+    Watchdog watchdog{make_hint(job, rank), timeout};
+    watchdog.set_rank(rank + 100, n_ranks);
+    if (rank == 0) raise(SIGSTOP);
+    wait_forever();
+  });
+  expect_all_stalled(outcome);
+  EXPECT_EQ(count_of(outcome.messages, "rank 100 on "), 1) << outcome.messages;
+}
+
+TEST(Watchdog, LeavesASlowJobAlone) {
+  const std::string job = unique_job();
+  const Outcome outcome = run_job([&](int rank) {
+    Watchdog watchdog{make_hint(job, rank), timeout};
+    for (int step = 0; step < 6; ++step) {
+      std::this_thread::sleep_for(150ms);
+      watchdog.beat();
+    }
+  });
+  for (int rank = 0; rank < n_ranks; ++rank) EXPECT_EQ(outcome.exit_codes.at(rank), 0);
+  EXPECT_EQ(outcome.messages, "");
+}
+
+TEST(Watchdog, LeavesThoseAloneWhoWaitForASlowRank) {
+  const std::string job = unique_job();
+  const Outcome outcome = run_job([&](int rank) {
+    Watchdog watchdog{make_hint(job, rank), timeout};
+    for (int step = 0; step < 6; ++step) {
+      std::this_thread::sleep_for(150ms);
+      if (rank == 1) watchdog.beat();
+    }
+  });
+  for (int rank = 0; rank < n_ranks; ++rank) EXPECT_EQ(outcome.exit_codes.at(rank), 0);
+  EXPECT_EQ(outcome.messages, "");
+}
+
+TEST(Watchdog, DoesNotCountTheTimeTheWholeJobWasStopped) {
+  const std::string job = unique_job();
+  const Outcome outcome = run_job([&](int rank) {
+    Watchdog watchdog{make_hint(job, rank), {0.8}};
+    std::this_thread::sleep_for(200ms);
+    const pid_t me = getpid();
+    if (fork() == 0) {
+      close(STDERR_FILENO);
+      std::this_thread::sleep_for(1000ms);
+      kill(me, SIGCONT);
+      _exit(0);
+    }
+    raise(SIGSTOP);
+    std::this_thread::sleep_for(100ms);
+  });
+  for (int rank = 0; rank < n_ranks; ++rank) EXPECT_EQ(outcome.exit_codes.at(rank), 0);
+  EXPECT_EQ(outcome.messages, "");
+}
+
+TEST(Watchdog, SpeaksForItselfWithoutABoard) {
+  const Outcome outcome = run_job([](int rank) {
+    LauncherHint by_hand;
+    by_hand.job_key = "alone";
+    Watchdog watchdog{by_hand, timeout};
+    watchdog.set_rank(rank, n_ranks);
+    watchdog.enter(Phase::timing);
+    if (rank == 0) wait_forever();
+  });
+  EXPECT_EQ(outcome.exit_codes.at(0), 4);
+  EXPECT_EQ(outcome.exit_codes.at(1), 0);
+  EXPECT_EQ(count_of(outcome.messages, "rank 0 on "), 1) << outcome.messages;
+  EXPECT_EQ(count_of(outcome.messages, "in phase timing"), 1) << outcome.messages;
+}
+
+TEST(Watchdog, IsOffWithATimeoutOfZero) {
+  const std::string job = unique_job();
+  const Outcome outcome = run_job([&](int rank) {
+    Watchdog watchdog{make_hint(job, rank), {0}};
+    watchdog.enter(Phase::init);
+    watchdog.beat();
+    std::this_thread::sleep_for(300ms);
+  });
+  for (int rank = 0; rank < n_ranks; ++rank) EXPECT_EQ(outcome.exit_codes.at(rank), 0);
+}
+
+TEST(Phase, NamesAreWords) {
+  EXPECT_EQ(name(Phase::init), "init");
+  EXPECT_EQ(name(Phase::finish), "finish");
+}
+
+}  // namespace
+}  // namespace lockstep::runtime
