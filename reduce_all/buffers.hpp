@@ -27,8 +27,8 @@ class BufferPool {
   /// Bytes such a pool takes.
   [[nodiscard]] static core::Bytes footprint(core::Bytes largest, BufferMode mode);
 
-  /// The buffers of `call`: always the same ones, except with BufferMode::cold, where each answer is the copy used longest
-  /// ago of enough copies to exceed twice the last-level cache.
+  /// The buffers of `call`: always the same ones, except with BufferMode::cold, where each answer is the copy used
+  /// longest ago of enough copies to exceed twice the last-level cache.
   [[nodiscard]] CallBuffers next(const comm::Call& call, int rank, int n_ranks);
   /// Two separate buffers of the call's whole size, rotated likewise: what the copy probe uses.
   [[nodiscard]] CallBuffers next_pair(std::size_t bytes);

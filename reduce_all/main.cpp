@@ -1,5 +1,6 @@
 // reduce_all: the benchmark. From the command line to the exit code; each step lives in a file of its own.
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <vector>
 

@@ -11,9 +11,9 @@ namespace {
 
 constexpr double short_operation = 10e-6;
 constexpr double block_seconds = 20e-6;
-constexpr double row_seconds = 0.25;
+constexpr double row_seconds = 0.15;
 constexpr double fewest_samples = 8;
-constexpr double most_samples = 2000;
+constexpr double most_samples = 1000;
 
 int runs_per_block(double estimate) {
   return static_cast<int>(std::clamp(std::ceil(block_seconds / std::max(estimate, 1e-9)), 1.0, 10000.0));
@@ -79,8 +79,9 @@ void Meter::run_batch(Contender& contender, int n_samples, int n_checks) {
   CallBuffers buffers = bind_next(contender);
   // In place, values grow from run to run. That costs no time, but every batch starts afresh.
   if (options_.in_place) data_.fill(buffers.input);
-  // One untimed run brings hot buffers back into the caches after another contender.
-  if (options_.buffers != BufferMode::cold) contender.plan->run();
+  // One untimed run brings the buffers back into the caches after another contender, if they fit.
+  const std::size_t bytes = 2 * call_.n_elements * call_.element_size();
+  if (options_.buffers != BufferMode::cold && bytes <= last_level_cache().value) contender.plan->run();
   world_.barrier();
   for (int i = 0; i < n_samples; ++i) {
     if (options_.buffers == BufferMode::cold) buffers = bind_next(contender);

@@ -1,5 +1,5 @@
 // Timing one plan: warm-up, calibration, batches of timed and of checked runs.
-// Invariant: the timed loop allocates nothing, reduces nothing and looks at no other rank; what it found is kept per rank.
+// Invariant: the timed loop allocates nothing, reduces nothing and asks no other rank; what it found is kept per rank.
 // Used by the sweep, which interleaves the batches of several contenders.
 #pragma once
 
@@ -60,8 +60,8 @@ class Meter {
   TestData data_;
 };
 
-/// Rank 0's decision from its estimate: blocks of at least 20 us for operations under 10 us, and as many samples as asked
-/// for or, by default, as fit a quarter of a second, from 8 to 2000.
+/// Rank 0's decision from its estimate: blocks of at least 20 us for operations under 10 us, and as many samples as
+/// asked for or, by default, as fit 0.15 s, from 8 to 1000.
 [[nodiscard]] Pace choose_pace(const Options& options, double estimate_seconds);
 
 }  // namespace lockstep::reduce_all

@@ -1,5 +1,5 @@
 // Everything that can be known to be wrong before the first measurement.
-// Invariant: each check gives every rank an answer without hanging; what it throws is usage, not a failure of the machine.
+// Invariant: each check gives every rank an answer without hanging; what it throws is a usage error.
 // Used by run, which lets the ranks agree on the first complaint.
 #pragma once
 

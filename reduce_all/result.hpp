@@ -49,8 +49,8 @@ struct SlowestTimes {
 /// `times` holds one row of `n_samples` per rank, in rank order.
 [[nodiscard]] SlowestTimes slowest_times(std::span<const double> times, std::size_t n_samples);
 
-/// busbw / algbw as nccl-tests defines it, so that figures compare: 2(P-1)/P, or (P-1)/P for the halves. 1 for one rank,
-/// where nothing travels and algbw is the copy bandwidth.
+/// busbw / algbw as nccl-tests defines it, so that figures compare: 2(P-1)/P, or (P-1)/P for the halves. 1 for one
+/// rank, where nothing travels and algbw is the copy bandwidth.
 [[nodiscard]] double bus_factor(comm::Collective collective, int n_ranks);
 
 /// What rank 0 knows about one contender once a call is measured.

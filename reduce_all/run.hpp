@@ -1,5 +1,5 @@
 // The collective part of the program: checks, then the demo or the sweep, then the closing lines.
-// Invariant: until the checks are agreed on, a complaint ends all ranks with one message; after that an error aborts the job.
+// Invariant: until the checks are agreed on, a complaint ends all ranks with one message; later errors abort the job.
 // Used by main().
 #pragma once
 

@@ -1,5 +1,5 @@
 // The run: every type, op and size; at each of them all algorithms and the limit's probe in turn, in random order.
-// Invariant: whatever decides the course (pace, order, end) is decided by rank 0 or by the seed, so all ranks take the same.
+// Invariant: whatever decides the course (pace, order, end) comes from rank 0 or the seed, so all ranks take the same.
 // Used by run.
 #pragma once
 

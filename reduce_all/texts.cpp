@@ -11,7 +11,7 @@ namespace lockstep::reduce_all {
 std::string help_text() {
   return R"(reduce_all: is this machine's all-reduce as fast, and as right, as it should be?
 
-Measures every algorithm side by side, checks every element, and prints times with the share of what copying alone reaches.
+Measures every algorithm side by side, checks every element, and prints times and the share of what copying reaches.
 Start it under your MPI's launcher, or let it start itself:
 
   reduce_all --nproc 2                              8 B to 64 MiB, float32, sum, all algorithms; under a minute
@@ -31,7 +31,7 @@ What is measured                                                                
       --algorithm A,...|all  see --list                                                       (all that apply)
       --in-place           input and output are the same memory                               (out of place)
 How it is measured
-  -n, --iterations N       samples per row; below 10 us a sample is the mean of a block of runs  (8 to 2000 by time)
+  -n, --iterations N       samples per row; below 10 us a sample is the mean of a block of runs  (8 to 1000 by time)
   -w, --warmup-iterations N  untimed runs before each row; the first is checked too           (5)
   -c, --check N            checked runs per row, between the timed ones, all elements; 0: none  (4)
       --buffers B          hot: same buffers; dirty: input rewritten before each sample; cold: not in cache  (hot)
@@ -55,7 +55,7 @@ Results
   -h, --help, --version
 
 How to read a row: `time p50` is the median of the slowest rank's time, with the 95 % interval of that median; algbw is
-size/time; busbw is algbw times 2(P-1)/P, as in nccl-tests; %limit is algbw against all ranks copying at once; `*` is fastest.
+size/time; busbw is algbw times 2(P-1)/P, as in nccl-tests; %limit: algbw against copying alone; `*`: fastest.
 Exit codes: 0 right, 1 a wrong element, 2 usage, 3 system or MPI, 4 a hang; 128+n ended by signal n.
 )";
 }

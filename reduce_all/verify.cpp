@@ -57,7 +57,7 @@ T poison_value() {
     return std::is_signed_v<T> ? std::numeric_limits<T>::min() : std::numeric_limits<T>::max();
 }
 
-// splitmix64's finaliser (Steele, Lea & Flood 2014): any change of `x` changes every bit with probability near one half.
+// splitmix64's finaliser (Steele, Lea & Flood 2014): any change of `x` flips every bit with probability near one half.
 std::uint64_t mix(std::uint64_t x) noexcept {
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;

@@ -1,6 +1,6 @@
 // Test data whose exact result every rank knows without communication, and the comparison with it.
-// Invariant: element i of rank r is a pure function of (seed, i, r, n_ranks, dtype, op); results and all partial results are
-// exactly representable in the type and never overflow, so any order of combining gives the same bits.
+// Invariant: element i of rank r is a pure function of (seed, i, r, n_ranks, dtype, op); results and partial
+// results are exact in the type and never overflow, so any order of combining gives the same bits.
 // Used by the measuring loop; tested against brute force over all types, ops and rank counts.
 #pragma once
 
@@ -30,14 +30,15 @@ struct Mismatch {
 
 /// What `rank` puts in and must get out of one call.
 ///
-/// With u = (r + h(i)) mod P for a hashed rotation h, so that every rank plays every part at some element, rank r brings
+/// With u = (r + h(i)) mod P for a hashed rotation h, so that every rank plays every part at some element, r brings
 ///   sum, avg:  s(i) * (a(i) + c(i) * max(w - u, 0))  total s * (P*a + c*w(w+1)/2)
 ///   prod:      2 if u < k(i), else 1; u = 0 brings the sign s(i)  total s * 2^k
 ///   min:       b(i) + min(u, w)  total b;   max: b(i) + w - min(u, w)  total b + w
-/// where w <= P is as large as the type's exact integers allow: in narrow types at many ranks only w ranks differ at any one
-/// element, but which ones changes from element to element, and 8-bit averages over more ranks than fit the type are 0.
-/// all_gather moves the sum's data. s, a, b, c, h, k repeat after
-/// `period` elements, a prime, so that data is made and compared at the speed of a copy and no shifted chunk goes unseen.
+/// where w <= P is as large as the type's exact integers allow: in narrow types at many ranks only w ranks differ
+/// at any one element, but which ones changes from element to element; 8-bit averages over more ranks than
+/// fit the type are 0.
+/// all_gather moves the sum's data. s, a, b, c, h, k repeat after `period` elements: data is then made and compared at
+/// the speed of a copy. The period is a prime, so only a shift by a multiple of just that prime goes unseen.
 class TestData {
  public:
   static constexpr std::size_t period = 16381;

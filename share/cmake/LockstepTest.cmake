@@ -2,7 +2,11 @@
 
 # What every MPI test needs from its launcher, as environment: harmless to an MPI that does not know it.
 set(LOCKSTEP_MPI_TEST_ENVIRONMENT "OMP_NUM_THREADS=1;OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_ALLOW_RUN_AS_ROOT=1"
-                                  "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_hwloc_base_binding_policy=none")
+                                  "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_hwloc_base_binding_policy=none"
+                                  "ASAN_OPTIONS=detect_leaks=0")  # MPI libraries keep memory until the end
+
+# Builds what the thread sanitizer can judge: ranks as threads only, as MPI libraries are not built for it.
+add_custom_target(tsan_tests)
 
 # lockstep_add_unit_test(<name> SOURCES ... LIBRARIES ... [LABELS ...] [TIMEOUT <s>]): GoogleTest, no launcher.
 function(lockstep_add_unit_test name)
@@ -13,6 +17,9 @@ function(lockstep_add_unit_test name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} GTest::gtest_main lockstep_options)
+  if("tsan" IN_LIST arg_LABELS)
+    add_dependencies(tsan_tests ${name})
+  endif()
   add_test(NAME unit.${name} COMMAND ${name})
   set_tests_properties(unit.${name} PROPERTIES LABELS "unit;${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
 endfunction()

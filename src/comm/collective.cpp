@@ -25,7 +25,7 @@ std::string_view name(ReduceOp op) noexcept {
 }
 
 std::optional<Collective> find_collective(std::string_view word) noexcept {
-  // MPI writes these names in one word, DDP papers with a dash.
+  // MPI writes these names as one word; prose puts a dash.
   static constexpr std::pair<std::string_view, Collective> spellings[] = {
       {"all_reduce", Collective::all_reduce},         {"all-reduce", Collective::all_reduce},
       {"allreduce", Collective::all_reduce},          {"reduce_scatter", Collective::reduce_scatter},

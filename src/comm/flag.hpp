@@ -19,7 +19,9 @@ class alignas(flag_stride) Flag {
  public:
   /// Everything this rank wrote before is visible to whoever has seen `value`.
   void publish(std::uint64_t value) noexcept { value_.store(value, publish_order); }
-  [[nodiscard]] bool reached(std::uint64_t value) const noexcept { return value_.load(std::memory_order_acquire) >= value; }
+  [[nodiscard]] bool reached(std::uint64_t value) const noexcept {
+    return value_.load(std::memory_order_acquire) >= value;
+  }
 
  private:
   std::atomic<std::uint64_t> value_;

@@ -50,7 +50,7 @@ constexpr std::array table{
               .all_gather = {}},
     Algorithm{.name = "shm",
               .summary = "through memory shared by the ranks of one node; no messages",
-              .steps = "1 up to 16 KiB/P, else 2 per chunk",
+              .steps = "1 up to 64 KiB/(P-1), else 2 per chunk",
               .bytes = "0",
               .all_reduce = {shm::make, shm::cost},
               .reduce_scatter = {shm::make, shm::cost},
@@ -105,7 +105,8 @@ std::optional<std::string> obstacle(const Algorithm& algorithm, Collective colle
 
 std::unique_ptr<Plan> make_plan(const Algorithm& algorithm, Transport& transport, const Call& call) {
   if (const auto why_not = obstacle(algorithm, call.collective, transport))
-    core::fail_usage({.what = fmt::format("algorithm {} {}", algorithm.name, *why_not), .where = "", .expected = "", .fix = ""});
+    core::fail_usage(
+        {.what = fmt::format("algorithm {} {}", algorithm.name, *why_not), .where = "", .expected = "", .fix = ""});
   return algorithm.implementation(call.collective).make(transport, call);
 }
 

@@ -54,7 +54,8 @@ struct Algorithm {
 [[nodiscard]] const Algorithm* find_algorithm(std::string_view name) noexcept;
 
 /// Why `algorithm` cannot do `collective` over these ranks, as the end of "NAME ..."; nothing if it can.
-[[nodiscard]] std::optional<std::string> obstacle(const Algorithm& algorithm, Collective collective, const Transport& transport);
+[[nodiscard]] std::optional<std::string> obstacle(const Algorithm& algorithm, Collective collective,
+                                                  const Transport& transport);
 
 /// Collective: prepares `call`. Throws core::Error (usage) if there is an obstacle().
 [[nodiscard]] std::unique_ptr<Plan> make_plan(const Algorithm& algorithm, Transport& transport, const Call& call);

@@ -34,7 +34,8 @@ void Schedule::wait(int slot) {
 
 void Schedule::combine(Region target, Region first, Region second) {
   if (target.count == 0) return;
-  steps_.push_back({.action = Action::combine, .slot = 0, .peer = 0, .target = target, .first = first, .second = second});
+  steps_.push_back(
+      {.action = Action::combine, .slot = 0, .peer = 0, .target = target, .first = first, .second = second});
 }
 
 void Schedule::copy(Region target, Region source) {
@@ -52,6 +53,12 @@ Region Schedule::scratch(std::size_t count) {
   const Region reserved{Memory::scratch, scratch_elements_, count};
   scratch_elements_ += count;
   return reserved;
+}
+
+Schedule copy_alone(const Setting& setting) {
+  Schedule schedule;
+  schedule.copy(region(Memory::output, setting.whole()), region(Memory::input, setting.whole()));
+  return schedule;
 }
 
 std::size_t count_segments(const Call& call, std::size_t count, std::size_t segment_bytes) noexcept {

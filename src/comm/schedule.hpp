@@ -24,7 +24,9 @@ struct Region {
   std::size_t count = 0;
 };
 
-[[nodiscard]] constexpr Region region(Memory memory, Slice slice) noexcept { return {memory, slice.offset, slice.count}; }
+[[nodiscard]] constexpr Region region(Memory memory, Slice slice) noexcept {
+  return {memory, slice.offset, slice.count};
+}
 
 enum class Action : std::uint8_t { send, recv, wait, combine, copy, divide };
 
@@ -79,6 +81,9 @@ struct Setting {
   /// What the finished sum is divided by.
   [[nodiscard]] int divisor() const noexcept { return call.op == ReduceOp::avg ? n_ranks : 1; }
 };
+
+/// What every collective is for one rank: a copy.
+[[nodiscard]] Schedule copy_alone(const Setting& setting);
 
 /// Into how many segments a message of `count` elements is cut so that none exceeds `segment_bytes`; at least 1.
 [[nodiscard]] std::size_t count_segments(const Call& call, std::size_t count, std::size_t segment_bytes) noexcept;

@@ -60,7 +60,8 @@ class MpiChannel final : public Channel {
     auto& requests = requests_[static_cast<std::size_t>(slot)];
     int done = 1;
     if (!requests.empty())
-      check_mpi(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE), "MPI_Testall");
+      check_mpi(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE),
+                "MPI_Testall");
     if (done != 0) requests.clear();
     return done != 0;
   }
@@ -104,8 +105,8 @@ class MpiSegment final : public SharedSegment {
     check_mpi(MPI_Info_set(info, "alloc_shared_noncontig", "true"), "MPI_Info_set");
     MPI_Win window = MPI_WIN_NULL;
     void* mine = nullptr;
-    const int code =
-        MPI_Win_allocate_shared(static_cast<MPI_Aint>(bytes), 1, info, communicator.raw(), static_cast<void*>(&mine), &window);
+    const int code = MPI_Win_allocate_shared(static_cast<MPI_Aint>(bytes), 1, info, communicator.raw(),
+                                             static_cast<void*>(&mine), &window);
     MPI_Info_free(&info);
     check_mpi(code, "MPI_Win_allocate_shared");
     check_mpi(MPI_Win_lock_all(MPI_MODE_NOCHECK, window), "MPI_Win_lock_all");
@@ -122,7 +123,8 @@ class MpiSegment final : public SharedSegment {
     MPI_Aint size = 0;
     int unit = 0;
     void* base = nullptr;
-    check_mpi(MPI_Win_shared_query(window_.get(), rank, &size, &unit, static_cast<void*>(&base)), "MPI_Win_shared_query");
+    check_mpi(MPI_Win_shared_query(window_.get(), rank, &size, &unit, static_cast<void*>(&base)),
+              "MPI_Win_shared_query");
     return {static_cast<std::byte*>(base), static_cast<std::size_t>(size)};
   }
 

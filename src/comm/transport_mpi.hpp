@@ -18,7 +18,8 @@ struct MpiTransportOptions {
 };
 
 /// Collective over `world`.
-[[nodiscard]] std::unique_ptr<Transport> make_mpi_transport(const runtime::Communicator& world, MpiTransportOptions options);
+[[nodiscard]] std::unique_ptr<Transport> make_mpi_transport(const runtime::Communicator& world,
+                                                            MpiTransportOptions options);
 
 /// The communicator behind `transport`, or null if its ranks are no MPI processes.
 [[nodiscard]] const runtime::Communicator* mpi_communicator(const Transport& transport) noexcept;

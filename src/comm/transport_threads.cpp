@@ -39,7 +39,7 @@ struct Meeting {
   int n_arrived = 0;
   int n_left = 0;
   bool is_made = false;
-  std::vector<int> groups;                           ///< split: the new group of each member
+  std::vector<int> groups;                                  ///< split: the new group of each member
   std::shared_ptr<std::vector<runtime::HostBuffer>> parts;  ///< share: one buffer per member
 };
 
@@ -52,7 +52,11 @@ struct Group {
 class Hub {
  public:
   Hub(std::vector<int> nodes, core::Seconds patience)
-      : nodes_{std::move(nodes)}, patience_{patience.value}, wake_(nodes_.size()), steps_(nodes_.size()), waiting_(nodes_.size()) {
+      : nodes_{std::move(nodes)},
+        patience_{patience.value},
+        wake_(nodes_.size()),
+        steps_(nodes_.size()),
+        waiting_(nodes_.size()) {
     Group world;
     for (std::size_t r = 0; r < nodes_.size(); ++r) world.members.push_back(static_cast<int>(r));
     groups_.push_back(std::move(world));
@@ -137,8 +141,8 @@ class Hub {
     if (failure_) std::rethrow_exception(failure_);
     for (const auto& [route, queue] : queues_) {
       if (!queue.empty())
-        core::fail_system(fmt::format("{} message(s) from rank {} to rank {} of group {} were never received", queue.size(),
-                                      std::get<2>(route), std::get<3>(route), std::get<0>(route)));
+        core::fail_system(fmt::format("{} message(s) from rank {} to rank {} of group {} were never received",
+                                      queue.size(), std::get<2>(route), std::get<3>(route), std::get<0>(route)));
     }
     traffic_.steps = *std::max_element(steps_.begin(), steps_.end());
     return traffic_;
@@ -150,8 +154,8 @@ class Hub {
     const Message message = std::move(queue.front());
     queue.pop_front();
     if (message.data.size() != data.size())
-      core::fail_system(fmt::format("rank {} expects {} bytes from rank {} of its group and gets {}", world_rank, data.size(),
-                                    std::get<2>(route), message.data.size()));
+      core::fail_system(fmt::format("rank {} expects {} bytes from rank {} of its group and gets {}", world_rank,
+                                    data.size(), std::get<2>(route), message.data.size()));
     std::copy(message.data.begin(), message.data.end(), data.begin());
     auto& step = steps_[static_cast<std::size_t>(world_rank)];
     step = std::max(step, message.step);
@@ -165,7 +169,8 @@ class Hub {
     while (!condition()) {
       if (failure_) core::fail_system("another rank failed");
       if (is_deadlock()) core::fail_system("deadlock: " + describe_waiting());
-      if (wake_[static_cast<std::size_t>(world_rank)].wait_for(lock, patience_) == std::cv_status::timeout && !condition())
+      if (wake_[static_cast<std::size_t>(world_rank)].wait_for(lock, patience_) == std::cv_status::timeout &&
+          !condition())
         core::fail_system(fmt::format("rank {} waited too long for {}", world_rank, what));
     }
     waiting = {};
@@ -291,9 +296,8 @@ class ThreadTransport final : public Transport {
       }
     };
     world_members_ = hub_.members_of(group_);
-    const int group = hub_.meet(group_, n_meetings_++, rank_, world_rank_, {color, key}, make, [&](Meeting& meeting) {
-      return meeting.groups[static_cast<std::size_t>(rank_)];
-    });
+    const int group = hub_.meet(group_, n_meetings_++, rank_, world_rank_, {color, key}, make,
+                                [&](Meeting& meeting) { return meeting.groups[static_cast<std::size_t>(rank_)]; });
     return std::make_unique<ThreadTransport>(hub_, group, world_rank_);
   }
 
@@ -334,7 +338,8 @@ class ThreadTransport final : public Transport {
 
 }  // namespace
 
-Traffic run_as_threads(const std::vector<int>& nodes, const std::function<void(Transport&)>& body, core::Seconds patience) {
+Traffic run_as_threads(const std::vector<int>& nodes, const std::function<void(Transport&)>& body,
+                       core::Seconds patience) {
   Hub hub{nodes, patience};
   std::vector<std::thread> threads;
   for (std::size_t rank = 0; rank < nodes.size(); ++rank) {

@@ -101,7 +101,8 @@ std::string warn_conflict(const Node& node, const Conflict& conflict) {
 void add(std::vector<std::string>& warnings, const std::vector<std::string>& by_node) {
   if (by_node.empty()) return;
   const std::size_t n_more = by_node.size() - 1;
-  warnings.push_back(by_node.front() + (n_more > 0 ? fmt::format(" (likewise on {})", count(n_more, "other node")) : ""));
+  warnings.push_back(by_node.front() +
+                     (n_more > 0 ? fmt::format(" (likewise on {})", count(n_more, "other node")) : ""));
 }
 
 }  // namespace

@@ -79,7 +79,8 @@ std::unique_ptr<Board> Board::join(const LauncherHint& hint, const std::string& 
   if (!file || !is_usable(file, sizeof(Layout))) return nullptr;
   void* const memory = mmap(nullptr, sizeof(Layout), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (memory == MAP_FAILED) return nullptr;
-  std::unique_ptr<Board> board{new Board{static_cast<Layout*>(memory), std::move(path), hint.n_local_ranks.value_or(0)}};
+  std::unique_ptr<Board> board{
+      new Board{static_cast<Layout*>(memory), std::move(path), hint.n_local_ranks.value_or(0)}};
   board->clear_if_abandoned();
   if (!board->take_slot(hint)) return nullptr;
   if (board->is_complete()) board->remove_file();

@@ -29,7 +29,7 @@ struct alignas(128) Slot {
   std::atomic<std::int64_t> moved_ns;   ///< when that thread last saw `position` change
   std::atomic<std::int32_t> rank;       ///< -1 while unknown
   std::atomic<std::uint32_t> phase;
-  std::atomic<std::uint32_t> left;      ///< 1 once the process has left in order
+  std::atomic<std::uint32_t> left;  ///< 1 once the process has left in order
 };
 static_assert(sizeof(Slot) == 128 && std::atomic<std::uint64_t>::is_always_lock_free);
 

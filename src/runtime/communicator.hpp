@@ -78,7 +78,7 @@ template <class T>
   static_assert(std::is_trivially_copyable_v<T>);
   const std::vector<std::byte> bytes = communicator.gather(std::as_bytes(row));
   std::vector<T> values(bytes.size() / sizeof(T));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
+  if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;
 }
 

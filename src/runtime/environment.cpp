@@ -17,14 +17,15 @@
 namespace lockstep::runtime {
 namespace {
 
-constexpr std::array allowed_names{"OMP_NUM_THREADS", "OMP_PROC_BIND",       "OMP_PLACES",
-                                   "SLURM_JOB_ID",    "SLURM_JOB_NUM_NODES", "SLURM_NTASKS",
-                                   "SLURM_JOB_PARTITION", "PBS_JOBID",       "CUDA_VISIBLE_DEVICES"};
-constexpr std::array allowed_prefixes{"OMPI_MCA_", "PRTE_MCA_", "PMIX_MCA_", "MPIR_CVAR_", "MPICH_", "UCX_",
-                                      "FI_",       "NCCL_",     "PALS_",     "LOCKSTEP_"};
+constexpr std::array allowed_names{"OMP_NUM_THREADS",     "OMP_PROC_BIND",       "OMP_PLACES",
+                                   "SLURM_JOB_ID",        "SLURM_JOB_NUM_NODES", "SLURM_NTASKS",
+                                   "SLURM_JOB_PARTITION", "PBS_JOBID",           "CUDA_VISIBLE_DEVICES"};
+constexpr std::array allowed_prefixes{"OMPI_MCA_", "PRTE_MCA_", "PMIX_MCA_", "MPIR_CVAR_", "MPICH_",
+                                      "UCX_",      "FI_",       "NCCL_",     "PALS_",      "LOCKSTEP_"};
 /// In upper case. The first line may name secrets, the second is how launchers talk to their processes.
-constexpr std::array forbidden_parts{"KEY", "TOKEN", "SECRET", "PASS", "CRED", "AUTH",
-                                     "OMPI_MCA_ORTE_", "OMPI_MCA_ESS_", "PRECONDITION", "URI", "TMPDIR", "SPOOL"};
+constexpr std::array forbidden_parts{"KEY",          "TOKEN", "SECRET",         "PASS",
+                                     "CRED",         "AUTH",  "OMPI_MCA_ORTE_", "OMPI_MCA_ESS_",
+                                     "PRECONDITION", "URI",   "TMPDIR",         "SPOOL"};
 
 std::string read_first_line(const char* path) {
   std::ifstream file{path};

@@ -13,19 +13,19 @@
 namespace lockstep::runtime {
 
 struct Environment {
-  std::string time;           ///< UTC, ISO 8601
-  std::string lockstep;       ///< version of this program
+  std::string time;      ///< UTC, ISO 8601
+  std::string lockstep;  ///< version of this program
   std::string compiler;
   std::string build_type;
-  std::string mpi_library;    ///< first line of MPI_Get_library_version
-  std::string mpi_standard;   ///< "3.1"
+  std::string mpi_library;   ///< first line of MPI_Get_library_version
+  std::string mpi_standard;  ///< "3.1"
   std::string mpi_thread_level;
   std::string cpu_model;
-  std::string governor;       ///< frequency governor of processor 0; "unknown" where there is none
+  std::string governor;  ///< frequency governor of processor 0; "unknown" where there is none
   std::string kernel;
   std::string transparent_huge_pages;
   long page_bytes = 0;
-  std::vector<std::string> hosts;  ///< one per node, in node order
+  std::vector<std::string> hosts;                              ///< one per node, in node order
   std::vector<std::pair<std::string, std::string>> variables;  ///< allow-listed ones that are set
 };
 

@@ -56,8 +56,8 @@ std::optional<int> find_tasks_of_node(const std::string& list, int node) {
   for (std::string entry; std::getline(entries, entry, ',');) {
     const std::size_t open = entry.find("(x");
     const bool is_run = open != std::string::npos && entry.ends_with(')');
-    const int n_nodes = is_run ? parse_count(std::string_view{entry}.substr(open + 2, entry.size() - open - 3)).value_or(1)
-                               : 1;
+    const int n_nodes =
+        is_run ? parse_count(std::string_view{entry}.substr(open + 2, entry.size() - open - 3)).value_or(1) : 1;
     if (node < n_nodes) return parse_count(std::string_view{entry}.substr(0, open));
     node -= n_nodes;
   }
@@ -67,27 +67,36 @@ std::optional<int> find_tasks_of_node(const std::string& list, int node) {
 std::optional<LauncherHint> read_open_mpi() {
   const auto rank = read_count("OMPI_COMM_WORLD_RANK");
   if (!rank) return std::nullopt;
-  return LauncherHint{"Open MPI mpirun",
-                      make_job_key(find_launcher_process("OMPI_COMM_WORLD_RANK"), read_text("PMIX_NAMESPACE").value_or("")),
-                      rank,
-                      read_count("OMPI_COMM_WORLD_SIZE"),
-                      read_count("OMPI_COMM_WORLD_LOCAL_RANK"),
-                      read_count("OMPI_COMM_WORLD_LOCAL_SIZE")};
+  return LauncherHint{
+      "Open MPI mpirun",
+      make_job_key(find_launcher_process("OMPI_COMM_WORLD_RANK"), read_text("PMIX_NAMESPACE").value_or("")),
+      rank,
+      read_count("OMPI_COMM_WORLD_SIZE"),
+      read_count("OMPI_COMM_WORLD_LOCAL_RANK"),
+      read_count("OMPI_COMM_WORLD_LOCAL_SIZE")};
 }
 
 std::optional<LauncherHint> read_pals() {
   const auto rank = read_count("PALS_RANKID");
   const auto job = read_text("PALS_APID");
   if (!rank || !job) return std::nullopt;
-  return LauncherHint{"PALS mpiexec",           make_job_key(find_launcher_process("PALS_RANKID"), *job), rank, read_count("PMI_SIZE"),
-                      read_count("PALS_LOCAL_RANKID"), read_count("PMI_LOCAL_SIZE")};
+  return LauncherHint{"PALS mpiexec",
+                      make_job_key(find_launcher_process("PALS_RANKID"), *job),
+                      rank,
+                      read_count("PMI_SIZE"),
+                      read_count("PALS_LOCAL_RANKID"),
+                      read_count("PMI_LOCAL_SIZE")};
 }
 
 std::optional<LauncherHint> read_hydra() {
   const auto rank = read_count("PMI_RANK");
   const auto local_rank = read_count("MPI_LOCALRANKID");
   if (!rank || !local_rank) return std::nullopt;
-  return LauncherHint{"Hydra mpiexec", make_job_key(find_launcher_process("PMI_RANK"), ""), rank, read_count("PMI_SIZE"), local_rank,
+  return LauncherHint{"Hydra mpiexec",
+                      make_job_key(find_launcher_process("PMI_RANK"), ""),
+                      rank,
+                      read_count("PMI_SIZE"),
+                      local_rank,
                       read_count("MPI_LOCALNRANKS")};
 }
 

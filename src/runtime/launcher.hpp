@@ -10,8 +10,8 @@ namespace lockstep::runtime {
 
 /// Facts from Open MPI, MPICH/Hydra, Slurm or PALS variables.
 struct LauncherHint {
-  std::string name;    ///< "Open MPI mpirun", "Hydra mpiexec", "Slurm srun", "PALS mpiexec"; empty when started by hand
-  std::string job_key; ///< the same for all processes of the job on this node, different for other jobs; never empty
+  std::string name;  ///< "Open MPI mpirun", "Hydra mpiexec", "Slurm srun", "PALS mpiexec"; empty when started by hand
+  std::string job_key;  ///< the same for all processes of the job on this node, different for other jobs; never empty
   std::optional<int> rank;
   std::optional<int> n_ranks;
   std::optional<int> local_rank;

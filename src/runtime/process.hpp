@@ -13,7 +13,7 @@ namespace lockstep::runtime {
 
 /// From /proc/<pid>/stat.
 struct ProcessStatus {
-  char state = '?';              ///< 'R', 'S', 'D', 'T' (stopped), 't' (traced), 'Z' (ended, not yet collected), ...
+  char state = '?';  ///< 'R', 'S', 'D', 'T' (stopped), 't' (traced), 'Z' (ended, not yet collected), ...
   pid_t parent = 0;
   std::uint64_t start_time = 0;  ///< clock ticks since boot; with the pid it names a process for good
 };

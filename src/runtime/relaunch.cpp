@@ -44,7 +44,7 @@ void prepare_environment(int n_ranks) {
     set_default("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
   }
   if (n_ranks > count_cores()) {
-    set_default("OMPI_MCA_rmaps_base_oversubscribe", "1");                  // Open MPI 4
+    set_default("OMPI_MCA_rmaps_base_oversubscribe", "1");                   // Open MPI 4
     set_default("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");  // Open MPI 5
   } else {
     set_default("OMPI_MCA_hwloc_base_binding_policy", "core");     // Open MPI 4

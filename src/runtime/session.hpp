@@ -1,5 +1,5 @@
 // The life of MPI in a process: initialise, agree on errors, end in order or abort with a name.
-// Invariant: the lowest thread level that works (FUNNELED: helper threads exist, but make no MPI call).
+// Invariant: the lowest thread level that works (SINGLE: helper threads exist, but never enter MPI).
 // Used by the programs' main() and by the MPI tests.
 #pragma once
 

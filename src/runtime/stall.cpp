@@ -64,7 +64,8 @@ std::string describe_culprit(const Finding& finding, const std::string& host) {
   if (finding.condition == Condition::absent)
     return fmt::format("  local rank {} on {}: {}\n", finding.slot, host, describe_condition(finding.condition));
   return fmt::format("  {} {} on {} (pid {}): {}, last seen in phase {}\n", finding.rank >= 0 ? "rank" : "local rank",
-                     rank_or_slot(finding), host, pid_of(finding.process), describe_condition(finding.condition), name(finding.phase));
+                     rank_or_slot(finding), host, pid_of(finding.process), describe_condition(finding.condition),
+                     name(finding.phase));
 }
 
 /// "ranks 0 1 3": the alive ones that are not to blame.
@@ -75,7 +76,8 @@ std::string list_waiting(const std::vector<Finding>& findings, const std::vector
     return !is_culprit && finding.condition != Condition::left;
   });
   std::string list = waiting.size() == 1 ? "rank" : "ranks";
-  for (std::size_t i = 0; i < std::min(waiting.size(), longest_list); ++i) list += fmt::format(" {}", rank_or_slot(waiting[i]));
+  for (std::size_t i = 0; i < std::min(waiting.size(), longest_list); ++i)
+    list += fmt::format(" {}", rank_or_slot(waiting[i]));
   if (waiting.size() > longest_list) list += fmt::format(" and {} more", waiting.size() - longest_list);
   return waiting.empty() ? "" : list;
 }

@@ -87,7 +87,8 @@ std::vector<Processor> share_processors(const Communicator& node) {
 int count_usable_cores(const Communicator& node, const std::vector<Processor>& processors,
                        const std::vector<int>& my_cpus) {
   std::set<int> cpus;
-  for (const std::string& text : node.gather(format_cpus(my_cpus))) for (const int cpu : parse_cpus(text)) cpus.insert(cpu);
+  for (const std::string& text : node.gather(format_cpus(my_cpus)))
+    for (const int cpu : parse_cpus(text)) cpus.insert(cpu);
   std::set<int> cores;
   for (const Processor& processor : processors)
     if (processor.core >= 0 && cpus.contains(processor.cpu)) cores.insert(processor.core);

@@ -14,18 +14,18 @@ namespace lockstep::runtime {
 struct Place {
   int rank = 0;
   std::string host;
-  int node = 0;        ///< index of the node, in order of the lowest rank on it
-  int local_rank = 0;  ///< index among the ranks of the node
+  int node = 0;           ///< index of the node, in order of the lowest rank on it
+  int local_rank = 0;     ///< index among the ranks of the node
   std::vector<int> cpus;  ///< logical processors (OS indices) this process may run on
-  int socket = -1;     ///< index of the socket all `cpus` belong to; -1 if several or unknown
-  int core = -1;       ///< index of the core all `cpus` belong to; -1 if several or unknown
-  int numa = -1;       ///< index of the NUMA node all `cpus` belong to; -1 if several or unknown
+  int socket = -1;        ///< index of the socket all `cpus` belong to; -1 if several or unknown
+  int core = -1;          ///< index of the core all `cpus` belong to; -1 if several or unknown
+  int numa = -1;          ///< index of the NUMA node all `cpus` belong to; -1 if several or unknown
 };
 
 /// All ranks and what their nodes offer.
 struct Topology {
-  std::vector<Place> places;         ///< by rank
-  std::vector<int> cores_per_node;   ///< physical cores usable by the job, by node
+  std::vector<Place> places;        ///< by rank
+  std::vector<int> cores_per_node;  ///< physical cores usable by the job, by node
   int n_nodes = 1;
 
   /// More ranks than usable logical processors on some node.

@@ -32,8 +32,7 @@ constexpr auto tick = 50ms;
 constexpr std::int64_t longest_gap_ns = 200'000'000;
 /// For the report to reach the terminal before the launcher, seeing the first exit, ends the job.
 constexpr auto time_to_speak = 200ms;
-/// For the launcher to end the other processes once the reporter has left. They leave by themselves only where it does not:
-/// Open MPI 4's mpirun may crash or hang when several processes leave at once during MPI_Finalize.
+/// For the launcher to end those that wait once the first process has left; they leave by themselves only where it does not.
 constexpr auto time_for_launcher = 1s;
 /// For the node that has evidence to speak before those that have none.
 constexpr auto time_for_other_nodes = 2s;
@@ -63,9 +62,12 @@ bool is_stopped(const Slot& slot) {
   return process && (process->state == 'T' || process->state == 't') && is_ours(pid_of(slot.owner.load()));
 }
 
-void signal_stopped(std::span<Slot> slots, int signal) {
+/// Returns how many there were.
+int signal_stopped(std::span<Slot> slots, int signal) {
+  int n = 0;
   for (const Slot& slot : slots)
-    if (is_stopped(slot)) kill(pid_of(slot.owner.load()), signal);
+    if (is_stopped(slot) && kill(pid_of(slot.owner.load()), signal) == 0) ++n;
+  return n;
 }
 
 [[noreturn]] void leave() noexcept { _exit(static_cast<int>(core::ExitCode::stalled)); }
@@ -117,6 +119,7 @@ struct Watchdog::State {
   std::uint64_t last_position = 0;
   std::int64_t last_tick_ns = 0;
   std::int64_t standstill_ns = 0;
+  bool was_stopped = false;  ///< between the last two ticks
 
   std::mutex mutex;  ///< guards is_over
   std::condition_variable wake;
@@ -147,6 +150,7 @@ void Watchdog::State::watch() {
 }
 
 void Watchdog::State::note_progress(std::int64_t now) noexcept {
+  was_stopped = now - last_tick_ns > longest_gap_ns;
   slot->alive_ns.store(now, std::memory_order_relaxed);
   const std::uint64_t position = slot->position.load(std::memory_order_relaxed);
   if (position != last_position) {
@@ -160,12 +164,12 @@ void Watchdog::State::note_progress(std::int64_t now) noexcept {
 }
 
 void Watchdog::State::end_if_stalled() {
-  if (board && board->is_report_out()) leave_after_report();
+  if (board && board->is_report_out()) was_stopped ? leave() : leave_after_report();
   if (static_cast<double>(standstill_ns) * 1e-9 < timeout.value) return;
   if (!board) report_alone();
   const std::vector<Finding> findings = inspect(*board, now_ns(), timeout);
-  const bool someone_moves = std::any_of(findings.begin(), findings.end(),
-                                         [](const Finding& f) { return f.condition == Condition::moving; });
+  const bool someone_moves =
+      std::any_of(findings.begin(), findings.end(), [](const Finding& f) { return f.condition == Condition::moving; });
   if (!someone_moves) report(findings);
 }
 
@@ -178,13 +182,14 @@ void Watchdog::State::report(const std::vector<Finding>& findings) {
   write_to_stderr(describe_stall(findings, {host_name(), timeout, phase(), has_other_nodes()}));
   board->publish_report();
   std::this_thread::sleep_for(time_to_speak);
-  // Continued, a stopped process finds the report and leaves with exit code 4; SIGKILL would give the job another one.
-  signal_stopped(board->slots(), SIGCONT);
+  // Continued, a stopped process finds the report and leaves first, with exit code 4: SIGKILL would give the job another
+  // one, and mpirun of Open MPI 4 may crash or hang when a process leaves that MPI_Init or MPI_Finalize is waiting in.
+  if (signal_stopped(board->slots(), SIGCONT) > 0) leave_after_report();
   leave();
 }
 
 void Watchdog::State::leave_after_report() const {
-  std::this_thread::sleep_for(time_to_speak + time_for_launcher);
+  std::this_thread::sleep_for(time_for_launcher);
   signal_stopped(board->slots(), SIGKILL);
   leave();
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# JSON and CSV: valid against the schema, one entry per row of the table, with samples on request. Skipped without Python.
+# JSON and CSV: valid against the schema, an entry per row of the table, samples on request. Skipped without Python.
 . "$(dirname "$0")/lib.bash"
 here=$(dirname "$0")
 python3 -c 'import jsonschema' 2>/dev/null || { echo "python3 with jsonschema is missing"; exit 77; }

@@ -8,7 +8,8 @@ expect_out '^# WRONG: .* rank 1 on [^,]+, index 7: expected .*, found .*; 1 wron
 expect_out '^# Out of bounds values : 1 FAILED$'
 grep -q '"wrong":1' "$folder/r.json" || fail "the JSON file does not count it"
 
-for words in '--collective reduce_scatter' '--collective all_gather --in-place' '-d bfloat16 -o max' '-d int8 -o avg -w 0'; do
+for words in '--collective reduce_scatter' '--collective all_gather --in-place' '-d bfloat16 -o max' \
+  '-d int8 -o avg -w 0'; do
   # shellcheck disable=SC2086
   launch 2 -b 1K -e 1K -n 10 $words --inject wrong:0
   expect_rc 1

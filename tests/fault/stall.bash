@@ -14,8 +14,7 @@ fi
 start=$SECONDS
 launch 2 "${arguments[@]}" --inject "stop:$1:$2"
 elapsed=$((SECONDS - start))
-# Hydra mixes the codes of all ranks, and the launcher itself has to kill the stopped one.
-[ "$rc" -eq 4 ] || { [ "$rc" -ne 0 ] && [ "${LAUNCHER_MIXES_CODES:-0}" = 1 ]; } || fail "expected exit code 4"
+expect_rc 4
 expect_one_error
 expect_err "rank $1 on "
 expect_err "$2"

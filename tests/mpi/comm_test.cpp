@@ -18,7 +18,8 @@ using support::CollectiveCase;
 using support::Mode;
 
 std::unique_ptr<comm::Transport> transport(int ranks_per_node) {
-  return comm::make_mpi_transport(support::session().world(), {.ranks_per_node = ranks_per_node, .oversubscribed = true});
+  return comm::make_mpi_transport(support::session().world(),
+                                  {.ranks_per_node = ranks_per_node, .oversubscribed = true});
 }
 
 /// Runs `body` for every algorithm and collective that these ranks can do.
@@ -39,7 +40,8 @@ TEST_P(OnNodes, ResultIsExactForEveryLength) {
     for (const std::size_t n : {0, 1, 2, 3, 7, 64, 1001, 70'001, 300'007}) {
       const Call call{collective, DType::float32, ReduceOp::sum, n};
       EXPECT_NO_THROW(support::check(*over, {.algorithm = &algorithm, .call = call}));
-      EXPECT_NO_THROW(support::check(*over, {.algorithm = &algorithm, .call = call, .in_place = true, .mode = Mode::start_wait}));
+      EXPECT_NO_THROW(
+          support::check(*over, {.algorithm = &algorithm, .call = call, .in_place = true, .mode = Mode::start_wait}));
     }
   });
 }
@@ -51,7 +53,8 @@ TEST_P(OnNodes, ResultIsExactForEveryTypeAndOperation) {
       for (const ReduceOp op : comm::all_reduce_ops) {
         if (collective == Collective::all_gather && op != ReduceOp::sum) continue;
         EXPECT_NO_THROW(support::check(
-            *over, {.algorithm = &algorithm, .call = {collective, dtype, op, 517}, .mode = Mode::start_test, .n_calls = 2}));
+            *over,
+            {.algorithm = &algorithm, .call = {collective, dtype, op, 517}, .mode = Mode::start_test, .n_calls = 2}));
       }
     }
   });
@@ -74,7 +77,8 @@ TEST_P(OnNodes, PlansInFlightTogetherDoNotMix) {
     const std::int64_t p = over->n_ranks();
     for (std::size_t k = 0; k < data.size(); ++k) {
       const std::int64_t expected = p * (p - 1) / 2 + p * static_cast<std::int64_t>(1000 * k);
-      EXPECT_EQ(std::count(data[k].begin(), data[k].end(), expected), static_cast<std::ptrdiff_t>(call.n_elements)) << algorithm.name;
+      EXPECT_EQ(std::count(data[k].begin(), data[k].end(), expected), static_cast<std::ptrdiff_t>(call.n_elements))
+          << algorithm.name;
     }
   });
 }

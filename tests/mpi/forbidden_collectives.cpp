@@ -26,35 +26,51 @@ bool mpi_collectives_are_forbidden() noexcept { return true; }
 extern "C" {
 
 int MPI_Allreduce(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm) { return forbid("MPI_Allreduce"); }
-int MPI_Iallreduce(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request*) { return forbid("MPI_Iallreduce"); }
+int MPI_Iallreduce(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request*) {
+  return forbid("MPI_Iallreduce");
+}
 int MPI_Reduce(const void*, void*, int, MPI_Datatype, MPI_Op, int, MPI_Comm) { return forbid("MPI_Reduce"); }
-int MPI_Ireduce(const void*, void*, int, MPI_Datatype, MPI_Op, int, MPI_Comm, MPI_Request*) { return forbid("MPI_Ireduce"); }
-int MPI_Reduce_scatter(const void*, void*, const int[], MPI_Datatype, MPI_Op, MPI_Comm) { return forbid("MPI_Reduce_scatter"); }
+int MPI_Ireduce(const void*, void*, int, MPI_Datatype, MPI_Op, int, MPI_Comm, MPI_Request*) {
+  return forbid("MPI_Ireduce");
+}
+int MPI_Reduce_scatter(const void*, void*, const int[], MPI_Datatype, MPI_Op, MPI_Comm) {
+  return forbid("MPI_Reduce_scatter");
+}
 int MPI_Ireduce_scatter(const void*, void*, const int[], MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request*) {
   return forbid("MPI_Ireduce_scatter");
 }
-int MPI_Reduce_scatter_block(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm) { return forbid("MPI_Reduce_scatter_block"); }
-int MPI_Allgather(const void*, int, MPI_Datatype, void*, int, MPI_Datatype, MPI_Comm) { return forbid("MPI_Allgather"); }
+int MPI_Reduce_scatter_block(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm) {
+  return forbid("MPI_Reduce_scatter_block");
+}
+int MPI_Allgather(const void*, int, MPI_Datatype, void*, int, MPI_Datatype, MPI_Comm) {
+  return forbid("MPI_Allgather");
+}
 int MPI_Allgatherv(const void*, int, MPI_Datatype, void*, const int[], const int[], MPI_Datatype, MPI_Comm) {
   return forbid("MPI_Allgatherv");
 }
-int MPI_Iallgatherv(const void*, int, MPI_Datatype, void*, const int[], const int[], MPI_Datatype, MPI_Comm, MPI_Request*) {
+int MPI_Iallgatherv(const void*, int, MPI_Datatype, void*, const int[], const int[], MPI_Datatype, MPI_Comm,
+                    MPI_Request*) {
   return forbid("MPI_Iallgatherv");
 }
 int MPI_Alltoall(const void*, int, MPI_Datatype, void*, int, MPI_Datatype, MPI_Comm) { return forbid("MPI_Alltoall"); }
-int MPI_Alltoallv(const void*, const int[], const int[], MPI_Datatype, void*, const int[], const int[], MPI_Datatype, MPI_Comm) {
+int MPI_Alltoallv(const void*, const int[], const int[], MPI_Datatype, void*, const int[], const int[], MPI_Datatype,
+                  MPI_Comm) {
   return forbid("MPI_Alltoallv");
 }
 int MPI_Scan(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm) { return forbid("MPI_Scan"); }
 int MPI_Exscan(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm) { return forbid("MPI_Exscan"); }
-int MPI_Scatter(const void*, int, MPI_Datatype, void*, int, MPI_Datatype, int, MPI_Comm) { return forbid("MPI_Scatter"); }
+int MPI_Scatter(const void*, int, MPI_Datatype, void*, int, MPI_Datatype, int, MPI_Comm) {
+  return forbid("MPI_Scatter");
+}
 int MPI_Ibcast(void*, int, MPI_Datatype, int, MPI_Comm, MPI_Request*) { return forbid("MPI_Ibcast"); }
 
 int MPI_Bcast(void* data, int count, MPI_Datatype type, int root, MPI_Comm comm) {
   return count > largest_control_count ? forbid("MPI_Bcast of data") : PMPI_Bcast(data, count, type, root, comm);
 }
-int MPI_Gather(const void* from, int n, MPI_Datatype type, void* to, int m, MPI_Datatype to_type, int root, MPI_Comm comm) {
-  return n > largest_control_count ? forbid("MPI_Gather of data") : PMPI_Gather(from, n, type, to, m, to_type, root, comm);
+int MPI_Gather(const void* from, int n, MPI_Datatype type, void* to, int m, MPI_Datatype to_type, int root,
+               MPI_Comm comm) {
+  return n > largest_control_count ? forbid("MPI_Gather of data")
+                                   : PMPI_Gather(from, n, type, to, m, to_type, root, comm);
 }
 
 }  // extern "C"

@@ -25,12 +25,14 @@ TEST_P(LargeCount, EveryElementArrives) {
   const auto data = buffer.as<std::uint8_t>();
   // Element i: 3 (i mod 41) + rank + 1, told apart wherever 2^30 or 2^31 might wrap, as 41 divides neither.
   std::size_t i = 0;
-  for (std::uint8_t& value : data) value = static_cast<std::uint8_t>(3 * (i++ % 41) / 2 + static_cast<std::size_t>(over->rank()) + 1);
+  for (std::uint8_t& value : data)
+    value = static_cast<std::uint8_t>(3 * (i++ % 41) / 2 + static_cast<std::size_t>(over->rank()) + 1);
   const auto plan = comm::make_plan(algorithm, *over, call);
   plan->bind(buffer.bytes(), buffer.bytes());
   plan->run();
   i = 0;
-  const auto wrong = std::count_if(data.begin(), data.end(), [&](std::uint8_t value) { return value != 2 * (3 * (i++ % 41) / 2) + 3; });
+  const auto wrong = std::count_if(data.begin(), data.end(),
+                                   [&](std::uint8_t value) { return value != 2 * (3 * (i++ % 41) / 2) + 3; });
   EXPECT_EQ(wrong, 0);
 }
 

@@ -103,9 +103,9 @@ void check_as(comm::Transport& transport, const CollectiveCase& which) {
     for (std::size_t i = 0; i < output.size(); ++i) {
       const T wanted = expected<T>(which.call, n_ranks, extent.output.offset + i, turn);
       if (std::memcmp(&output[i], &wanted, sizeof(T)) != 0)
-        throw std::runtime_error(fmt::format("{}: rank {} of {}, call {}, element {} is {}, expected {}", describe(which), rank,
-                                             n_ranks, turn, i, static_cast<double>(static_cast<float>(output[i])),
-                                             static_cast<double>(static_cast<float>(wanted))));
+        throw std::runtime_error(fmt::format(
+            "{}: rank {} of {}, call {}, element {} is {}, expected {}", describe(which), rank, n_ranks, turn, i,
+            static_cast<double>(static_cast<float>(output[i])), static_cast<double>(static_cast<float>(wanted))));
     }
   }
 }

@@ -45,8 +45,7 @@ class Heartbeat : public testing::EmptyTestEventListener {
 int run_all_tests(const runtime::Communicator& world, runtime::Watchdog& watchdog) {
   testing::TestEventListeners& listeners = testing::UnitTest::GetInstance()->listeners();
   if (world.rank() > 0) {
-    const std::unique_ptr<testing::TestEventListener> silenced{
-        listeners.Release(listeners.default_result_printer())};
+    const std::unique_ptr<testing::TestEventListener> silenced{listeners.Release(listeners.default_result_printer())};
     listeners.Append(new FailurePrinter{world.rank()});  // GoogleTest deletes its listeners
   }
   listeners.Append(new Heartbeat{watchdog});
@@ -59,7 +58,7 @@ int run_all_tests(const runtime::Communicator& world, runtime::Watchdog& watchdo
 const runtime::Session& session() { return *current_session; }
 
 static int run(int argc, char** argv) {
-  runtime::Watchdog watchdog{runtime::read_launcher_hint(), {60}};
+  runtime::Watchdog watchdog{runtime::read_launcher_hint(), {150}};
   const runtime::Session mpi;
   current_session = &mpi;
   watchdog.set_rank(mpi.world().rank(), mpi.world().n_ranks());

@@ -53,7 +53,7 @@ void run(const compare::Options& options) {
 
 int main(int argc, char** argv) {
   int provided = MPI_THREAD_SINGLE;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_SINGLE, &provided);
   try {
     run(compare::Options(argc, argv));
   } catch (const std::exception& error) {

@@ -199,7 +199,8 @@ class MpiPlan final : public Plan {
         const int n = static_cast<int>(std::min(largest_count, parts_[root].count - done));
         const std::size_t at = in_bytes(parts_[root].offset + done);
         if (call_.collective == Collective::all_gather)
-          check_mpi(MPI_Ibcast(output_ + at, n, type_, static_cast<int>(root), communicator_.raw(), new_request()), "MPI_Ibcast");
+          check_mpi(MPI_Ibcast(output_ + at, n, type_, static_cast<int>(root), communicator_.raw(), new_request()),
+                    "MPI_Ibcast");
         else
           check_mpi(MPI_Ireduce(input_ + at, root == rank() ? target() + in_bytes(done) : nullptr, n, type_, op_,
                                 static_cast<int>(root), communicator_.raw(), new_request()),

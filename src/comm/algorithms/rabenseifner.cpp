@@ -13,8 +13,9 @@ struct Window {
 
   [[nodiscard]] Slice slice(std::size_t n_elements, int n_parts) const {
     const auto offset = [&](int index) {
-      return index == n_parts ? n_elements
-                              : partition(n_elements, static_cast<std::size_t>(n_parts), static_cast<std::size_t>(index)).offset;
+      return index == n_parts
+                 ? n_elements
+                 : partition(n_elements, static_cast<std::size_t>(n_parts), static_cast<std::size_t>(index)).offset;
     };
     return {offset(first), offset(last) - offset(first)};
   }
@@ -37,11 +38,8 @@ struct Halves {
 }  // namespace
 
 Schedule all_reduce(const Setting& setting) {
+  if (setting.n_ranks == 1) return copy_alone(setting);
   Schedule schedule;
-  if (setting.n_ranks == 1) {
-    schedule.copy(region(Memory::output, setting.whole()), region(Memory::input, setting.whole()));
-    return schedule;
-  }
   const Fold fold{setting};
   if (fold.is_aside) {
     step_aside(schedule, setting);
@@ -98,7 +96,9 @@ Cost cost(const Call& call, std::span<const int> nodes) {
       messages += halves.given.slice(call.n_elements, fold.n_active).count > 0;
     }
   }
-  return {.steps = 2 * fold.n_rounds() + (extra > 0 ? 2 : 0), .messages = messages, .bytes = 2 * (active - 1 + extra) * size};
+  return {.steps = 2 * fold.n_rounds() + (extra > 0 ? 2 : 0),
+          .messages = messages,
+          .bytes = 2 * (active - 1 + extra) * size};
 }
 
 }  // namespace lockstep::comm::rabenseifner

@@ -6,13 +6,10 @@
 namespace lockstep::comm::recursive_doubling {
 
 Schedule all_reduce(const Setting& setting) {
+  if (setting.n_ranks == 1) return copy_alone(setting);
   Schedule schedule;
   const Region result = region(Memory::output, setting.whole());
   Region running = region(Memory::input, setting.whole());
-  if (setting.n_ranks == 1) {
-    schedule.copy(result, running);
-    return schedule;
-  }
   const Fold fold{setting};
   if (fold.is_aside) {
     step_aside(schedule, setting);

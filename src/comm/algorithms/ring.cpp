@@ -17,7 +17,9 @@ constexpr int send_slot = 2;  // and 3
 /// The ring as one rank sees it.
 struct View {
   explicit View(const Setting& s)
-      : setting{s}, n_segments{count_segments(s.call, s.part(0).count, segment_bytes)}, n_items{(s.n_ranks - 1) * n_segments} {}
+      : setting{s},
+        n_segments{count_segments(s.call, s.part(0).count, segment_bytes)},
+        n_items{(s.n_ranks - 1) * n_segments} {}
 
   /// The part that is `distance` ranks to the left.
   [[nodiscard]] Slice part(std::size_t distance) const {
@@ -82,11 +84,8 @@ void gather_phase(Schedule& schedule, const View& ring) {
 }  // namespace
 
 Schedule all_reduce(const Setting& setting) {
+  if (setting.n_ranks == 1) return copy_alone(setting);
   Schedule schedule;
-  if (setting.n_ranks == 1) {
-    schedule.copy(region(Memory::output, setting.whole()), region(Memory::input, setting.whole()));
-    return schedule;
-  }
   const View ring{setting};
   const Region own = region(Memory::output, setting.part(setting.rank));
   reduce_phase(schedule, ring, own, [&](std::size_t i) { return region(Memory::output, ring.item(i, 2)); });
@@ -96,13 +95,9 @@ Schedule all_reduce(const Setting& setting) {
 }
 
 Schedule reduce_scatter(const Setting& setting) {
+  if (setting.n_ranks == 1) return copy_alone(setting);
   Schedule schedule;
-  const Slice part = setting.part(setting.rank);
-  const Region own{Memory::output, 0, part.count};
-  if (setting.n_ranks == 1) {
-    schedule.copy(own, region(Memory::input, part));
-    return schedule;
-  }
+  const Region own{Memory::output, 0, setting.part(setting.rank).count};
   const View ring{setting};
   // Item i is sent on n_segments items later, when item i + n_segments + 1 has not been written yet.
   const std::size_t longest = ring.item(0, 0).count + 1;
@@ -116,10 +111,11 @@ Schedule reduce_scatter(const Setting& setting) {
 }
 
 Schedule all_gather(const Setting& setting) {
+  if (setting.n_ranks == 1) return copy_alone(setting);
   Schedule schedule;
   const Slice part = setting.part(setting.rank);
   schedule.copy(region(Memory::output, part), {Memory::input, 0, part.count});
-  if (setting.n_ranks > 1) gather_phase(schedule, View{setting});
+  gather_phase(schedule, View{setting});
   return schedule;
 }
 

@@ -16,7 +16,8 @@ constexpr std::size_t round_up(std::size_t n, std::size_t unit) { return (n + un
 /// Flag and payload side by side, so that a short vector costs one line transfer per peer.
 class Mailbox {
  public:
-  Mailbox(std::span<std::byte> memory, std::size_t payload_bytes) : flag_{reinterpret_cast<std::atomic<std::uint64_t>*>(memory.data())} {
+  Mailbox(std::span<std::byte> memory, std::size_t payload_bytes)
+      : flag_{reinterpret_cast<std::atomic<std::uint64_t>*>(memory.data())} {
     payload_ = memory.data() + payload_offset(payload_bytes);
   }
   static std::size_t stride(std::size_t payload_bytes) {
@@ -25,7 +26,9 @@ class Mailbox {
 
   [[nodiscard]] std::byte* payload() const noexcept { return payload_; }
   void publish(std::uint64_t call) const noexcept { flag_->store(call, publish_order); }
-  [[nodiscard]] bool reached(std::uint64_t call) const noexcept { return flag_->load(std::memory_order_acquire) >= call; }
+  [[nodiscard]] bool reached(std::uint64_t call) const noexcept {
+    return flag_->load(std::memory_order_acquire) >= call;
+  }
 
  private:
   static std::size_t payload_offset(std::size_t payload_bytes) { return payload_bytes <= 56 ? 8 : 64; }
@@ -104,7 +107,8 @@ class FlatPlan final : public Plan {
 
   void reduce() {
     const bool is_scatter = call_.collective == Collective::reduce_scatter;
-    const Slice wanted = is_scatter ? call_.part(static_cast<int>(rank_), static_cast<int>(n_ranks_)) : Slice{0, call_.n_elements};
+    const Slice wanted =
+        is_scatter ? call_.part(static_cast<int>(rank_), static_cast<int>(n_ranks_)) : Slice{0, call_.n_elements};
     const std::size_t offset = wanted.offset * call_.element_size();
     for (std::size_t r = 0; r < n_ranks_; ++r)
       sources_[r] = (r == rank_ ? input_.data() : mailboxes()[r].payload()) + offset;
@@ -136,6 +140,8 @@ class FlatPlan final : public Plan {
 
 }  // namespace
 
-std::unique_ptr<Plan> make_flat_plan(Transport& node, const Call& call) { return std::make_unique<FlatPlan>(node, call); }
+std::unique_ptr<Plan> make_flat_plan(Transport& node, const Call& call) {
+  return std::make_unique<FlatPlan>(node, call);
+}
 
 }  // namespace lockstep::comm

@@ -28,7 +28,9 @@ class Layout {
   [[nodiscard]] std::byte* copied_in(std::span<std::byte> part, std::size_t turn, std::size_t owner) const {
     return part.data() + 2 * flag_stride + (turn * (n_owners_ + 1) + owner) * stride_;
   }
-  [[nodiscard]] std::byte* result(std::span<std::byte> part, std::size_t turn) const { return copied_in(part, turn, n_owners_); }
+  [[nodiscard]] std::byte* result(std::span<std::byte> part, std::size_t turn) const {
+    return copied_in(part, turn, n_owners_);
+  }
 
  private:
   std::size_t n_owners_;
@@ -87,7 +89,9 @@ class SlicedPlan final : public Plan {
   };
 
   [[nodiscard]] Slice slice(std::size_t owner) const { return partition(call_.n_elements, n_owners_, owner); }
-  [[nodiscard]] Slice piece(std::size_t chunk, std::size_t owner) const { return segment(slice(owner), n_chunks_, chunk); }
+  [[nodiscard]] Slice piece(std::size_t chunk, std::size_t owner) const {
+    return segment(slice(owner), n_chunks_, chunk);
+  }
   [[nodiscard]] std::size_t bytes(const Slice& s) const { return s.count * call_.element_size(); }
   [[nodiscard]] bool is_owner() const { return rank_ < n_owners_; }
   [[nodiscard]] bool reduces() const { return call_.collective != Collective::all_gather; }
@@ -162,7 +166,8 @@ class SlicedPlan final : public Plan {
         const std::size_t owner = (rank_ + step) % n_owners_;
         if (owner == rank_) continue;
         const Slice from = piece(c, owner);
-        std::memcpy(layout_.copied_in(parts_[rank_], turn(c), owner), input_.data() + from.offset * call_.element_size(), bytes(from));
+        std::memcpy(layout_.copied_in(parts_[rank_], turn(c), owner),
+                    input_.data() + from.offset * call_.element_size(), bytes(from));
       }
     }
     // Also says that this rank has copied out the chunk before the last, so that owners may write over it.
@@ -172,7 +177,8 @@ class SlicedPlan final : public Plan {
 
   bool fold(std::size_t c, bool may_wait) {
     for (std::size_t r = 0; r < n_ranks_; ++r)
-      if (r != rank_ && !await(may_wait, [&] { return Layout::arrived(parts_[r]).reached(count(c) + 1); })) return false;
+      if (r != rank_ && !await(may_wait, [&] { return Layout::arrived(parts_[r]).reached(count(c) + 1); }))
+        return false;
     const Slice mine = piece(c, rank_);
     std::byte* const shared = layout_.result(parts_[rank_], turn(c));
     std::byte* const own = own_output(mine);
@@ -183,7 +189,8 @@ class SlicedPlan final : public Plan {
       return true;
     }
     for (std::size_t r = 0; r < n_ranks_; ++r)
-      sources_[r] = r == rank_ ? input_.data() + mine.offset * call_.element_size() : layout_.copied_in(parts_[r], turn(c), rank_);
+      sources_[r] = r == rank_ ? input_.data() + mine.offset * call_.element_size()
+                               : layout_.copied_in(parts_[r], turn(c), rank_);
     FoldTarget target{.first = own, .second = gathers() ? shared : nullptr, .stream = is_large_};
     if (slicing_.finish_between_nodes) target = {.first = shared};
     fold_(target, sources_, mine.count, slicing_.finish_between_nodes ? 1 : slicing_.divisor);

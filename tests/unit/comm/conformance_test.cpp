@@ -81,7 +81,8 @@ TEST_P(OverThreads, ResultIsExactForEveryTypeAndOperation) {
     for (const DType dtype : core::all_dtypes)
       for (const ReduceOp op : comm::all_reduce_ops)
         if (collective != Collective::all_gather || op == ReduceOp::sum)
-          cases.push_back({.algorithm = &algorithm, .call = {collective, dtype, op, 39}, .mode = Mode::start_test, .n_calls = 2});
+          cases.push_back(
+              {.algorithm = &algorithm, .call = {collective, dtype, op, 39}, .mode = Mode::start_test, .n_calls = 2});
     EXPECT_NO_THROW(run(nodes, cases));
   });
 }
@@ -89,7 +90,8 @@ TEST_P(OverThreads, ResultIsExactForEveryTypeAndOperation) {
 TEST_P(OverThreads, LongVectorsInSegmentsAndChunks) {
   for_each_algorithm([&](const Algorithm& algorithm, Collective collective, const std::vector<int>& nodes) {
     // Several segments (16,384 elements each) and chunks up to 9 ranks, and no multiple of anything.
-    const Call call{collective, DType::float64, ReduceOp::avg, 35'001 * static_cast<std::size_t>(std::min(n_ranks(), 5))};
+    const Call call{collective, DType::float64, ReduceOp::avg,
+                    35'001 * static_cast<std::size_t>(std::min(n_ranks(), 5))};
     EXPECT_NO_THROW(run(nodes, {{.algorithm = &algorithm, .call = call, .n_calls = 2},
                                 {.algorithm = &algorithm, .call = call, .in_place = true, .n_calls = 1}}));
   });
@@ -101,7 +103,8 @@ TEST_P(OverThreads, TrafficIsWhatTheRegistrySays) {
       const Call call{collective, DType::float32, ReduceOp::sum, n};
       const comm::Traffic traffic = run(nodes, {{.algorithm = &algorithm, .call = call, .n_calls = 1}});
       const comm::Cost cost = algorithm.implementation(collective).cost(call, nodes);
-      const std::string where = fmt::format("{} {} n={} ranks={}", algorithm.name, comm::name(collective), n, n_ranks());
+      const std::string where =
+          fmt::format("{} {} n={} ranks={}", algorithm.name, comm::name(collective), n, n_ranks());
       EXPECT_EQ(traffic.messages, cost.messages) << where;
       EXPECT_EQ(traffic.bytes, cost.bytes) << where;
       if (n == 100'003) continue;  // segments of a long vector queue up behind each other
@@ -154,8 +157,7 @@ TEST_P(OverThreads, PlansInFlightTogetherDoNotMix) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, OverThreads, testing::ValuesIn(all_rank_counts),
-                         testing::PrintToStringParamName{});
+INSTANTIATE_TEST_SUITE_P(Ranks, OverThreads, testing::ValuesIn(all_rank_counts), testing::PrintToStringParamName{});
 
 }  // namespace
 }  // namespace lockstep

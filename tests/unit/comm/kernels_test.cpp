@@ -3,17 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
-#include <cstring>
 #include <limits>
-#include <memory>
 #include <random>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "core/error.hpp"
+#include "kernels_oracle.hpp"
 
 namespace lockstep::comm {
 namespace {
@@ -21,172 +18,14 @@ namespace {
 using core::bfloat16;
 using core::DType;
 using core::float16;
+using test::Guarded;
+using test::holds;
+using test::Inputs;
+using test::is_same;
 
 constexpr std::size_t sizes[] = {0, 1, 3, 7, 31, 64, 1000, 4097};
 constexpr std::size_t max_size = 4097;
 constexpr std::size_t source_counts[] = {1, 2, 3, 5, 17};
-
-// The oracle: one element at a time, with core's conversions.
-
-template <class T>
-constexpr bool is_half = std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
-template <class T>
-using ValueOf = std::conditional_t<is_half<T>, float, T>;
-
-template <class V>
-V apply(ReduceOp op, V a, V b) {
-  switch (op) {
-    case ReduceOp::min: return b < a ? b : a;
-    case ReduceOp::max: return b > a ? b : a;
-    case ReduceOp::prod:
-      if constexpr (std::is_integral_v<V>)
-        return static_cast<V>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
-      else
-        return a * b;
-    case ReduceOp::sum:
-    case ReduceOp::avg: break;
-  }
-  if constexpr (std::is_integral_v<V>)
-    return static_cast<V>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
-  else
-    return a + b;
-}
-
-template <class V>
-V quotient(V value, int divisor) {
-  if constexpr (std::is_floating_point_v<V>)
-    return value / static_cast<V>(divisor);
-  else if constexpr (std::is_signed_v<V>)
-    return static_cast<V>(static_cast<std::int64_t>(value) / divisor);
-  else
-    return static_cast<V>(static_cast<std::uint64_t>(value) / static_cast<std::uint64_t>(divisor));
-}
-
-template <class T>
-T scalar_fold(ReduceOp op, const std::vector<std::vector<T>>& sources, std::size_t n_sources, std::size_t i,
-              int divisor) {
-  auto value = static_cast<ValueOf<T>>(sources[0][i]);
-  for (std::size_t s = 1; s < n_sources; ++s) value = apply(op, value, static_cast<ValueOf<T>>(sources[s][i]));
-  return static_cast<T>(divisor == 1 ? value : quotient(value, divisor));
-}
-
-// Test data.
-
-template <class T>
-std::vector<T> special_values() {
-  if constexpr (std::is_integral_v<T>) {
-    using Limits = std::numeric_limits<T>;
-    return {
-        T{0}, T{1}, T{2}, T{100}, Limits::max(), Limits::min(), static_cast<T>(-1), static_cast<T>(Limits::max() / 2)};
-  } else {
-    using Limits = std::numeric_limits<ValueOf<T>>;
-    std::vector<T> values;
-    for (const double v :
-         {0.0, 1.0, 1.5, 3.0, 1.0 / 3, 65504.0, 65519.0, 65520.0, 0x1p-14, 0x1.8p-24, 0x1p-25, 0x1p-133})
-      for (const double sign : {1.0, -1.0}) values.push_back(static_cast<T>(static_cast<ValueOf<T>>(sign * v)));
-    for (const auto v : {Limits::infinity(), Limits::quiet_NaN(), Limits::max(), Limits::min(), Limits::denorm_min()})
-      for (const auto w : {v, -v}) values.push_back(static_cast<T>(w));
-    return values;
-  }
-}
-
-/// Special values, any bits, and values near one, where sums round and products do not overflow.
-template <class T>
-std::vector<T> random_values(std::size_t n, std::mt19937_64& random) {
-  const std::vector<T> specials = special_values<T>();
-  std::vector<T> values(n);
-  for (T& value : values) {
-    const std::uint64_t bits = random();
-    if (bits % 8 == 0) {
-      value = specials[(bits >> 8) % specials.size()];
-    } else if (bits % 8 < 4 || std::is_integral_v<T>) {
-      const std::uint64_t any = random();
-      std::memcpy(static_cast<void*>(&value), &any, sizeof(T));
-    } else {
-      value = static_cast<T>(static_cast<ValueOf<T>>(std::ldexp(static_cast<double>(bits >> 11), -53) * 3 - 1));
-    }
-  }
-  return values;
-}
-
-/// Memory for n elements that starts `shift` elements after a cache line and knows whether its surroundings changed.
-template <class T>
-class Guarded {
- public:
-  Guarded(std::size_t n, std::size_t shift) : bytes_(n * sizeof(T) + shift * sizeof(T) + 3 * guard, fill), n_{n} {
-    void* start = bytes_.data() + guard;
-    std::size_t space = bytes_.size() - guard;
-    begin_ =
-        static_cast<std::byte*>(std::align(guard, n * sizeof(T) + shift * sizeof(T), start, space)) + shift * sizeof(T);
-  }
-  Guarded(const std::vector<T>& values, std::size_t shift) : Guarded(values.size(), shift) {
-    if (n_ != 0) std::memcpy(begin_, values.data(), n_ * sizeof(T));
-  }
-
-  [[nodiscard]] std::byte* data() { return begin_; }
-  [[nodiscard]] bool is_guard_intact() const {
-    const std::byte* end = begin_ + n_ * sizeof(T);
-    const auto is_fill = [](std::byte b) { return b == fill; };
-    return std::all_of(bytes_.data(), static_cast<const std::byte*>(begin_), is_fill) &&
-           std::all_of(end, bytes_.data() + bytes_.size(), is_fill);
-  }
-  [[nodiscard]] T operator[](std::size_t i) const {
-    T value;
-    std::memcpy(static_cast<void*>(&value), begin_ + i * sizeof(T), sizeof(T));
-    return value;
-  }
-
- private:
-  static constexpr std::size_t guard = 64;
-  static constexpr std::byte fill{0xa5};
-  std::vector<std::byte> bytes_;
-  std::size_t n_;
-  std::byte* begin_ = nullptr;
-};
-
-template <class T>
-bool is_same(T a, T b) {
-  if constexpr (!std::is_integral_v<T>)
-    if (std::isnan(static_cast<ValueOf<T>>(a)) && std::isnan(static_cast<ValueOf<T>>(b))) return true;
-  return std::memcmp(&a, &b, sizeof(T)) == 0;
-}
-
-template <class T>
-std::string show(T value) {
-  return std::to_string(static_cast<ValueOf<T>>(value));
-}
-
-/// The first n elements equal the expected ones, bit for bit (a NaN equals any NaN), and the guards are untouched.
-template <class T>
-testing::AssertionResult holds(const Guarded<T>& actual, const std::vector<T>& expected, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i)
-    if (!is_same(actual[i], expected[i]))
-      return testing::AssertionFailure() << "element " << i << " of " << n << " is " << show(actual[i]) << ", expected "
-                                         << show(expected[i]);
-  if (!actual.is_guard_intact()) return testing::AssertionFailure() << "bytes outside the " << n << " elements changed";
-  return testing::AssertionSuccess();
-}
-
-/// Sources of one type at different alignments, and what folding the first of them gives.
-template <class T>
-struct Inputs {
-  std::vector<std::vector<T>> values;
-  std::vector<Guarded<T>> memory;
-  std::vector<const std::byte*> pointers;
-
-  explicit Inputs(std::size_t n_sources, std::size_t n = max_size) {
-    std::mt19937_64 random{20240607};
-    for (std::size_t s = 0; s < n_sources; ++s) values.push_back(random_values<T>(n, random));
-    for (std::size_t s = 0; s < n_sources; ++s) memory.emplace_back(values[s], s % 5);
-    for (Guarded<T>& source : memory) pointers.push_back(source.data());
-  }
-
-  [[nodiscard]] std::vector<T> expected(ReduceOp op, std::size_t n_sources, int divisor) const {
-    std::vector<T> result(values[0].size());
-    for (std::size_t i = 0; i < result.size(); ++i) result[i] = scalar_fold(op, values, n_sources, i, divisor);
-    return result;
-  }
-};
 
 class KernelsOfType : public testing::TestWithParam<std::tuple<const Kernels*, DType>> {
  protected:
@@ -196,7 +35,7 @@ class KernelsOfType : public testing::TestWithParam<std::tuple<const Kernels*, D
 
 TEST_P(KernelsOfType, CombineMatchesScalars) {
   core::visit(dtype_, [&]<class T>(std::type_identity<T>) {
-    const Inputs<T> inputs(2);
+    const Inputs<T> inputs(2, max_size);
     for (const ReduceOp op : all_reduce_ops) {
       const std::vector<T> expected = inputs.expected(op, 2, 1);
       for (const std::size_t n : sizes) {
@@ -210,7 +49,7 @@ TEST_P(KernelsOfType, CombineMatchesScalars) {
 
 TEST_P(KernelsOfType, CombineWorksInPlace) {
   core::visit(dtype_, [&]<class T>(std::type_identity<T>) {
-    const Inputs<T> inputs(2);
+    const Inputs<T> inputs(2, max_size);
     for (const ReduceOp op : all_reduce_ops) {
       const std::vector<T> expected = inputs.expected(op, 2, 1);
       Guarded<T> first(inputs.values[0], 1);
@@ -225,7 +64,7 @@ TEST_P(KernelsOfType, CombineWorksInPlace) {
 
 TEST_P(KernelsOfType, FoldMatchesScalars) {
   core::visit(dtype_, [&]<class T>(std::type_identity<T>) {
-    const Inputs<T> inputs(17);
+    const Inputs<T> inputs(17, max_size);
     for (const ReduceOp op : all_reduce_ops) {
       const Fold fold = kernels_.find_fold(dtype_, op);
       for (const std::size_t n_sources : source_counts) {
@@ -252,7 +91,7 @@ TEST_P(KernelsOfType, FoldMatchesScalars) {
 TEST_P(KernelsOfType, FoldWorksOnOneOfItsSources) {
   core::visit(dtype_, [&]<class T>(std::type_identity<T>) {
     constexpr std::size_t n_sources = 5;
-    const Inputs<T> inputs(n_sources);
+    const Inputs<T> inputs(n_sources, max_size);
     for (const ReduceOp op : all_reduce_ops) {
       const std::vector<T> expected = inputs.expected(op, n_sources, 1);
       for (const std::size_t own : {std::size_t{0}, std::size_t{2}, n_sources - 1}) {
@@ -272,7 +111,7 @@ TEST_P(KernelsOfType, FoldWorksOnOneOfItsSources) {
 
 TEST_P(KernelsOfType, AverageDividesTheSumByAnyNumberOfRanks) {
   core::visit(dtype_, [&]<class T>(std::type_identity<T>) {
-    const Inputs<T> inputs(3);
+    const Inputs<T> inputs(3, max_size);
     for (const int divisor : {2, 3, 7, 128, 200, 1000, 65537, 20'000'000}) {
       const std::vector<T> expected = inputs.expected(ReduceOp::avg, 3, divisor);
       Guarded<T> first(max_size, 1);
@@ -284,7 +123,7 @@ TEST_P(KernelsOfType, AverageDividesTheSumByAnyNumberOfRanks) {
 
 TEST_P(KernelsOfType, DivideMatchesScalars) {
   core::visit(dtype_, [&]<class T>(std::type_identity<T>) {
-    const Inputs<T> inputs(1);
+    const Inputs<T> inputs(1, max_size);
     for (const int divisor : {1, 2, 3, 5, 127, 255, 4096, 65535, 1'000'000'007}) {
       const std::vector<T> expected = inputs.expected(ReduceOp::avg, 1, divisor);
       for (const std::size_t n : sizes) {
@@ -301,7 +140,7 @@ TEST_P(KernelsOfType, DivideMatchesScalars) {
 
 TEST_P(KernelsOfType, SpecialValuesMeetEachOther) {
   core::visit(dtype_, [&]<class T>(std::type_identity<T>) {
-    const std::vector<T> specials = special_values<T>();
+    const std::vector<T> specials = test::special_values<T>();
     std::vector<std::vector<T>> pairs(2);
     for (const T a : specials) {
       for (const T b : specials) {
@@ -314,7 +153,7 @@ TEST_P(KernelsOfType, SpecialValuesMeetEachOther) {
     const std::size_t n = pairs[0].size();
     for (const ReduceOp op : all_reduce_ops) {
       std::vector<T> expected(n);
-      for (std::size_t i = 0; i < n; ++i) expected[i] = scalar_fold(op, pairs, 2, i, 1);
+      for (std::size_t i = 0; i < n; ++i) expected[i] = test::scalar_fold(op, pairs, 2, i, 1);
       Guarded<T> dst(n, 0);
       kernels_.find_combine(dtype_, op)(dst.data(), a.data(), b.data(), n);
       EXPECT_TRUE(holds(dst, expected, n)) << name(op);
@@ -426,7 +265,7 @@ TEST_P(KernelsOfSet, MinAndMaxKeepTheFirstUnlessTheSecondIsBeyondIt) {
 
 TEST_P(KernelsOfSet, CopyStreamingCopies) {
   std::mt19937_64 random{1};
-  const std::vector<std::uint8_t> values = random_values<std::uint8_t>(70'001, random);
+  const std::vector<std::uint8_t> values = test::random_values<std::uint8_t>(70'001, random);
   for (const std::size_t n : {0, 1, 63, 64, 65, 511, 1000, 4096, 70'001}) {
     for (const std::size_t shift : {0, 1, 17, 63}) {
       Guarded<std::uint8_t> src({values.begin(), values.begin() + static_cast<std::ptrdiff_t>(n)}, (shift + 5) % 64);

@@ -17,10 +17,10 @@ TEST(Pace, ShortOperationsAreTimedInBlocksOfAtLeast20Microseconds) {
   EXPECT_EQ(choose_pace(options, 10e-6).block, 1);
 }
 
-TEST(Pace, SamplesFitAQuarterOfASecond) {
+TEST(Pace, SamplesFitTheTimeOfARow) {
   const Options options;
-  EXPECT_EQ(choose_pace(options, 1e-6).n_samples, 2000);
-  EXPECT_EQ(choose_pace(options, 1e-3).n_samples, 250);
+  EXPECT_EQ(choose_pace(options, 1e-6).n_samples, 1000);
+  EXPECT_EQ(choose_pace(options, 1e-3).n_samples, 150);
   EXPECT_EQ(choose_pace(options, 1.0).n_samples, 8);
 }
 

@@ -26,7 +26,9 @@ class BoardTest : public testing::Test {
   [[nodiscard]] std::unique_ptr<Board> join(int local_rank, int n_local_ranks) const {
     return Board::join({"test", "job", local_rank, n_local_ranks, local_rank, n_local_ranks}, folder_);
   }
-  [[nodiscard]] auto n_files() const { return std::distance(fs::directory_iterator{folder_}, fs::directory_iterator{}); }
+  [[nodiscard]] auto n_files() const {
+    return std::distance(fs::directory_iterator{folder_}, fs::directory_iterator{});
+  }
 
   std::string folder_;
 };

@@ -18,7 +18,8 @@ TEST(HostBuffer, IsPageAlignedAndZeroed) {
     const HostBuffer buffer{core::Bytes{size}};
     EXPECT_EQ(buffer.bytes().size(), size);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.bytes().data()) % page, 0);
-    EXPECT_TRUE(std::all_of(buffer.bytes().begin(), buffer.bytes().end(), [](std::byte b) { return b == std::byte{0}; }));
+    EXPECT_TRUE(
+        std::all_of(buffer.bytes().begin(), buffer.bytes().end(), [](std::byte b) { return b == std::byte{0}; }));
     std::fill(buffer.bytes().begin(), buffer.bytes().end(), std::byte{0xff});  // the next one may get this memory
   }
 }
@@ -49,8 +50,8 @@ TEST(HostBuffer, SaysHowMuchItCouldNotGet) {
 }
 
 TEST(AvailableMemory, IsPartOfTheInstalledMemory) {
-  const auto installed = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
-                         static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  const auto installed =
+      static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   EXPECT_GT(available_memory().value, 0);
   EXPECT_LE(available_memory().value, installed);
 }

@@ -6,11 +6,10 @@ namespace lockstep::runtime {
 namespace {
 
 TEST(Recordable, SettingsThatChangeATiming) {
-  for (const char* variable :
-       {"OMP_NUM_THREADS", "OMPI_MCA_coll", "OMPI_MCA_btl_vader_single_copy_mechanism", "PRTE_MCA_hwloc_x",
-        "PMIX_MCA_gds", "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM", "MPICH_GPU_SUPPORT_ENABLED", "UCX_TLS", "FI_PROVIDER",
-        "NCCL_ALGO", "PALS_APID", "SLURM_JOB_ID", "SLURM_NTASKS", "PBS_JOBID", "LOCKSTEP_MPIEXEC",
-        "CUDA_VISIBLE_DEVICES"})
+  for (const char* variable : {"OMP_NUM_THREADS", "OMPI_MCA_coll", "OMPI_MCA_btl_vader_single_copy_mechanism",
+                               "PRTE_MCA_hwloc_x", "PMIX_MCA_gds", "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM",
+                               "MPICH_GPU_SUPPORT_ENABLED", "UCX_TLS", "FI_PROVIDER", "NCCL_ALGO", "PALS_APID",
+                               "SLURM_JOB_ID", "SLURM_NTASKS", "PBS_JOBID", "LOCKSTEP_MPIEXEC", "CUDA_VISIBLE_DEVICES"})
     EXPECT_TRUE(is_recordable(variable)) << variable;
 }
 

@@ -14,13 +14,28 @@
 namespace lockstep::runtime {
 namespace {
 
-constexpr const char* launcher_variables[] = {
-    "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
-    "PMIX_NAMESPACE",       "PMIX_RANK",            "PMI_RANK",                   "PMI_SIZE",
-    "PMI_LOCAL_SIZE",       "MPI_LOCALRANKID",      "MPI_LOCALNRANKS",            "SLURM_PROCID",
-    "SLURM_NTASKS",         "SLURM_LOCALID",        "SLURM_NODEID",               "SLURM_JOB_ID",
-    "SLURM_STEP_ID",        "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE",  "PALS_RANKID",
-    "PALS_LOCAL_RANKID",    "PALS_APID"};
+constexpr const char* launcher_variables[] = {"OMPI_COMM_WORLD_RANK",
+                                              "OMPI_COMM_WORLD_SIZE",
+                                              "OMPI_COMM_WORLD_LOCAL_RANK",
+                                              "OMPI_COMM_WORLD_LOCAL_SIZE",
+                                              "PMIX_NAMESPACE",
+                                              "PMIX_RANK",
+                                              "PMI_RANK",
+                                              "PMI_SIZE",
+                                              "PMI_LOCAL_SIZE",
+                                              "MPI_LOCALRANKID",
+                                              "MPI_LOCALNRANKS",
+                                              "SLURM_PROCID",
+                                              "SLURM_NTASKS",
+                                              "SLURM_LOCALID",
+                                              "SLURM_NODEID",
+                                              "SLURM_JOB_ID",
+                                              "SLURM_STEP_ID",
+                                              "SLURM_STEP_NUM_TASKS",
+                                              "SLURM_STEP_TASKS_PER_NODE",
+                                              "PALS_RANKID",
+                                              "PALS_LOCAL_RANKID",
+                                              "PALS_APID"};
 
 /// Reads the hint in an environment of `variables` and no other launcher's.
 LauncherHint hint_of(const std::map<std::string, std::string>& variables) {
@@ -93,8 +108,8 @@ TEST(LauncherHint, ReadsSrun) {
 }
 
 TEST(LauncherHint, IsNotFooledByABatchScript) {
-  EXPECT_EQ(hint_of({{"SLURM_PROCID", "0"}, {"SLURM_LOCALID", "0"}, {"SLURM_JOB_ID", "42"}, {"SLURM_NTASKS", "4"}}).name,
-            "");
+  EXPECT_EQ(
+      hint_of({{"SLURM_PROCID", "0"}, {"SLURM_LOCALID", "0"}, {"SLURM_JOB_ID", "42"}, {"SLURM_NTASKS", "4"}}).name, "");
 }
 
 TEST(LauncherHint, PrefersTheLauncherNearestToTheProcess) {
@@ -149,8 +164,9 @@ TEST(JobKey, DISABLED_PrintsItself) { printf("key %s\n", read_launcher_hint().jo
 
 TEST(JobKey, SurvivesAShellBetweenLauncherAndRank) {
   const std::string program = "/proc/" + std::to_string(getpid()) + "/exe";
-  const std::string command = "for rank in 0 1; do PMI_RANK=$rank MPI_LOCALRANKID=$rank sh -c '" + program +
-                              " --gtest_filter=JobKey.DISABLED_PrintsItself --gtest_also_run_disabled_tests; true'; done";
+  const std::string command =
+      "for rank in 0 1; do PMI_RANK=$rank MPI_LOCALRANKID=$rank sh -c '" + program +
+      " --gtest_filter=JobKey.DISABLED_PrintsItself --gtest_also_run_disabled_tests; true'; done";
   for (const char* variable : launcher_variables) unsetenv(variable);
   FILE* const output = popen(command.c_str(), "r");
   ASSERT_NE(output, nullptr);

@@ -26,8 +26,7 @@ TEST(StallReport, NamesTheStoppedRankAndWhoWaits) {
 }
 
 TEST(StallReport, PrefersEvidenceToInference) {
-  const std::string text =
-      describe_stall({finding(0, Condition::waiting, 1), finding(1, Condition::gone, 9)}, witness);
+  const std::string text = describe_stall({finding(0, Condition::waiting, 1), finding(1, Condition::gone, 9)}, witness);
   EXPECT_TRUE(mentions(text, "rank 1 on node7 (pid 4701): gone")) << text;
   EXPECT_TRUE(mentions(text, "waiting for it: rank 0\n")) << text;
 }

@@ -118,7 +118,8 @@ TEST(Oversubscription, IsCountedByNode) {
 }
 
 TEST(Warnings, OfManyNodesAreOneLine) {
-  const Topology topology = make_topology({{0, {0, 1}}, {0, {0, 1}}, {1, {0, 1}}, {1, {0, 1}}, {2, {0, 1}}, {2, {0, 1}}});
+  const Topology topology =
+      make_topology({{0, {0, 1}}, {0, {0, 1}}, {1, {0, 1}}, {1, {0, 1}}, {2, {0, 1}}, {2, {0, 1}}});
   EXPECT_TRUE(mentions(only_warning(topology), "(likewise on 2 other nodes)"));
 }
 

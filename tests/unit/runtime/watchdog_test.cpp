@@ -46,7 +46,8 @@ int to_exit_code(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 
 std::string read_all(int descriptor) {
   std::string text;
   char buffer[4096];
-  for (ssize_t n = 0; (n = read(descriptor, buffer, sizeof buffer)) > 0;) text.append(buffer, static_cast<std::size_t>(n));
+  for (ssize_t n = 0; (n = read(descriptor, buffer, sizeof buffer)) > 0;)
+    text.append(buffer, static_cast<std::size_t>(n));
   return text;
 }
 
