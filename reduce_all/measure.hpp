@@ -60,7 +60,7 @@ class Meter {
   TestData data_;
 };
 
-/// Rank 0's decision from its estimate: blocks of at least 20 us for operations under 10 us, and as many samples as
+/// Rank 0's decision from its estimate: blocks of at least 50 us for operations under 10 us, and as many samples as
 /// asked for or, by default, as fit 0.15 s, from 8 to 1000.
 [[nodiscard]] Pace choose_pace(const Options& options, double estimate_seconds);
 

@@ -141,7 +141,7 @@ void measure(Peer& peer, std::size_t bytes, double seconds) {
   auto operation = peer.plan(input, output);
 
   const double call_s = warm_up(peer, operation);
-  const double block_s = 2 * Peer::block_below_s;
+  const double block_s = 5 * Peer::block_below_s;
   const double n_calls = call_s < Peer::block_below_s ? std::ceil(block_s / call_s) : 1.0;
   const double n_samples = std::clamp(seconds / (n_calls * call_s), 20.0, 5000.0);
 

@@ -2,7 +2,7 @@
 #include <mpi.h>
 
 #include <cstring>
-#include <limits>
+#include <utility>
 #include <vector>
 
 #include "comm/algorithms/algorithms.hpp"
@@ -84,7 +84,7 @@ class MpiPlan final : public Plan {
     if (call.dtype == DType::float16) define_op(user_function<DType::float16>(call.op));
     if (call.dtype == DType::bfloat16) define_op(user_function<DType::bfloat16>(call.op));
     for (int r = 0; r < communicator.n_ranks(); ++r) parts_.push_back(call.part(r, communicator.n_ranks()));
-    if (is_countable()) {
+    if (is_countable_) {
       for (const Slice& part : parts_) {
         counts_.push_back(static_cast<int>(part.count));
         offsets_.push_back(static_cast<int>(part.offset));
@@ -97,21 +97,23 @@ class MpiPlan final : public Plan {
     output_ = output.data();
   }
 
+  // The shortest way there is from a plan to the library: what lies between is measured as the library's time.
   void run() override {
-    if (is_countable() && call_.n_elements > 0)
-      run_blocking();
-    else
+    if (!is_countable_ || call_.n_elements == 0) {
       start();
-    wait();
+      return wait();
+    }
+    run_blocking();
+    if (has_epilogue_) finish();
   }
 
   void start() override {
     requests_.clear();
-    is_divided_ = false;
+    is_finished_ = false;
     if (call_.n_elements == 0) return;
     if (call_.collective == Collective::all_reduce)
       start_all_reduce();
-    else if (is_countable())
+    else if (is_countable_)
       start_countable();
     else
       start_part_by_part();
@@ -120,14 +122,14 @@ class MpiPlan final : public Plan {
   bool test() override {
     int done = 1;
     check_mpi(MPI_Testall(n_requests(), requests_.data(), &done, MPI_STATUSES_IGNORE), "MPI_Testall");
-    if (done != 0) divide();
+    if (done != 0) finish_once();
     return done != 0;
   }
 
   void wait() override {
     if (!requests_.empty()) check_mpi(MPI_Waitall(n_requests(), requests_.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
     requests_.clear();
-    divide();
+    finish_once();
   }
 
  private:
@@ -138,7 +140,6 @@ class MpiPlan final : public Plan {
     op_ = op;
   }
 
-  [[nodiscard]] bool is_countable() const { return call_.n_elements <= largest_count; }
   [[nodiscard]] int n_requests() const { return static_cast<int>(requests_.size()); }
   [[nodiscard]] std::size_t rank() const { return static_cast<std::size_t>(communicator_.rank()); }
   [[nodiscard]] std::size_t in_bytes(std::size_t n) const { return n * call_.element_size(); }
@@ -156,8 +157,6 @@ class MpiPlan final : public Plan {
   }
 
   void run_blocking() {
-    requests_.clear();
-    is_divided_ = false;
     const int n = static_cast<int>(call_.n_elements);
     MPI_Comm comm = communicator_.raw();
     switch (call_.collective) {
@@ -218,14 +217,18 @@ class MpiPlan final : public Plan {
     return scratch_.data();
   }
 
-  void divide() {
-    if (is_divided_ || call_.n_elements == 0) return;
-    is_divided_ = true;
-    const std::size_t n = call_.output_elements(communicator_.rank(), communicator_.n_ranks());
+  void finish_once() {
+    if (std::exchange(is_finished_, true) || !has_epilogue_) return;
+    finish();
+  }
+
+  /// What the library does not do: the division of an average, and bringing a result from scratch to its place.
+  void finish() {
     if (!scratch_.empty()) std::memcpy(output_, scratch_.data(), scratch_.size());
     scratch_.clear();
-    if (call_.op == ReduceOp::avg && call_.collective != Collective::all_gather)
-      kernels().find_divide(call_.dtype)(output_, output_, n, communicator_.n_ranks());
+    if (call_.op != ReduceOp::avg || call_.collective == Collective::all_gather) return;
+    const std::size_t n = call_.output_elements(communicator_.rank(), communicator_.n_ranks());
+    kernels().find_divide(call_.dtype)(output_, output_, n, communicator_.n_ranks());
   }
 
   const runtime::Communicator& communicator_;
@@ -240,7 +243,9 @@ class MpiPlan final : public Plan {
   std::vector<std::byte> scratch_;
   const std::byte* input_ = nullptr;
   std::byte* output_ = nullptr;
-  bool is_divided_ = true;
+  bool is_countable_ = call_.n_elements <= largest_count;
+  bool has_epilogue_ = call_.op == ReduceOp::avg || call_.collective == Collective::reduce_scatter;
+  bool is_finished_ = true;
 };
 
 }  // namespace

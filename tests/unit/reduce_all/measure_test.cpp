@@ -7,12 +7,12 @@
 namespace lockstep::reduce_all {
 namespace {
 
-TEST(Pace, ShortOperationsAreTimedInBlocksOfAtLeast20Microseconds) {
+TEST(Pace, ShortOperationsAreTimedInBlocksOfAtLeast50Microseconds) {
   const Options options;
   for (const double seconds : {20e-9, 0.3e-6, 9.9e-6}) {
     const Pace pace = choose_pace(options, seconds);
-    EXPECT_GE(pace.block * seconds, 20e-6 * (1 - 1e-9)) << seconds;
-    EXPECT_LE((pace.block - 1) * seconds, 20e-6) << seconds;
+    EXPECT_GE(pace.block * seconds, 50e-6 * (1 - 1e-9)) << seconds;
+    EXPECT_LE((pace.block - 1) * seconds, 50e-6) << seconds;
   }
   EXPECT_EQ(choose_pace(options, 10e-6).block, 1);
 }
