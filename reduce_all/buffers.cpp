@@ -1,7 +1,5 @@
 #include "reduce_all/buffers.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 
 namespace lockstep::reduce_all {
@@ -14,15 +12,10 @@ std::size_t round_up_to_line(std::size_t bytes) { return (bytes + cache_line - 1
 // Each of the two pools; together they exceed twice the cache, in place one alone does.
 std::size_t pool_bytes(core::Bytes largest, BufferMode mode) {
   const std::size_t one = round_up_to_line(largest.value);
-  return mode == BufferMode::cold ? one + 2 * last_level_cache().value : one;
+  return mode == BufferMode::cold ? one + 2 * runtime::last_level_cache().value : one;
 }
 
 }  // namespace
-
-core::Bytes last_level_cache() {
-  const long bytes = std::max(sysconf(_SC_LEVEL3_CACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE));
-  return {bytes > 0 ? static_cast<std::uint64_t>(bytes) : std::uint64_t{32} << 20};
-}
 
 core::Bytes BufferPool::footprint(core::Bytes largest, BufferMode mode) { return {2 * pool_bytes(largest, mode)}; }
 

@@ -44,7 +44,4 @@ class BufferPool {
   runtime::HostBuffer second_;
 };
 
-/// Size of the last-level cache of this processor; a guess of 32 MiB if the system does not tell.
-[[nodiscard]] core::Bytes last_level_cache();
-
 }  // namespace lockstep::reduce_all

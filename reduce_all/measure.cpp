@@ -84,7 +84,7 @@ void Meter::run_batch(Contender& contender, int n_samples, int n_checks) {
   if (options_.in_place) data_.fill(buffers.input);
   // One untimed run brings the buffers back into the caches after another contender, if they fit.
   const std::size_t bytes = 2 * call_.n_elements * call_.element_size();
-  if (options_.buffers != BufferMode::cold && bytes <= last_level_cache().value) contender.plan->run();
+  if (options_.buffers != BufferMode::cold && bytes <= runtime::last_level_cache().value) contender.plan->run();
   world_.barrier();
   for (int i = 0; i < n_samples; ++i) {
     if (options_.buffers == BufferMode::cold) buffers = bind_next(contender);

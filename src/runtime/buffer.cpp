@@ -82,6 +82,11 @@ HostBuffer::HostBuffer(core::Bytes size) : size_{size.value} {
 
 void HostBuffer::Free::operator()(std::byte* data) const noexcept { std::free(data); }
 
+core::Bytes last_level_cache() noexcept {
+  const long bytes = std::max(sysconf(_SC_LEVEL3_CACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE));
+  return {bytes > 0 ? static_cast<std::uint64_t>(bytes) : std::uint64_t{32} << 20};
+}
+
 core::Bytes available_memory() {
   const std::optional<std::uint64_t> available = read_mem_available();
   return {available ? std::min(*available, read_cgroup_limit()) : 0};

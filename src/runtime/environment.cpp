@@ -23,9 +23,9 @@ constexpr std::array allowed_names{"OMP_NUM_THREADS",     "OMP_PROC_BIND",      
 constexpr std::array allowed_prefixes{"OMPI_MCA_", "PRTE_MCA_", "PMIX_MCA_", "MPIR_CVAR_", "MPICH_",
                                       "UCX_",      "FI_",       "NCCL_",     "PALS_",      "LOCKSTEP_"};
 /// In upper case. The first line may name secrets, the second is how launchers talk to their processes.
-constexpr std::array forbidden_parts{"KEY",          "TOKEN", "SECRET",         "PASS",
-                                     "CRED",         "AUTH",  "OMPI_MCA_ORTE_", "OMPI_MCA_ESS_",
-                                     "PRECONDITION", "URI",   "TMPDIR",         "SPOOL"};
+constexpr std::array forbidden_parts{"KEY",    "TOKEN",          "SECRET",        "PASS",         "CRED",
+                                     "AUTH",   "OMPI_MCA_ORTE_", "OMPI_MCA_ESS_", "PRECONDITION", "URI",
+                                     "TMPDIR", "SPOOL",          "WDIR"};
 
 std::string read_first_line(const char* path) {
   std::ifstream file{path};

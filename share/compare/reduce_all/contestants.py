@@ -29,6 +29,11 @@ class Contestant:
     library: str = ""
     why_not: str = ""  # not empty: cannot be measured here, for this reason
 
+    @property
+    def is_overhead(self):
+        """One of the two that are compared for what the benchmark itself costs."""
+        return self.name in ("plain_overhead", "lockstep_mpi")
+
     def measure(self, timeout_s):
         """One launch: {series: {bytes: row}}, a row having time_us_p50, time_us_p50_low and time_us_p50_high."""
         with tempfile.TemporaryDirectory() as scratch:
@@ -189,7 +194,7 @@ def lockstep_contestants(setting):
 
     def contestant(name, title, algorithm, sizes, factor):
         words = ["-b", str(sizes[0]), "-e", str(sizes[-1]), "-f", str(factor), "--algorithm", algorithm]
-        if setting.own_iterations:
+        if setting.own_iterations and name != "lockstep_mpi":
             words += ["-n", str(setting.own_iterations)]
         program = str(setting.build / "bin" / "reduce_all")
         return Contestant(name, title, [[*setting.open_mpi, program, *words, "--json", "{json}"]])

@@ -3,6 +3,7 @@
 
 #include "comm/algorithms/algorithms.hpp"
 #include "comm/algorithms/shm_plans.hpp"
+#include "runtime/buffer.hpp"
 
 namespace lockstep::comm::shm {
 namespace {
@@ -25,7 +26,7 @@ std::unique_ptr<Plan> make(Transport& transport, const Call& call) {
     return make_flat_plan(transport, call);
   // The shared memory of all ranks together should stay in the last-level cache.
   const std::size_t piece =
-      std::clamp(last_level_cache_bytes() / (4 * n_ranks * n_ranks), smallest_piece, largest_piece);
+      std::clamp(runtime::last_level_cache().value / (4 * n_ranks * n_ranks), smallest_piece, largest_piece);
   return make_sliced_plan(
       transport, call,
       {.n_owners = setting.n_ranks, .divisor = setting.divisor(), .piece_bytes = piece, .finish_between_nodes = {}});

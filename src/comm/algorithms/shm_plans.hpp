@@ -34,7 +34,4 @@ struct Slicing {
 /// straight from the input) and all copy out. Copying in one chunk overlaps waiting for the one before.
 [[nodiscard]] std::unique_ptr<Plan> make_sliced_plan(Transport& node, const Call& call, const Slicing& slicing);
 
-/// Size of the last-level cache; a guess of 32 MiB where the system does not tell.
-[[nodiscard]] std::size_t last_level_cache_bytes() noexcept;
-
 }  // namespace lockstep::comm

@@ -1,6 +1,4 @@
 // Sliced exchange through shared memory, for long vectors.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -11,7 +9,7 @@
 #include "comm/flag.hpp"
 #include "comm/kernels.hpp"
 #include "comm/schedule.hpp"
-#include "core/error.hpp"
+#include "runtime/buffer.hpp"
 
 namespace lockstep::comm {
 namespace {
@@ -56,7 +54,7 @@ class SlicedPlan final : public Plan {
         n_owners_{static_cast<std::size_t>(slicing.n_owners)},
         n_chunks_{count_segments(call, slice(0).count, slicing.piece_bytes)},
         layout_{n_owners_, segment(slice(0), n_chunks_, 0).count * call.element_size()},
-        is_large_{2 * n_ranks_ * call.n_elements * call.element_size() > last_level_cache_bytes()},
+        is_large_{2 * n_ranks_ * call.n_elements * call.element_size() > runtime::last_level_cache().value},
         fold_{kernels().find_fold(call.dtype, call.op)},
         divide_{kernels().find_divide(call.dtype)},
         copy_streaming_{kernels().copy_streaming},
@@ -272,11 +270,6 @@ class SlicedPlan final : public Plan {
 };
 
 }  // namespace
-
-std::size_t last_level_cache_bytes() noexcept {
-  const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  return bytes > 0 ? static_cast<std::size_t>(bytes) : std::size_t{32} << 20;
-}
 
 std::unique_ptr<Plan> make_sliced_plan(Transport& node, const Call& call, const Slicing& slicing) {
   return std::make_unique<SlicedPlan>(node, call, slicing);

@@ -42,7 +42,7 @@ TEST(Buffers, OnlyColdOnesRotate) {
   std::set<const std::byte*> seen;
   while (seen.insert(cold.next(call, 0, 2).input.data()).second) {
   }
-  EXPECT_GT(seen.size() * 4096, 2 * last_level_cache().value);
+  EXPECT_GT(seen.size() * 4096, 2 * runtime::last_level_cache().value);
 }
 
 }  // namespace
