@@ -1,5 +1,6 @@
 // reduce_all: the benchmark. From the command line to the exit code; each step lives in a file of its own.
 #include <cstdio>
+#include <exception>
 #include <optional>
 #include <string>
 #include <vector>
@@ -42,10 +43,10 @@ int run_with_mpi(const reduce_all::CommandLine& line, const runtime::LauncherHin
     progress.set_rank(session.world().rank(), session.world().n_ranks());
     try {
       return reduce_all::run(session, line, hint, progress);
-    } catch (const core::Error& error) {
+    } catch (const std::exception& error) {
       runtime::abort_job(error, runtime::name(progress.phase()));  // before the session's end would wait for the others
     }
-  } catch (const core::Error& error) {
+  } catch (const std::exception& error) {
     runtime::abort_job(error, runtime::name(progress.phase()));
   }
 }

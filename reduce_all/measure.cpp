@@ -22,13 +22,13 @@ int runs_per_block(double estimate) {
 
 }  // namespace
 
-Pace choose_pace(const Options& options, double estimate) {
+Pace choose_pace(const Options& options, double estimate, double barrier) {
   // Dirty and cold buffers are prepared before every run, so runs cannot follow one another.
   const bool in_blocks = options.buffers == BufferMode::hot && estimate < short_operation;
   Pace pace{.block = in_blocks ? runs_per_block(estimate) : 1, .n_samples = options.iterations};
   if (pace.n_samples == 0)
-    pace.n_samples =
-        static_cast<int>(std::clamp(row_seconds / std::max(estimate * pace.block, 1e-9), fewest_samples, most_samples));
+    pace.n_samples = static_cast<int>(
+        std::clamp(row_seconds / std::max(estimate * pace.block + barrier, 1e-9), fewest_samples, most_samples));
   return pace;
 }
 
@@ -39,7 +39,8 @@ Meter::Meter(const Options& options, const runtime::Communicator& world, Progres
       progress_{progress},
       pool_{pool},
       call_{call},
-      data_{call, world.rank(), world.n_ranks(), options.seed} {}
+      data_{{call, world.rank(), world.n_ranks(), options.seed},
+            {call, world.rank(), world.n_ranks(), options.seed + 1}} {}
 
 CallBuffers Meter::bind_next(Contender& contender) {
   const CallBuffers buffers = contender.is_copy ? pool_.next_pair(call_.n_elements * call_.element_size())
@@ -58,12 +59,14 @@ void Meter::warm_up(Contender& contender) {
   progress_.enter(runtime::Phase::warmup);
   const bool is_checked = options_.check > 0 && options_.warmup_iterations > 0 && !contender.is_copy;
   if (is_checked) run_checked(contender);
-  data_.fill(bind_next(contender).input);
+  data_[0].fill(bind_next(contender).input);
   contender.estimate = std::numeric_limits<double>::infinity();
   // At least one run, for the estimate, even if no warm-up is asked for.
   const int n_runs = std::max(1, options_.warmup_iterations - (is_checked ? 1 : 0));
   for (int i = 0; i < n_runs; ++i) {
+    const core::Stopwatch watch;
     world_.barrier();
+    contender.barrier = watch.elapsed().value;
     contender.estimate = std::min(contender.estimate, time_block(contender, 1));
     progress_.beat();
   }
@@ -81,14 +84,14 @@ void Meter::run_batch(Contender& contender, int n_samples, int n_checks) {
   progress_.enter(runtime::Phase::timing);
   CallBuffers buffers = bind_next(contender);
   // In place, values grow from run to run. That costs no time, but every batch starts afresh.
-  if (options_.in_place) data_.fill(buffers.input);
+  if (options_.in_place) data_[0].fill(buffers.input);
   // One untimed run brings the buffers back into the caches after another contender, if they fit.
   const std::size_t bytes = 2 * call_.n_elements * call_.element_size();
   if (options_.buffers != BufferMode::cold && bytes <= runtime::last_level_cache().value) contender.plan->run();
   world_.barrier();
   for (int i = 0; i < n_samples; ++i) {
     if (options_.buffers == BufferMode::cold) buffers = bind_next(contender);
-    if (options_.buffers == BufferMode::dirty) data_.fill(buffers.input);
+    if (options_.buffers == BufferMode::dirty) data_[0].fill(buffers.input);
     if (options_.sync == Sync::barrier) world_.barrier();
     contender.samples.push_back(time_block(contender, contender.pace.block));
     progress_.beat();
@@ -99,11 +102,12 @@ void Meter::run_batch(Contender& contender, int n_samples, int n_checks) {
 void Meter::run_checked(Contender& contender) {
   progress_.enter(runtime::Phase::verification);
   const CallBuffers buffers = bind_next(contender);
-  data_.poison(buffers.output);
-  data_.fill(buffers.input);  // in place this overwrites the poison where the input lies
+  const TestData& data = data_[n_checks_++ % 2];
+  data.poison(buffers.output);
+  data.fill(buffers.input);  // in place this overwrites the poison where the input lies
   contender.plan->run();
   progress_.corrupt(buffers.output, call_.element_size());
-  contender.mismatch.add(data_.check(buffers.output));
+  contender.mismatch.add(data.check(buffers.output));
 }
 
 }  // namespace lockstep::reduce_all

@@ -30,6 +30,7 @@ struct Contender {
   bool is_copy = false;  ///< the limit's probe: no result to check
   Pace pace{};
   double estimate = 0;            ///< seconds per run on this rank, from the warm-up
+  double barrier = 0;             ///< seconds per sample that go to the barrier before it
   std::vector<double> samples{};  ///< seconds per run on this rank
   Mismatch mismatch{};            ///< over all checked runs on this rank
 };
@@ -57,11 +58,13 @@ class Meter {
   Progress& progress_;
   BufferPool& pool_;
   comm::Call call_;
-  TestData data_;
+  /// Taken in turn by checked runs, so that the result of an earlier call is never the right one.
+  TestData data_[2];
+  int n_checks_ = 0;
 };
 
 /// Rank 0's decision from its estimate: blocks of at least 50 us for operations under 10 us, and as many samples as
 /// asked for or, by default, as fit 0.15 s, from 8 to 1000.
-[[nodiscard]] Pace choose_pace(const Options& options, double estimate_seconds);
+[[nodiscard]] Pace choose_pace(const Options& options, double estimate_seconds, double barrier_seconds = 0);
 
 }  // namespace lockstep::reduce_all

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <utility>
 
@@ -229,6 +230,14 @@ void check_sizes(const Options& o) {
   for (const core::DType dtype : o.dtype) static_cast<void>(sizes(o, dtype));  // throws for a size it cannot do
 }
 
+bool is_same_file(const std::string& one, const std::string& other) {
+  std::error_code ignored;
+  const auto canonical = [&ignored](const std::string& path) {
+    return std::filesystem::weakly_canonical(path, ignored);
+  };
+  return !one.empty() && !other.empty() && canonical(one) == canonical(other);
+}
+
 void check_combinations(const CLI::App& app, const Options& o) {
   refuse(app.count("--step-factor") > 0 && o.step_bytes.has_value(), "sizes cannot grow by a factor and by a step",
          "--step-factor, --step-bytes", "one of the two", "leave out -f or -i");
@@ -236,7 +245,7 @@ void check_combinations(const CLI::App& app, const Options& o) {
          "no --op with --collective all_gather", "leave out -o");
   refuse(o.samples && o.json.empty(), "every time is to be kept, but nowhere", "--samples", "a result file",
          "add --json FILE");
-  refuse(!o.json.empty() && o.json == o.csv, "two result files have the same name", "--json, --csv", "two names", "");
+  refuse(is_same_file(o.json, o.csv), "two result files are the same", "--json, --csv", "two names", "");
   refuse((app.count("--json") > 0 && o.json.empty()) || (app.count("--csv") > 0 && o.csv.empty()),
          "a result file needs a name", "--json, --csv", "a path", "");
   const bool drills_check = o.inject && o.inject->phase == runtime::Phase::verification;

@@ -44,7 +44,7 @@ std::string resolve(const std::string& path) {
 }  // namespace
 
 OutputFile::OutputFile(const std::string& path, std::string_view flag)
-    : path_{resolve(path)}, temporary_{path_ + ".tmp"} {
+    : path_{resolve(path)}, temporary_{fmt::format("{}.tmp.{}", path_, ::getpid())} {
   std::error_code none;
   const fs::file_status status = fs::status(path_, none);
   if (fs::is_directory(status)) refuse(path, flag, "it is a folder");
@@ -62,8 +62,11 @@ void OutputFile::replace(std::string_view content) {
     if (n < 0) break;
     content.remove_prefix(static_cast<std::size_t>(n));
   }
-  if (!file || !content.empty() || ::rename(temporary_.c_str(), path_.c_str()) != 0)
-    core::fail_system(fmt::format("cannot write '{}': {}", path_, std::strerror(errno)));
+  if (!file || !content.empty() || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    const std::string why = std::strerror(errno);
+    ::unlink(temporary_.c_str());
+    core::fail_system(fmt::format("cannot write '{}': {}", path_, why));
+  }
 }
 
 }  // namespace lockstep::reduce_all

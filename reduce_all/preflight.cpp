@@ -91,18 +91,19 @@ void check_memory(const Options& options, const runtime::Topology& topology, int
   const auto n_local =
       static_cast<std::uint64_t>(std::count_if(topology.places.begin(), topology.places.end(),
                                                [&here](const runtime::Place& p) { return p.node == here.node; }));
-  // Algorithms need scratch of up to one more vector. Divided, not multiplied: sizes may be absurd.
+  // The plans of all algorithms exist together; their scratch is up to three vectors. Divided, not multiplied: sizes may
+  // be absurd.
   const core::Bytes pool = BufferPool::footprint(largest, options.buffers);
   const bool is_absurd = largest.value > (std::uint64_t{1} << 60);
-  const core::Bytes per_rank{is_absurd ? largest.value : pool.value + largest.value};
+  const core::Bytes per_rank{is_absurd ? largest.value : pool.value + 3 * largest.value};
   if (available.value == 0 || per_rank.value <= available.value / n_local) return;
   core::fail_usage(
       {.what = fmt::format("{} ranks on {} with vectors of {} need more memory than the {} it has left", n_local,
                            here.host, core::format_bytes(largest), core::format_bytes({available.value >> 20 << 20})),
        .where = "--max-bytes",
-       .expected = "room for about three vectors per rank",
+       .expected = "room for about five vectors per rank",
        .fix = fmt::format("use -e {}M or less, or fewer ranks per node",
-                          std::max<std::uint64_t>(1, (available.value / n_local / 3) >> 20))});
+                          std::max<std::uint64_t>(1, (available.value / n_local / 5) >> 20))});
 }
 
 std::vector<std::string> find_warnings(const runtime::Topology& topology) {

@@ -21,7 +21,8 @@ std::string csv_row(const Row& r) {
                      r.op, r.algorithm, r.collective, r.in_place, r.iterations, r.time_us_p50,
                      optional_number(r.time_us_p50_low), optional_number(r.time_us_p50_high),
                      optional_number(r.time_us_p99), r.time_us_min, r.time_us_max, r.time_us_mean, r.algbw_GBps,
-                     r.busbw_GBps, r.limit_GBps, r.limit_percent, r.slowest_rank, r.wrong);
+                     r.busbw_GBps, r.limit_GBps, r.limit_percent, r.slowest_rank,
+                     r.wrong ? fmt::format("{}", *r.wrong) : "");
 }
 
 }  // namespace lockstep::reduce_all

@@ -88,7 +88,7 @@ std::string json_row(const Row& r) {
            {"limit_GBps", r.limit_GBps},
            {"limit_percent", r.limit_percent},
            {"slowest_rank", r.slowest_rank},
-           {"wrong", r.wrong}};
+           {"wrong", r.wrong ? Json(*r.wrong) : Json()}};
   if (!r.samples_us.empty()) row["samples_us"] = r.samples_us;
   return dump(row, -1);
 }

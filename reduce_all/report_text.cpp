@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 
@@ -55,7 +56,7 @@ std::vector<std::string> cells(const Row& row, bool is_best_row) {
           rate(row.algbw_GBps),
           rate(row.busbw_GBps),
           fmt::format("{:.1f}", row.limit_percent),
-          fmt::format("{}", row.wrong),
+          row.wrong ? fmt::format("{}", *row.wrong) : "-",
           fmt::format("{}", row.iterations),
           is_best_row ? "*" : ""};
 }
@@ -113,6 +114,8 @@ std::string text_closing(std::span<const Row> rows, const Outcome& outcome) {
   const double mean = rows.empty() ? 0 : sum / static_cast<double>(rows.size());
   std::string text;
   if (!outcome.cut_short_by.empty()) text += fmt::format("# not complete: {}\n", outcome.cut_short_by);
+  const bool is_unchecked = std::any_of(rows.begin(), rows.end(), [](const Row& row) { return !row.wrong; });
+  if (is_unchecked) text += "# not checked: nothing is known about the results of rows whose `wrong` is -\n";
   // These two lines are nccl-tests', letter for letter: programs read them.
   text += fmt::format("# Out of bounds values : {} {}\n", outcome.n_wrong, outcome.n_wrong == 0 ? "OK" : "FAILED");
   text += fmt::format("# Avg bus bandwidth    : {:g} \n", mean);

@@ -62,9 +62,9 @@ Row make_row(const Measured& m) {
 }
 
 bool is_best(const Row& row, std::span<const Row> rows) {
-  if (row.wrong > 0) return false;
+  if (row.wrong.value_or(0) > 0) return false;
   return std::none_of(rows.begin(), rows.end(), [&row](const Row& other) {
-    return other.bytes == row.bytes && other.dtype == row.dtype && other.op == row.op && other.wrong == 0 &&
+    return other.bytes == row.bytes && other.dtype == row.dtype && other.op == row.op && other.wrong.value_or(0) == 0 &&
            other.time_us_p50 < row.time_us_p50;
   });
 }

@@ -36,8 +36,8 @@ struct Row {
   double limit_GBps = 0;
   double limit_percent = 0;
   int slowest_rank = 0;
-  std::uint64_t wrong = 0;
-  std::vector<double> samples_us;  ///< per iteration, maximum over ranks; empty unless asked for
+  std::optional<std::uint64_t> wrong;  ///< nothing if no run was checked
+  std::vector<double> samples_us;      ///< per iteration, maximum over ranks; empty unless asked for
 };
 
 /// Per iteration the slowest rank's time, and the rank that was slowest most often.
@@ -61,7 +61,7 @@ struct Measured {
   int n_ranks = 1;
   SlowestTimes times;
   double limit_GBps = 0;
-  std::uint64_t n_wrong = 0;
+  std::optional<std::uint64_t> n_wrong{};
   bool keep_samples = false;
 };
 

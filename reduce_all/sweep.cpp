@@ -29,7 +29,8 @@ int share(int n, int round, int n_rounds) {
 std::vector<Pace> decide_paces(const Options& options, const runtime::Communicator& world,
                                const std::vector<Contender>& contenders) {
   std::vector<Pace> paces;
-  for (const Contender& contender : contenders) paces.push_back(choose_pace(options, contender.estimate));
+  for (const Contender& contender : contenders)
+    paces.push_back(choose_pace(options, contender.estimate, contender.barrier));
   world.broadcast(std::as_writable_bytes(std::span{paces}));
   return paces;
 }
@@ -155,6 +156,7 @@ bool Sweep::run_rounds(Meter& meter, std::vector<Contender>& contenders) {
 
 void Sweep::collect(const comm::Call& call, const std::vector<Contender>& contenders) {
   std::vector<Measured> measured;
+  const bool is_checked = job_.options.check > 0;
   double copy_seconds = std::numeric_limits<double>::infinity();
   for (const Contender& contender : contenders) {
     const std::vector<double> times = runtime::gather_values(job_.world, std::span<const double>{contender.samples});
@@ -169,7 +171,9 @@ void Sweep::collect(const comm::Call& call, const std::vector<Contender>& conten
                           .in_place = job_.options.in_place,
                           .n_ranks = job_.world.n_ranks(),
                           .times = std::move(slowest),
-                          .n_wrong = std::accumulate(wrong.begin(), wrong.end(), std::uint64_t{0}),
+                          .n_wrong = is_checked
+                                         ? std::optional{std::accumulate(wrong.begin(), wrong.end(), std::uint64_t{0})}
+                                         : std::nullopt,
                           .keep_samples = job_.options.samples});
   }
   if (report_ == nullptr) return;

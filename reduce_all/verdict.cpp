@@ -103,8 +103,9 @@ std::string rate_small(const std::vector<Row>& best) {
 }
 
 std::string judge(std::span<const Row> rows, const VerdictContext& context) {
-  const std::uint64_t n_wrong = std::accumulate(rows.begin(), rows.end(), std::uint64_t{0},
-                                                [](std::uint64_t sum, const Row& row) { return sum + row.wrong; });
+  const std::uint64_t n_wrong =
+      std::accumulate(rows.begin(), rows.end(), std::uint64_t{0},
+                      [](std::uint64_t sum, const Row& row) { return sum + row.wrong.value_or(0); });
   if (n_wrong > 0)
     return fmt::format("{} elements came out wrong: find out why before you trust any result of this machine.",
                        n_wrong);

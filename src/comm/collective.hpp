@@ -6,7 +6,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 #include "core/dtype.hpp"
@@ -24,8 +23,6 @@ inline constexpr std::array all_reduce_ops{ReduceOp::sum, ReduceOp::prod, Reduce
 
 [[nodiscard]] std::string_view name(Collective collective) noexcept;
 [[nodiscard]] std::string_view name(ReduceOp op) noexcept;
-[[nodiscard]] std::optional<Collective> find_collective(std::string_view word) noexcept;
-[[nodiscard]] std::optional<ReduceOp> find_reduce_op(std::string_view word) noexcept;
 
 /// A contiguous part of a vector, in elements.
 struct Slice {

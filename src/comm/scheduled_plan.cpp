@@ -73,6 +73,10 @@ class ScheduledPlan final : public Plan {
   Bound resolve(const Step& step, std::span<const std::byte> input, std::span<std::byte> output) const {
     const auto address = [&](const Region& region) {
       const std::size_t offset = region.offset * call_.element_size();
+      const std::size_t room = region.memory == Memory::input    ? n_input_
+                               : region.memory == Memory::output ? n_output_
+                                                                 : schedule_.scratch_elements();
+      core::require(region.count <= room && region.offset <= room - region.count, "a region lies inside its buffer");
       switch (region.memory) {
         case Memory::input: return input.data() + offset;
         case Memory::output: return static_cast<const std::byte*>(output.data()) + offset;

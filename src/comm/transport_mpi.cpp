@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <utility>
 
 #include "core/error.hpp"
@@ -83,14 +84,14 @@ class MpiChannel final : public Channel {
   std::vector<std::vector<MPI_Request>> requests_;
 };
 
-/// Freeing a window is collective; a window that is left over when MPI ends is left to MPI.
+/// Freeing a window is collective: it is left to MPI when MPI has ended, or when this rank leaves on an error of its own.
 struct WindowPolicy {
   using Raw = MPI_Win;
   static Raw null() noexcept { return MPI_WIN_NULL; }
   static void destroy(Raw window) noexcept {
     int finalized = 0;
     MPI_Finalized(&finalized);
-    if (finalized != 0) return;
+    if (finalized != 0 || std::uncaught_exceptions() > 0) return;
     MPI_Win_unlock_all(window);
     MPI_Win_free(&window);
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <exception>
 
 #include "core/error.hpp"
 #include "runtime/session.hpp"
@@ -61,7 +62,8 @@ void check_mpi(int code, const char* operation, core::SourceLocation location) {
 }
 
 void CommunicatorPolicy::destroy(Raw raw) noexcept {
-  if (!is_mpi_finalized()) MPI_Comm_free(&raw);
+  // Freeing is collective: a rank that leaves on an error of its own would wait for the others for ever.
+  if (!is_mpi_finalized() && std::uncaught_exceptions() == 0) MPI_Comm_free(&raw);
 }
 
 Communicator::Communicator(MPI_Comm owned) : handle_{owned} {

@@ -62,8 +62,9 @@ std::optional<core::ExitCode> Session::agree(const std::optional<core::Error>& m
   return verdict.code;
 }
 
-void abort_job(const core::Error& error, std::string_view phase) {
-  const int code = static_cast<int>(error.code());
+void abort_job(const std::exception& error, std::string_view phase) {
+  const auto* known = dynamic_cast<const core::Error*>(&error);
+  const int code = static_cast<int>(known != nullptr ? known->code() : core::ExitCode::system);
   if (!is_mpi_running()) {
     write_to_stderr(fmt::format("error: {}, in {}: {}\n", host_name(), phase, error.what()));
     std::_Exit(code);

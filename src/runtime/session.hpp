@@ -32,9 +32,10 @@ class Session {
   std::optional<Communicator> world_;
 };
 
-/// Prints rank, host, phase and the error, then ends the whole job by MPI_Abort with the error's exit code.
-/// For errors thrown while other ranks may be inside a collective: one rank leaving silently would hang the rest.
-[[noreturn]] void abort_job(const core::Error& error, std::string_view phase);
+/// Prints rank, host, phase and the error, then ends the whole job by MPI_Abort: with the error's exit code if it is a
+/// core::Error, else with ExitCode::system. For errors thrown while other ranks may be inside a collective: one rank
+/// leaving silently would hang the rest.
+[[noreturn]] void abort_job(const std::exception& error, std::string_view phase);
 
 /// Host name without domain.
 [[nodiscard]] std::string host_name();

@@ -34,7 +34,7 @@ refuse "did you mean '--algorithm'" --algorthm ring
 refuse 'above the largest' -b 2K -e 1K
 refuse 'step-factor' -f 1
 refuse 'use 8' -b 7
-refuse 'same name' --json "$folder/x" --csv "$folder/x"
+refuse 'are the same' --json "$folder/x" --csv "$folder/./x"
 
 for n in 1 2 4; do
   launch "$n" --algorithm rnig

@@ -64,6 +64,30 @@ int MPI_Scatter(const void*, int, MPI_Datatype, void*, int, MPI_Datatype, int, M
 }
 int MPI_Ibcast(void*, int, MPI_Datatype, int, MPI_Comm, MPI_Request*) { return forbid("MPI_Ibcast"); }
 
+int MPI_Iallgather(const void*, int, MPI_Datatype, void*, int, MPI_Datatype, MPI_Comm, MPI_Request*) {
+  return forbid("MPI_Iallgather");
+}
+int MPI_Ireduce_scatter_block(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request*) {
+  return forbid("MPI_Ireduce_scatter_block");
+}
+int MPI_Gatherv(const void*, int, MPI_Datatype, void*, const int[], const int[], MPI_Datatype, int, MPI_Comm) {
+  return forbid("MPI_Gatherv");
+}
+int MPI_Igather(const void*, int, MPI_Datatype, void*, int, MPI_Datatype, int, MPI_Comm, MPI_Request*) {
+  return forbid("MPI_Igather");
+}
+int MPI_Scatterv(const void*, const int[], const int[], MPI_Datatype, void*, int, MPI_Datatype, int, MPI_Comm) {
+  return forbid("MPI_Scatterv");
+}
+int MPI_Ialltoall(const void*, int, MPI_Datatype, void*, int, MPI_Datatype, MPI_Comm, MPI_Request*) {
+  return forbid("MPI_Ialltoall");
+}
+int MPI_Alltoallw(const void*, const int[], const int[], const MPI_Datatype[], void*, const int[], const int[],
+                  const MPI_Datatype[], MPI_Comm) {
+  return forbid("MPI_Alltoallw");
+}
+int MPI_Iscan(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request*) { return forbid("MPI_Iscan"); }
+
 int MPI_Bcast(void* data, int count, MPI_Datatype type, int root, MPI_Comm comm) {
   return count > largest_control_count ? forbid("MPI_Bcast of data") : PMPI_Bcast(data, count, type, root, comm);
 }

@@ -95,8 +95,8 @@ void check_as(comm::Transport& transport, const CollectiveCase& which) {
       which.in_place ? std::span{whole}.subspan(extent.output.offset, extent.output.count) : std::span{separate_output};
   plan->bind(std::as_bytes(input), std::as_writable_bytes(output));
   for (int turn = 0; turn < which.n_calls; ++turn) {
-    std::memset(static_cast<void*>(whole.data()), 0xA5, whole.size() * sizeof(T));
-    std::memset(static_cast<void*>(separate_output.data()), 0xA5, separate_output.size() * sizeof(T));
+    for (auto* side : {&whole, &separate_output})
+      std::ranges::fill(std::as_writable_bytes(std::span{*side}), std::byte{0xA5});
     for (std::size_t i = 0; i < input.size(); ++i)
       input[i] = to<T>(contribution(which.call.op, rank, n_ranks, extent.input.offset + i, turn));
     go(*plan, which.mode);

@@ -37,9 +37,9 @@ inline constexpr int send_slot = 1;
 
 /// A rank that steps aside: gives its vector to the next rank and waits for the result. Its whole schedule.
 inline void step_aside(Schedule& schedule, const Setting& setting) {
-  schedule.recv(recv_slot, setting.rank + 1, region(Memory::output, setting.whole()));
   schedule.send(send_slot, setting.rank + 1, region(Memory::input, setting.whole()));
-  schedule.wait(send_slot);
+  schedule.wait(send_slot);  // before the receive, which in place goes to the same memory
+  schedule.recv(recv_slot, setting.rank + 1, region(Memory::output, setting.whole()));
   schedule.wait(recv_slot);
 }
 

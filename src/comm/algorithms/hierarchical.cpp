@@ -11,17 +11,32 @@
 namespace lockstep::comm::hierarchical {
 namespace {
 
-constexpr std::size_t piece_bytes = 256 * 1024;
+constexpr std::size_t largest_piece = 256 * 1024;
+constexpr std::size_t smallest_piece = 4 * 1024;
 constexpr std::size_t largest_short_message = 16 * 1024;
 
-/// How many slices a vector is cut into: as many as the smallest node has ranks.
-int count_owners(std::span<const int> nodes) {
+/// Ranks per node.
+std::vector<int> node_sizes(std::span<const int> nodes) {
   std::vector<int> sizes;
   for (const int node : nodes) {
     sizes.resize(std::max(sizes.size(), static_cast<std::size_t>(node) + 1));
     ++sizes[static_cast<std::size_t>(node)];
   }
+  return sizes;
+}
+
+/// How many slices a vector is cut into: as many as the smallest node has ranks.
+int count_owners(std::span<const int> nodes) {
+  const std::vector<int> sizes = node_sizes(nodes);
   return *std::min_element(sizes.begin(), sizes.end());
+}
+
+/// Keeps the shared memory of the fullest node within a usual last-level cache of 32 MiB, where there are not so many ranks
+/// that messages would become tiny. A function of the placement alone, as all nodes must cut alike.
+std::size_t piece_bytes(std::span<const int> nodes) {
+  const std::vector<int> sizes = node_sizes(nodes);
+  const auto n_ranks = static_cast<std::size_t>(*std::max_element(sizes.begin(), sizes.end()));
+  return std::clamp((std::size_t{32} << 20) / (4 * n_ranks * n_ranks), smallest_piece, largest_piece);
 }
 
 /// What the owners of a slice on different nodes do with a piece of it.
@@ -58,7 +73,7 @@ class HierarchicalPlan final : public Plan {
     plan_ = make_sliced_plan(*on_node_, call,
                              {.n_owners = count_owners(world.nodes()),
                               .divisor = setting.divisor(),
-                              .piece_bytes = piece_bytes,
+                              .piece_bytes = piece_bytes(world.nodes()),
                               .finish_between_nodes = finish});
   }
 
@@ -85,7 +100,7 @@ Cost cost(const Call& call, std::span<const int> nodes) {
   const int n_nodes = 1 + *std::max_element(nodes.begin(), nodes.end());
   std::vector<int> one_rank_each(static_cast<std::size_t>(n_nodes));
   for (int node = 0; node < n_nodes; ++node) one_rank_each[static_cast<std::size_t>(node)] = node;
-  const std::size_t n_chunks = count_segments(call, partition(call.n_elements, n_owners, 0).count, piece_bytes);
+  const std::size_t n_chunks = count_segments(call, partition(call.n_elements, n_owners, 0).count, piece_bytes(nodes));
   Cost total;
   for (std::size_t owner = 0; owner < n_owners; ++owner) {
     for (std::size_t chunk = 0; chunk < n_chunks; ++chunk) {

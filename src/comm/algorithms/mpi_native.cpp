@@ -213,7 +213,8 @@ class MpiPlan final : public Plan {
     const std::byte* const begin = input_;
     const std::byte* const end = input_ + in_bytes(call_.n_elements);
     if (output_ < begin || output_ >= end) return output_;
-    scratch_.resize(in_bytes(parts_[rank()].count));
+    scratch_.resize(in_bytes(parts_[rank()].count));  // once: the size stays
+    uses_scratch_ = true;
     return scratch_.data();
   }
 
@@ -224,8 +225,7 @@ class MpiPlan final : public Plan {
 
   /// What the library does not do: the division of an average, and bringing a result from scratch to its place.
   void finish() {
-    if (!scratch_.empty()) std::memcpy(output_, scratch_.data(), scratch_.size());
-    scratch_.clear();
+    if (std::exchange(uses_scratch_, false)) std::memcpy(output_, scratch_.data(), scratch_.size());
     if (call_.op != ReduceOp::avg || call_.collective == Collective::all_gather) return;
     const std::size_t n = call_.output_elements(communicator_.rank(), communicator_.n_ranks());
     kernels().find_divide(call_.dtype)(output_, output_, n, communicator_.n_ranks());
@@ -241,6 +241,7 @@ class MpiPlan final : public Plan {
   std::vector<int> offsets_;
   std::vector<MPI_Request> requests_;
   std::vector<std::byte> scratch_;
+  bool uses_scratch_ = false;
   const std::byte* input_ = nullptr;
   std::byte* output_ = nullptr;
   bool is_countable_ = call_.n_elements <= largest_count;

@@ -47,7 +47,8 @@ Schedule all_reduce(const Setting& setting) {
   }
   const std::size_t n = setting.call.n_elements;
   const auto at = [&](Memory memory, const Window& window) { return region(memory, window.slice(n, fold.n_active)); };
-  const Region landing = schedule.scratch(fold.has_partner ? n : n / 2 + 1);
+  const Region landing =
+      schedule.scratch(fold.has_partner ? n : Window{0, fold.n_active / 2}.slice(n, fold.n_active).count);
   Memory running = Memory::input;
   if (fold.has_partner) {
     take_in(schedule, setting, landing);

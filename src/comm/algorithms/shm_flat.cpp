@@ -1,9 +1,9 @@
 // Flat exchange through shared memory, for short vectors: one message line per rank, everybody reads all.
-#include <cstring>
 #include <utility>
 #include <vector>
 
 #include "comm/algorithms/shm_plans.hpp"
+#include "comm/copy.hpp"
 #include "comm/flag.hpp"
 #include "comm/kernels.hpp"
 #include "core/error.hpp"
@@ -71,7 +71,7 @@ class FlatPlan final : public Plan {
   void start() override {
     ++n_calls_;
     const Mailbox& mine = mailboxes()[rank_];
-    std::memcpy(mine.payload(), input_.data(), input_.size());
+    copy_bytes(mine.payload(), input_.data(), input_.size());
     mine.publish(n_calls_);
     next_peer_ = 1;
   }
@@ -119,7 +119,7 @@ class FlatPlan final : public Plan {
     for (std::size_t r = 0; r < n_ranks_; ++r) {
       const Slice part = call_.part(static_cast<int>(r), static_cast<int>(n_ranks_));
       std::byte* const target = output_.data() + part.offset * call_.element_size();
-      if (target != input_.data()) std::memcpy(target, mailboxes()[r].payload(), part.count * call_.element_size());
+      if (target != input_.data()) copy_bytes(target, mailboxes()[r].payload(), part.count * call_.element_size());
     }
   }
 

@@ -1,11 +1,11 @@
 // Sliced exchange through shared memory, for long vectors.
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <utility>
 #include <vector>
 
 #include "comm/algorithms/shm_plans.hpp"
+#include "comm/copy.hpp"
 #include "comm/flag.hpp"
 #include "comm/kernels.hpp"
 #include "comm/schedule.hpp"
@@ -164,8 +164,8 @@ class SlicedPlan final : public Plan {
         const std::size_t owner = (rank_ + step) % n_owners_;
         if (owner == rank_) continue;
         const Slice from = piece(c, owner);
-        std::memcpy(layout_.copied_in(parts_[rank_], turn(c), owner),
-                    input_.data() + from.offset * call_.element_size(), bytes(from));
+        copy_bytes(layout_.copied_in(parts_[rank_], turn(c), owner), input_.data() + from.offset * call_.element_size(),
+                   bytes(from));
       }
     }
     // Also says that this rank has copied out the chunk before the last, so that owners may write over it.
@@ -182,8 +182,8 @@ class SlicedPlan final : public Plan {
     std::byte* const own = own_output(mine);
     if (!reduces()) {
       const std::byte* const from = input_.data() + (mine.offset - slice(rank_).offset) * call_.element_size();
-      std::memcpy(shared, from, bytes(mine));
-      if (own != from) std::memcpy(own, from, bytes(mine));
+      copy_bytes(shared, from, bytes(mine));
+      if (own != from) copy_bytes(own, from, bytes(mine));
       return true;
     }
     for (std::size_t r = 0; r < n_ranks_; ++r)
@@ -213,7 +213,7 @@ class SlicedPlan final : public Plan {
       if (travelling_ == &plan) travelling_ = nullptr;
       std::byte* const shared = layout_.result(parts_[rank_], turn(c));
       if (slicing_.divisor != 1) divide_(shared, shared, piece(c, rank_).count, slicing_.divisor);
-      std::memcpy(own_output(piece(c, rank_)), shared, bytes(piece(c, rank_)));
+      copy_bytes(own_output(piece(c, rank_)), shared, bytes(piece(c, rank_)));
     }
     Layout::finished(parts_[rank_]).publish(count(c) + 1);
     return true;
@@ -230,7 +230,7 @@ class SlicedPlan final : public Plan {
       if (is_large_)
         copy_streaming_(target, source, bytes(to));
       else
-        std::memcpy(target, source, bytes(to));
+        copy_bytes(target, source, bytes(to));
     }
     n_copied_out_ = 0;
     return true;

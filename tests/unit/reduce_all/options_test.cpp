@@ -168,7 +168,7 @@ INSTANTIATE_TEST_SUITE_P(
                     BadCase{{"--max-time", "soon"}, "--max-time"}, BadCase{{"--timeout", "x"}, "--timeout"},
                     BadCase{{"--nproc", "0"}, "--nproc"}, BadCase{{"--expect-ranks", "none"}, "--expect-ranks"},
                     BadCase{{"--ranks-per-node", "0"}, "--ranks-per-node"}, BadCase{{"--json", ""}, "needs a name"},
-                    BadCase{{"--json", "f", "--csv", "f"}, "same name"}, BadCase{{"--samples"}, "--json"},
+                    BadCase{{"--json", "f", "--csv", "f"}, "are the same"}, BadCase{{"--samples"}, "--json"},
                     BadCase{{"--collective", "all_gather", "-o", "max"}, "reduces nothing"},
                     BadCase{{"--inject", "stop:1"}, "--inject"}, BadCase{{"--inject", "wrong:1", "-c", "0"}, "--check"},
                     BadCase{{"--in-place=maybe"}, "--in-place"}));

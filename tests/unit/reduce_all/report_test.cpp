@@ -18,6 +18,7 @@ Row sample_row() {
   row.algorithm = "ring";
   row.collective = "all_reduce";
   row.iterations = 20;
+  row.wrong = 0;
   row.time_us_p50 = 1.25;
   row.time_us_p50_low = 1.0;
   row.time_us_p50_high = 1.5;
@@ -117,6 +118,14 @@ TEST(TextReport, MarksTheBestOfSeveral) {
   EXPECT_EQ(text_rows(std::span{rows}.first(1)).find('*'), std::string::npos);
   EXPECT_NE(text.find("[1.000, 1.500]"), std::string::npos);
   EXPECT_NE(text.find(" - "), std::string::npos) << "p99 is not supported";
+}
+
+TEST(Reports, SayWhatWasNotChecked) {
+  Row row = sample_row();
+  row.wrong.reset();
+  EXPECT_TRUE(nlohmann::json::parse(json_row(row))["wrong"].is_null());
+  EXPECT_TRUE(csv_row(row).ends_with(",\n"));
+  EXPECT_NE(text_closing(std::vector{row}, {}).find("# not checked"), std::string::npos);
 }
 
 TEST(TextReport, ClosesAsNcclTestsDoes) {
