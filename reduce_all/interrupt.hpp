@@ -1,6 +1,6 @@
 // Ctrl-C and SIGTERM as a flag the measuring loop looks at.
 // Invariant: the first signal only sets the flag; the second one ends the process as if nothing had been installed.
-// Used by main() and the sweep.
+// Used by run and the sweep.
 #pragma once
 
 namespace lockstep::reduce_all {

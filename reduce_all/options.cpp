@@ -226,7 +226,7 @@ void check_sizes(const Options& o) {
   refuse(o.min_bytes > o.max_bytes,
          fmt::format("the smallest size, {}, is above the largest, {}", core::format_bytes(o.min_bytes),
                      core::format_bytes(o.max_bytes)),
-         "--min-bytes, --max-bytes", "-b not above -e", "");
+         "--min-bytes, --max-bytes", "-b not above -e (64M unless given)", fmt::format("add -e {}", o.min_bytes.value));
   for (const core::DType dtype : o.dtype) static_cast<void>(sizes(o, dtype));  // throws for a size it cannot do
 }
 
@@ -243,8 +243,10 @@ void check_combinations(const CLI::App& app, const Options& o) {
          "--step-factor, --step-bytes", "one of the two", "leave out -f or -i");
   refuse(app.count("--op") > 0 && o.collective == comm::Collective::all_gather, "all_gather reduces nothing", "--op",
          "no --op with --collective all_gather", "leave out -o");
-  refuse(o.samples && o.json.empty(), "every time is to be kept, but nowhere", "--samples", "a result file",
-         "add --json FILE");
+  refuse(o.samples && o.json.empty(), "--samples needs a file to keep the times in", "--samples",
+         "--json FILE beside it", "add --json FILE");
+  refuse(o.json == "-" || o.csv == "-", "results go to files, not to stdout, where the table is", "--json, --csv",
+         "a file", "name a file");
   refuse(is_same_file(o.json, o.csv), "two result files are the same", "--json, --csv", "two names", "");
   refuse((app.count("--json") > 0 && o.json.empty()) || (app.count("--csv") > 0 && o.csv.empty()),
          "a result file needs a name", "--json, --csv", "a path", "");

@@ -15,7 +15,7 @@
 
 namespace lockstep::reduce_all {
 
-/// Why the world is not what the user asked for: --expect-ranks, --nproc, --ranks-per-node, ranks named by --inject.
+/// Why the world is not what the user asked for: --expect-ranks, --nproc, ranks named by --inject.
 void check_world(const Options& options, int n_ranks);
 
 /// The launcher started several processes, but each is alone: it belongs to another MPI than this program.

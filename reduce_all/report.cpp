@@ -23,6 +23,7 @@ void Report::begin(RunInfo info) {
   info_ = std::move(info);
   csv_text_ = csv_header();
   print(text_header(info_));
+  write_files(false);  // so that no file of an earlier run is taken for this one's, whatever happens
 }
 
 void Report::add(const std::vector<Row>& rows_of_one_call) {

@@ -1,6 +1,6 @@
 // The texts that need no MPI: --help, --version, --list.
 // Invariant: every flag of the parser is in the help; every algorithm of the registry is in the list.
-// Used by main().
+// Used by main() and, under a launcher, by run.
 #pragma once
 
 #include <string>

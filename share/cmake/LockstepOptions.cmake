@@ -1,5 +1,5 @@
 # Every option of the build. LOCKSTEP_WITH_X: a dependency, AUTO|ON|OFF (AUTO uses it if it is sound, ON fails loudly, OFF
-# never looks). LOCKSTEP_BUILD_X: an artefact. LOCKSTEP_ENABLE_X, LOCKSTEP_SANITIZE: behaviour.
+# never looks). LOCKSTEP_BUILD_X: an artefact. LOCKSTEP_SANITIZE and LOCKSTEP_WARNINGS_AS_ERRORS: how.
 
 set(LOCKSTEP_WITH_HWLOC AUTO CACHE STRING "Topology by hwloc: AUTO, ON or OFF")
 set_property(CACHE LOCKSTEP_WITH_HWLOC PROPERTY STRINGS AUTO ON OFF)

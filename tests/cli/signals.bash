@@ -13,7 +13,7 @@ start() {
   (launch 2 -i 8 -e 256K -n 500 --algorithm ring --seed "$1" --json "$folder/r.json"; exit "$rc") &
   job=$!
   for _ in $(seq 300); do
-    [ -e "$folder/r.json" ] && return
+    grep -qs '"bytes"' "$folder/r.json" && return
     sleep 0.1
   done
   fail "no row within 30 s"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# stall.bash RANK PHASE: that rank stops there; the others name it within the timeout, exit 4, and no process is left.
+# stall.bash RANK PHASE: that rank stops there; the others name it within the timeout, exit 4, no process is left, and the
+# result file is valid.
 # stall.bash none: the same run without the fault succeeds, so it is the fault that bites.
 . "$(dirname "$0")/../cli/lib.bash"
 seed=$((RANDOM * 32768 + RANDOM + 1))
@@ -11,14 +12,19 @@ if [ "$1" = none ]; then
   exit 0
 fi
 
+echo 'of an earlier run' >"$folder/r.json"
 start=$SECONDS
-launch 2 "${arguments[@]}" --inject "stop:$1:$2"
+launch 2 "${arguments[@]}" --inject "stop:$1:$2" --json "$folder/r.json"
 elapsed=$((SECONDS - start))
 expect_rc 4
 expect_one_error
 expect_err "rank $1 on "
 expect_err "$2"
 [ "$elapsed" -le 15 ] || fail "took $elapsed s with a timeout of 3 s"
+# From the first measurement on, the file is this run's: valid, and marked as not complete.
+if [ "$2" != init ]; then
+  grep -q '"complete": *false' "$folder/r.json" && tail -c 3 "$folder/r.json" | grep -q '}' || fail "the file is not of this run"
+fi
 for _ in $(seq 100); do
   left=$(ranks_with "$seed")
   [ -z "$left" ] && exit 0

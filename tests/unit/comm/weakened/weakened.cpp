@@ -1,4 +1,5 @@
-// Runs a plan of shm, flat or sliced by the number of elements, compiled with the weakened order of this folder, so that a race report is due.
+// Runs a plan of shm, flat or sliced by the number of elements, compiled with the weakened order of this folder: a race
+// report is due.
 #include <string>
 
 #include "comm/publish_order.hpp"
