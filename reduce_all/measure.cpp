@@ -32,6 +32,14 @@ Pace choose_pace(const Options& options, double estimate, double barrier) {
   return pace;
 }
 
+int affordable_samples(const Options& options, const Contender& contender, int planned) {
+  if (options.iterations > 0 || contender.samples.empty()) return planned;
+  const auto taken = static_cast<double>(contender.samples.size());
+  const double affordable = (2 * row_seconds - contender.spent) / (contender.spent / taken);
+  const double needed = fewest_samples - taken;
+  return static_cast<int>(std::clamp(std::max(affordable, needed), 0.0, static_cast<double>(planned)));
+}
+
 Meter::Meter(const Options& options, const runtime::Communicator& world, Progress& progress, BufferPool& pool,
              const comm::Call& call)
     : options_{options},
@@ -66,7 +74,7 @@ void Meter::warm_up(Contender& contender) {
   for (int i = 0; i < n_runs; ++i) {
     const core::Stopwatch watch;
     world_.barrier();
-    contender.barrier = watch.elapsed().value;
+    contender.barrier += watch.elapsed().value / n_runs;
     contender.estimate = std::min(contender.estimate, time_block(contender, 1));
     progress_.beat();
   }

@@ -30,7 +30,8 @@ struct Contender {
   bool is_copy = false;  ///< the limit's probe: no result to check
   Pace pace{};
   double estimate = 0;            ///< seconds per run on this rank, from the warm-up
-  double barrier = 0;             ///< seconds per sample that go to the barrier before it
+  double barrier = 0;             ///< seconds per sample that go to the barrier before it, from the warm-up
+  double spent = 0;               ///< seconds its batches took on this rank, all waiting included
   std::vector<double> samples{};  ///< seconds per run on this rank
   Mismatch mismatch{};            ///< over all checked runs on this rank
 };
@@ -66,5 +67,9 @@ class Meter {
 /// Rank 0's decision from its estimate: blocks of at least 50 us for operations under 10 us, and as many samples as
 /// asked for or, by default, as fit 0.15 s, from 8 to 1000.
 [[nodiscard]] Pace choose_pace(const Options& options, double estimate_seconds, double barrier_seconds = 0);
+
+/// Rank 0's decision before a batch of `planned` samples: fewer where those before took much longer than the pace foresaw,
+/// as on shared cores, so that a row ends in reasonable time; never fewer than 8 in all. `-n` is always obeyed.
+[[nodiscard]] int affordable_samples(const Options& options, const Contender& contender, int planned);
 
 }  // namespace lockstep::reduce_all

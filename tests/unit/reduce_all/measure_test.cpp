@@ -24,6 +24,21 @@ TEST(Pace, SamplesFitTheTimeOfARow) {
   EXPECT_EQ(choose_pace(options, 1.0).n_samples, 8);
 }
 
+TEST(Pace, ARowThatTakesLongerThanForeseenIsCutShort) {
+  Options options;
+  Contender contender;
+  EXPECT_EQ(affordable_samples(options, contender, 125), 125);  // nothing is known yet
+  contender.samples.assign(125, 1e-6);
+  contender.spent = 0.01;
+  EXPECT_EQ(affordable_samples(options, contender, 125), 125);
+  contender.spent = 10;
+  EXPECT_EQ(affordable_samples(options, contender, 125), 0);
+  contender.samples.assign(5, 1e-6);
+  EXPECT_EQ(affordable_samples(options, contender, 125), 3);  // 8 in all
+  options.iterations = 1000;
+  EXPECT_EQ(affordable_samples(options, contender, 125), 125);
+}
+
 TEST(Pace, TheNumberAskedForIsTheNumberTaken) {
   Options options;
   options.iterations = 3;
