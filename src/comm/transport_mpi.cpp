@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <utility>
 
 #include "core/error.hpp"
@@ -98,6 +99,8 @@ struct WindowPolicy {
 };
 
 class MpiSegment final : public SharedSegment {
+  static constexpr std::size_t alignment = 128;
+
  public:
   MpiSegment(const runtime::Communicator& communicator, std::size_t bytes) {
     MPI_Info info = MPI_INFO_NULL;
@@ -106,13 +109,13 @@ class MpiSegment final : public SharedSegment {
     check_mpi(MPI_Info_set(info, "alloc_shared_noncontig", "true"), "MPI_Info_set");
     MPI_Win window = MPI_WIN_NULL;
     void* mine = nullptr;
-    const int code = MPI_Win_allocate_shared(static_cast<MPI_Aint>(bytes), 1, info, communicator.raw(),
+    const int code = MPI_Win_allocate_shared(static_cast<MPI_Aint>(bytes + alignment), 1, info, communicator.raw(),
                                              static_cast<void*>(&mine), &window);
     MPI_Info_free(&info);
     check_mpi(code, "MPI_Win_allocate_shared");
     check_mpi(MPI_Win_lock_all(MPI_MODE_NOCHECK, window), "MPI_Win_lock_all");
     window_ = core::UniqueHandle<WindowPolicy>{window};
-    std::memset(mine, 0, bytes);
+    std::memset(mine, 0, bytes + alignment);
     for (int rank = 0; rank < communicator.n_ranks(); ++rank) parts_.push_back(query(rank));
     communicator.barrier();
   }
@@ -126,7 +129,11 @@ class MpiSegment final : public SharedSegment {
     void* base = nullptr;
     check_mpi(MPI_Win_shared_query(window_.get(), rank, &size, &unit, static_cast<void*>(&base)),
               "MPI_Win_shared_query");
-    return {static_cast<std::byte*>(base), static_cast<std::size_t>(size)};
+    // MPI promises no alignment. All processes map the same pages, so all of them skip the same bytes.
+    auto room = static_cast<std::size_t>(size);
+    if (std::align(alignment, room - alignment, base, room) == nullptr)
+      core::fail_system("shared memory cannot be aligned");
+    return {static_cast<std::byte*>(base), static_cast<std::size_t>(size) - alignment};
   }
 
   core::UniqueHandle<WindowPolicy> window_;
