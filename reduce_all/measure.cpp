@@ -97,6 +97,7 @@ void Meter::run_batch(Contender& contender, int n_samples, int n_checks) {
   const std::size_t bytes = 2 * call_.n_elements * call_.element_size();
   if (options_.buffers != BufferMode::cold && bytes <= runtime::last_level_cache().value) contender.plan->run();
   world_.barrier();
+  const core::Stopwatch watch;
   for (int i = 0; i < n_samples; ++i) {
     if (options_.buffers == BufferMode::cold) buffers = bind_next(contender);
     if (options_.buffers == BufferMode::dirty) data_[0].fill(buffers.input);
@@ -104,13 +105,14 @@ void Meter::run_batch(Contender& contender, int n_samples, int n_checks) {
     contender.samples.push_back(time_block(contender, contender.pace.block));
     progress_.beat();
   }
+  contender.spent += watch.elapsed().value;
   for (int i = 0; i < n_checks && !contender.is_copy; ++i) run_checked(contender);
 }
 
 void Meter::run_checked(Contender& contender) {
   progress_.enter(runtime::Phase::verification);
   const CallBuffers buffers = bind_next(contender);
-  const TestData& data = data_[n_checks_++ % 2];
+  const TestData& data = data_[contender.n_checks++ % 2];
   data.poison(buffers.output);
   data.fill(buffers.input);  // in place this overwrites the poison where the input lies
   contender.plan->run();

@@ -29,9 +29,10 @@ struct Contender {
   std::unique_ptr<comm::Plan> plan;
   bool is_copy = false;  ///< the limit's probe: no result to check
   Pace pace{};
-  double estimate = 0;            ///< seconds per run on this rank, from the warm-up
-  double barrier = 0;             ///< seconds per sample that go to the barrier before it, from the warm-up
-  double spent = 0;               ///< seconds its batches took on this rank, all waiting included
+  double estimate = 0;  ///< seconds per run on this rank, from the warm-up
+  double barrier = 0;   ///< seconds per sample that go to the barrier before it, from the warm-up
+  double spent = 0;     ///< seconds its timed samples took on this rank, all waiting included
+  int n_checks = 0;
   std::vector<double> samples{};  ///< seconds per run on this rank
   Mismatch mismatch{};            ///< over all checked runs on this rank
 };
@@ -59,9 +60,8 @@ class Meter {
   Progress& progress_;
   BufferPool& pool_;
   comm::Call call_;
-  /// Taken in turn by checked runs, so that the result of an earlier call is never the right one.
+  /// Taken in turn by the checked runs of a contender, so that the result of an earlier call is never the right one.
   TestData data_[2];
-  int n_checks_ = 0;
 };
 
 /// Rank 0's decision from its estimate: blocks of at least 50 us for operations under 10 us, and as many samples as

@@ -150,9 +150,7 @@ bool Sweep::run_rounds(Meter& meter, std::vector<Contender>& contenders) {
       const int n_samples =
           runtime::broadcast_value(job_.world, affordable_samples(job_.options, contenders[i], planned));
       const int n_checks = share(job_.options.check, round, most_rounds);
-      const core::Stopwatch watch;
       if (n_samples + n_checks > 0) meter.run_batch(contenders[i], n_samples, n_checks);
-      contenders[i].spent += watch.elapsed().value;
     }
   }
   return true;
