@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "runtime/watchdog.hpp"
 
@@ -54,6 +56,8 @@ class Progress {
     drill_.enter(phase, rank_);
   }
   void beat() noexcept { watchdog_.beat(); }
+  /// What stdout still gets if a stall ends this process.
+  void set_last_words(std::string words) { watchdog_.set_last_words(std::move(words)); }
   void corrupt(std::span<std::byte> output, std::size_t element_size) { drill_.corrupt(output, element_size, rank_); }
   [[nodiscard]] runtime::Phase phase() const noexcept { return phase_; }
 

@@ -18,6 +18,7 @@ namespace {
 
 constexpr int many = std::numeric_limits<int>::max();
 constexpr int most_samples = 10'000'000;  // of a row, kept by every rank
+constexpr int most_processes = 4096;      // to start on one machine: more is a slip of the finger
 
 template <class Number>
 Number parse_number(const std::string& text, std::string_view flag, Number least, Number most,
@@ -80,6 +81,12 @@ auto parse_list(const std::string& text, ParseWord parse_word) {
   return values;
 }
 
+// "all", or a list with it.
+bool is_all(const std::string& text) {
+  const std::vector<std::string> words = split_list(text);
+  return std::find(words.begin(), words.end(), "all") != words.end();
+}
+
 core::DType parse_dtype(const std::string& word) {
   if (const auto dtype = core::find_dtype(word)) return *dtype;
   std::vector<std::string> names;
@@ -96,7 +103,7 @@ std::string parse_algorithm(const std::string& word) {
 }
 
 void parse_dtypes(const std::string& text, Options& options) {
-  options.is_every_dtype = text == "all";
+  options.is_every_dtype = is_all(text);
   if (options.is_every_dtype)
     options.dtype.assign(core::all_dtypes.begin(), core::all_dtypes.end());
   else
@@ -104,7 +111,7 @@ void parse_dtypes(const std::string& text, Options& options) {
 }
 
 void parse_ops(const std::string& text, Options& options) {
-  if (text == "all")
+  if (is_all(text))
     options.op.assign(comm::all_reduce_ops.begin(), comm::all_reduce_ops.end());
   else
     options.op =
@@ -140,7 +147,7 @@ void add_what(CLI::App& app, Options& o) {
     o.collective = parse_enum(t, "collective", "--collective", comm::all_collectives);
   });
   on_value(app, "--algorithm", [&o](const std::string& t) {
-    if (t != "all") o.algorithm = parse_list(t, parse_algorithm);
+    o.algorithm = is_all(t) ? std::vector<std::string>{} : parse_list(t, parse_algorithm);
   });
   app.add_flag("--in-place", o.in_place);
 }
@@ -172,8 +179,9 @@ void add_how(CLI::App& app, Options& o) {
 }
 
 void add_where(CLI::App& app, Options& o) {
-  on_value(app, "--nproc",
-           [&o](const std::string& t) { o.nproc = parse_number(t, "--nproc", 1, many, "a number of ranks to start"); });
+  on_value(app, "--nproc", [&o](const std::string& t) {
+    o.nproc = parse_number(t, "--nproc", 1, most_processes, "a number of ranks to start, up to 4096");
+  });
   on_value(app, "--expect-ranks", [&o](const std::string& t) {
     o.expect_ranks = parse_number(t, "--expect-ranks", 1, many, "the number of ranks the job should have");
   });
@@ -250,15 +258,24 @@ void check_combinations(const CLI::App& app, const Options& o) {
   refuse(is_same_file(o.json, o.csv), "two result files are the same", "--json, --csv", "two names", "");
   refuse((app.count("--json") > 0 && o.json.empty()) || (app.count("--csv") > 0 && o.csv.empty()),
          "a result file needs a name", "--json, --csv", "a path", "");
+  refuse(o.task == Task::demo && (!o.json.empty() || !o.csv.empty()), "the demo writes no result files", "--demo",
+         "no --json or --csv beside it", "leave out --demo to measure");
   const bool drills_check = o.inject && o.inject->phase == runtime::Phase::verification;
   refuse(drills_check && o.check == 0, "this fault shows in checked iterations only, and none are asked for",
          "--inject, --check", "-c above 0", "leave out -c 0");
+}
+
+// The parser's "--min-bytes: 1 required TEXT missing" for a reader; other messages as they are.
+std::string reword(const std::string& message) {
+  if (!message.ends_with(" required TEXT missing")) return message;
+  return fmt::format("{} needs a value", message.substr(0, message.find(':')));
 }
 
 void parse(const std::vector<std::string>& arguments, Options& options) {
   CLI::App app{"reduce_all"};
   app.set_help_flag();
   app.allow_extras();
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_what(app, options);
   add_how(app, options);
   add_where(app, options);
@@ -267,7 +284,7 @@ void parse(const std::vector<std::string>& arguments, Options& options) {
     app.parse(std::move(reversed));
   } catch (const CLI::ParseError& error) {
     core::fail_usage(
-        {.what = error.what(), .where = "", .expected = "", .fix = "--help lists all flags with their values"});
+        {.what = reword(error.what()), .where = "", .expected = "", .fix = "--help lists all flags with their values"});
   }
   refuse_unknown(app);
   if (options.task != Task::measure && options.task != Task::demo) return;

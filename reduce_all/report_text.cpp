@@ -42,7 +42,7 @@ std::string interval(const Row& row) {
   return fmt::format("[{}, {}]", microseconds(*row.time_us_p50_low), microseconds(*row.time_us_p50_high));
 }
 
-std::string rate(double GBps) { return fmt::format("{:.{}f}", GBps, GBps < 100 ? 2 : 1); }
+std::string rate(double GBps) { return fmt::format("{:.{}f}", GBps, GBps < 0.1 ? 4 : GBps < 100 ? 2 : 1); }
 
 std::vector<std::string> cells(const Row& row, bool is_best_row) {
   return {fmt::format("{}", row.bytes),

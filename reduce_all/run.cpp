@@ -65,6 +65,7 @@ int measure(const Job& job, Report* report) {
   job.progress.enter(runtime::Phase::finish);
   if (report != nullptr) {
     report->end(outcome);
+    job.progress.set_last_words("");
     if (job.options.verdict) print_verdict(job, *report);
   }
   if (outcome.n_wrong > 0) return code(core::ExitCode::failed);

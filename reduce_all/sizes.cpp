@@ -26,16 +26,17 @@ std::uint64_t whole_elements(const Options& options, core::DType dtype, core::By
 }
 
 // The size after `bytes`, a whole number of elements larger; nothing where it would be above the largest.
-std::optional<std::uint64_t> grow_by_factor(const Options& options, std::uint64_t element, std::uint64_t bytes) {
-  const double next = static_cast<double>(bytes) * options.step_factor;
+std::optional<std::uint64_t> grow_by_factor(double factor, std::uint64_t element, std::uint64_t bytes,
+                                            std::uint64_t largest) {
+  const double next = static_cast<double>(bytes) * factor;
   if (next >= 0x1p64) return std::nullopt;
   const std::uint64_t grown = std::max(bytes + element, static_cast<std::uint64_t>(next) / element * element);
-  if (grown > options.max_bytes.value) return std::nullopt;
+  if (grown > largest) return std::nullopt;
   return grown;
 }
 
-std::optional<std::uint64_t> grow_by_step(const Options& options, std::uint64_t step, std::uint64_t bytes) {
-  if (options.max_bytes.value - bytes < step) return std::nullopt;
+std::optional<std::uint64_t> grow_by_step(std::uint64_t step, std::uint64_t bytes, std::uint64_t largest) {
+  if (largest - bytes < step) return std::nullopt;
   return bytes + step;
 }
 
@@ -46,8 +47,9 @@ std::vector<core::Bytes> sizes(const Options& options, core::DType dtype) {
   const std::uint64_t step =
       options.step_bytes ? whole_elements(options, dtype, *options.step_bytes, "--step-bytes") : 0;
   std::vector<core::Bytes> result;
+  const std::uint64_t largest =
+      options.is_every_dtype ? round_up(options.max_bytes.value, element) : options.max_bytes.value;
   std::optional<std::uint64_t> bytes = whole_elements(options, dtype, options.min_bytes, "--min-bytes");
-  if (*bytes > options.max_bytes.value) return result;  // after rounding up, with `-d all`
   while (bytes) {
     result.push_back({*bytes});
     if (result.size() > most_sizes)
@@ -55,7 +57,8 @@ std::vector<core::Bytes> sizes(const Options& options, core::DType dtype) {
                         .where = "--step-factor, --step-bytes",
                         .expected = "a larger step, or -e nearer to -b",
                         .fix = ""});
-    bytes = step > 0 ? grow_by_step(options, step, *bytes) : grow_by_factor(options, element, *bytes);
+    bytes =
+        step > 0 ? grow_by_step(step, *bytes, largest) : grow_by_factor(options.step_factor, element, *bytes, largest);
   }
   return result;
 }

@@ -10,8 +10,8 @@
 
 namespace lockstep::reduce_all {
 
-/// Sizes for one type: min_bytes times powers of step_factor, or in steps of step_bytes. With `-d all` sizes are
-/// rounded up to whole elements. Throws core::Error (usage) for a size that is no multiple of the element.
+/// Sizes for one type: min_bytes times powers of step_factor, or in steps of step_bytes. With `-d all` sizes, the
+/// largest too, are rounded up to whole elements, so that every type has one. Throws core::Error (usage) for a size that is no multiple of the element.
 [[nodiscard]] std::vector<core::Bytes> sizes(const Options& options, core::DType dtype);
 
 }  // namespace lockstep::reduce_all

@@ -97,8 +97,16 @@ bool Sweep::is_interrupted() {
   return outcome_.signal != 0;
 }
 
+// The table's last lines, should a rank stall in `call`.
+std::string Sweep::closing_if_stalled(const comm::Call& call) const {
+  Outcome outcome = outcome_;
+  outcome.cut_short_by = fmt::format("a rank stalled; nothing from {} on is measured", describe_call(call));
+  return text_closing(report_->rows(), outcome);
+}
+
 // False if a signal ended it; the call in hand is then dropped.
 bool Sweep::measure_call(const comm::Call& call) {
+  if (report_ != nullptr) job_.progress.set_last_words(closing_if_stalled(call));
   job_.progress.enter(runtime::Phase::setup);
   std::vector<Contender> contenders = make_contenders(call);
   Meter meter{job_.options, job_.world, job_.progress, pool_, call};

@@ -37,6 +37,7 @@ class Sweep {
   Outcome run();
 
  private:
+  std::string closing_if_stalled(const comm::Call& call) const;
   bool measure_call(const comm::Call& call);
   std::vector<Contender> make_contenders(const comm::Call& call);
   void set_pace(Meter& meter, std::vector<Contender>& contenders);

@@ -25,7 +25,7 @@ What is measured                                                                
   -f, --step-factor X      each size is the one before times X                                (2)
   -i, --step-bytes S       each size is the one before plus S, instead of -f
   -d, --dtype T,...|all    int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 bfloat16 float32 float64  (float32)
-                           `all` rounds sizes up to whole elements
+                           also half, bf16, float, double ...; `all` rounds sizes up to whole elements
   -o, --op O,...|all       sum prod min max avg                                               (sum)
       --collective C       all_reduce, reduce_scatter or all_gather; a size is the whole vector's  (all_reduce)
       --algorithm A,...|all  see --list                                                       (all that apply)

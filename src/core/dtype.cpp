@@ -91,10 +91,6 @@ bool is_floating(DType dtype) noexcept {
   return visit(dtype, []<class T>(std::type_identity<T>) { return !std::is_integral_v<T>; });
 }
 
-bool is_signed(DType dtype) noexcept {
-  return visit(dtype, []<class T>(std::type_identity<T>) { return !std::is_unsigned_v<T>; });
-}
-
 std::optional<DType> find_dtype(std::string_view word) noexcept {
   for (const DType dtype : all_dtypes) {
     if (equal_ignoring_case(word, name(dtype))) return dtype;

@@ -54,7 +54,6 @@ struct bfloat16 {
 [[nodiscard]] std::string_view name(DType dtype) noexcept;
 [[nodiscard]] std::size_t size_of(DType dtype) noexcept;
 [[nodiscard]] bool is_floating(DType dtype) noexcept;
-[[nodiscard]] bool is_signed(DType dtype) noexcept;
 
 /// By its name or a usual alias (nccl-tests' `half`, `float`, `double`, `bf16`, ...); nothing if unknown.
 [[nodiscard]] std::optional<DType> find_dtype(std::string_view word) noexcept;

@@ -20,7 +20,6 @@ struct Bytes {
 struct Seconds {
   double value = 0;
   auto operator<=>(const Seconds&) const = default;
-  [[nodiscard]] constexpr double micro() const noexcept { return value * 1e6; }
 };
 
 /// "8", "64K", "64KiB", "1.5M", "1G": powers of 1024, case does not matter; `flag` is named in the usage Error.

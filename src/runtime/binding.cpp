@@ -46,12 +46,6 @@ bool in_conflict(const Place& a, const Place& b) {
   return std::find_first_of(a.cpus.begin(), a.cpus.end(), b.cpus.begin(), b.cpus.end()) != a.cpus.end();
 }
 
-bool share_processor(const Node& node) {
-  std::size_t n_cpus = 0;
-  for (const Place* place : node.places) n_cpus += place->cpus.size();
-  return n_cpus != node.cpus.size();
-}
-
 /// The first pair of confined ranks that overlap.
 std::optional<Conflict> find_conflict(const Node& node) {
   for (auto a = node.places.begin(); a != node.places.end(); ++a)
@@ -110,12 +104,6 @@ void add(std::vector<std::string>& warnings, const std::vector<std::string>& by_
 bool Topology::is_oversubscribed() const {
   const std::vector<Node> nodes = group_by_node(*this);
   return std::any_of(nodes.begin(), nodes.end(), [](const Node& node) { return node.is_oversubscribed(); });
-}
-
-bool Topology::is_bound() const {
-  const std::vector<Node> nodes = group_by_node(*this);
-  return std::none_of(nodes.begin(), nodes.end(),
-                      [](const Node& node) { return share_processor(node) || count_roaming(node) > 0; });
 }
 
 std::string Topology::binding() const {

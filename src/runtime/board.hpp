@@ -26,7 +26,7 @@ struct alignas(128) Slot {
   std::atomic<ProcessKey> owner;
   std::atomic<std::uint64_t> position;  ///< enter() calls in the upper half, beats since the last one in the lower
   std::atomic<std::int64_t> alive_ns;   ///< last sign of life of the watchdog thread
-  std::atomic<std::int64_t> moved_ns;   ///< when that thread last saw `position` change
+  std::atomic<std::int64_t> moved_ns;   ///< when that thread last saw `position` change, or the process left
   std::atomic<std::int32_t> rank;       ///< -1 while unknown
   std::atomic<std::uint32_t> phase;
   std::atomic<std::uint32_t> left;  ///< 1 once the process has left in order

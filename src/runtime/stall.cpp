@@ -14,13 +14,13 @@ constexpr std::size_t longest_list = 16;            // of names in a message
 
 Condition judge(const Board& board, const Slot& slot, std::int64_t now_ns, core::Seconds timeout) {
   if (slot.owner.load() == 0) return Condition::absent;
-  if (slot.left.load() != 0) return Condition::left;
+  const auto standstill = static_cast<double>(now_ns - slot.moved_ns.load()) * 1e-9;
+  if (slot.left.load() != 0) return standstill < timeout.value ? Condition::moving : Condition::left;
   const auto process = find_owner(slot);
   if (!process) return Condition::gone;
   if (process->state == 'T' || process->state == 't') return Condition::stopped;
   if (&slot == &board.mine()) return Condition::waiting;
   if (now_ns - slot.alive_ns.load() > silence_ns) return Condition::silent;
-  const auto standstill = static_cast<double>(now_ns - slot.moved_ns.load()) * 1e-9;
   return standstill < timeout.value ? Condition::moving : Condition::waiting;
 }
 

@@ -30,8 +30,6 @@ struct Topology {
 
   /// More ranks than usable logical processors on some node.
   [[nodiscard]] bool is_oversubscribed() const;
-  /// Each rank confined to processors no other rank may use.
-  [[nodiscard]] bool is_bound() const;
   /// "2 ranks on 1 node, each bound to one core" in one line.
   [[nodiscard]] std::string binding() const;
   /// What makes timings on this placement doubtful, one sentence each with the fix; empty if nothing.

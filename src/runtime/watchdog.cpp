@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/error.hpp"
@@ -44,9 +45,9 @@ std::int64_t now_ns() noexcept {
 }
 
 /// Without stdio, whose locks the main thread may hold.
-void write_to_stderr(std::string_view text) noexcept {
+void write_to(int descriptor, std::string_view text) noexcept {
   while (!text.empty()) {
-    const ssize_t n = write(STDERR_FILENO, text.data(), text.size());
+    const ssize_t n = write(descriptor, text.data(), text.size());
     if (n <= 0) return;
     text.remove_prefix(static_cast<std::size_t>(n));
   }
@@ -69,8 +70,6 @@ int signal_stopped(std::span<Slot> slots, int signal) {
     if (is_stopped(slot) && kill(pid_of(slot.owner.load()), signal) == 0) ++n;
   return n;
 }
-
-[[noreturn]] void leave() noexcept { _exit(static_cast<int>(core::ExitCode::stalled)); }
 
 }  // namespace
 
@@ -95,6 +94,7 @@ struct Watchdog::State {
     wake.notify_one();
     if (thread.joinable()) thread.join();
     if (board && board->is_report_out()) leave();  // too late to end well
+    slot->moved_ns.store(now_ns());                // leaving is progress: those that waited for it may not know yet
   }
 
   void start();
@@ -102,8 +102,9 @@ struct Watchdog::State {
   void note_progress(std::int64_t now) noexcept;
   void end_if_stalled();
   [[noreturn]] void report(const std::vector<Finding>& findings);
-  [[noreturn]] void report_alone() const;
-  [[noreturn]] void leave_after_report() const;
+  [[noreturn]] void report_alone();
+  [[noreturn]] void leave_after_report();
+  [[noreturn]] void leave();
 
   [[nodiscard]] bool has_other_nodes() const noexcept { return n_ranks.load() > n_local_ranks && n_local_ranks > 0; }
   [[nodiscard]] Phase phase() const noexcept { return static_cast<Phase>(slot->phase.load()); }
@@ -121,7 +122,8 @@ struct Watchdog::State {
   std::int64_t standstill_ns = 0;
   bool was_stopped = false;  ///< between the last two ticks
 
-  std::mutex mutex;  ///< guards is_over
+  std::mutex mutex;  ///< guards is_over and last_words
+  std::string last_words;
   std::condition_variable wake;
   bool is_over = false;
   std::thread thread;
@@ -179,7 +181,7 @@ void Watchdog::State::report(const std::vector<Finding>& findings) {
     leave_after_report();
   }
   if (has_other_nodes() && !has_evidence(findings)) std::this_thread::sleep_for(time_for_other_nodes);
-  write_to_stderr(describe_stall(findings, {host_name(), timeout, phase(), has_other_nodes()}));
+  write_to(STDERR_FILENO, describe_stall(findings, {host_name(), timeout, phase(), has_other_nodes()}));
   board->publish_report();
   std::this_thread::sleep_for(time_to_speak);
   // Continued, a stopped process finds the report and leaves first, with exit code 4: SIGKILL would give the job another
@@ -188,18 +190,25 @@ void Watchdog::State::report(const std::vector<Finding>& findings) {
   leave();
 }
 
-void Watchdog::State::leave_after_report() const {
+void Watchdog::State::leave_after_report() {
   std::this_thread::sleep_for(time_for_launcher);
   signal_stopped(board->slots(), SIGKILL);
   leave();
 }
 
-void Watchdog::State::report_alone() const {
+void Watchdog::State::report_alone() {
   const int rank = slot->rank.load();
-  write_to_stderr(fmt::format("error: stalled: no progress for {:g} s in phase {}\n  {}on {} (pid {})\n", timeout.value,
-                              name(phase()), rank >= 0 ? fmt::format("rank {} ", rank) : "", host_name(), getpid()));
+  write_to(STDERR_FILENO,
+           fmt::format("error: stalled: no progress for {:g} s in phase {}\n  {}on {} (pid {})\n", timeout.value,
+                       name(phase()), rank >= 0 ? fmt::format("rank {} ", rank) : "", host_name(), getpid()));
   std::this_thread::sleep_for(time_to_speak);
   leave();
+}
+
+void Watchdog::State::leave() {
+  const std::lock_guard lock{mutex};
+  write_to(STDOUT_FILENO, last_words);
+  _exit(static_cast<int>(core::ExitCode::stalled));
 }
 
 std::string_view name(Phase phase) noexcept {
@@ -215,6 +224,11 @@ Watchdog::~Watchdog() = default;
 void Watchdog::set_rank(int rank, int n_ranks) noexcept {
   state_->slot->rank.store(rank);
   state_->n_ranks.store(n_ranks);
+}
+
+void Watchdog::set_last_words(std::string words) {
+  const std::lock_guard lock{state_->mutex};
+  state_->last_words = std::move(words);
 }
 
 void Watchdog::enter(Phase phase) noexcept {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "core/units.hpp"
@@ -36,6 +37,8 @@ class Watchdog {
   void enter(Phase phase) noexcept;
   /// One step of progress; costs one relaxed store to a line no other process writes.
   void beat() noexcept;
+  /// What this process still writes to stdout if it has to leave because of a stall; replaces what was set before.
+  void set_last_words(std::string words);
 
  private:
   struct State;

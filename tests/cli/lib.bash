@@ -12,12 +12,18 @@ run() {
   "$@" >"$folder/out" 2>"$folder/err" || rc=$?
 }
 
-# launch N ARGUMENTS...: runs the program on N ranks under the launcher.
+# launch N ARGUMENTS...: runs the program on N ranks under the launcher. Once more if the launcher itself crashes, which
+# tells nothing about the program: mpirun of Open MPI 4.1.4 does so now and then when a rank calls MPI_Abort.
 launch() {
   local n=$1
   shift
   # shellcheck disable=SC2086  # the preflags are words
-  run "$MPIEXEC" "$MPIEXEC_NUMPROC_FLAG" "$n" ${MPIEXEC_PREFLAGS:-} "$REDUCE_ALL" "$@"
+  set -- "$MPIEXEC" "$MPIEXEC_NUMPROC_FLAG" "$n" ${MPIEXEC_PREFLAGS:-} "$REDUCE_ALL" "$@"
+  run "$@"
+  if { [ "$rc" -eq 134 ] || [ "$rc" -eq 139 ]; } && ! grep -qE 'exited on signal|BAD TERMINATION' "$folder/err"; then
+    echo "the launcher crashed; once more: $*"
+    run "$@"
+  fi
 }
 
 fail() {

@@ -14,6 +14,7 @@ from machine import Unavailable, launch
 SOURCES = Path("share/compare/reduce_all")  # from the root of the repository, where `run` works
 COMPILER_FLAGS = ["-std=c++20", "-O3", "-DNDEBUG", "-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX"]
 OVERHEAD_SIZES = [8, 1 << 20]
+SIZES_PER_LAUNCH = 8
 BUILD_TIMEOUT_S = 600
 PROBE_TIMEOUT_S = 60
 
@@ -25,7 +26,8 @@ OPEN_MPI_ALGORITHM_IDS = {"recursive_doubling": 3, "ring": 4, "rabenseifner": 6}
 class Contestant:
     name: str
     title: str
-    commands: list = field(default_factory=list)  # started together; {store} and {json} are filled in at every launch
+    commands: list = field(default_factory=list)  # started together; what is in braces is filled in at every launch
+    sizes: list = field(default_factory=list)  # bytes
     library: str = ""
     why_not: str = ""  # not empty: cannot be measured here, for this reason
 
@@ -34,17 +36,26 @@ class Contestant:
         """One of the two that are compared for what the benchmark itself costs."""
         return self.name in ("plain_overhead", "lockstep_mpi")
 
-    def measure(self, timeout_s):
+    @property
+    def portions(self):
+        """The sizes in the parts that one launch takes: launches are short, so that cores rarely move within one."""
+        return [self.sizes[i : i + SIZES_PER_LAUNCH] for i in range(0, len(self.sizes), SIZES_PER_LAUNCH)]
+
+    def measure(self, sizes, timeout_s):
         """One launch: {series: {bytes: row}}, a row having time_us_p50, time_us_p50_low and time_us_p50_high."""
         with tempfile.TemporaryDirectory() as scratch:
             store, result = Path(scratch, "store"), Path(scratch, "result.json")
             store.mkdir()
-            commands = [[word.format(store=store, json=result) for word in command] for command in self.commands]
-            output = launch(commands, timeout_s)
+            output = launch(self.filled_in(store, result, sizes), timeout_s)
             rows = self.read_lockstep(result) if "{json}" in self.commands[0] else self.read_peer(output)
         if any(row["wrong"] for series in rows.values() for row in series.values()):
             raise Unavailable("wrong elements in the result")
         return rows
+
+    def filled_in(self, store, json_file, sizes):
+        values = {"store": store, "json": json_file, "sizes": ",".join(map(str, sizes))}
+        values |= {"smallest": sizes[0], "largest": sizes[-1]}
+        return [[word.format(**values) for word in command] for command in self.commands]
 
     def read_peer(self, output):
         """Lines of JSON: the library first, then one row per size."""
@@ -68,8 +79,7 @@ class Contestant:
     @property
     def command_line(self):
         """As a user would type it, with names for the scratch paths."""
-        words = [[word.format(store="FOLDER", json="FILE") for word in command] for command in self.commands]
-        return " & ".join(map(shlex.join, words))
+        return " & ".join(map(shlex.join, self.filled_in("FOLDER", "FILE", self.sizes)))
 
 
 @dataclass(frozen=True)
@@ -91,9 +101,15 @@ class Setting:
     def open_mpi(self):
         return [self.open_mpi_launcher, "-n", str(self.n_ranks), "--bind-to", "core", "--map-by", "core"]
 
-    def peer(self, program, *arguments, sizes=None):
-        sizes = ",".join(map(str, sizes or self.sizes))
+    def peer(self, program, *arguments, sizes="{sizes}"):
         return [program, *arguments, "--bytes", sizes, "--seconds-per-size", str(self.seconds)]
+
+
+def core_distance_ns(setting):
+    """The longest round trip of a cache line between neighbours among the ranks' cores."""
+    program = compile_peer(shutil.which("c++") or "c++", "core_distance.cpp", setting.cache / "core_distance", ["-pthread"])
+    cores = [str(core) for core in setting.cores[: setting.n_ranks]]
+    return max(float(launch([[program, *pair]], PROBE_TIMEOUT_S)) for pair in zip(cores, cores[1:]))
 
 
 def compile_peer(compiler, source, program, libraries=()):
@@ -118,7 +134,8 @@ def all_contestants(setting):
 def guarded(name, title, make_commands, *arguments):
     """A contestant that may not be there; then it says why."""
     try:
-        return Contestant(name, title, make_commands(*arguments))
+        setting = next(one for one in arguments if isinstance(one, Setting))
+        return Contestant(name, title, make_commands(*arguments), setting.sizes)
     except Unavailable as reason:
         return Contestant(name, title, why_not=str(reason))
 
@@ -127,9 +144,9 @@ def open_mpi_contestants(setting):
     """Open MPI as it comes, in three configurations said to be better, with each algorithm forced, and alone."""
     program = compile_peer(setting.open_mpi_compiler, "plain_allreduce.cpp", setting.cache / "plain_open_mpi")
 
-    def contestant(name, title, parameters, sizes=None):
+    def contestant(name, title, parameters, sizes=setting.sizes):
         words = [word for key, value in parameters.items() for word in ("--mca", key, value)]
-        return Contestant(name, title, [setting.open_mpi + words + setting.peer(program, sizes=sizes)])
+        return Contestant(name, title, [setting.open_mpi + words + setting.peer(program)], sizes)
 
     yield contestant("open_mpi", "Open MPI", {})
     yield contestant(
@@ -150,7 +167,7 @@ def open_mpi_contestants(setting):
 def why_not_selected(setting, program, component):
     """Empty if Open MPI takes the component for these ranks, else its own words: it ignores a priority silently."""
     parameters = ["--mca", f"coll_{component}_priority", "100", "--mca", "coll_base_verbose", "20"]
-    probe = setting.open_mpi + parameters + setting.peer(program, sizes=[8])
+    probe = setting.open_mpi + parameters + setting.peer(program, sizes="8")
     text = launch([["sh", "-c", 'exec "$@" 2>&1', "sh", *probe]], PROBE_TIMEOUT_S)
     if f"component available: {component}, priority: 100" in text:
         return ""
@@ -193,11 +210,11 @@ def lockstep_contestants(setting):
     """All algorithms interleaved in one launch; and `mpi` alone, for what the benchmark itself costs."""
 
     def contestant(name, title, algorithm, sizes, factor):
-        words = ["-b", str(sizes[0]), "-e", str(sizes[-1]), "-f", str(factor), "--algorithm", algorithm]
+        words = ["-b", "{smallest}", "-e", "{largest}", "-f", str(factor), "--algorithm", algorithm]
         if setting.own_iterations and name != "lockstep_mpi":
             words += ["-n", str(setting.own_iterations)]
         program = str(setting.build / "bin" / "reduce_all")
-        return Contestant(name, title, [[*setting.open_mpi, program, *words, "--json", "{json}"]])
+        return Contestant(name, title, [[*setting.open_mpi, program, *words, "--json", "{json}"]], sizes)
 
     yield contestant("lockstep", "Lockstep", "all", setting.sizes, setting.factor)
     yield contestant(

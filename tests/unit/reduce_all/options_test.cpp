@@ -116,6 +116,12 @@ TEST(Options, ListsAndAll) {
   EXPECT_EQ(parse({"-d", "int8,float64"}).dtype, (std::vector{core::DType::int8, core::DType::float64}));
   EXPECT_EQ(parse({"-o", "min,max"}).op, (std::vector{comm::ReduceOp::min, comm::ReduceOp::max}));
   EXPECT_TRUE(parse({"--algorithm", "all"}).algorithm.empty());
+  EXPECT_TRUE(parse({"--algorithm", "ring,all"}).algorithm.empty());
+}
+
+TEST(Options, TheLastOfARepeatedFlagCounts) {
+  EXPECT_EQ(parse({"-b", "8", "-b", "16"}).min_bytes.value, 16u);
+  EXPECT_TRUE(parse({"--algorithm", "ring", "--algorithm", "all"}).algorithm.empty());
 }
 
 TEST(Options, TasksThatNeedNoMpi) {
@@ -152,8 +158,8 @@ INSTANTIATE_TEST_SUITE_P(
                     BadCase{{"--buffers", "warm"}, "hot, dirty, cold"}, BadCase{{"--sync", "both"}, "barrier, none"},
                     BadCase{{"--algoritm", "ring"}, "did you mean '--algorithm'?"},
                     BadCase{{"-z", "1"}, "unknown flag '-z'"}, BadCase{{"--jsn=f"}, "did you mean '--json'?"},
-                    BadCase{{"surplus"}, "unexpected argument 'surplus'"}, BadCase{{"-b"}, "--min-bytes"},
-                    BadCase{{"-b", "8", "-b", "16"}, "--min-bytes"}, BadCase{{"-b", "8X"}, "--min-bytes"},
+                    BadCase{{"surplus"}, "unexpected argument 'surplus'"}, BadCase{{"-b"}, "--min-bytes needs a value"},
+                    BadCase{{"-b", "-e", "8"}, "--min-bytes"}, BadCase{{"-b", "8X"}, "--min-bytes"},
                     BadCase{{"-b", "0"}, "--min-bytes"}, BadCase{{"-b", "-8"}, "-b"},
                     BadCase{{"-e", "many"}, "--max-bytes"}, BadCase{{"-b", "2K", "-e", "1K"}, "above the largest"},
                     BadCase{{"-b", "7"}, "use 8"}, BadCase{{"-b", "4", "-d", "int8,float64"}, "float64"},
@@ -166,7 +172,8 @@ INSTANTIATE_TEST_SUITE_P(
                     BadCase{{"-c", "yes"}, "--check"}, BadCase{{"-g", "2"}, "--ngpus"},
                     BadCase{{"-t", "4"}, "--nthreads"}, BadCase{{"--seed", "-1"}, "--seed"},
                     BadCase{{"--max-time", "soon"}, "--max-time"}, BadCase{{"--timeout", "x"}, "--timeout"},
-                    BadCase{{"--nproc", "0"}, "--nproc"}, BadCase{{"--expect-ranks", "none"}, "--expect-ranks"},
+                    BadCase{{"--nproc", "0"}, "--nproc"}, BadCase{{"--nproc", "99999"}, "--nproc"},
+                    BadCase{{"--demo", "--json", "f"}, "--demo"}, BadCase{{"--expect-ranks", "none"}, "--expect-ranks"},
                     BadCase{{"--ranks-per-node", "0"}, "--ranks-per-node"}, BadCase{{"--json", ""}, "needs a name"},
                     BadCase{{"--json", "f", "--csv", "f"}, "are the same"}, BadCase{{"--samples"}, "--json"},
                     BadCase{{"--collective", "all_gather", "-o", "max"}, "reduces nothing"},

@@ -37,7 +37,8 @@ TEST(Sizes, AllTypesRoundUpToWholeElements) {
   const std::vector<std::string> words{"-d", "all", "-b", "1", "-e", "20", "-i", "3"};
   EXPECT_EQ(values(words, core::DType::int8), (Values{1, 4, 7, 10, 13, 16, 19}));
   EXPECT_EQ(values(words, core::DType::float32), (Values{4, 8, 12, 16, 20}));
-  EXPECT_EQ(values(words, core::DType::float64), (Values{8, 16}));
+  EXPECT_EQ(values(words, core::DType::float64), (Values{8, 16, 24}));
+  EXPECT_EQ(values({"-d", "all", "-b", "1", "-e", "1"}, core::DType::float64), (Values{8}));
 }
 
 TEST(Sizes, TheLargestNumbersDoNotWrapAround) {

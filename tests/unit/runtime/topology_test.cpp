@@ -41,7 +41,6 @@ bool mentions(const std::string& text, const std::string& word) { return text.fi
 
 TEST(Binding, EachRankOnItsOwnCore) {
   const Topology topology = make_topology({{0, {0, 4}, 0}, {0, {1, 5}, 1}});
-  EXPECT_TRUE(topology.is_bound());
   EXPECT_FALSE(topology.is_oversubscribed());
   EXPECT_EQ(topology.binding(), "2 ranks on 1 node, each bound to its own core");
   EXPECT_TRUE(topology.warnings().empty());
@@ -49,20 +48,17 @@ TEST(Binding, EachRankOnItsOwnCore) {
 
 TEST(Binding, EachRankOnItsOwnHalf) {
   const Topology topology = make_topology({{0, {0, 1}}, {0, {2, 3}}});
-  EXPECT_TRUE(topology.is_bound());
   EXPECT_EQ(topology.binding(), "2 ranks on 1 node, each bound to its own processors");
   EXPECT_TRUE(topology.warnings().empty());
 }
 
 TEST(Binding, SameCoreNumbersOnOtherNodesAreOtherCores) {
   const Topology topology = make_topology({{0, {0}, 0}, {1, {0}, 0}});
-  EXPECT_TRUE(topology.is_bound());
   EXPECT_EQ(topology.binding(), "2 ranks on 2 nodes, each bound to its own core");
 }
 
 TEST(Binding, NobodyIsBound) {
   const Topology topology = make_topology({{0, {0, 1}}, {0, {0, 1}}});
-  EXPECT_FALSE(topology.is_bound());
   EXPECT_EQ(topology.binding(), "2 ranks on 1 node, not bound");
   const std::string warning = only_warning(topology);
   EXPECT_TRUE(mentions(warning, "2 of 2 ranks on node0")) << warning;
@@ -72,7 +68,6 @@ TEST(Binding, NobodyIsBound) {
 
 TEST(Binding, SomeAreNotBound) {
   const Topology topology = make_topology({{0, {0}, 0}, {0, {0, 1, 2}}, {0, {2}, 2}});
-  EXPECT_FALSE(topology.is_bound());
   EXPECT_EQ(topology.binding(), "3 ranks on 1 node, 1 of them not bound");
   EXPECT_TRUE(mentions(only_warning(topology), "1 of 3 ranks on node0"));
 }
@@ -86,20 +81,17 @@ TEST(Binding, ASingleRankNeedsNone) {
 
 TEST(Binding, TwoRanksShareACore) {
   const Topology topology = make_topology({{0, {3}, 3}, {0, {3}, 3}, {0, {4}, 4}, {0, {5, 6}}});
-  EXPECT_FALSE(topology.is_bound());
   EXPECT_EQ(topology.binding(), "4 ranks on 1 node, bound, but ranks 0 and 1 share core 3");
   EXPECT_TRUE(mentions(only_warning(topology), "ranks 0 and 1 share core 3"));
 }
 
 TEST(Binding, TwoHardwareThreadsAreOneCore) {
   const Topology topology = make_topology({{0, {1}, 1}, {0, {5}, 1}});
-  EXPECT_TRUE(topology.is_bound());
   EXPECT_TRUE(mentions(only_warning(topology), "ranks 0 and 1 share core 1"));
 }
 
 TEST(Binding, TwoRanksShareAProcessor) {
   const Topology topology = make_topology({{0, {0, 1}}, {0, {1, 2}}});
-  EXPECT_FALSE(topology.is_bound());
   EXPECT_TRUE(mentions(topology.binding(), "ranks 0 and 1 share processor 1"));
   EXPECT_TRUE(mentions(only_warning(topology), "ranks 0 and 1 share processor 1"));
 }

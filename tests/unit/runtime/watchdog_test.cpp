@@ -149,6 +149,22 @@ TEST(Watchdog, NamesAnyStoppedRankInAnyPhaseAndLeavesNobodyBehind) {
   EXPECT_EQ(count_boards(), n_boards);
 }
 
+TEST(Watchdog, LetsAProcessSayItsLastWords) {
+  const std::string job = unique_job();
+  const Outcome outcome = run_job([&](int rank) {
+    dup2(STDERR_FILENO, STDOUT_FILENO);
+    Watchdog watchdog{make_hint(job, rank), timeout};
+    if (rank < 2) watchdog.set_last_words("replaced");
+    if (rank < 2) watchdog.set_last_words("farewell of " + std::to_string(rank) + "\n");
+    if (rank == 0) raise(SIGSTOP);
+    wait_forever();
+  });
+  expect_all_stalled(outcome);
+  EXPECT_EQ(count_of(outcome.messages, "farewell of 0\n"), 1) << outcome.messages;
+  EXPECT_EQ(count_of(outcome.messages, "farewell of 1\n"), 1) << outcome.messages;
+  EXPECT_EQ(count_of(outcome.messages, "replaced"), 0) << outcome.messages;
+}
+
 TEST(Watchdog, NamesARankThatDied) {
   const std::string job = unique_job();
   const Outcome outcome = run_job([&](int rank) {
@@ -199,12 +215,17 @@ TEST(Watchdog, UsesTheRankMpiTells) {
   EXPECT_EQ(count_of(outcome.messages, "rank 100 on "), 1) << outcome.messages;
 }
 
+// These two must hold on a busy machine as well: steps take a small part of the timeout.
+constexpr core::Seconds long_timeout{1.5};
+constexpr auto slow_step = 200ms;
+constexpr int n_slow_steps = 9;  // together longer than the timeout
+
 TEST(Watchdog, LeavesASlowJobAlone) {
   const std::string job = unique_job();
   const Outcome outcome = run_job([&](int rank) {
-    Watchdog watchdog{make_hint(job, rank), timeout};
-    for (int step = 0; step < 6; ++step) {
-      std::this_thread::sleep_for(150ms);
+    Watchdog watchdog{make_hint(job, rank), long_timeout};
+    for (int step = 0; step < n_slow_steps; ++step) {
+      std::this_thread::sleep_for(slow_step);
       watchdog.beat();
     }
   });
@@ -215,9 +236,9 @@ TEST(Watchdog, LeavesASlowJobAlone) {
 TEST(Watchdog, LeavesThoseAloneWhoWaitForASlowRank) {
   const std::string job = unique_job();
   const Outcome outcome = run_job([&](int rank) {
-    Watchdog watchdog{make_hint(job, rank), timeout};
-    for (int step = 0; step < 6; ++step) {
-      std::this_thread::sleep_for(150ms);
+    Watchdog watchdog{make_hint(job, rank), long_timeout};
+    for (int step = 0; step < n_slow_steps; ++step) {
+      std::this_thread::sleep_for(slow_step);
       if (rank == 1) watchdog.beat();
     }
   });
