@@ -104,6 +104,7 @@ struct Watchdog::State {
   [[noreturn]] void report(const std::vector<Finding>& findings);
   [[noreturn]] void report_alone();
   [[noreturn]] void leave_after_report();
+  void say_last_words();
   [[noreturn]] void leave();
 
   [[nodiscard]] bool has_other_nodes() const noexcept { return n_ranks.load() > n_local_ranks && n_local_ranks > 0; }
@@ -183,6 +184,7 @@ void Watchdog::State::report(const std::vector<Finding>& findings) {
   if (has_other_nodes() && !has_evidence(findings)) std::this_thread::sleep_for(time_for_other_nodes);
   write_to(STDERR_FILENO, describe_stall(findings, {host_name(), timeout, phase(), has_other_nodes()}));
   board->publish_report();
+  say_last_words();
   std::this_thread::sleep_for(time_to_speak);
   // Continued, a stopped process finds the report and leaves first, with exit code 4: SIGKILL would give the job another
   // one, and mpirun of Open MPI 4 may crash or hang when a process leaves that MPI_Init or MPI_Finalize is waiting in.
@@ -191,6 +193,7 @@ void Watchdog::State::report(const std::vector<Finding>& findings) {
 }
 
 void Watchdog::State::leave_after_report() {
+  say_last_words();  // before the launcher, seeing the first exit, ends the others
   std::this_thread::sleep_for(time_for_launcher);
   signal_stopped(board->slots(), SIGKILL);
   leave();
@@ -205,9 +208,13 @@ void Watchdog::State::report_alone() {
   leave();
 }
 
-void Watchdog::State::leave() {
+void Watchdog::State::say_last_words() {
   const std::lock_guard lock{mutex};
-  write_to(STDOUT_FILENO, last_words);
+  write_to(STDOUT_FILENO, std::exchange(last_words, {}));
+}
+
+void Watchdog::State::leave() {
+  say_last_words();
   _exit(static_cast<int>(core::ExitCode::stalled));
 }
 
