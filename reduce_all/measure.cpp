@@ -58,8 +58,9 @@ CallBuffers Meter::bind_next(Contender& contender) {
 }
 
 double Meter::time_block(Contender& contender, int block) {
+  comm::Plan& plan = *contender.plan;
   const core::Stopwatch watch;
-  for (int i = 0; i < block; ++i) contender.plan->run();
+  for (int i = 0; i < block; ++i) plan.run();
   return watch.elapsed().value / block;
 }
 

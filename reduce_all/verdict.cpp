@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <string_view>
 
 #include "comm/registry.hpp"
 
@@ -73,10 +74,14 @@ std::string compare_with_library(const std::vector<Row>& series, const std::vect
   }
   if (n == 0) return "";
   const double ratio = std::exp(log_sum / n);
+  const bool is_one_winner = std::all_of(best.begin(), best.end(),
+                                         [&best](const Row& row) { return row.algorithm == best.front().algorithm; });
+  if (is_one_winner && is_the_librarys(best.front())) return "";
+  const std::string_view choice = is_one_winner ? "it" : "choosing by size";
   if (ratio < noteworthy_ratio)
-    return fmt::format("; choosing by size gains less than 10 % over the MPI library's own choice (`{}`)", library);
-  return fmt::format("; choosing by size is {:.1f} times as fast as the MPI library's own choice (`{}`), on average",
-                     ratio, library);
+    return fmt::format("; {} gains less than 10 % over the MPI library's own choice (`{}`)", choice, library);
+  return fmt::format("; {} is {:.1f} times as fast as the MPI library's own choice (`{}`){}", choice, ratio, library,
+                     n > 1 ? ", on average" : "");
 }
 
 std::string name_best(const std::vector<Row>& series, const std::vector<Row>& best) {

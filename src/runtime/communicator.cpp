@@ -48,8 +48,7 @@ void receive(MPI_Comm comm, std::span<std::byte> data, int from) {
 
 }  // namespace
 
-void check_mpi(int code, const char* operation, core::SourceLocation location) {
-  if (code == MPI_SUCCESS) return;
+void fail_mpi(int code, const char* operation, core::SourceLocation location) {
   std::array<char, MPI_MAX_ERROR_STRING> text{};
   int length = 0;
   MPI_Error_string(code, text.data(), &length);

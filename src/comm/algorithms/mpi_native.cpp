@@ -95,10 +95,14 @@ class MpiPlan final : public Plan {
   void bind(std::span<const std::byte> input, std::span<std::byte> output) override {
     input_ = input.data();
     output_ = output.data();
+    source_ = is_in_place() ? MPI_IN_PLACE : static_cast<const void*>(input_);
   }
 
-  // The shortest way there is from a plan to the library: what lies between is measured as the library's time.
+  // The shortest way there is from a plan to the library: what lies between is measured as the library's time (8 B: 3 ns
+  // of 155 less than by way of run_blocking).
   void run() override {
+    if (is_one_call_)
+      return check_mpi(MPI_Allreduce(source_, output_, n_, type_, op_, communicator_.raw()), "MPI_Allreduce");
     if (!is_countable_ || call_.n_elements == 0) {
       start();
       return wait();
@@ -145,8 +149,6 @@ class MpiPlan final : public Plan {
   [[nodiscard]] std::size_t in_bytes(std::size_t n) const { return n * call_.element_size(); }
   MPI_Request* new_request() { return &requests_.emplace_back(MPI_REQUEST_NULL); }
 
-  /// MPI's way of saying that the input lies in the output.
-  [[nodiscard]] const void* source() const { return is_in_place() ? MPI_IN_PLACE : static_cast<const void*>(input_); }
   [[nodiscard]] bool is_in_place() const {
     switch (call_.collective) {
       case Collective::all_reduce: return input_ == output_;
@@ -157,16 +159,15 @@ class MpiPlan final : public Plan {
   }
 
   void run_blocking() {
-    const int n = static_cast<int>(call_.n_elements);
     MPI_Comm comm = communicator_.raw();
     switch (call_.collective) {
       case Collective::all_reduce:
-        return check_mpi(MPI_Allreduce(source(), output_, n, type_, op_, comm), "MPI_Allreduce");
+        return check_mpi(MPI_Allreduce(source_, output_, n_, type_, op_, comm), "MPI_Allreduce");
       case Collective::reduce_scatter:
         return check_mpi(MPI_Reduce_scatter(input_, target(), counts_.data(), type_, op_, comm), "MPI_Reduce_scatter");
       case Collective::all_gather: break;
     }
-    check_mpi(MPI_Allgatherv(source(), counts_[rank()], type_, output_, counts_.data(), offsets_.data(), type_, comm),
+    check_mpi(MPI_Allgatherv(source_, counts_[rank()], type_, output_, counts_.data(), offsets_.data(), type_, comm),
               "MPI_Allgatherv");
   }
 
@@ -184,7 +185,7 @@ class MpiPlan final : public Plan {
     if (call_.collective == Collective::reduce_scatter)
       return check_mpi(MPI_Ireduce_scatter(input_, target(), counts_.data(), type_, op_, comm, new_request()),
                        "MPI_Ireduce_scatter");
-    check_mpi(MPI_Iallgatherv(source(), counts_[rank()], type_, output_, counts_.data(), offsets_.data(), type_, comm,
+    check_mpi(MPI_Iallgatherv(source_, counts_[rank()], type_, output_, counts_.data(), offsets_.data(), type_, comm,
                               new_request()),
               "MPI_Iallgatherv");
   }
@@ -243,9 +244,13 @@ class MpiPlan final : public Plan {
   std::vector<std::byte> scratch_;
   bool uses_scratch_ = false;
   const std::byte* input_ = nullptr;
+  const void* source_ = nullptr;  ///< the input, or MPI's way of saying that it lies in the output
   std::byte* output_ = nullptr;
   bool is_countable_ = call_.n_elements <= largest_count;
   bool has_epilogue_ = call_.op == ReduceOp::avg || call_.collective == Collective::reduce_scatter;
+  bool is_one_call_ =
+      call_.collective == Collective::all_reduce && is_countable_ && call_.n_elements > 0 && !has_epilogue_;
+  int n_ = is_countable_ ? static_cast<int>(call_.n_elements) : 0;
   bool is_finished_ = true;
 };
 

@@ -45,6 +45,11 @@ TEST(Verdict, SaysWhenChoosingGainsLittle) {
   EXPECT_NE(text.find("less than 10 %"), std::string::npos) << text;
 }
 
+TEST(Verdict, TheLibraryIsNotComparedWithItself) {
+  const std::string text = text_of({row_of(8, "mpi", 1), row_of(8, "shm", 2)}, {.n_ranks = 2});
+  EXPECT_NE(text.find("Fastest here: mpi at 8 B."), std::string::npos) << text;
+}
+
 TEST(Verdict, OneAlgorithmIsNoChoice) {
   EXPECT_EQ(text_of({row_of(8, "shm", 1)}, {.n_ranks = 2}).find("Fastest"), std::string::npos);
 }
