@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
@@ -25,8 +26,8 @@ Number parse_number(const std::string& text, std::string_view flag, Number least
                     std::string_view expected) {
   Number value{};
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool is_number = status == std::errc{} && end == text.data() + text.size() && !text.empty();
-  if (is_number && value >= least && value <= most) return value;
+  const bool is_number = status != std::errc::invalid_argument && end == text.data() + text.size();
+  if (is_number && status == std::errc{} && value >= least && value <= most) return value;
   core::fail_usage(
       {.what = is_number ? fmt::format("{} is out of range", text) : fmt::format("'{}' is not a number", text),
        .where = std::string{flag},
@@ -157,10 +158,11 @@ void add_how(CLI::App& app, Options& o) {
     o.iterations = parse_number(t, "--iterations", 1, most_samples, "a number from 1 to 10000000");
   });
   on_value(app, "-w,--warmup-iterations", [&o](const std::string& t) {
-    o.warmup_iterations = parse_number(t, "--warmup-iterations", 0, many, "a number, 0 or more");
+    o.warmup_iterations = parse_number(t, "--warmup-iterations", 0, many, "a number from 0 to 2147483647");
   });
   on_value(app, "-c,--check", [&o](const std::string& t) {
-    o.check = parse_number(t, "--check", 0, many, "a number of checked iterations; 0 switches checking off");
+    o.check = parse_number(t, "--check", 0, many,
+                           "a number of checked iterations, up to 2147483647; 0 switches checking off");
   });
   on_value(app, "--buffers", [&o](const std::string& t) {
     o.buffers =
@@ -210,12 +212,26 @@ std::vector<std::string> flags_of(const CLI::App& app) {
   return flags;
 }
 
+std::string_view without_dashes(std::string_view flag) {
+  return flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
+}
+
+// The flag that `word` is likely to mean. Dashes are no letters to go by: `-x` is not nearly `-b`.
+std::optional<std::string> near_flag(const CLI::App& app, std::string_view word) {
+  const std::vector<std::string> flags = flags_of(app);
+  std::vector<std::string> bare;
+  for (const std::string& flag : flags) bare.emplace_back(without_dashes(flag));
+  const auto near = core::near_miss(without_dashes(word), bare);
+  if (!near) return std::nullopt;
+  return flags[static_cast<std::size_t>(std::find(bare.begin(), bare.end(), *near) - bare.begin())];
+}
+
 void refuse_unknown(const CLI::App& app) {
   const std::vector<std::string> extras = app.remaining();
   if (extras.empty()) return;
   const bool is_flag = extras.front().starts_with('-');
   const std::string word = extras.front().substr(0, extras.front().find('='));
-  const auto near = is_flag ? core::near_miss(word, flags_of(app)) : std::nullopt;
+  const auto near = is_flag ? near_flag(app, word) : std::nullopt;
   core::fail_usage(
       {.what = fmt::format("{} '{}'", is_flag ? "unknown flag" : "unexpected argument", word),
        .where = "",
