@@ -21,6 +21,18 @@ core::Bytes largest_call(const std::vector<comm::Call>& all) {
   return largest;
 }
 
+// Memory of a rank for vectors of up to `largest`. The plans of all algorithms exist together; their scratch is up to
+// three vectors.
+core::Bytes footprint(core::Bytes largest, BufferMode mode) {
+  return {BufferPool::footprint(largest, mode).value + 3 * largest.value};
+}
+
+// The size of vector whose footprint is `per_rank`; 0 if not even an empty one fits.
+core::Bytes largest_fitting(core::Bytes per_rank, BufferMode mode) {
+  const core::Bytes fixed = footprint({}, mode);
+  return {per_rank > fixed ? (per_rank.value - fixed.value) / 5 : 0};
+}
+
 void check_injection(const Options& options, int n_ranks) {
   const Injection& injection = *options.inject;
   if (injection.rank >= n_ranks)
@@ -91,19 +103,17 @@ void check_memory(const Options& options, const runtime::Topology& topology, int
   const auto n_local =
       static_cast<std::uint64_t>(std::count_if(topology.places.begin(), topology.places.end(),
                                                [&here](const runtime::Place& p) { return p.node == here.node; }));
-  // The plans of all algorithms exist together; their scratch is up to three vectors. Divided, not multiplied: sizes may
-  // be absurd.
-  const core::Bytes pool = BufferPool::footprint(largest, options.buffers);
   const bool is_absurd = largest.value > (std::uint64_t{1} << 60);
-  const core::Bytes per_rank{is_absurd ? largest.value : pool.value + 3 * largest.value};
-  if (available.value == 0 || per_rank.value <= available.value / n_local) return;
+  const core::Bytes per_rank = is_absurd ? largest : footprint(largest, options.buffers);
+  if (available.value == 0 || per_rank.value <= available.value / n_local) return;  // divided, as sizes may be absurd
   core::fail_usage(
       {.what = fmt::format("{} ranks on {} with vectors of {} need more memory than the {} it has left", n_local,
                            here.host, core::format_bytes(largest), core::format_bytes({available.value >> 20 << 20})),
        .where = "--max-bytes",
        .expected = "room for about five vectors per rank",
-       .fix = fmt::format("use -e {}M or less, or fewer ranks per node",
-                          std::max<std::uint64_t>(1, (available.value / n_local / 5) >> 20))});
+       .fix = fmt::format(
+           "use -e {}M or less, or fewer ranks per node",
+           std::max<std::uint64_t>(1, largest_fitting({available.value / n_local}, options.buffers).value >> 20))});
 }
 
 std::vector<std::string> find_warnings(const runtime::Topology& topology) {
