@@ -12,7 +12,7 @@
 namespace lockstep::reduce_all {
 namespace {
 
-using Vector = std::array<float, 4>;
+using Vector = std::array<double, 4>;  // exact for any number of ranks
 
 // One line of every rank, in rank order.
 void print_all(const runtime::Communicator& world, const std::string& mine) {
@@ -37,18 +37,18 @@ bool run_demo(const runtime::Communicator& world, const runtime::Topology& topol
   print_all(world, fmt::format("Hello from rank {} of {} on {}", world.rank(), n_ranks, host));
 
   Vector input;
-  input.fill(static_cast<float>(world.rank()));
+  input.fill(world.rank());
   Vector output{};
   print_all(world, fmt::format("{}, rank {}: before {}", host, world.rank(), fmt::join(input, " ")));
 
-  const auto plan = comm::make_plan(algorithm, transport, {.n_elements = input.size()});
+  const auto plan = comm::make_plan(algorithm, transport, {.dtype = core::DType::float64, .n_elements = input.size()});
   plan->bind(std::as_bytes(std::span{input}), std::as_writable_bytes(std::span{output}));
   plan->run();
   print_all(world, fmt::format("{}, rank {}: after {}", host, world.rank(), fmt::join(output, " ")));
 
-  const auto expected = static_cast<float>(static_cast<double>(n_ranks) * (n_ranks - 1) / 2);
+  const double expected = static_cast<double>(n_ranks) * (n_ranks - 1) / 2;
   const bool is_wrong =
-      world.any(std::any_of(output.begin(), output.end(), [expected](float value) { return value != expected; }));
+      world.any(std::any_of(output.begin(), output.end(), [expected](double value) { return value != expected; }));
   if (world.rank() == 0)
     fmt::print("all_reduce ({}) of {} ranks: {} W(W-1)/2 = {}\n", algorithm.name, n_ranks,
                is_wrong ? "WRONG, some element is not" : "every element is", expected);
