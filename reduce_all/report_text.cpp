@@ -77,7 +77,7 @@ std::string text_header(const RunInfo& info) {
   text += fmt::format("# ranks {}, nodes {}: {}\n", info.topology.places.size(), info.topology.n_nodes,
                       info.topology.binding());
   if (info.simulated_nodes > 0)
-    text += fmt::format("# simulated nodes {}: {} ranks each, messages between them stay in this machine\n",
+    text += fmt::format("# simulated nodes {}: up to {} ranks each, messages between them stay in this machine\n",
                         info.simulated_nodes, info.options.ranks_per_node);
   text += fmt::format("# MPI: {} (standard {})\n# CPU: {}\n", e.mpi_library, e.mpi_standard, e.cpu_model);
   text += fmt::format("# {}: {}\n", comm::name(info.options.collective), core::join(info.algorithms));
@@ -87,7 +87,10 @@ std::string text_header(const RunInfo& info) {
       "block of runs\n";
   text += fmt::format("# %limit: {}\n", info.limit);
   if (info.topology.places.size() == 1)
-    text += "# one rank: there is no communication; algbw and busbw are the rate at which input is copied to output\n";
+    text += fmt::format("# one rank: there is no communication{}\n",
+                        info.options.in_place
+                            ? ", and in place nothing to copy: these are empty calls, so rates and %limit mean nothing"
+                            : "; algbw and busbw are the rate at which input is copied to output");
   for (const std::string& warning : info.warnings) text += fmt::format("# WARNING: {}\n", warning);
   return text + "#\n" + make_table().header();
 }

@@ -131,14 +131,18 @@ std::vector<std::string> verdict(std::span<const Row> rows, const VerdictContext
   const auto say = [&sentences](std::string sentence) {
     if (!sentence.empty()) sentences.push_back(std::move(sentence));
   };
-  if (context.n_ranks == 1)
+  const bool is_idle = context.n_ranks == 1 && rows.front().in_place;
+  if (is_idle)
+    say("There is one rank and nothing to copy in place: these are empty calls; start more ranks, for example with "
+        "--nproc 2.");
+  else if (context.n_ranks == 1)
     say("There is one rank and so no communication: these are copy times; start more ranks, for example with --nproc "
         "2.");
   else if (!best.empty())
     say(name_best(series, best));
   if (!best.empty()) {
     say(rate_small(best));
-    say(rate_large(best, context));
+    if (!is_idle) say(rate_large(best, context));
   }
   say(judge(rows, context));
   return sentences;

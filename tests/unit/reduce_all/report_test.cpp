@@ -106,7 +106,10 @@ TEST(TextReport, WarningsAndTheMeaningOfTheLimitComeBeforeNumbers) {
 }
 
 TEST(TextReport, OneRankIsSaidToCommunicateNothing) {
-  EXPECT_NE(text_header(sample_info(1)).find("there is no communication"), std::string::npos);
+  RunInfo info = sample_info(1);
+  EXPECT_NE(text_header(info).find("there is no communication; algbw"), std::string::npos);
+  info.options.in_place = true;
+  EXPECT_NE(text_header(info).find("in place nothing to copy"), std::string::npos);
 }
 
 TEST(TextReport, MarksTheBestOfSeveral) {

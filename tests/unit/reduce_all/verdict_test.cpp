@@ -73,6 +73,14 @@ TEST(Verdict, OneRankIsSaidToCommunicateNothing) {
   EXPECT_NE(text_of(two_algorithms(), {.n_ranks = 1}).find("no communication"), std::string::npos);
 }
 
+TEST(Verdict, OneRankInPlaceIsNoCopy) {
+  std::vector<Row> rows = two_algorithms();
+  for (Row& row : rows) row.in_place = true;
+  const std::string text = text_of(rows, {.n_ranks = 1});
+  EXPECT_NE(text.find("empty calls"), std::string::npos) << text;
+  EXPECT_EQ(text.find("by copying alone"), std::string::npos) << text;
+}
+
 TEST(Verdict, NothingMeasuredIsNothingSaid) {
   EXPECT_NE(text_of({}, {}).find("Nothing was measured"), std::string::npos);
 }
