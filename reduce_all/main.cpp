@@ -28,6 +28,7 @@ std::optional<int> run_without_mpi(const reduce_all::CommandLine& line, int argc
   const std::string text = reduce_all::text_for(line.options.task);
   if (!text.empty()) {
     std::fputs(text.c_str(), stdout);
+    if (std::fflush(stdout) != 0) core::fail_system("cannot write to stdout");
     return static_cast<int>(core::ExitCode::ok);
   }
   if (line.options.nproc > 0) runtime::relaunch_under_mpi(line.options.nproc, argc, argv);

@@ -49,10 +49,11 @@ RunInfo describe_run(const Job& job) {
   return info;
 }
 
-void print_verdict(const Job& job, const Report& report) {
+void print_verdict(const Job& job, const Report& report, const Outcome& outcome) {
   const VerdictContext context{.n_ranks = job.world.n_ranks(),
                                .n_nodes = job.topology.n_nodes,
-                               .n_warnings = find_warnings(job.topology).size()};
+                               .n_warnings = find_warnings(job.topology).size(),
+                               .is_complete = outcome.is_complete};
   fmt::print("\n");
   for (const std::string& sentence : verdict(report.rows(), context)) fmt::print("{}\n", sentence);
 }
@@ -66,7 +67,7 @@ int measure(const Job& job, Report* report) {
   if (report != nullptr) {
     report->end(outcome);
     job.progress.set_last_words("");
-    if (job.options.verdict) print_verdict(job, *report);
+    if (job.options.verdict) print_verdict(job, *report, outcome);
   }
   if (outcome.n_wrong > 0) return code(core::ExitCode::failed);
   return outcome.signal == 0 ? code(core::ExitCode::ok) : 128 + outcome.signal;

@@ -72,6 +72,7 @@ Sweep::Sweep(const Job& job, Report* report)
 Outcome Sweep::run() {
   for (const comm::Call& call : calls(job_.options)) {
     if (!may_go_on(call) || !measure_call(call)) break;
+    has_measured_ = true;
   }
   if (report_ != nullptr && report_->rows().empty()) outcome_.is_complete = false;
   return outcome_;
@@ -79,7 +80,7 @@ Outcome Sweep::run() {
 
 // Collective: false once the time is spent. Rank 0's clock counts for all.
 bool Sweep::may_go_on(const comm::Call& next) {
-  const bool is_spent = job_.options.max_time.value > 0 && watch_.elapsed() >= job_.options.max_time;
+  const bool is_spent = has_measured_ && job_.options.max_time.value > 0 && watch_.elapsed() >= job_.options.max_time;
   if (!runtime::broadcast_value(job_.world, is_spent)) return true;
   outcome_.is_complete = false;
   outcome_.cut_short_by = fmt::format("--max-time {} is spent; nothing from {} on is measured",

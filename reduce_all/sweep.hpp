@@ -52,6 +52,7 @@ class Sweep {
   BufferPool pool_;
   core::Random order_;
   core::Stopwatch watch_;
+  bool has_measured_ = false;  ///< any size
   Outcome outcome_;
 };
 

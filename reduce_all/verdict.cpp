@@ -118,6 +118,8 @@ std::string judge(std::span<const Row> rows, const VerdictContext& context) {
     return fmt::format("Heed the {} above: {} makes these times doubtful.",
                        context.n_warnings == 1 ? "warning" : fmt::format("{} warnings", context.n_warnings),
                        context.n_warnings == 1 ? "it" : "each of them");
+  if (!context.is_complete)
+    return "The run ended early, so sizes are missing: give it more time, or a machine on which nothing else runs.";
   return "";
 }
 

@@ -16,6 +16,7 @@ struct VerdictContext {
   int n_ranks = 1;
   int n_nodes = 1;
   std::size_t n_warnings = 0;
+  bool is_complete = true;  ///< all sizes that were asked for are among the rows
 };
 
 /// Sentences about the first type and op of `rows`; all rows count for wrong elements.

@@ -1,12 +1,17 @@
 # Every option of the build. LOCKSTEP_WITH_X: a dependency, AUTO|ON|OFF (AUTO uses it if it is sound, ON fails loudly, OFF
 # never looks). LOCKSTEP_BUILD_X: an artefact. LOCKSTEP_SANITIZE and LOCKSTEP_WARNINGS_AS_ERRORS: how.
 
-set(LOCKSTEP_WITH_HWLOC AUTO CACHE STRING "Topology by hwloc: AUTO, ON or OFF")
-set_property(CACHE LOCKSTEP_WITH_HWLOC PROPERTY STRINGS AUTO ON OFF)
-if(NOT LOCKSTEP_WITH_HWLOC MATCHES "^(AUTO|ON|OFF)$")
-  message(FATAL_ERROR "LOCKSTEP_WITH_HWLOC is '${LOCKSTEP_WITH_HWLOC}'; expected AUTO, ON or OFF")
-endif()
+# _lockstep_choice(<name> <what it is>): AUTO, ON or OFF.
+function(_lockstep_choice name what)
+  set(${name} AUTO CACHE STRING "${what}: AUTO, ON or OFF")
+  set_property(CACHE ${name} PROPERTY STRINGS AUTO ON OFF)
+  if(NOT ${name} MATCHES "^(AUTO|ON|OFF)$")
+    message(FATAL_ERROR "${name} is '${${name}}'; expected AUTO, ON or OFF")
+  endif()
+endfunction()
 
+_lockstep_choice(LOCKSTEP_WITH_HWLOC "Topology by hwloc")
+_lockstep_choice(LOCKSTEP_BUILD_TRAINING "Build lockstep, the program for data and training")
 option(LOCKSTEP_BUILD_TESTING "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(LOCKSTEP_WARNINGS_AS_ERRORS "Treat compiler warnings as errors" OFF)
 set(LOCKSTEP_SANITIZE "" CACHE STRING "Sanitizers, for example address,undefined or thread")

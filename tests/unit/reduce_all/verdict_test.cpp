@@ -69,6 +69,11 @@ TEST(Verdict, WarningsAndWrongElementsAreNotForgotten) {
   EXPECT_NE(text.find("mpi at 8 B, shm at 16 B"), std::string::npos) << text;
 }
 
+TEST(Verdict, SaysThatSizesAreMissing) {
+  const std::string text = text_of(two_algorithms(), {.n_ranks = 2, .is_complete = false});
+  EXPECT_NE(text.find("The run ended early"), std::string::npos) << text;
+}
+
 TEST(Verdict, OneRankIsSaidToCommunicateNothing) {
   EXPECT_NE(text_of(two_algorithms(), {.n_ranks = 1}).find("no communication"), std::string::npos);
 }

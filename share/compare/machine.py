@@ -39,7 +39,7 @@ def read_machine():
     return Machine(
         cpu=model.group(1).strip() if model else platform.machine(),
         cores=physical_cores(),
-        kernel=platform.release(),
+        kernel=platform.release().partition("-")[0],
         load=os.getloadavg()[0],
     )
 

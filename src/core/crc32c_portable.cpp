@@ -1,0 +1,7 @@
+#include "core/crc32c_paths.hpp"
+
+namespace lockstep::core {
+
+Crc32cPath crc32c_by_instructions() noexcept { return nullptr; }
+
+}  // namespace lockstep::core

@@ -1,0 +1,44 @@
+// The blocks read last, shared by threads: each is read once however many ask for it at the same time.
+// Invariant: no more than `capacity` blocks are kept; one that is in use stays until its user lets go.
+// Used by data/store_streaming.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "data/block.hpp"
+
+namespace lockstep::data {
+
+class BlockCache {
+ public:
+  using Read = std::function<Block(std::uint64_t number)>;
+
+  BlockCache(std::size_t capacity, Read read);
+
+  /// Rethrows what reading throws, to all who wait for this block; the next to ask tries again.
+  [[nodiscard]] std::shared_ptr<const Block> get(std::uint64_t number);
+
+ private:
+  using Shared = std::shared_ptr<const Block>;
+  struct Entry {
+    std::shared_future<Shared> block;
+    std::list<std::uint64_t>::iterator place;
+  };
+
+  [[nodiscard]] Shared read_into(std::promise<Shared> promise, std::uint64_t number);
+
+  const std::size_t capacity_;
+  const Read read_;
+  std::mutex mutex_;                 // guards the two below
+  std::list<std::uint64_t> recent_;  // used last first
+  std::unordered_map<std::uint64_t, Entry> entries_;
+};
+
+}  // namespace lockstep::data

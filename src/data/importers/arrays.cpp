@@ -1,0 +1,223 @@
+#include "data/importers/arrays.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "core/error.hpp"
+
+namespace lockstep::data {
+namespace {
+
+constexpr std::uint64_t piece_bytes = std::uint64_t{1} << 20;
+constexpr std::uint64_t most_classes = std::uint64_t{1} << 16;
+
+/// Calls `f(first, rows)` for all rows, in pieces of about 1 MiB.
+template <class F>
+void for_pieces(const RowArray& array, F&& f) {
+  const std::uint64_t piece_rows = std::max<std::uint64_t>(1, piece_bytes / array.row_bytes());
+  std::vector<std::byte> piece;
+  for (std::uint64_t first = 0; first < array.n_rows(); first += piece_rows) {
+    const std::uint64_t n = std::min(piece_rows, array.n_rows() - first);
+    piece.resize(n * array.row_bytes());
+    array.read_rows(first, n, piece);
+    f(std::span<const std::byte>{piece});
+  }
+}
+
+/// Calls `f(value)` for each of the elements of type T in `data`.
+template <class T, class F>
+void for_values(std::span<const std::byte> data, F&& f) {
+  for (std::size_t at = 0; at < data.size(); at += sizeof(T)) {
+    T value;
+    std::memcpy(&value, &data[at], sizeof(T));
+    f(value);
+  }
+}
+
+/// The labels that occur, as far as they may be classes.
+struct Labels {
+  std::vector<bool> is_used = std::vector<bool>(most_classes);
+  std::uint64_t n_classes = 0;  ///< the largest and one
+
+  /// False if a value is no class.
+  bool add(const RowArray& y) {
+    bool all_classes = true;
+    for_pieces(y, [&](std::span<const std::byte> piece) {
+      core::visit(y.row().dtype, [&]<class T>(std::type_identity<T>) {
+        if constexpr (std::is_integral_v<T>) {
+          for_values<T>(piece, [&](T value) { all_classes = all_classes && add_value(value); });
+        }
+      });
+    });
+    return all_classes;
+  }
+
+ private:
+  template <class T>
+  bool add_value(T value) {
+    if (!std::in_range<std::uint16_t>(value)) return false;
+    const auto label = std::size_t{static_cast<std::make_unsigned_t<T>>(value)};
+    is_used[label] = true;
+    n_classes = std::max<std::uint64_t>(n_classes, label + 1);
+    return true;
+  }
+};
+
+std::string describe_row(const ArraySpec& row) {
+  return fmt::format("{} [{}]", core::name(row.dtype), fmt::join(row.shape, ", "));
+}
+
+void check_same_row(const RowArray& array, const RowArray& first) {
+  if (array.row() == first.row()) return;
+  core::fail_usage({.what = fmt::format("samples of {} differ from those of another split", describe_row(array.row())),
+                    .where = array.place(),
+                    .expected = fmt::format("{}, as in {}", describe_row(first.row()), first.place()),
+                    .fix = "write both with one type and shape"});
+}
+
+void check_pairs(const std::vector<ArrayPair>& pairs) {
+  for (const ArrayPair& pair : pairs) {
+    if (pair.x->n_rows() != pair.y->n_rows()) {
+      core::fail_usage({.what = fmt::format("{} labels or targets", pair.y->n_rows()),
+                        .where = pair.y->place(),
+                        .expected = fmt::format("{}, one per sample of {}", pair.x->n_rows(), pair.x->place()),
+                        .fix = "give an x and a y that belong together"});
+    }
+    check_same_row(*pair.x, *pairs.front().x);
+    check_same_row(*pair.y, *pairs.front().y);
+  }
+}
+
+class ArraySource final : public Source {
+ public:
+  ArraySource(std::vector<ArrayPair> pairs, std::uint64_t least_classes, std::vector<std::string> remarks)
+      : pairs_{std::move(pairs)}, remarks_{std::move(remarks)} {
+    check_pairs(pairs_);
+    spec_.x = pairs_.front().x->row();
+    spec_.y = pairs_.front().y->row();
+    if (!core::is_floating(spec_.y.dtype) && spec_.y.n_elements() == 1) find_classes(least_classes);
+  }
+
+  [[nodiscard]] const SetSpec& spec() const override { return spec_; }
+
+  [[nodiscard]] std::vector<SourceSplit> splits() const override {
+    std::vector<SourceSplit> splits;
+    for (const ArrayPair& pair : pairs_) splits.push_back({pair.split, pair.x->n_rows()});
+    return splits;
+  }
+
+  void read(std::size_t split, std::uint64_t first, std::uint64_t n, std::span<std::byte> x,
+            std::span<std::byte> y) override {
+    const ArrayPair& pair = pairs_.at(split);
+    pair.x->read_rows(first, n, x);
+    if (pair.y->row().dtype == spec_.y.dtype)
+      pair.y->read_rows(first, n, y);
+    else
+      read_labels(*pair.y, first, n, y);
+  }
+
+  [[nodiscard]] std::vector<std::string> remarks() const override { return remarks_; }
+
+ private:
+  void find_classes(std::uint64_t least_classes) {
+    Labels labels;
+    for (const ArrayPair& pair : pairs_) {
+      if (labels.add(*pair.y)) continue;
+      remarks_.push_back(fmt::format("{} has integers outside 0 to {}: kept as {}, not taken as classes",
+                                     pair.y->place(), most_classes - 1, core::name(spec_.y.dtype)));
+      return;
+    }
+    const std::uint64_t n_classes = std::max(labels.n_classes, least_classes);
+    spec_.y = {.dtype = label_dtype(n_classes), .shape = {}};
+    spec_.classes = numbered_classes(n_classes);
+    const auto n_used = static_cast<std::uint64_t>(std::count(labels.is_used.begin(), labels.is_used.end(), true));
+    if (n_used < n_classes)
+      remarks_.push_back(fmt::format("{} of {} classes have no sample", n_classes - n_used, n_classes));
+  }
+
+  /// Reads the integers of the file and stores them in the type of the spec.
+  void read_labels(const RowArray& array, std::uint64_t first, std::uint64_t n, std::span<std::byte> y) const {
+    std::vector<std::byte> wide(n * array.row_bytes());
+    array.read_rows(first, n, wide);
+    core::visit(array.row().dtype, [&]<class From>(std::type_identity<From>) {
+      if constexpr (std::is_integral_v<From>) store_labels<From>(wide, y);
+    });
+  }
+
+  template <class From>
+  void store_labels(std::span<const std::byte> wide, std::span<std::byte> y) const {
+    core::visit(spec_.y.dtype, [&]<class To>(std::type_identity<To>) {
+      if constexpr (std::is_unsigned_v<To>) {
+        std::byte* out = y.data();
+        for_values<From>(wide, [&](From value) {
+          const To label = static_cast<To>(static_cast<std::make_unsigned_t<From>>(value));
+          std::memcpy(out, &label, sizeof(To));
+          out += sizeof(To);
+        });
+      }
+    });
+  }
+
+  std::vector<ArrayPair> pairs_;
+  std::vector<std::string> remarks_;
+  SetSpec spec_;
+};
+
+}  // namespace
+
+RowArray::RowArray(std::string place, core::DType dtype, const std::vector<std::uint64_t>& dimensions)
+    : place_{std::move(place)}, row_bytes_{core::size_of(dtype)} {
+  const auto fail = [&](const char* what) {
+    core::fail_usage({.what = fmt::format("{}: shape [{}]", what, fmt::join(dimensions, ", ")),
+                      .where = place_,
+                      .expected = "samples along the first dimension, and at least one number in each",
+                      .fix = "write the array with one row per sample"});
+  };
+  if (dimensions.empty()) fail("a single number, not an array");
+  if (std::find(dimensions.begin(), dimensions.end(), 0) != dimensions.end()) fail("an empty array");
+  n_rows_ = dimensions.front();
+  row_ = {.dtype = dtype, .shape = {dimensions.begin() + 1, dimensions.end()}};
+  std::uint64_t room = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) / row_bytes_;
+  for (const std::uint64_t dimension : dimensions) {
+    if (dimension > room) fail("an array larger than any file");
+    room /= dimension;
+  }
+  for (const std::uint64_t dimension : row_.shape) row_bytes_ *= dimension;
+}
+
+InputArray::InputArray(Input input, std::uint64_t offset, core::DType dtype,
+                       const std::vector<std::uint64_t>& dimensions)
+    : RowArray{input.name(), dtype, dimensions}, input_{std::move(input)}, offset_{offset} {
+  const std::uint64_t found = input_.size() - std::min(offset_, input_.size());
+  if (found == bytes()) return;
+  core::fail_usage(
+      {.what = fmt::format("{} bytes of data, {}", found, found < bytes() ? "truncated" : "more than the header says"),
+       .where = fmt::format("{}, from byte {} on", place(), offset_),
+       .expected = fmt::format("{} bytes: {} samples of {}", bytes(), n_rows(), describe_row(row())),
+       .fix = "fetch or write the file again"});
+}
+
+void InputArray::read_rows(std::uint64_t first, std::uint64_t n, std::span<std::byte> data) const {
+  core::require(first <= n_rows() && n <= n_rows() - first && data.size() == n * row_bytes(),
+                "rows are read within the array");
+  input_.read_at(offset_ + first * row_bytes(), data);
+}
+
+std::unique_ptr<Source> make_array_source(std::vector<ArrayPair> pairs, std::uint64_t least_classes,
+                                          std::vector<std::string> remarks) {
+  return std::make_unique<ArraySource>(std::move(pairs), least_classes, std::move(remarks));
+}
+
+std::vector<std::string> numbered_classes(std::uint64_t n) {
+  std::vector<std::string> classes;
+  for (std::uint64_t i = 0; i < n; ++i) classes.push_back(std::to_string(i));
+  return classes;
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,141 @@
+// Text files with numbers in columns, separated by commas, semicolons or tabs (whichever the first line has).
+// x becomes float32 [columns]; y becomes float32 [], or a class if all of it is written as integers from 0 to 65535:
+// "3" is a class, "3.0" a number.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.hpp"
+#include "data/importers/arrays.hpp"
+#include "data/importers/csv_columns.hpp"
+#include "data/importers/importers.hpp"
+#include "data/importers/text.hpp"
+
+namespace lockstep::data {
+namespace {
+
+constexpr std::int64_t largest_class = 65535;
+constexpr std::uint64_t piece_rows = 4096;
+
+class CsvParser {
+ public:
+  CsvParser(const std::string& path, const ImportOptions& options) : path_{path}, options_{options}, lines_{path} {}
+
+  std::unique_ptr<Source> parse() {
+    const auto first = lines_.next();
+    if (!first) fail("no lines", path_, "numbers in columns", "give a file with data");
+    find_columns(*first);
+    if (!options_.has_header) add_row();
+    while (const auto line = lines_.next()) {
+      split(*line);
+      add_row();
+    }
+    if (n_rows_ == 0) fail("no line behind the header", path_, "numbers in columns", "give a file with data");
+    return make_source();
+  }
+
+ private:
+  void find_columns(std::string_view line) {
+    separator_ = line.find(',') != std::string_view::npos ? "," : line.find(';') != std::string_view::npos ? ";" : "\t";
+    split(line);
+    n_columns_ = fields_.size();
+    if (n_columns_ < 2)
+      fail("one column", lines_.place(), "x and y, separated by ',', ';' or a tab", "see that it is a CSV file");
+    if (options_.has_header) {
+      names_.assign(fields_.begin(), fields_.end());
+      bool all_numbers = true;
+      for (const std::string_view field : fields_) all_numbers = all_numbers && parse_float(field).has_value();
+      if (all_numbers)
+        remarks_.push_back(
+            fmt::format("{} has only numbers and was taken as names; --no-header takes it as data", lines_.place()));
+    }
+    columns_ = select_columns(options_, names_, n_columns_);
+    row_.resize(columns_.x.size());
+  }
+
+  void split(std::string_view line) {
+    if (!split_fields(line, separator_, fields_))
+      fail("a quote without an end, or with something behind it", lines_.place(), "fields in whole quotes or in none",
+           "correct the line");
+    if (n_columns_ != 0 && fields_.size() != n_columns_)
+      fail(fmt::format("{} columns", fields_.size()), lines_.place(),
+           fmt::format("{}, as in the first line", n_columns_), "correct the line");
+  }
+
+  void add_row() {
+    for (std::size_t i = 0; i < row_.size(); ++i) row_[i] = number(columns_.x[i]);
+    const float y = number(columns_.y);
+    if (are_classes_) {
+      const auto label = parse_integer(fields_[columns_.y]);
+      are_classes_ = label && *label >= 0 && *label <= largest_class;
+    }
+    x_.append(std::as_bytes(std::span{row_}));
+    y_.append(std::as_bytes(std::span{&y, 1}));
+    ++n_rows_;
+  }
+
+  float number(std::size_t column) const {
+    if (const auto value = parse_float(fields_[column])) return *value;
+    const std::string name = names_.empty() ? "" : fmt::format(" ({})", names_[column]);
+    fail(fmt::format("{} is no number", quoted(fields_[column])),
+         fmt::format("{}, column {}{}", lines_.place(), column, name), "a number that float32 can hold",
+         n_rows_ == 0 && !options_.has_header
+             ? "leave out --no-header if these are names"
+             : "correct it (\"nan\" stands for a missing one), or choose other columns");
+  }
+
+  std::unique_ptr<Source> make_source() {
+    std::vector<ArrayPair> pairs(1);
+    pairs[0].split = "train";
+    Input x{path_ + ", columns of x", std::move(x_).finish()};
+    Input y{path_ + ", column of y", std::move(y_).finish()};
+    pairs[0].x = std::make_unique<InputArray>(std::move(x), 0, core::DType::float32,
+                                              std::vector<std::uint64_t>{n_rows_, columns_.x.size()});
+    const auto y_dtype = are_classes_ ? core::DType::uint16 : core::DType::float32;
+    pairs[0].y = std::make_unique<InputArray>(are_classes_ ? to_labels(y) : std::move(y), 0, y_dtype,
+                                              std::vector<std::uint64_t>{n_rows_});
+    return make_array_source(std::move(pairs), 0, std::move(remarks_));
+  }
+
+  /// The same labels as uint16.
+  [[nodiscard]] Input to_labels(const Input& numbers) const {
+    SpoolWriter labels;
+    std::vector<float> piece;
+    for (std::uint64_t first = 0; first < n_rows_; first += piece.size()) {
+      piece.resize(std::min(n_rows_ - first, piece_rows));
+      numbers.read_at(first * sizeof(float), std::as_writable_bytes(std::span{piece}));
+      const std::vector<std::uint16_t> narrow(piece.begin(), piece.end());
+      labels.append(std::as_bytes(std::span{narrow}));
+    }
+    return Input{numbers.name(), std::move(labels).finish()};
+  }
+
+  [[noreturn]] static void fail(const std::string& what, const std::string& where, const std::string& expected,
+                                const std::string& fix) {
+    core::fail_usage({.what = what, .where = where, .expected = expected, .fix = fix});
+  }
+
+  std::string path_;
+  ImportOptions options_;
+  LineReader lines_;
+  std::string_view separator_ = ",";
+  std::size_t n_columns_ = 0;
+  std::vector<std::string> names_{};
+  std::vector<std::string> remarks_{};
+  CsvColumns columns_{};
+  std::vector<std::string_view> fields_{};
+  std::vector<float> row_{};
+  SpoolWriter x_{};
+  SpoolWriter y_{};
+  std::uint64_t n_rows_ = 0;
+  bool are_classes_ = true;
+};
+
+}  // namespace
+
+std::unique_ptr<Source> open_csv(const std::string& path, const ImportOptions& options) {
+  return CsvParser{path, options}.parse();
+}
+
+}  // namespace lockstep::data

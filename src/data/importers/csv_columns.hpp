@@ -1,0 +1,24 @@
+// Which columns of a CSV file are x and which is y.
+// Invariant: every number is that of a column there is.
+// Used by the CSV importer.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "data/importers/importers.hpp"
+
+namespace lockstep::data {
+
+struct CsvColumns {
+  std::vector<std::size_t> x;
+  std::size_t y = 0;
+};
+
+/// By the options, out of `n` columns; `names` has one entry for each, or none if the file has no header. A word is a
+/// name, else a number from 0 on, else (x) a range of these. core::Error (usage) naming flag, word and near misses.
+[[nodiscard]] CsvColumns select_columns(const ImportOptions& options, const std::vector<std::string>& names,
+                                        std::size_t n);
+
+}  // namespace lockstep::data

@@ -1,0 +1,61 @@
+// HDF5 files with data sets x and y, as h5py users write them; see pair_names.hpp for names of several splits.
+#include "io/hdf5.hpp"
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "data/importers/arrays.hpp"
+#include "data/importers/importers.hpp"
+#include "data/importers/pair_names.hpp"
+
+namespace lockstep::data {
+namespace {
+
+/// Data set names without the "/" of the root.
+std::string strip(const std::string& name) { return !name.empty() && name.front() == '/' ? name.substr(1) : name; }
+
+core::DType checked_dtype(const io::Hdf5Dataset& dataset, const std::string& place) {
+  if (const auto dtype = dataset.dtype()) return *dtype;
+  core::fail_usage({.what = "an element type that is no plain number",
+                    .where = place,
+                    .expected = "integers of 8 to 64 bits, float16, bfloat16, float32 or float64",
+                    .fix = "write the data set with one of these types"});
+}
+
+class DatasetArray final : public RowArray {
+ public:
+  /// The file is kept open as long as any of its arrays.
+  DatasetArray(std::shared_ptr<const io::Hdf5File> file, io::Hdf5Dataset dataset, const std::string& place)
+      : RowArray{place, checked_dtype(dataset, place), dataset.dimensions()},
+        file_{std::move(file)},
+        dataset_{std::move(dataset)} {}
+
+  void read_rows(std::uint64_t first, std::uint64_t n, std::span<std::byte> data) const override {
+    dataset_.read_rows(first, n, data);
+  }
+
+ private:
+  std::shared_ptr<const io::Hdf5File> file_;
+  io::Hdf5Dataset dataset_;
+};
+
+}  // namespace
+
+std::unique_ptr<Source> open_hdf5(const std::string& path, const ImportOptions& options) {
+  const auto file = std::make_shared<const io::Hdf5File>(io::Hdf5File::open(path));
+  std::vector<std::string> names;
+  for (const std::string& name : file->dataset_names()) names.push_back(strip(name));
+  const auto open = [&](const std::string& name) {
+    return std::make_unique<DatasetArray>(file, file->open_dataset("/" + name),
+                                          fmt::format("{}, data set /{}", path, name));
+  };
+  std::vector<ArrayPair> pairs;
+  for (const PairNames& pair : find_pairs(names, strip(options.x_name), strip(options.y_name), path)) {
+    auto x = open(pair.x);
+    auto y = open(pair.y);
+    pairs.push_back({pair.split, std::move(x), std::move(y)});
+  }
+  return make_array_source(std::move(pairs));
+}
+
+}  // namespace lockstep::data

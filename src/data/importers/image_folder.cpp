@@ -1,0 +1,255 @@
+#include "data/importers/image_folder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <system_error>
+
+#include "core/ascii.hpp"
+#include "core/error.hpp"
+#include "io/file.hpp"
+
+namespace lockstep::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_image_name(std::string_view name) {
+  constexpr std::array<std::string_view, 5> extensions{".jpg", ".jpeg", ".png", ".ppm", ".pgm"};
+  const std::size_t dot = name.rfind('.');
+  return dot != std::string_view::npos && std::any_of(extensions.begin(), extensions.end(), [&](std::string_view e) {
+           return core::equal_ignoring_case(name.substr(dot), e);
+         });
+}
+
+/// What lies in one folder, each list sorted. Hidden entries are passed over.
+struct Listing {
+  std::vector<std::string> folders{};
+  std::vector<std::string> images{};
+};
+
+class Scan {
+ public:
+  explicit Scan(std::string root) : root_{std::move(root)} {}
+
+  ImageFolder run() {
+    const std::optional<std::string> train = subfolder("train");
+    if (!train || !has_folder(*train)) {  // "train" may be the name of a class
+      add_split("train", root_);
+    } else {
+      for (const std::string& image : list(root_).images) ignore(root_ + "/" + image);
+      add_split("train", *train);
+      std::optional<std::string> val = subfolder("val");
+      result_.is_val_from_test = !val;
+      if (!val) val = subfolder("test");
+      result_.is_val_from_test &= val.has_value();
+      if (val) add_split("val", *val);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  [[nodiscard]] std::optional<std::string> subfolder(const char* name) const {
+    std::error_code error;
+    const std::string path = root_ + "/" + name;
+    return fs::is_directory(path, error) ? std::optional{path} : std::nullopt;
+  }
+
+  [[nodiscard]] static bool has_folder(const std::string& path) {
+    std::error_code error;
+    const fs::directory_iterator entries{path, error};
+    return std::any_of(begin(entries), end(entries), [](const fs::directory_entry& entry) {
+      std::error_code unreadable;
+      return entry.is_directory(unreadable);
+    });
+  }
+
+  Listing list(const std::string& folder) {
+    Listing listing;
+    std::error_code error;
+    for (fs::directory_iterator entry{folder, error}, end; !error && entry != end; entry.increment(error)) {
+      std::string name = entry->path().filename().string();
+      std::error_code unreadable;
+      if (name.front() == '.') continue;
+      if (entry->is_directory(unreadable)) {
+        listing.folders.push_back(std::move(name));
+      } else if (is_image_name(name)) {
+        listing.images.push_back(std::move(name));
+      } else {
+        ignore(folder + "/" + name);
+      }
+    }
+    if (error) {
+      core::fail_usage({.what = "cannot look into the folder: " + error.message(),
+                        .where = folder,
+                        .expected = "a folder that may be read",
+                        .fix = "allow reading and entering it (chmod u+rx)"});
+    }
+    std::sort(listing.folders.begin(), listing.folders.end());
+    std::sort(listing.images.begin(), listing.images.end());
+    return listing;
+  }
+
+  // Which one is met first is the file system's affair; the least does not change.
+  void ignore(const std::string& path) {
+    if (result_.n_ignored++ == 0 || path < result_.first_ignored) result_.first_ignored = path;
+  }
+
+  void add_split(const char* name, const std::string& folder) {
+    ImageList images{name};
+    std::error_code error;
+    const std::string annotations = folder + "/val_annotations.txt";
+    std::vector<std::string> classes =
+        fs::exists(annotations, error) ? add_annotated(folder, annotations, images) : add_class_folders(folder, images);
+    if (result_.splits.empty()) {
+      result_.classes = std::move(classes);
+    } else {
+      compare_classes(classes, folder);
+    }
+    result_.splits.push_back(std::move(images));
+  }
+
+  std::vector<std::string> add_class_folders(const std::string& folder, ImageList& images) {
+    const Listing listing = list(folder);
+    if (listing.folders.empty()) {
+      core::fail_usage({.what = fmt::format("no folder of a class, but {} images", listing.images.size()),
+                        .where = folder,
+                        .expected = "one folder per class with its images in it",
+                        .fix = "make a folder per class, or give the folder above"});
+    }
+    for (const std::string& image : listing.images) ignore(folder + "/" + image);
+    for (const std::string& name : listing.folders) add_class_folder(folder + "/" + name, images);
+    return listing.folders;
+  }
+
+  void add_class_folder(std::string folder, ImageList& images) {
+    Listing listing = list(folder);
+    if (listing.images.empty() && std::binary_search(listing.folders.begin(), listing.folders.end(), "images")) {
+      folder += "/images";
+      listing = list(folder);
+    }
+    if (listing.images.empty()) {
+      core::fail_usage({.what = "a class without an image",
+                        .where = folder,
+                        .expected = "files that end in .jpg, .jpeg, .png, .ppm or .pgm",
+                        .fix = "remove the folder, or put the images of its class into it"});
+    }
+    images.add_class(std::move(folder), listing.images);
+  }
+
+  // FILE<TAB>CLASS<TAB>... a line, for the files of images/.
+  std::vector<std::string> add_annotated(const std::string& folder, const std::string& annotations, ImageList& images) {
+    const std::string image_folder = folder + "/images";
+    const std::vector<std::string> present = list(image_folder).images;
+    const std::string text = io::read_text(annotations);
+    std::map<std::string, std::vector<std::string>> by_class;
+    std::vector<std::string> listed;
+    for (std::size_t begin = 0, line = 1; begin < text.size(); ++line) {
+      const std::size_t end = std::min(text.find('\n', begin), text.size());
+      auto [file, word] = parse_annotation(std::string_view{text}.substr(begin, end - begin), annotations, line);
+      if (!std::binary_search(present.begin(), present.end(), file)) {
+        core::fail_usage({.what = fmt::format("no image '{}', which line {} names", file, line),
+                          .where = annotations,
+                          .expected = "every file of the first column in " + image_folder,
+                          .fix = "put the file there, or remove the line"});
+      }
+      by_class[word].push_back(file);
+      listed.push_back(std::move(file));
+      begin = end + 1;
+    }
+    check_annotated(present, std::move(listed), annotations);
+    std::vector<std::string> classes;
+    for (auto& [name, files] : by_class) {
+      std::sort(files.begin(), files.end());
+      images.add_class(image_folder, files);
+      classes.push_back(name);
+    }
+    return classes;
+  }
+
+  static std::pair<std::string, std::string> parse_annotation(std::string_view line, const std::string& path,
+                                                              std::size_t number) {
+    const std::size_t tab = line.find('\t');
+    const std::string_view rest = tab == std::string_view::npos ? std::string_view{} : line.substr(tab + 1);
+    const std::string_view word = rest.substr(0, rest.find_first_of("\t\r"));
+    if (tab == 0 || word.empty()) {
+      core::fail_usage({.what = fmt::format("line {} is no annotation", number),
+                        .where = path,
+                        .expected = "file, tabulator, class",
+                        .fix = "correct the line, or fetch the file again"});
+    }
+    return {std::string{line.substr(0, tab)}, std::string{word}};
+  }
+
+  static void check_annotated(const std::vector<std::string>& present, std::vector<std::string> listed,
+                              const std::string& path) {
+    std::sort(listed.begin(), listed.end());
+    const auto [image, line] = std::mismatch(present.begin(), present.end(), listed.begin(), listed.end());
+    if (image != present.end() && (line == listed.end() || *image < *line)) {
+      core::fail_usage({.what = fmt::format("no class for the image '{}'", *image),
+                        .where = path,
+                        .expected = "one line for each image",
+                        .fix = "add a line for it, or remove the image"});
+    }
+    if (line != listed.end()) {
+      core::fail_usage({.what = fmt::format("the image '{}' occurs twice", *line),
+                        .where = path,
+                        .expected = "one line for each image",
+                        .fix = "remove one of its lines"});
+    }
+  }
+
+  void compare_classes(const std::vector<std::string>& classes, const std::string& folder) const {
+    const auto [ours, theirs] =
+        std::mismatch(result_.classes.begin(), result_.classes.end(), classes.begin(), classes.end());
+    if (ours == result_.classes.end() && theirs == classes.end()) return;
+    const bool is_missing = theirs == classes.end() || (ours != result_.classes.end() && *ours < *theirs);
+    core::fail_usage(
+        {.what = is_missing ? fmt::format("no class '{}', which train has", *ours)
+                            : fmt::format("class '{}', which train does not have", *theirs),
+         .where = folder,
+         .expected = fmt::format("the {} classes of train, as labels are numbered by class", result_.classes.size()),
+         .fix = "make the classes of both the same"});
+  }
+
+  std::string root_;
+  ImageFolder result_{};
+};
+
+}  // namespace
+
+void ImageList::add_class(std::string folder, const std::vector<std::string>& names) {
+  folders_.push_back(std::move(folder));
+  class_starts_.push_back(size());
+  for (const std::string& name : names) {
+    names_ += name;
+    ends_.push_back(names_.size());
+  }
+}
+
+std::uint64_t ImageList::label(std::uint64_t index) const {
+  const auto next = std::upper_bound(class_starts_.begin(), class_starts_.end(), index);
+  return static_cast<std::uint64_t>(next - class_starts_.begin()) - 1;
+}
+
+std::string ImageList::path(std::uint64_t index) const {
+  const std::uint64_t begin = index == 0 ? 0 : ends_.at(index - 1);
+  return folders_.at(label(index)) + "/" + names_.substr(begin, ends_.at(index) - begin);
+}
+
+ImageFolder scan_image_folder(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) {
+    core::fail_usage({.what = "no such folder",
+                      .where = path,
+                      .expected = "a folder with one folder per class",
+                      .fix = "give the folder above those of the classes"});
+  }
+  return Scan{path}.run();
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,47 @@
+// Which image files a folder holds, and the class of each: the layouts that image data sets come in.
+// Invariant: classes and the files of each are sorted by name, so the order depends on names only; 30 bytes an image.
+// Used by data/importers/images.cpp.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::data {
+
+/// The files of one split, class after class.
+class ImageList {
+ public:
+  explicit ImageList(std::string name) : name_{std::move(name)} {}
+
+  /// Files of the next class. `names` are within `folder`.
+  void add_class(std::string folder, const std::vector<std::string>& names);
+
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  [[nodiscard]] std::uint64_t size() const noexcept { return ends_.size(); }
+  [[nodiscard]] std::uint64_t label(std::uint64_t index) const;
+  [[nodiscard]] std::string path(std::uint64_t index) const;
+
+ private:
+  std::string name_;
+  std::string names_{};                        // all file names, one after another
+  std::vector<std::uint64_t> ends_{};          // of each file's name in names_
+  std::vector<std::string> folders_{};         // of each class
+  std::vector<std::uint64_t> class_starts_{};  // first file of each class
+};
+
+struct ImageFolder {
+  std::vector<std::string> classes{};
+  std::vector<ImageList> splits{};  ///< "train", and "val" if there is one
+  std::uint64_t n_ignored = 0;      ///< files that are no images by their names
+  std::string first_ignored{};
+  bool is_val_from_test = false;
+};
+
+/// Looks through `path`: a folder per class; train/ and val/ (or test/) with a folder per class each; or, as TinyImageNet
+/// has it, train/CLASS/images/ and val/images/ with val/val_annotations.txt. Throws core::Error (usage) if it is none of
+/// these, a class has no image, or the classes of the splits differ.
+[[nodiscard]] ImageFolder scan_image_folder(const std::string& path);
+
+}  // namespace lockstep::data

@@ -1,0 +1,203 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/error.hpp"
+#include "data/image.hpp"
+#include "data/importers/image_folder.hpp"
+#include "data/importers/importers.hpp"
+#include "data/label.hpp"
+#include "io/file.hpp"
+
+namespace lockstep::data {
+namespace {
+
+struct Size {
+  std::uint64_t height = 0;
+  std::uint64_t width = 0;
+  bool operator==(const Size&) const = default;
+};
+
+/// What becomes of an image of some size: resized as a whole, of which a box is kept.
+struct Plan {
+  Size resized{};
+  Size kept{};
+};
+
+// The longer side is rounded down, as torchvision's Resize does.
+Plan plan_for(const Image& image, const ImportOptions& options) {
+  Plan plan{.resized = {image.height, image.width}};
+  if (options.resize > 0) {
+    const std::uint64_t shorter = std::min(image.height, image.width);
+    plan.resized = {image.height * options.resize / shorter, image.width * options.resize / shorter};
+  }
+  plan.kept = options.crop > 0 ? Size{options.crop, options.crop} : plan.resized;
+  return plan;
+}
+
+void read_whole(const std::string& path, std::vector<std::byte>& bytes) {
+  const io::File file{path};
+  bytes.resize(file.size().value);
+  file.read_at(0, bytes);
+}
+
+void copy_box(const Image& image, std::uint64_t top, std::uint64_t left, Size kept, std::span<std::byte> out) {
+  const std::uint64_t row_bytes = kept.width * image.channels;
+  for (std::uint64_t y = 0; y < kept.height; ++y) {
+    const auto begin = ((top + y) * image.width + left) * image.channels;
+    std::copy_n(image.pixels.data() + begin, row_bytes, out.data() + y * row_bytes);
+  }
+}
+
+class ImagesSource final : public Source {
+ public:
+  ImagesSource(const std::string& path, const ImportOptions& options)
+      : options_{options}, folder_{scan_image_folder(path)} {
+    check_options();
+    spec_.y = {label_dtype(folder_.classes.size()), {}};
+    spec_.classes = folder_.classes;
+    spec_.x = {core::DType::uint8, {}};
+    if (options.keep_encoded) {
+      spec_.encoding = "image";
+    } else {
+      size_ = options.crop > 0 ? Size{options.crop, options.crop} : size_of_first();
+      spec_.x.shape = {size_.height, size_.width, channels()};
+    }
+  }
+
+  [[nodiscard]] const SetSpec& spec() const override { return spec_; }
+
+  [[nodiscard]] std::vector<SourceSplit> splits() const override {
+    std::vector<SourceSplit> splits;
+    for (const ImageList& list : folder_.splits) splits.push_back({list.name(), list.size()});
+    return splits;
+  }
+
+  void read(std::size_t split, std::uint64_t first, std::uint64_t n, std::span<std::byte> x,
+            std::span<std::byte> y) override {
+    const ImageList& list = folder_.splits.at(split);
+    const std::uint64_t x_bytes = spec_.x.bytes(), y_bytes = spec_.y.bytes();
+    for (std::uint64_t i = 0; i < n; ++i) {
+      const std::string path = list.path(first + i);
+      load(path, first + i);
+      place(image_, path, x.subspan(i * x_bytes, x_bytes));
+      store_label(list.label(first + i), y.subspan(i * y_bytes, y_bytes));
+    }
+  }
+
+  // Decoded once here, so that damage is found now and not in the middle of a training.
+  std::vector<std::byte> read_encoded(std::size_t split, std::uint64_t index, std::span<std::byte> y) override {
+    const ImageList& list = folder_.splits.at(split);
+    const std::string path = list.path(index);
+    load(path, index);
+    store_label(list.label(index), y);
+    return file_;
+  }
+
+  [[nodiscard]] std::vector<std::string> remarks() const override {
+    std::vector<std::string> remarks;
+    if (folder_.n_ignored > 0) {
+      remarks.push_back(fmt::format(
+          "{} file{} left out, neither JPEG, PNG, PPM nor PGM of a class by name and place: {}{}", folder_.n_ignored,
+          folder_.n_ignored == 1 ? "" : "s", folder_.first_ignored, folder_.n_ignored == 1 ? "" : ", ..."));
+    }
+    if (folder_.is_val_from_test) remarks.emplace_back("there is no folder val: the images of test are the split val");
+    return remarks;
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t channels() const noexcept { return options_.gray ? 1 : 3; }
+
+  void check_options() const {
+    if (options_.keep_encoded && (options_.resize > 0 || options_.crop > 0 || options_.gray)) {
+      core::fail_usage(
+          {.what = "files that are kept as they are cannot be changed",
+           .where = "--keep-encoded",
+           .expected = "no --resize, --crop or --gray beside it",
+           .fix = "leave them out and let the augmentation do it when loading, or leave --keep-encoded out"});
+    }
+    if (options_.resize > 0 && options_.crop > options_.resize) {
+      core::fail_usage(
+          {.what = fmt::format("a crop to {} of images whose shorter side is {}", options_.crop, options_.resize),
+           .where = "--crop",
+           .expected = fmt::format("at most {}, the value of --resize", options_.resize),
+           .fix = fmt::format("--resize {}, or a smaller --crop", options_.crop)});
+    }
+  }
+
+  // Into file_ and image_.
+  void load(const std::string& path, std::uint64_t index) {
+    read_whole(path, file_);
+    try {
+      decode_image(file_, channels(), options_.resize, image_);
+    } catch (const ImageError& error) {
+      throw BadSample{index, path + ": " + error.reason};
+    }
+  }
+
+  // Of the first that can be decoded: a damaged one may be meant to be skipped.
+  [[nodiscard]] Size size_of_first() {
+    const ImageList& list = folder_.splits.front();
+    std::string first_damage;
+    for (std::uint64_t i = 0; i < list.size(); ++i) {
+      const std::string path = list.path(i);
+      try {
+        load(path, i);
+        return plan_for(image_, options_).kept;
+      } catch (const BadSample& bad) {
+        if (first_damage.empty()) first_damage = bad.what();
+      }
+    }
+    core::fail_usage({.what = "none of the images can be decoded",
+                      .where = first_damage,
+                      .expected = "JPEG, PNG, PPM or PGM files",
+                      .fix = "fetch the images again"});
+  }
+
+  void place(const Image& image, const std::string& path, std::span<std::byte> out) const {
+    const Plan plan = plan_for(image, options_);
+    if (plan.kept != size_ || plan.kept.height > plan.resized.height || plan.kept.width > plan.resized.width) {
+      fail_size(plan, path);
+    }
+    const std::uint64_t top = (plan.resized.height - plan.kept.height) / 2;
+    const std::uint64_t left = (plan.resized.width - plan.kept.width) / 2;
+    if (plan.resized == Size{image.height, image.width}) {
+      copy_box(image, top, left, plan.kept, out);
+      return;
+    }
+    // Only what is kept is computed.
+    const auto scale_y = static_cast<double>(image.height) / static_cast<double>(plan.resized.height);
+    const auto scale_x = static_cast<double>(image.width) / static_cast<double>(plan.resized.width);
+    const Box box{static_cast<double>(top) * scale_y, static_cast<double>(left) * scale_x,
+                  static_cast<double>(plan.kept.height) * scale_y, static_cast<double>(plan.kept.width) * scale_x};
+    resize(image.pixels, image.height, image.width, image.channels, box, plan.kept.height, plan.kept.width, out);
+  }
+
+  [[noreturn]] void fail_size(const Plan& plan, const std::string& path) const {
+    const std::string expected = options_.crop > 0
+                                     ? fmt::format("at least {0} x {0}, to crop it to that", options_.crop)
+                                     : fmt::format("{} x {} as the first image", size_.height, size_.width);
+    core::fail_usage(
+        {.what = fmt::format("an image of {} x {} pixels (height x width)", plan.resized.height, plan.resized.width),
+         .where = path,
+         .expected = expected,
+         .fix = "bring all to one size by --resize and --crop, such as --resize 64 --crop 64"});
+  }
+
+  ImportOptions options_;
+  ImageFolder folder_;
+  SetSpec spec_{};
+  Size size_{};
+  std::vector<std::byte> file_{};
+  Image image_{};
+};
+
+}  // namespace
+
+std::unique_ptr<Source> open_images(const std::string& path, const ImportOptions& options) {
+  return std::make_unique<ImagesSource>(path, options);
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,182 @@
+// MovieLens ratings: ratings.csv (userId,movieId,rating,timestamp) or ratings.dat (the same between "::", no header).
+// Users and items are numbered from 0 on in the order of their original ids; ids.h5 keeps those, by number.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <unordered_set>
+
+#include "core/error.hpp"
+#include "data/importers/importers.hpp"
+#include "data/importers/spool.hpp"
+#include "data/importers/text.hpp"
+
+namespace lockstep::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Rating {
+  std::int64_t user;
+  std::int64_t item;
+  float value;
+};
+
+constexpr std::uint64_t piece_rows = 4096;
+constexpr std::string_view csv_header = "userId,movieId,rating";
+
+/// Original ids, ascending; the number of an id is its place.
+class Ids {
+ public:
+  void add(std::int64_t id) { seen_.insert(id); }
+  void finish() {
+    ids_.assign(seen_.begin(), seen_.end());
+    std::sort(ids_.begin(), ids_.end());
+    seen_ = {};
+  }
+  [[nodiscard]] const std::vector<std::int64_t>& by_number() const noexcept { return ids_; }
+  [[nodiscard]] std::int32_t number_of(std::int64_t id) const {
+    return static_cast<std::int32_t>(std::lower_bound(ids_.begin(), ids_.end(), id) - ids_.begin());
+  }
+
+ private:
+  std::unordered_set<std::int64_t> seen_{};
+  std::vector<std::int64_t> ids_{};
+};
+
+class RatingParser {
+ public:
+  explicit RatingParser(const std::string& path) : lines_{path} {}
+
+  /// The next rating; false at the end of the file.
+  bool next(Rating& rating) {
+    auto line = lines_.next();
+    if (line && is_first_line_) {
+      is_first_line_ = false;
+      separator_ = line->find("::") != std::string_view::npos ? "::" : ",";
+      if (separator_ == ",") {
+        check_header(*line);
+        line = lines_.next();
+      }
+    }
+    if (!line) return false;
+    if (!split_fields(*line, separator_, fields_) || fields_.size() < 3 || fields_.size() > 4)
+      fail(fmt::format("{} fields", fields_.size()), fmt::format("user{0}item{0}rating{0}timestamp", separator_));
+    rating = {id(0, "user"), id(1, "item"), value()};
+    return true;
+  }
+
+ private:
+  void check_header(std::string_view line) const {
+    if (line.substr(0, csv_header.size()) == csv_header) return;
+    fail(fmt::format("first line {}", quoted(line)),
+         fmt::format("{},timestamp, or lines such as 1::1193::5::978300760", csv_header));
+  }
+
+  [[nodiscard]] std::int64_t id(std::size_t field, const char* what) const {
+    const auto id = parse_integer(fields_[field]);
+    if (!id || *id < 0) fail(fmt::format("{} {}", what, quoted(fields_[field])), "an integer, 0 or more");
+    return *id;
+  }
+
+  [[nodiscard]] float value() const {
+    const auto value = parse_float(fields_[2]);
+    if (!value || !std::isfinite(*value)) fail(fmt::format("rating {}", quoted(fields_[2])), "a number such as 3.5");
+    return *value;
+  }
+
+  [[noreturn]] void fail(const std::string& what, const std::string& expected) const {
+    core::fail_usage({.what = what,
+                      .where = lines_.place(),
+                      .expected = expected,
+                      .fix = "give ratings.csv of ml-latest or ratings.dat of ml-1m as it was unpacked"});
+  }
+
+  LineReader lines_;
+  bool is_first_line_ = true;
+  std::string_view separator_{};
+  std::vector<std::string_view> fields_{};
+};
+
+class MovieLensSource final : public Source {
+ public:
+  explicit MovieLensSource(const std::string& path) : ratings_{collect(path)} {
+    spec_ = {.x = {.dtype = core::DType::int32, .shape = {2}}, .y = {.dtype = core::DType::float32, .shape = {}}};
+    users_.finish();
+    items_.finish();
+    const std::size_t most = std::max(users_.by_number().size(), items_.by_number().size());
+    if (n_ratings() == 0 || most > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) {
+      core::fail_usage({.what = fmt::format("{} ratings, {} different ids", n_ratings(), most),
+                        .where = path,
+                        .expected = "at least one rating, and below 2^31 users and items",
+                        .fix = "give ratings.csv of ml-latest or ratings.dat of ml-1m as it was unpacked"});
+    }
+  }
+
+  [[nodiscard]] const SetSpec& spec() const override { return spec_; }
+  [[nodiscard]] std::vector<SourceSplit> splits() const override { return {{"train", n_ratings()}}; }
+
+  void read(std::size_t /*split*/, std::uint64_t first, std::uint64_t n, std::span<std::byte> x,
+            std::span<std::byte> y) override {
+    std::vector<Rating> ratings(std::min(n, piece_rows));
+    for (std::uint64_t done = 0; done < n; done += ratings.size()) {
+      ratings.resize(std::min(n - done, piece_rows));
+      ratings_.read_at((first + done) * sizeof(Rating), std::as_writable_bytes(std::span{ratings}));
+      for (std::size_t i = 0; i < ratings.size(); ++i) {
+        const std::int32_t pair[2] = {users_.number_of(ratings[i].user), items_.number_of(ratings[i].item)};
+        std::memcpy(&x[(done + i) * sizeof(pair)], pair, sizeof(pair));
+        std::memcpy(&y[(done + i) * sizeof(float)], &ratings[i].value, sizeof(float));
+      }
+    }
+  }
+
+  [[nodiscard]] std::vector<ExtraFile> extra_files() override {
+    return {{"ids.h5", {{"user", users_.by_number()}, {"item", items_.by_number()}}}};
+  }
+
+  [[nodiscard]] std::vector<std::string> remarks() const override {
+    return {fmt::format("{} users and {} items", users_.by_number().size(), items_.by_number().size())};
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t n_ratings() const noexcept { return ratings_.size() / sizeof(Rating); }
+
+  Spool collect(const std::string& path) {
+    RatingParser parser{path};
+    SpoolWriter spool;
+    for (Rating rating{}; parser.next(rating);) {
+      users_.add(rating.user);
+      items_.add(rating.item);
+      spool.append(std::as_bytes(std::span{&rating, 1}));
+    }
+    return std::move(spool).finish();
+  }
+
+  Ids users_{};
+  Ids items_{};
+  Spool ratings_;
+  SetSpec spec_;
+};
+
+/// The file itself, or the one in the folder.
+std::string find_ratings(const std::string& path) {
+  if (is_file(path)) return path;
+  for (const char* name : {"ratings.csv", "ratings.dat"}) {
+    if (is_there(fs::path{path} / name)) return (fs::path{path} / name).string();
+  }
+  core::fail_usage({.what = is_there(path) ? "no ratings in it" : "no such file or folder",
+                    .where = path,
+                    .expected = "ratings.csv or ratings.dat",
+                    .fix = "give the file, or the folder of the unpacked archive"});
+}
+
+}  // namespace
+
+std::unique_ptr<Source> open_movielens(const std::string& path, const ImportOptions& /*options*/) {
+  return std::make_unique<MovieLensSource>(find_ratings(path));
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,64 @@
+#include "data/importers/pair_names.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "core/error.hpp"
+#include "core/suggest.hpp"
+
+namespace lockstep::data {
+namespace {
+
+class Finder {
+ public:
+  Finder(const std::vector<std::string>& names, const std::string& where) : names_{names}, where_{where} {}
+
+  [[nodiscard]] std::optional<PairNames> find(const std::string& split, const std::string& x,
+                                              const std::string& y) const {
+    if (!has(x)) return std::nullopt;
+    if (!has(y)) fail(fmt::format("array '{}' has no '{}' beside it", x, y));
+    return PairNames{split, x, y};
+  }
+
+  [[noreturn]] void fail(const std::string& what) const {
+    core::fail_usage(
+        {.what = what,
+         .where = where_,
+         .expected = fmt::format("x and y among the arrays there: {}", names_.empty() ? "none" : core::join(names_)),
+         .fix = "name them by --x-name and --y-name"});
+  }
+
+ private:
+  [[nodiscard]] bool has(const std::string& name) const {
+    return std::find(names_.begin(), names_.end(), name) != names_.end();
+  }
+
+  const std::vector<std::string>& names_;
+  const std::string& where_;
+};
+
+}  // namespace
+
+std::vector<PairNames> find_pairs(const std::vector<std::string>& names, const std::string& x_name,
+                                  const std::string& y_name, const std::string& where) {
+  const Finder finder{names, where};
+  std::vector<PairNames> pairs;
+  const auto found = [&](const std::string& split, const std::string& x, const std::string& y) {
+    const auto pair = finder.find(split, x, y);
+    if (pair) pairs.push_back(*pair);
+    return pair.has_value();
+  };
+  const auto found_split = [&](const std::string& split) {
+    return found(split, split + "/" + x_name, split + "/" + y_name) ||
+           found(split, x_name + "_" + split, y_name + "_" + split);
+  };
+  if (!found("train", x_name, y_name)) found_split("train");
+  const bool has_val = found_split("val");
+  if (found_split("test") && !has_val) pairs.back().split = "val";
+  if (pairs.empty()) finder.fail(fmt::format("no array '{}'", x_name));
+  return pairs;
+}
+
+}  // namespace lockstep::data

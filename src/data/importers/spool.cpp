@@ -1,0 +1,81 @@
+#include "data/importers/spool.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+#include <system_error>
+
+#include "core/error.hpp"
+
+namespace lockstep::data {
+namespace {
+
+constexpr std::size_t buffer_bytes = std::size_t{1} << 17;
+
+std::string temporary_folder() {
+  const char* folder = std::getenv("TMPDIR");
+  return folder != nullptr && *folder != '\0' ? folder : "/tmp";
+}
+
+[[noreturn]] void fail(const char* operation, int error) {
+  throw core::Error{
+      core::ExitCode::system,
+      {.what = fmt::format("cannot {} a temporary file: {}", operation, std::generic_category().message(error)),
+       .where = temporary_folder(),
+       .fix = "set TMPDIR to a folder with room for the data, uncompressed"}};
+}
+
+}  // namespace
+
+void Spool::read_at(std::uint64_t offset, std::span<std::byte> data) const {
+  core::require(offset <= size_ && data.size() <= size_ - offset, "a spool is read within its size");
+  while (!data.empty()) {
+    const ssize_t n = ::pread(descriptor_.get(), data.data(), data.size(), static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) fail("read", n < 0 ? errno : EIO);
+    offset += static_cast<std::uint64_t>(n);
+    data = data.subspan(static_cast<std::size_t>(n));
+  }
+}
+
+SpoolWriter::SpoolWriter() {
+  std::string path = temporary_folder() + "/lockstep-XXXXXX";
+  descriptor_ = core::UniqueHandle<io::DescriptorPolicy>{::mkostemp(path.data(), O_CLOEXEC)};
+  if (!descriptor_) fail("create", errno);
+  ::unlink(path.c_str());
+  pending_.reserve(buffer_bytes);
+}
+
+void SpoolWriter::append(std::span<const std::byte> data) {
+  while (!data.empty()) {
+    const std::size_t n = std::min(data.size(), buffer_bytes - pending_.size());
+    pending_.insert(pending_.end(), data.begin(), data.begin() + static_cast<std::ptrdiff_t>(n));
+    data = data.subspan(n);
+    if (pending_.size() == buffer_bytes) flush();
+  }
+}
+
+Spool SpoolWriter::finish() && {
+  flush();
+  pending_ = {};
+  return Spool{std::move(descriptor_), flushed_};
+}
+
+void SpoolWriter::flush() {
+  std::span<const std::byte> left{pending_};
+  while (!left.empty()) {
+    const ssize_t n = ::write(descriptor_.get(), left.data(), left.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail("write", errno);
+    left = left.subspan(static_cast<std::size_t>(n));
+  }
+  flushed_ += pending_.size();
+  pending_.clear();
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,131 @@
+#include "data/importers/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "core/error.hpp"
+
+namespace lockstep::data {
+namespace {
+
+constexpr std::size_t piece_bytes = std::size_t{1} << 17;
+constexpr std::size_t longest_line = std::size_t{64} << 20;
+constexpr std::string_view blanks = " \t\r";
+constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+
+std::string_view trim(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(blanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
+/// The whole of `text` as a T, or why not. A plus sign is fine, as programs write it.
+template <class T>
+std::errc parse_whole(std::string_view text, T& value) {
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc{} && end != text.data() + text.size()) return std::errc::invalid_argument;
+  return error;
+}
+
+}  // namespace
+
+LineReader::LineReader(const std::string& path) : path_{path}, stream_{open_stream(path)} {
+  refill();
+  if (std::string_view{buffer_}.substr(0, byte_order_mark.size()) == byte_order_mark) at_ = byte_order_mark.size();
+}
+
+std::optional<std::string_view> LineReader::next() {
+  for (;;) {
+    const auto line = next_raw();
+    if (!line) return std::nullopt;
+    ++number_;
+    if (!trim(*line).empty()) return line->back() == '\r' ? line->substr(0, line->size() - 1) : *line;
+  }
+}
+
+std::string LineReader::place() const { return fmt::format("{}, line {}", path_, number_); }
+
+std::optional<std::string_view> LineReader::next_raw() {
+  std::size_t searched = 0;
+  for (;;) {
+    const std::size_t end = buffer_.find('\n', at_ + searched);
+    if (end != std::string::npos) {
+      const std::size_t begin = std::exchange(at_, end + 1);
+      return std::string_view{buffer_}.substr(begin, end - begin);
+    }
+    searched = buffer_.size() - at_;
+    if (refill()) continue;
+    if (at_ == buffer_.size()) return std::nullopt;
+    return std::string_view{buffer_}.substr(std::exchange(at_, buffer_.size()));
+  }
+}
+
+/// Drops what was given out and reads on; false at the end of the file.
+bool LineReader::refill() {
+  if (is_at_end_) return false;
+  buffer_.erase(0, std::exchange(at_, 0));
+  const std::size_t kept = buffer_.size();
+  if (kept > longest_line) {
+    ++number_;
+    core::fail_usage({.what = fmt::format("a line of more than {} MiB", longest_line >> 20),
+                      .where = place(),
+                      .expected = "lines of text",
+                      .fix = "see that it is a text file"});
+  }
+  buffer_.resize(kept + piece_bytes);
+  const std::size_t n = stream_->read(std::as_writable_bytes(std::span{buffer_}.subspan(kept)));
+  buffer_.resize(kept + n);
+  is_at_end_ = n == 0;
+  return n > 0;
+}
+
+bool split_fields(std::string_view line, std::string_view separator, std::vector<std::string_view>& fields) {
+  fields.clear();
+  for (;;) {
+    std::size_t end = line.find(separator);
+    std::string_view field = trim(line.substr(0, end));
+    if (!field.empty() && field.front() == '"') {
+      const std::size_t open = line.find('"');
+      std::size_t close = line.find('"', open + 1);
+      while (close != std::string_view::npos && line.substr(close + 1, 1) == "\"") close = line.find('"', close + 2);
+      if (close == std::string_view::npos) return false;
+      end = line.find(separator, close);
+      if (!trim(line.substr(close + 1, end == std::string_view::npos ? end : end - close - 1)).empty()) return false;
+      field = trim(line.substr(open + 1, close - open - 1));
+    }
+    fields.push_back(field);
+    if (end == std::string_view::npos) return true;
+    line.remove_prefix(end + separator.size());
+  }
+}
+
+std::optional<float> parse_float(std::string_view text) {
+  float value = 0;
+  const std::errc error = parse_whole(text, value);
+  if (error == std::errc{}) return value;
+  // Numbers nearer to zero than any float are zero or the least one; from_chars calls them out of range, too.
+  double wide = 0;
+  if (error == std::errc::result_out_of_range && parse_whole(text, wide) == std::errc{} && std::abs(wide) < 1)
+    return static_cast<float>(wide);
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> parse_integer(std::string_view text) {
+  std::int64_t value = 0;
+  if (parse_whole(text, value) != std::errc{}) return std::nullopt;
+  return value;
+}
+
+std::string quoted(std::string_view field) {
+  constexpr std::size_t most = 40;
+  std::string text{field.substr(0, most)};
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return fmt::format("'{}{}'", text, field.size() > most ? "..." : "");
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,55 @@
+// Lines, fields and numbers of text files with separated columns.
+// Invariant: memory is bounded by the longest line; numbers do not depend on the locale.
+// Used by the importers of CSV and MovieLens.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/importers/input.hpp"
+
+namespace lockstep::data {
+
+/// The lines of a file, plain or gzip, that are not blank. They end in LF or CRLF, the last one perhaps in nothing.
+class LineReader {
+ public:
+  /// A byte order mark of UTF-8 is skipped.
+  explicit LineReader(const std::string& path);
+
+  /// The next line without its end, valid until the next call; nothing at the end of the file. core::Error (usage) for
+  /// lines above 64 MiB.
+  [[nodiscard]] std::optional<std::string_view> next();
+  /// Of the line last given, from 1 on, as an editor counts.
+  [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
+  /// "FILE, line N"
+  [[nodiscard]] std::string place() const;
+
+ private:
+  [[nodiscard]] std::optional<std::string_view> next_raw();
+  bool refill();
+
+  std::string path_;
+  std::unique_ptr<ByteStream> stream_;
+  std::string buffer_{};
+  std::size_t at_ = 0;
+  bool is_at_end_ = false;
+  std::uint64_t number_ = 0;
+};
+
+/// Cuts a line at every `separator` outside of double quotes; quotes and blanks around a field are taken off. Returns
+/// false if a quote has no end or something follows it.
+[[nodiscard]] bool split_fields(std::string_view line, std::string_view separator,
+                                std::vector<std::string_view>& fields);
+
+/// Decimal, with an exponent, "nan" or "inf"; rounded once. Nothing if it is anything else or too large.
+[[nodiscard]] std::optional<float> parse_float(std::string_view text);
+[[nodiscard]] std::optional<std::int64_t> parse_integer(std::string_view text);
+
+/// A field as a message shows it: in quotes, short, printable.
+[[nodiscard]] std::string quoted(std::string_view field);
+
+}  // namespace lockstep::data

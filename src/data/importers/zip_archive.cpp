@@ -1,0 +1,67 @@
+#include "data/importers/zip_archive.hpp"
+
+#include <fmt/format.h>
+#include <zip.h>
+
+#include <span>
+
+#include "core/error.hpp"
+
+namespace lockstep::data {
+namespace {
+
+constexpr std::size_t piece_bytes = std::size_t{1} << 18;
+
+[[noreturn]] void fail(const std::string& what, const std::string& where) {
+  core::fail_usage({.what = what,
+                    .where = where,
+                    .expected = "a whole zip archive, as numpy.savez writes",
+                    .fix = "write it again"});
+}
+
+struct MemberPolicy {
+  using Raw = zip_file_t*;
+  static Raw null() noexcept { return nullptr; }
+  static void destroy(Raw raw) noexcept { zip_fclose(raw); }
+};
+
+}  // namespace
+
+void ZipArchive::Policy::destroy(Raw raw) noexcept { zip_discard(raw); }
+
+ZipArchive::ZipArchive(const std::string& path) : path_{path} {
+  int code = 0;
+  archive_ = core::UniqueHandle<Policy>{zip_open(path.c_str(), ZIP_RDONLY, &code)};
+  if (archive_) return;
+  zip_error_t error;
+  zip_error_init_with_code(&error, code);
+  const std::string reason = zip_error_strerror(&error);
+  zip_error_fini(&error);
+  fail(fmt::format("cannot be opened as a zip archive: {}", reason), path);
+}
+
+std::vector<std::string> ZipArchive::member_names() const {
+  std::vector<std::string> names;
+  const zip_int64_t n = zip_get_num_entries(archive_.get(), 0);
+  for (zip_int64_t i = 0; i < n; ++i) {
+    const char* name = zip_get_name(archive_.get(), static_cast<zip_uint64_t>(i), 0);
+    if (name != nullptr) names.emplace_back(name);
+  }
+  return names;
+}
+
+Input ZipArchive::unpack(const std::string& member) const {
+  const std::string where = fmt::format("{}, member {}", path_, member);
+  const core::UniqueHandle<MemberPolicy> file{zip_fopen(archive_.get(), member.c_str(), 0)};
+  if (!file) fail(fmt::format("cannot be unpacked: {}", zip_strerror(archive_.get())), where);
+  SpoolWriter spool;
+  std::vector<std::byte> piece(piece_bytes);
+  for (;;) {
+    const zip_int64_t n = zip_fread(file.get(), piece.data(), piece.size());
+    if (n < 0) fail(fmt::format("is damaged: {}", zip_file_strerror(file.get())), where);
+    if (n == 0) return Input{where, std::move(spool).finish()};
+    spool.append(std::span{piece}.first(static_cast<std::size_t>(n)));
+  }
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,36 @@
+// Members of a zip archive, such as the arrays of an .npz file.
+// Invariant: a member's check sum is verified when it is unpacked; memory does not grow with the member.
+// Used by the npy importer.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/importers/input.hpp"
+
+struct zip;
+
+namespace lockstep::data {
+
+class ZipArchive {
+ public:
+  /// core::Error (usage) if it is no zip archive one may read.
+  explicit ZipArchive(const std::string& path);
+
+  [[nodiscard]] std::vector<std::string> member_names() const;
+  /// Unpacks a member into a spool. core::Error (usage) naming archive and member if it is damaged or encrypted.
+  [[nodiscard]] Input unpack(const std::string& member) const;
+
+ private:
+  struct Policy {
+    using Raw = struct zip*;
+    static Raw null() noexcept { return nullptr; }
+    static void destroy(Raw raw) noexcept;
+  };
+
+  std::string path_;
+  core::UniqueHandle<Policy> archive_;
+};
+
+}  // namespace lockstep::data

@@ -1,0 +1,265 @@
+#include "data/pack.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "core/error.hpp"
+#include "data/pack_pass.hpp"
+#include "data/pack_plan.hpp"
+#include "data/together.hpp"
+#include "io/digest.hpp"
+#include "io/file.hpp"
+#include "io/hdf5.hpp"
+#include "runtime/session.hpp"
+
+namespace lockstep::data {
+namespace {
+
+void check_spec(const SetSpec& spec) {
+  for (const ArraySpec* array : {&spec.x, &spec.y})
+    if (array->bytes() == 0) core::fail_usage({.what = "a sample without values", .expected = "shapes without a 0"});
+  if (!spec.classes.empty() && core::is_floating(spec.y.dtype))
+    core::fail_usage({.what = "classes for labels that are no whole numbers"});
+  (void)serialize(Manifest{.spec = spec});  // whether all names can be written
+}
+
+// From a few samples all over the set: how many go into a shard must be known before all are read.
+std::uint64_t usual_encoded_bytes(Source& source) {
+  constexpr std::uint64_t n_probes = 64;
+  std::vector<std::byte> y(source.spec().y.bytes());
+  std::uint64_t n = 0, bytes = 0;
+  const std::vector<SourceSplit> splits = source.splits();
+  for (std::size_t split = 0; split < splits.size(); ++split) {
+    const std::uint64_t n_here = std::min(splits[split].n_samples, n_probes);
+    for (std::uint64_t i = 0; i < n_here; ++i) try {
+        bytes += source.read_encoded(split, splits[split].n_samples / n_here * i, y).size();
+        ++n;
+      } catch (const BadSample&) {
+        continue;  // reported where it is packed
+      }
+  }
+  return n > 0 ? bytes / n : 0;
+}
+
+/// Sends a list to rank 0 and joins it there.
+template <class T>
+std::vector<T> gather_lists(const runtime::Communicator& world, const std::vector<T>& mine) {
+  std::string bytes(mine.size() * sizeof(T), '\0');
+  if (!mine.empty()) std::memcpy(bytes.data(), mine.data(), bytes.size());
+  std::vector<T> all;
+  for (const std::string& part : world.gather(bytes)) {
+    const std::size_t n = all.size();
+    all.resize(n + part.size() / sizeof(T));
+    if (!part.empty()) std::memcpy(all.data() + n, part.data(), part.size());
+  }
+  return all;
+}
+
+// Collective: the records of all ranks on all ranks, sorted.
+std::vector<BadRecord> share_bad(const runtime::Communicator& world, const std::vector<BadRecord>& mine) {
+  std::string text;
+  for (const BadRecord& bad : mine) text += fmt::format("{} {} {}{}", bad.split, bad.index, bad.text, '\0');
+  const std::string all = world.broadcast(fmt::format("{}", fmt::join(world.gather(text), "")));
+  std::set<BadRecord> records;
+  for (std::size_t at = 0; at < all.size();) {
+    char* rest = nullptr;
+    BadRecord bad;
+    bad.split = std::strtoull(all.data() + at, &rest, 10);
+    bad.index = std::strtoull(rest, &rest, 10);
+    bad.text = rest + 1;
+    at = static_cast<std::size_t>(rest + 1 - all.data()) + bad.text.size() + 1;
+    records.insert(std::move(bad));
+  }
+  return {records.begin(), records.end()};
+}
+
+ExtraEntry write_extra(const std::string& folder, const ExtraFile& extra) {
+  const std::string path = fmt::format("{}/{}", folder, extra.name);
+  io::Hdf5File file = io::Hdf5File::create(path);
+  for (const auto& [name, values] : extra.datasets)
+    file.create_dataset(name, core::DType::int64, {values.size()}, 0, io::Filter::none)
+        .write_all(std::as_bytes(std::span{values}));
+  file.close();
+  io::sync_to_disk(path);
+  return {.file = extra.name, .bytes = std::filesystem::file_size(path), .digest = io::digest_of_file(path)};
+}
+
+/// All of one call of pack().
+class Packing {
+ public:
+  Packing(Source& source, const PackOptions& options, const runtime::Communicator& world, const PackProgress& progress)
+      : world_{world}, progress_{world.rank() == 0 ? progress : PackProgress{}}, job_{source, options, {}, {}} {}
+
+  PackResult run() {
+    prepare();
+    if (!write_shards()) return {.is_stopped = true};
+    PackResult result;
+    together(world_, [&] {
+      if (world_.rank() == 0) result = finish();
+    });
+    return result;
+  }
+
+ private:
+  void prepare();
+  void make_folder();
+  bool write_shards();
+  bool pass(const std::vector<ShardTask>& tasks);
+  void leave_out(std::vector<BadRecord> bad);
+  PackResult finish();
+  Manifest make_manifest() const;
+  void remove_leftovers() const;
+  std::vector<std::string> nan_remarks() const;
+
+  const runtime::Communicator& world_;
+  PackProgress progress_;
+  PackJob job_;
+  std::optional<PackPlan> plan_;
+  std::optional<io::PendingFolder> pending_;                               ///< on rank 0
+  std::vector<BadRecord> bad_;                                             ///< left out
+  std::vector<BadRecord> found_bad_;                                       ///< in the last pass
+  std::map<std::pair<std::uint64_t, std::uint64_t>, ShardRecord> shards_;  ///< on rank 0, by split and number
+};
+
+// Collective.
+void Packing::prepare() {
+  const PackOptions& options = job_.options;
+  std::uint64_t encoded_bytes = 0;
+  together(world_, [&] {
+    check_spec(job_.source.spec());
+    if (world_.rank() == 0 && job_.source.spec().is_encoded()) encoded_bytes = usual_encoded_bytes(job_.source);
+  });
+  encoded_bytes = runtime::broadcast_value(world_, encoded_bytes);
+  together(world_, [&] {
+    job_.layout = make_layout(job_.source.spec(), options.shard_bytes.value, options.chunk_bytes.value, options.filter,
+                              options.level, encoded_bytes);
+    plan_.emplace(job_.source.splits(), options, job_.layout.shard_samples, bad_);
+  });
+  make_folder();
+}
+
+// Collective.
+void Packing::make_folder() {
+  together(world_, [&] {
+    if (world_.rank() == 0) pending_.emplace(job_.options.out, job_.options.replace, "--out");
+  });
+  job_.folder = world_.broadcast(pending_ ? pending_->path() : std::string{});
+  together(world_, [&] {
+    if (std::filesystem::is_directory(job_.folder)) return;
+    core::fail_usage({.what = fmt::format("rank {} on {} does not see the folder that rank 0 made", world_.rank(),
+                                          runtime::host_name()),
+                      .where = "--out",
+                      .expected = "a folder on a file system that all nodes share"});
+  });
+}
+
+// Collective: false if it was stopped.
+bool Packing::write_shards() {
+  std::vector<ShardTask> tasks = plan_->tasks();
+  while (true) {
+    if (!pass(tasks)) return false;
+    if (found_bad_.empty()) return true;
+    const PackPlan before = *std::move(plan_);
+    leave_out(found_bad_);
+    tasks = plan_->tasks_since(before, found_bad_);
+  }
+}
+
+// Collective: one pass over `tasks`; false if it was stopped.
+bool Packing::pass(const std::vector<ShardTask>& tasks) {
+  PassResult mine;
+  together(world_, [&] {
+    mine = PackPass{job_, *plan_, progress_}.run(tasks, static_cast<std::size_t>(world_.rank()),
+                                                 static_cast<std::size_t>(world_.n_ranks()));
+  });
+  if (world_.any(mine.is_stopped)) return false;
+  for (const ShardRecord& record : gather_lists(world_, mine.shards)) shards_[{record.split, record.number}] = record;
+  found_bad_ = share_bad(world_, mine.bad);
+  return true;
+}
+
+void Packing::leave_out(std::vector<BadRecord> bad) {
+  bad_.insert(bad_.end(), bad.begin(), bad.end());
+  std::sort(bad_.begin(), bad_.end());
+  plan_.emplace(job_.source.splits(), job_.options, job_.layout.shard_samples, bad_);
+}
+
+// On rank 0.
+PackResult Packing::finish() {
+  PackResult result;
+  remove_leftovers();
+  result.manifest = make_manifest();
+  for (const ExtraFile& extra : job_.source.extra_files())
+    result.manifest.extras.push_back(write_extra(job_.folder, extra));
+  for (const BadRecord& bad : bad_) result.bad.push_back(bad.text);
+  result.remarks = job_.source.remarks();
+  for (std::string& remark : nan_remarks()) result.remarks.push_back(std::move(remark));
+  const std::string text = serialize(result.manifest);
+  const std::string path = fmt::format("{}/{}", job_.folder, manifest_name);
+  (void)parse_manifest(text, path);  // what cannot be read is not written
+  io::write_whole(path, std::as_bytes(std::span{text}));
+  pending_->commit();
+  return result;
+}
+
+// Of the shards of the last plan.
+Manifest Packing::make_manifest() const {
+  Manifest manifest{
+      .spec = job_.source.spec(), .filter = job_.layout.filter, .chunk_samples = job_.layout.chunk_samples};
+  for (const OutputSplit& split : plan_->splits()) manifest.splits.push_back({split.name, split.selection.n(), {}});
+  for (const ShardTask& task : plan_->tasks()) {
+    const ShardRecord& record = shards_.at({task.split, task.place.number});
+    manifest.splits[task.split].shards.push_back({.file = task.place.file_name(),
+                                                  .n_samples = record.n_samples,
+                                                  .bytes = record.bytes,
+                                                  .digest = {record.digest.begin(), record.digest.end()},
+                                                  .index = record.index,
+                                                  .index_crc = static_cast<std::uint32_t>(record.index_crc)});
+  }
+  return manifest;
+}
+
+// What an earlier plan, with more samples, has made beyond the last one.
+void Packing::remove_leftovers() const {
+  std::set<std::string> files;
+  for (const ShardTask& task : plan_->tasks()) files.insert(task.place.file_name());
+  for (const auto& file : std::filesystem::directory_iterator{job_.folder})
+    if (!files.contains(file.path().filename().string())) std::filesystem::remove(file.path());
+}
+
+std::vector<std::string> Packing::nan_remarks() const {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> n_nan(plan_->splits().size());
+  for (const ShardTask& task : plan_->tasks()) {
+    const ShardRecord& record = shards_.at({task.split, task.place.number});
+    n_nan[task.split].first += record.n_nan_x;
+    n_nan[task.split].second += record.n_nan_y;
+  }
+  std::vector<std::string> remarks;
+  const auto remark = [&](const OutputSplit& split, std::string_view name, const ArraySpec& array, std::uint64_t n) {
+    if (n > 0)
+      remarks.push_back(fmt::format("{}: {} of {} values of {} are NaN", split.name, n,
+                                    split.selection.n() * array.n_elements(), name));
+  };
+  for (std::size_t i = 0; i < n_nan.size(); ++i) {
+    remark(plan_->splits()[i], "x", job_.source.spec().x, n_nan[i].first);
+    remark(plan_->splits()[i], "y", job_.source.spec().y, n_nan[i].second);
+  }
+  return remarks;
+}
+
+}  // namespace
+
+PackResult pack(Source& source, const PackOptions& options, const runtime::Communicator& world,
+                const PackProgress& progress) {
+  return Packing{source, options, world, progress}.run();
+}
+
+}  // namespace lockstep::data

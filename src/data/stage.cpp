@@ -1,0 +1,179 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/units.hpp"
+#include "data/damaged.hpp"
+#include "data/loader.hpp"
+#include "data/manifest.hpp"
+#include "data/together.hpp"
+#include "io/digest.hpp"
+#include "io/file.hpp"
+#include "runtime/session.hpp"
+
+namespace lockstep::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t piece_bytes = std::uint64_t{4} << 20;
+
+/// A file the manifest vouches for.
+struct Item {
+  std::string file;
+  std::uint64_t bytes = 0;
+  std::string digest;
+};
+
+std::vector<Item> items_of(const Manifest& manifest) {
+  std::vector<Item> items;
+  for (const Split& split : manifest.splits)
+    for (const ShardEntry& shard : split.shards) items.push_back({shard.file, shard.bytes, shard.digest});
+  for (const ExtraEntry& extra : manifest.extras) items.push_back({extra.file, extra.bytes, extra.digest});
+  return items;
+}
+
+[[noreturn]] void fail_to_write(const std::string& path) {
+  core::fail_system(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
+}
+
+/// A file in the making, removed again unless it is finished.
+class Copy {
+ public:
+  explicit Copy(std::string final_path)
+      : final_path_{std::move(final_path)},
+        path_{fmt::format("{}.{}.{}.part", final_path_, runtime::host_name(), getpid())},
+        file_{open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)} {
+    if (!file_) fail_to_write(path_);
+  }
+  ~Copy() {
+    if (!is_finished_) unlink(path_.c_str());
+  }
+  Copy(const Copy&) = delete;
+  Copy& operator=(const Copy&) = delete;
+
+  void append(std::span<const std::byte> data) {
+    while (!data.empty()) {
+      const ssize_t n = write(file_.get(), data.data(), data.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) fail_to_write(path_);
+      data = data.subspan(static_cast<std::size_t>(n));
+    }
+  }
+
+  void finish() {
+    if (fsync(file_.get()) != 0 || std::rename(path_.c_str(), final_path_.c_str()) != 0) fail_to_write(path_);
+    is_finished_ = true;
+  }
+
+ private:
+  std::string final_path_;
+  std::string path_;
+  core::UniqueHandle<io::DescriptorPolicy> file_;
+  bool is_finished_ = false;
+};
+
+bool is_right(const fs::path& path, const Item& item) {
+  std::error_code error;
+  return fs::is_regular_file(path, error) && fs::file_size(path, error) == item.bytes &&
+         io::digest_of_file(path.string()) == item.digest;
+}
+
+void copy_item(const fs::path& from, const fs::path& to, const Item& item) {
+  const io::File source{(from / item.file).string()};
+  Copy copy{(to / item.file).string()};
+  io::Digest digest;
+  std::vector<std::byte> piece(static_cast<std::size_t>(std::min(piece_bytes, item.bytes)));
+  for (std::uint64_t done = 0; done < item.bytes; done += piece.size()) {
+    piece.resize(static_cast<std::size_t>(std::min(piece_bytes, item.bytes - done)));
+    source.read_at(done, piece);
+    digest.update(piece);
+    copy.append(piece);
+  }
+  if (source.size().value != item.bytes || digest.hex() != item.digest)
+    fail_damaged(
+        fmt::format("not the file the manifest means: expected {} with digest {}, found {} with digest {}",
+                    core::format_bytes({item.bytes}), item.digest, core::format_bytes(source.size()), digest.hex()),
+        source.path());
+  copy.finish();
+}
+
+/// This rank's items that are not there yet, or not right.
+std::vector<Item> find_missing(const std::vector<Item>& items, const fs::path& folder,
+                               const runtime::Communicator& node) {
+  std::vector<Item> missing;
+  for (std::size_t i = 0; i < items.size(); ++i)
+    if (i % static_cast<std::size_t>(node.n_ranks()) == static_cast<std::size_t>(node.rank()) &&
+        !is_right(folder / items[i].file, items[i]))
+      missing.push_back(items[i]);
+  return missing;
+}
+
+void make_folder(const std::string& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error || access(folder.c_str(), W_OK) != 0)
+    core::fail_usage({.what = fmt::format("cannot stage to '{}': {}", folder,
+                                          error ? error.message() : std::string{std::strerror(errno)}),
+                      .where = "--stage",
+                      .expected = "a folder on every node that one may write to"});
+}
+
+void check_room(const std::string& folder, std::uint64_t needed) {
+  std::error_code error;
+  const auto space = fs::space(folder, error);
+  if (error || needed <= space.available) return;
+  core::fail_usage(
+      {.what = fmt::format("'{}' on {} has no room for the set: {} are missing, {} are free", folder,
+                           runtime::host_name(), core::format_bytes({needed}), core::format_bytes({space.available})),
+       .where = "--stage"});
+}
+
+/// Collective over a node: what its ranks are about to write.
+std::uint64_t bytes_of_node(const std::vector<Item>& missing, const runtime::Communicator& node) {
+  std::uint64_t mine = 0;
+  for (const Item& item : missing) mine += item.bytes;
+  std::uint64_t all = 0;
+  for (const std::uint64_t bytes : runtime::gather_values<std::uint64_t>(node, {&mine, 1})) all += bytes;
+  return runtime::broadcast_value(node, all);
+}
+
+}  // namespace
+
+std::string stage(const runtime::Communicator& world, const std::string& set_folder, const std::string& folder) {
+  std::string text;
+  together(world, [&] {
+    if (world.rank() == 0) text = io::read_text((fs::path{set_folder} / manifest_name).string());
+  });
+  text = world.broadcast(text);
+  const std::vector<Item> items = items_of(parse_manifest(text, set_folder));
+
+  const runtime::Communicator node = world.split_shared();
+  together(world, [&] {
+    if (node.rank() == 0) make_folder(folder);
+  });
+  std::vector<Item> missing;
+  together(world, [&] { missing = find_missing(items, folder, node); });
+  const std::uint64_t needed = bytes_of_node(missing, node);
+  together(world, [&] { check_room(folder, needed); });
+  together(world, [&] {
+    for (const Item& item : missing) copy_item(set_folder, folder, item);
+  });
+  // The manifest comes last: a folder that has one is whole.
+  together(world, [&] {
+    const std::string path = (fs::path{folder} / manifest_name).string();
+    if (node.rank() != 0 || (fs::exists(path) && io::read_text(path) == text)) return;
+    io::write_whole(path, std::as_bytes(std::span{text}));
+  });
+  return folder;
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,114 @@
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "data/block_cache.hpp"
+#include "data/store.hpp"
+
+namespace lockstep::data {
+namespace {
+
+/// Makes room without ever giving any back.
+std::span<std::byte> grown(std::vector<std::byte>& memory, std::uint64_t bytes) {
+  if (memory.size() < bytes) memory.resize(static_cast<std::size_t>(bytes));
+  return std::span{memory}.first(static_cast<std::size_t>(bytes));
+}
+
+/// Reads each sample by itself: the least traffic where neighbours are not asked for soon.
+class SampleStore final : public Store {
+ public:
+  explicit SampleStore(std::shared_ptr<const ShardSet> set) : set_{std::move(set)} {}
+
+  void fetch(std::span<const std::uint64_t> ids, Fetched& fetched) const override {
+    const std::size_t y_bytes = set_->spec().y.bytes();
+    const std::span y = grown(fetched.y, ids.size() * y_bytes);
+    fetched.samples.resize(ids.size());
+    for (std::size_t i = 0; i < ids.size(); ++i) fetched.samples[i].y = y.subspan(i * y_bytes, y_bytes);
+    if (set_->spec().is_encoded())
+      fetch_encoded(ids, fetched, y);
+    else
+      fetch_raw(ids, fetched, y);
+  }
+
+ private:
+  void fetch_raw(std::span<const std::uint64_t> ids, Fetched& fetched, std::span<std::byte> y) const {
+    const std::size_t x_bytes = set_->spec().x.bytes(), y_bytes = set_->spec().y.bytes();
+    const std::span x = grown(fetched.x, ids.size() * x_bytes);
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      const std::span mine = x.subspan(i * x_bytes, x_bytes);
+      set_->read(ids[i], 1, mine, y.subspan(i * y_bytes, y_bytes));
+      fetched.samples[i].x = mine;
+    }
+  }
+
+  void fetch_encoded(std::span<const std::uint64_t> ids, Fetched& fetched, std::span<std::byte> y) const {
+    const std::size_t y_bytes = set_->spec().y.bytes();
+    std::vector<std::size_t> ends;
+    std::size_t end = 0;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      const std::vector<std::byte> file = set_->read_encoded(ids[i], y.subspan(i * y_bytes, y_bytes));
+      std::ranges::copy(file, grown(fetched.x, end + file.size()).begin() + static_cast<std::ptrdiff_t>(end));
+      ends.push_back(end += file.size());
+    }
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      const std::size_t begin = i == 0 ? 0 : ends[i - 1];
+      fetched.samples[i].x = std::span{fetched.x}.subspan(begin, ends[i] - begin);
+    }
+  }
+
+  std::shared_ptr<const ShardSet> set_;
+};
+
+/// Reads whole blocks and keeps the last ones. Samples are copied out, so that a thread never holds many blocks.
+class BlockStore final : public Store {
+ public:
+  BlockStore(std::shared_ptr<const ShardSet> set, std::size_t n_blocks)
+      : set_{std::move(set)}, starts_{block_starts(*set_)}, blocks_{n_blocks, [this](std::uint64_t number) {
+                                                                      return read(static_cast<std::size_t>(number));
+                                                                    }} {}
+
+  void fetch(std::span<const std::uint64_t> ids, Fetched& fetched) const override {
+    std::vector<std::size_t> ends;
+    std::size_t end = 0, y_end = 0;
+    const std::size_t y_bytes = set_->spec().y.bytes();
+    std::shared_ptr<const Block> block;
+    for (const std::uint64_t id : ids) {
+      if (!block || id < block->first || id - block->first >= block->n) block = blocks_.get(number_of(id));
+      const StoredSample sample = block->sample(id);
+      const std::span x = grown(fetched.x, end + sample.x.size()).subspan(end);
+      std::ranges::copy(sample.x, x.begin());
+      std::ranges::copy(sample.y, grown(fetched.y, y_end + y_bytes).begin() + static_cast<std::ptrdiff_t>(y_end));
+      ends.push_back(end += sample.x.size());
+      y_end += y_bytes;
+    }
+    fetched.samples.clear();
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      const std::size_t begin = i == 0 ? 0 : ends[i - 1];
+      fetched.samples.push_back(
+          {std::span{fetched.x}.subspan(begin, ends[i] - begin), std::span{fetched.y}.subspan(i * y_bytes, y_bytes)});
+    }
+  }
+
+ private:
+  std::uint64_t number_of(std::uint64_t id) const noexcept {
+    return static_cast<std::uint64_t>(std::upper_bound(starts_.begin(), starts_.end(), id) - starts_.begin() - 1);
+  }
+
+  Block read(std::size_t number) const {
+    const std::uint64_t end = number + 1 < starts_.size() ? starts_[number + 1] : set_->n_samples();
+    return read_block(*set_, starts_[number], end - starts_[number]);
+  }
+
+  std::shared_ptr<const ShardSet> set_;
+  std::vector<std::uint64_t> starts_;
+  mutable BlockCache blocks_;
+};
+
+}  // namespace
+
+std::unique_ptr<Store> make_streaming_store(std::shared_ptr<const ShardSet> set, const StreamingOptions& options) {
+  if (options.by_block) return std::make_unique<BlockStore>(std::move(set), options.n_blocks);
+  return std::make_unique<SampleStore>(std::move(set));
+}
+
+}  // namespace lockstep::data

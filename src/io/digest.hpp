@@ -1,0 +1,35 @@
+// Digests of whole files and byte ranges: XXH3, 128 bits, as 32 hexadecimal digits.
+// Invariant: an accident is always noticed; it is no protection against an attacker.
+// Used by data/ (manifest, verification).
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace lockstep::io {
+
+/// Digest of bytes that arrive in pieces.
+class Digest {
+ public:
+  Digest();
+  ~Digest();
+  Digest(Digest&&) noexcept;
+  Digest& operator=(Digest&&) noexcept;
+  Digest(const Digest&) = delete;
+  Digest& operator=(const Digest&) = delete;
+  void update(std::span<const std::byte> data) noexcept;
+  /// 32 lower-case hexadecimal digits (canonical, big-endian form of XXH128).
+  [[nodiscard]] std::string hex() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+[[nodiscard]] std::string digest_of(std::span<const std::byte> data);
+/// Reads the file in pieces of 1 MiB.
+[[nodiscard]] std::string digest_of_file(const std::string& path);
+
+}  // namespace lockstep::io

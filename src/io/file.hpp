@@ -1,0 +1,76 @@
+// Files read at given places, and files and folders that appear whole or not at all.
+// Invariant: a short read, a vanished file and a full disk are errors that name the path; nothing half-written keeps its
+// final name.
+// Used by io/hdf5 (not for its own access), data/ and the programs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/handle.hpp"
+#include "core/units.hpp"
+
+namespace lockstep::io {
+
+/// Policy of core::UniqueHandle for descriptors.
+struct DescriptorPolicy {
+  using Raw = int;
+  static Raw null() noexcept { return -1; }
+  static void destroy(Raw raw) noexcept;
+};
+
+/// An open file for reading. Reads from several threads at once are fine.
+class File {
+ public:
+  /// core::Error (usage) if it is not there, no regular file or not readable; names path and reason.
+  explicit File(const std::string& path);
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  [[nodiscard]] core::Bytes size() const;
+  /// All of `data` from `offset` on. Errors that a file system gets over (EIO, ESTALE, EAGAIN, EINTR) are tried again, up
+  /// to 5 times with growing, jittered pauses. Throws core::Error (usage) if the file ends before, (system) if it cannot
+  /// be read; both name path and range.
+  void read_at(std::uint64_t offset, std::span<std::byte> data) const;
+  /// Asks the system to forget the cached pages of this file (for cold measurements).
+  void drop_cache() const;
+
+ private:
+  std::string path_;
+  core::UniqueHandle<DescriptorPolicy> descriptor_;
+};
+
+/// The whole file as text; errors as File's. At most `most` bytes, else core::Error (usage).
+[[nodiscard]] std::string read_text(const std::string& path, core::Bytes most = {std::uint64_t{1} << 30});
+
+/// Writes a file under a temporary name, syncs it to the disk and renames it; on error the old file, if any, is untouched.
+void write_whole(const std::string& path, std::span<const std::byte> content);
+
+/// A folder in the making: `path()` is a temporary sibling of the final name; commit() syncs and renames it, the
+/// destructor removes what was not committed.
+class PendingFolder {
+ public:
+  /// Creates the temporary folder. core::Error (usage, naming `flag`) if `final_path` exists and `replace` is false, or
+  /// if its parent is no folder one may write to.
+  PendingFolder(const std::string& final_path, bool replace, std::string_view flag);
+  ~PendingFolder();
+  PendingFolder(const PendingFolder&) = delete;
+  PendingFolder& operator=(const PendingFolder&) = delete;
+
+  [[nodiscard]] const std::string& path() const noexcept { return temporary_; }
+  /// Files in it must be closed. With `replace`, an old folder is set aside first and removed after.
+  void commit();
+
+ private:
+  std::string final_path_;
+  std::string temporary_;
+  bool replace_;
+  bool is_committed_ = false;
+};
+
+/// fsync of a file or folder by name.
+void sync_to_disk(const std::string& path);
+
+}  // namespace lockstep::io

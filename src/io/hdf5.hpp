@@ -1,0 +1,96 @@
+// HDF5 files as owned values: what shards need of the library, and nothing more.
+// Invariant: every call is checked and an error names file and data set with the library's own reason; files carry no
+// time stamps, so the same calls give the same bytes; reading takes no file locks. All calls of a process come from one
+// thread: the library is not thread-safe.
+// Used by data/ (writing shards, importing foreign files, the reference path of reading).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/dtype.hpp"
+#include "core/units.hpp"
+#include "io/codec.hpp"
+
+namespace lockstep::io {
+
+using Dimensions = std::vector<std::uint64_t>;
+
+/// Where a chunk or a contiguous data set lies in its file, as stored (compressed).
+struct Extent {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+  auto operator<=>(const Extent&) const = default;
+};
+
+/// A data set of an open file; valid while the file is. Rows are along the first dimension.
+class Hdf5Dataset {
+ public:
+  Hdf5Dataset(Hdf5Dataset&&) noexcept;
+  Hdf5Dataset& operator=(Hdf5Dataset&&) noexcept;
+  Hdf5Dataset(const Hdf5Dataset&) = delete;
+  Hdf5Dataset& operator=(const Hdf5Dataset&) = delete;
+  ~Hdf5Dataset();
+
+  [[nodiscard]] const Dimensions& dimensions() const noexcept;
+  /// Empty if the element type is none of Lockstep's.
+  [[nodiscard]] std::optional<core::DType> dtype() const noexcept;
+
+  /// Stores chunk number `chunk` (along the first dimension) as it is: `stored` is already encoded.
+  void write_chunk(std::uint64_t chunk, std::span<const std::byte> stored);
+  /// A contiguous data set, whole.
+  void write_all(std::span<const std::byte> data);
+  /// Rows [first, first + n) through the library, in native byte order.
+  void read_rows(std::uint64_t first, std::uint64_t n, std::span<std::byte> data) const;
+  /// Places of all chunks along the first dimension; of a contiguous data set its only one.
+  [[nodiscard]] std::vector<Extent> extents() const;
+
+ private:
+  friend class Hdf5File;
+  struct State;
+  explicit Hdf5Dataset(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+class Hdf5File {
+ public:
+  /// A new file, in the format that HDF5 1.10 and newer read; raw data aligned to 4 KiB. core::Error (system) if it cannot be.
+  static Hdf5File create(const std::string& path);
+  /// For reading, without locks. core::Error (usage) if it is no HDF5 file one may read.
+  static Hdf5File open(const std::string& path);
+  Hdf5File(Hdf5File&&) noexcept;
+  Hdf5File& operator=(Hdf5File&&) noexcept;
+  Hdf5File(const Hdf5File&) = delete;
+  Hdf5File& operator=(const Hdf5File&) = delete;
+  ~Hdf5File();
+
+  /// `chunk_rows` 0: contiguous. Chunks span all other dimensions. bfloat16 is stored as uint16 with an attribute.
+  Hdf5Dataset create_dataset(const std::string& name, core::DType dtype, const Dimensions& dimensions,
+                             std::uint64_t chunk_rows, Filter filter);
+  /// core::Error (usage) if there is none of this name.
+  [[nodiscard]] Hdf5Dataset open_dataset(const std::string& name) const;
+  /// Names of all data sets, at any depth, "/" first, sorted.
+  [[nodiscard]] std::vector<std::string> dataset_names() const;
+
+  void set_attribute(const std::string& name, const std::string& value);
+  void set_attribute(const std::string& name, std::uint64_t value);
+  [[nodiscard]] std::string text_attribute(const std::string& name) const;
+
+  /// Writes everything; core::Error (system) if the disk is full. The destructor only logs. After any failed write the
+  /// file is empty and lost.
+  void close();
+
+ private:
+  struct State;
+  explicit Hdf5File(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+[[nodiscard]] std::string hdf5_version();
+
+}  // namespace lockstep::io

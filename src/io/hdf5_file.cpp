@@ -1,0 +1,210 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/log.hpp"
+#include "core/suggest.hpp"
+#include "io/file.hpp"
+#include "io/hdf5.hpp"
+#include "io/hdf5_attributes.hpp"
+#include "io/hdf5_dataset_state.hpp"
+#include "io/hdf5_types.hpp"
+
+namespace lockstep::io {
+
+struct Hdf5File::State {
+  Place place;
+  FileId id;
+
+  [[nodiscard]] Place at(const std::string& dataset) const { return {place.code, place.path, dataset, place.new_file}; }
+};
+
+namespace {
+
+ListId make_list(const Place& place, hid_t kind) {
+  return ListId{checked(place, "make a property list", [&] { return H5Pcreate(kind); })};
+}
+
+/// `set` gives options to a property list; they are refused only if the library lacks them.
+template <class Set>
+void set_options(const Place& place, Set&& set) {
+  checked(place, "set its options", set);
+}
+
+/// Closing a file closes what is open in it, so that its last bytes are written by then.
+ListId make_access_list(const Place& place) {
+  ListId list = make_list(place, H5P_FILE_ACCESS);
+  set_options(place, [&] { return H5Pset_fclose_degree(list.get(), H5F_CLOSE_STRONG); });
+  set_options(place, [&] { return turn_off_locks(list.get()); });
+  return list;
+}
+
+ListId make_new_access_list(const Place& place) {
+  constexpr hsize_t aligned_from = 16384;  // smaller pieces would waste too much
+  ListId list = make_access_list(place);
+  set_options(place, [&] { return H5Pset_libver_bounds(list.get(), H5F_LIBVER_V110, H5F_LIBVER_V110); });
+  set_options(place, [&] { return H5Pset_alignment(list.get(), aligned_from, 4096); });
+  return list;
+}
+
+/// Chunks that a read of some rows touches stay in memory until all of their rows were read.
+ListId make_read_list(const Place& place) {
+  constexpr std::size_t n_slots = 12421;  // a prime, as the library wants it
+  constexpr std::size_t cache_bytes = std::size_t{64} << 20;
+  ListId list = make_list(place, H5P_DATASET_ACCESS);
+  set_options(place, [&] { return H5Pset_chunk_cache(list.get(), n_slots, cache_bytes, 1.0); });
+  return list;
+}
+
+void set_filter(const Place& place, hid_t list, Filter filter) {
+  constexpr unsigned deflate_level = 6;  // for other programs that would write to the data set
+  if (filter == Filter::none) return;
+  if (filter == Filter::deflate) {
+    set_options(place, [&] { return H5Pset_deflate(list, deflate_level); });
+    return;
+  }
+  const int id = filter == Filter::zstd ? zstd_id : lz4_id;
+  set_options(place, [&] { return H5Pset_shuffle(list); });
+  set_options(place, [&] { return H5Pset_filter(list, id, H5Z_FLAG_MANDATORY, 0, nullptr); });
+}
+
+ListId make_dataset_list(const Place& place, const Dimensions& dimensions, std::uint64_t chunk_rows, Filter filter) {
+  ListId list = make_list(place, H5P_DATASET_CREATE);
+  set_options(place, [&] { return H5Pset_obj_track_times(list.get(), false); });
+  set_options(place, [&] { return H5Pset_fill_time(list.get(), H5D_FILL_TIME_NEVER); });
+  if (chunk_rows == 0) return list;
+  std::vector<hsize_t> chunk(dimensions.begin(), dimensions.end());
+  chunk.front() = chunk_rows;
+  set_options(place, [&] { return H5Pset_chunk(list.get(), static_cast<int>(chunk.size()), chunk.data()); });
+  set_filter(place, list.get(), filter);
+  return list;
+}
+
+/// A chunk may have more rows than the data set: then that many rows are the most it could grow to.
+SpaceId make_space(const Place& place, const Dimensions& dimensions, std::uint64_t chunk_rows) {
+  const std::vector<hsize_t> sizes(dimensions.begin(), dimensions.end());
+  std::vector<hsize_t> most = sizes;
+  most.front() = std::max<hsize_t>(most.front(), chunk_rows);
+  return SpaceId{checked(place, "make the shape",
+                         [&] { return H5Screate_simple(static_cast<int>(sizes.size()), sizes.data(), most.data()); })};
+}
+
+template <class Open>
+bool can_open(Open&& open) {
+  const Silence silence;
+  return static_cast<bool>(DatasetId{open()});
+}
+
+/// Says which data sets there are, if that of `place` is none of them.
+void refuse_unknown(const Place& place, const std::vector<std::string>& names) {
+  const std::string name = place.dataset.starts_with('/') ? place.dataset : "/" + place.dataset;
+  if (std::ranges::binary_search(names, name)) return;
+  const std::optional<std::string> near = core::near_miss(name, names);
+  core::fail_usage({.what = fmt::format("'{}' has no data set {}", place.path, place.dataset),
+                    .expected = names.empty() ? "a file with data sets" : "one of " + core::join(names),
+                    .fix = near ? fmt::format("did you mean '{}'?", *near) : ""});
+}
+
+/// H5Ovisit's callback: no exception may pass through the library.
+herr_t take_name(const char* name, void* names) {
+  try {
+    static_cast<std::vector<std::string>*>(names)->push_back(fmt::format("/{}", name));
+    return 0;
+  } catch (const std::exception&) {
+    return -1;
+  }
+}
+
+}  // namespace
+
+Hdf5File::Hdf5File(std::unique_ptr<State> state) : state_{std::move(state)} {}
+Hdf5File::Hdf5File(Hdf5File&&) noexcept = default;
+Hdf5File& Hdf5File::operator=(Hdf5File&&) noexcept = default;
+
+Hdf5File::~Hdf5File() {
+  if (!state_ || !state_->id || is_given_up(state_->id.get())) return;
+  try {
+    close();
+  } catch (const std::exception& error) {
+    core::log_error(error.what());
+  }
+}
+
+Hdf5File Hdf5File::create(const std::string& path) {
+  prepare_hdf5();
+  Place place{.code = core::ExitCode::system, .path = path};
+  const ListId creation = make_list(place, H5P_FILE_CREATE);
+  set_options(place, [&] { return H5Pset_obj_track_times(creation.get(), false); });
+  const ListId access = make_new_access_list(place);
+  FileId id{checked(place, "create the file",
+                    [&] { return H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.get(), access.get()); })};
+  place.new_file = id.get();
+  return Hdf5File{std::make_unique<State>(State{place, std::move(id)})};
+}
+
+Hdf5File Hdf5File::open(const std::string& path) {
+  const File is_there{path};
+  prepare_hdf5();
+  const Place place{.code = core::ExitCode::usage, .path = path};
+  const ListId access = make_access_list(place);
+  FileId id{checked(place, "open the file", [&] { return H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()); })};
+  return Hdf5File{std::make_unique<State>(State{place, std::move(id)})};
+}
+
+Hdf5Dataset Hdf5File::create_dataset(const std::string& name, core::DType dtype, const Dimensions& dimensions,
+                                     std::uint64_t chunk_rows, Filter filter) {
+  const Place place = state_->at(name);
+  core::require(!dimensions.empty(), "a data set has a dimension");
+  core::require(chunk_rows > 0 || filter == Filter::none, "contiguous data have no filter");
+  const ListId list = make_dataset_list(place, dimensions, chunk_rows, filter);
+  const SpaceId space = make_space(place, dimensions, chunk_rows);
+  const TypeId type = type_in_file(dtype);
+  DatasetId id{checked(place, "create the data set", [&] {
+    return H5Dcreate2(state_->id.get(), name.c_str(), type.get(), space.get(), H5P_DEFAULT, list.get(), H5P_DEFAULT);
+  })};
+  if (dtype == core::DType::bfloat16) write_attribute(place, id.get(), dtype_attribute, std::string{"bfloat16"});
+  return Hdf5Dataset{Hdf5Dataset::State::describe(place, std::move(id))};
+}
+
+Hdf5Dataset Hdf5File::open_dataset(const std::string& name) const {
+  const Place place = state_->at(name);
+  const ListId list = make_read_list(place);
+  const auto open = [&] { return H5Dopen2(state_->id.get(), name.c_str(), list.get()); };
+  if (!can_open(open)) refuse_unknown(place, dataset_names());
+  return Hdf5Dataset{Hdf5Dataset::State::describe(place, DatasetId{checked(place, "open the data set", open)})};
+}
+
+std::vector<std::string> Hdf5File::dataset_names() const {
+  std::vector<std::string> names;
+  checked(state_->place, "list the data sets", [&] { return visit_datasets(state_->id.get(), take_name, &names); });
+  std::ranges::sort(names);
+  return names;
+}
+
+void Hdf5File::set_attribute(const std::string& name, const std::string& value) {
+  write_attribute(state_->place, state_->id.get(), name, value);
+}
+
+void Hdf5File::set_attribute(const std::string& name, std::uint64_t value) {
+  write_attribute(state_->place, state_->id.get(), name, value);
+}
+
+std::string Hdf5File::text_attribute(const std::string& name) const {
+  const auto text = read_text_attribute(state_->place, state_->id.get(), name);
+  if (!text) {
+    core::fail_usage({.what = fmt::format("there is no text attribute '{}'", name), .where = describe(state_->place)});
+  }
+  return *text;
+}
+
+void Hdf5File::close() {
+  const FileId id = std::move(state_->id);
+  core::require(static_cast<bool>(id), "a file is closed once");
+  if (is_given_up(id.get()))
+    core::fail_system(fmt::format("'{}' is lost: it could not be written", state_->place.path));
+  checked(state_->place, "write the file", [&] { return H5Fflush(id.get(), H5F_SCOPE_LOCAL); });
+  checked(state_->place, "close the file", [&] { return H5Fclose(id.get()); });
+}
+
+}  // namespace lockstep::io

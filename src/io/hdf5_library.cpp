@@ -1,0 +1,95 @@
+#include "io/hdf5_library.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <string_view>
+#include <vector>
+
+#include "core/log.hpp"
+#include "io/hdf5.hpp"
+#include "io/hdf5_filters.hpp"
+
+namespace lockstep::io {
+namespace {
+
+/// "file write failed: time = ..., error message = 'No space left on device', buf = ..." without what only developers of
+/// the library want: some of it changes from run to run.
+std::string shorten(std::string_view text) {
+  constexpr std::string_view mark = "error message = '";
+  const std::size_t begin = text.find(mark);
+  if (begin == std::string_view::npos) return std::string{text};
+  const std::string_view message = text.substr(begin + mark.size());
+  return fmt::format("{}: {}", text.substr(0, text.find(": ")), message.substr(0, message.find('\'')));
+}
+
+/// The innermost error comes first, and is the reason of the others.
+herr_t take_first_reason(unsigned depth, const H5E_error2_t* error, void* reason) {
+  if (depth == 0 && error->desc != nullptr) *static_cast<std::string*>(reason) = shorten(error->desc);
+  return 0;
+}
+
+std::string last_reason() {
+  std::string reason;
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_first_reason, &reason);
+  return reason.empty() ? "no reason given" : reason;
+}
+
+/// One more reference to the file and to all that is open in it: closing our own then closes nothing. The disk, likely full,
+/// gets its space back now, as the library keeps the file open.
+void give_up(const Place& place) {
+  if (is_given_up(place.new_file)) return;
+  const ssize_t n = H5Fget_obj_count(place.new_file, H5F_OBJ_ALL);
+  std::vector<hid_t> ids(n > 0 ? static_cast<std::size_t>(n) : 0);
+  H5Fget_obj_ids(place.new_file, H5F_OBJ_ALL, ids.size(), ids.data());
+  for (const hid_t id : ids) H5Iinc_ref(id);
+  if (::truncate(place.path.c_str(), 0) != 0) core::log_warning(fmt::format("'{}' is left behind", place.path));
+}
+
+}  // namespace
+
+Silence::Silence() noexcept {
+  H5Eget_auto2(H5E_DEFAULT, &print_, &stream_);
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+}
+
+Silence::~Silence() { H5Eset_auto2(H5E_DEFAULT, print_, stream_); }
+
+std::string describe(const Place& place) {
+  return place.dataset.empty() ? fmt::format("'{}'", place.path)
+                               : fmt::format("data set {} of '{}'", place.dataset, place.path);
+}
+
+void fail_hdf5(const Place& place, const std::string& action, core::SourceLocation location) {
+  const std::string what = fmt::format("HDF5 cannot {}: {}", action, last_reason());
+  if (place.new_file >= 0) give_up(place);
+  if (place.code == core::ExitCode::usage) {
+    core::fail_usage(
+        {.what = what, .where = describe(place), .expected = "a sound HDF5 file", .fix = "copy or make the file again"},
+        location);
+  }
+  throw core::Error{place.code, {.what = what, .where = describe(place)}, location};
+}
+
+bool is_given_up(hid_t file) { return H5Iget_ref(file) > 1; }
+
+void prepare_hdf5() {
+  static const bool is_prepared = [] {
+    // We close what we open. At exit the library would try again to write what a full disk refused, and print about it.
+    H5dont_atexit();
+    const Silence silence;
+    register_filters();
+    return true;
+  }();
+  static_cast<void>(is_prepared);
+}
+
+std::string hdf5_version() {
+  unsigned major = 0;
+  unsigned minor = 0;
+  unsigned release = 0;
+  H5get_libversion(&major, &minor, &release);
+  return fmt::format("{}.{}.{}", major, minor, release);
+}
+
+}  // namespace lockstep::io

@@ -1,0 +1,55 @@
+#include "io/hdf5_types.hpp"
+
+namespace lockstep::io {
+namespace {
+
+using core::DType;
+
+TypeId copy_of(hid_t type) { return TypeId{H5Tcopy(type)}; }
+
+/// IEEE 754 binary16 in the byte order of the float32 type `like`.
+TypeId make_float16(hid_t like) {
+  TypeId type = copy_of(like);
+  H5Tset_fields(type.get(), 15, 10, 5, 0, 10);
+  H5Tset_size(type.get(), 2);
+  H5Tset_ebias(type.get(), 15);
+  return type;
+}
+
+}  // namespace
+
+TypeId type_in_file(DType dtype) {
+  switch (dtype) {
+    case DType::int8: return copy_of(H5T_STD_I8LE);
+    case DType::uint8: return copy_of(H5T_STD_U8LE);
+    case DType::int16: return copy_of(H5T_STD_I16LE);
+    case DType::bfloat16:
+    case DType::uint16: return copy_of(H5T_STD_U16LE);
+    case DType::int32: return copy_of(H5T_STD_I32LE);
+    case DType::uint32: return copy_of(H5T_STD_U32LE);
+    case DType::int64: return copy_of(H5T_STD_I64LE);
+    case DType::uint64: return copy_of(H5T_STD_U64LE);
+    case DType::float16: return make_float16(H5T_IEEE_F32LE);
+    case DType::float32: return copy_of(H5T_IEEE_F32LE);
+    case DType::float64: break;
+  }
+  return copy_of(H5T_IEEE_F64LE);
+}
+
+TypeId type_in_memory(DType dtype) {
+  TypeId type = type_in_file(dtype);
+  H5Tset_order(type.get(), H5Tget_order(H5T_NATIVE_INT));
+  return type;
+}
+
+std::optional<DType> find_dtype(hid_t type) {
+  const H5T_class_t kind = H5Tget_class(type);
+  if (kind != H5T_INTEGER && kind != H5T_FLOAT) return std::nullopt;
+  const TypeId little = copy_of(type);
+  if (H5Tset_order(little.get(), H5T_ORDER_LE) < 0) return std::nullopt;
+  for (const DType dtype : core::all_dtypes)
+    if (dtype != DType::bfloat16 && H5Tequal(little.get(), type_in_file(dtype).get()) > 0) return dtype;
+  return std::nullopt;
+}
+
+}  // namespace lockstep::io

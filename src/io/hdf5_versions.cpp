@@ -1,0 +1,45 @@
+#include <cstdlib>
+
+#include "io/hdf5_library.hpp"
+
+// The one place that knows what differs between versions of HDF5.
+
+#if !H5_VERSION_GE(1, 10, 5)
+#error "Lockstep needs HDF5 1.10.5 or newer: it asks where chunks lie in a file"
+#endif
+
+namespace lockstep::io {
+namespace {
+
+struct Visit {
+  herr_t (*see)(const char* name, void* context);
+  void* context;
+};
+
+template <class Info>
+herr_t see_object(hid_t, const char* name, const Info* info, void* raw) {
+  const auto* const visit = static_cast<const Visit*>(raw);
+  return info->type == H5O_TYPE_DATASET ? visit->see(name, visit->context) : 0;
+}
+
+}  // namespace
+
+#if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
+herr_t turn_off_locks(hid_t access_list) { return H5Pset_file_locking(access_list, false, true); }
+#else
+herr_t turn_off_locks(hid_t) { return setenv("HDF5_USE_FILE_LOCKING", "FALSE", 0); }
+#endif
+
+#if H5_VERSION_GE(1, 12, 0)
+herr_t visit_datasets(hid_t file, herr_t (*see)(const char* name, void* context), void* context) {
+  Visit visit{see, context};
+  return H5Ovisit3(file, H5_INDEX_NAME, H5_ITER_NATIVE, see_object<H5O_info2_t>, &visit, H5O_INFO_BASIC);
+}
+#else
+herr_t visit_datasets(hid_t file, herr_t (*see)(const char* name, void* context), void* context) {
+  Visit visit{see, context};
+  return H5Ovisit2(file, H5_INDEX_NAME, H5_ITER_NATIVE, see_object<H5O_info_t>, &visit, H5O_INFO_BASIC);
+}
+#endif
+
+}  // namespace lockstep::io

@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Wrong usage and bad places: one message with the way out, exit code 2, and nothing touched.
+. "$(dirname "$0")/shard_lib.bash"
+d=$folder/d
+
+# refuse MESSAGE ARGUMENTS...: alone, and once under a launcher.
+refuse() {
+  local message=$1
+  shift
+  shard "$@"
+  expect_rc 2
+  expect_one_error
+  expect_err "$message"
+}
+refuse_together() {
+  refuse "$@"
+  shift
+  launch 3 shard "$@"
+  expect_rc 2
+  expect_one_error
+}
+
+refuse 'a verb is missing'
+refuse "did you mean 'verify'" veriyf "$d"
+refuse "did you mean 'mnist'" import mnits "$d" --out "$d"
+refuse "did you mean 'digits'" synth digit --out "$d"
+refuse "did you mean '--samples'" synth digits --out "$d" --sample 3
+refuse "did you mean 'zstd'" synth digits --out "$d" --compress zst
+refuse 'PATH is missing' import mnist --out "$d"
+refuse "unexpected argument 'e'" stat "$d" e
+refuse '--out is missing' synth digits
+refuse 'needs a value' synth digits --out
+refuse_together 'manifest' stat "$folder/nothing"
+refuse_together 'manifest' verify "$folder/nothing"
+refuse_together 'manifest' bench "$folder/nothing"
+
+run "$REDUCE_ALL" shrad
+expect_rc 2
+expect_err "did you mean 'shard'"
+for words in --help --version 'shard --help' 'shard import --help' 'shard bench --help'; do
+  # shellcheck disable=SC2086  # words are words
+  run "$REDUCE_ALL" $words
+  expect_rc 0
+  [ -s "$folder/err" ] && fail "nothing belongs on stderr"
+  cp "$folder/out" "$folder/alone"
+  # shellcheck disable=SC2086
+  launch 2 $words
+  expect_rc 0
+  cmp -s "$folder/alone" "$folder/out" || fail "$words differs under the launcher"
+done
+launch 2 shard synth toy --out "$d" --nproc 3
+expect_rc 2
+expect_err 'started 2 ranks already'
+
+# What is there stays as it is without --force, and is replaced as a whole with it.
+made synth toy --out "$d" --samples 64
+cp -r "$d" "$folder/copy"
+refuse_together 'exist|there' synth toy --out "$d" --samples 32
+expect_same "$d" "$folder/copy"
+made synth toy --out "$d" --samples 32 --force
+made stat "$d"
+expect_out 'train +32 '
+[ "$(find "$folder" -maxdepth 1 -name 'd*' | wc -l)" -eq 1 ] || fail "something is left beside the folder"
+
+refuse_together '--out|none' synth toy --out "$folder/none/d"
+echo x >"$folder/file"
+refuse '--out|file' synth toy --out "$folder/file/d"
+refuse 'cannot write' bench "$d" --json "$folder/none/b.json"
+refuse 'crop' bench "$d" --augment crop:8
+if [ "$(id -u)" -ne 0 ]; then
+  mkdir -m 500 "$folder/locked"
+  refuse '--out|locked' synth toy --out "$folder/locked/d"
+fi

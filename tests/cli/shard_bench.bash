@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# bench: every stage is measured, for every order, cold and warm, and the JSON says so. No figure is judged here.
+. "$(dirname "$0")/shard_lib.bash"
+d=$folder/d
+made synth digits --out "$d" --samples 4000 --chunk-size 256K
+made pack "$d" --out "$d.zstd" --compress zstd
+
+expect_report() {
+  expect_rc 0
+  for stage in 'memory copy' 'pread alone' 'read, check' 'augment alone' 'whole path'; do expect_out "$stage"; done
+  expect_out 'What binds: '
+}
+
+validate() {
+  python3 - "$folder/b.json" "$@" <<'PY' || fail "not the JSON it should be"
+import json, sys
+b = json.load(open(sys.argv[1]))
+ranks, cold = int(sys.argv[2]), sys.argv[3] == "cold"
+assert b["schema"] == "lockstep.shard_bench" and b["schema_version"] == 1 and b["complete"], b
+assert b["meta"]["ranks"] == ranks and b["meta"]["options"]["cold"] == cold, b["meta"]
+assert [s["stage"] for s in b["stages"]] == ["copy", "pread", "read", "augment", "loader"], b["stages"]
+for s in b["stages"]:
+    assert s["repeats"] == 7, s
+    assert 0 < s["samples_per_s_p50_low"] <= s["samples_per_s_p50"] <= s["samples_per_s_p50_high"], s
+assert b["loader"]["crc_failures"] == 0, b["loader"]
+assert b["binds"] in b["time_us_per_sample"], b
+PY
+}
+
+for n in 1 2; do
+  made bench "$d" --nproc "$n" --seconds 0.3 --json "$folder/b.json"
+  expect_report
+  if command -v python3 >/dev/null; then validate "$n" warm; fi
+done
+for order in keyed torch blocked sequential; do
+  made bench "$d.zstd" --order "$order" --seconds 0.15 --cache none --threads 1 --augment flip,normalize:0.5:0.25
+  expect_report
+done
+made bench "$d" --cold --seconds 0.3 --layout nhwc --dtype bfloat16 --json "$folder/b.json"
+expect_report
+expect_out 'not read before'
+if command -v python3 >/dev/null; then validate 1 cold; fi
+made bench "$d" --epochs 2 --batch 100
+expect_report
+made synth ratings --out "$folder/r" --samples 2000
+made bench "$folder/r" --seconds 0.1
+expect_report

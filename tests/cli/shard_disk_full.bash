@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# A disk that fills up while packing: one message, exit code 3, nothing left, and the old folder as it was.
+# Skipped where a small file system cannot be mounted.
+. "$(dirname "$0")/shard_lib.bash"
+mkdir "$folder/small"
+mount -t tmpfs -o size=1m none "$folder/small" 2>/dev/null || { echo "cannot mount a small file system"; exit 77; }
+trap 'umount "$folder/small"; rm -rf "$folder"' EXIT
+
+made synth toy --out "$folder/small/old" --samples 100
+cp -r "$folder/small/old" "$folder/copy"
+for n in 1 2; do
+  launch "$n" shard synth digits --out "$folder/small/new" --samples 20000 --shard-size 4M --chunk-size 1M
+  expect_rc 3
+  expect_one_error
+  expect_err 'No space left'
+  [ "$(ls "$folder/small")" = old ] || fail "something is left: $(ls "$folder/small")"
+  launch "$n" shard synth digits --out "$folder/small/old" --force --samples 20000 --shard-size 4M --chunk-size 1M
+  expect_rc 3
+  expect_same "$folder/small/old" "$folder/copy"
+done

@@ -1,0 +1,397 @@
+#include "data/loader.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/error.hpp"
+#include "io/digest.hpp"
+#include "runtime/communicator.hpp"
+#include "support/mpi_main.hpp"
+#include "unit/data/loader_set.hpp"
+
+namespace lockstep::data {
+namespace {
+
+const runtime::Communicator& world() { return support::session().world(); }
+
+/// A set that rank 0 makes and all read.
+class SharedSet {
+ public:
+  explicit SharedSet(const SetShape& shape) : shape_{shape} {
+    if (world().rank() == 0) {
+      folder_.emplace();
+      write_set(folder_->path(), shape);
+    }
+    path_ = world().broadcast(folder_ ? folder_->path().string() : "");
+  }
+  ~SharedSet() { world().barrier(); }
+  SharedSet(const SharedSet&) = delete;
+  SharedSet& operator=(const SharedSet&) = delete;
+
+  [[nodiscard]] std::shared_ptr<const ShardSet> open() const {
+    return std::make_shared<const ShardSet>(path_, "train");
+  }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  [[nodiscard]] const SetShape& shape() const noexcept { return shape_; }
+  void damage(std::uint64_t id) const {
+    if (world().rank() == 0) damage_sample(path_, id);
+    world().barrier();
+  }
+
+ private:
+  SetShape shape_;
+  std::optional<TemporaryFolder> folder_;
+  std::string path_;
+};
+
+/// A batch that outlives the next one.
+struct Kept {
+  std::uint64_t number = 0, n_global = 0, n = 0;
+  std::vector<std::byte> x{}, y{};
+  std::vector<std::uint64_t> ids{};
+  bool operator==(const Kept&) const = default;
+};
+
+std::vector<Kept> rest_of_epoch(Loader& loader) {
+  std::vector<Kept> all;
+  while (const Batch* batch = loader.next())
+    all.push_back({batch->number,
+                   batch->n_global,
+                   batch->n,
+                   {batch->x.begin(), batch->x.end()},
+                   {batch->y.begin(), batch->y.end()},
+                   {batch->ids.begin(), batch->ids.end()}});
+  return all;
+}
+
+std::vector<Kept> epoch_of(Loader& loader, std::uint64_t epoch, std::uint64_t first = 0) {
+  loader.begin_epoch(epoch, first);
+  return rest_of_epoch(loader);
+}
+
+/// Sums over ranks, everywhere.
+Ledger ledger_of_all(const Loader& loader) {
+  const Ledger mine = loader.ledger();
+  Ledger all;
+  for (const Ledger& ledger : runtime::gather_values(world(), std::span{&mine, 1})) all.add(ledger);
+  return runtime::broadcast_value(world(), all);
+}
+
+std::uint64_t sum_of_all(std::uint64_t mine) {
+  std::uint64_t sum = 0;
+  for (const std::uint64_t value : runtime::gather_values<std::uint64_t>(world(), {&mine, 1})) sum += value;
+  return runtime::broadcast_value(world(), sum);
+}
+
+LoaderOptions raw_options(Order order, Cache cache, int threads) {
+  LoaderOptions options;
+  options.global_batch = 16;
+  options.sampler = {.order = order, .seed = 3, .window_chunks = 2};
+  options.augment.dtype = core::DType::uint8;
+  options.cache = cache;
+  options.threads = threads;
+  return options;
+}
+
+class LoaderOrders : public testing::TestWithParam<Order> {};
+
+// The one promise of the loader, for raw, compressed and encoded sets.
+TEST_P(LoaderOrders, BatchesDependOnNothingThatMakesThemFaster) {
+  for (const SetShape& shape : {SetShape{}, SetShape{.filter = io::Filter::zstd}, SetShape{.is_encoded = true}}) {
+    const SharedSet shared{shape};
+    LoaderOptions options = raw_options(GetParam(), Cache::none, 0);
+    options.augment.dtype = core::DType::float32;
+    options.augment.steps = parse_augment("rrcrop:6,crop:6:1,flip,normalize:0.5:0.25", "--augment");
+    Loader reference{world(), shared.open(), options};
+    const std::vector<Kept> expected = epoch_of(reference, 2);
+    EXPECT_EQ(expected.size(), 7u);
+    for (const int threads : {0, 1, 3}) {
+      for (const Cache cache : {Cache::none, Cache::node, Cache::automatic}) {
+        options.threads = threads;
+        options.cache = cache;
+        options.batches_ahead = threads == 3 ? 5 : 1;
+        Loader loader{world(), shared.open(), options};
+        EXPECT_TRUE(epoch_of(loader, 1) != expected || GetParam() == Order::sequential);
+        EXPECT_TRUE(epoch_of(loader, 2) == expected) << threads << " threads, cache " << name(cache);
+        EXPECT_EQ(loader.stats().threads, threads);
+      }
+    }
+  }
+}
+
+TEST_P(LoaderOrders, SamplesAreThoseOfTheSet) {
+  const SharedSet shared{{.x_shape = {24}}};
+  Loader loader{world(), shared.open(), raw_options(GetParam(), Cache::none, 1)};
+  for (const Kept& batch : epoch_of(loader, 0)) {
+    EXPECT_EQ(batch.ids.size(), batch.n);
+    EXPECT_EQ(batch.y.size(), batch.n);
+    ASSERT_EQ(batch.x.size(), batch.n * 24);
+    for (std::size_t i = 0; i < batch.n; ++i) {
+      EXPECT_EQ(batch.y[i], label_of(batch.ids[i]));
+      const std::vector<std::byte> x = sample_of(shared.shape(), batch.ids[i]);
+      EXPECT_TRUE(std::equal(x.begin(), x.end(), batch.x.begin() + static_cast<std::ptrdiff_t>(i * 24)));
+    }
+  }
+}
+
+TEST_P(LoaderOrders, ResumingGivesTheTailOfTheEpoch) {
+  const SharedSet shared{{}};
+  for (const int threads : {0, 2}) {
+    LoaderOptions options = raw_options(GetParam(), Cache::none, threads);
+    options.augment.dtype = core::DType::float32;
+    options.augment.steps = parse_augment("crop:8:2,flip", "--augment");
+    Loader whole{world(), shared.open(), options};
+    const std::vector<Kept> all = epoch_of(whole, 4);
+    for (const std::uint64_t first : {1, 3, 6, 7}) {
+      Loader resumed{world(), shared.open(), options};
+      EXPECT_TRUE(epoch_of(resumed, 4, first) ==
+                  std::vector(all.begin() + static_cast<std::ptrdiff_t>(first), all.end()));
+    }
+  }
+}
+
+TEST_P(LoaderOrders, EverySampleIsSeenOnceForAnySizes) {
+  for (const std::uint64_t n : {1, 7, 64, 100}) {
+    const SharedSet shared{{.n_samples = n, .x_shape = {3}}};
+    for (const std::uint64_t global_batch : {1, 3, 8, 33}) {
+      LoaderOptions options = raw_options(GetParam(), Cache::none, 0);
+      options.global_batch = global_batch;
+      Loader loader{world(), shared.open(), options};
+      const std::vector<Kept> batches = epoch_of(loader, 1);
+      EXPECT_EQ(batches.size(), loader.n_batches());
+      std::uint64_t n_mine = 0, n_global = 0;
+      for (const Kept& batch : batches) n_mine += batch.n, n_global += batch.n_global;
+      EXPECT_EQ(sum_of_all(n_mine), n_global);
+      EXPECT_EQ(sum_of_all(batches.size()), batches.size() * static_cast<std::uint64_t>(world().n_ranks()));
+      const std::uint64_t n_ranks = static_cast<std::uint64_t>(world().n_ranks());
+      if (GetParam() == Order::torch && n % n_ranks != 0) {
+        EXPECT_EQ(n_global, (n / n_ranks + 1) * n_ranks);
+        continue;
+      }
+      EXPECT_EQ(n_global, n);
+      EXPECT_EQ(ledger_of_all(loader), Ledger::complete(n));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Orders, LoaderOrders, testing::ValuesIn(all_orders),
+                         [](const auto& instance) { return std::string{name(instance.param)}; });
+
+TEST(Loader, BatchesAreTheSameForAnyNumberOfRanks) {
+  const SharedSet shared{{}};
+  Loader loader{world(), shared.open(), raw_options(Order::keyed, Cache::none, 1)};
+  const KeyedPermutation order{shared.shape().n_samples, 3, 5};
+  for (const Kept& batch : epoch_of(loader, 5)) {
+    std::string mine{reinterpret_cast<const char*>(batch.ids.data()), batch.ids.size() * sizeof(std::uint64_t)};
+    std::string all;
+    for (const std::string& part : world().gather(mine)) all += part;
+    if (world().rank() != 0) continue;
+    ASSERT_EQ(all.size(), batch.n_global * sizeof(std::uint64_t));
+    for (std::uint64_t i = 0; i < batch.n_global; ++i) {
+      std::uint64_t id = 0;
+      std::memcpy(&id, all.data() + i * sizeof id, sizeof id);
+      EXPECT_EQ(id, order.at(batch.number * 16 + i));
+    }
+  }
+}
+
+TEST(Loader, EvaluationTakesContiguousRanges) {
+  const SharedSet shared{{}};
+  LoaderOptions options = raw_options(Order::keyed, Cache::none, 1);
+  options.is_evaluation = true;
+  options.drop_last = true;
+  Loader loader{world(), shared.open(), options};
+  std::vector<std::uint64_t> ids;
+  for (const Kept& batch : epoch_of(loader, 0)) ids.insert(ids.end(), batch.ids.begin(), batch.ids.end());
+  for (std::size_t i = 1; i < ids.size(); ++i) EXPECT_EQ(ids[i], ids[0] + i);
+  EXPECT_EQ(ledger_of_all(loader), Ledger::complete(100));
+}
+
+TEST(Loader, DropLastLeavesOutTheTail) {
+  const SharedSet shared{{}};
+  LoaderOptions options = raw_options(Order::keyed, Cache::none, 0);
+  options.drop_last = true;
+  Loader loader{world(), shared.open(), options};
+  EXPECT_EQ(epoch_of(loader, 0).size(), 6u);
+  EXPECT_EQ(ledger_of_all(loader).n(), 96u);
+}
+
+// The ranks of a node read the set once between them, and never again.
+TEST(Loader, TheCacheIsReadOnceAndShared) {
+  const SharedSet shared{{.n_samples = 4000, .x_shape = {1000}, .shard_samples = 1500, .chunk_samples = 100}};
+  const auto set = shared.open();
+  Loader loader{world(), set, raw_options(Order::keyed, Cache::node, 1)};
+  const std::uint64_t bytes_read = loader.stats().bytes_read;
+  const std::uint64_t all = sum_of_all(bytes_read);
+  EXPECT_GE(all, 4000u * 1001);
+  EXPECT_LT(all, 4000u * 1001 * 5 / 4);  // blocks at the borders between ranks are read by both
+  EXPECT_EQ(epoch_of(loader, 0).size(), loader.n_batches());
+  EXPECT_EQ(loader.stats().bytes_read, bytes_read);
+  EXPECT_TRUE(loader.stats().is_cached);
+  EXPECT_EQ(ledger_of_all(loader), Ledger::complete(4000));
+}
+
+TEST(Loader, StatsCount) {
+  const SharedSet shared{{}};
+  Loader loader{world(), shared.open(), raw_options(Order::blocked, Cache::none, 1)};
+  (void)epoch_of(loader, 0);
+  const LoaderStats stats = loader.stats();
+  EXPECT_EQ(sum_of_all(stats.n_samples), 100u);
+  EXPECT_FALSE(stats.is_cached);
+  EXPECT_GT(stats.bytes_read, 0u);
+  EXPECT_GT(stats.n_chunks, 0u);
+  EXPECT_EQ(stats.n_crc_failures, 0u);
+  EXPECT_GT(stats.data_wait_ms, 0);
+  EXPECT_GT(stats.mixing, 0.05);  // windows of 16 of 100 samples
+  EXPECT_LT(stats.mixing, 0.5);
+  Loader keyed{world(), shared.open(), raw_options(Order::keyed, Cache::none, 1)};
+  EXPECT_EQ(keyed.stats().mixing, 1);
+}
+
+TEST(Loader, DamageComesOutOfNext) {
+  for (const Order order : {Order::keyed, Order::blocked}) {
+    for (const int threads : {0, 1, 3}) {
+      const SharedSet shared{{}};
+      shared.damage(57);
+      const auto set = shared.open();
+      Loader loader{world(), set, raw_options(order, Cache::none, threads)};
+      loader.begin_epoch(0);
+      std::optional<core::Error> error;
+      try {
+        (void)rest_of_epoch(loader);
+      } catch (const core::Error& caught) {
+        error = caught;
+      }
+      EXPECT_TRUE(world().any(error.has_value()));
+      if (!error) continue;
+      EXPECT_EQ(error->code(), core::ExitCode::failed);
+      EXPECT_NE(std::string{error->what()}.find("train-00001.h5"), std::string::npos) << error->what();
+      EXPECT_GT(loader.stats().n_crc_failures, 0u);
+    }
+  }
+}
+
+TEST(Loader, DamageStopsAllRanksBeforeTheCacheIsUsed) {
+  const SharedSet shared{{}};
+  shared.damage(57);
+  bool is_caught = false;
+  try {
+    const Loader loader{world(), shared.open(), raw_options(Order::keyed, Cache::node, 1)};
+  } catch (const core::Error& error) {
+    is_caught = true;
+    EXPECT_EQ(error.code(), core::ExitCode::failed);
+    EXPECT_NE(std::string{error.what()}.find("train-00001.h5"), std::string::npos) << error.what();
+  }
+  EXPECT_TRUE(is_caught);
+}
+
+TEST(Loader, EndsInTheMiddleOfAnEpoch) {
+  const SharedSet shared{{}};
+  for (const int threads : {0, 1, 3}) {
+    Loader loader{world(), shared.open(), raw_options(Order::keyed, Cache::none, threads)};
+    EXPECT_EQ(loader.next(), nullptr);
+    loader.begin_epoch(0);
+    EXPECT_NE(loader.next(), nullptr);
+    loader.begin_epoch(1, 2);
+    EXPECT_EQ(loader.next()->number, 2u);
+  }
+}
+
+TEST(Loader, RefusesBadOptions) {
+  const SharedSet shared{{}};
+  LoaderOptions no_batch = raw_options(Order::keyed, Cache::none, 0), no_threads = no_batch;
+  no_batch.global_batch = 0;
+  no_threads.threads = -2;
+  for (const auto& [options, flag] : {std::pair{no_batch, "--batch"}, std::pair{no_threads, "--threads"}}) {
+    try {
+      const Loader loader{world(), shared.open(), options};
+      FAIL() << "no error";
+    } catch (const core::Error& error) {
+      EXPECT_EQ(error.code(), core::ExitCode::usage);
+      EXPECT_EQ(error.problem().where, flag);
+    }
+  }
+}
+
+/// A folder to stage to, the same for all ranks.
+class StageFolder {
+ public:
+  StageFolder() {
+    if (world().rank() == 0) folder_.emplace();
+    path_ = std::filesystem::path{world().broadcast(folder_ ? folder_->path().string() : "")} / "staged";
+  }
+  ~StageFolder() { world().barrier(); }
+  StageFolder(const StageFolder&) = delete;
+  StageFolder& operator=(const StageFolder&) = delete;
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+
+ private:
+  std::optional<TemporaryFolder> folder_;
+  std::filesystem::path path_;
+};
+
+TEST(Stage, CopiesEverythingAndKeepsWhatIsRight) {
+  namespace fs = std::filesystem;
+  const SharedSet shared{{}};
+  const StageFolder to;
+  EXPECT_EQ(stage(world(), shared.path(), to.path().string()), to.path().string());
+  std::size_t n_files = 0;
+  for (const auto& entry : fs::directory_iterator{to.path()}) {
+    ++n_files;
+    EXPECT_EQ(io::digest_of_file(entry.path().string()),
+              io::digest_of_file((fs::path{shared.path()} / entry.path().filename()).string()));
+  }
+  EXPECT_EQ(n_files, 4u);  // 3 shards and the manifest: nothing temporary
+
+  const fs::path kept = to.path() / "train-00000.h5", damaged = to.path() / "train-00001.h5";
+  const fs::path missing = to.path() / "train-00002.h5";
+  world().barrier();
+  if (world().rank() == 0) {
+    damage_sample(to.path(), 57);
+    fs::remove(missing);
+  }
+  world().barrier();
+  const auto time_kept = fs::last_write_time(kept);
+  const std::string digest = io::digest_of_file((fs::path{shared.path()} / "train-00001.h5").string());
+  EXPECT_NE(io::digest_of_file(damaged.string()), digest);
+  world().barrier();
+  stage(world(), shared.path(), to.path().string());
+  EXPECT_EQ(fs::last_write_time(kept), time_kept);
+  EXPECT_EQ(io::digest_of_file(damaged.string()), digest);
+  EXPECT_TRUE(fs::exists(missing));
+}
+
+TEST(Stage, ADamagedSourceIsAnErrorOnAllRanks) {
+  const SharedSet shared{{}};
+  shared.damage(57);
+  const StageFolder to;
+  bool is_caught = false;
+  try {
+    stage(world(), shared.path(), to.path().string());
+  } catch (const core::Error& error) {
+    is_caught = true;
+    EXPECT_EQ(error.code(), core::ExitCode::failed);
+    EXPECT_NE(std::string{error.what()}.find("train-00001.h5"), std::string::npos) << error.what();
+  }
+  EXPECT_TRUE(is_caught);
+  EXPECT_FALSE(std::filesystem::exists(to.path() / manifest_name));
+  EXPECT_FALSE(std::filesystem::exists(to.path() / "train-00001.h5"));
+}
+
+TEST(Stage, AnUnwritableFolderIsAnErrorOnAllRanks) {
+  const SharedSet shared{{}};
+  EXPECT_THROW(stage(world(), shared.path(), "/proc/no_such_place"), core::Error);
+}
+
+}  // namespace
+}  // namespace lockstep::data

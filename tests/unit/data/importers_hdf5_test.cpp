@@ -1,0 +1,60 @@
+#include "importers_fixture.hpp"
+#include "io/hdf5.hpp"
+
+namespace lockstep::data {
+namespace {
+
+struct Dataset {
+  std::string name;
+  core::DType dtype;
+  io::Dimensions dimensions;
+  std::string data;
+};
+
+class Hdf5ImportTest : public ImporterTest {
+ protected:
+  [[nodiscard]] std::string write_hdf5(const std::vector<Dataset>& datasets) const {
+    const std::string file = path("a.h5");
+    std::filesystem::remove(file);
+    auto hdf5 = io::Hdf5File::create(file);
+    for (const Dataset& dataset : datasets) {
+      hdf5.create_dataset(dataset.name, dataset.dtype, dataset.dimensions, 0, io::Filter::none)
+          .write_all(std::as_bytes(std::span{dataset.data}));
+    }
+    hdf5.close();
+    return file;
+  }
+
+  const Dataset x_{"x", core::DType::float32, {3, 2}, bytes<float>({1, 2, 3, 4, 5, 6})};
+  const Dataset y_{"y", core::DType::int64, {3}, bytes<std::int64_t>({2, 0, 1})};
+};
+
+TEST_F(Hdf5ImportTest, ReadsXAndY) {
+  const auto source = open_hdf5(write_hdf5({x_, y_}), {});
+  EXPECT_EQ(source->spec().x, (ArraySpec{core::DType::float32, {2}}));
+  EXPECT_EQ(source->spec().y, (ArraySpec{core::DType::uint8, {}}));
+  const Samples all = read_split(*source);
+  EXPECT_EQ(values<float>(all.x), (std::vector<float>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(values<std::uint8_t>(all.y), (std::vector<std::uint8_t>{2, 0, 1}));
+  expect_random_access(*source);
+}
+
+TEST_F(Hdf5ImportTest, TakesOtherNames) {
+  const std::string file =
+      write_hdf5({{"images", x_.dtype, x_.dimensions, x_.data}, {"labels", y_.dtype, y_.dimensions, y_.data}});
+  EXPECT_EQ(open_hdf5(file, {.x_name = "/images", .y_name = "labels"})->splits()[0].n_samples, 3);
+  expect_usage([&] { open_hdf5(file, {}); }, {"no array 'x'", "a.h5", "images, labels", "--x-name"});
+}
+
+TEST_F(Hdf5ImportTest, NamesDataSetAndLength) {
+  const std::string file = write_hdf5({x_, {"y", core::DType::int64, {2}, bytes<std::int64_t>({2, 0})}});
+  expect_usage([&] { open_hdf5(file, {}); }, {"2 labels", "a.h5, data set /y", "3, one per sample", "/x"});
+  expect_usage([&] { open_hdf5(write_hdf5({x_}), {}); }, {"'x' has no 'y'"});
+  const auto foreign = core::thrown_by([&] { open_hdf5(write("b.h5", "no HDF5"), {}); });
+  ASSERT_TRUE(foreign);
+  EXPECT_EQ(foreign->code(), core::ExitCode::usage);
+  EXPECT_NE(std::string{foreign->what()}.find("b.h5"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep::data

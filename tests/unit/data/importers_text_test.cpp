@@ -1,0 +1,168 @@
+#include <cmath>
+
+#include "data/importers/text.hpp"
+#include "importers_fixture.hpp"
+
+namespace lockstep::data {
+namespace {
+
+using Floats = std::vector<float>;
+
+class CsvTest : public ImporterTest {
+ protected:
+  std::unique_ptr<Source> open(const std::string& text, const ImportOptions& options = {}) const {
+    return open_csv(write("f.csv", text), options);
+  }
+};
+
+TEST_F(CsvTest, ReadsNumbersUnderNames) {
+  const auto source = open("a,b,target\n1,2.5,0.5\n-3,4e2,1\n");
+  EXPECT_EQ(source->spec().x, (ArraySpec{core::DType::float32, {2}}));
+  EXPECT_EQ(source->spec().y, (ArraySpec{core::DType::float32, {}}));
+  EXPECT_TRUE(source->spec().classes.empty());
+  const Samples all = read_split(*source);
+  EXPECT_EQ(values<float>(all.x), (Floats{1, 2.5F, -3, 400}));
+  EXPECT_EQ(values<float>(all.y), (Floats{0.5F, 1}));
+  expect_random_access(*source);
+}
+
+TEST_F(CsvTest, TakesWrittenIntegersAsClasses) {
+  const auto source = open("1,2,0\n3,4,7\n5,6,300\n", {.has_header = false});
+  EXPECT_EQ(source->spec().y, (ArraySpec{core::DType::uint16, {}}));
+  EXPECT_EQ(source->spec().classes.size(), 301);
+  EXPECT_EQ(values<std::uint16_t>(read_split(*source).y), (std::vector<std::uint16_t>{0, 7, 300}));
+  EXPECT_EQ(open("a,b\n1,2\n3,4\n")->spec().y.dtype, core::DType::uint8);
+  for (const char* number : {"4.0", "-1", "65536", "nan"}) {
+    const auto numbers = open("a,b\n1,2\n3," + std::string{number} + "\n");
+    EXPECT_EQ(numbers->spec().y.dtype, core::DType::float32) << number;
+    EXPECT_EQ(values<float>(read(*numbers, 0, 0, 1).y), (Floats{2})) << number;
+  }
+}
+
+TEST_F(CsvTest, ToleratesHowProgramsWrite) {
+  const std::string plain = "a,b,c\n1,2,3.5\n4,5,6.5\n";
+  const Samples expected = read_split(*open(plain));
+  for (const char* text : {"a,b,c\r\n1,2,3.5\r\n\r\n4,5,6.5",
+                           "\xef\xbb\xbf"
+                           "a,b,c\n\n  \n1,2,3.5\n4,5,6.5\n\n",
+                           "\"a\",\"b,\"\"b\"\"\",\"c\"\n\"1\", 2 , \"3.5\" \n+4,5,65e-1\n",
+                           "a;b;c\n1;2;3.5\n4;5;6.5\n", "a\tb\tc\n1\t2\t3.5\n4\t5\t6.5\n"}) {
+    EXPECT_EQ(read_split(*open(text)), expected) << text;
+  }
+  EXPECT_EQ(read_split(*open_csv(write_gzip("f.csv.gz", plain), {})), expected);
+}
+
+TEST_F(CsvTest, ChoosesColumns) {
+  const std::string text = "a,b,2,d-e\n10,11,12,13.5\n";
+  const auto x = [&](const std::string& columns, const std::string& y = "") {
+    return values<float>(read_split(*open(text, {.x_columns = columns, .y_column = y})).x);
+  };
+  EXPECT_EQ(x(""), (Floats{10, 11, 12}));
+  EXPECT_EQ(x("", "b"), (Floats{10, 12, 13.5F}));
+  EXPECT_EQ(x("", "0"), (Floats{11, 12, 13.5F}));
+  EXPECT_EQ(x("0-1,3"), (Floats{10, 11, 13.5F}));
+  EXPECT_EQ(x("b,a"), (Floats{11, 10}));
+  EXPECT_EQ(x("d-e, a-b"), (Floats{13.5F, 10, 11}));
+  expect_usage([&] { x("0-4"); }, {"'0-4'", "--x-columns", "0 to 3", "a, b, 2, d-e"});
+  expect_usage([&] { x("1-0"); }, {"'1-0'"});
+  expect_usage([&] { x("a,"); }, {"no column ''"});
+  expect_usage([&] { x("\"a"); }, {"no column '\"a'"});
+  expect_usage([&] { x("", "d_e"); }, {"'d_e'", "--y-column", "did you mean 'd-e'?"});
+}
+
+TEST_F(CsvTest, NamesLineAndColumn) {
+  expect_usage([&] { open("a,b\n1,2\n\n3,x\n"); }, {"'x' is no number", "f.csv, line 4, column 1 (b)"});
+  expect_usage([&] { open("a,b\n1,\n"); }, {"'' is no number", "line 2, column 1 (b)", "nan"});
+  expect_usage([&] { open("a,b\n1e99,2\n"); }, {"'1e99'", "line 2, column 0 (a)", "float32"});
+  expect_usage([&] { open("a,b\n1,2,3\n"); }, {"3 columns", "line 2", "2, as in the first line"});
+  expect_usage([&] { open("a,b\n1,\"2\n"); }, {"quote", "line 2"});
+  expect_usage([&] { open("a,b\n1,\"2\"3\n"); }, {"quote", "line 2"});
+  expect_usage([&] { open("a\n1\n"); }, {"one column", "line 1"});
+  expect_usage([&] { open("a,b\n"); }, {"no line behind the header"});
+  expect_usage([&] { open(""); }, {"no lines"});
+  expect_usage([&] { open("a,b\n1,2\n", {.has_header = false}); },
+               {"'a'", "line 1, column 0", "leave out --no-header"});
+  expect_usage([&] { open(std::string{"a,b\n1,\0002\n", 9}); }, {"'?2'"});
+}
+
+TEST_F(CsvTest, RemarksOnNumbersTakenAsNames) {
+  const auto source = open("1,2\n3,4\n");
+  EXPECT_EQ(source->splits()[0].n_samples, 1);
+  ASSERT_FALSE(source->remarks().empty());
+  EXPECT_NE(source->remarks()[0].find("--no-header"), std::string::npos);
+}
+
+TEST_F(CsvTest, ReadsMoreThanABuffer) {
+  std::string text = "a,b\n";
+  for (int i = 0; i < 300000; ++i) text += std::to_string(i) + "," + std::to_string(i % 10) + "\n";
+  const auto source = open(text);
+  ASSERT_EQ(source->splits()[0].n_samples, 300000);
+  const Samples all = read_split(*source);
+  const auto x = values<float>(all.x);
+  const auto y = values<std::uint8_t>(all.y);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    ASSERT_EQ(x[i], static_cast<float>(i));
+    ASSERT_EQ(y[i], i % 10);
+  }
+}
+
+TEST(ParseFloat, TakesWhatProgramsWrite) {
+  EXPECT_EQ(parse_float("+1.5e1"), 15.F);
+  EXPECT_EQ(parse_float("1e-60"), 0.F);
+  EXPECT_EQ(parse_float("-1e-42"), -1e-42F);
+  EXPECT_EQ(parse_float("0.1"), 0.1F);
+  EXPECT_TRUE(std::isinf(*parse_float("inf")));
+  EXPECT_TRUE(std::isnan(*parse_float("nan")));
+  for (const char* text : {"", "+", "-", "1e", "1,5", "0x10", "1 2", "+-1", "1e39", "-1e999", "one"}) {
+    EXPECT_FALSE(parse_float(text)) << text;
+  }
+}
+
+class MovieLensTest : public ImporterTest {};
+
+TEST_F(MovieLensTest, NumbersIdsInTheirOrder) {
+  write("ratings.csv", "userId,movieId,rating,timestamp\n7,300,4.5,1\n3,50,0.5,2\n7,50,3,3\n");
+  const auto source = open_movielens(folder_.string(), {});
+  EXPECT_EQ(source->spec().x, (ArraySpec{core::DType::int32, {2}}));
+  EXPECT_EQ(source->spec().y, (ArraySpec{core::DType::float32, {}}));
+  const Samples all = read_split(*source);
+  EXPECT_EQ(values<std::int32_t>(all.x), (std::vector<std::int32_t>{1, 1, 0, 0, 1, 0}));
+  EXPECT_EQ(values<float>(all.y), (Floats{4.5F, 0.5F, 3}));
+  expect_random_access(*source);
+  const auto extras = source->extra_files();
+  ASSERT_EQ(extras.size(), 1);
+  EXPECT_EQ(extras[0].name, "ids.h5");
+  using Ids = std::vector<std::int64_t>;
+  const std::vector<std::pair<std::string, Ids>> expected{{"user", {3, 7}}, {"item", {50, 300}}};
+  EXPECT_EQ(extras[0].datasets, expected);
+}
+
+TEST_F(MovieLensTest, ReadsBothFormatsAlike) {
+  const std::string csv =
+      write("a.csv", "userId,movieId,rating,timestamp\r\n1,1193,5,978300760\r\n2,661,3,978302109\r\n");
+  const std::string dat = write("ratings.dat", "1::1193::5::978300760\n2::661::3::978302109\n");
+  EXPECT_EQ(read_split(*open_movielens(csv, {})), read_split(*open_movielens(dat, {})));
+  EXPECT_EQ(open_movielens(folder_.string(), {})->splits()[0].n_samples, 2);
+}
+
+TEST_F(MovieLensTest, NamesTheLine) {
+  const auto expect = [&](const std::string& text, std::initializer_list<const char*> words) {
+    const std::string file = write("ratings.csv", text);
+    expect_usage([&] { open_movielens(file, {}); }, words);
+  };
+  const std::string header = "userId,movieId,rating,timestamp\n";
+  expect(header + "1,2,3,4\nx,2,3,4\n", {"user 'x'", "ratings.csv, line 3"});
+  expect(header + "1,-2,3,4\n", {"item '-2'", "line 2"});
+  expect(header + "1,2,nan,4\n", {"rating 'nan'", "line 2"});
+  expect(header + "1,2\n", {"2 fields", "line 2", "user,item,rating,timestamp"});
+  expect("1::2::3::4\n1,2,3,4\n", {"1 fields", "line 2", "user::item::rating::timestamp"});
+  expect("movieId,title,genres\n", {"first line 'movieId,title,genres'", "line 1", "userId,movieId,rating"});
+  expect(header, {"0 ratings"});
+  expect("", {"0 ratings"});
+  std::filesystem::remove(path("ratings.csv"));
+  expect_usage([&] { open_movielens(folder_.string(), {}); }, {"no ratings in it", "ratings.dat"});
+  expect_usage([&] { open_movielens(path("none"), {}); }, {"no such file or folder"});
+}
+
+}  // namespace
+}  // namespace lockstep::data

@@ -1,0 +1,152 @@
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <optional>
+
+#include "io/file.hpp"
+#include "temporary_folder.hpp"
+
+namespace lockstep::io {
+namespace {
+
+namespace fs = std::filesystem;
+using core::ExitCode;
+
+TEST(WriteWhole, WritesAndReplaces) {
+  const TemporaryFolder folder;
+  write_whole(folder / "f", bytes_of("first"));
+  EXPECT_EQ(get(folder / "f"), "first");
+  write_whole(folder / "f", bytes_of("2nd"));
+  EXPECT_EQ(get(folder / "f"), "2nd");
+  write_whole(folder / "f", {});
+  EXPECT_EQ(get(folder / "f"), "");
+  EXPECT_EQ(folder.n_entries(), 1u);
+}
+
+TEST(WriteWhole, LeavesTheOldFileOnAFullDisk) {
+  const TemporaryFolder folder;
+  write_whole(folder / "f", bytes_of("old"));
+  {
+    const FullDisk full{1000};
+    const std::string large(5000, 'n');
+    expect_error([&] { write_whole(folder / "f", bytes_of(large)); }, ExitCode::system, {folder / "f", "too large"});
+  }
+  EXPECT_EQ(get(folder / "f"), "old");
+  EXPECT_EQ(folder.n_entries(), 1u);
+}
+
+TEST(WriteWhole, NamesAPlaceThatCannotBeWrittenTo) {
+  const TemporaryFolder folder;
+  expect_error([&] { write_whole(folder / "none/f", {}); }, ExitCode::usage, {folder / "none/f", "No such file"});
+  const OrdinaryUser user;
+  expect_error([&] { write_whole(folder / "f", {}); }, ExitCode::usage, {folder / "f", "Permission denied"});
+}
+
+TEST(WriteWhole, DoesNotReplaceAFolder) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "d");
+  expect_error([&] { write_whole(folder / "d", {}); }, ExitCode::system, {folder / "d"});
+  EXPECT_TRUE(fs::is_directory(folder / "d"));
+  EXPECT_EQ(folder.n_entries(), 1u);
+}
+
+TEST(PendingFolder, AppearsWhenCommitted) {
+  const TemporaryFolder folder;
+  PendingFolder pending{folder / "out", false, "--out"};
+  EXPECT_FALSE(fs::exists(folder / "out"));
+  EXPECT_EQ(fs::path{pending.path()}.parent_path(), fs::canonical(folder.path()));
+  put(pending.path() + "/f", "content");
+  fs::create_directory(pending.path() + "/sub");
+  put(pending.path() + "/sub/g", "deep");
+  pending.commit();
+  EXPECT_EQ(get(folder / "out/f"), "content");
+  EXPECT_EQ(get(folder / "out/sub/g"), "deep");
+  EXPECT_EQ(folder.n_entries(), 1u);
+}
+
+TEST(PendingFolder, LeavesNothingWhenNotCommitted) {
+  const TemporaryFolder folder;
+  {
+    const PendingFolder pending{folder / "out", false, "--out"};
+    put(pending.path() + "/f", "content");
+  }
+  EXPECT_EQ(folder.n_entries(), 0u);
+}
+
+TEST(PendingFolder, RefusesAnExistingNameUnlessItReplaces) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "out");
+  const auto make = [&](bool replace) { PendingFolder{folder / "out", replace, "--out"}; };
+  expect_error([&] { make(false); }, ExitCode::usage, {"out' exists", "--out"});
+  EXPECT_NO_THROW(make(true));
+  fs::remove(folder / "out");
+  put(folder / "out", "a file");
+  expect_error([&] { make(false); }, ExitCode::usage, {"out' exists", "--out"});
+  expect_error([&] { make(true); }, ExitCode::usage, {"no folder", "--out"});
+  EXPECT_EQ(get(folder / "out"), "a file");
+}
+
+TEST(PendingFolder, ReplacesOnlyWhenCommitted) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "out");
+  put(folder / "out/old", "old");
+  {
+    const PendingFolder pending{folder / "out", true, "--out"};
+    put(pending.path() + "/new", "new");
+    EXPECT_EQ(get(folder / "out/old"), "old");
+  }
+  EXPECT_EQ(get(folder / "out/old"), "old");
+  PendingFolder pending{folder / "out", true, "--out"};
+  put(pending.path() + "/new", "new");
+  pending.commit();
+  EXPECT_FALSE(fs::exists(folder / "out/old"));
+  EXPECT_EQ(get(folder / "out/new"), "new");
+  EXPECT_EQ(folder.n_entries(), 1u);
+}
+
+TEST(PendingFolder, KeepsWhatAppearedMeanwhile) {
+  const TemporaryFolder folder;
+  {
+    PendingFolder pending{folder / "out", false, "--out"};
+    fs::create_directory(folder / "out");
+    put(folder / "out/f", "somebody else's");
+    expect_error([&] { pending.commit(); }, ExitCode::system, {folder / "out"});
+  }
+  EXPECT_EQ(get(folder / "out/f"), "somebody else's");
+  EXPECT_EQ(folder.n_entries(), 1u);
+}
+
+TEST(PendingFolder, AcceptsSlashesAtTheEndAndLinks) {
+  const TemporaryFolder folder;
+  PendingFolder first{folder / "out///", false, "--out"};
+  first.commit();
+  EXPECT_TRUE(fs::is_directory(folder / "out"));
+  fs::create_directory_symlink("out", folder / "link");
+  PendingFolder second{folder / "link", true, "--out"};
+  put(second.path() + "/f", "through the link");
+  second.commit();
+  EXPECT_TRUE(fs::is_symlink(folder / "link"));
+  EXPECT_EQ(get(folder / "out/f"), "through the link");
+  EXPECT_EQ(folder.n_entries(), 2u);
+}
+
+TEST(PendingFolder, NamesTheFlagOfAPlaceThatCannotBeWrittenTo) {
+  const TemporaryFolder folder;
+  put(folder / "file", "");
+  const auto make = [&](const std::string& name) { PendingFolder{folder / name, false, "--out"}; };
+  expect_error([&] { make("none/out"); }, ExitCode::usage, {"none/out", "--out", "No such file"});
+  expect_error([&] { make("file/out"); }, ExitCode::usage, {"file/out", "--out", "Not a directory"});
+  const OrdinaryUser user;
+  expect_error([&] { make("out"); }, ExitCode::usage, {"out", "--out", "Permission denied"});
+}
+
+TEST(SyncToDisk, TakesFilesAndFolders) {
+  const TemporaryFolder folder;
+  put(folder / "f", "x");
+  EXPECT_NO_THROW(sync_to_disk(folder / "f"));
+  EXPECT_NO_THROW(sync_to_disk(folder.path()));
+  expect_error([&] { sync_to_disk(folder / "none"); }, ExitCode::system, {folder / "none"});
+}
+
+}  // namespace
+}  // namespace lockstep::io

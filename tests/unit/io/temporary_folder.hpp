@@ -1,0 +1,115 @@
+// What tests of files need: a folder of their own, a disk that is full, a user who may do little.
+// Invariant: each undoes what it did when it ends.
+// Used by the tests of io/.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+
+namespace lockstep::io {
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "lockstep-io-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) std::abort();
+    path_ = name;
+  }
+  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  [[nodiscard]] std::size_t n_entries() const {
+    using Iterator = std::filesystem::directory_iterator;
+    return static_cast<std::size_t>(std::distance(Iterator{path_}, Iterator{}));
+  }
+
+ private:
+  std::string path_;
+};
+
+/// No file may grow beyond `bytes`: writing more fails as it does on a full disk.
+class FullDisk {
+ public:
+  explicit FullDisk(rlim_t bytes) : handler_{std::signal(SIGXFSZ, SIG_IGN)} {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FullDisk() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  FullDisk(const FullDisk&) = delete;
+  FullDisk& operator=(const FullDisk&) = delete;
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int);
+};
+
+/// Root may open everything, so root becomes somebody else.
+class OrdinaryUser {
+ public:
+  OrdinaryUser() : before_{geteuid()} {
+    if (before_ == 0 && seteuid(65534) != 0) std::abort();
+  }
+  ~OrdinaryUser() {
+    if (seteuid(before_) != 0) std::abort();
+  }
+  OrdinaryUser(const OrdinaryUser&) = delete;
+  OrdinaryUser& operator=(const OrdinaryUser&) = delete;
+
+ private:
+  uid_t before_;
+};
+
+inline void put(const std::string& path, const std::string& text) { std::ofstream{path, std::ios::binary} << text; }
+
+inline std::string get(const std::string& path) {
+  std::ifstream file{path, std::ios::binary};
+  return {std::istreambuf_iterator<char>{file}, {}};
+}
+
+inline std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span{text}); }
+
+/// Of `n_values` different values; the same for the same numbers. (Knuth's MMIX generator: cheap in debug builds.)
+inline std::vector<std::byte> random_bytes(std::size_t n, std::uint64_t n_values = 5) {
+  std::uint64_t state = n;
+  std::vector<std::byte> bytes(n);
+  for (std::byte& byte : bytes) {
+    state = state * 6364136223846793005 + 1442695040888963407;
+    byte = static_cast<std::byte>((state >> 33) % n_values);
+  }
+  return bytes;
+}
+
+/// Expects `f` to throw a core::Error with this code whose message holds all of `words`.
+template <class F>
+void expect_error(F&& f, core::ExitCode code, const std::vector<std::string>& words) {
+  try {
+    f();
+    FAIL() << "no error";
+  } catch (const core::Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    for (const std::string& word : words)
+      EXPECT_NE(std::string{error.what()}.find(word), std::string::npos) << "no '" << word << "' in: " << error.what();
+  }
+}
+
+}  // namespace lockstep::io

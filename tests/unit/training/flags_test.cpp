@@ -1,0 +1,115 @@
+#include "training/flags.hpp"
+
+#include <gtest/gtest.h>
+
+#include "data/sampler.hpp"
+#include "refused.hpp"
+
+namespace lockstep::training {
+namespace {
+
+using Words = std::vector<std::string>;
+
+struct Parsed {
+  std::string first;
+  Words rest{};
+  std::string text = "unset";
+  std::uint64_t number = 7;
+  double share = 0.5;
+  bool toggle = false;
+  core::Bytes bytes{};
+  core::Seconds seconds{};
+  data::Order order = data::Order::keyed;
+  bool has_number = false;
+};
+
+Parsed parse(const Words& words, std::size_t least_rest = 0) {
+  Parsed p;
+  Flags flags{"lockstep try FIRST [MORE...]"};
+  flags.word("FIRST", p.first);
+  flags.words("MORE", p.rest, least_rest);
+  flags.text("--text", p.text);
+  flags.number("-n,--number", p.number, std::uint64_t{1}, std::uint64_t{100});
+  flags.number("--share", p.share, 0.0, 1.0);
+  flags.toggle("--toggle", p.toggle);
+  flags.bytes("--bytes", p.bytes);
+  flags.seconds("--seconds", p.seconds);
+  flags.choice("--order", "order", p.order, data::all_orders);
+  flags.parse(words);
+  p.has_number = flags.has("--number");
+  return p;
+}
+
+std::string refusal(const Words& words, std::size_t least_rest = 0) {
+  return refused([&] { parse(words, least_rest); });
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(Flags, WhatIsNotTypedKeepsItsDefault) {
+  const Parsed p = parse({"a"});
+  EXPECT_EQ(p.first, "a");
+  EXPECT_TRUE(p.rest.empty());
+  EXPECT_EQ(p.text, "unset");
+  EXPECT_EQ(p.number, 7u);
+  EXPECT_FALSE(p.toggle);
+  EXPECT_FALSE(p.has_number);
+}
+
+TEST(Flags, WordsAndFlagsMayStandInAnyOrder) {
+  const Parsed p = parse({"--text=b c", "a", "-n", "100", "d", "--toggle", "e", "--share", "0.25", "--bytes", "4K",
+                          "--seconds", "500ms", "--order", "blocked"});
+  EXPECT_EQ(p.first, "a");
+  EXPECT_EQ(p.rest, (Words{"d", "e"}));
+  EXPECT_EQ(p.text, "b c");
+  EXPECT_EQ(p.number, 100u);
+  EXPECT_TRUE(p.has_number);
+  EXPECT_EQ(p.share, 0.25);
+  EXPECT_TRUE(p.toggle);
+  EXPECT_EQ(p.bytes.value, 4096u);
+  EXPECT_EQ(p.seconds.value, 0.5);
+  EXPECT_EQ(p.order, data::Order::blocked);
+}
+
+TEST(Flags, TheLastOfSeveralCounts) { EXPECT_EQ(parse({"a", "-n", "3", "--number", "5"}).number, 5u); }
+
+TEST(Flags, RefusesWithTheFlagAndTheWayOut) {
+  EXPECT_TRUE(has(refusal({"a", "--numbr", "3"}), "did you mean '--number'?"));
+  EXPECT_TRUE(has(refusal({"a", "--order", "blcoked"}), "did you mean 'blocked'?"));
+  EXPECT_TRUE(has(refusal({"a", "--order", "x"}), "keyed, torch, blocked, sequential"));
+  EXPECT_TRUE(has(refusal({"a", "--number", "x3"}), "'x3' is not a number"));
+  EXPECT_TRUE(has(refusal({"a", "--number", "3x"}), "'3x' is not a number"));
+  EXPECT_TRUE(has(refusal({"a", "--number", "-3"}), "'-3' is not a number"));
+  EXPECT_TRUE(has(refusal({"a", "--number", "101"}), "a number from 1 to 100"));
+  EXPECT_TRUE(has(refusal({"a", "--number", "99999999999999999999"}), "out of range"));
+  EXPECT_TRUE(has(refusal({"a", "-n", "0"}), "--number"));
+  EXPECT_TRUE(has(refusal({"a", "--number"}), "--number needs a value"));
+  EXPECT_TRUE(has(refusal({"a", "--text="}), "--text"));
+  EXPECT_TRUE(has(refusal({"a", "--bytes", "4X"}), "--bytes"));
+}
+
+TEST(Flags, AMissingWordIsNamed) {
+  EXPECT_TRUE(has(refusal({}), "FIRST is missing"));
+  EXPECT_TRUE(has(refusal({"a", "b"}, 2), "MORE is missing"));
+  EXPECT_EQ(parse({"a", "b", "c"}, 2).rest.size(), 2u);
+}
+
+TEST(Flags, ASurplusWordIsRefused) {
+  Flags flags{"lockstep try FIRST"};
+  std::string first;
+  flags.word("FIRST", first);
+  EXPECT_TRUE(has(refused([&] { flags.parse({"a", "b"}); }), "unexpected argument 'b'"));
+}
+
+TEST(Flags, ARequiredFlagIsAskedFor) {
+  Flags flags{"lockstep try"};
+  std::string out;
+  flags.text("--out", out);
+  flags.parse({});
+  EXPECT_TRUE(has(refused([&] { flags.require("--out", "FOLDER"); }), "--out is missing"));
+  flags.parse({"--out", "x"});
+  EXPECT_NO_THROW(flags.require("--out", "FOLDER"));
+}
+
+}  // namespace
+}  // namespace lockstep::training

@@ -1,0 +1,92 @@
+#include "training/command.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "core/suggest.hpp"
+#include "core/version.hpp"
+#include "training/shard/verbs.hpp"
+
+namespace lockstep::training {
+namespace {
+
+constexpr int most_processes = 4096;  // to start on one machine: more is a slip of the finger
+
+struct Command {
+  std::string_view name;
+  std::string_view summary;
+  Invocation (*parse)(const std::vector<std::string>& arguments);  ///< without the command's name
+};
+
+constexpr std::array<Command, 1> commands{{
+    {"shard", "data sets as HDF5 shards: make, check, change and measure them", shard::parse},
+}};
+
+std::string help_text() {
+  std::string text = R"(lockstep: train on what a cluster offers, from data set to checkpoint
+
+  lockstep shard synth digits --out d        a data set from nothing but a seed
+  lockstep shard stat d                      what is in it
+  lockstep shard --help                      all that can be done with data sets
+
+Commands
+)";
+  for (const Command& command : commands) text += fmt::format("  {:<8} {}\n", command.name, command.summary);
+  text += R"(
+  -h, --help       of the program, of a command, or of a verb: lockstep shard import --help
+      --version
+
+Exit codes: 0 done, 1 a verification failed, 2 usage or bad input, 3 system or MPI, 128+n ended by signal n.
+)";
+  return text;
+}
+
+std::string version_text() {
+  return fmt::format("lockstep {} ({}, {})\n", core::version(), core::compiler(), core::build_type());
+}
+
+Invocation parse(const std::vector<std::string>& arguments) {
+  if (arguments.empty())
+    core::fail_usage({.what = "a command is missing",
+                      .where = "",
+                      .expected = "one of " + core::join(names_of(commands)),
+                      .fix = "lockstep --help explains them"});
+  const std::string& word = arguments.front();
+  if (word == "--version") return {.text = version_text()};
+  if (word == "-h" || word == "--help" || word == "help") return {.text = help_text()};
+  std::vector<std::string> candidates = names_of(commands);
+  if (word.starts_with('-')) candidates = {"--help", "--version"};
+  const auto is_it = [&word](const Command& command) { return command.name == word; };
+  const auto command = std::find_if(commands.begin(), commands.end(), is_it);
+  if (command == commands.end()) fail_unknown(word.starts_with('-') ? "flag" : "command", word, "", candidates);
+  return command->parse({arguments.begin() + 1, arguments.end()});
+}
+
+}  // namespace
+
+bool asks_for_help(const std::vector<std::string>& arguments) {
+  const auto is_help = [](const std::string& word) { return word == "-h" || word == "--help"; };
+  return std::any_of(arguments.begin(), arguments.end(), is_help);
+}
+
+Invocation make_invocation(const std::string& usage, Action (*declare)(Flags&),
+                           const std::vector<std::string>& arguments) {
+  Invocation invocation;
+  Flags flags{usage};
+  const Action action = declare(flags);
+  flags.number("--nproc", invocation.nproc, 1, most_processes);
+  flags.parse(arguments);
+  if (action.check) action.check();
+  invocation.run = action.run;
+  return invocation;
+}
+
+Invocation parse_command_line(const std::vector<std::string>& arguments) {
+  try {
+    return parse(arguments);
+  } catch (const core::Error& error) {
+    return {.text = {}, .error = error};
+  }
+}
+
+}  // namespace lockstep::training

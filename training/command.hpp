@@ -1,0 +1,57 @@
+// A command line of lockstep, understood: what to print, what to refuse, or what to run.
+// Invariant: pure, makes no MPI call; the same arguments give the same Invocation on every rank.
+// Used by main(); each command has a row in the table of command.cpp.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "runtime/session.hpp"
+#include "training/flags.hpp"
+
+namespace lockstep::training {
+
+/// Collective: does the work and returns the exit code.
+using Run = std::function<int(const runtime::Session&)>;
+
+/// What a verb makes of its flags.
+struct Action {
+  std::function<void()> check{};  ///< after parsing, without MPI: throws core::Error (usage); may be empty
+  Run run{};
+};
+
+/// Exactly one of text, error and run is set.
+struct Invocation {
+  std::string text{};  ///< to print, such as --help
+  std::optional<core::Error> error{};
+  Run run{};
+  int nproc = 0;  ///< ranks to start; 0: not given
+};
+
+/// `arguments` as typed, without the program's name. Does not throw for what a user may type.
+[[nodiscard]] Invocation parse_command_line(const std::vector<std::string>& arguments);
+
+/// Whether one of `arguments` asks for help.
+[[nodiscard]] bool asks_for_help(const std::vector<std::string>& arguments);
+
+/// Parses `arguments` by the flags `declare` declares, and --nproc. `usage` as in Flags. Throws core::Error (usage).
+[[nodiscard]] Invocation make_invocation(const std::string& usage, Action (*declare)(Flags&),
+                                         const std::vector<std::string>& arguments);
+
+/// `run`'s complaint, to be brought to Session::agree.
+template <class Step>
+[[nodiscard]] std::optional<core::Error> complaint_of(Step step) {
+  try {
+    step();
+    return std::nullopt;
+  } catch (const core::Error& error) {
+    return error;
+  }
+}
+
+[[nodiscard]] constexpr int to_int(core::ExitCode code) noexcept { return static_cast<int>(code); }
+
+}  // namespace lockstep::training

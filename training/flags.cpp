@@ -1,0 +1,148 @@
+#include "training/flags.hpp"
+
+#include <CLI/CLI.hpp>
+#include <utility>
+
+#include "core/suggest.hpp"
+
+namespace lockstep::training {
+namespace {
+
+// A word that is required, or all the words that remain.
+struct Place {
+  std::string title;
+  std::function<void(const std::string&)> take;
+};
+
+// The parser's "--val: 1 required TEXT missing" for a reader; other messages as they are.
+std::string reword(const std::string& message) {
+  if (!message.ends_with(" required TEXT missing")) return message;
+  return fmt::format("{} needs a value", message.substr(0, message.find(':')));
+}
+
+}  // namespace
+
+struct Flags::State {
+  explicit State(std::string the_usage) : usage{std::move(the_usage)} {}
+
+  CLI::App app{"lockstep"};
+  std::string usage;
+  std::vector<Place> places{};
+  Place rest{};
+  std::size_t least_rest = 0;
+  std::vector<std::string> typed_words{};
+
+  void distribute();
+};
+
+void Flags::State::distribute() {
+  const std::size_t n_required = places.size() + least_rest;
+  if (typed_words.size() < n_required) {
+    const std::string& title = typed_words.size() < places.size() ? places[typed_words.size()].title : rest.title;
+    core::fail_usage({.what = title + " is missing", .where = "", .expected = usage, .fix = "--help explains it"});
+  }
+  for (std::size_t i = 0; i < typed_words.size(); ++i) {
+    if (i < places.size())
+      places[i].take(typed_words[i]);
+    else if (rest.take)
+      rest.take(typed_words[i]);
+    else
+      core::fail_usage({.what = fmt::format("unexpected argument '{}'", typed_words[i]),
+                        .where = "",
+                        .expected = usage,
+                        .fix = "--help explains it"});
+  }
+}
+
+void fail_unknown(std::string_view kind, std::string_view word, std::string_view where,
+                  const std::vector<std::string>& candidates) {
+  const auto near = core::near_miss(word, candidates);
+  core::fail_usage({.what = fmt::format("unknown {} '{}'", kind, word),
+                    .where = std::string{where},
+                    .expected = "one of " + core::join(candidates),
+                    .fix = near ? fmt::format("did you mean '{}'?", *near) : ""});
+}
+
+std::string long_name(const std::string& flag) { return flag.substr(flag.find("--")); }
+
+Flags::Flags(std::string usage) : state_{std::make_unique<State>(std::move(usage))} {
+  state_->app.set_help_flag();
+  state_->app.allow_extras();
+  state_->app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
+Flags::~Flags() = default;
+
+void Flags::value(const std::string& flag, OnValue on_value) {
+  state_->app.add_option_function<std::string>(flag, on_value);
+}
+
+void Flags::text(const std::string& flag, std::string& target) {
+  value(flag, [&target, flag](const std::string& text) {
+    if (text.empty())
+      core::fail_usage({.what = "an empty value", .where = long_name(flag), .expected = "a name", .fix = ""});
+    target = text;
+  });
+}
+
+void Flags::toggle(const std::string& flag, bool& target) { state_->app.add_flag(flag, target); }
+
+void Flags::bytes(const std::string& flag, core::Bytes& target) {
+  value(flag, [&target, flag](const std::string& text) { target = core::parse_bytes(text, long_name(flag)); });
+}
+
+void Flags::seconds(const std::string& flag, core::Seconds& target) {
+  value(flag, [&target, flag](const std::string& text) { target = core::parse_seconds(text, long_name(flag)); });
+}
+
+void Flags::word(const std::string& title, std::string& target) {
+  state_->places.push_back({title, [&target](const std::string& text) { target = text; }});
+}
+
+void Flags::words(const std::string& title, std::vector<std::string>& target, std::size_t least) {
+  state_->rest = {title, [&target](const std::string& text) { target.push_back(text); }};
+  state_->least_rest = least;
+}
+
+void Flags::parse(const std::vector<std::string>& arguments) {
+  std::vector<std::string> reversed{arguments.rbegin(), arguments.rend()};  // as CLI11 takes a vector
+  try {
+    state_->app.parse(std::move(reversed));
+  } catch (const CLI::ParseError& error) {
+    core::fail_usage({.what = reword(error.what()), .where = "", .expected = "", .fix = "--help lists all flags"});
+  }
+  state_->typed_words.clear();
+  for (const std::string& extra : state_->app.remaining()) {
+    if (!extra.starts_with('-') || extra == "-") {
+      if (extra != "--") state_->typed_words.push_back(extra);
+      continue;
+    }
+    const std::string flag = extra.substr(0, extra.find('='));
+    const auto near = core::near_miss(flag, names());
+    core::fail_usage(
+        {.what = fmt::format("unknown flag '{}'", flag),
+         .where = "",
+         .expected = "",
+         .fix = near ? fmt::format("did you mean '{}'? --help lists all", *near) : "--help lists all flags"});
+  }
+  state_->distribute();
+}
+
+bool Flags::has(const std::string& flag) const { return state_->app.count(flag) > 0; }
+
+void Flags::require(const std::string& flag, std::string_view what) const {
+  if (has(flag)) return;
+  core::fail_usage(
+      {.what = flag + " is missing", .where = "", .expected = fmt::format("{} {}", flag, what), .fix = state_->usage});
+}
+
+std::vector<std::string> Flags::names() const {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : state_->app.get_options()) {
+    for (const std::string& word : option->get_lnames()) names.push_back("--" + word);
+    for (const std::string& letter : option->get_snames()) names.push_back("-" + letter);
+  }
+  return names;
+}
+
+}  // namespace lockstep::training

@@ -1,0 +1,122 @@
+// The flags and words of one command, declared once: parsing, refusals with near misses, and which of them were given.
+// Invariant: whatever a user may type is a core::Error (usage) that names the flag; CLI11 stays inside flags.cpp.
+// Used by every command of lockstep.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/units.hpp"
+
+namespace lockstep::training {
+
+/// Throws core::Error (usage): "unknown KIND 'WORD'", the candidates, and the nearest of them.
+[[noreturn]] void fail_unknown(std::string_view kind, std::string_view word, std::string_view where,
+                               const std::vector<std::string>& candidates);
+
+/// What the tables of names (verbs, importers, filters, ...) have in common.
+template <class Table>
+[[nodiscard]] std::vector<std::string> names_of(const Table& table) {
+  std::vector<std::string> names;
+  for (const auto& entry : table) {
+    if constexpr (requires { entry.name; })
+      names.emplace_back(entry.name);
+    else if constexpr (std::is_convertible_v<decltype(entry), std::string_view>)
+      names.emplace_back(entry);
+    else
+      names.emplace_back(name(entry));
+  }
+  return names;
+}
+
+/// The entry of `table` called `word`.
+template <class Table>
+const auto& find_named(const Table& table, std::string_view word, std::string_view kind, std::string_view where) {
+  const std::vector<std::string> names = names_of(table);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == word) return table[i];
+  }
+  fail_unknown(kind, word, where, names);
+}
+
+class Flags {
+ public:
+  using OnValue = std::function<void(const std::string& text)>;
+
+  /// `usage`: "lockstep shard head FOLDER [flags]", shown when a word is missing.
+  explicit Flags(std::string usage);
+  ~Flags();
+  Flags(const Flags&) = delete;
+  Flags& operator=(const Flags&) = delete;
+
+  /// `flag` is "--name" or "-n,--name"; `on_value` may throw core::Error. The last of several occurrences counts.
+  void value(const std::string& flag, OnValue on_value);
+  void text(const std::string& flag, std::string& target);
+  void toggle(const std::string& flag, bool& target);
+  void bytes(const std::string& flag, core::Bytes& target);
+  void seconds(const std::string& flag, core::Seconds& target);
+  template <class Number>
+  void number(const std::string& flag, Number& target, Number least, Number most);
+  /// One of `table`, by its name().
+  template <class Enum, class Table>
+  void choice(const std::string& flag, std::string_view kind, Enum& target, const Table& table);
+
+  /// Words without a flag, in the order declared; each is required.
+  void word(const std::string& title, std::string& target);
+  /// All further words, at least `least`; after word() only.
+  void words(const std::string& title, std::vector<std::string>& target, std::size_t least);
+
+  void parse(const std::vector<std::string>& arguments);
+
+  /// After parse(): whether `flag` ("--name") was typed.
+  [[nodiscard]] bool has(const std::string& flag) const;
+  /// Throws core::Error (usage) unless `flag` was typed; `what` says what it is for.
+  void require(const std::string& flag, std::string_view what) const;
+  /// Every spelling, "--name" and "-n".
+  [[nodiscard]] std::vector<std::string> names() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// "--number" of "-n,--number".
+[[nodiscard]] std::string long_name(const std::string& flag);
+
+template <class Number>
+Number parse_number(const std::string& text, const std::string& flag, Number least, Number most) {
+  Number value{};
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool is_number = end == text.data() + text.size() && !text.empty() && status != std::errc::invalid_argument;
+  if (is_number && status == std::errc{} && value >= least && value <= most) return value;
+  core::fail_usage(
+      {.what = is_number ? fmt::format("{} is out of range", text) : fmt::format("'{}' is not a number", text),
+       .where = flag,
+       .expected = fmt::format("a number from {} to {}", least, most),
+       .fix = ""});
+}
+
+template <class Number>
+void Flags::number(const std::string& flag, Number& target, Number least, Number most) {
+  value(flag, [&target, flag, least, most](const std::string& text) {
+    target = parse_number(text, long_name(flag), least, most);
+  });
+}
+
+template <class Enum, class Table>
+void Flags::choice(const std::string& flag, std::string_view kind, Enum& target, const Table& table) {
+  value(flag, [&target, &table, flag, kind](const std::string& text) {
+    target = find_named(table, text, kind, long_name(flag));
+  });
+}
+
+}  // namespace lockstep::training

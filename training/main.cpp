@@ -1,0 +1,78 @@
+// lockstep: the second program. From the command line to the exit code; each command lives in a folder of its own.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <optional>
+
+#include "core/log.hpp"
+#include "runtime/launcher.hpp"
+#include "runtime/session.hpp"
+#include "training/command.hpp"
+#include "training/interrupt.hpp"
+#include "training/launch.hpp"
+
+namespace {
+
+using namespace lockstep;
+using training::Invocation;
+
+// What needs no MPI when no launcher is there. Nothing if MPI is needed.
+std::optional<int> run_without_mpi(const Invocation& invocation, int argc, char** argv) {
+  if (invocation.error) {
+    core::log_error(invocation.error->what());
+    return training::to_int(invocation.error->code());
+  }
+  if (!invocation.text.empty()) {
+    std::fputs(invocation.text.c_str(), stdout);
+    return training::to_int(core::ExitCode::ok);
+  }
+  if (invocation.nproc > 0) runtime::relaunch_under_mpi(invocation.nproc, argc, argv);
+  return std::nullopt;
+}
+
+int run_on_all_ranks(const runtime::Session& session, const Invocation& invocation, const runtime::LauncherHint& hint) {
+  if (const auto alone = training::find_singletons(hint, session.world().n_ranks())) {
+    if (hint.rank.value_or(0) == 0) core::log_error(alone->what());
+    return training::to_int(alone->code());
+  }
+  if (const auto bad = session.agree(invocation.error)) return training::to_int(*bad);
+  if (!invocation.text.empty()) {
+    if (session.world().rank() == 0) std::fputs(invocation.text.c_str(), stdout);
+    return training::to_int(core::ExitCode::ok);
+  }
+  const auto surplus =
+      training::complaint_of([&] { training::check_nproc(invocation.nproc, session.world().n_ranks()); });
+  if (const auto bad = session.agree(surplus)) return training::to_int(*bad);
+  training::catch_interrupts();
+  return invocation.run(session);
+}
+
+int run_with_mpi(const Invocation& invocation, const runtime::LauncherHint& hint) {
+  try {
+    const runtime::Session session;
+    try {
+      return run_on_all_ranks(session, invocation, hint);
+    } catch (const std::exception& error) {
+      runtime::abort_job(error, "work");  // before the session's end would wait for the others
+    }
+  } catch (const std::exception& error) {
+    runtime::abort_job(error, "start");
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Invocation invocation = training::parse_command_line({argv + 1, argv + argc});
+  const runtime::LauncherHint hint = runtime::read_launcher_hint();
+  try {
+    if (hint.name.empty()) {
+      if (const auto exit_code = run_without_mpi(invocation, argc, argv)) return *exit_code;
+    }
+    return run_with_mpi(invocation, hint);
+  } catch (const core::Error& error) {
+    core::log_error(error.what());
+    return training::to_int(error.code());
+  }
+}

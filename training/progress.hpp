@@ -1,0 +1,41 @@
+// How far a long piece of work is: a bar with rate and time left on a terminal, a line every 10 s elsewhere.
+// Invariant: says nothing in the first 2 s, so short work stays quiet; writes to stderr only.
+// Used by the verbs of `lockstep shard`.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/timer.hpp"
+
+namespace lockstep::training {
+
+enum class Unit { samples, bytes, stages };
+
+/// "packing  42 %  12.3 k samples/s  2.1 s left"; `bar_width` 0: without the bar.
+[[nodiscard]] std::string progress_line(const std::string& what, Unit unit, std::uint64_t n_done, std::uint64_t n_all,
+                                        core::Seconds elapsed, std::size_t bar_width);
+
+class Progress {
+ public:
+  /// `is_shown`: on one rank only.
+  Progress(std::string what, Unit unit, bool is_shown);
+  /// Leaves the terminal's line empty for what comes next.
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  /// False if a signal asks for an end.
+  [[nodiscard]] bool update(std::uint64_t n_done, std::uint64_t n_all);
+
+ private:
+  std::string what_;
+  Unit unit_;
+  bool is_shown_;
+  bool is_terminal_;
+  bool has_shown_ = false;
+  core::Stopwatch watch_{};
+  double next_s_ = 2;
+};
+
+}  // namespace lockstep::training

@@ -1,0 +1,241 @@
+// lockstep shard bench: how fast a set can be read, and what limits it.
+#include "training/shard/bench.hpp"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <limits>
+#include <memory>
+
+#include "core/log.hpp"
+#include "io/file.hpp"
+#include "runtime/buffer.hpp"
+#include "training/interrupt.hpp"
+#include "training/progress.hpp"
+#include "training/shard/bench_stages.hpp"
+#include "training/shard/verbs.hpp"
+
+namespace lockstep::training::shard {
+namespace {
+
+constexpr int n_repeats = 7;  // of each stage: the fewest that give a 95 % interval, and one
+
+struct LayoutWord {
+  std::string_view name;
+  data::ImageLayout layout;
+};
+constexpr std::array<LayoutWord, 2> layouts{{{"nchw", data::ImageLayout::nchw}, {"nhwc", data::ImageLayout::nhwc}}};
+constexpr std::array<std::string_view, 3> dtypes{"float32", "bfloat16", "stored"};
+
+void check(const Flags& flags, BenchOptions& o) {
+  if (flags.has("--epochs") && flags.has("--seconds"))
+    core::fail_usage({.what = "a stage lasts a time or a number of epochs",
+                      .where = "--seconds, --epochs",
+                      .expected = "one of the two",
+                      .fix = "leave out one"});
+  if (o.seconds.value <= 0)
+    core::fail_usage(
+        {.what = "nothing can be measured in no time", .where = "--seconds", .expected = "such as 3s", .fix = ""});
+  if (!o.augment.empty()) static_cast<void>(data::parse_augment(o.augment, "--augment"));
+  if (!o.is_cold) return;
+  if (o.cache == data::Cache::node)
+    core::fail_usage({.what = "a set in memory is not cold",
+                      .where = "--cold, --cache",
+                      .expected = "--cache none or auto with --cold",
+                      .fix = "leave out one"});
+  o.cache = data::Cache::none;
+}
+
+// Finds out before the measurement what write_whole would find out after it.
+void check_output(const std::string& path) {
+  namespace fs = std::filesystem;
+  if (path.empty()) return;
+  std::error_code ignored;
+  const fs::path folder = fs::absolute(path, ignored).parent_path();
+  if (fs::is_directory(folder, ignored) && !fs::is_directory(path, ignored) && ::access(folder.c_str(), W_OK) == 0)
+    return;
+  core::fail_usage({.what = fmt::format("cannot write '{}'", path),
+                    .where = "--json",
+                    .expected = "a file in an existing folder you may write to",
+                    .fix = "create the folder or name another file"});
+}
+
+/// One run of the benchmark.
+class Bench {
+ public:
+  /// Collective.
+  Bench(const BenchOptions& options, const runtime::Communicator& world, std::shared_ptr<const data::ShardSet> set)
+      : options_{options}, world_{world}, stages_{options, world, std::move(set)} {}
+
+  /// Collective: the report at rank 0.
+  BenchReport run();
+
+ private:
+  [[nodiscard]] Budget budget() const;
+  [[nodiscard]] int repeats() const { return options_.epochs > 0 ? static_cast<int>(options_.epochs) : n_repeats; }
+  bool warm_up();
+  void measure(Stage stage);
+  [[nodiscard]] Work sum(const Work& mine) const;
+  [[nodiscard]] BenchReport report(bool was_warmed, bool is_complete) const;
+
+  const BenchOptions& options_;
+  const runtime::Communicator& world_;
+  BenchStages stages_;
+  std::array<std::vector<Work>, all_stages.size()> works_{};  ///< of all ranks; at rank 0
+};
+
+Budget Bench::budget() const {
+  if (options_.epochs > 0) return {};
+  return {.time = {options_.seconds.value / n_repeats}, .repeats = !options_.is_cold};
+}
+
+// Collective. A set that does not fit into memory would only push itself out again.
+bool Bench::warm_up() {
+  const bool fits = stages_.stored().value < runtime::available_memory().value / 2;
+  if (options_.is_cold || world_.any(!fits)) return false;
+  stages_.warm_up();
+  world_.barrier();
+  return true;
+}
+
+// Collective: times of the slowest rank, amounts of all; at rank 0.
+Work Bench::sum(const Work& mine) const {
+  Work sum;
+  for (const Work& work : runtime::gather_values(world_, std::span{&mine, 1})) {
+    sum.time_s = std::max(sum.time_s, work.time_s);
+    sum.n_samples += work.n_samples;
+    sum.bytes_stored += work.bytes_stored;
+    sum.bytes_delivered += work.bytes_delivered;
+  }
+  return sum;
+}
+
+void Bench::measure(Stage stage) {
+  if (options_.is_cold) stages_.drop_caches();
+  world_.barrier();
+  const Work work = sum(stages_.run(stage, budget()));
+  if (work.n_samples > 0) works_[static_cast<std::size_t>(stage)].push_back(work);
+}
+
+BenchReport Bench::run() {
+  Progress progress{"measuring", Unit::stages, world_.rank() == 0};
+  const bool was_warmed = warm_up();
+  const std::uint64_t n_all = all_stages.size() * static_cast<std::size_t>(repeats());
+  std::uint64_t n_done = 0;
+  for (int repeat = 0; repeat < repeats(); ++repeat) {
+    for (const Stage stage : all_stages) {
+      measure(stage);
+      if (world_.any(!progress.update(++n_done, n_all))) return report(was_warmed, false);
+    }
+  }
+  return report(was_warmed, true);
+}
+
+BenchReport Bench::report(bool was_warmed, bool is_complete) const {
+  BenchReport report{.loader = stages_.loader_stats(),
+                     .n_ranks = world_.n_ranks(),
+                     .n_threads = stages_.n_threads(),
+                     .n_samples = stages_.n_samples(),
+                     .was_warmed = was_warmed,
+                     .is_complete = is_complete};
+  for (const Stage stage : all_stages) {
+    if (auto result = summarize(stage, works_[static_cast<std::size_t>(stage)])) report.stages.push_back(*result);
+  }
+  return report;
+}
+
+std::shared_ptr<const data::ShardSet> open(const BenchOptions& o) {
+  auto set = std::make_shared<const data::ShardSet>(o.folder, o.split);
+  if (set->n_samples() == 0)
+    core::fail_usage({.what = fmt::format("split '{}' of '{}' has no samples", o.split, o.folder),
+                      .where = "--split",
+                      .expected = "a split to read",
+                      .fix = ""});
+  return set;
+}
+
+int bench(const BenchOptions& o, const runtime::Session& session) {
+  const runtime::Communicator& world = session.world();
+  std::shared_ptr<const data::ShardSet> set;
+  const auto complaint = complaint_of([&] {
+    if (world.rank() == 0) check_output(o.json);
+    set = open(o);
+  });
+  if (const auto bad = session.agree(complaint)) return to_int(*bad);
+  std::unique_ptr<Bench> bench;
+  const auto misfit = complaint_of([&] { bench = std::make_unique<Bench>(o, world, set); });
+  if (const auto bad = session.agree(misfit)) return to_int(*bad);
+  const BenchReport report = bench->run();
+  const runtime::Environment environment = runtime::read_environment(world);
+  if (world.rank() == 0) {
+    fmt::print("{}", describe(report));
+    if (!o.json.empty()) {
+      const std::string json = to_json(report, o, environment);
+      io::write_whole(o.json, std::as_bytes(std::span{json}));
+    }
+  }
+  const int signal = agree_on_interrupt(world);
+  return signal == 0 ? to_int(core::ExitCode::ok) : 128 + signal;
+}
+
+}  // namespace
+
+std::string_view name_of_layout(data::ImageLayout layout) noexcept {
+  return layout == data::ImageLayout::nchw ? "nchw" : "nhwc";
+}
+
+std::string bench_help() {
+  return R"(  lockstep shard bench d                            random order, batches of 64, float32; about 20 s
+  lockstep shard bench d --nproc 4 --batch 256 --augment crop:28:4,flip,normalize:0.5:0.25
+  lockstep shard bench d --cold --order sequential --cache none --json b.json
+
+What is read                                                                          (default)
+      --split NAME       train, val                                                   (train)
+      --batch N          samples of all ranks together                                (64)
+      --order O          keyed, torch, blocked or sequential                          (keyed)
+      --window-chunks N  blocked: samples are mixed within so many chunks             (16)
+      --seed N           of order and augmentation                                    (1)
+      --augment STEPS    crop:SIZE[:PADDING], flip[:P], rrcrop:SIZE, resize:SIZE, centercrop:SIZE, normalize:MEAN:STD
+                         in a row, separated by commas                                (none)
+      --dtype T          float32, bfloat16 or stored                                  (float32; integers as stored)
+      --layout L         nchw or nhwc                                                 (nchw)
+How it is read
+      --threads N        of each rank, beside its own; 0: none                        (the spare cores, at most 8)
+      --cache C          auto: in memory once per node if it fits; none; node         (auto)
+      --cold             drop the files from the page cache before each repeat        (warm: read once before)
+      --seconds T        for each of five stages                                      (3s)
+      --epochs N         passes over the whole split for each stage, instead
+      --json F           all figures as a file
+
+Stages, each by the same number of threads: copy, memory into cache, the limit; pread, the files alone; read, with check
+sums and decoding; augment, of samples in memory; loader, the whole path as a trainer sees it. Each is measured seven
+times in turn; figures are medians with their 95 % interval. Rates are of all ranks together.
+Memory: the loader's batches, 0.5 GiB at most for the copy, and with --cache auto or node the set once per node.
+)";
+}
+
+Action declare_bench(Flags& flags) {
+  auto o = std::make_shared<BenchOptions>();
+  constexpr std::uint64_t one = 1;
+  constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
+  flags.word("FOLDER", o->folder);
+  flags.text("--split", o->split);
+  flags.number("--batch", o->batch, one, most);
+  flags.choice("--order", "order", o->order, data::all_orders);
+  flags.number("--window-chunks", o->window_chunks, one, most);
+  flags.number("--seed", o->seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max());
+  flags.text("--augment", o->augment);
+  flags.value("--dtype", [o](const std::string& text) { o->dtype = find_named(dtypes, text, "dtype", "--dtype"); });
+  flags.value("--layout",
+              [o](const std::string& text) { o->layout = find_named(layouts, text, "layout", "--layout").layout; });
+  flags.number("--threads", o->threads, 0, 256);
+  flags.choice("--cache", "cache", o->cache, data::all_caches);
+  flags.toggle("--cold", o->is_cold);
+  flags.seconds("--seconds", o->seconds);
+  flags.number("--epochs", o->epochs, one, std::uint64_t{1000});
+  flags.text("--json", o->json);
+  return {.check = [o, &flags] { check(flags, *o); },
+          .run = [o](const runtime::Session& session) { return bench(*o, session); }};
+}
+
+}  // namespace lockstep::training::shard

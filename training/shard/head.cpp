@@ -1,0 +1,86 @@
+// lockstep shard head: the first samples of a set.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "data/image.hpp"
+#include "data/shard_set.hpp"
+#include "training/shard/class_counts.hpp"
+#include "training/shard/drawing.hpp"
+#include "training/shard/verbs.hpp"
+
+namespace lockstep::training::shard {
+namespace {
+
+struct Options {
+  std::string folder;
+  std::string split = "train";
+  std::uint64_t samples = 5;
+};
+
+std::string describe_label(const data::SetSpec& spec, std::span<const std::byte> y) {
+  if (spec.classes.empty()) return "y: " + describe_values(spec.y, y);
+  const std::uint64_t label = label_at(spec.y.dtype, y, 0);
+  if (label >= spec.classes.size()) return fmt::format("label {}, which is no class", describe_values(spec.y, y));
+  return fmt::format("label {} ({})", label, spec.classes[label]);
+}
+
+void print_raw(const data::ShardSet& set, std::uint64_t sample) {
+  const data::SetSpec& spec = set.spec();
+  std::vector<std::byte> x(spec.x.bytes());
+  std::vector<std::byte> y(spec.y.bytes());
+  set.read(sample, 1, x, y);
+  fmt::print("id {}  {}  x: {}\n", sample, describe_label(spec, y), describe_values(spec.x, x));
+  fmt::print("{}", draw(spec.x, x));
+}
+
+void print_encoded(const data::ShardSet& set, std::uint64_t sample) {
+  std::vector<std::byte> y(set.spec().y.bytes());
+  const std::vector<std::byte> file = set.read_encoded(sample, y);
+  fmt::print("id {}  {}  x: file of {} B", sample, describe_label(set.spec(), y), file.size());
+  try {
+    const data::Image image = data::decode_image(file, 3);
+    const data::ArraySpec pixels{.dtype = core::DType::uint8, .shape = {image.height, image.width, image.channels}};
+    fmt::print(", {} x {} pixels, {}\n{}", image.height, image.width, describe_values(pixels, image.pixels),
+               draw(pixels, image.pixels));
+  } catch (const data::ImageError& error) {
+    fmt::print(", which cannot be decoded: {}\n", error.reason);
+  }
+}
+
+int head(const Options& o, const runtime::Session& session) {
+  const auto complaint = complaint_of([&] {
+    if (session.world().rank() != 0) return;
+    const data::ShardSet set{o.folder, o.split};
+    for (std::uint64_t sample = 0; sample < std::min(o.samples, set.n_samples()); ++sample)
+      set.spec().is_encoded() ? print_encoded(set, sample) : print_raw(set, sample);
+  });
+  if (const auto bad = session.agree(complaint)) return to_int(*bad);
+  return to_int(core::ExitCode::ok);
+}
+
+}  // namespace
+
+std::string head_help() {
+  return R"(  lockstep shard head d
+  lockstep shard head d --split val -n 1
+
+Prints id, label and range of values of the first samples; images of bytes up to 32 x 32 are drawn in ten shades.
+
+                                                                                      (default)
+      --split NAME       train, val                                                   (train)
+  -n, --samples N        how many                                                     (5)
+Memory: one chunk. One rank does it all.
+)";
+}
+
+Action declare_head(Flags& flags) {
+  auto o = std::make_shared<Options>();
+  flags.word("FOLDER", o->folder);
+  flags.text("--split", o->split);
+  flags.number("-n,--samples", o->samples, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max());
+  return {.check = {}, .run = [o](const runtime::Session& session) { return head(*o, session); }};
+}
+
+}  // namespace lockstep::training::shard

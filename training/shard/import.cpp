@@ -1,0 +1,102 @@
+// lockstep shard import: one source of another program's files.
+#include <limits>
+#include <memory>
+
+#include "data/importers/importers.hpp"
+#include "training/shard/misplaced.hpp"
+#include "training/shard/packing.hpp"
+#include "training/shard/verbs.hpp"
+
+namespace lockstep::training::shard {
+namespace {
+
+struct Options {
+  std::string kind;
+  std::string path;
+  data::ImportOptions import{};
+  data::PackOptions pack{};
+  bool no_header = false;
+};
+
+constexpr std::array<FlagUse, 9> uses{{{"--resize", "images"},
+                                       {"--crop", "images"},
+                                       {"--keep-encoded", "images"},
+                                       {"--gray", "images"},
+                                       {"--x-columns", "csv"},
+                                       {"--y-column", "csv"},
+                                       {"--no-header", "csv"},
+                                       {"--x-name", "hdf5 npy"},
+                                       {"--y-name", "hdf5 npy"}}};
+
+void check(const Flags& flags, Options& o) {
+  static_cast<void>(find_named(data::importers, o.kind, "importer", "lockstep shard import"));
+  refuse_misplaced(flags, uses, o.kind);
+  check_packing(flags, o.pack);
+  o.import.has_header = !o.no_header;
+  if (o.import.keep_encoded && (o.import.resize > 0 || o.import.crop > 0))
+    core::fail_usage({.what = "encoded images are kept as they are",
+                      .where = "--keep-encoded",
+                      .expected = "no --resize and no --crop beside it",
+                      .fix = "leave out --keep-encoded, or resize when loading"});
+}
+
+int import(const Options& o, const runtime::Session& session) {
+  const data::Importer& importer = find_named(data::importers, o.kind, "importer", "lockstep shard import");
+  std::unique_ptr<data::Source> source;
+  const auto complaint = complaint_of([&] { source = importer.open(o.path, o.import); });
+  if (const auto bad = session.agree(complaint)) return to_int(*bad);
+  return pack_and_report(session, *source, o.pack);
+}
+
+}  // namespace
+
+std::string import_help() {
+  std::string text = R"(  lockstep shard import mnist downloads/mnist --out m
+  lockstep shard import images photos --out p --resize 256 --crop 224 --val 0.1 --shuffle --nproc 4
+  lockstep shard import hdf5 old.h5 --out n --x-name images --y-name labels --compress zstd
+
+Kinds
+)";
+  for (const data::Importer& importer : data::importers)
+    text += fmt::format("  {:<10} {}\n", importer.name, importer.summary);
+  text += R"(
+What is read                                                                          (default)
+      --skip-bad         leave out damaged samples, name and count them               (stop at the first)
+      --resize N         images: the shorter side becomes N                           (all must have one size)
+      --crop N           images: the N x N centre, after --resize
+      --gray             images: one channel                                          (three)
+      --keep-encoded     images: store the files' bytes, decode them when loaded      (store pixels)
+      --x-columns LIST   csv: 0-7,9 or names                                          (all but y)
+      --y-column COLUMN  csv: number or name                                          (the last)
+      --no-header        csv: the first line is data                                  (it has the names)
+      --x-name NAME      hdf5, npy: name of the inputs                                (x)
+      --y-name NAME      hdf5, npy: name of the labels                                (y)
+)";
+  return text + val_help() + packing_help() + R"(
+Memory: three chunks and one shard's check sums per rank (some 20 MB by default), whatever the size of the input; and
+where it is compressed (.gz, .npz) a temporary file of the decompressed size in the temporary folder (TMPDIR).
+)";
+}
+
+Action declare_import(Flags& flags) {
+  auto o = std::make_shared<Options>();
+  flags.word("KIND", o->kind);
+  flags.word("PATH", o->path);
+  declare_packing(flags, o->pack);
+  declare_val(flags, o->pack);
+  constexpr std::uint64_t largest_side = 65536;
+  flags.toggle("--skip-bad", o->pack.skip_bad);
+  flags.number("--resize", o->import.resize, std::uint64_t{1}, largest_side);
+  flags.number("--crop", o->import.crop, std::uint64_t{1}, largest_side);
+  flags.toggle("--keep-encoded", o->import.keep_encoded);
+  flags.toggle("--gray", o->import.gray);
+  flags.text("--x-columns", o->import.x_columns);
+  flags.text("--y-column", o->import.y_column);
+  flags.toggle("--no-header", o->no_header);
+  flags.text("--x-name", o->import.x_name);
+  flags.text("--y-name", o->import.y_name);
+  return {.check = [o, &flags] { check(flags, *o); },
+          .run = [o](const runtime::Session& session) { return import(*o, session); }};
+}
+
+}  // namespace lockstep::training::shard

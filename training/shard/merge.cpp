@@ -1,0 +1,39 @@
+// lockstep shard merge: several sets as one.
+#include <memory>
+
+#include "training/shard/repack.hpp"
+#include "training/shard/verbs.hpp"
+
+namespace lockstep::training::shard {
+namespace {
+
+struct Options {
+  std::vector<std::string> folders{};
+  RepackOptions repack{};
+};
+
+}  // namespace
+
+std::string merge_help() {
+  return R"(  lockstep shard merge monday tuesday --out week
+  lockstep shard merge cats dogs --out pets --shuffle
+
+Types, shapes, classes and extra files must be the same. Splits of the same name follow one another in the order of the
+folders, and ids are given anew from 0 on. Without --compress, that of the first folder is taken.
+
+)" + packing_help() +
+         repacking_memory_help();
+}
+
+Action declare_merge(Flags& flags) {
+  auto o = std::make_shared<Options>();
+  flags.words("FOLDER", o->folders, 2);
+  declare_packing(flags, o->repack.pack);
+  return {.check = [o, &flags] { check_repacking(flags, o->repack); },
+          .run =
+              [o](const runtime::Session& session) {
+                return repack(session, o->repack, [o] { return std::make_unique<SetSource>(o->folders); });
+              }};
+}
+
+}  // namespace lockstep::training::shard

@@ -1,0 +1,27 @@
+#include "training/shard/misplaced.hpp"
+
+namespace lockstep::training::shard {
+namespace {
+
+bool has_word(std::string_view words, std::string_view word) {
+  for (std::size_t begin = 0; begin < words.size();) {
+    const std::size_t end = std::min(words.find(' ', begin), words.size());
+    if (words.substr(begin, end - begin) == word) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+}  // namespace
+
+void refuse_misplaced(const Flags& flags, std::span<const FlagUse> uses, const std::string& kind) {
+  for (const FlagUse& use : uses) {
+    if (!flags.has(std::string{use.flag}) || has_word(use.kinds, kind)) continue;
+    core::fail_usage({.what = fmt::format("{} does not take this flag", kind),
+                      .where = std::string{use.flag},
+                      .expected = fmt::format("it is for: {}", use.kinds),
+                      .fix = "leave it out"});
+  }
+}
+
+}  // namespace lockstep::training::shard

@@ -1,0 +1,22 @@
+// Flags that only some kinds of a verb know.
+// Invariant: a flag that would be ignored is refused instead.
+// Used by import and synth.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "training/flags.hpp"
+
+namespace lockstep::training::shard {
+
+struct FlagUse {
+  std::string_view flag;
+  std::string_view kinds;  ///< words, separated by spaces
+};
+
+/// Throws core::Error (usage) if a flag was typed that `kind` does not know.
+void refuse_misplaced(const Flags& flags, std::span<const FlagUse> uses, const std::string& kind);
+
+}  // namespace lockstep::training::shard

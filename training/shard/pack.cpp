@@ -1,0 +1,40 @@
+// lockstep shard pack: a set's samples in other chunks, shards or compression.
+#include <memory>
+
+#include "training/shard/repack.hpp"
+#include "training/shard/verbs.hpp"
+
+namespace lockstep::training::shard {
+namespace {
+
+struct Options {
+  std::string folder;
+  RepackOptions repack{};
+};
+
+}  // namespace
+
+std::string pack_help() {
+  return R"(  lockstep shard pack d --out dz --compress zstd --level 9      smaller on disk
+  lockstep shard pack d --out dc --chunk-size 1M                less to decode for one sample
+  lockstep shard pack d --out ds --shuffle                      samples that lay sorted by class, mixed
+
+Splits, ids within a split, classes and extra files stay; only --shuffle changes the order. Without --compress the
+compression stays as well.
+
+)" + packing_help() +
+         repacking_memory_help();
+}
+
+Action declare_pack(Flags& flags) {
+  auto o = std::make_shared<Options>();
+  flags.word("FOLDER", o->folder);
+  declare_packing(flags, o->repack.pack);
+  return {.check = [o, &flags] { check_repacking(flags, o->repack); },
+          .run =
+              [o](const runtime::Session& session) {
+                return repack(session, o->repack, [o] { return std::make_unique<SetSource>(std::vector{o->folder}); });
+              }};
+}
+
+}  // namespace lockstep::training::shard

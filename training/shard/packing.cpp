@@ -1,0 +1,163 @@
+#include "training/shard/packing.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "core/log.hpp"
+#include "core/timer.hpp"
+#include "training/command.hpp"
+#include "training/interrupt.hpp"
+#include "training/progress.hpp"
+
+namespace lockstep::training::shard {
+namespace {
+
+constexpr std::size_t most_shown = 10;  // skipped samples named one by one
+
+int highest_level(io::Filter filter) {
+  switch (filter) {
+    case io::Filter::deflate: return 9;
+    case io::Filter::zstd: return 22;
+    case io::Filter::lz4: return 12;
+    case io::Filter::none: break;
+  }
+  return 0;
+}
+
+void check_level(const data::PackOptions& options) {
+  const int highest = highest_level(options.filter);
+  if (highest == 0)
+    core::fail_usage({.what = "a level without compression",
+                      .where = "--level",
+                      .expected = "--compress deflate, zstd or lz4 beside it",
+                      .fix = "add --compress zstd"});
+  if (options.level > highest)
+    core::fail_usage({.what = fmt::format("{} has no level {}", io::name(options.filter), options.level),
+                      .where = "--level",
+                      .expected = fmt::format("1 to {}", highest),
+                      .fix = ""});
+}
+
+std::string describe_splits(const data::Manifest& manifest) {
+  std::string text;
+  for (const data::Split& split : manifest.splits)
+    text += fmt::format("{}{} {} in {} shard{}", text.empty() ? "" : ", ", split.name, split.n_samples,
+                        split.shards.size(), split.shards.size() == 1 ? "" : "s");
+  return text;
+}
+
+core::Bytes stored_bytes(const data::Manifest& manifest) {
+  core::Bytes sum;
+  for (const data::Split& split : manifest.splits)
+    for (const data::ShardEntry& shard : split.shards) sum.value += shard.bytes;
+  return sum;
+}
+
+void print_skipped(const std::vector<std::string>& bad) {
+  if (bad.empty()) return;
+  core::log_warning(fmt::format("skipped {} bad sample{}:", bad.size(), bad.size() == 1 ? "" : "s"));
+  for (std::size_t i = 0; i < std::min(bad.size(), most_shown); ++i) core::log_warning("  " + bad[i]);
+  if (bad.size() > most_shown) core::log_warning(fmt::format("  and {} more", bad.size() - most_shown));
+}
+
+// Collective: each rank has seen a part of the source; a remark several of them have is printed once.
+void print_remarks(const runtime::Communicator& world, const data::Source& source) {
+  std::string mine;
+  for (const std::string& remark : source.remarks()) mine += remark + "\n";
+  std::set<std::string> printed;
+  for (const std::string& of_rank : world.gather(mine)) {
+    for (std::size_t begin = 0; begin < of_rank.size();) {
+      const std::size_t end = of_rank.find('\n', begin);
+      const std::string remark = of_rank.substr(begin, end - begin);
+      if (printed.insert(remark).second) core::log_warning(remark);
+      begin = end + 1;
+    }
+  }
+}
+
+void print_result(const data::PackResult& result, const data::PackOptions& options, core::Seconds time) {
+  const core::Bytes bytes = stored_bytes(result.manifest);
+  print_skipped(result.bad);
+  fmt::print("Wrote {}: {}; {:.4g} MB in {} ({:.3g} MB/s).\n", options.out, describe_splits(result.manifest),
+             static_cast<double>(bytes.value) * 1e-6, core::format_seconds(time),
+             core::gigabytes_per_second(bytes, time) * 1e3);
+}
+
+}  // namespace
+
+void declare_packing(Flags& flags, data::PackOptions& o) {
+  flags.text("--out", o.out);
+  flags.toggle("--force", o.replace);
+  flags.bytes("--shard-size", o.shard_bytes);
+  flags.bytes("--chunk-size", o.chunk_bytes);
+  flags.choice("--compress", "compression", o.filter, io::all_filters);
+  flags.number("--level", o.level, 1, 22);
+  flags.toggle("--shuffle", o.shuffle);
+  flags.number("--seed", o.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max());
+}
+
+void declare_val(Flags& flags, data::PackOptions& options) {
+  flags.value("--val", [&options](const std::string& text) {
+    options.val = parse_number(text, "--val", 0.0, 1.0);
+    if (options.val == 0 || options.val == 1)
+      core::fail_usage({.what = fmt::format("a share of {} leaves one of the splits empty", text),
+                        .where = "--val",
+                        .expected = "a number between 0 and 1, such as 0.2",
+                        .fix = ""});
+  });
+}
+
+void check_packing(const Flags& flags, const data::PackOptions& options, bool keeps_filter) {
+  flags.require("--out", "FOLDER, the new folder");
+  if (flags.has("--level") && !(keeps_filter && !flags.has("--compress"))) check_level(options);
+  if (options.chunk_bytes.value == 0 || options.chunk_bytes > options.shard_bytes)
+    core::fail_usage(
+        {.what = fmt::format("chunks of {} do not fit into shards of {}", core::format_bytes(options.chunk_bytes),
+                             core::format_bytes(options.shard_bytes)),
+         .where = "--chunk-size, --shard-size",
+         .expected = "chunks of 1 B or more, not above the shard size",
+         .fix = "use sizes such as --chunk-size 4M --shard-size 256M"});
+}
+
+std::string packing_help() {
+  return R"(The new folder                                                                        (default)
+      --out FOLDER       where; appears when it is complete, and not before           (required)
+      --force            replace FOLDER if it is there                                (refuse)
+      --shard-size S     a file's size before compression: 64M, 1G; powers of 1024    (256M)
+      --chunk-size S     what is read, checked and decoded at once                    (4M)
+      --compress C       none, deflate, zstd or lz4; other programs need the HDF5 plugin for the last two  (none)
+      --level N          1 to 9 for deflate, 22 for zstd, 12 for lz4                  (the codec's own)
+      --shuffle          store in an order permuted by the seed; for data sorted by class
+      --seed N           of everything random                                         (1)
+)";
+}
+
+std::string val_help() {
+  return "      --val SHARE        0.2: a fifth of the samples, chosen by the seed, becomes the split `val`; for input "
+         "that has\n"
+         "                         no such split of its own                                     (none)\n";
+}
+
+int pack_and_report(const runtime::Session& session, data::Source& source, const data::PackOptions& options) {
+  const runtime::Communicator& world = session.world();
+  const core::Stopwatch watch;
+  data::PackResult result;
+  const auto complaint = complaint_of([&] {
+    Progress progress{"packing", Unit::samples, world.rank() == 0};
+    result = data::pack(source, options, world, [&progress](std::uint64_t n_done, std::uint64_t n_samples) {
+      return progress.update(n_done, n_samples);
+    });
+  });
+  if (const auto bad = session.agree(complaint)) return to_int(*bad);
+  if (runtime::broadcast_value(world, result.is_stopped)) {
+    const int signal = agree_on_interrupt(world);
+    if (world.rank() == 0) core::log_warning(fmt::format("stopped by signal {}: nothing was written", signal));
+    return 128 + signal;
+  }
+  print_remarks(world, source);
+  if (world.rank() == 0) print_result(result, options, watch.elapsed());
+  return to_int(core::ExitCode::ok);
+}
+
+}  // namespace lockstep::training::shard

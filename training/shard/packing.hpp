@@ -1,0 +1,29 @@
+// What import, synth, pack, split and merge share: the flags of a new folder, the work itself, and its closing lines.
+// Invariant: the folder is complete or not there.
+// Used by those five verbs.
+#pragma once
+
+#include <string>
+
+#include "data/pack.hpp"
+#include "runtime/session.hpp"
+#include "training/flags.hpp"
+
+namespace lockstep::training::shard {
+
+/// --out --force --shard-size --chunk-size --compress --level --shuffle --seed
+void declare_packing(Flags& flags, data::PackOptions& options);
+/// --val
+void declare_val(Flags& flags, data::PackOptions& options);
+
+/// Throws core::Error (usage). `keeps_filter`: without --compress, the filter is one that is not known yet.
+void check_packing(const Flags& flags, const data::PackOptions& options, bool keeps_filter = false);
+
+/// The lines of --help for these flags.
+[[nodiscard]] std::string packing_help();
+[[nodiscard]] std::string val_help();
+
+/// Collective: packs with progress, prints what was done, and returns the exit code.
+int pack_and_report(const runtime::Session& session, data::Source& source, const data::PackOptions& options);
+
+}  // namespace lockstep::training::shard

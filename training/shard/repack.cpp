@@ -1,0 +1,26 @@
+#include "training/shard/repack.hpp"
+
+namespace lockstep::training::shard {
+
+void check_repacking(const Flags& flags, RepackOptions& options) {
+  options.keeps_filter = !flags.has("--compress");
+  check_packing(flags, options.pack, options.keeps_filter);
+}
+
+int repack(const runtime::Session& session, const RepackOptions& options,
+           const std::function<std::unique_ptr<SetSource>()>& open) {
+  std::unique_ptr<SetSource> source;
+  const auto complaint = complaint_of([&] { source = open(); });
+  if (const auto bad = session.agree(complaint)) return to_int(*bad);
+  data::PackOptions pack = options.pack;
+  if (options.keeps_filter) pack.filter = source->filter();
+  return pack_and_report(session, *source, pack);
+}
+
+std::string repacking_memory_help() {
+  return R"(
+Memory: three chunks, decoded, of the old and the new set per rank (some 30 MB by default).
+)";
+}
+
+}  // namespace lockstep::training::shard

@@ -1,0 +1,30 @@
+// A new set from existing ones: what pack, split and merge share.
+// Invariant: without --compress, the new set is compressed as the (first) old one.
+// Used by those three verbs.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "training/command.hpp"
+#include "training/shard/packing.hpp"
+#include "training/shard/set_source.hpp"
+
+namespace lockstep::training::shard {
+
+struct RepackOptions {
+  data::PackOptions pack{};
+  bool keeps_filter = false;
+};
+
+/// After parsing: throws core::Error (usage).
+void check_repacking(const Flags& flags, RepackOptions& options);
+
+/// Collective: packs what `open` opens; returns the exit code.
+int repack(const runtime::Session& session, const RepackOptions& options,
+           const std::function<std::unique_ptr<SetSource>()>& open);
+
+/// What --help says about memory.
+[[nodiscard]] std::string repacking_memory_help();
+
+}  // namespace lockstep::training::shard

@@ -1,0 +1,59 @@
+// Existing sets as the source of a new one.
+// Invariant: splits of the same name follow one another in the order of the folders; all sets have the same spec and the
+// same extra files.
+// Used by `lockstep shard pack|split|merge`.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/shard_set.hpp"
+#include "data/source.hpp"
+
+namespace lockstep::training::shard {
+
+/// What differs, in half a sentence ("class 3 is 'cat', and 'dog' in b"); nothing if sets of the two could be one.
+[[nodiscard]] std::optional<std::string> find_difference(const data::SetSpec& first, const data::SetSpec& second,
+                                                         const std::string& second_name);
+
+class SetSource final : public data::Source {
+ public:
+  /// Throws core::Error (usage) naming the difference, if there is one; (failed) if an extra file is damaged.
+  explicit SetSource(const std::vector<std::string>& folders);
+
+  /// All splits as a single one, "train".
+  void join_splits();
+
+  [[nodiscard]] io::Filter filter() const noexcept { return filter_; }
+  [[nodiscard]] const data::SetSpec& spec() const override { return spec_; }
+  [[nodiscard]] std::vector<data::SourceSplit> splits() const override;
+  void read(std::size_t split, std::uint64_t first, std::uint64_t n, std::span<std::byte> x,
+            std::span<std::byte> y) override;
+  std::vector<std::byte> read_encoded(std::size_t split, std::uint64_t index, std::span<std::byte> y) override;
+  [[nodiscard]] std::vector<data::ExtraFile> extra_files() override { return extras_; }
+
+ private:
+  /// One split of one set within a split of all.
+  struct Part {
+    std::uint64_t first = 0;
+    std::unique_ptr<data::ShardSet> set;
+  };
+  struct Joined {
+    std::string name;
+    std::uint64_t n_samples = 0;
+    std::vector<Part> parts{};
+  };
+
+  void add(const std::string& folder, const data::Manifest& manifest);
+  Joined& find_or_add(const std::string& name);
+  static const Part& part_of(const Joined& joined, std::uint64_t sample);
+
+  data::SetSpec spec_;
+  io::Filter filter_ = io::Filter::none;
+  std::vector<Joined> splits_{};
+  std::vector<data::ExtraFile> extras_{};
+};
+
+}  // namespace lockstep::training::shard

@@ -1,0 +1,56 @@
+// lockstep shard split: a set's samples split anew into train and val.
+#include <fmt/ranges.h>
+
+#include <memory>
+
+#include "training/shard/repack.hpp"
+#include "training/shard/verbs.hpp"
+
+namespace lockstep::training::shard {
+namespace {
+
+struct Options {
+  std::string folder;
+  RepackOptions repack{};
+  bool join = false;
+};
+
+std::unique_ptr<SetSource> open(const Options& o) {
+  auto source = std::make_unique<SetSource>(std::vector{o.folder});
+  const std::vector<std::string> names = names_of(source->splits());
+  if (names.size() > 1 && !o.join)
+    core::fail_usage({.what = fmt::format("'{}' is split already: {}", o.folder, fmt::join(names, ", ")),
+                      .where = "lockstep shard split",
+                      .expected = "a set with one split",
+                      .fix = "--join puts all its samples together first, and then splits them anew"});
+  source->join_splits();
+  return source;
+}
+
+}  // namespace
+
+std::string split_help() {
+  return R"(  lockstep shard split d --out e --val 0.1 --seed 3
+
+What is split
+      --val SHARE        0.1: a tenth of the samples, chosen by the seed, becomes the split `val`  (required)
+      --join             put the samples of all splits together first                 (refuse a set that is split)
+)" + packing_help() +
+         "\nWithout --compress the compression stays.\n" + repacking_memory_help();
+}
+
+Action declare_split(Flags& flags) {
+  auto o = std::make_shared<Options>();
+  flags.word("FOLDER", o->folder);
+  declare_packing(flags, o->repack.pack);
+  declare_val(flags, o->repack.pack);
+  flags.toggle("--join", o->join);
+  return {.check =
+              [o, &flags] {
+                flags.require("--val", "SHARE, such as 0.1");
+                check_repacking(flags, o->repack);
+              },
+          .run = [o](const runtime::Session& session) { return repack(session, o->repack, [o] { return open(*o); }); }};
+}
+
+}  // namespace lockstep::training::shard

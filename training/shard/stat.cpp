@@ -1,0 +1,170 @@
+// lockstep shard stat: what is in a set.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "core/table.hpp"
+#include "training/shard/class_counts.hpp"
+#include "training/shard/verbs.hpp"
+
+namespace lockstep::training::shard {
+namespace {
+
+using Json = nlohmann::ordered_json;  // keys in the order written here
+
+struct Options {
+  std::string folder;
+  bool json = false;
+};
+
+struct SplitFacts {
+  const data::Split* split = nullptr;
+  core::Bytes bytes{};
+  std::optional<double> ratio{};  ///< decoded over stored; nothing for encoded samples
+};
+
+SplitFacts describe(const data::Split& split, const data::SetSpec& spec) {
+  SplitFacts facts{.split = &split};
+  for (const data::ShardEntry& shard : split.shards) facts.bytes.value += shard.bytes;
+  const std::uint64_t decoded = split.n_samples * (spec.x.bytes() + spec.y.bytes() + sizeof(std::uint64_t));
+  if (!spec.is_encoded() && facts.bytes.value > 0)
+    facts.ratio = static_cast<double>(decoded) / static_cast<double>(facts.bytes.value);
+  return facts;
+}
+
+std::string describe(const data::ArraySpec& array) {
+  return fmt::format("{} [{}]", core::name(array.dtype), fmt::join(array.shape, ", "));
+}
+
+std::string describe_chunk(const data::Manifest& manifest) {
+  if (manifest.chunk_samples == 0) return "4 MiB of image files";
+  return fmt::format("{} samples, {} of x", manifest.chunk_samples,
+                     core::format_bytes({manifest.chunk_samples * manifest.spec.x.bytes()}));
+}
+
+void print_head(const std::string& folder, const data::Manifest& manifest) {
+  const data::SetSpec& spec = manifest.spec;
+  fmt::print("{}\n", folder);
+  fmt::print("  x            {}\n", spec.is_encoded() ? "image files, decoded when loaded" : describe(spec.x));
+  fmt::print("  y            {}\n", describe(spec.y));
+  fmt::print("  classes      {}\n", spec.classes.empty() ? "none" : std::to_string(spec.classes.size()));
+  fmt::print("  compression  {}\n", io::name(manifest.filter));
+  fmt::print("  chunk        {}\n", describe_chunk(manifest));
+  for (const data::ExtraEntry& extra : manifest.extras)
+    fmt::print("  extra file   {} ({})\n", extra.file, core::format_bytes({extra.bytes}));
+  fmt::print("\n");
+}
+
+void print_splits(const data::Manifest& manifest) {
+  const core::Table table{{{.header = "split", .unit = "", .width = 8, .align = core::Align::left},
+                           {.header = "samples", .unit = "", .width = 12},
+                           {.header = "shards", .unit = "", .width = 8},
+                           {.header = "stored", .unit = "MB", .width = 12},
+                           {.header = "ratio", .unit = "", .width = 8}},
+                          "  "};
+  fmt::print("{}", table.header());
+  for (const data::Split& split : manifest.splits) {
+    const SplitFacts facts = describe(split, manifest.spec);
+    fmt::print("{}", table.row({split.name, std::to_string(split.n_samples), std::to_string(split.shards.size()),
+                                fmt::format("{:.3f}", static_cast<double>(facts.bytes.value) * 1e-6),
+                                facts.ratio ? fmt::format("{:.2f}", *facts.ratio) : "-"}));
+  }
+}
+
+// A column per split, a row per class.
+void print_classes(const data::Manifest& manifest, const std::vector<ClassCounts>& counts) {
+  std::vector<core::Column> columns{{.header = "class", .unit = "", .width = 5},
+                                    {.header = "name", .unit = "", .width = 20, .align = core::Align::left}};
+  for (const data::Split& split : manifest.splits) columns.push_back({.header = split.name, .unit = "", .width = 10});
+  const core::Table table{columns, "  "};
+  fmt::print("\n{}", table.header());
+  for (std::size_t label = 0; label < manifest.spec.classes.size(); ++label) {
+    std::vector<std::string> cells{std::to_string(label), manifest.spec.classes[label]};
+    for (const ClassCounts& of_split : counts) cells.push_back(std::to_string(of_split.by_class[label]));
+    fmt::print("{}", table.row(cells));
+  }
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i].n_out_of_range > 0)
+      fmt::print("  {} labels of {} are no class\n", counts[i].n_out_of_range, manifest.splits[i].name);
+  }
+}
+
+Json to_json(const data::ArraySpec& array) { return {{"dtype", core::name(array.dtype)}, {"shape", array.shape}}; }
+
+Json to_json(const data::Split& split, const data::SetSpec& spec, const ClassCounts* counts) {
+  const SplitFacts facts = describe(split, spec);
+  Json json{{"name", split.name},
+            {"samples", split.n_samples},
+            {"shards", split.shards.size()},
+            {"bytes", facts.bytes.value},
+            {"ratio", facts.ratio ? Json(*facts.ratio) : Json()}};
+  if (counts != nullptr) {
+    json["samples_by_class"] = counts->by_class;
+    json["labels_out_of_range"] = counts->n_out_of_range;
+  }
+  return json;
+}
+
+void print_json(const data::Manifest& manifest, const std::vector<ClassCounts>& counts) {
+  Json splits = Json::array();
+  for (std::size_t i = 0; i < manifest.splits.size(); ++i)
+    splits.push_back(to_json(manifest.splits[i], manifest.spec, counts.empty() ? nullptr : &counts[i]));
+  const Json json{{"schema", "lockstep.shard_stat"},
+                  {"schema_version", 1},
+                  {"x", to_json(manifest.spec.x)},
+                  {"y", to_json(manifest.spec.y)},
+                  {"encoding", manifest.spec.encoding},
+                  {"classes", manifest.spec.classes},
+                  {"compression", io::name(manifest.filter)},
+                  {"chunk_samples", manifest.chunk_samples},
+                  {"splits", splits}};
+  fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+int stat(const Options& o, const runtime::Session& session) {
+  const runtime::Communicator& world = session.world();
+  data::Manifest manifest;
+  std::vector<ClassCounts> counts;
+  const auto complaint = complaint_of([&] {
+    manifest = data::read_manifest(o.folder);
+    if (manifest.spec.classes.empty()) return;
+    for (const data::Split& split : manifest.splits)
+      counts.push_back(count_classes(o.folder, manifest, split.name, world.rank(), world.n_ranks()));
+  });
+  if (const auto bad = session.agree(complaint)) return to_int(*bad);
+  for (ClassCounts& of_split : counts) of_split = sum(world, of_split);
+  if (world.rank() != 0) return to_int(core::ExitCode::ok);
+  if (o.json) {
+    print_json(manifest, counts);
+  } else {
+    print_head(o.folder, manifest);
+    print_splits(manifest);
+    if (!counts.empty()) print_classes(manifest, counts);
+  }
+  return to_int(core::ExitCode::ok);
+}
+
+}  // namespace
+
+std::string stat_help() {
+  return R"(  lockstep shard stat d
+  lockstep shard stat d --json > d.json
+
+Prints types, shapes, splits, sizes, and how many samples each class has. `ratio` is the size of the samples over that
+of the files. Reads the manifest and, where there are classes, all labels; it checks no other data: see verify.
+
+      --json             as JSON, on stdout
+Memory: one chunk of labels per rank.
+)";
+}
+
+Action declare_stat(Flags& flags) {
+  auto o = std::make_shared<Options>();
+  flags.word("FOLDER", o->folder);
+  flags.toggle("--json", o->json);
+  return {.check = {}, .run = [o](const runtime::Session& session) { return stat(*o, session); }};
+}
+
+}  // namespace lockstep::training::shard

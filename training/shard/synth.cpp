@@ -1,0 +1,88 @@
+// lockstep shard synth: one synthesizer.
+#include "data/synth/synth.hpp"
+
+#include <limits>
+#include <memory>
+
+#include "training/shard/misplaced.hpp"
+#include "training/shard/packing.hpp"
+#include "training/shard/verbs.hpp"
+
+namespace lockstep::training::shard {
+namespace {
+
+struct Options {
+  std::string kind;
+  data::SynthOptions synth{};
+  data::PackOptions pack{};
+};
+
+constexpr std::array<FlagUse, 6> uses{{{"--height", "images"},
+                                       {"--width", "images"},
+                                       {"--channels", "images"},
+                                       {"--classes", "images"},
+                                       {"--users", "ratings"},
+                                       {"--items", "ratings"}}};
+
+void check(const Flags& flags, Options& o) {
+  static_cast<void>(find_named(data::synthesizers, o.kind, "kind", "lockstep shard synth"));
+  refuse_misplaced(flags, uses, o.kind);
+  check_packing(flags, o.pack);
+  o.synth.seed = o.pack.seed;
+}
+
+int synth(const Options& o, const runtime::Session& session) {
+  const data::Synthesizer& kind = find_named(data::synthesizers, o.kind, "kind", "lockstep shard synth");
+  std::unique_ptr<data::Source> source;
+  const auto complaint = complaint_of([&] { source = kind.open(o.synth); });
+  if (const auto bad = session.agree(complaint)) return to_int(*bad);
+  return pack_and_report(session, *source, o.pack);
+}
+
+}  // namespace
+
+std::string synth_help() {
+  std::string text = R"(  lockstep shard synth digits --out d --samples 60000
+  lockstep shard synth ratings --out r --samples 100000 --val 0.1
+  lockstep shard synth images --out i --samples 10000 --height 224 --width 224 --classes 1000 --nproc 4
+
+Kinds
+)";
+  for (const data::Synthesizer& kind : data::synthesizers)
+    text += fmt::format("  {:<10} {}\n", kind.name, kind.summary);
+  text += R"(
+What is made                                                                          (default)
+      --samples N        how many of `train`; digits and images bring a `val` of their own  (the kind's own)
+      --height N         images: rows                                                 (64)
+      --width N          images: columns                                              (64)
+      --channels N       images: 1 to 4                                               (3)
+      --classes N        images: labels                                               (10)
+      --users N          ratings: users                                               (610)
+      --items N          ratings: items                                               (9724)
+)";
+  return text + val_help() + packing_help() + R"(
+Memory: three chunks and one shard's check sums per rank (some 20 MB by default), whatever the number of samples.
+)";
+}
+
+Action declare_synth(Flags& flags) {
+  auto o = std::make_shared<Options>();
+  constexpr std::uint64_t one = 1;
+  constexpr std::uint64_t most_samples = std::uint64_t{1} << 48;
+  constexpr std::uint64_t largest_side = 65536;
+  constexpr std::uint64_t most_ids = std::uint64_t{1} << 31;
+  flags.word("KIND", o->kind);
+  declare_packing(flags, o->pack);
+  declare_val(flags, o->pack);
+  flags.number("--samples", o->synth.samples, one, most_samples);
+  flags.number("--height", o->synth.height, one, largest_side);
+  flags.number("--width", o->synth.width, one, largest_side);
+  flags.number("--channels", o->synth.channels, one, std::uint64_t{4});
+  flags.number("--classes", o->synth.classes, one, largest_side);
+  flags.number("--users", o->synth.users, one, most_ids);
+  flags.number("--items", o->synth.items, one, most_ids);
+  return {.check = [o, &flags] { check(flags, *o); },
+          .run = [o](const runtime::Session& session) { return synth(*o, session); }};
+}
+
+}  // namespace lockstep::training::shard
