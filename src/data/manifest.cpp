@@ -199,6 +199,7 @@ void check_seal(std::string_view text, const std::string& where) {
 }  // namespace
 
 const Split& Manifest::split(std::string_view name, std::string_view folder) const {
+  if (name.empty() && !splits.empty()) return splits.front();
   std::vector<std::string> names;
   for (const Split& candidate : splits) {
     if (candidate.name == name) return candidate;

@@ -43,7 +43,7 @@ struct Manifest {
   std::vector<Split> splits{};
   std::vector<ExtraEntry> extras{};
 
-  /// core::Error (usage) naming the splits there are, if there is none of this name.
+  /// The first if `name` is empty. core::Error (usage) naming the splits there are, if there is none of this name.
   [[nodiscard]] const Split& split(std::string_view name, std::string_view folder) const;
 };
 

@@ -81,6 +81,16 @@ std::vector<BadRecord> share_bad(const runtime::Communicator& world, const std::
   return {records.begin(), records.end()};
 }
 
+// Only a set may be replaced: anything else at that place is there by mistake.
+void require_set(const std::string& folder) {
+  namespace fs = std::filesystem;
+  if (!fs::exists(folder) || fs::exists(fs::path{folder} / manifest_name)) return;
+  core::fail_usage({.what = fmt::format("'{}' is there, but is no set: it has no {}", folder, manifest_name),
+                    .where = "--out, --force",
+                    .expected = "a new folder, or one with a set to replace",
+                    .fix = "name another folder"});
+}
+
 ExtraEntry write_extra(const std::string& folder, const ExtraFile& extra) {
   const std::string path = fmt::format("{}/{}", folder, extra.name);
   io::Hdf5File file = io::Hdf5File::create(path);
@@ -96,7 +106,7 @@ ExtraEntry write_extra(const std::string& folder, const ExtraFile& extra) {
 class Packing {
  public:
   Packing(Source& source, const PackOptions& options, const runtime::Communicator& world, const PackProgress& progress)
-      : world_{world}, progress_{world.rank() == 0 ? progress : PackProgress{}}, job_{source, options, {}, {}} {}
+      : world_{world}, progress_{progress}, job_{source, options, {}, {}} {}
 
   PackResult run() {
     prepare();
@@ -149,7 +159,9 @@ void Packing::prepare() {
 // Collective.
 void Packing::make_folder() {
   together(world_, [&] {
-    if (world_.rank() == 0) pending_.emplace(job_.options.out, job_.options.replace, "--out");
+    if (world_.rank() != 0) return;
+    if (job_.options.replace) require_set(job_.options.out);
+    pending_.emplace(job_.options.out, job_.options.replace, "--out");
   });
   job_.folder = world_.broadcast(pending_ ? pending_->path() : std::string{});
   together(world_, [&] {

@@ -30,8 +30,8 @@ struct PackOptions {
   bool skip_bad = false;
 };
 
-/// Called on rank 0 after every few samples: samples done and in all (of this rank's share, scaled to all; where damaged
-/// samples are left out, once more from the start for what is packed again). Returns false to stop.
+/// Called on every rank after every few samples: samples done and in all (of this rank's share, scaled to all; where damaged
+/// samples are left out, once more from the start for what is packed again). Returns false to stop all ranks.
 using PackProgress = std::function<bool(std::uint64_t n_done, std::uint64_t n_samples)>;
 
 struct PackResult {

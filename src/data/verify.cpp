@@ -137,7 +137,7 @@ std::optional<Manifest> read_manifest_of(const std::string& folder, const runtim
   }
 }
 
-/// The progress of all ranks, told by rank 0 from its own.
+/// The progress of all ranks, as each sees it from its own.
 class Progress {
  public:
   using Function = std::function<bool(std::uint64_t, std::uint64_t)>;
@@ -195,8 +195,7 @@ VerifyResult verify(const std::string& folder, const runtime::Communicator& worl
   if (!manifest) return result;
   const std::vector<Item> items = items_of(*manifest);
   const auto rank = static_cast<std::size_t>(world.rank()), n_ranks = static_cast<std::size_t>(world.n_ranks());
-  const std::function<bool(std::uint64_t, std::uint64_t)> none;
-  Progress mine{rank == 0 ? progress : none, bytes_of(items, rank, n_ranks), bytes_of(items)};
+  Progress mine{progress, bytes_of(items, rank, n_ranks), bytes_of(items)};
   Examiner examiner{folder, manifest->spec, [&](std::uint64_t bytes) { mine.advance(bytes); }};
   std::vector<std::pair<std::size_t, std::string>> lines;
   // One file of each rank a round, and then all ask whether to go on.

@@ -147,7 +147,7 @@ BenchReport Bench::report(bool was_warmed, bool is_complete) const {
 std::shared_ptr<const data::ShardSet> open(const BenchOptions& o) {
   auto set = std::make_shared<const data::ShardSet>(o.folder, o.split);
   if (set->n_samples() == 0)
-    core::fail_usage({.what = fmt::format("split '{}' of '{}' has no samples", o.split, o.folder),
+    core::fail_usage({.what = fmt::format("the split to read of '{}' has no samples", o.folder),
                       .where = "--split",
                       .expected = "a split to read",
                       .fix = ""});
@@ -190,7 +190,7 @@ std::string bench_help() {
   lockstep shard bench d --cold --order sequential --cache none --json b.json
 
 What is read                                                                          (default)
-      --split NAME       train, val                                                   (train)
+      --split NAME       train, val                                                   (the first)
       --batch N          samples of all ranks together                                (64)
       --order O          keyed, torch, blocked or sequential                          (keyed)
       --window-chunks N  blocked: samples are mixed within so many chunks             (16)

@@ -18,7 +18,7 @@ namespace lockstep::training::shard {
 
 struct BenchOptions {
   std::string folder;
-  std::string split = "train";
+  std::string split{};  ///< empty: the first
   std::uint64_t batch = 64;
   data::Order order = data::Order::keyed;
   std::uint64_t seed = 1;

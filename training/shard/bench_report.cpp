@@ -93,7 +93,7 @@ Json to_json(const StageResult& result, const BenchReport& report) {
 }
 
 Json options_json(const BenchOptions& o) {
-  return {{"split", o.split},
+  return {{"split", o.split.empty() ? Json() : Json(o.split)},
           {"batch", o.batch},
           {"order", data::name(o.order)},
           {"window_chunks", o.window_chunks},

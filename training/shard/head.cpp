@@ -15,7 +15,7 @@ namespace {
 
 struct Options {
   std::string folder;
-  std::string split = "train";
+  std::string split{};  // empty: the first
   std::uint64_t samples = 5;
 };
 
@@ -69,7 +69,7 @@ std::string head_help() {
 Prints id, label and range of values of the first samples; images of bytes up to 32 x 32 are drawn in ten shades.
 
                                                                                       (default)
-      --split NAME       train, val                                                   (train)
+      --split NAME       train, val                                                   (the first)
   -n, --samples N        how many                                                     (5)
 Memory: one chunk. One rank does it all.
 )";
