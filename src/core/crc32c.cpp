@@ -34,8 +34,9 @@ std::uint64_t load_little_endian(const std::byte* bytes) noexcept {
 }
 
 Crc32cPath find_path() noexcept {
-  const Crc32cPath path = crc32c_by_instructions();
-  return path != nullptr ? path : &crc32c_by_tables;
+  for (const Crc32cPath path : {crc32c_by_wide_instructions(), crc32c_by_instructions()})
+    if (path != nullptr) return path;
+  return &crc32c_by_tables;
 }
 
 }  // namespace

@@ -64,15 +64,16 @@ std::vector<std::uint64_t> read_offsets(const ShardSet& set, std::uint64_t first
   return offsets;
 }
 
-Block read_block(const ShardSet& set, std::uint64_t first, std::uint64_t n) {
-  Block block{.first = first, .n = n};
+void read_block(const ShardSet& set, std::uint64_t first, std::uint64_t n, Block& block) {
+  block.first = first;
+  block.n = n;
   block.y.resize(static_cast<std::size_t>(n * set.spec().y.bytes()));
   if (!set.spec().is_encoded()) {
     const std::uint64_t x_bytes = set.spec().x.bytes();
-    for (std::uint64_t i = 0; i <= n; ++i) block.offsets.push_back(i * x_bytes);
+    block.offsets.resize(static_cast<std::size_t>(n + 1));
+    for (std::uint64_t i = 0; i <= n; ++i) block.offsets[static_cast<std::size_t>(i)] = i * x_bytes;
     block.x.resize(static_cast<std::size_t>(n * x_bytes));
-    set.read(first, n, block.x, block.y);
-    return block;
+    return set.read(first, n, block.x, block.y);
   }
   const std::size_t shard = set.shard_of(first);
   block.offsets = read_offsets(set, first, n);
@@ -81,7 +82,6 @@ Block read_block(const ShardSet& set, std::uint64_t first, std::uint64_t n) {
   read_rows(set, shard, x_name, begin, block.x.size(), block.x);
   read_rows(set, shard, y_name, first - set.first_of(shard), n, block.y);
   for (std::uint64_t& offset : block.offsets) offset -= begin;
-  return block;
 }
 
 }  // namespace lockstep::data

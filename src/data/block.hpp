@@ -33,8 +33,8 @@ struct Block {
 /// First sample of each block, ascending.
 [[nodiscard]] std::vector<std::uint64_t> block_starts(const ShardSet& set);
 
-/// The samples must lie in one shard.
-[[nodiscard]] Block read_block(const ShardSet& set, std::uint64_t first, std::uint64_t n);
+/// Into `block`, whose memory is used again. The samples must lie in one shard.
+void read_block(const ShardSet& set, std::uint64_t first, std::uint64_t n, Block& block);
 
 /// Encoded sets: where samples [first, first + n), of one shard, begin in its x, and the end of the last.
 [[nodiscard]] std::vector<std::uint64_t> read_offsets(const ShardSet& set, std::uint64_t first, std::uint64_t n);

@@ -11,25 +11,41 @@ BlockCache::BlockCache(std::size_t capacity, Read read)
 std::shared_ptr<const Block> BlockCache::get(std::uint64_t number) {
   std::unique_lock lock{mutex_};
   if (const auto found = entries_.find(number); found != entries_.end()) {
-    recent_.splice(recent_.begin(), recent_, found->second.place);
-    const std::shared_future<Shared> block = found->second.block;
+    Entry& entry = found->second;
+    recent_.splice(recent_.begin(), recent_, entry.place);
+    if (entry.is_ready()) return entry.block.get();
+    entry.is_awaited = true;
+    const std::shared_future<Shared> block = entry.block;
     lock.unlock();
     return block.get();
   }
-  if (entries_.size() >= capacity_) {
-    entries_.erase(recent_.back());
-    recent_.pop_back();
-  }
+  Shared memory = entries_.size() >= capacity_ ? evict() : nullptr;
   std::promise<Shared> promise;
   recent_.push_front(number);
   entries_.emplace(number, Entry{promise.get_future().share(), recent_.begin()});
   lock.unlock();
-  return read_into(std::move(promise), number);
+  return read_into(std::move(promise), number, std::move(memory));
 }
 
-std::shared_ptr<const Block> BlockCache::read_into(std::promise<Shared> promise, std::uint64_t number) {
+/// Under the lock: the block not used for longest leaves. Returned if nobody else has it, else nullptr.
+BlockCache::Shared BlockCache::evict() {
+  const auto oldest = entries_.find(recent_.back());
+  const Entry entry = std::move(oldest->second);
+  recent_.pop_back();
+  entries_.erase(oldest);
+  if (entry.is_awaited || !entry.is_ready()) return nullptr;
   try {
-    auto block = std::make_shared<const Block>(read_(number));
+    Shared block = entry.block.get();
+    return block.use_count() == 2 ? block : nullptr;  // this one and the future's
+  } catch (...) {
+    return nullptr;  // it could not be read
+  }
+}
+
+BlockCache::Shared BlockCache::read_into(std::promise<Shared> promise, std::uint64_t number, Shared block) {
+  try {
+    if (!block) block = std::make_shared<Block>();
+    read_(number, *block);
     promise.set_value(block);
     return block;
   } catch (...) {

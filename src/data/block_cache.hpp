@@ -3,6 +3,7 @@
 // Used by data/store_streaming.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -18,7 +19,8 @@ namespace lockstep::data {
 
 class BlockCache {
  public:
-  using Read = std::function<Block(std::uint64_t number)>;
+  /// Fills `block`, which may have the memory of an earlier one: fresh memory costs as much as reading into it.
+  using Read = std::function<void(std::uint64_t number, Block& block)>;
 
   BlockCache(std::size_t capacity, Read read);
 
@@ -26,13 +28,17 @@ class BlockCache {
   [[nodiscard]] std::shared_ptr<const Block> get(std::uint64_t number);
 
  private:
-  using Shared = std::shared_ptr<const Block>;
+  using Shared = std::shared_ptr<Block>;
   struct Entry {
     std::shared_future<Shared> block;
     std::list<std::uint64_t>::iterator place;
+    bool is_awaited = false;  ///< someone asked before it was read, and may take it at any time
+
+    [[nodiscard]] bool is_ready() const { return block.wait_for(std::chrono::seconds{0}) == std::future_status::ready; }
   };
 
-  [[nodiscard]] Shared read_into(std::promise<Shared> promise, std::uint64_t number);
+  [[nodiscard]] Shared evict();
+  [[nodiscard]] Shared read_into(std::promise<Shared> promise, std::uint64_t number, Shared block);
 
   const std::size_t capacity_;
   const Read read_;

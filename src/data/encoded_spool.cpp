@@ -31,6 +31,7 @@ std::FILE* open_nameless(const std::string& folder) {
 EncodedSpool::EncodedSpool(const std::string& folder) : folder_{folder}, file_{open_nameless(folder)} {}
 
 void EncodedSpool::append(std::span<const std::byte> bytes) {
+  if (bytes.empty()) return;  // whose address may be null
   if (std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) != bytes.size()) fail("write", folder_);
   size_ += bytes.size();
 }
@@ -40,6 +41,7 @@ void EncodedSpool::rewind() {
 }
 
 void EncodedSpool::read(std::span<std::byte> bytes) {
+  if (bytes.empty()) return;
   if (std::fread(bytes.data(), 1, bytes.size(), file_.get()) != bytes.size()) fail("read", folder_);
 }
 

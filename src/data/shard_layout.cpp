@@ -34,9 +34,9 @@ ShardLayout encoded_layout(std::uint64_t shard_bytes, std::uint64_t chunk_bytes,
                            std::uint64_t encoded_bytes) {
   if (filter != io::Filter::none)
     core::fail_usage({.what = fmt::format("filter {} on image files, which are compressed already", io::name(filter)),
-                      .where = "--filter",
+                      .where = "--compress",
                       .expected = "none",
-                      .fix = "leave out --filter, or --keep-encoded"});
+                      .fix = "leave out --compress, or import without --keep-encoded"});
   const std::uint64_t fitting = shard_bytes / std::max<std::uint64_t>(encoded_bytes, 1);
   return {.shard_samples = std::clamp<std::uint64_t>(fitting, 1, most_encoded_samples),
           .encoded_chunk_bytes = std::min(chunk_bytes, shard_bytes)};

@@ -18,8 +18,9 @@ namespace lockstep::data {
 
 /// What one thread fetches into; kept from call to call, so that memory is.
 struct Fetched {
-  std::vector<StoredSample> samples{};  ///< in the order of the ids; valid until the next fetch
-  std::vector<std::byte> x{};           ///< what `samples` point to, if it is not the store's own memory
+  std::vector<StoredSample> samples{};                 ///< in the order of the ids; valid until the next fetch
+  std::vector<std::shared_ptr<const Block>> blocks{};  ///< what `samples` point into, where the store reads by block
+  std::vector<std::byte> x{};                          ///< what `samples` point to, if it is not the store's own memory
   std::vector<std::byte> y{};
 };
 

@@ -59,33 +59,23 @@ class SampleStore final : public Store {
   std::shared_ptr<const ShardSet> set_;
 };
 
-/// Reads whole blocks and keeps the last ones. Samples are copied out, so that a thread never holds many blocks.
+/// Reads whole blocks and keeps the last ones. Samples point into them, and whoever fetched keeps them meanwhile.
 class BlockStore final : public Store {
  public:
   BlockStore(std::shared_ptr<const ShardSet> set, std::size_t n_blocks)
-      : set_{std::move(set)}, starts_{block_starts(*set_)}, blocks_{n_blocks, [this](std::uint64_t number) {
-                                                                      return read(static_cast<std::size_t>(number));
-                                                                    }} {}
+      : set_{std::move(set)},
+        starts_{block_starts(*set_)},
+        blocks_{n_blocks,
+                [this](std::uint64_t number, Block& block) { read(static_cast<std::size_t>(number), block); }} {}
 
   void fetch(std::span<const std::uint64_t> ids, Fetched& fetched) const override {
-    std::vector<std::size_t> ends;
-    std::size_t end = 0, y_end = 0;
-    const std::size_t y_bytes = set_->spec().y.bytes();
-    std::shared_ptr<const Block> block;
-    for (const std::uint64_t id : ids) {
-      if (!block || id < block->first || id - block->first >= block->n) block = blocks_.get(number_of(id));
-      const StoredSample sample = block->sample(id);
-      const std::span x = grown(fetched.x, end + sample.x.size()).subspan(end);
-      std::ranges::copy(sample.x, x.begin());
-      std::ranges::copy(sample.y, grown(fetched.y, y_end + y_bytes).begin() + static_cast<std::ptrdiff_t>(y_end));
-      ends.push_back(end += sample.x.size());
-      y_end += y_bytes;
-    }
     fetched.samples.clear();
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-      const std::size_t begin = i == 0 ? 0 : ends[i - 1];
-      fetched.samples.push_back(
-          {std::span{fetched.x}.subspan(begin, ends[i] - begin), std::span{fetched.y}.subspan(i * y_bytes, y_bytes)});
+    fetched.blocks.clear();
+    for (const std::uint64_t id : ids) {
+      const Block* block = fetched.blocks.empty() ? nullptr : fetched.blocks.back().get();
+      if (block == nullptr || id < block->first || id - block->first >= block->n)
+        block = fetched.blocks.emplace_back(blocks_.get(number_of(id))).get();
+      fetched.samples.push_back(block->sample(id));
     }
   }
 
@@ -94,9 +84,9 @@ class BlockStore final : public Store {
     return static_cast<std::uint64_t>(std::upper_bound(starts_.begin(), starts_.end(), id) - starts_.begin() - 1);
   }
 
-  Block read(std::size_t number) const {
+  void read(std::size_t number, Block& block) const {
     const std::uint64_t end = number + 1 < starts_.size() ? starts_[number + 1] : set_->n_samples();
-    return read_block(*set_, starts_[number], end - starts_[number]);
+    read_block(*set_, starts_[number], end - starts_[number], block);
   }
 
   std::shared_ptr<const ShardSet> set_;

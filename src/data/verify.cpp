@@ -50,7 +50,7 @@ class Examiner {
     const std::string path = fmt::format("{}/{}", folder_, item.file);
     try {
       if (std::error_code error; !std::filesystem::exists(path, error)) return {"missing"};
-      const io::File file{path};
+      const io::File file = open(path);
       if (const std::uint64_t bytes = file.size().value; bytes != item.bytes)
         return {fmt::format("{} bytes long, expected {}: {}", bytes, item.bytes,
                             bytes < item.bytes ? "truncated" : "too long")};
@@ -58,12 +58,25 @@ class Examiner {
       if (digest != item.digest) explain(item, digest);
       if (digest == item.digest && item.shard != nullptr) examine_labels(*item.shard);
     } catch (const core::Error& error) {
+      if (unreadable_) return {};
       found_.push_back(error.problem().what);
     }
     return std::move(found_);
   }
 
+  /// The error of a file that one may not read, which says nothing about the set.
+  [[nodiscard]] const std::optional<core::Error>& unreadable() const noexcept { return unreadable_; }
+
  private:
+  io::File open(const std::string& path) {
+    try {
+      return io::File{path};
+    } catch (const core::Error& error) {
+      unreadable_ = error;
+      throw;
+    }
+  }
+
   std::string digest_of(const io::File& file) {
     io::Digest digest;
     std::vector<std::byte> piece;
@@ -110,6 +123,7 @@ class Examiner {
   const std::string& folder_;
   const SetSpec& spec_;
   std::function<void(std::uint64_t)> progress_;
+  std::optional<core::Error> unreadable_;
   ReadCounters counters_;
   std::vector<std::string> found_;
 };
@@ -204,6 +218,9 @@ VerifyResult verify(const std::string& folder, const runtime::Communicator& worl
       for (std::string& line : examiner.examine(items[item])) lines.emplace_back(item, std::move(line));
     result.is_stopped = world.any(mine.is_stopped());
   }
+  together(world, [&] {
+    if (examiner.unreadable()) throw *examiner.unreadable();
+  });
   result.damages = gather_damages(world, items, lines);
   together(world, [&] {
     if (rank != 0) return;

@@ -109,7 +109,7 @@ void refuse_existing(const std::string& path, bool replace, std::string_view fla
     core::fail_usage({.what = fmt::format("'{}' exists", path),
                       .where = std::string{flag},
                       .expected = "the name of a new folder",
-                      .fix = "choose another name, or ask for it to be replaced"});
+                      .fix = "choose another name, or replace it with --force"});
   }
   if (!fs::is_directory(status)) {
     core::fail_usage({.what = fmt::format("'{}' is no folder, so it is not replaced by one", path),

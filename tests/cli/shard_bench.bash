@@ -2,6 +2,7 @@
 # bench: every stage is measured, for every order, cold and warm, and the JSON says so. No figure is judged here.
 . "$(dirname "$0")/shard_lib.bash"
 d=$folder/d
+schemas=$(dirname "$0")/../../share/schemas
 made synth digits --out "$d" --samples 4000 --chunk-size 256K
 made pack "$d" --out "$d.zstd" --compress zstd
 
@@ -12,7 +13,7 @@ expect_report() {
 }
 
 validate() {
-  python3 - "$folder/b.json" "$@" <<'PY' || fail "not the JSON it should be"
+  python3 - "$folder/b.json" "$@" "$schemas" <<'PY' || fail "not the JSON it should be"
 import json, sys
 b = json.load(open(sys.argv[1]))
 ranks, cold = int(sys.argv[2]), sys.argv[3] == "cold"
@@ -24,6 +25,11 @@ for s in b["stages"]:
     assert 0 < s["samples_per_s_p50_low"] <= s["samples_per_s_p50"] <= s["samples_per_s_p50_high"], s
 assert b["loader"]["crc_failures"] == 0, b["loader"]
 assert b["binds"] in b["time_us_per_sample"], b
+try:
+    import jsonschema
+except ImportError:
+    sys.exit()
+jsonschema.validate(b, json.load(open(sys.argv[4] + "/shard_bench-1.schema.json")))
 PY
 }
 

@@ -5,6 +5,10 @@ d=$folder/d
 
 made synth digits --out "$d" --samples 3000 --shard-size 1M --chunk-size 128K
 expect_out 'train 3000 in [0-9]+ shards, val 500 in 1 shard'
+if python3 -c 'import jsonschema' 2>/dev/null; then
+  python3 -c 'import json, jsonschema, sys; jsonschema.validate(*(json.load(open(f)) for f in sys.argv[1:]))' \
+    "$d/manifest.json" "$(dirname "$0")/../../share/schemas/shards-1.schema.json" || fail "the manifest is not as its schema says"
+fi
 made stat "$d"
 expect_out 'x +uint8 \[28, 28\]'
 expect_out '^ +train +3000 '

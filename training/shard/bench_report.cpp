@@ -13,7 +13,7 @@ using Json = nlohmann::ordered_json;  // keys in the order written here
 
 std::string_view title(Stage stage) noexcept {
   switch (stage) {
-    case Stage::copy: return "memory copy (the limit)";
+    case Stage::copy: return "memory copy";
     case Stage::pread: return "pread alone";
     case Stage::read: return "read, check, decode";
     case Stage::augment: return "augment alone";
@@ -43,7 +43,7 @@ std::string table(const BenchReport& report) {
                            {.header = "[95 %]", .unit = "", .width = 20},
                            {.header = "stored", .unit = "GB/s", .width = 9},
                            {.header = "delivered", .unit = "GB/s", .width = 10},
-                           {.header = "%limit", .unit = "", .width = 7}},
+                           {.header = "%copy", .unit = "", .width = 7}},
                           "  "};
   std::string text = table.header();
   for (const StageResult& result : report.stages)

@@ -129,6 +129,7 @@ std::string packing_help() {
       --compress C       none, deflate, zstd or lz4; other programs need the HDF5 plugin for the last two  (none)
       --level N          1 to 9 for deflate, 22 for zstd, 12 for lz4                  (the codec's own)
       --shuffle          store in an order permuted by the seed; for data sorted by class
+                         (slow from a compressed set: pack it with --compress none first)
       --seed N           of everything random                                         (1)
 )";
 }

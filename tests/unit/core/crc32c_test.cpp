@@ -54,7 +54,8 @@ std::vector<Vector> rfc_vectors() {
 /// The paths this machine can take.
 std::vector<Crc32cPath> paths() {
   std::vector<Crc32cPath> paths{&crc32c_by_tables};
-  if (const Crc32cPath instructions = crc32c_by_instructions()) paths.push_back(instructions);
+  for (const Crc32cPath path : {crc32c_by_instructions(), crc32c_by_wide_instructions()})
+    if (path != nullptr) paths.push_back(path);
   return paths;
 }
 

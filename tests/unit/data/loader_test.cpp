@@ -124,9 +124,9 @@ Block block_of(std::uint64_t number) { return {.first = number, .n = 1, .offsets
 
 TEST(BlockCache, KeepsTheBlocksUsedLast) {
   std::vector<std::uint64_t> reads;
-  BlockCache cache{2, [&](std::uint64_t number) {
+  BlockCache cache{2, [&](std::uint64_t number, Block& block) {
                      reads.push_back(number);
-                     return block_of(number);
+                     block = block_of(number);
                    }};
   for (const std::uint64_t number : {1, 2, 1, 3, 1, 2}) EXPECT_EQ(cache.get(number)->first, number);
   EXPECT_EQ(reads, (std::vector<std::uint64_t>{1, 2, 3, 2}));
@@ -134,10 +134,10 @@ TEST(BlockCache, KeepsTheBlocksUsedLast) {
 
 TEST(BlockCache, ReadsOnceForAllWhoAskAtTheSameTime) {
   std::atomic<int> n_reads{0};
-  BlockCache cache{2, [&](std::uint64_t number) {
+  BlockCache cache{2, [&](std::uint64_t number, Block& block) {
                      ++n_reads;
                      std::this_thread::sleep_for(std::chrono::milliseconds{50});
-                     return block_of(number);
+                     block = block_of(number);
                    }};
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) threads.emplace_back([&] { EXPECT_EQ(cache.get(7)->first, 7u); });
@@ -145,11 +145,25 @@ TEST(BlockCache, ReadsOnceForAllWhoAskAtTheSameTime) {
   EXPECT_EQ(n_reads, 1);
 }
 
+TEST(BlockCache, UsesMemoryAgainThatNobodyHas) {
+  std::vector<const Block*> places;
+  BlockCache cache{1, [&](std::uint64_t number, Block& block) {
+                     places.push_back(&block);
+                     block = block_of(number);
+                   }};
+  (void)cache.get(1);
+  const std::shared_ptr<const Block> held = cache.get(2);
+  EXPECT_EQ(places[1], places[0]);
+  EXPECT_EQ(cache.get(3)->first, 3u);
+  EXPECT_EQ(held->first, 2u);
+  EXPECT_NE(places[2], held.get());
+}
+
 TEST(BlockCache, AFailureIsToldAndTriedAgain) {
   int n_reads = 0;
-  BlockCache cache{2, [&](std::uint64_t number) {
+  BlockCache cache{2, [&](std::uint64_t number, Block& block) {
                      if (++n_reads == 1) throw std::runtime_error("broken");
-                     return block_of(number);
+                     block = block_of(number);
                    }};
   EXPECT_THROW((void)cache.get(1), std::runtime_error);
   EXPECT_EQ(cache.get(1)->first, 1u);

@@ -295,7 +295,7 @@ TEST(Layout, OfEncodedSamplesFollowsTheirUsualSize) {
   EXPECT_EQ(layout.chunk_samples, 0);
   EXPECT_EQ(layout.encoded_chunk_bytes, 1 << 20);
   expect_error([&] { (void)make_layout(spec, 1 << 20, 4 << 20, io::Filter::zstd, 0, 1000); }, core::ExitCode::usage,
-               {"--filter", "none"});
+               {"--compress", "none"});
 }
 
 TEST(Layout, RefusesWhatCannotBe) {
