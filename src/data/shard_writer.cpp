@@ -9,8 +9,8 @@
 
 #include "core/error.hpp"
 #include "data/array_writer.hpp"
-#include "data/encoded_spool.hpp"
 #include "data/little_endian.hpp"
+#include "data/spool.hpp"
 #include "io/digest.hpp"
 #include "io/file.hpp"
 
@@ -64,7 +64,7 @@ struct ShardWriter::State {
   io::Hdf5File file;
   std::optional<ArrayWriter> x;
   std::optional<ArrayWriter> y;
-  std::optional<EncodedSpool> encoded;
+  std::optional<SpoolWriter> encoded;
   std::vector<std::uint64_t> offsets{0};  ///< of encoded samples
 };
 
@@ -90,12 +90,12 @@ ArrayIndex ShardWriter::State::write_ids() {
 }
 
 ArrayIndex ShardWriter::State::write_encoded() {
-  ArrayWriter array = make_array(x_name, byte_spec, encoded->size(), layout.encoded_chunk_bytes);
+  const Spool spool = std::move(*encoded).finish();
+  ArrayWriter array = make_array(x_name, byte_spec, spool.size(), layout.encoded_chunk_bytes);
   std::vector<std::byte> bytes;
-  encoded->rewind();
-  for (std::uint64_t left = encoded->size(); left > 0; left -= bytes.size()) {
-    bytes.resize(std::min(left, layout.encoded_chunk_bytes));
-    encoded->read(bytes);
+  for (std::uint64_t at = 0; at < spool.size(); at += bytes.size()) {
+    bytes.resize(std::min(spool.size() - at, layout.encoded_chunk_bytes));
+    spool.read_at(at, bytes);
     array.append(bytes);
   }
   return array.finish();
@@ -124,7 +124,7 @@ void ShardWriter::append(std::span<const std::byte> x, std::span<const std::byte
 void ShardWriter::append_encoded(std::span<const std::byte> image, std::span<const std::byte> y) {
   core::require(state_->encoded.has_value(), "encoded samples belong into an encoded set");
   state_->encoded->append(image);
-  state_->offsets.push_back(state_->encoded->size());
+  state_->offsets.push_back(state_->offsets.back() + image.size());
   state_->y->append(y);
 }
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <variant>
 
-#include "data/importers/spool.hpp"
+#include "data/spool.hpp"
 #include "io/file.hpp"
 
 namespace lockstep::data {

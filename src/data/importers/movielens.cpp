@@ -11,7 +11,7 @@
 
 #include "core/error.hpp"
 #include "data/importers/importers.hpp"
-#include "data/importers/spool.hpp"
+#include "data/spool.hpp"
 #include "data/importers/text.hpp"
 
 namespace lockstep::data {

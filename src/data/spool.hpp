@@ -1,11 +1,14 @@
 // Bytes kept in a temporary file instead of memory.
 // Invariant: written once, front to back, then read anywhere; the file has no name, so it never outlives the process.
-// Used by the importers for what cannot be read in place: compressed files and parsed text.
+// Used by the importers for what cannot be read in place (compressed files, parsed text), and by data/shard_writer for
+// encoded samples, because HDF5 wants the size of an array first.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/handle.hpp"
@@ -22,17 +25,21 @@ class Spool {
 
  private:
   friend class SpoolWriter;
-  Spool(core::UniqueHandle<io::DescriptorPolicy> descriptor, std::uint64_t size)
-      : descriptor_{std::move(descriptor)}, size_{size} {}
+  Spool(std::string folder, core::UniqueHandle<io::DescriptorPolicy> descriptor, std::uint64_t size)
+      : folder_{std::move(folder)}, descriptor_{std::move(descriptor)}, size_{size} {}
 
+  std::string folder_;
   core::UniqueHandle<io::DescriptorPolicy> descriptor_;
   std::uint64_t size_;
 };
 
+/// TMPDIR, or else /tmp.
+[[nodiscard]] std::string temporary_folder();
+
 class SpoolWriter {
  public:
-  /// Creates the file in TMPDIR, or in /tmp. core::Error (system) naming the folder if it cannot.
-  SpoolWriter();
+  /// Creates the file in `folder`. core::Error (system) naming the folder if it cannot.
+  explicit SpoolWriter(std::string folder = temporary_folder());
   /// core::Error (system) if the disk is full.
   void append(std::span<const std::byte> data);
   [[nodiscard]] Spool finish() &&;
@@ -40,6 +47,7 @@ class SpoolWriter {
  private:
   void flush();
 
+  std::string folder_;
   core::UniqueHandle<io::DescriptorPolicy> descriptor_;
   std::vector<std::byte> pending_{};
   std::uint64_t flushed_ = 0;

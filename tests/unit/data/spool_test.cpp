@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <optional>
 
-#include "data/importers/spool.hpp"
+#include "data/spool.hpp"
 #include "data/importers/text.hpp"
 #include "importers_fixture.hpp"
 

@@ -1,4 +1,4 @@
-#include "data/importers/spool.hpp"
+#include "data/spool.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include "core/error.hpp"
 
@@ -17,36 +18,37 @@ namespace {
 
 constexpr std::size_t buffer_bytes = std::size_t{1} << 17;
 
+[[noreturn]] void fail(const char* operation, const std::string& folder, int error) {
+  throw core::Error{
+      core::ExitCode::system,
+      {.what = fmt::format("cannot {} a temporary file: {}", operation, std::generic_category().message(error)),
+       .where = folder,
+       .fix = folder == temporary_folder() ? "set TMPDIR to a folder with room for the data, uncompressed"
+                                           : "make room there, or name a folder on another file system"}};
+}
+
+}  // namespace
+
 std::string temporary_folder() {
   const char* folder = std::getenv("TMPDIR");
   return folder != nullptr && *folder != '\0' ? folder : "/tmp";
 }
-
-[[noreturn]] void fail(const char* operation, int error) {
-  throw core::Error{
-      core::ExitCode::system,
-      {.what = fmt::format("cannot {} a temporary file: {}", operation, std::generic_category().message(error)),
-       .where = temporary_folder(),
-       .fix = "set TMPDIR to a folder with room for the data, uncompressed"}};
-}
-
-}  // namespace
 
 void Spool::read_at(std::uint64_t offset, std::span<std::byte> data) const {
   core::require(offset <= size_ && data.size() <= size_ - offset, "a spool is read within its size");
   while (!data.empty()) {
     const ssize_t n = ::pread(descriptor_.get(), data.data(), data.size(), static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) fail("read", n < 0 ? errno : EIO);
+    if (n <= 0) fail("read", folder_, n < 0 ? errno : EIO);
     offset += static_cast<std::uint64_t>(n);
     data = data.subspan(static_cast<std::size_t>(n));
   }
 }
 
-SpoolWriter::SpoolWriter() {
-  std::string path = temporary_folder() + "/lockstep-XXXXXX";
+SpoolWriter::SpoolWriter(std::string folder) : folder_{std::move(folder)} {
+  std::string path = folder_ + "/lockstep-XXXXXX";
   descriptor_ = core::UniqueHandle<io::DescriptorPolicy>{::mkostemp(path.data(), O_CLOEXEC)};
-  if (!descriptor_) fail("create", errno);
+  if (!descriptor_) fail("create", folder_, errno);
   ::unlink(path.c_str());
   pending_.reserve(buffer_bytes);
 }
@@ -63,7 +65,7 @@ void SpoolWriter::append(std::span<const std::byte> data) {
 Spool SpoolWriter::finish() && {
   flush();
   pending_ = {};
-  return Spool{std::move(descriptor_), flushed_};
+  return Spool{std::move(folder_), std::move(descriptor_), flushed_};
 }
 
 void SpoolWriter::flush() {
@@ -71,7 +73,7 @@ void SpoolWriter::flush() {
   while (!left.empty()) {
     const ssize_t n = ::write(descriptor_.get(), left.data(), left.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail("write", errno);
+    if (n < 0) fail("write", folder_, errno);
     left = left.subspan(static_cast<std::size_t>(n));
   }
   flushed_ += pending_.size();
