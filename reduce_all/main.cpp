@@ -23,13 +23,13 @@ using namespace lockstep;
 std::optional<int> run_without_mpi(const reduce_all::CommandLine& line, int argc, char** argv) {
   if (line.error) {
     core::log_error(line.error->what());
-    return static_cast<int>(line.error->code());
+    return core::to_int(line.error->code());
   }
   const std::string text = reduce_all::text_for(line.options.task);
   if (!text.empty()) {
     std::fputs(text.c_str(), stdout);
     if (std::fflush(stdout) != 0) core::fail_system("cannot write to stdout");
-    return static_cast<int>(core::ExitCode::ok);
+    return core::to_int(core::ExitCode::ok);
   }
   if (line.options.nproc > 0) runtime::relaunch_under_mpi(line.options.nproc, argc, argv);
   return std::nullopt;
@@ -64,6 +64,6 @@ int main(int argc, char** argv) {
     return run_with_mpi(line, hint);
   } catch (const core::Error& error) {
     core::log_error(error.what());
-    return static_cast<int>(error.code());
+    return core::to_int(error.code());
   }
 }

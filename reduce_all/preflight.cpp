@@ -58,24 +58,8 @@ void check_world(const Options& options, int n_ranks) {
                       .where = "--expect-ranks",
                       .expected = fmt::format("{} ranks", options.expect_ranks),
                       .fix = "use the launcher of the MPI this program is built with, and check its rank count"});
-  if (options.nproc > 0 && options.nproc != n_ranks)
-    core::fail_usage({.what = fmt::format("the launcher started {} ranks already", n_ranks),
-                      .where = "--nproc",
-                      .expected = fmt::format("{} ranks, or no launcher", options.nproc),
-                      .fix = "leave out --nproc, or start without a launcher"});
+  runtime::check_nproc(options.nproc, n_ranks);
   if (options.inject) check_injection(options, n_ranks);
-}
-
-std::optional<core::Error> find_singletons(const runtime::LauncherHint& hint, int n_ranks) {
-  if (n_ranks > 1 || hint.n_ranks.value_or(1) <= 1) return std::nullopt;
-  return core::Error{
-      core::ExitCode::usage,
-      {.what = fmt::format("{} started {} processes, but each of them is alone: its MPI is not the one this "
-                           "program is built with",
-                           hint.name, *hint.n_ranks),
-       .where = "launcher",
-       .expected = fmt::format("one job of {} ranks", *hint.n_ranks),
-       .fix = "use that MPI's own launcher (or srun with the right --mpi), or --nproc N"}};
 }
 
 std::vector<const comm::Algorithm*> choose_algorithms(const Options& options, const comm::Transport& transport) {

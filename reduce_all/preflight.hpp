@@ -18,9 +18,6 @@ namespace lockstep::reduce_all {
 /// Why the world is not what the user asked for: --expect-ranks, --nproc, ranks named by --inject.
 void check_world(const Options& options, int n_ranks);
 
-/// The launcher started several processes, but each is alone: it belongs to another MPI than this program.
-[[nodiscard]] std::optional<core::Error> find_singletons(const runtime::LauncherHint& hint, int n_ranks);
-
 /// The algorithms that take part: those named, or all without an obstacle. Throws for a named one that has one.
 [[nodiscard]] std::vector<const comm::Algorithm*> choose_algorithms(const Options& options,
                                                                     const comm::Transport& transport);

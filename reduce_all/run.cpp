@@ -8,28 +8,14 @@
 #include "comm/transport_mpi.hpp"
 #include "core/log.hpp"
 #include "reduce_all/demo.hpp"
-#include "reduce_all/interrupt.hpp"
 #include "reduce_all/preflight.hpp"
 #include "reduce_all/sweep.hpp"
 #include "reduce_all/texts.hpp"
 #include "reduce_all/verdict.hpp"
+#include "runtime/interrupt.hpp"
 
 namespace lockstep::reduce_all {
 namespace {
-
-int code(core::ExitCode exit_code) { return static_cast<int>(exit_code); }
-
-// The usage error `check` throws, if any; other errors are failures and pass through.
-template <class Check>
-std::optional<core::Error> complaint_of(Check check) {
-  try {
-    check();
-    return std::nullopt;
-  } catch (const core::Error& error) {
-    if (error.code() != core::ExitCode::usage) throw;
-    return error;
-  }
-}
 
 std::vector<std::string> names_of(const std::vector<const comm::Algorithm*>& algorithms) {
   std::vector<std::string> names;
@@ -69,8 +55,8 @@ int measure(const Job& job, Report* report) {
     job.progress.set_last_words("");
     if (job.options.verdict) print_verdict(job, *report, outcome);
   }
-  if (outcome.n_wrong > 0) return code(core::ExitCode::failed);
-  return outcome.signal == 0 ? code(core::ExitCode::ok) : 128 + outcome.signal;
+  if (outcome.n_wrong > 0) return core::to_int(core::ExitCode::failed);
+  return outcome.signal == 0 ? core::to_int(core::ExitCode::ok) : 128 + outcome.signal;
 }
 
 }  // namespace
@@ -79,33 +65,34 @@ int run(const runtime::Session& session, const CommandLine& line, const runtime:
         Progress& progress) {
   const runtime::Communicator& world = session.world();
   const Options& options = line.options;
-  if (const auto alone = find_singletons(hint, world.n_ranks())) {
+  if (const auto alone = runtime::find_singletons(hint, world.n_ranks())) {
     if (hint.rank.value_or(0) == 0) core::log_error(alone->what());
-    return code(alone->code());
+    return core::to_int(alone->code());
   }
-  if (const auto bad = session.agree(line.error)) return code(*bad);
+  if (const auto bad = session.agree(line.error)) return core::to_int(*bad);
   if (const std::string text = text_for(options.task); !text.empty()) {
     if (world.rank() == 0) fmt::print("{}", text);
-    return code(core::ExitCode::ok);
+    return core::to_int(core::ExitCode::ok);
   }
-  if (const auto bad = session.agree(complaint_of([&] { check_world(options, world.n_ranks()); }))) return code(*bad);
+  if (const auto bad = session.agree(core::complaint_of([&] { check_world(options, world.n_ranks()); })))
+    return core::to_int(*bad);
 
-  catch_interrupts();
+  runtime::catch_interrupts();
   progress.enter(runtime::Phase::setup);
   const runtime::Topology topology = runtime::discover_topology(world);
   const auto transport = comm::make_mpi_transport(
       world, {.ranks_per_node = options.ranks_per_node, .oversubscribed = topology.is_oversubscribed()});
   Job job{options, world, topology, *transport, progress, {}};
   std::unique_ptr<Report> report;
-  const auto complaint = complaint_of([&] {
+  const auto complaint = core::complaint_of([&] {
     job.algorithms = choose_algorithms(options, *transport);
     check_memory(options, topology, world.rank());
     if (world.rank() == 0 && options.task == Task::measure) report = std::make_unique<Report>(options);
   });
-  if (const auto bad = session.agree(complaint)) return code(*bad);
+  if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
   if (options.task == Task::measure) return measure(job, report.get());
   const bool is_right = run_demo(world, topology, *transport, choose_for_demo(job.algorithms));
-  return code(is_right ? core::ExitCode::ok : core::ExitCode::failed);
+  return core::to_int(is_right ? core::ExitCode::ok : core::ExitCode::failed);
 }
 
 }  // namespace lockstep::reduce_all

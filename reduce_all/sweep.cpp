@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "core/statistics.hpp"
-#include "reduce_all/interrupt.hpp"
 #include "reduce_all/limit.hpp"
 #include "reduce_all/sizes.hpp"
+#include "runtime/interrupt.hpp"
 
 namespace lockstep::reduce_all {
 namespace {
@@ -90,11 +90,7 @@ bool Sweep::may_go_on(const comm::Call& next) {
 
 // Collective: whether a signal reached any rank. All remember the same one, whichever rank it reached.
 bool Sweep::is_interrupted() {
-  const int mine = pending_interrupt();
-  if (job_.world.any(mine == SIGINT))
-    outcome_.signal = SIGINT;
-  else if (job_.world.any(mine != 0))
-    outcome_.signal = SIGTERM;
+  outcome_.signal = runtime::agree_on_interrupt(job_.world);
   return outcome_.signal != 0;
 }
 

@@ -5,12 +5,11 @@
 
 #include "core/suggest.hpp"
 #include "core/version.hpp"
+#include "runtime/launcher.hpp"
 #include "training/shard/verbs.hpp"
 
 namespace lockstep::training {
 namespace {
-
-constexpr int most_processes = 4096;  // to start on one machine: more is a slip of the finger
 
 struct Command {
   std::string_view name;
@@ -49,16 +48,16 @@ Invocation parse(const std::vector<std::string>& arguments) {
   if (arguments.empty())
     core::fail_usage({.what = "a command is missing",
                       .where = "",
-                      .expected = "one of " + core::join(names_of(commands)),
+                      .expected = "one of " + core::join(core::names_of(commands)),
                       .fix = "lockstep --help explains them"});
   const std::string& word = arguments.front();
   if (word == "--version") return {.text = version_text()};
   if (word == "-h" || word == "--help" || word == "help") return {.text = help_text()};
-  std::vector<std::string> candidates = names_of(commands);
+  std::vector<std::string> candidates = core::names_of(commands);
   if (word.starts_with('-')) candidates = {"--help", "--version"};
   const auto is_it = [&word](const Command& command) { return command.name == word; };
   const auto command = std::find_if(commands.begin(), commands.end(), is_it);
-  if (command == commands.end()) fail_unknown(word.starts_with('-') ? "flag" : "command", word, "", candidates);
+  if (command == commands.end()) core::fail_unknown(word.starts_with('-') ? "flag" : "command", word, "", candidates);
   return command->parse({arguments.begin() + 1, arguments.end()});
 }
 
@@ -69,12 +68,12 @@ bool asks_for_help(const std::vector<std::string>& arguments) {
   return std::any_of(arguments.begin(), arguments.end(), is_help);
 }
 
-Invocation make_invocation(const std::string& usage, Action (*declare)(Flags&),
+Invocation make_invocation(const std::string& usage, Action (*declare)(core::Flags&),
                            const std::vector<std::string>& arguments) {
   Invocation invocation;
-  Flags flags{usage};
+  core::Flags flags{usage};
   const Action action = declare(flags);
-  flags.number("--nproc", invocation.nproc, 1, most_processes);
+  flags.number("--nproc", invocation.nproc, 1, runtime::most_processes);
   flags.parse(arguments);
   if (action.check) action.check();
   invocation.run = action.run;

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/flags.hpp"
 #include "runtime/session.hpp"
-#include "training/flags.hpp"
 
 namespace lockstep::training {
 
@@ -38,20 +38,7 @@ struct Invocation {
 [[nodiscard]] bool asks_for_help(const std::vector<std::string>& arguments);
 
 /// Parses `arguments` by the flags `declare` declares, and --nproc. `usage` as in Flags. Throws core::Error (usage).
-[[nodiscard]] Invocation make_invocation(const std::string& usage, Action (*declare)(Flags&),
+[[nodiscard]] Invocation make_invocation(const std::string& usage, Action (*declare)(core::Flags&),
                                          const std::vector<std::string>& arguments);
-
-/// `run`'s complaint, to be brought to Session::agree.
-template <class Step>
-[[nodiscard]] std::optional<core::Error> complaint_of(Step step) {
-  try {
-    step();
-    return std::nullopt;
-  } catch (const core::Error& error) {
-    return error;
-  }
-}
-
-[[nodiscard]] constexpr int to_int(core::ExitCode code) noexcept { return static_cast<int>(code); }
 
 }  // namespace lockstep::training

@@ -6,11 +6,10 @@
 #include <optional>
 
 #include "core/log.hpp"
+#include "runtime/interrupt.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/session.hpp"
 #include "training/command.hpp"
-#include "training/interrupt.hpp"
-#include "training/launch.hpp"
 
 namespace {
 
@@ -21,30 +20,29 @@ using training::Invocation;
 std::optional<int> run_without_mpi(const Invocation& invocation, int argc, char** argv) {
   if (invocation.error) {
     core::log_error(invocation.error->what());
-    return training::to_int(invocation.error->code());
+    return core::to_int(invocation.error->code());
   }
   if (!invocation.text.empty()) {
     std::fputs(invocation.text.c_str(), stdout);
-    return training::to_int(core::ExitCode::ok);
+    return core::to_int(core::ExitCode::ok);
   }
   if (invocation.nproc > 0) runtime::relaunch_under_mpi(invocation.nproc, argc, argv);
   return std::nullopt;
 }
 
 int run_on_all_ranks(const runtime::Session& session, const Invocation& invocation, const runtime::LauncherHint& hint) {
-  if (const auto alone = training::find_singletons(hint, session.world().n_ranks())) {
+  if (const auto alone = runtime::find_singletons(hint, session.world().n_ranks())) {
     if (hint.rank.value_or(0) == 0) core::log_error(alone->what());
-    return training::to_int(alone->code());
+    return core::to_int(alone->code());
   }
-  if (const auto bad = session.agree(invocation.error)) return training::to_int(*bad);
+  if (const auto bad = session.agree(invocation.error)) return core::to_int(*bad);
   if (!invocation.text.empty()) {
     if (session.world().rank() == 0) std::fputs(invocation.text.c_str(), stdout);
-    return training::to_int(core::ExitCode::ok);
+    return core::to_int(core::ExitCode::ok);
   }
-  const auto surplus =
-      training::complaint_of([&] { training::check_nproc(invocation.nproc, session.world().n_ranks()); });
-  if (const auto bad = session.agree(surplus)) return training::to_int(*bad);
-  training::catch_interrupts();
+  const auto surplus = core::complaint_of([&] { runtime::check_nproc(invocation.nproc, session.world().n_ranks()); });
+  if (const auto bad = session.agree(surplus)) return core::to_int(*bad);
+  runtime::catch_interrupts();
   return invocation.run(session);
 }
 
@@ -73,6 +71,6 @@ int main(int argc, char** argv) {
     return run_with_mpi(invocation, hint);
   } catch (const core::Error& error) {
     core::log_error(error.what());
-    return training::to_int(error.code());
+    return core::to_int(error.code());
   }
 }

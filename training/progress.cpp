@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "training/interrupt.hpp"
+#include "runtime/interrupt.hpp"
 
 namespace lockstep::training {
 namespace {
@@ -57,7 +57,7 @@ bool Progress::update(std::uint64_t n_done, std::uint64_t n_all) {
     has_shown_ = true;
     next_s_ = elapsed.value + (is_terminal_ ? terminal_period_s : line_period_s);
   }
-  return pending_interrupt() == 0;
+  return runtime::pending_interrupt() == 0;
 }
 
 }  // namespace lockstep::training

@@ -3,6 +3,7 @@
 // Used by every folder.
 #pragma once
 
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -19,6 +20,8 @@ enum class ExitCode : int {
   stalled = 4,  ///< the watchdog ended a hang
   requeue = 85  ///< state saved, run me again
 };
+
+[[nodiscard]] constexpr int to_int(ExitCode code) noexcept { return static_cast<int>(code); }
 
 /// One failure in the words a user needs. Empty fields are left out of the message.
 struct Problem {
@@ -46,6 +49,17 @@ class Error : public std::runtime_error {
 
 /// The message a user reads, one field a line: what, where, expected, fix.
 [[nodiscard]] std::string describe(const Problem& problem);
+
+/// The Error that `step` throws, to be brought to where ranks agree on one; nothing if it succeeds.
+template <class Step>
+[[nodiscard]] std::optional<Error> complaint_of(Step step) {
+  try {
+    step();
+    return std::nullopt;
+  } catch (const Error& error) {
+    return error;
+  }
+}
 
 /// Throws an Error with ExitCode::usage.
 [[noreturn]] void fail_usage(Problem problem, SourceLocation location = SourceLocation::current());

@@ -44,6 +44,12 @@ std::vector<std::uint64_t> block_starts(const ShardSet& set) {
   return starts;
 }
 
+std::uint64_t block_bytes(const ShardSet& set) noexcept {
+  const SetSpec& spec = set.spec();
+  if (spec.is_encoded()) return encoded_block_bytes;
+  return block_samples(set.manifest()) * (spec.x.bytes() + spec.y.bytes() + sizeof(std::uint64_t));
+}
+
 void read_rows(const ShardSet& set, std::size_t shard, std::string_view name, std::uint64_t first, std::uint64_t n,
                std::span<std::byte> out) {
   const std::shared_ptr<const ShardReader> reader = set.open(shard);

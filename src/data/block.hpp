@@ -33,6 +33,9 @@ struct Block {
 /// First sample of each block, ascending.
 [[nodiscard]] std::vector<std::uint64_t> block_starts(const ShardSet& set);
 
+/// What a block of the set takes in memory; of an encoded set, about.
+[[nodiscard]] std::uint64_t block_bytes(const ShardSet& set) noexcept;
+
 /// Into `block`, whose memory is used again. The samples must lie in one shard.
 void read_block(const ShardSet& set, std::uint64_t first, std::uint64_t n, Block& block);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -196,6 +197,21 @@ void check_seal(std::string_view text, const std::string& where) {
     fail_damaged(fmt::format("manifest is changed: digest expected {}, found {}", sealed->digest, found), where);
 }
 
+std::string path_of(const std::string& folder) { return fmt::format("{}/{}", folder, manifest_name); }
+
+std::string read_text_of(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (fs::exists(folder, ignored) && !fs::exists(path_of(folder), ignored))
+    core::fail_usage({.what = fmt::format("'{}' is no set of shards: {}", folder,
+                                          fs::is_directory(folder, ignored) ? fmt::format("it has no {}", manifest_name)
+                                                                            : "it is a file"),
+                      .where = "FOLDER",
+                      .expected = "a folder that `lockstep shard` has made",
+                      .fix = "make one with `lockstep shard import` or `lockstep shard synth`"});
+  return io::read_text(path_of(folder));
+}
+
 }  // namespace
 
 const Split& Manifest::split(std::string_view name, std::string_view folder) const {
@@ -228,18 +244,14 @@ Manifest parse_manifest(std::string_view text, const std::string& where) {
                     .expected = "a manifest as share/doc/shards.md describes it"});
 }
 
-Manifest read_manifest(const std::string& folder) {
-  const std::string path = fmt::format("{}/{}", folder, manifest_name);
-  return parse_manifest(io::read_text(path), path);
-}
+Manifest read_manifest(const std::string& folder) { return parse_manifest(read_text_of(folder), path_of(folder)); }
 
 Manifest read_manifest(const std::string& folder, const runtime::Communicator& world) {
-  const std::string path = fmt::format("{}/{}", folder, manifest_name);
   std::string text;
   together(world, [&] {
-    if (world.rank() == 0) text = io::read_text(path);
+    if (world.rank() == 0) text = read_text_of(folder);
   });
-  return parse_manifest(world.broadcast(text), path);
+  return parse_manifest(world.broadcast(text), path_of(folder));
 }
 
 }  // namespace lockstep::data

@@ -22,6 +22,21 @@ ShardRecord complete(ShardRecord record, const ShardEntry& entry) {
   return record;
 }
 
+/// Samples of the source, and where they go among those that are packed together.
+struct Placed {
+  Run run{};
+  std::uint64_t at = 0;
+};
+
+// What the output's samples [first, first + n) are, so that each place of the source is visited once.
+std::vector<Placed> runs_in_source_order(const OutputSplit& output, std::uint64_t first, std::uint64_t n) {
+  std::vector<Placed> placed;
+  for (std::uint64_t at = 0; at < n; at += placed.back().run.n)
+    placed.push_back({output.run_at(first + at, n - at), at});
+  std::ranges::sort(placed, {}, [](const Placed& p) { return p.run.first; });
+  return placed;
+}
+
 }  // namespace
 
 PassResult PackPass::run(const std::vector<ShardTask>& tasks, std::size_t rank, std::size_t n_ranks) {
@@ -71,13 +86,11 @@ void PackPass::copy_raw(std::size_t split, std::uint64_t first, std::uint64_t n,
   x_.resize(n * x_bytes);
   y_.resize(n * y_bytes);
   const std::size_t n_bad = result_.bad.size();
-  for (std::uint64_t done = 0; done < n;) {
-    const Run run = output.run_at(first + done, n - done);
-    const auto x = std::span{x_}.subspan(done * x_bytes, run.n * x_bytes);
-    const auto y = std::span{y_}.subspan(done * y_bytes, run.n * y_bytes);
+  for (const auto& [run, at] : runs_in_source_order(output, first, n)) {
+    const auto x = std::span{x_}.subspan(at * x_bytes, run.n * x_bytes);
+    const auto y = std::span{y_}.subspan(at * y_bytes, run.n * y_bytes);
     read_run(output.source, run, x, y);
     if (result_.bad.size() == n_bad) check_labels(output.source, run.first, y);
-    done += run.n;
   }
   if (result_.bad.size() != n_bad) writer.reset();
   if (!writer) return;

@@ -29,25 +29,38 @@ thread_local std::vector<std::byte> stored_scratch;
 thread_local std::vector<std::byte> decoded_scratch;
 
 struct Mismatch {
+  std::uint64_t part = 0;  ///< of the check sums looked at
   std::uint32_t expected = 0;
   std::uint32_t found = 0;
 };
 
-// `stored` begins with the block or chunk of the first of `crcs`.
+// From check sum `part` of `crcs` on; `stored` begins with the block or chunk of the first of them.
 std::optional<Mismatch> find_mismatch(const ArrayIndex& array, std::span<const std::uint32_t> crcs,
-                                      std::span<const std::byte> stored) {
+                                      std::span<const std::byte> stored, std::uint64_t part = 0) {
   const std::uint64_t step = array.filter == io::Filter::none ? crc_block_bytes : stored.size();
-  for (std::size_t i = 0; !stored.empty(); ++i) {
-    const auto block = stored.first(std::min<std::uint64_t>(step, stored.size()));
-    const std::uint32_t found = core::crc32c(block);
-    if (found != crcs[i]) return Mismatch{crcs[i], found};
-    stored = stored.subspan(block.size());
+  for (; part * step < stored.size(); ++part) {
+    const auto rest = stored.subspan(part * step);
+    const std::uint32_t found = core::crc32c(rest.first(std::min<std::uint64_t>(step, rest.size())));
+    if (found != crcs[part]) return Mismatch{part, crcs[part], found};
   }
   return std::nullopt;
 }
 
 std::string describe(const Mismatch& mismatch) {
   return fmt::format("CRC32C expected {:#010x}, found {:#010x}", mismatch.expected, mismatch.found);
+}
+
+/// Rows of a chunk that a check sum covers, counted from its beginning; of padding, the last row before it.
+struct Rows {
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+};
+
+Rows rows_of_part(const ArrayIndex& array, std::uint64_t chunk, std::uint64_t part) {
+  const std::uint64_t last = array.rows_in(chunk) - 1;
+  if (array.filter != io::Filter::none) return {0, last};
+  const std::uint64_t begin = part * crc_block_bytes, end = std::min(begin + crc_block_bytes, array.chunk_bytes());
+  return {std::min(begin / array.row_bytes, last), std::min((end - 1) / array.row_bytes, last)};
 }
 
 void check_size(const io::File& file, const ShardEntry& entry) {
@@ -154,7 +167,9 @@ void ShardReader::read_compressed(const ArrayIndex& array, std::uint64_t chunk, 
   const bool is_whole = out.size() == array.chunk_bytes();
   const auto decoded = is_whole ? out : scratch(decoded_scratch, array.chunk_bytes());
   if (!io::decode(array.filter, array.element_bytes, stored, decoded))
-    fail_damaged(fmt::format("{}: cannot be decoded as {}", place(array, chunk), io::name(array.filter)), file_.path());
+    fail_damaged(fmt::format("{}: cannot be decoded as {}", place(array, chunk, 0, array.rows_in(chunk) - 1),
+                             io::name(array.filter)),
+                 file_.path());
   if (!is_whole) std::memcpy(out.data(), decoded.data() + first * array.row_bytes, out.size());
 }
 
@@ -165,20 +180,27 @@ void ShardReader::check(const ArrayIndex& array, std::uint64_t chunk, std::uint6
   const auto mismatch = find_mismatch(array, std::span{array.crcs[chunk]}.subspan(first_crc), stored);
   if (!mismatch) return;
   counters_.n_crc_failures.fetch_add(1, std::memory_order_relaxed);
-  fail_damaged(fmt::format("{}: {}", place(array, chunk), describe(*mismatch)), file_.path());
+  const Rows rows = rows_of_part(array, chunk, first_crc + mismatch->part);
+  fail_damaged(fmt::format("{}: {}", place(array, chunk, rows.first, rows.last), describe(*mismatch)), file_.path());
 }
 
 std::optional<std::string> ShardReader::examine_chunk(const ArrayIndex& array, std::uint64_t chunk) const {
   const auto stored = scratch(stored_scratch, array.chunks[chunk].bytes);
   file_.read_at(array.chunks[chunk].address, stored);
-  const auto mismatch = find_mismatch(array, array.crcs[chunk], stored);
+  const std::span crcs{array.crcs[chunk]};
+  const auto mismatch = find_mismatch(array, crcs, stored);
   if (!mismatch) return std::nullopt;
-  return fmt::format("{}: {}", place(array, chunk), describe(*mismatch));
+  std::uint64_t n_more = 0, last = mismatch->part;
+  while (const auto next = find_mismatch(array, crcs, stored, last + 1)) last = next->part, ++n_more;
+  const std::uint64_t first_row = rows_of_part(array, chunk, mismatch->part).first;
+  const std::uint64_t last_row = rows_of_part(array, chunk, last).last;
+  return fmt::format("{}: {}{}", place(array, chunk, first_row, last_row), describe(*mismatch),
+                     n_more > 0 ? fmt::format(", and {} more blocks are damaged", n_more) : "");
 }
 
-std::string ShardReader::place(const ArrayIndex& array, std::uint64_t chunk) const {
-  const std::uint64_t first = chunk * array.chunk_rows;
-  const std::uint64_t last = first + array.rows_in(chunk) - 1;
+std::string ShardReader::place(const ArrayIndex& array, std::uint64_t chunk, std::uint64_t first_row,
+                               std::uint64_t last_row) const {
+  const std::uint64_t first = chunk * array.chunk_rows + first_row, last = chunk * array.chunk_rows + last_row;
   const bool is_bytes = array.name == x_name && index_.find(x_offset_name) != nullptr;
   const std::string samples =
       is_bytes ? samples_of_bytes(first, last)

@@ -53,7 +53,9 @@ class ShardReader {
                        std::span<std::byte> out) const;
   void check(const ArrayIndex& array, std::uint64_t chunk, std::uint64_t first_crc,
              std::span<const std::byte> stored) const;
-  [[nodiscard]] std::string place(const ArrayIndex& array, std::uint64_t chunk) const;
+  /// "x, chunk 3 (samples 83 to 167)", of rows counted from the chunk's beginning.
+  [[nodiscard]] std::string place(const ArrayIndex& array, std::uint64_t chunk, std::uint64_t first_row,
+                                  std::uint64_t last_row) const;
   [[nodiscard]] std::string samples_of_bytes(std::uint64_t begin, std::uint64_t end) const;
 
   io::File file_;

@@ -128,4 +128,24 @@ LauncherHint read_launcher_hint() {
   return alone;
 }
 
+std::optional<core::Error> find_singletons(const LauncherHint& hint, int n_ranks) {
+  if (n_ranks > 1 || hint.n_ranks.value_or(1) <= 1) return std::nullopt;
+  return core::Error{
+      core::ExitCode::usage,
+      {.what = fmt::format("{} started {} processes, but each of them is alone: its MPI is not the one this "
+                           "program is built with",
+                           hint.name, *hint.n_ranks),
+       .where = "launcher",
+       .expected = fmt::format("one job of {} ranks", *hint.n_ranks),
+       .fix = "use that MPI's own launcher (or srun with the right --mpi), or --nproc N"}};
+}
+
+void check_nproc(int nproc, int n_ranks) {
+  if (nproc == 0 || nproc == n_ranks) return;
+  core::fail_usage({.what = fmt::format("the launcher started {} ranks already", n_ranks),
+                    .where = "--nproc",
+                    .expected = fmt::format("{} ranks, or no launcher", nproc),
+                    .fix = "leave out --nproc, or start without a launcher"});
+}
+
 }  // namespace lockstep::runtime

@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "core/error.hpp"
+
 namespace lockstep::runtime {
 
 /// Facts from Open MPI, MPICH/Hydra, Slurm or PALS variables.
@@ -19,6 +21,16 @@ struct LauncherHint {
 };
 
 [[nodiscard]] LauncherHint read_launcher_hint();
+
+/// A launcher of another MPI starts processes that each think they are alone (`n_ranks` of this world is 1), and would
+/// all do the same work and write the same files. The error to report, or nothing.
+[[nodiscard]] std::optional<core::Error> find_singletons(const LauncherHint& hint, int n_ranks);
+
+/// The most ranks --nproc starts on one machine: more is a slip of the finger.
+inline constexpr int most_processes = 4096;
+
+/// Throws core::Error (usage) if --nproc contradicts the ranks a launcher has started; `nproc` 0: not given.
+void check_nproc(int nproc, int n_ranks);
 
 /// Replaces this process by `mpirun -n n_ranks <this program> argv...` of the MPI it was built with (or $LOCKSTEP_MPIEXEC),
 /// with what Open MPI needs as root and, if n_ranks exceeds the cores, for oversubscription. Returns only by throwing.

@@ -10,7 +10,7 @@
 #include "core/log.hpp"
 #include "io/file.hpp"
 #include "runtime/buffer.hpp"
-#include "training/interrupt.hpp"
+#include "runtime/interrupt.hpp"
 #include "training/progress.hpp"
 #include "training/shard/bench_stages.hpp"
 #include "training/shard/verbs.hpp"
@@ -27,7 +27,7 @@ struct LayoutWord {
 constexpr std::array<LayoutWord, 2> layouts{{{"nchw", data::ImageLayout::nchw}, {"nhwc", data::ImageLayout::nhwc}}};
 constexpr std::array<std::string_view, 3> dtypes{"float32", "bfloat16", "stored"};
 
-void check(const Flags& flags, BenchOptions& o) {
+void check(const core::Flags& flags, BenchOptions& o) {
   if (flags.has("--epochs") && flags.has("--seconds"))
     core::fail_usage({.what = "a stage lasts a time or a number of epochs",
                       .where = "--seconds, --epochs",
@@ -50,11 +50,13 @@ void check(const Flags& flags, BenchOptions& o) {
 void check_output(const std::string& path) {
   namespace fs = std::filesystem;
   if (path.empty()) return;
-  std::error_code ignored;
-  const fs::path folder = fs::absolute(path, ignored).parent_path();
-  if (fs::is_directory(folder, ignored) && !fs::is_directory(path, ignored) && ::access(folder.c_str(), W_OK) == 0)
-    return;
-  core::fail_usage({.what = fmt::format("cannot write '{}'", path),
+  std::error_code reason;
+  const fs::path folder = fs::absolute(path, reason).parent_path();
+  if (fs::is_directory(path, reason)) reason = std::make_error_code(std::errc::is_a_directory);
+  if (!reason || reason == std::errc::no_such_file_or_directory)
+    reason = ::access(folder.c_str(), W_OK) == 0 ? std::error_code{} : std::error_code{errno, std::generic_category()};
+  if (!reason) return;
+  core::fail_usage({.what = fmt::format("cannot write '{}': {}", path, reason.message()),
                     .where = "--json",
                     .expected = "a file in an existing folder you may write to",
                     .fix = "create the folder or name another file"});
@@ -157,14 +159,14 @@ std::shared_ptr<const data::ShardSet> open(const BenchOptions& o) {
 int bench(const BenchOptions& o, const runtime::Session& session) {
   const runtime::Communicator& world = session.world();
   std::shared_ptr<const data::ShardSet> set;
-  const auto complaint = complaint_of([&] {
+  const auto complaint = core::complaint_of([&] {
     if (world.rank() == 0) check_output(o.json);
     set = open(o);
   });
-  if (const auto bad = session.agree(complaint)) return to_int(*bad);
+  if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
   std::unique_ptr<Bench> bench;
-  const auto misfit = complaint_of([&] { bench = std::make_unique<Bench>(o, world, set); });
-  if (const auto bad = session.agree(misfit)) return to_int(*bad);
+  const auto misfit = core::complaint_of([&] { bench = std::make_unique<Bench>(o, world, set); });
+  if (const auto bad = session.agree(misfit)) return core::to_int(*bad);
   const BenchReport report = bench->run();
   const runtime::Environment environment = runtime::read_environment(world);
   if (world.rank() == 0) {
@@ -174,8 +176,8 @@ int bench(const BenchOptions& o, const runtime::Session& session) {
       io::write_whole(o.json, std::as_bytes(std::span{json}));
     }
   }
-  const int signal = agree_on_interrupt(world);
-  return signal == 0 ? to_int(core::ExitCode::ok) : 128 + signal;
+  const int signal = runtime::agree_on_interrupt(world);
+  return signal == 0 ? core::to_int(core::ExitCode::ok) : 128 + signal;
 }
 
 }  // namespace
@@ -215,7 +217,7 @@ Memory: the loader's batches, 0.5 GiB at most for the copy, and with --cache aut
 )";
 }
 
-Action declare_bench(Flags& flags) {
+Action declare_bench(core::Flags& flags) {
   auto o = std::make_shared<BenchOptions>();
   constexpr std::uint64_t one = 1;
   constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
@@ -226,9 +228,11 @@ Action declare_bench(Flags& flags) {
   flags.number("--window-chunks", o->window_chunks, one, most);
   flags.number("--seed", o->seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max());
   flags.text("--augment", o->augment);
-  flags.value("--dtype", [o](const std::string& text) { o->dtype = find_named(dtypes, text, "dtype", "--dtype"); });
-  flags.value("--layout",
-              [o](const std::string& text) { o->layout = find_named(layouts, text, "layout", "--layout").layout; });
+  flags.value("--dtype",
+              [o](const std::string& text) { o->dtype = core::find_named(dtypes, text, "dtype", "--dtype"); });
+  flags.value("--layout", [o](const std::string& text) {
+    o->layout = core::find_named(layouts, text, "layout", "--layout").layout;
+  });
   flags.number("--threads", o->threads, 0, 256);
   flags.choice("--cache", "cache", o->cache, data::all_caches);
   flags.toggle("--cold", o->is_cold);

@@ -187,7 +187,8 @@ std::vector<Share> BenchReport::shares() const {
   shares.push_back({"augment", us(Stage::augment)});
   double known = 0;
   for (const Share& share : shares) known += share.us;
-  shares.push_back({"order and batching", std::max(0.0, us(Stage::loader) - known)});
+  const char* rest = loader.is_cached ? "order and batching" : "reading in this order, and batching";
+  shares.push_back({rest, std::max(0.0, us(Stage::loader) - known)});
   return shares;
 }
 

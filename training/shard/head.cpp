@@ -50,14 +50,14 @@ void print_encoded(const data::ShardSet& set, std::uint64_t sample) {
 }
 
 int head(const Options& o, const runtime::Session& session) {
-  const auto complaint = complaint_of([&] {
+  const auto complaint = core::complaint_of([&] {
     if (session.world().rank() != 0) return;
     const data::ShardSet set{o.folder, o.split};
     for (std::uint64_t sample = 0; sample < std::min(o.samples, set.n_samples()); ++sample)
       set.spec().is_encoded() ? print_encoded(set, sample) : print_raw(set, sample);
   });
-  if (const auto bad = session.agree(complaint)) return to_int(*bad);
-  return to_int(core::ExitCode::ok);
+  if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
+  return core::to_int(core::ExitCode::ok);
 }
 
 }  // namespace
@@ -75,11 +75,11 @@ Memory: one chunk. One rank does it all.
 )";
 }
 
-Action declare_head(Flags& flags) {
+Action declare_head(core::Flags& flags) {
   auto o = std::make_shared<Options>();
   flags.word("FOLDER", o->folder);
   flags.text("--split", o->split);
-  flags.number("-n,--samples", o->samples, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max());
+  flags.number("-n,--samples", o->samples, std::uint64_t{1}, std::numeric_limits<std::uint64_t>::max());
   return {.check = {}, .run = [o](const runtime::Session& session) { return head(*o, session); }};
 }
 

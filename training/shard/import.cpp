@@ -18,18 +18,19 @@ struct Options {
   bool no_header = false;
 };
 
-constexpr std::array<FlagUse, 9> uses{{{"--resize", "images"},
-                                       {"--crop", "images"},
-                                       {"--keep-encoded", "images"},
-                                       {"--gray", "images"},
-                                       {"--x-columns", "csv"},
-                                       {"--y-column", "csv"},
-                                       {"--no-header", "csv"},
-                                       {"--x-name", "hdf5 npy"},
-                                       {"--y-name", "hdf5 npy"}}};
+constexpr std::array<FlagUse, 10> uses{{{"--skip-bad", "images"},
+                                        {"--resize", "images"},
+                                        {"--crop", "images"},
+                                        {"--keep-encoded", "images"},
+                                        {"--gray", "images"},
+                                        {"--x-columns", "csv"},
+                                        {"--y-column", "csv"},
+                                        {"--no-header", "csv"},
+                                        {"--x-name", "hdf5 npy"},
+                                        {"--y-name", "hdf5 npy"}}};
 
-void check(const Flags& flags, Options& o) {
-  static_cast<void>(find_named(data::importers, o.kind, "importer", "lockstep shard import"));
+void check(const core::Flags& flags, Options& o) {
+  static_cast<void>(core::find_named(data::importers, o.kind, "importer", "lockstep shard import"));
   refuse_misplaced(flags, uses, o.kind);
   check_packing(flags, o.pack);
   o.import.has_header = !o.no_header;
@@ -41,10 +42,10 @@ void check(const Flags& flags, Options& o) {
 }
 
 int import(const Options& o, const runtime::Session& session) {
-  const data::Importer& importer = find_named(data::importers, o.kind, "importer", "lockstep shard import");
+  const data::Importer& importer = core::find_named(data::importers, o.kind, "importer", "lockstep shard import");
   std::unique_ptr<data::Source> source;
-  const auto complaint = complaint_of([&] { source = importer.open(o.path, o.import); });
-  if (const auto bad = session.agree(complaint)) return to_int(*bad);
+  const auto complaint = core::complaint_of([&] { source = importer.open(o.path, o.import); });
+  if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
   return pack_and_report(session, *source, o.pack);
 }
 
@@ -61,7 +62,7 @@ Kinds
     text += fmt::format("  {:<10} {}\n", importer.name, importer.summary);
   text += R"(
 What is read                                                                          (default)
-      --skip-bad         leave out damaged samples, name and count them               (stop at the first)
+      --skip-bad         images: leave out damaged ones, name and count them          (stop at the first)
       --resize N         images: the shorter side becomes N                           (all must have one size)
       --crop N           images: the N x N centre, after --resize
       --gray             images: one channel                                          (three)
@@ -78,7 +79,7 @@ where it is compressed (.gz, .npz) a temporary file of the decompressed size in 
 )";
 }
 
-Action declare_import(Flags& flags) {
+Action declare_import(core::Flags& flags) {
   auto o = std::make_shared<Options>();
   flags.word("KIND", o->kind);
   flags.word("PATH", o->path);

@@ -25,7 +25,7 @@ folders, and ids are given anew from 0 on. Without --compress, that of the first
          repacking_memory_help();
 }
 
-Action declare_merge(Flags& flags) {
+Action declare_merge(core::Flags& flags) {
   auto o = std::make_shared<Options>();
   flags.words("FOLDER", o->folders, 2);
   declare_packing(flags, o->repack.pack);

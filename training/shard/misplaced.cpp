@@ -14,7 +14,7 @@ bool has_word(std::string_view words, std::string_view word) {
 
 }  // namespace
 
-void refuse_misplaced(const Flags& flags, std::span<const FlagUse> uses, const std::string& kind) {
+void refuse_misplaced(const core::Flags& flags, std::span<const FlagUse> uses, const std::string& kind) {
   for (const FlagUse& use : uses) {
     if (!flags.has(std::string{use.flag}) || has_word(use.kinds, kind)) continue;
     core::fail_usage({.what = fmt::format("{} does not take this flag", kind),

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "training/flags.hpp"
+#include "core/flags.hpp"
 
 namespace lockstep::training::shard {
 
@@ -17,6 +17,6 @@ struct FlagUse {
 };
 
 /// Throws core::Error (usage) if a flag was typed that `kind` does not know.
-void refuse_misplaced(const Flags& flags, std::span<const FlagUse> uses, const std::string& kind);
+void refuse_misplaced(const core::Flags& flags, std::span<const FlagUse> uses, const std::string& kind);
 
 }  // namespace lockstep::training::shard

@@ -26,7 +26,7 @@ compression stays as well.
          repacking_memory_help();
 }
 
-Action declare_pack(Flags& flags) {
+Action declare_pack(core::Flags& flags) {
   auto o = std::make_shared<Options>();
   flags.word("FOLDER", o->folder);
   declare_packing(flags, o->repack.pack);

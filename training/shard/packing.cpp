@@ -6,8 +6,8 @@
 
 #include "core/log.hpp"
 #include "core/timer.hpp"
+#include "runtime/interrupt.hpp"
 #include "training/command.hpp"
-#include "training/interrupt.hpp"
 #include "training/progress.hpp"
 
 namespace lockstep::training::shard {
@@ -86,7 +86,7 @@ void print_result(const data::PackResult& result, const data::PackOptions& optio
 
 }  // namespace
 
-void declare_packing(Flags& flags, data::PackOptions& o) {
+void declare_packing(core::Flags& flags, data::PackOptions& o) {
   flags.text("--out", o.out);
   flags.toggle("--force", o.replace);
   flags.bytes("--shard-size", o.shard_bytes);
@@ -97,18 +97,19 @@ void declare_packing(Flags& flags, data::PackOptions& o) {
   flags.number("--seed", o.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max());
 }
 
-void declare_val(Flags& flags, data::PackOptions& options) {
+void declare_val(core::Flags& flags, data::PackOptions& options) {
   flags.value("--val", [&options](const std::string& text) {
-    options.val = parse_number(text, "--val", 0.0, 1.0);
+    constexpr const char* expected = "a share above 0 and below 1, such as 0.2";
+    options.val = core::parse_number(text, "--val", 0.0, 1.0, expected);
     if (options.val == 0 || options.val == 1)
       core::fail_usage({.what = fmt::format("a share of {} leaves one of the splits empty", text),
                         .where = "--val",
-                        .expected = "a number between 0 and 1, such as 0.2",
+                        .expected = expected,
                         .fix = ""});
   });
 }
 
-void check_packing(const Flags& flags, const data::PackOptions& options, bool keeps_filter) {
+void check_packing(const core::Flags& flags, const data::PackOptions& options, bool keeps_filter) {
   flags.require("--out", "FOLDER, the new folder");
   if (flags.has("--level") && !(keeps_filter && !flags.has("--compress"))) check_level(options);
   if (options.chunk_bytes.value == 0 || options.chunk_bytes > options.shard_bytes)
@@ -129,7 +130,6 @@ std::string packing_help() {
       --compress C       none, deflate, zstd or lz4; other programs need the HDF5 plugin for the last two  (none)
       --level N          1 to 9 for deflate, 22 for zstd, 12 for lz4                  (the codec's own)
       --shuffle          store in an order permuted by the seed; for data sorted by class
-                         (slow from a compressed set: pack it with --compress none first)
       --seed N           of everything random                                         (1)
 )";
 }
@@ -144,21 +144,21 @@ int pack_and_report(const runtime::Session& session, data::Source& source, const
   const runtime::Communicator& world = session.world();
   const core::Stopwatch watch;
   data::PackResult result;
-  const auto complaint = complaint_of([&] {
+  const auto complaint = core::complaint_of([&] {
     Progress progress{"packing", Unit::samples, world.rank() == 0};
     result = data::pack(source, options, world, [&progress](std::uint64_t n_done, std::uint64_t n_samples) {
       return progress.update(n_done, n_samples);
     });
   });
-  if (const auto bad = session.agree(complaint)) return to_int(*bad);
+  if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
   if (runtime::broadcast_value(world, result.is_stopped)) {
-    const int signal = agree_on_interrupt(world);
+    const int signal = runtime::agree_on_interrupt(world);
     if (world.rank() == 0) core::log_warning(fmt::format("stopped by signal {}: nothing was written", signal));
     return 128 + signal;
   }
   print_remarks(world, source);
   if (world.rank() == 0) print_result(result, options, watch.elapsed());
-  return to_int(core::ExitCode::ok);
+  return core::to_int(core::ExitCode::ok);
 }
 
 }  // namespace lockstep::training::shard

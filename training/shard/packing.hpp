@@ -5,19 +5,19 @@
 
 #include <string>
 
+#include "core/flags.hpp"
 #include "data/pack.hpp"
 #include "runtime/session.hpp"
-#include "training/flags.hpp"
 
 namespace lockstep::training::shard {
 
 /// --out --force --shard-size --chunk-size --compress --level --shuffle --seed
-void declare_packing(Flags& flags, data::PackOptions& options);
+void declare_packing(core::Flags& flags, data::PackOptions& options);
 /// --val
-void declare_val(Flags& flags, data::PackOptions& options);
+void declare_val(core::Flags& flags, data::PackOptions& options);
 
 /// Throws core::Error (usage). `keeps_filter`: without --compress, the filter is one that is not known yet.
-void check_packing(const Flags& flags, const data::PackOptions& options, bool keeps_filter = false);
+void check_packing(const core::Flags& flags, const data::PackOptions& options, bool keeps_filter = false);
 
 /// The lines of --help for these flags.
 [[nodiscard]] std::string packing_help();

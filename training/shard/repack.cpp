@@ -2,7 +2,7 @@
 
 namespace lockstep::training::shard {
 
-void check_repacking(const Flags& flags, RepackOptions& options) {
+void check_repacking(const core::Flags& flags, RepackOptions& options) {
   options.keeps_filter = !flags.has("--compress");
   check_packing(flags, options.pack, options.keeps_filter);
 }
@@ -10,8 +10,8 @@ void check_repacking(const Flags& flags, RepackOptions& options) {
 int repack(const runtime::Session& session, const RepackOptions& options,
            const std::function<std::unique_ptr<SetSource>()>& open) {
   std::unique_ptr<SetSource> source;
-  const auto complaint = complaint_of([&] { source = open(); });
-  if (const auto bad = session.agree(complaint)) return to_int(*bad);
+  const auto complaint = core::complaint_of([&] { source = open(); });
+  if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
   data::PackOptions pack = options.pack;
   if (options.keeps_filter) pack.filter = source->filter();
   return pack_and_report(session, *source, pack);
@@ -19,7 +19,8 @@ int repack(const runtime::Session& session, const RepackOptions& options,
 
 std::string repacking_memory_help() {
   return R"(
-Memory: three chunks, decoded, of the old and the new set per rank (some 30 MB by default).
+Memory: three chunks, decoded, of the old and the new set per rank (some 30 MB by default); of a compressed set that is
+read in another order up to 256 MiB of decoded chunks.
 )";
 }
 

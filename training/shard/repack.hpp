@@ -18,7 +18,7 @@ struct RepackOptions {
 };
 
 /// After parsing: throws core::Error (usage).
-void check_repacking(const Flags& flags, RepackOptions& options);
+void check_repacking(const core::Flags& flags, RepackOptions& options);
 
 /// Collective: packs what `open` opens; returns the exit code.
 int repack(const runtime::Session& session, const RepackOptions& options,

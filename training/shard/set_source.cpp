@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <numeric>
 
 #include "core/error.hpp"
 #include "io/digest.hpp"
@@ -88,12 +89,26 @@ SetSource::SetSource(const std::vector<std::string>& folders) {
     add(folder, manifest);
   }
   for (const data::ExtraEntry& entry : first.extras) extras_.push_back(read_extra(folders.front(), entry));
+  keep_decoded();
+}
+
+// A sample alone costs the decoding of its whole chunk, unless that is still there.
+void SetSource::keep_decoded() {
+  std::size_t n_parts = 0;
+  for (const Joined& joined : splits_) n_parts += joined.parts.size();
+  for (Joined& joined : splits_)
+    for (Part& part : joined.parts) {
+      if (part.set->manifest().filter == io::Filter::none) continue;
+      const std::uint64_t n_blocks = most_decoded.value / n_parts / data::block_bytes(*part.set);
+      part.decoded = data::make_streaming_store(part.set, {.by_block = true, .n_blocks = n_blocks});
+    }
 }
 
 void SetSource::add(const std::string& folder, const data::Manifest& manifest) {
   for (const data::Split& split : manifest.splits) {
     Joined& joined = find_or_add(split.name);
-    joined.parts.push_back({joined.n_samples, std::make_unique<data::ShardSet>(folder, split.name, most_open_files)});
+    joined.parts.push_back(
+        {joined.n_samples, std::make_shared<const data::ShardSet>(folder, split.name, most_open_files), nullptr});
     joined.n_samples += split.n_samples;
   }
 }
@@ -108,7 +123,10 @@ SetSource::Joined& SetSource::find_or_add(const std::string& name) {
 void SetSource::join_splits() {
   Joined all{.name = "train"};
   for (Joined& joined : splits_) {
-    for (Part& part : joined.parts) all.parts.push_back({all.n_samples + part.first, std::move(part.set)});
+    for (Part& part : joined.parts) {
+      part.first += all.n_samples;
+      all.parts.push_back(std::move(part));
+    }
     all.n_samples += joined.n_samples;
   }
   splits_.clear();
@@ -134,19 +152,39 @@ void SetSource::read(std::size_t split, std::uint64_t first, std::uint64_t n, st
     const Part& part = part_of(splits_.at(split), first);
     const std::uint64_t local = first - part.first;
     const std::uint64_t here = std::min(n, part.set->n_samples() - local);
-    const std::uint64_t x_bytes = here * spec_.x.bytes();
-    const std::uint64_t y_bytes = here * spec_.y.bytes();
-    part.set->read(local, here, x.first(x_bytes), y.first(y_bytes));
-    x = x.subspan(x_bytes);
-    y = y.subspan(y_bytes);
+    const auto x_here = x.first(here * spec_.x.bytes());
+    const auto y_here = y.first(here * spec_.y.bytes());
+    if (part.decoded && here < part.set->manifest().chunk_samples)
+      read_decoded(*part.decoded, local, here, x_here, y_here);
+    else
+      part.set->read(local, here, x_here, y_here);
+    x = x.subspan(x_here.size());
+    y = y.subspan(y_here.size());
     first += here;
     n -= here;
   }
 }
 
+void SetSource::read_decoded(const data::Store& store, std::uint64_t first, std::uint64_t n, std::span<std::byte> x,
+                             std::span<std::byte> y) {
+  ids_.resize(n);
+  std::iota(ids_.begin(), ids_.end(), first);
+  store.fetch(ids_, fetched_);
+  for (std::size_t i = 0; i < n; ++i) {
+    std::ranges::copy(fetched_.samples[i].x, x.begin() + static_cast<std::ptrdiff_t>(i * spec_.x.bytes()));
+    std::ranges::copy(fetched_.samples[i].y, y.begin() + static_cast<std::ptrdiff_t>(i * spec_.y.bytes()));
+  }
+  fetched_.blocks.clear();
+}
+
 std::vector<std::byte> SetSource::read_encoded(std::size_t split, std::uint64_t index, std::span<std::byte> y) {
   const Part& part = part_of(splits_.at(split), index);
-  return part.set->read_encoded(index - part.first, y);
+  if (!part.decoded) return part.set->read_encoded(index - part.first, y);
+  const std::uint64_t id = index - part.first;
+  part.decoded->fetch(std::span{&id, 1}, fetched_);
+  std::ranges::copy(fetched_.samples.front().y, y.begin());
+  const std::span x = fetched_.samples.front().x;
+  return {x.begin(), x.end()};
 }
 
 }  // namespace lockstep::training::shard

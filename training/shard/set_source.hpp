@@ -9,14 +9,19 @@
 #include <string>
 #include <vector>
 
+#include "core/units.hpp"
 #include "data/shard_set.hpp"
 #include "data/source.hpp"
+#include "data/store.hpp"
 
 namespace lockstep::training::shard {
 
 /// What differs, in half a sentence ("class 3 is 'cat', and 'dog' in b"); nothing if sets of the two could be one.
 [[nodiscard]] std::optional<std::string> find_difference(const data::SetSpec& first, const data::SetSpec& second,
                                                          const std::string& second_name);
+
+/// Decoded chunks of compressed sets that a rank keeps, so that samples may be read one by one in any order.
+inline constexpr core::Bytes most_decoded{std::uint64_t{256} << 20};
 
 class SetSource final : public data::Source {
  public:
@@ -38,7 +43,8 @@ class SetSource final : public data::Source {
   /// One split of one set within a split of all.
   struct Part {
     std::uint64_t first = 0;
-    std::unique_ptr<data::ShardSet> set;
+    std::shared_ptr<const data::ShardSet> set;
+    std::unique_ptr<data::Store> decoded;  ///< of a compressed set: its last chunks, decoded
   };
   struct Joined {
     std::string name;
@@ -49,11 +55,16 @@ class SetSource final : public data::Source {
   void add(const std::string& folder, const data::Manifest& manifest);
   Joined& find_or_add(const std::string& name);
   static const Part& part_of(const Joined& joined, std::uint64_t sample);
+  void keep_decoded();
+  void read_decoded(const data::Store& store, std::uint64_t first, std::uint64_t n, std::span<std::byte> x,
+                    std::span<std::byte> y);
 
   data::SetSpec spec_;
   io::Filter filter_ = io::Filter::none;
   std::vector<Joined> splits_{};
   std::vector<data::ExtraFile> extras_{};
+  data::Fetched fetched_{};
+  std::vector<std::uint64_t> ids_{};
 };
 
 }  // namespace lockstep::training::shard

@@ -17,7 +17,7 @@ struct Options {
 
 std::unique_ptr<SetSource> open(const Options& o) {
   auto source = std::make_unique<SetSource>(std::vector{o.folder});
-  const std::vector<std::string> names = names_of(source->splits());
+  const std::vector<std::string> names = core::names_of(source->splits());
   if (names.size() > 1 && !o.join)
     core::fail_usage({.what = fmt::format("'{}' is split already: {}", o.folder, fmt::join(names, ", ")),
                       .where = "lockstep shard split",
@@ -39,7 +39,7 @@ What is split
          "\nWithout --compress the compression stays.\n" + repacking_memory_help();
 }
 
-Action declare_split(Flags& flags) {
+Action declare_split(core::Flags& flags) {
   auto o = std::make_shared<Options>();
   flags.word("FOLDER", o->folder);
   declare_packing(flags, o->repack.pack);

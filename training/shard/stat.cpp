@@ -127,15 +127,15 @@ int stat(const Options& o, const runtime::Session& session) {
   const runtime::Communicator& world = session.world();
   data::Manifest manifest;
   std::vector<ClassCounts> counts;
-  const auto complaint = complaint_of([&] {
+  const auto complaint = core::complaint_of([&] {
     manifest = data::read_manifest(o.folder);
     if (manifest.spec.classes.empty()) return;
     for (const data::Split& split : manifest.splits)
       counts.push_back(count_classes(o.folder, manifest, split.name, world.rank(), world.n_ranks()));
   });
-  if (const auto bad = session.agree(complaint)) return to_int(*bad);
+  if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
   for (ClassCounts& of_split : counts) of_split = sum(world, of_split);
-  if (world.rank() != 0) return to_int(core::ExitCode::ok);
+  if (world.rank() != 0) return core::to_int(core::ExitCode::ok);
   if (o.json) {
     print_json(manifest, counts);
   } else {
@@ -143,7 +143,7 @@ int stat(const Options& o, const runtime::Session& session) {
     print_splits(manifest);
     if (!counts.empty()) print_classes(manifest, counts);
   }
-  return to_int(core::ExitCode::ok);
+  return core::to_int(core::ExitCode::ok);
 }
 
 }  // namespace
@@ -160,7 +160,7 @@ Memory: one chunk of labels per rank.
 )";
 }
 
-Action declare_stat(Flags& flags) {
+Action declare_stat(core::Flags& flags) {
   auto o = std::make_shared<Options>();
   flags.word("FOLDER", o->folder);
   flags.toggle("--json", o->json);

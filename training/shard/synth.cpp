@@ -24,18 +24,18 @@ constexpr std::array<FlagUse, 6> uses{{{"--height", "images"},
                                        {"--users", "ratings"},
                                        {"--items", "ratings"}}};
 
-void check(const Flags& flags, Options& o) {
-  static_cast<void>(find_named(data::synthesizers, o.kind, "kind", "lockstep shard synth"));
+void check(const core::Flags& flags, Options& o) {
+  static_cast<void>(core::find_named(data::synthesizers, o.kind, "kind", "lockstep shard synth"));
   refuse_misplaced(flags, uses, o.kind);
   check_packing(flags, o.pack);
   o.synth.seed = o.pack.seed;
 }
 
 int synth(const Options& o, const runtime::Session& session) {
-  const data::Synthesizer& kind = find_named(data::synthesizers, o.kind, "kind", "lockstep shard synth");
+  const data::Synthesizer& kind = core::find_named(data::synthesizers, o.kind, "kind", "lockstep shard synth");
   std::unique_ptr<data::Source> source;
-  const auto complaint = complaint_of([&] { source = kind.open(o.synth); });
-  if (const auto bad = session.agree(complaint)) return to_int(*bad);
+  const auto complaint = core::complaint_of([&] { source = kind.open(o.synth); });
+  if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
   return pack_and_report(session, *source, o.pack);
 }
 
@@ -65,7 +65,7 @@ Memory: three chunks and one shard's check sums per rank (some 20 MB by default)
 )";
 }
 
-Action declare_synth(Flags& flags) {
+Action declare_synth(core::Flags& flags) {
   auto o = std::make_shared<Options>();
   constexpr std::uint64_t one = 1;
   constexpr std::uint64_t most_samples = std::uint64_t{1} << 48;

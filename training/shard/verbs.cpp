@@ -39,11 +39,11 @@ Invocation parse(const std::vector<std::string>& arguments) {
   if (arguments.empty())
     core::fail_usage({.what = "a verb is missing",
                       .where = "lockstep shard",
-                      .expected = "one of " + core::join(names_of(verbs)),
+                      .expected = "one of " + core::join(core::names_of(verbs)),
                       .fix = "lockstep shard --help explains them"});
   const std::string& word = arguments.front();
   if (word == "-h" || word == "--help" || word == "help") return {.text = help_text()};
-  const Verb& verb = find_named(verbs, word, "verb", "lockstep shard");
+  const Verb& verb = core::find_named(verbs, word, "verb", "lockstep shard");
   const std::vector<std::string> rest{arguments.begin() + 1, arguments.end()};
   if (asks_for_help(rest)) return {.text = help_of(verb)};
   return make_invocation(fmt::format("lockstep shard {} [flags]", verb.usage), verb.declare, rest);

@@ -17,27 +17,27 @@ struct Verb {
   std::string_view summary;  ///< one line for --help
   std::string_view usage;    ///< after "lockstep shard ", without its flags
   std::string (*help)();     ///< what follows summary and usage
-  Action (*declare)(Flags& flags);
+  Action (*declare)(core::Flags& flags);
 };
 
 std::string import_help();
-Action declare_import(Flags& flags);
+Action declare_import(core::Flags& flags);
 std::string synth_help();
-Action declare_synth(Flags& flags);
+Action declare_synth(core::Flags& flags);
 std::string pack_help();
-Action declare_pack(Flags& flags);
+Action declare_pack(core::Flags& flags);
 std::string stat_help();
-Action declare_stat(Flags& flags);
+Action declare_stat(core::Flags& flags);
 std::string verify_help();
-Action declare_verify(Flags& flags);
+Action declare_verify(core::Flags& flags);
 std::string head_help();
-Action declare_head(Flags& flags);
+Action declare_head(core::Flags& flags);
 std::string split_help();
-Action declare_split(Flags& flags);
+Action declare_split(core::Flags& flags);
 std::string merge_help();
-Action declare_merge(Flags& flags);
+Action declare_merge(core::Flags& flags);
 std::string bench_help();
-Action declare_bench(Flags& flags);
+Action declare_bench(core::Flags& flags);
 
 inline constexpr std::array<Verb, 9> verbs{{
     {"import", "shards from files of other formats", "import KIND PATH --out FOLDER", import_help, declare_import},

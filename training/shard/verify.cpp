@@ -5,7 +5,7 @@
 
 #include "core/log.hpp"
 #include "core/timer.hpp"
-#include "training/interrupt.hpp"
+#include "runtime/interrupt.hpp"
 #include "training/progress.hpp"
 #include "training/shard/verbs.hpp"
 
@@ -18,28 +18,28 @@ int report(const std::string& folder, const data::VerifyResult& result, core::Se
     fmt::print("{} is whole: {} files, {:.4g} MB, {} samples, every byte as it was written ({}, {:.3g} MB/s).\n",
                folder, result.n_files, static_cast<double>(result.bytes) * 1e-6, result.n_samples,
                core::format_seconds(time), core::gigabytes_per_second({result.bytes}, time) * 1e3);
-    return to_int(core::ExitCode::ok);
+    return core::to_int(core::ExitCode::ok);
   }
   fmt::print(
       "{} is damaged: {} defect{} named above. Copy these files again from where they are right, or make the set "
       "again.\n",
       folder, result.damages.size(), result.damages.size() == 1 ? "" : "s");
-  return to_int(core::ExitCode::failed);
+  return core::to_int(core::ExitCode::failed);
 }
 
 int verify(const std::string& folder, const runtime::Session& session) {
   const runtime::Communicator& world = session.world();
   const core::Stopwatch watch;
   data::VerifyResult result;
-  const auto complaint = complaint_of([&] {
+  const auto complaint = core::complaint_of([&] {
     Progress progress{"verifying", Unit::bytes, world.rank() == 0};
     result = data::verify(folder, world, [&progress](std::uint64_t n_done, std::uint64_t n_all) {
       return progress.update(n_done, n_all);
     });
   });
-  if (const auto bad = session.agree(complaint)) return to_int(*bad);
+  if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
   if (runtime::broadcast_value(world, result.is_stopped)) {
-    const int signal = agree_on_interrupt(world);
+    const int signal = runtime::agree_on_interrupt(world);
     if (world.rank() == 0) core::log_warning(fmt::format("stopped by signal {}: not everything was read", signal));
     return 128 + signal;
   }
@@ -62,7 +62,7 @@ Memory: a piece of 4 MiB and one shard's check sums per rank.
 )";
 }
 
-Action declare_verify(Flags& flags) {
+Action declare_verify(core::Flags& flags) {
   auto folder = std::make_shared<std::string>();
   flags.word("FOLDER", *folder);
   return {.check = {}, .run = [folder](const runtime::Session& session) { return verify(*folder, session); }};

@@ -79,6 +79,12 @@ std::unique_ptr<Source> open_npz(const std::string& path, const ImportOptions& o
 }  // namespace
 
 std::unique_ptr<Source> open_npy(const std::string& path, const ImportOptions& options) {
+  if (is_file(path) && path.ends_with(ending))
+    core::fail_usage({.what = fmt::format("'{}' is one array", path),
+                      .where = "lockstep shard import npy",
+                      .expected = fmt::format("a folder with {}{} and {}{}, or an .npz file with both", options.x_name,
+                                              ending, options.y_name, ending),
+                      .fix = "name the folder"});
   if (is_file(path)) return open_npz(path, options);
   return make_source(find_pairs(names_in_folder(path), options.x_name, options.y_name, path),
                      [&](const std::string& name) {

@@ -176,7 +176,7 @@ INSTANTIATE_TEST_SUITE_P(
                     BadCase{{"--max-time", "soon"}, "--max-time"}, BadCase{{"--timeout", "x"}, "--timeout"},
                     BadCase{{"--nproc", "0"}, "--nproc"}, BadCase{{"--nproc", "99999"}, "--nproc"},
                     BadCase{{"--demo", "--json", "f"}, "--demo"}, BadCase{{"--expect-ranks", "none"}, "--expect-ranks"},
-                    BadCase{{"--ranks-per-node", "0"}, "--ranks-per-node"}, BadCase{{"--json", ""}, "needs a name"},
+                    BadCase{{"--ranks-per-node", "0"}, "--ranks-per-node"}, BadCase{{"--json", ""}, "an empty value"},
                     BadCase{{"--json", "f", "--csv", "f"}, "are the same"}, BadCase{{"--samples"}, "--json"},
                     BadCase{{"--collective", "all_gather", "-o", "max"}, "reduces nothing"},
                     BadCase{{"--inject", "stop:1"}, "--inject"}, BadCase{{"--inject", "wrong:1", "-c", "0"}, "--check"},

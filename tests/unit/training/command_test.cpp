@@ -47,7 +47,7 @@ TEST(Command, HelpIsThereAtEveryLevel) {
 TEST(Command, TheHelpNamesEveryFlagOfTheVerb) {
   for (const shard::Verb& verb : shard::verbs) {
     const std::string help = text_of({"shard", std::string{verb.name}, "--help"});
-    Flags flags{""};
+    core::Flags flags{""};
     static_cast<void>(verb.declare(flags));
     for (const std::string& flag : flags.names()) EXPECT_TRUE(has(help, flag)) << verb.name << " " << flag;
     EXPECT_TRUE(has(help, "--nproc N"));

@@ -1,11 +1,13 @@
-#include "training/flags.hpp"
+#include "core/flags.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "core/suggest.hpp"
 
-namespace lockstep::training {
+namespace lockstep::core {
 namespace {
 
 // A word that is required, or all the words that remain.
@@ -18,6 +20,19 @@ struct Place {
 std::string reword(const std::string& message) {
   if (!message.ends_with(" required TEXT missing")) return message;
   return fmt::format("{} needs a value", message.substr(0, message.find(':')));
+}
+
+std::string_view without_dashes(std::string_view flag) {
+  return flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
+}
+
+// The flag of `flags` that `word` is likely to mean. Dashes are no letters to go by: `-x` is not nearly `-b`.
+std::optional<std::string> near_flag(const std::vector<std::string>& flags, std::string_view word) {
+  std::vector<std::string> bare;
+  for (const std::string& flag : flags) bare.emplace_back(without_dashes(flag));
+  const auto near = near_miss(without_dashes(word), bare);
+  if (!near) return std::nullopt;
+  return flags[static_cast<std::size_t>(std::find(bare.begin(), bare.end(), *near) - bare.begin())];
 }
 
 }  // namespace
@@ -39,7 +54,7 @@ void Flags::State::distribute() {
   const std::size_t n_required = places.size() + least_rest;
   if (typed_words.size() < n_required) {
     const std::string& title = typed_words.size() < places.size() ? places[typed_words.size()].title : rest.title;
-    core::fail_usage({.what = title + " is missing", .where = "", .expected = usage, .fix = "--help explains it"});
+    fail_usage({.what = title + " is missing", .where = "", .expected = usage, .fix = "--help explains it"});
   }
   for (std::size_t i = 0; i < typed_words.size(); ++i) {
     if (i < places.size())
@@ -47,20 +62,20 @@ void Flags::State::distribute() {
     else if (rest.take)
       rest.take(typed_words[i]);
     else
-      core::fail_usage({.what = fmt::format("unexpected argument '{}'", typed_words[i]),
-                        .where = "",
-                        .expected = usage,
-                        .fix = "--help explains it"});
+      fail_usage({.what = fmt::format("unexpected argument '{}'", typed_words[i]),
+                  .where = "",
+                  .expected = usage,
+                  .fix = "--help explains it"});
   }
 }
 
 void fail_unknown(std::string_view kind, std::string_view word, std::string_view where,
                   const std::vector<std::string>& candidates) {
-  const auto near = core::near_miss(word, candidates);
-  core::fail_usage({.what = fmt::format("unknown {} '{}'", kind, word),
-                    .where = std::string{where},
-                    .expected = "one of " + core::join(candidates),
-                    .fix = near ? fmt::format("did you mean '{}'?", *near) : ""});
+  const auto near = near_miss(word, candidates);
+  fail_usage({.what = fmt::format("unknown {} '{}'", kind, word),
+              .where = std::string{where},
+              .expected = "one of " + join(candidates),
+              .fix = near ? fmt::format("did you mean '{}'?", *near) : ""});
 }
 
 std::string long_name(const std::string& flag) { return flag.substr(flag.find("--")); }
@@ -79,20 +94,23 @@ void Flags::value(const std::string& flag, OnValue on_value) {
 
 void Flags::text(const std::string& flag, std::string& target) {
   value(flag, [&target, flag](const std::string& text) {
-    if (text.empty())
-      core::fail_usage({.what = "an empty value", .where = long_name(flag), .expected = "a name", .fix = ""});
+    if (text.empty()) fail_usage({.what = "an empty value", .where = long_name(flag), .expected = "a name", .fix = ""});
     target = text;
   });
 }
 
 void Flags::toggle(const std::string& flag, bool& target) { state_->app.add_flag(flag, target); }
 
-void Flags::bytes(const std::string& flag, core::Bytes& target) {
-  value(flag, [&target, flag](const std::string& text) { target = core::parse_bytes(text, long_name(flag)); });
+void Flags::action(const std::string& flag, std::function<void()> on_flag) {
+  state_->app.add_flag_callback(flag, std::move(on_flag));
 }
 
-void Flags::seconds(const std::string& flag, core::Seconds& target) {
-  value(flag, [&target, flag](const std::string& text) { target = core::parse_seconds(text, long_name(flag)); });
+void Flags::bytes(const std::string& flag, Bytes& target) {
+  value(flag, [&target, flag](const std::string& text) { target = parse_bytes(text, long_name(flag)); });
+}
+
+void Flags::seconds(const std::string& flag, Seconds& target) {
+  value(flag, [&target, flag](const std::string& text) { target = parse_seconds(text, long_name(flag)); });
 }
 
 void Flags::word(const std::string& title, std::string& target) {
@@ -109,7 +127,7 @@ void Flags::parse(const std::vector<std::string>& arguments) {
   try {
     state_->app.parse(std::move(reversed));
   } catch (const CLI::ParseError& error) {
-    core::fail_usage({.what = reword(error.what()), .where = "", .expected = "", .fix = "--help lists all flags"});
+    fail_usage({.what = reword(error.what()), .where = "", .expected = "", .fix = "--help lists all flags"});
   }
   state_->typed_words.clear();
   for (const std::string& extra : state_->app.remaining()) {
@@ -118,12 +136,11 @@ void Flags::parse(const std::vector<std::string>& arguments) {
       continue;
     }
     const std::string flag = extra.substr(0, extra.find('='));
-    const auto near = core::near_miss(flag, names());
-    core::fail_usage(
-        {.what = fmt::format("unknown flag '{}'", flag),
-         .where = "",
-         .expected = "",
-         .fix = near ? fmt::format("did you mean '{}'? --help lists all", *near) : "--help lists all flags"});
+    const auto near = near_flag(names(), flag);
+    fail_usage({.what = fmt::format("unknown flag '{}'", flag),
+                .where = "",
+                .expected = "",
+                .fix = near ? fmt::format("did you mean '{}'? --help lists all", *near) : "--help lists all flags"});
   }
   state_->distribute();
 }
@@ -132,7 +149,7 @@ bool Flags::has(const std::string& flag) const { return state_->app.count(flag) 
 
 void Flags::require(const std::string& flag, std::string_view what) const {
   if (has(flag)) return;
-  core::fail_usage(
+  fail_usage(
       {.what = flag + " is missing", .where = "", .expected = fmt::format("{} {}", flag, what), .fix = state_->usage});
 }
 
@@ -145,4 +162,4 @@ std::vector<std::string> Flags::names() const {
   return names;
 }
 
-}  // namespace lockstep::training
+}  // namespace lockstep::core

@@ -1,8 +1,8 @@
-#include "reduce_all/interrupt.hpp"
+#include "runtime/interrupt.hpp"
 
 #include <csignal>
 
-namespace lockstep::reduce_all {
+namespace lockstep::runtime {
 namespace {
 
 // A signal handler can reach nothing but a global.
@@ -22,4 +22,10 @@ void catch_interrupts() noexcept {
 
 int pending_interrupt() noexcept { return pending; }
 
-}  // namespace lockstep::reduce_all
+int agree_on_interrupt(const Communicator& world) {
+  const int mine = pending;
+  if (world.any(mine == SIGINT)) return SIGINT;
+  return world.any(mine != 0) ? SIGTERM : 0;
+}
+
+}  // namespace lockstep::runtime

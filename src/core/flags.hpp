@@ -1,6 +1,6 @@
 // The flags and words of one command, declared once: parsing, refusals with near misses, and which of them were given.
-// Invariant: whatever a user may type is a core::Error (usage) that names the flag; CLI11 stays inside flags.cpp.
-// Used by every command of lockstep.
+// Invariant: whatever a user may type is an Error (usage) that names the flag; CLI11 stays inside flags.cpp.
+// Used by both programs.
 #pragma once
 
 #include <fmt/format.h>
@@ -17,9 +17,9 @@
 #include "core/error.hpp"
 #include "core/units.hpp"
 
-namespace lockstep::training {
+namespace lockstep::core {
 
-/// Throws core::Error (usage): "unknown KIND 'WORD'", the candidates, and the nearest of them.
+/// Throws Error (usage): "unknown KIND 'WORD'", the candidates, and the nearest of them.
 [[noreturn]] void fail_unknown(std::string_view kind, std::string_view word, std::string_view where,
                                const std::vector<std::string>& candidates);
 
@@ -58,12 +58,14 @@ class Flags {
   Flags(const Flags&) = delete;
   Flags& operator=(const Flags&) = delete;
 
-  /// `flag` is "--name" or "-n,--name"; `on_value` may throw core::Error. The last of several occurrences counts.
+  /// `flag` is "--name" or "-n,--name"; `on_value` may throw Error. The last of several occurrences counts.
   void value(const std::string& flag, OnValue on_value);
   void text(const std::string& flag, std::string& target);
   void toggle(const std::string& flag, bool& target);
-  void bytes(const std::string& flag, core::Bytes& target);
-  void seconds(const std::string& flag, core::Seconds& target);
+  /// `on_flag` is called if `flag`, which takes no value, was typed.
+  void action(const std::string& flag, std::function<void()> on_flag);
+  void bytes(const std::string& flag, Bytes& target);
+  void seconds(const std::string& flag, Seconds& target);
   template <class Number>
   void number(const std::string& flag, Number& target, Number least, Number most);
   /// One of `table`, by its name().
@@ -79,7 +81,7 @@ class Flags {
 
   /// After parse(): whether `flag` ("--name") was typed.
   [[nodiscard]] bool has(const std::string& flag) const;
-  /// Throws core::Error (usage) unless `flag` was typed; `what` says what it is for.
+  /// Throws Error (usage) unless `flag` was typed; `what` says what it is for.
   void require(const std::string& flag, std::string_view what) const;
   /// Every spelling, "--name" and "-n".
   [[nodiscard]] std::vector<std::string> names() const;
@@ -92,17 +94,18 @@ class Flags {
 /// "--number" of "-n,--number".
 [[nodiscard]] std::string long_name(const std::string& flag);
 
+/// Throws Error (usage) unless `text` is a number from `least` to `most`; `expected` says it better, if it can.
 template <class Number>
-Number parse_number(const std::string& text, const std::string& flag, Number least, Number most) {
+Number parse_number(const std::string& text, const std::string& flag, Number least, Number most,
+                    const std::string& expected = "") {
   Number value{};
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool is_number = end == text.data() + text.size() && !text.empty() && status != std::errc::invalid_argument;
   if (is_number && status == std::errc{} && value >= least && value <= most) return value;
-  core::fail_usage(
-      {.what = is_number ? fmt::format("{} is out of range", text) : fmt::format("'{}' is not a number", text),
-       .where = flag,
-       .expected = fmt::format("a number from {} to {}", least, most),
-       .fix = ""});
+  fail_usage({.what = is_number ? fmt::format("{} is out of range", text) : fmt::format("'{}' is not a number", text),
+              .where = flag,
+              .expected = expected.empty() ? fmt::format("a number from {} to {}", least, most) : expected,
+              .fix = ""});
 }
 
 template <class Number>
@@ -119,4 +122,4 @@ void Flags::choice(const std::string& flag, std::string_view kind, Enum& target,
   });
 }
 
-}  // namespace lockstep::training
+}  // namespace lockstep::core

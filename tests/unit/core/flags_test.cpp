@@ -1,12 +1,29 @@
-#include "training/flags.hpp"
+#include "core/flags.hpp"
 
 #include <gtest/gtest.h>
 
-#include "data/sampler.hpp"
-#include "refused.hpp"
+#include <array>
 
-namespace lockstep::training {
+#include "thrown.hpp"
+
+namespace lockstep::core {
 namespace {
+
+enum class Order { keyed, torch, blocked, sequential };
+constexpr std::array all_orders{Order::keyed, Order::torch, Order::blocked, Order::sequential};
+constexpr std::string_view name(Order order) {
+  constexpr std::array<std::string_view, 4> names{"keyed", "torch", "blocked", "sequential"};
+  return names[static_cast<std::size_t>(order)];
+}
+
+// What is said when `action` is refused as wrong usage.
+template <class Action>
+std::string refused(Action action) {
+  const auto error = thrown_by(action);
+  if (!error) return "";
+  EXPECT_EQ(error->code(), ExitCode::usage);
+  return error->what();
+}
 
 using Words = std::vector<std::string>;
 
@@ -17,9 +34,9 @@ struct Parsed {
   std::uint64_t number = 7;
   double share = 0.5;
   bool toggle = false;
-  core::Bytes bytes{};
-  core::Seconds seconds{};
-  data::Order order = data::Order::keyed;
+  Bytes bytes{};
+  Seconds seconds{};
+  Order order = Order::keyed;
   bool has_number = false;
 };
 
@@ -34,7 +51,7 @@ Parsed parse(const Words& words, std::size_t least_rest = 0) {
   flags.toggle("--toggle", p.toggle);
   flags.bytes("--bytes", p.bytes);
   flags.seconds("--seconds", p.seconds);
-  flags.choice("--order", "order", p.order, data::all_orders);
+  flags.choice("--order", "order", p.order, all_orders);
   flags.parse(words);
   p.has_number = flags.has("--number");
   return p;
@@ -68,7 +85,7 @@ TEST(Flags, WordsAndFlagsMayStandInAnyOrder) {
   EXPECT_TRUE(p.toggle);
   EXPECT_EQ(p.bytes.value, 4096u);
   EXPECT_EQ(p.seconds.value, 0.5);
-  EXPECT_EQ(p.order, data::Order::blocked);
+  EXPECT_EQ(p.order, Order::blocked);
 }
 
 TEST(Flags, TheLastOfSeveralCounts) { EXPECT_EQ(parse({"a", "-n", "3", "--number", "5"}).number, 5u); }
@@ -112,4 +129,4 @@ TEST(Flags, ARequiredFlagIsAskedFor) {
 }
 
 }  // namespace
-}  // namespace lockstep::training
+}  // namespace lockstep::core
