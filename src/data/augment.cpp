@@ -176,6 +176,7 @@ Augment::~Augment() = default;
 Augment::Augment(Augment&&) noexcept = default;
 
 const ArraySpec& Augment::output() const noexcept { return state_->chain.output; }
+bool Augment::is_identity() const noexcept { return state_->chain.path == AugmentPath::copy; }
 std::size_t Augment::scratch_bytes() const noexcept { return state_->chain.scratch_bytes; }
 
 void Augment::apply(std::span<const std::byte> x, std::uint64_t height, std::uint64_t width, std::uint64_t epoch,

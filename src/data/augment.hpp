@@ -62,6 +62,8 @@ class Augment {
   Augment(Augment&&) noexcept;
 
   [[nodiscard]] const ArraySpec& output() const noexcept;
+  /// Whether samples are passed on as stored.
+  [[nodiscard]] bool is_identity() const noexcept;
   [[nodiscard]] std::size_t scratch_bytes() const noexcept;
 
   /// `x`: one sample as stored, or for encoded sets as decoded by the caller (rows, columns, channels of uint8, with

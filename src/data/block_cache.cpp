@@ -27,6 +27,23 @@ std::shared_ptr<const Block> BlockCache::get(std::uint64_t number) {
   return read_into(std::move(promise), number, std::move(memory));
 }
 
+bool BlockCache::is_being_read(std::uint64_t number) {
+  const std::lock_guard lock{mutex_};
+  const auto found = entries_.find(number);
+  return found != entries_.end() && !found->second.is_ready();
+}
+
+bool BlockCache::prefetch(std::uint64_t number) try {
+  {
+    const std::lock_guard lock{mutex_};
+    if (entries_.contains(number)) return false;
+  }
+  (void)get(number);
+  return true;
+} catch (...) {
+  return true;
+}
+
 /// Under the lock: the block not used for longest leaves. Returned if nobody else has it, else nullptr.
 BlockCache::Shared BlockCache::evict() {
   const auto oldest = entries_.find(recent_.back());

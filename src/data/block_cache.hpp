@@ -27,6 +27,11 @@ class BlockCache {
   /// Rethrows what reading throws, to all who wait for this block; the next to ask tries again.
   [[nodiscard]] std::shared_ptr<const Block> get(std::uint64_t number);
 
+  /// Whether a thread is reading it.
+  [[nodiscard]] bool is_being_read(std::uint64_t number);
+  /// Reads it if it is neither there nor being read; false if so. What reading throws is left for get().
+  bool prefetch(std::uint64_t number);
+
  private:
   using Shared = std::shared_ptr<Block>;
   struct Entry {

@@ -40,21 +40,6 @@ void prefetch(std::span<const std::byte> data) noexcept {
   for (std::size_t at = 0; at < std::min(data.size(), prefetch_bytes); at += 64) __builtin_prefetch(data.data() + at);
 }
 
-/// Collective: processors of this rank that no rank needs, shared fairly with the ranks that may use the same ones.
-std::size_t spare_cores(const runtime::Communicator& world) {
-  const runtime::Topology topology = runtime::discover_topology(world);
-  const runtime::Place& mine = topology.places[static_cast<std::size_t>(world.rank())];
-  const auto shares_with_me = [&](const runtime::Place& other) {
-    return other.node == mine.node && std::find_first_of(mine.cpus.begin(), mine.cpus.end(), other.cpus.begin(),
-                                                         other.cpus.end()) != mine.cpus.end();
-  };
-  const auto n_sharing =
-      static_cast<std::size_t>(std::count_if(topology.places.begin(), topology.places.end(), shares_with_me));
-  const std::size_t n_cores = std::min(
-      mine.cpus.size(), static_cast<std::size_t>(topology.cores_per_node[static_cast<std::size_t>(mine.node)]));
-  return n_cores > n_sharing ? std::min(most_threads, (n_cores - n_sharing) / n_sharing) : 0;
-}
-
 /// What a node's ranks may put into shared memory, in bytes; 0 if unknown.
 std::uint64_t room_for_cache() {
   const std::uint64_t memory = runtime::available_memory().value;
@@ -87,9 +72,11 @@ std::unique_ptr<Store> make_store(const runtime::Communicator& world, const std:
   const bool is_blocked = options.sampler.order == Order::blocked;
   const bool is_sequential = options.sampler.order == Order::sequential;
   const bool by_block = is_blocked || is_sequential || set->manifest().filter != io::Filter::none;
-  const std::uint64_t window = is_sequential ? 1 : options.sampler.window_chunks;
-  return make_streaming_store(set,
-                              {.by_block = by_block, .n_blocks = static_cast<std::size_t>(window) + 3 + n_threads});
+  // In order: as few as it takes to read ahead, so that their memory stays in cache.
+  const std::size_t n_blocks =
+      is_sequential ? 2 + 2 * n_threads : static_cast<std::size_t>(options.sampler.window_chunks) + 3 + n_threads;
+  return make_streaming_store(
+      set, {.by_block = by_block, .n_blocks = n_blocks, .n_threads = n_threads, .is_sequential = is_sequential});
 }
 
 LoaderOptions checked(LoaderOptions options) {
@@ -121,7 +108,19 @@ struct Slot {
   runtime::HostBuffer x;
   std::vector<std::byte> y;
   std::vector<std::uint64_t> ids;
+  std::span<const std::byte> x_there{}, y_there{};     ///< the batch, if it lies in a block as it is
+  std::vector<std::shared_ptr<const Block>> blocks{};  ///< what these point into
 };
+
+/// The bytes of all parts if they follow one another in memory, else nothing.
+std::span<const std::byte> joined(std::span<const StoredSample> samples,
+                                  std::span<const std::byte> StoredSample::*part) {
+  if (samples.empty()) return {};
+  const std::span<const std::byte> first = samples.front().*part;
+  for (std::size_t i = 1; i < samples.size(); ++i)
+    if ((samples[i].*part).data() != first.data() + i * first.size()) return {};
+  return {first.data(), samples.size() * first.size()};
+}
 
 /// What a thread needs for itself.
 struct Workspace {
@@ -144,6 +143,7 @@ struct Loader::State {
   State(const runtime::Communicator& world, std::shared_ptr<const ShardSet> shards, const LoaderOptions& given);
 
   void make(const Pipeline::Piece& piece);
+  bool point_to(Slot& slot, Fetched& fetched) const;
   void apply(const StoredSample& sample, std::uint64_t id, std::span<std::byte> out, Workspace& workspace) const;
 
   LoaderOptions options;
@@ -156,6 +156,7 @@ struct Loader::State {
   std::size_t n_threads;
   bool is_cached;
   std::unique_ptr<Store> store;
+  bool is_unchanged = false;  ///< samples are delivered as they are stored
   std::uint64_t n_pieces = 1;
   std::vector<Slot> slots{};
   std::vector<Workspace> workspaces{};
@@ -177,11 +178,13 @@ Loader::State::State(const runtime::Communicator& world, std::shared_ptr<const S
       plan{plan_of(world, *set, options)},
       x_bytes{augment.output().bytes()},
       y_bytes{set->spec().y.bytes()},
-      n_threads{options.threads < 0 ? spare_cores(world) : static_cast<std::size_t>(options.threads)},
+      n_threads{options.threads < 0 ? std::min(most_threads, runtime::spare_cores(world))
+                                    : static_cast<std::size_t>(options.threads)},
       is_cached{decide_cache(world, options.cache, *set)},
       store{make_store(world, set, options, is_cached, n_threads)} {
   const auto most = static_cast<std::size_t>(plan.most());
-  if (n_threads > 0) {
+  is_unchanged = augment.is_identity();
+  if (n_threads > 0 && !is_unchanged) {
     const std::uint64_t worthwhile = most * x_bytes / least_piece_bytes;
     n_pieces = std::clamp<std::uint64_t>(worthwhile, 1, 2 * n_threads);
   }
@@ -211,6 +214,7 @@ void Loader::State::make(const Pipeline::Piece& piece) {
   store->fetch(ids, workspace.fetched);
 
   const std::span<const StoredSample> samples = workspace.fetched.samples;
+  if (is_unchanged && point_to(slot, workspace.fetched)) return;
   const std::span x = slot.x.bytes().subspan(first * x_bytes, n * x_bytes);
   std::byte* const y = slot.y.data() + first * y_bytes;
   for (std::size_t i = 0; i < std::min(n, prefetch_distance); ++i) prefetch(samples[i].x);
@@ -219,6 +223,19 @@ void Loader::State::make(const Pipeline::Piece& piece) {
     apply(samples[i], ids[i], x.subspan(i * x_bytes, x_bytes), workspace);
     std::memcpy(y + i * y_bytes, samples[i].y.data(), y_bytes);
   }
+}
+
+// Without a copy, if all lies in one block as it is to be delivered.
+bool Loader::State::point_to(Slot& slot, Fetched& fetched) const {
+  slot.x_there = joined(fetched.samples, &StoredSample::x);
+  slot.y_there = joined(fetched.samples, &StoredSample::y);
+  slot.blocks.clear();
+  if (fetched.blocks.empty() || slot.x_there.empty() || slot.y_there.empty()) {
+    slot.x_there = slot.y_there = {};
+    return false;
+  }
+  slot.blocks.swap(fetched.blocks);
+  return true;
 }
 
 void Loader::State::apply(const StoredSample& sample, std::uint64_t id, std::span<std::byte> out,
@@ -262,8 +279,8 @@ const Batch* Loader::next() {
   s.batch = {.number = taken->batch,
              .n_global = share.n_global,
              .n = share.n,
-             .x = slot.x.bytes().first(n * s.x_bytes),
-             .y = std::span{slot.y}.first(n * s.y_bytes),
+             .x = slot.x_there.empty() ? slot.x.bytes().first(n * s.x_bytes) : slot.x_there,
+             .y = slot.y_there.empty() ? std::span<const std::byte>{slot.y}.first(n * s.y_bytes) : slot.y_there,
              .ids = std::span{slot.ids}.first(n)};
   for (const std::uint64_t id : s.batch.ids) s.ledger.add(id);
   s.n_delivered += share.n;

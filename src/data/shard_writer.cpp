@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/error.hpp"
@@ -141,11 +142,13 @@ ShardEntry ShardWriter::finish() {
   s.y.reset();
   s.encoded.reset();
   s.file.close();
+  io::begin_sync(s.path);
+  std::string digest = io::digest_of_file(s.path);
   io::sync_to_disk(s.path);
   return {.file = s.place.file_name(),
           .n_samples = s.place.n_samples,
           .bytes = std::filesystem::file_size(s.path),
-          .digest = io::digest_of_file(s.path),
+          .digest = std::move(digest),
           .index = extent,
           .index_crc = from_little_endian<std::uint32_t>(std::span{bytes}.last(sizeof(std::uint32_t)))};
 }

@@ -36,6 +36,8 @@ struct StreamingOptions {
   /// Whole blocks, the last `n_blocks` of which are kept; else only what is asked for.
   bool by_block = false;
   std::size_t n_blocks = 4;
+  std::size_t n_threads = 1;   ///< that fetch at once
+  bool is_sequential = false;  ///< blocks are asked for in their order
 };
 
 /// Reads from the shards what is asked for, in bounded memory.

@@ -62,15 +62,17 @@ class SampleStore final : public Store {
 /// Reads whole blocks and keeps the last ones. Samples point into them, and whoever fetched keeps them meanwhile.
 class BlockStore final : public Store {
  public:
-  BlockStore(std::shared_ptr<const ShardSet> set, std::size_t n_blocks)
-      : set_{std::move(set)},
+  BlockStore(std::shared_ptr<const ShardSet> set, const StreamingOptions& options)
+      : options_{options},
+        set_{std::move(set)},
         starts_{block_starts(*set_)},
-        blocks_{n_blocks,
+        blocks_{options.n_blocks,
                 [this](std::uint64_t number, Block& block) { read(static_cast<std::size_t>(number), block); }} {}
 
   void fetch(std::span<const std::uint64_t> ids, Fetched& fetched) const override {
     fetched.samples.clear();
     fetched.blocks.clear();
+    if (options_.n_threads > 1) spread_reading(ids);
     for (const std::uint64_t id : ids) {
       const Block* block = fetched.blocks.empty() ? nullptr : fetched.blocks.back().get();
       if (block == nullptr || id < block->first || id - block->first >= block->n)
@@ -80,6 +82,19 @@ class BlockStore final : public Store {
   }
 
  private:
+  // Instead of waiting for a block that another thread reads, first reads one that is needed soon.
+  void spread_reading(std::span<const std::uint64_t> ids) const {
+    if (options_.is_sequential) {
+      std::uint64_t number = ids.empty() ? starts_.size() : number_of(ids.back());
+      if (number >= starts_.size() || !blocks_.is_being_read(number)) return;
+      const std::uint64_t end = std::min<std::uint64_t>(starts_.size(), number + options_.n_threads);
+      while (++number < end && !blocks_.prefetch(number)) {
+      }
+      return;
+    }
+    for (const std::uint64_t id : ids) (void)blocks_.prefetch(number_of(id));
+  }
+
   std::uint64_t number_of(std::uint64_t id) const noexcept {
     return static_cast<std::uint64_t>(std::upper_bound(starts_.begin(), starts_.end(), id) - starts_.begin() - 1);
   }
@@ -89,6 +104,7 @@ class BlockStore final : public Store {
     read_block(*set_, starts_[number], end - starts_[number], block);
   }
 
+  StreamingOptions options_;
   std::shared_ptr<const ShardSet> set_;
   std::vector<std::uint64_t> starts_;
   mutable BlockCache blocks_;
@@ -97,7 +113,7 @@ class BlockStore final : public Store {
 }  // namespace
 
 std::unique_ptr<Store> make_streaming_store(std::shared_ptr<const ShardSet> set, const StreamingOptions& options) {
-  if (options.by_block) return std::make_unique<BlockStore>(std::move(set), options.n_blocks);
+  if (options.by_block) return std::make_unique<BlockStore>(std::move(set), options);
   return std::make_unique<SampleStore>(std::move(set));
 }
 

@@ -48,6 +48,26 @@ class File {
 /// Writes a file under a temporary name, syncs it to the disk and renames it; on error the old file, if any, is untouched.
 void write_whole(const std::string& path, std::span<const std::byte> content);
 
+/// A file in the making, for those who write by its name: `path()` is an empty temporary sibling of the final name;
+/// commit() syncs and renames it, the destructor removes what was not committed.
+class PendingFile {
+ public:
+  /// Creates the temporary file. core::Error (usage, naming `flag`) if its folder is none one may write to.
+  explicit PendingFile(const std::string& final_path, std::string_view flag = "");
+  ~PendingFile();
+  PendingFile(const PendingFile&) = delete;
+  PendingFile& operator=(const PendingFile&) = delete;
+
+  [[nodiscard]] const std::string& path() const noexcept { return temporary_; }
+  /// The file must be closed. Replaces an old one.
+  void commit();
+
+ private:
+  std::string final_path_;
+  std::string temporary_;
+  bool is_committed_ = false;
+};
+
 /// A folder in the making: `path()` is a temporary sibling of the final name; commit() syncs and renames it, the
 /// destructor removes what was not committed.
 class PendingFolder {
@@ -70,6 +90,8 @@ class PendingFolder {
   bool is_committed_ = false;
 };
 
+/// Lets the system write a file out while its owner does something else; sync_to_disk() waits for that.
+void begin_sync(const std::string& path) noexcept;
 /// fsync of a file or folder by name.
 void sync_to_disk(const std::string& path);
 

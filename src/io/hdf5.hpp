@@ -2,7 +2,7 @@
 // Invariant: every call is checked and an error names file and data set with the library's own reason; files carry no
 // time stamps, so the same calls give the same bytes; reading takes no file locks. All calls of a process come from one
 // thread: the library is not thread-safe.
-// Used by data/ (writing shards, importing foreign files, the reference path of reading).
+// Used by data/ (writing shards, importing foreign files, the reference path of reading) and the trainer's weights.
 #pragma once
 
 #include <cstddef>
@@ -47,6 +47,8 @@ class Hdf5Dataset {
   void write_all(std::span<const std::byte> data);
   /// Rows [first, first + n) through the library, in native byte order.
   void read_rows(std::uint64_t first, std::uint64_t n, std::span<std::byte> data) const;
+  void set_attribute(const std::string& name, std::uint64_t value);
+  [[nodiscard]] std::optional<std::uint64_t> find_number_attribute(const std::string& name) const;
   /// Places of all chunks along the first dimension; of a contiguous data set its only one.
   [[nodiscard]] std::vector<Extent> extents() const;
 
@@ -80,6 +82,8 @@ class Hdf5File {
   void set_attribute(const std::string& name, const std::string& value);
   void set_attribute(const std::string& name, std::uint64_t value);
   [[nodiscard]] std::string text_attribute(const std::string& name) const;
+  [[nodiscard]] std::optional<std::string> find_text_attribute(const std::string& name) const;
+  [[nodiscard]] std::optional<std::uint64_t> find_number_attribute(const std::string& name) const;
 
   /// Writes everything; core::Error (system) if the disk is full. The destructor only logs. After any failed write the
   /// file is empty and lost.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace lockstep::io {
 namespace {
@@ -16,6 +17,23 @@ void write(const Place& place, hid_t object, const std::string& name, hid_t type
   const AttributeId attribute{checked(
       place, action, [&] { return H5Acreate2(object, name.c_str(), type, space.get(), H5P_DEFAULT, H5P_DEFAULT); })};
   checked(place, action, [&] { return H5Awrite(attribute.get(), memory_type, value); });
+}
+
+struct Single {
+  AttributeId attribute;
+  TypeId type;
+};
+
+/// Nothing if there is no attribute of this name, or it holds several values.
+std::optional<Single> open_single(const Place& place, hid_t object, const std::string& name) {
+  const std::string action = fmt::format("read attribute '{}'", name);
+  if (checked(place, action, [&] { return H5Aexists(object, name.c_str()); }) == 0) return std::nullopt;
+  AttributeId attribute{checked(place, action, [&] { return H5Aopen(object, name.c_str(), H5P_DEFAULT); })};
+  const SpaceId space{checked(place, action, [&] { return H5Aget_space(attribute.get()); })};
+  TypeId type{checked(place, action, [&] { return H5Aget_type(attribute.get()); })};
+  const Silence silence;
+  if (H5Sget_simple_extent_npoints(space.get()) != 1) return std::nullopt;
+  return Single{std::move(attribute), std::move(type)};
 }
 
 /// Foreign files keep texts of variable length, which the library allocates.
@@ -51,15 +69,21 @@ void write_attribute(const Place& place, hid_t object, const std::string& name, 
 }
 
 std::optional<std::string> read_text_attribute(const Place& place, hid_t object, const std::string& name) {
-  const std::string action = fmt::format("read attribute '{}'", name);
-  if (checked(place, action, [&] { return H5Aexists(object, name.c_str()); }) == 0) return std::nullopt;
-  const AttributeId attribute{checked(place, action, [&] { return H5Aopen(object, name.c_str(), H5P_DEFAULT); })};
-  const SpaceId space{checked(place, action, [&] { return H5Aget_space(attribute.get()); })};
-  const TypeId type{checked(place, action, [&] { return H5Aget_type(attribute.get()); })};
+  const std::optional<Single> single = open_single(place, object, name);
   const Silence silence;
-  if (H5Tget_class(type.get()) != H5T_STRING || H5Sget_simple_extent_npoints(space.get()) != 1) return std::nullopt;
-  const bool is_variable = H5Tis_variable_str(type.get()) > 0;
-  return is_variable ? read_variable(attribute.get(), type.get()) : read_fixed(attribute.get(), type.get());
+  if (!single || H5Tget_class(single->type.get()) != H5T_STRING) return std::nullopt;
+  const bool is_variable = H5Tis_variable_str(single->type.get()) > 0;
+  return is_variable ? read_variable(single->attribute.get(), single->type.get())
+                     : read_fixed(single->attribute.get(), single->type.get());
+}
+
+std::optional<std::uint64_t> read_number_attribute(const Place& place, hid_t object, const std::string& name) {
+  const std::optional<Single> single = open_single(place, object, name);
+  const Silence silence;
+  std::uint64_t value = 0;
+  if (!single || H5Tget_class(single->type.get()) != H5T_INTEGER) return std::nullopt;
+  if (H5Aread(single->attribute.get(), H5T_NATIVE_UINT64, &value) < 0) return std::nullopt;
+  return value;
 }
 
 }  // namespace lockstep::io

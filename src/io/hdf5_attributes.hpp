@@ -18,4 +18,8 @@ void write_attribute(const Place& place, hid_t object, const std::string& name, 
 /// Nothing if there is no attribute of this name, or it holds no single text.
 [[nodiscard]] std::optional<std::string> read_text_attribute(const Place& place, hid_t object, const std::string& name);
 
+/// Nothing if there is no attribute of this name, or it holds no single integer.
+[[nodiscard]] std::optional<std::uint64_t> read_number_attribute(const Place& place, hid_t object,
+                                                                 const std::string& name);
+
 }  // namespace lockstep::io

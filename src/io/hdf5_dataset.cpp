@@ -138,6 +138,14 @@ void Hdf5Dataset::read_rows(std::uint64_t first, std::uint64_t n, std::span<std:
           [&] { return H5Dread(state.id.get(), type.get(), memory.get(), file.get(), H5P_DEFAULT, data.data()); });
 }
 
+void Hdf5Dataset::set_attribute(const std::string& name, std::uint64_t value) {
+  write_attribute(state_->place, state_->id.get(), name, value);
+}
+
+std::optional<std::uint64_t> Hdf5Dataset::find_number_attribute(const std::string& name) const {
+  return read_number_attribute(state_->place, state_->id.get(), name);
+}
+
 std::vector<Extent> Hdf5Dataset::extents() const {
   const State& state = *state_;
   if (state.chunk.empty()) return {find_contiguous(state.place, state.id.get())};

@@ -191,11 +191,19 @@ void Hdf5File::set_attribute(const std::string& name, std::uint64_t value) {
 }
 
 std::string Hdf5File::text_attribute(const std::string& name) const {
-  const auto text = read_text_attribute(state_->place, state_->id.get(), name);
+  const auto text = find_text_attribute(name);
   if (!text) {
     core::fail_usage({.what = fmt::format("there is no text attribute '{}'", name), .where = describe(state_->place)});
   }
   return *text;
+}
+
+std::optional<std::string> Hdf5File::find_text_attribute(const std::string& name) const {
+  return read_text_attribute(state_->place, state_->id.get(), name);
+}
+
+std::optional<std::uint64_t> Hdf5File::find_number_attribute(const std::string& name) const {
+  return read_number_attribute(state_->place, state_->id.get(), name);
 }
 
 void Hdf5File::close() {

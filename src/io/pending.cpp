@@ -63,34 +63,14 @@ std::string parent_of(const std::string& path) {
   return parent.empty() ? "." : parent;
 }
 
-void write_and_sync(int descriptor, const std::string& path, std::span<const std::byte> content) {
+void write_all(int descriptor, const std::string& path, std::span<const std::byte> content) {
   while (!content.empty()) {
     const auto n = ::write(descriptor, content.data(), content.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail_at("write", path, errno);
     content = content.subspan(static_cast<std::size_t>(n));
   }
-  if (fsync(descriptor) != 0) fail_at("write", path, errno);
 }
-
-/// Removes a file that did not get its final name.
-class PendingFile {
- public:
-  explicit PendingFile(std::string path) : path_{std::move(path)} {}
-  ~PendingFile() {
-    if (!path_.empty()) unlink(path_.c_str());
-  }
-  PendingFile(const PendingFile&) = delete;
-  PendingFile& operator=(const PendingFile&) = delete;
-
-  void commit(const std::string& final_path) {
-    rename_to(path_, final_path);
-    path_.clear();
-  }
-
- private:
-  std::string path_;
-};
 
 /// Links on the way are followed, so that the temporary folder lies on the file system of the final one.
 std::string resolve(const std::string& path) {
@@ -134,17 +114,33 @@ bool exists(const std::string& path) {
 
 }  // namespace
 
+PendingFile::PendingFile(const std::string& final_path, std::string_view flag) : final_path_{final_path} {
+  auto [temporary, raw] = create_sibling(
+      final_path, "tmp", [](const char* name) { return ::open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });
+  if (raw < 0) fail_to_create(final_path, flag, errno);
+  const Descriptor closed{raw};
+  temporary_ = std::move(temporary);
+}
+
+PendingFile::~PendingFile() {
+  if (!is_committed_) unlink(temporary_.c_str());
+}
+
+void PendingFile::commit() {
+  sync_to_disk(temporary_);
+  rename_to(temporary_, final_path_);
+  is_committed_ = true;
+  sync_to_disk(parent_of(final_path_));
+}
+
 void write_whole(const std::string& path, std::span<const std::byte> content) {
-  const auto [temporary, raw] = create_sibling(
-      path, "tmp", [](const char* name) { return ::open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });
-  if (raw < 0) fail_to_create(path, "", errno);
-  PendingFile pending{temporary};
+  PendingFile pending{path};
   {
-    const Descriptor descriptor{raw};
-    write_and_sync(raw, path, content);
+    const Descriptor descriptor{::open(pending.path().c_str(), O_WRONLY | O_CLOEXEC)};
+    if (!descriptor) fail_at("write", path, errno);
+    write_all(descriptor.get(), path, content);
   }
-  pending.commit(path);
-  sync_to_disk(parent_of(path));
+  pending.commit();
 }
 
 PendingFolder::PendingFolder(const std::string& final_path, bool replace, std::string_view flag)
@@ -183,6 +179,11 @@ void PendingFolder::commit() {
   std::error_code error;
   if (!old.empty()) fs::remove_all(old, error);
   if (error) core::log_warning(fmt::format("'{}' is left behind: {}", old, error.message()));
+}
+
+void begin_sync(const std::string& path) noexcept {
+  const Descriptor descriptor{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (descriptor) (void)sync_file_range(descriptor.get(), 0, 0, SYNC_FILE_RANGE_WRITE);
 }
 
 void sync_to_disk(const std::string& path) {

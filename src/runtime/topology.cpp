@@ -156,4 +156,18 @@ Topology discover_topology(const Communicator& world) {
   return topology;
 }
 
+std::size_t spare_cores(const Communicator& world) {
+  const Topology topology = discover_topology(world);
+  const Place& mine = topology.places[static_cast<std::size_t>(world.rank())];
+  const auto shares_with_me = [&](const Place& other) {
+    return other.node == mine.node && std::find_first_of(mine.cpus.begin(), mine.cpus.end(), other.cpus.begin(),
+                                                         other.cpus.end()) != mine.cpus.end();
+  };
+  const auto n_sharing =
+      static_cast<std::size_t>(std::count_if(topology.places.begin(), topology.places.end(), shares_with_me));
+  const std::size_t n_cores = std::min(
+      mine.cpus.size(), static_cast<std::size_t>(topology.cores_per_node[static_cast<std::size_t>(mine.node)]));
+  return n_cores > n_sharing ? (n_cores - n_sharing) / n_sharing : 0;
+}
+
 }  // namespace lockstep::runtime

@@ -3,6 +3,7 @@
 // Used by reduce_all/ (header, warnings, JSON) and comm/ (spinning policy).
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -38,5 +39,8 @@ struct Topology {
 
 /// Collective: finds the place of every rank.
 [[nodiscard]] Topology discover_topology(const Communicator& world);
+
+/// Collective: processors of this rank that no rank needs, shared fairly with the ranks that may use the same ones.
+[[nodiscard]] std::size_t spare_cores(const Communicator& world);
 
 }  // namespace lockstep::runtime

@@ -63,13 +63,28 @@ Overlap overlap(std::ptrdiff_t first, std::size_t n, std::size_t n_there) noexce
   return {static_cast<std::size_t>(begin), static_cast<std::size_t>(end)};
 }
 
-template <std::size_t n_static, class T>
+/// The parts of a window that lie within the image, and outside.
+struct Overlaps {
+  Overlaps(const Image& image, const Window& window)
+      : rows{overlap(window.top, window.height, image.height)},
+        columns{overlap(window.left, window.width, image.width)} {}
+
+  Overlap rows;
+  Overlap columns;
+};
+
+const unsigned char* pixel_at(const Image& image, std::ptrdiff_t row, std::ptrdiff_t column, std::size_t n_channels) {
+  return reinterpret_cast<const unsigned char*>(image.pixels.data()) + static_cast<std::size_t>(row) * image.row_bytes +
+         static_cast<std::size_t>(column) * n_channels;
+}
+
+/// Calls `convert(in, n, out)` for the n pixels of each row that lie within the image, the first of which goes to `out`,
+/// and fills the rest.
+template <class T, class ConvertRow>
 void look_up(const Image& image, const Window& window, std::size_t n_channels, const T* table, T* out,
-             const Strides& strides) {
-  const Overlap rows = overlap(window.top, window.height, image.height);
-  const Overlap columns = overlap(window.left, window.width, image.width);
+             const Strides& strides, ConvertRow convert) {
+  const auto [rows, columns] = Overlaps{image, window};
   const std::ptrdiff_t step = window.is_flipped ? -strides.column : strides.column;
-  const auto* pixels = reinterpret_cast<const unsigned char*>(image.pixels.data());
   if (window.is_flipped) out += static_cast<std::ptrdiff_t>(window.width - 1) * strides.column;
   const Strides directed{strides.channel, strides.row, step};
   for (std::size_t y = 0; y < window.height; ++y, out += strides.row) {
@@ -77,14 +92,50 @@ void look_up(const Image& image, const Window& window, std::size_t n_channels, c
       fill_row(window.width, n_channels, table, out, directed);
       continue;
     }
-    const auto row = static_cast<std::size_t>(window.top + static_cast<std::ptrdiff_t>(y));
-    const auto column = static_cast<std::size_t>(window.left + static_cast<std::ptrdiff_t>(columns.begin));
+    const auto* const in = pixel_at(image, window.top + static_cast<std::ptrdiff_t>(y),
+                                    window.left + static_cast<std::ptrdiff_t>(columns.begin), n_channels);
     fill_row(columns.begin, n_channels, table, out, directed);
-    look_up_row<n_static>(pixels + row * image.row_bytes + column * n_channels, columns.end - columns.begin, n_channels,
-                          table, out + static_cast<std::ptrdiff_t>(columns.begin) * step, strides.channel, step);
+    convert(in, columns.end - columns.begin, out + static_cast<std::ptrdiff_t>(columns.begin) * step);
     fill_row(window.width - columns.end, n_channels, table, out + static_cast<std::ptrdiff_t>(columns.end) * step,
              directed);
   }
+}
+
+/// One value at a time.
+template <std::size_t n_static, class T>
+void look_up_plain(const Image& image, const Window& window, std::size_t n_channels, const T* table, T* out,
+                   const Strides& strides) {
+  const std::ptrdiff_t step = window.is_flipped ? -strides.column : strides.column;
+  look_up(image, window, n_channels, table, out, strides, [&](const unsigned char* in, std::size_t n, T* to) {
+    look_up_row<n_static>(in, n, n_channels, table, to, strides.channel, step);
+  });
+}
+
+BytePlanes make_planes(std::span<const std::byte> table, std::size_t n_channels, std::size_t element_bytes) {
+  BytePlanes planes(table.size());
+  for (std::size_t c = 0; c < n_channels; ++c)
+    for (std::size_t byte = 0; byte < element_bytes; ++byte)
+      for (std::size_t level = 0; level < n_levels; ++level)
+        planes[(c * element_bytes + byte) * n_levels + level] =
+            std::to_integer<std::uint8_t>(table[(c * n_levels + level) * element_bytes + byte]);
+  return planes;
+}
+
+/// 64 values at a time: on AVX-512 5 times as fast as one by one.
+template <class T>
+void look_up_planar(const Image& image, const Window& window, std::size_t n_channels, const T* table, T* out,
+                    const Strides& strides, const BytePlanes& planes, ConvertPlanar planar) {
+  const auto convert = [&](const unsigned char* in, std::size_t n, T* to) {
+    if (n == 0) return;
+    auto* const first = reinterpret_cast<std::byte*>(window.is_flipped ? to - (n - 1) : to);
+    planar({in, n, n_channels, window.is_flipped}, planes.data(), sizeof(T), first,
+           static_cast<std::size_t>(strides.channel));
+  };
+  const auto [rows, columns] = Overlaps{image, window};
+  const bool is_whole = !window.is_flipped && rows.end - rows.begin == window.height && window.width == image.width &&
+                        columns.end - columns.begin == window.width && image.row_bytes == image.width * n_channels;
+  if (is_whole) return convert(pixel_at(image, window.top, 0, n_channels), window.height * window.width, out);
+  look_up(image, window, n_channels, table, out, strides, convert);
 }
 
 }  // namespace
@@ -96,6 +147,13 @@ Lookup::Lookup(std::span<const Levels> channels, core::DType dtype, Layout layou
     table_ = make_table<float>(channels);
   else
     table_ = make_table<core::bfloat16>(channels);
+  if (layout != Layout::nchw || n_channels_ > 4) return;
+  planar_ = find_planar();
+  std::visit(
+      [&](const auto& table) {
+        planes_ = make_planes(std::as_bytes(std::span{table}), n_channels_, sizeof(table.front()));
+      },
+      table_);
 }
 
 std::size_t Lookup::n_bytes(std::size_t height, std::size_t width) const noexcept {
@@ -110,10 +168,12 @@ void Lookup::apply(const Image& image, const Window& window, std::span<std::byte
   std::visit(
       [&]<class T>(const std::vector<T>& table) {
         auto* const elements = reinterpret_cast<T*>(out.data());
+        if (planar_ != nullptr)
+          return look_up_planar(image, window, n_channels_, table.data(), elements, strides, planes_, planar_);
         switch (n_channels_) {
-          case 1: return look_up<1>(image, window, 1, table.data(), elements, strides);
-          case 3: return look_up<3>(image, window, 3, table.data(), elements, strides);
-          default: return look_up<0>(image, window, n_channels_, table.data(), elements, strides);
+          case 1: return look_up_plain<1>(image, window, 1, table.data(), elements, strides);
+          case 3: return look_up_plain<3>(image, window, 3, table.data(), elements, strides);
+          default: return look_up_plain<0>(image, window, n_channels_, table.data(), elements, strides);
         }
       },
       table_);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/dtype.hpp"
+#include "tensor/planar.hpp"
 
 namespace lockstep::tensor {
 
@@ -59,6 +60,8 @@ class Lookup {
   std::size_t n_channels_;
   Layout layout_;
   std::variant<Floats, Bfloats> table_;  ///< 256 entries for each channel
+  BytePlanes planes_{};                  ///< the same for `planar_`
+  ConvertPlanar planar_ = nullptr;       ///< for rows of channels first, where the processor can
 };
 
 }  // namespace lockstep::tensor

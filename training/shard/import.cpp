@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "data/importers/importers.hpp"
+#include "runtime/topology.hpp"
 #include "training/shard/misplaced.hpp"
 #include "training/shard/packing.hpp"
 #include "training/shard/verbs.hpp"
@@ -44,7 +45,9 @@ void check(const core::Flags& flags, Options& o) {
 int import(const Options& o, const runtime::Session& session) {
   const data::Importer& importer = core::find_named(data::importers, o.kind, "importer", "lockstep shard import");
   std::unique_ptr<data::Source> source;
-  const auto complaint = core::complaint_of([&] { source = importer.open(o.path, o.import); });
+  data::ImportOptions options = o.import;
+  options.n_threads = 1 + runtime::spare_cores(session.world());
+  const auto complaint = core::complaint_of([&] { source = importer.open(o.path, options); });
   if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
   return pack_and_report(session, *source, o.pack);
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -20,6 +21,7 @@ struct ImportOptions {
   std::uint64_t crop = 0;     ///< centre crop to this square, after the resize
   bool keep_encoded = false;  ///< store the files' bytes, decode when loaded
   bool gray = false;
+  std::size_t n_threads = 1;  ///< that decode, the caller among them
   // csv
   std::string x_columns{};  ///< "0-7,9" or names; all but y if empty
   std::string y_column{};   ///< name or number; the last if empty

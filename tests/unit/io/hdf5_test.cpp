@@ -170,6 +170,24 @@ TEST(Hdf5, KeepsAttributes) {
   expect_error(ask("shard"), ExitCode::usage, {folder / "f.h5", "'shard'"});
 }
 
+TEST(Hdf5, FindsAttributesOfFilesAndDataSets) {
+  const TemporaryFolder folder;
+  Hdf5File file = Hdf5File::create(folder / "f.h5");
+  file.set_attribute("name", "text");
+  file.set_attribute("number", std::uint64_t{7});
+  Hdf5Dataset dataset = file.create_dataset("x", DType::uint8, {1}, 0, Filter::none);
+  dataset.set_attribute("crc32c", std::uint64_t{0xffffffff});
+  file.close();
+  const Hdf5File again = Hdf5File::open(folder / "f.h5");
+  EXPECT_EQ(again.find_text_attribute("name"), "text");
+  EXPECT_EQ(again.find_number_attribute("number"), 7u);
+  EXPECT_EQ(again.open_dataset("x").find_number_attribute("crc32c"), 0xffffffffu);
+  EXPECT_EQ(again.open_dataset("x").find_number_attribute("number"), std::nullopt);
+  EXPECT_EQ(again.find_text_attribute("number"), std::nullopt);
+  EXPECT_EQ(again.find_number_attribute("name"), std::nullopt);
+  EXPECT_EQ(again.find_text_attribute("none"), std::nullopt);
+}
+
 TEST(Hdf5, FindsDataSetsByName) {
   const TemporaryFolder folder;
   write_shard(folder / "f.h5");

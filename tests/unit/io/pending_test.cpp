@@ -50,6 +50,30 @@ TEST(WriteWhole, DoesNotReplaceAFolder) {
   EXPECT_EQ(folder.n_entries(), 1u);
 }
 
+TEST(PendingFile, TakesItsNameWhenCommitted) {
+  const TemporaryFolder folder;
+  put(folder / "f", "old");
+  {
+    PendingFile pending{folder / "f"};
+    put(pending.path(), "new");
+    EXPECT_EQ(get(folder / "f"), "old");
+    pending.commit();
+  }
+  EXPECT_EQ(get(folder / "f"), "new");
+  EXPECT_EQ(folder.n_entries(), 1u);
+}
+
+TEST(PendingFile, LeavesNothingWhenNotCommitted) {
+  const TemporaryFolder folder;
+  { put(PendingFile{folder / "f"}.path(), "text"); }
+  EXPECT_EQ(folder.n_entries(), 0u);
+}
+
+TEST(PendingFile, NamesTheFlagOfAPlaceThatCannotBeWrittenTo) {
+  const TemporaryFolder folder;
+  expect_error([&] { PendingFile{folder / "none/f", "--out"}; }, ExitCode::usage, {folder / "none/f", "--out"});
+}
+
 TEST(PendingFolder, AppearsWhenCommitted) {
   const TemporaryFolder folder;
   PendingFolder pending{folder / "out", false, "--out"};

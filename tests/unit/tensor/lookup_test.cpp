@@ -77,6 +77,19 @@ TEST(Lookup, EqualsAPixelAtATime) {
   }
 }
 
+TEST(Lookup, WideRowsEqualAPixelAtATime) {
+  for (const std::size_t n_channels : {1u, 2u, 3u, 4u, 5u})
+    for (const std::size_t width : {63u, 64u, 65u, 200u}) {
+      const Sample sample{3, width, n_channels};
+      for (const bool is_flipped : {false, true})
+        for (const std::ptrdiff_t left : {0, 1, -2}) {
+          const Window window{0, left, 3, width, is_flipped};
+          check<float>(sample, window, n_channels, core::DType::float32, Layout::nchw);
+          check<core::bfloat16>(sample, window, n_channels, core::DType::bfloat16, Layout::nchw);
+        }
+    }
+}
+
 TEST(Lookup, ReadsPartsOfLargerImages) {
   const Sample whole{6, 9, 3};
   const std::span<const std::byte> pixels{whole.pixels};
