@@ -7,6 +7,7 @@
 #include "core/version.hpp"
 #include "runtime/launcher.hpp"
 #include "training/shard/verbs.hpp"
+#include "training/train/train.hpp"
 
 namespace lockstep::training {
 namespace {
@@ -17,15 +18,18 @@ struct Command {
   Invocation (*parse)(const std::vector<std::string>& arguments);  ///< without the command's name
 };
 
-constexpr std::array<Command, 1> commands{{
+constexpr std::array<Command, 2> commands{{
+    {"train", "train a model from a recipe, data-parallel", train::parse},
     {"shard", "data sets as HDF5 shards: make, check, change and measure them", shard::parse},
 }};
 
 std::string help_text() {
   std::string text = R"(lockstep: train on what a cluster offers, from data set to checkpoint
 
+  lockstep train toy 50 10 --nproc 2         a first run: 50 epochs on two ranks
   lockstep shard synth digits --out d        a data set from nothing but a seed
   lockstep shard stat d                      what is in it
+  lockstep train --help                      recipes, and all that can be set
   lockstep shard --help                      all that can be done with data sets
 
 Commands

@@ -55,6 +55,24 @@ _lockstep_find_by_pkg_config(xxhash libxxhash>=0.8 libxxhash-dev)
 _lockstep_find_by_pkg_config(turbojpeg libturbojpeg>=2.0 libturbojpeg0-dev)
 _lockstep_find_by_pkg_config(png libpng>=1.6 libpng-dev)
 
+# Recipes. The headers only: a shared toml++ would bring its own assertions, and those end the process.
+find_path(LOCKSTEP_TOMLPLUSPLUS_INCLUDE_DIR toml++/toml.h)
+mark_as_advanced(LOCKSTEP_TOMLPLUSPLUS_INCLUDE_DIR)
+if(LOCKSTEP_TOMLPLUSPLUS_INCLUDE_DIR)
+  _lockstep_found(tomlplusplus "" "headers" "${LOCKSTEP_TOMLPLUSPLUS_INCLUDE_DIR}")
+  target_include_directories(lockstep_deps_tomlplusplus SYSTEM INTERFACE ${LOCKSTEP_TOMLPLUSPLUS_INCLUDE_DIR})
+else()
+  _lockstep_missing(tomlplusplus "toml++/toml.h" libtomlplusplus-dev)
+endif()
+
+# oneDNN: convolutions and matrix products on the host.
+find_package(dnnl 2.6 CONFIG QUIET)
+if(dnnl_FOUND)
+  _lockstep_found(oneDNN DNNL::dnnl "${dnnl_VERSION}" "${dnnl_DIR}")
+else()
+  _lockstep_missing(oneDNN "oneDNN >= 2.6 (package dnnl)" libdnnl-dev)
+endif()
+
 # Kokkos, for the host. Not every package is whole: that of Debian's Trilinos has no OpenMP and names an include folder
 # that does not exist.
 find_package(Kokkos 3.4 CONFIG QUIET)

@@ -1,0 +1,23 @@
+// The fingerprint of a run as JSON: what it ran on, and where its ranks were.
+// Invariant: the same keys in every result file.
+// Used by the trainer's run.json.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "runtime/environment.hpp"
+#include "runtime/topology.hpp"
+
+namespace lockstep::metrics {
+
+/// Everything of `environment` but its time, which result files call `started`.
+[[nodiscard]] nlohmann::ordered_json to_json(const runtime::Environment& environment);
+
+/// `ranks`, `nodes`, `binding` in one line, and `placement`, one entry per rank.
+[[nodiscard]] nlohmann::ordered_json to_json(const runtime::Topology& topology);
+
+/// As text; host names and variables may hold any bytes: what is no UTF-8 is replaced. `indent` -1: one line.
+[[nodiscard]] std::string dump(const nlohmann::ordered_json& json, int indent);
+
+}  // namespace lockstep::metrics

@@ -1,0 +1,89 @@
+// Where the time of one rank goes, by phase.
+// Invariant: at any moment exactly one phase runs, so the phases add up to the time since construction; `other` is what
+// nobody claimed.
+// Used by the trainer.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "core/units.hpp"
+
+namespace lockstep::metrics {
+
+enum class Phase : std::uint8_t {
+  data_wait,  ///< for the next batch
+  forward,
+  backward,
+  communication,  ///< exposed: waiting for other ranks with nothing to compute
+  optimizer,
+  evaluation,  ///< whatever it does inside
+  save,        ///< whatever it does inside
+  other
+};
+
+inline constexpr std::array<Phase, 8> all_phases{Phase::data_wait,     Phase::forward,   Phase::backward,
+                                                 Phase::communication, Phase::optimizer, Phase::evaluation,
+                                                 Phase::save,          Phase::other};
+
+[[nodiscard]] std::string_view name(Phase phase) noexcept;
+
+/// Seconds by phase.
+struct PhaseTimes {
+  std::array<double, all_phases.size()> seconds{};
+
+  [[nodiscard]] double operator[](Phase phase) const noexcept { return seconds[static_cast<std::size_t>(phase)]; }
+  [[nodiscard]] double& operator[](Phase phase) noexcept { return seconds[static_cast<std::size_t>(phase)]; }
+  PhaseTimes& operator+=(const PhaseTimes& more) noexcept;
+  PhaseTimes& operator-=(const PhaseTimes& less) noexcept;
+  [[nodiscard]] core::Seconds total() const noexcept;
+  /// What belongs to training steps: all but evaluation and save.
+  [[nodiscard]] core::Seconds of_steps() const noexcept;
+};
+
+/// Costs one look at the clock per begin() and end(), and no memory. Of one thread.
+class PhaseTimers {
+ public:
+  /// `other` runs from now on.
+  PhaseTimers() noexcept;
+
+  /// `phase` interrupts the one that runs, until its end(). Inside evaluation and save every phase counts as these.
+  void begin(Phase phase);
+  void end();
+
+  /// end() at the end of a block.
+  class Scope {
+   public:
+    Scope(PhaseTimers& timers, Phase phase) : timers_{timers} { timers_.begin(phase); }
+    ~Scope() { timers_.switch_back(); }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    PhaseTimers& timers_;
+  };
+
+  /// Moves `time` of what `from` got since the last lap() to `to`; no more than it got. For time that shows only
+  /// afterwards what it was.
+  void reassign(Phase from, Phase to, core::Seconds time) noexcept;
+
+  /// Since construction.
+  [[nodiscard]] PhaseTimes sums() noexcept;
+  /// Since the last lap(), or construction: one training step, if called at the end of each.
+  [[nodiscard]] PhaseTimes lap() noexcept;
+
+ private:
+  void account() noexcept;
+  void switch_back() noexcept;
+
+  static constexpr std::size_t most_nested = 8;
+  std::array<Phase, most_nested> running_{};  ///< the last one runs, those before it are interrupted
+  std::size_t n_running_ = 1;
+  double since_s_;
+  PhaseTimes sums_{};
+  PhaseTimes at_last_lap_{};
+};
+
+}  // namespace lockstep::metrics

@@ -1,0 +1,93 @@
+// A network made ready to run on a device: what a backend implements.
+// Invariant: parameters and gradients live in arenas of the caller (they may be shared by processes); the executor owns
+// activations and running statistics only. After the first steps of each batch size nothing is allocated.
+// Used by the trainer; implemented by nn/host.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "nn/network.hpp"
+
+namespace lockstep::nn {
+
+enum class Loss { cross_entropy, mse };
+
+struct ExecutorOptions {
+  std::uint64_t max_batch = 1;  ///< samples of one forward(), at most
+  std::uint64_t bn_group = 0;   ///< samples whose statistics batch normalization takes together; 0: each call's batch
+  Loss loss = Loss::cross_entropy;
+  double label_smoothing = 0;
+  std::uint64_t seed = 1;         ///< of dropout
+  bool is_deterministic = false;  ///< nothing is chosen by timing
+};
+
+/// Samples as data::Batch has them: x float32 (or int64 ids), y int64 classes or float32 targets. What forward() was given
+/// is read again by backward() and find_not_finite(): it stays as it is until then.
+struct BatchView {
+  std::span<const std::byte> x{};
+  std::span<const std::byte> y{};
+  std::span<const std::uint64_t> ids{};  ///< of the samples, for dropout
+  std::uint64_t n = 0;                   ///< may be 0, and smaller than max_batch
+};
+
+/// Sums over samples, so that those of several calls and ranks add up.
+struct LossSums {
+  double loss = 0;
+  std::uint64_t n = 0;
+  std::uint64_t n_top1 = 0;  ///< right classes; 0 for mse
+  std::uint64_t n_top5 = 0;
+};
+
+/// Where a parameter lies in the arenas, in elements. Padding belongs to the slot, is 0 and stays 0.
+struct ArenaSlot {
+  int parameter = 0;  ///< index into Network::parameters()
+  std::size_t offset = 0;
+  std::size_t n_elements = 0;  ///< a multiple of 16
+};
+
+class Executor {
+ public:
+  virtual ~Executor() = default;
+
+  /// In the order in which backward() completes their gradients.
+  [[nodiscard]] virtual std::span<const ArenaSlot> slots() const noexcept = 0;
+  [[nodiscard]] virtual std::size_t arena_elements() const noexcept = 0;
+
+  /// Between PyTorch's order of elements and that of the arena. `slot`: the slot's elements.
+  virtual void pack(int parameter, std::span<const float> logical, std::span<float> slot) const = 0;
+  virtual void unpack(int parameter, std::span<const float> slot, std::span<float> logical) const = 0;
+
+  /// The arenas of all following calls, arena_elements() each, 64-byte aligned. `parameters` may change between calls.
+  /// Sets all gradients to 0.
+  virtual void bind(std::span<const float> parameters, std::span<float> gradients) = 0;
+
+  /// Running mean or variance, by channel. May be written.
+  [[nodiscard]] virtual std::span<float> statistic(int statistic) = 0;
+
+  /// `is_training`: dropout by (seed, epoch, sample id), statistics of the batch; else running statistics. No ReLU
+  /// hides a NaN from the loss.
+  virtual LossSums forward(const BatchView& batch, bool is_training, std::uint64_t epoch) = 0;
+
+  /// After forward() in training: the gradient of `scale` times its summed loss, written to the gradient arena, or added
+  /// to what is there. `on_ready(i)` is called when the gradient of slots()[i] is complete, for i = 0, 1, ...
+  virtual void backward(float scale, bool accumulate, const std::function<void(std::size_t slot)>& on_ready) = 0;
+
+  /// The node whose output (forward) or incoming gradient (backward) of the last call holds the first NaN or infinity, by
+  /// name; empty if none does. Slow: for the message only. Computes the call again, so ask before parameters change;
+  /// gradients are overwritten.
+  [[nodiscard]] virtual std::string find_not_finite() const = 0;
+
+  /// Memory it holds itself, arenas not counted.
+  [[nodiscard]] virtual std::size_t n_bytes() const noexcept = 0;
+};
+
+/// On the host, by oneDNN and Kokkos. Needs a tensor::Session.
+[[nodiscard]] std::unique_ptr<Executor> make_host_executor(const Network& network, const ExecutorOptions& options);
+
+}  // namespace lockstep::nn

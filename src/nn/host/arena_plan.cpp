@@ -1,0 +1,44 @@
+#include "nn/host/arena_plan.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace lockstep::nn::host {
+namespace {
+
+constexpr std::size_t alignment = 64;
+
+std::size_t round_up(std::size_t n) { return (n + alignment - 1) / alignment * alignment; }
+
+bool is_needed(const Lifetime& buffer) { return buffer.n_bytes > 0 && buffer.first <= buffer.last; }
+
+bool live_together(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
+
+}  // namespace
+
+ArenaPlan plan_arena(std::span<const Lifetime> buffers) {
+  ArenaPlan plan{std::vector<std::size_t>(buffers.size(), 0), 0};
+  std::vector<std::size_t> order(buffers.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return buffers[a].n_bytes > buffers[b].n_bytes; });
+  std::vector<std::size_t> placed;  // by offset
+  for (const std::size_t i : order) {
+    if (!is_needed(buffers[i])) continue;
+    const std::size_t n_bytes = round_up(buffers[i].n_bytes);
+    std::size_t offset = 0;
+    for (const std::size_t other : placed) {
+      if (!live_together(buffers[i], buffers[other])) continue;
+      if (offset + n_bytes <= plan.offsets[other]) break;
+      offset = std::max(offset, plan.offsets[other] + round_up(buffers[other].n_bytes));
+    }
+    plan.offsets[i] = offset;
+    plan.n_bytes = std::max(plan.n_bytes, offset + n_bytes);
+    const auto after = std::upper_bound(placed.begin(), placed.end(), offset,
+                                        [&](std::size_t at, std::size_t other) { return at < plan.offsets[other]; });
+    placed.insert(after, i);
+  }
+  return plan;
+}
+
+}  // namespace lockstep::nn::host

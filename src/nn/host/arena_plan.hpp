@@ -1,0 +1,27 @@
+// Places in one piece of memory for buffers of which each lives for a while only.
+// Invariant: buffers that live at the same time never overlap; places depend on sizes and times alone.
+// Used by nn/host/storage.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace lockstep::nn::host {
+
+/// A buffer needed from time `first` to time `last`, both included.
+struct Lifetime {
+  std::size_t n_bytes = 0;
+  int first = 0;
+  int last = -1;  ///< before `first`: never needed
+};
+
+struct ArenaPlan {
+  std::vector<std::size_t> offsets{};  ///< of each buffer, multiples of 64
+  std::size_t n_bytes = 0;             ///< of all
+};
+
+/// The largest buffer first, each at the lowest place that is free while it lives.
+[[nodiscard]] ArenaPlan plan_arena(std::span<const Lifetime> buffers);
+
+}  // namespace lockstep::nn::host

@@ -1,0 +1,64 @@
+// What of oneDNN differs between its versions 2 and 3: how primitives are described.
+// Invariant: every description asks for a scratchpad of ours and may come back empty where oneDNN has no such primitive;
+// all are of training, so that layouts are the same in evaluation.
+// Used by the layers; defined in dnnl_primitives_2.cpp or dnnl_primitives_3.cpp, whichever fits the library.
+#pragma once
+
+#include <dnnl.hpp>
+#include <string>
+#include <vector>
+
+namespace lockstep::nn::host {
+
+using Desc = dnnl::memory::desc;
+using Dims = dnnl::memory::dims;
+
+[[nodiscard]] Dims dims_of(const Desc& desc);
+
+/// A convolution's or a pool's window.
+struct Window {
+  Dims kernel;
+  Dims strides;
+  Dims padding_begin;
+  Dims padding_end;
+};
+
+/// An empty `bias` is none. ReLU is never included: oneDNN's would turn NaN into 0, and hide it.
+[[nodiscard]] dnnl::convolution_forward::primitive_desc describe_conv(const dnnl::engine& engine, const Desc& src,
+                                                                      const Desc& weights, const Desc& bias,
+                                                                      const Desc& dst, const Window& window);
+[[nodiscard]] dnnl::convolution_backward_data::primitive_desc describe_conv_data(
+    const dnnl::engine& engine, const Desc& src, const Desc& weights, const Desc& dst, const Window& window,
+    const dnnl::convolution_forward::primitive_desc& forward);
+[[nodiscard]] dnnl::convolution_backward_weights::primitive_desc describe_conv_weights(
+    const dnnl::engine& engine, const Desc& src, const Desc& weights, const Desc& bias, const Desc& dst,
+    const Window& window, const dnnl::convolution_forward::primitive_desc& forward);
+
+/// dst = a b (+ bias), of matrices of any strides.
+[[nodiscard]] dnnl::matmul::primitive_desc describe_matmul(const dnnl::engine& engine, const Desc& a, const Desc& b,
+                                                           const Desc& bias, const Desc& dst);
+
+/// With scale and shift. `is_training`: by the batch's own mean and variance, which are results then.
+[[nodiscard]] dnnl::batch_normalization_forward::primitive_desc describe_batch_norm(const dnnl::engine& engine,
+                                                                                    const Desc& data, float epsilon,
+                                                                                    bool has_relu, bool is_training);
+[[nodiscard]] dnnl::batch_normalization_backward::primitive_desc describe_batch_norm_backward(
+    const dnnl::engine& engine, const Desc& data, float epsilon, bool has_relu,
+    const dnnl::batch_normalization_forward::primitive_desc& forward);
+
+/// One argument of a primitive, and where its elements begin in the array that holds scales, then shifts.
+struct ScaleShiftArgument {
+  int argument;
+  std::size_t offset;
+  Desc desc;
+};
+/// The arguments (or their gradients) through which batch normalization takes an array of scales, then shifts.
+[[nodiscard]] std::vector<ScaleShiftArgument> scale_shift_arguments(std::size_t n_channels, bool is_gradient);
+
+[[nodiscard]] dnnl::pooling_forward::primitive_desc describe_max_pool(const dnnl::engine& engine, const Desc& src,
+                                                                      const Desc& dst, const Window& window);
+[[nodiscard]] dnnl::pooling_backward::primitive_desc describe_max_pool_backward(
+    const dnnl::engine& engine, const Desc& src, const Desc& dst, const Window& window,
+    const dnnl::pooling_forward::primitive_desc& forward);
+
+}  // namespace lockstep::nn::host

@@ -1,0 +1,142 @@
+#include "nn/host/dnnl_primitives.hpp"
+
+namespace lockstep::nn::host {
+namespace {
+
+using dnnl::algorithm;
+using dnnl::prop_kind;
+
+constexpr bool may_be_empty = true;
+
+dnnl::primitive_attr make_attributes() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+dnnl::normalization_flags make_flags(bool has_relu, bool is_training) {
+  dnnl::normalization_flags flags = dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;
+  if (has_relu) flags |= dnnl::normalization_flags::fuse_norm_relu;
+  if (!is_training) flags |= dnnl::normalization_flags::use_global_stats;
+  return flags;
+}
+
+}  // namespace
+
+Dims dims_of(const Desc& desc) { return desc.get_dims(); }
+
+dnnl::convolution_forward::primitive_desc describe_conv(const dnnl::engine& engine, const Desc& src,
+                                                        const Desc& weights, const Desc& bias, const Desc& dst,
+                                                        const Window& window) {
+  return {engine,
+          prop_kind::forward_training,
+          algorithm::convolution_direct,
+          src,
+          weights,
+          bias,
+          dst,
+          window.strides,
+          window.padding_begin,
+          window.padding_end,
+          make_attributes(),
+          may_be_empty};
+}
+
+dnnl::convolution_backward_data::primitive_desc describe_conv_data(
+    const dnnl::engine& engine, const Desc& src, const Desc& weights, const Desc& dst, const Window& window,
+    const dnnl::convolution_forward::primitive_desc& forward) {
+  return {engine,
+          algorithm::convolution_direct,
+          src,
+          weights,
+          dst,
+          window.strides,
+          window.padding_begin,
+          window.padding_end,
+          forward,
+          make_attributes(),
+          may_be_empty};
+}
+
+dnnl::convolution_backward_weights::primitive_desc describe_conv_weights(
+    const dnnl::engine& engine, const Desc& src, const Desc& weights, const Desc& bias, const Desc& dst,
+    const Window& window, const dnnl::convolution_forward::primitive_desc& forward) {
+  return {engine,
+          algorithm::convolution_direct,
+          src,
+          weights,
+          bias,
+          dst,
+          window.strides,
+          window.padding_begin,
+          window.padding_end,
+          forward,
+          make_attributes(),
+          may_be_empty};
+}
+
+dnnl::matmul::primitive_desc describe_matmul(const dnnl::engine& engine, const Desc& a, const Desc& b, const Desc& bias,
+                                             const Desc& dst) {
+  return {engine, a, b, bias, dst, make_attributes(), may_be_empty};
+}
+
+dnnl::batch_normalization_forward::primitive_desc describe_batch_norm(const dnnl::engine& engine, const Desc& data,
+                                                                      float epsilon, bool has_relu, bool is_training) {
+  return {engine,
+          is_training ? prop_kind::forward_training : prop_kind::forward_inference,
+          data,
+          data,
+          epsilon,
+          make_flags(has_relu, is_training),
+          make_attributes(),
+          may_be_empty};
+}
+
+dnnl::batch_normalization_backward::primitive_desc describe_batch_norm_backward(
+    const dnnl::engine& engine, const Desc& data, float epsilon, bool has_relu,
+    const dnnl::batch_normalization_forward::primitive_desc& forward) {
+  return {engine,  prop_kind::backward, data,        data, data, epsilon, make_flags(has_relu, true),
+          forward, make_attributes(),   may_be_empty};
+}
+
+std::vector<ScaleShiftArgument> scale_shift_arguments(std::size_t n_channels, bool is_gradient) {
+  const Desc one{
+      {static_cast<dnnl::memory::dim>(n_channels)}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::a};
+  return {{is_gradient ? DNNL_ARG_DIFF_SCALE : DNNL_ARG_SCALE, 0, one},
+          {is_gradient ? DNNL_ARG_DIFF_SHIFT : DNNL_ARG_SHIFT, n_channels, one}};
+}
+
+dnnl::pooling_forward::primitive_desc describe_max_pool(const dnnl::engine& engine, const Desc& src, const Desc& dst,
+                                                        const Window& window) {
+  return {engine,
+          prop_kind::forward_training,
+          algorithm::pooling_max,
+          src,
+          dst,
+          window.strides,
+          window.kernel,
+          Dims{0, 0},  // dilation
+          window.padding_begin,
+          window.padding_end,
+          make_attributes(),
+          may_be_empty};
+}
+
+dnnl::pooling_backward::primitive_desc describe_max_pool_backward(
+    const dnnl::engine& engine, const Desc& src, const Desc& dst, const Window& window,
+    const dnnl::pooling_forward::primitive_desc& forward) {
+  return {engine,
+          algorithm::pooling_max,
+          src,
+          dst,
+          window.strides,
+          window.kernel,
+          Dims{0, 0},  // dilation
+          window.padding_begin,
+          window.padding_end,
+          forward,
+          make_attributes(),
+          may_be_empty};
+}
+
+}  // namespace lockstep::nn::host

@@ -1,0 +1,59 @@
+#include "nn/host/executor_state.hpp"
+
+#include <algorithm>
+
+#include "core/error.hpp"
+
+namespace lockstep::nn::host {
+
+void ActivationArena::grow(std::size_t n_bytes) {
+  data_.reset();
+  data_.reset(static_cast<std::byte*>(::operator new[](n_bytes, alignment)));
+  n_bytes_ = n_bytes;
+}
+
+ExecutorState::ExecutorState(const Network& given, const ExecutorOptions& given_options)
+    : network{given}, options{given_options}, parameters{network, engine} {
+  // Vectors of oneDNN may reach over the end of an array of channels.
+  for (const Statistic& statistic : network.statistics())
+    statistics.emplace_back((statistic.n_channels + 15) / 16 * 16, statistic.initial);
+}
+
+Program& ExecutorState::plan(std::uint64_t n, bool is_training) {
+  const Common common{network, options, engine, parameters, statistics};
+  auto program = std::make_unique<Program>(common, n, is_training);
+  planned_bytes = std::max(planned_bytes, program->n_bytes());
+  return *(programs[{n, is_training}] = std::move(program));
+}
+
+Program& ExecutorState::ready(std::uint64_t n, bool is_training) {
+  const auto found = programs.find({n, is_training});
+  const bool is_new = found == programs.end();
+  Program& program = is_new ? plan(n, is_training) : *found->second;
+  if (arena.n_bytes() < planned_bytes) {
+    arena.grow(planned_bytes);
+    bases.arena = arena.data();
+    for (const auto& [key, other] : programs) other->rebase(bases);
+  } else if (is_new) {
+    program.rebase(bases);
+  }
+  return program;
+}
+
+void ExecutorState::check(const BatchView& batch) const {
+  const Node& input = network.nodes().front();
+  const bool has_ids = std::holds_alternative<Ids>(input.layer), is_mse = options.loss == Loss::mse;
+  const std::size_t x_bytes = n_elements(input.output) * (has_ids ? sizeof(std::int64_t) : sizeof(float));
+  const std::size_t y_bytes = is_mse ? n_elements(network.output()) * sizeof(float) : sizeof(std::int64_t);
+  core::require(bases.parameters != nullptr, "an executor is bound to its arenas");
+  core::require(batch.n <= options.max_batch, "a batch has max_batch samples at most");
+  core::require(batch.x.size() == batch.n * x_bytes, "a batch's samples are those of the network");
+  core::require(batch.y.size() == batch.n * y_bytes, "every sample of a batch has a label or target");
+  core::require(batch.ids.empty() || batch.ids.size() == batch.n, "every sample of a batch has an id");
+}
+
+std::span<float> ExecutorState::gradients() const {
+  return {reinterpret_cast<float*>(bases.gradients), parameters.n_elements()};
+}
+
+}  // namespace lockstep::nn::host

@@ -1,0 +1,68 @@
+// What the executor on the host keeps: layouts, running statistics, programs and their arena, and the last call.
+// Invariant: the arena is as large as the largest program that ran; all programs know where it is.
+// Used by nn/host/host_executor.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "nn/host/observers.hpp"
+
+namespace lockstep::nn::host {
+
+/// Memory that is not touched before a program uses it.
+class ActivationArena {
+ public:
+  [[nodiscard]] std::byte* data() const noexcept { return data_.get(); }
+  [[nodiscard]] std::size_t n_bytes() const noexcept { return n_bytes_; }
+  /// What was in it is lost.
+  void grow(std::size_t n_bytes);
+
+ private:
+  static constexpr std::align_val_t alignment{4096};
+  struct Free {
+    void operator()(std::byte* data) const noexcept { ::operator delete[](data, alignment); }
+  };
+  std::unique_ptr<std::byte[], Free> data_{};
+  std::size_t n_bytes_ = 0;
+};
+
+struct LastCall {
+  BatchView batch{};
+  std::uint64_t epoch = 0;
+  bool is_training = false;
+  Program* program = nullptr;  ///< none for an empty batch
+  bool was_backward = false;
+  float scale = 0;
+  std::size_t n_reorders = 0;
+};
+
+struct ExecutorState {
+  ExecutorState(const Network& network, const ExecutorOptions& options);
+
+  /// The program of a batch size. Its memory may not be there yet.
+  Program& plan(std::uint64_t n, bool is_training);
+  /// One that can run.
+  Program& ready(std::uint64_t n, bool is_training);
+  /// Throws core::Error unless the batch fits.
+  void check(const BatchView& batch) const;
+  [[nodiscard]] std::span<float> gradients() const;
+
+  const Network network;
+  const ExecutorOptions options;
+  const dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+  const dnnl::stream stream{engine};
+  ParameterLayout parameters;
+  Statistics statistics{};
+  std::map<std::pair<std::uint64_t, bool>, std::unique_ptr<Program>> programs{};
+  ActivationArena arena{};
+  std::size_t planned_bytes = 0;  ///< of the largest program
+  Bases bases{};
+  Accumulation accumulation{};
+  std::unique_ptr<Profile> profile{};
+  LastCall last{};
+};
+
+}  // namespace lockstep::nn::host

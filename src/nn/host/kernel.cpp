@@ -1,0 +1,110 @@
+#include "nn/host/kernel.hpp"
+
+#include <algorithm>
+
+#include "core/error.hpp"
+
+namespace lockstep::nn::host {
+
+Builder::Builder(dnnl::engine engine_, const Network& network_, const ExecutorOptions& options_,
+                 ParameterLayout& parameters_, Statistics& statistics_, Storage& storage_, std::uint64_t n_,
+                 bool is_training_)
+    : engine{std::move(engine_)},
+      network{network_},
+      options{options_},
+      parameters{parameters_},
+      statistics{statistics_},
+      storage{storage_},
+      n{n_},
+      is_training{is_training_} {
+  for (const Node& node : network.nodes()) {
+    const bool is_behind =
+        std::any_of(node.inputs.begin(), node.inputs.end(), [&](Value v) { return needs_gradient(v); });
+    needs_gradient_.push_back(!node.parameters.empty() || is_behind);
+  }
+}
+
+Tensor Builder::make(const Desc& desc) { return {desc, make_bytes(desc.get_size())}; }
+
+Place Builder::make_bytes(std::size_t n_bytes) {
+  const Place place = storage.add(n_bytes);
+  storage.use(place, time);
+  return place;
+}
+
+const Tensor& Builder::use(const Tensor& tensor) {
+  storage.use(tensor.place, time);
+  return tensor;
+}
+
+Tensor Builder::parameter(int parameter) const {
+  return {*parameters.find(parameter), {Space::parameters, static_cast<std::size_t>(parameter), 0}};
+}
+
+Tensor Builder::gradient(int parameter) const {
+  return {*parameters.find(parameter), {Space::gradients, static_cast<std::size_t>(parameter), 0}};
+}
+
+Primitive Builder::primitive(const dnnl::primitive_desc_base& described, Arguments arguments,
+                             Primitive::Arguments more) {
+  core::require(static_cast<bool>(described), "oneDNN has this primitive");
+  for (const auto& [name, tensor] : arguments) more.emplace_back(name, storage.memory(tensor.desc, tensor.place, time));
+  const Desc scratchpad = described.scratchpad_desc();
+  if (scratchpad.get_size() > 0)
+    more.emplace_back(DNNL_ARG_SCRATCHPAD, storage.memory(scratchpad, make_bytes(scratchpad.get_size()), time));
+  return {described.get(), more};
+}
+
+Tensor Builder::reordered(const Tensor& tensor, const Desc& desc, std::vector<Primitive>& primitives) {
+  if (tensor.desc == desc) return tensor;
+  const Tensor copy = make(desc);
+  reorder(tensor, copy, primitives);
+  return copy;
+}
+
+void Builder::reorder(const Tensor& from, const Tensor& to, std::vector<Primitive>& primitives) {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  const dnnl::reorder::primitive_desc described{engine, from.desc, engine, to.desc, attributes};
+  Primitive::Arguments arguments{{DNNL_ARG_FROM, storage.memory(from.desc, from.place, time)},
+                                 {DNNL_ARG_TO, storage.memory(to.desc, to.place, time)}};
+  const Desc scratchpad = described.scratchpad_desc();
+  if (scratchpad.get_size() > 0)
+    arguments.emplace_back(DNNL_ARG_SCRATCHPAD, storage.memory(scratchpad, make_bytes(scratchpad.get_size()), time));
+  primitives.emplace_back(described.get(), arguments, true);
+}
+
+bool Builder::needs_gradient(Value value) const { return needs_gradient_[static_cast<std::size_t>(value.node)]; }
+
+void Builder::pend(const Tensor& gradient, int change) {
+  const std::size_t buffer = gradient.place.index;
+  if (n_pending_.size() <= buffer) n_pending_.resize(buffer + 1, 0);
+  n_pending_[buffer] += change;
+}
+
+bool Builder::may_overwrite(const Tensor& gradient) const {
+  const std::size_t buffer = gradient.place.index;
+  return buffer >= n_pending_.size() || n_pending_[buffer] == 0;
+}
+
+ImageLayout image_layout(const Desc& desc) {
+  using Tag = dnnl::memory::format_tag;
+  const Dims dims = dims_of(desc);
+  core::require(dims.size() == 4, "an image has channels, rows and columns");
+  const auto n_channels = static_cast<std::size_t>(dims[1]);
+  const auto n_positions = static_cast<std::size_t>(dims[2] * dims[3]);
+  const std::pair<Tag, std::size_t> layouts[] = {
+      {Tag::aBcd16b, 16}, {Tag::aBcd8b, 8}, {Tag::aBcd4b, 4}, {Tag::abcd, 1}, {Tag::acdb, n_channels}};
+  for (const auto& [tag, block] : layouts)
+    if (desc == Desc{dims, dnnl::memory::data_type::f32, tag})
+      return {n_channels, n_positions, block, (n_channels + block - 1) / block};
+  core::fail_system("oneDNN chose a layout of images that is not known here");
+}
+
+Dims with_batch(std::uint64_t n, const Shape& shape) {
+  Dims dims{static_cast<dnnl::memory::dim>(n)};
+  dims.insert(dims.end(), shape.begin(), shape.end());
+  return dims;
+}
+
+}  // namespace lockstep::nn::host

@@ -1,0 +1,135 @@
+// What a layer is to a program: planned once for a batch size, then run forward and backward.
+// Invariant: a kernel asks for all its memory while it is planned, through the Builder; running allocates nothing.
+// Used by nn/host: layers/ implement kernels, the program plans and runs them.
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "nn/executor.hpp"
+#include "nn/host/primitive.hpp"
+#include "nn/host/storage.hpp"
+
+namespace lockstep::nn::host {
+
+/// One forward or backward pass. Kernels keep nothing of it.
+struct Call {
+  const BatchView& batch;
+  std::uint64_t epoch = 0;
+  bool moves_statistics = false;
+  Run run{};
+  bool is_finite = true;  ///< cleared by layers that may hide what is not
+};
+
+using Statistics = std::vector<std::vector<float>>;
+
+/// Hands out memory and primitives to the kernels of one program while it is planned.
+class Builder {
+ public:
+  Builder(dnnl::engine engine, const Network& network, const ExecutorOptions& options, ParameterLayout& parameters,
+          Statistics& statistics, Storage& storage, std::uint64_t n, bool is_training);
+
+  const dnnl::engine engine;
+  const Network& network;
+  const ExecutorOptions& options;
+  ParameterLayout& parameters;
+  Statistics& statistics;
+  Storage& storage;
+  const std::uint64_t n;  ///< samples
+  const bool is_training;
+  int time = 0;  ///< of the pass of the node that is planned: nodes forward, then backward
+
+  /// A new buffer, used now.
+  [[nodiscard]] Tensor make(const Desc& desc);
+  [[nodiscard]] Place make_bytes(std::size_t n_bytes);
+  /// Keeps the tensor until now.
+  const Tensor& use(const Tensor& tensor);
+
+  /// Of a parameter in the arenas.
+  [[nodiscard]] Tensor parameter(int parameter) const;
+  [[nodiscard]] Tensor gradient(int parameter) const;
+
+  using Arguments = std::initializer_list<std::pair<int, Tensor>>;
+  /// Adds the scratchpad. Throws core::Error if `described` is empty: oneDNN knows no such primitive.
+  [[nodiscard]] Primitive primitive(const dnnl::primitive_desc_base& described, Arguments arguments,
+                                    Primitive::Arguments more = {});
+  /// `tensor` in the layout `desc`: itself, or a copy that a reorder appended to `primitives` makes.
+  [[nodiscard]] Tensor reordered(const Tensor& tensor, const Desc& desc, std::vector<Primitive>& primitives);
+  /// Appends the reorder of `from` to `to`.
+  void reorder(const Tensor& from, const Tensor& to, std::vector<Primitive>& primitives);
+
+  [[nodiscard]] bool needs_gradient(Value value) const;
+
+  /// Counts (1) or discounts (-1) a gradient that waits for its node to be planned.
+  void pend(const Tensor& gradient, int change);
+  /// Whether nobody needs the gradient after the node that is planned.
+  [[nodiscard]] bool may_overwrite(const Tensor& gradient) const;
+
+ private:
+  std::vector<bool> needs_gradient_{};
+  std::vector<int> n_pending_{};  ///< of each buffer
+};
+
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+
+  [[nodiscard]] const Tensor& output() const noexcept { return output_; }
+
+  virtual void forward(Call& call) = 0;
+
+  /// How many gradients of its output it takes at once; more are added up before.
+  [[nodiscard]] virtual std::size_t n_gradients_taken() const { return 1; }
+  /// Plans the backward pass. Returns the gradient of each input, nothing for those that need none.
+  [[nodiscard]] virtual std::vector<std::optional<Tensor>> plan_backward(Builder& builder,
+                                                                         std::span<const Tensor> gradients) = 0;
+  virtual void backward(Call& call) = 0;
+
+ protected:
+  Tensor output_{};
+};
+
+/// What a kernel is made of.
+struct Planned {
+  Builder& builder;
+  const Node& node;
+  std::size_t index;  ///< of the node
+  std::vector<Tensor> inputs;
+};
+
+// layers/
+[[nodiscard]] std::unique_ptr<Kernel> make_add(const Planned& planned, const Add& layer);
+[[nodiscard]] std::unique_ptr<Kernel> make_batch_norm(const Planned& planned, const BatchNorm& layer);
+[[nodiscard]] std::unique_ptr<Kernel> make_concat(const Planned& planned);
+[[nodiscard]] std::unique_ptr<Kernel> make_conv(const Planned& planned, const Conv& layer);
+[[nodiscard]] std::unique_ptr<Kernel> make_dropout(const Planned& planned, const Dropout& layer);
+[[nodiscard]] std::unique_ptr<Kernel> make_embedding(const Planned& planned, const Embedding& layer);
+[[nodiscard]] std::unique_ptr<Kernel> make_flatten(const Planned& planned);
+[[nodiscard]] std::unique_ptr<Kernel> make_global_avg_pool(const Planned& planned);
+[[nodiscard]] std::unique_ptr<Kernel> make_linear(const Planned& planned, const Linear& layer);
+[[nodiscard]] std::unique_ptr<Kernel> make_max_pool(const Planned& planned, const MaxPool& layer);
+/// `is_in_place`: nobody else reads its input.
+[[nodiscard]] std::unique_ptr<Kernel> make_relu(const Planned& planned, bool is_in_place);
+
+/// An image's elements of one sample: channel c at position p lies at ((c / block) * n_positions + p) * block + c % block.
+struct ImageLayout {
+  std::size_t n_channels = 0;
+  std::size_t n_positions = 0;
+  std::size_t block = 1;
+  std::size_t n_blocks = 0;
+
+  [[nodiscard]] std::size_t sample_elements() const noexcept { return n_blocks * n_positions * block; }
+  [[nodiscard]] std::size_t at(std::size_t c, std::size_t p) const noexcept {
+    return ((c / block) * n_positions + p) * block + c % block;
+  }
+};
+/// Of {n, channels, height, width}: channels first, last, or in blocks of 4, 8 or 16.
+[[nodiscard]] ImageLayout image_layout(const Desc& desc);
+
+[[nodiscard]] Dims with_batch(std::uint64_t n, const Shape& shape);
+
+}  // namespace lockstep::nn::host

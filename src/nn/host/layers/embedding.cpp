@@ -1,0 +1,96 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "nn/host/kernel.hpp"
+#include "nn/host/loops.hpp"
+#include "nn/host/parallel.hpp"
+
+namespace lockstep::nn::host {
+namespace {
+
+using dnnl::memory;
+
+class EmbeddingKernel final : public Kernel {
+ public:
+  EmbeddingKernel(const Planned& planned, const Embedding& layer)
+      : node_{planned.node}, storage_{planned.builder.storage}, layer_{layer} {
+    Builder& builder = planned.builder;
+    n_ = static_cast<std::size_t>(builder.n);
+    width_ = static_cast<std::size_t>(layer.width);
+    n_columns_ = static_cast<std::size_t>(builder.network.shape(node_.inputs[0])[0]);
+    if (!builder.parameters.find(node_.parameters[0])) {
+      builder.parameters.set(node_.parameters[0], plain_desc({static_cast<memory::dim>(layer.n_rows),
+                                                              static_cast<memory::dim>(layer.width)}));
+    }
+    ids_ = builder.use(planned.inputs[0]).place;
+    table_ = builder.parameter(node_.parameters[0]);
+    rows_ = builder.make_bytes(n_ * sizeof(std::uint64_t));
+    output_ = builder.make(plain_desc(with_batch(builder.n, node_.output)));
+  }
+
+  void forward(Call&) override {
+    find_rows();
+    const auto* const table = storage_.at<const float>(table_.place);
+    const auto* const rows = storage_.at<const std::uint64_t>(rows_);
+    auto* const out = storage_.at<float>(output_.place);
+    for_parts(n_, least_elements / width_ + 1, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) std::copy_n(table + rows[i] * width_, width_, out + i * width_);
+    });
+  }
+
+  std::vector<std::optional<Tensor>> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
+    gradient_ = builder.use(gradients[0]).place;
+    storage_.use(rows_, builder.time);
+    table_gradient_ = builder.gradient(node_.parameters[0]).place;
+    return {std::nullopt};
+  }
+
+  /// Each thread has rows of its own and adds to them in the order of samples: the same sums for any number of threads.
+  void backward(Call&) override {
+    const auto* const gradient = storage_.at<const float>(gradient_);
+    const auto* const rows = storage_.at<const std::uint64_t>(rows_);
+    auto* const table = storage_.at<float>(table_gradient_);
+    for_parts(static_cast<std::size_t>(layer_.n_rows), least_elements / width_ + 1,
+              [&](std::size_t begin, std::size_t end) {
+                std::fill(table + begin * width_, table + end * width_, 0.0f);
+                for (std::size_t i = 0; i < n_; ++i) {
+                  if (rows[i] < begin || rows[i] >= end) continue;
+                  float* const row = table + rows[i] * width_;
+                  loops().add(row, gradient + i * width_, row, width_);
+                }
+              });
+  }
+
+ private:
+  /// Kept for the backward pass; ids out of range end here.
+  void find_rows() const {
+    const auto* const ids = storage_.at<const std::int64_t>(ids_);
+    auto* const rows = storage_.at<std::uint64_t>(rows_);
+    for (std::size_t i = 0; i < n_; ++i) {
+      const std::int64_t id = ids[i * n_columns_ + static_cast<std::size_t>(layer_.column)];
+      rows[i] = static_cast<std::uint64_t>(id);
+      if (rows[i] >= layer_.n_rows) {
+        core::fail_usage({.what = fmt::format("id {} in column {} of the data", id, layer_.column),
+                          .where = fmt::format("layer '{}'", node_.name),
+                          .expected = fmt::format("ids from 0 to {}", layer_.n_rows - 1)});
+      }
+    }
+  }
+
+  const Node& node_;
+  Storage& storage_;
+  Embedding layer_;
+  std::size_t n_ = 0, width_ = 0, n_columns_ = 0;
+  Place ids_{}, rows_{}, gradient_{}, table_gradient_{};
+  Tensor table_{};
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_embedding(const Planned& planned, const Embedding& layer) {
+  return std::make_unique<EmbeddingKernel>(planned, layer);
+}
+
+}  // namespace lockstep::nn::host

@@ -1,0 +1,56 @@
+#include <algorithm>
+
+#include "nn/host/kernel.hpp"
+
+namespace lockstep::nn::host {
+namespace {
+
+/// Whether all who read `node` take samples in any order of elements: linear layers do, and what passes elements on.
+bool keeps_layout(const Network& network, std::size_t node) {
+  const auto& nodes = network.nodes();
+  bool is_read = false;
+  for (std::size_t i = node + 1; i < nodes.size(); ++i) {
+    const auto reads = [&](Value v) { return static_cast<std::size_t>(v.node) == node; };
+    if (std::none_of(nodes[i].inputs.begin(), nodes[i].inputs.end(), reads)) continue;
+    is_read = true;
+    const Layer& layer = nodes[i].layer;
+    const bool passes_on = std::holds_alternative<Relu>(layer) || std::holds_alternative<Dropout>(layer);
+    if (!std::holds_alternative<Linear>(layer) && !(passes_on && keeps_layout(network, i))) return false;
+  }
+  return is_read;
+}
+
+/// Nothing to do before linear layers, which take images as they lie; else a reorder.
+class FlattenKernel final : public Kernel {
+ public:
+  explicit FlattenKernel(const Planned& planned) : input_{planned.inputs[0]}, plain_{plain_desc(dims_of(input_.desc))} {
+    Builder& builder = planned.builder;
+    output_ = builder.use(input_);
+    if (keeps_layout(builder.network, planned.index)) return;
+    output_.place = builder.reordered(input_, plain_, forward_).place;
+    output_.desc = plain_desc(with_batch(builder.n, planned.node.output));
+    is_flat_ = true;
+  }
+
+  void forward(Call& call) override { run_all(forward_, call.run); }
+
+  std::vector<std::optional<Tensor>> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
+    if (!is_flat_) return {builder.use(gradients[0])};
+    return {builder.reordered({plain_, builder.use(gradients[0]).place}, input_.desc, backward_)};
+  }
+
+  void backward(Call& call) override { run_all(backward_, call.run); }
+
+ private:
+  Tensor input_;
+  Desc plain_;
+  bool is_flat_ = false;
+  std::vector<Primitive> forward_{};
+  std::vector<Primitive> backward_{};
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_flatten(const Planned& planned) { return std::make_unique<FlattenKernel>(planned); }
+
+}  // namespace lockstep::nn::host

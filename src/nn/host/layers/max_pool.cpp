@@ -1,0 +1,59 @@
+#include "core/error.hpp"
+#include "nn/host/kernel.hpp"
+
+namespace lockstep::nn::host {
+namespace {
+
+using dnnl::memory;
+
+class MaxPoolKernel final : public Kernel {
+ public:
+  MaxPoolKernel(const Planned& planned, const MaxPool& layer) : node_{planned.node}, input_{planned.inputs[0]} {
+    Builder& builder = planned.builder;
+    window_ = window_of(layer);
+    const Desc any{with_batch(builder.n, node_.output), memory::data_type::f32, memory::format_tag::any};
+    described_ = describe_max_pool(builder.engine, input_.desc, any, window_);
+    core::require(static_cast<bool>(described_), "oneDNN has this max pooling");
+    output_ = builder.make(described_.dst_desc());
+    indices_ = builder.make(described_.workspace_desc());
+    forward_ = builder.primitive(described_,
+                                 {{DNNL_ARG_SRC, input_}, {DNNL_ARG_DST, output_}, {DNNL_ARG_WORKSPACE, indices_}});
+  }
+
+  void forward(Call& call) override { forward_.run(call.run); }
+
+  std::vector<std::optional<Tensor>> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
+    if (!builder.needs_gradient(node_.inputs[0])) return {std::nullopt};
+    const auto described = describe_max_pool_backward(builder.engine, input_.desc, output_.desc, window_, described_);
+    const Tensor result = builder.make(input_.desc);
+    backward_.push_back(builder.primitive(
+        described, {{DNNL_ARG_DIFF_DST, gradients[0]}, {DNNL_ARG_WORKSPACE, indices_}, {DNNL_ARG_DIFF_SRC, result}}));
+    return {result};
+  }
+
+  void backward(Call& call) override { run_all(backward_, call.run); }
+
+ private:
+  /// Windows that reach past the far edges because the stride does not divide are cut off, not padded.
+  static Window window_of(const MaxPool& layer) {
+    const auto kernel = static_cast<memory::dim>(layer.kernel), stride = static_cast<memory::dim>(layer.stride);
+    const auto padding = static_cast<memory::dim>(layer.padding);
+    return {{kernel, kernel}, {stride, stride}, {padding, padding}, {padding, padding}};
+  }
+
+  const Node& node_;
+  Tensor input_;
+  Window window_{};
+  dnnl::pooling_forward::primitive_desc described_{};
+  Tensor indices_{};  ///< of each window's maximum
+  Primitive forward_{};
+  std::vector<Primitive> backward_{};
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_max_pool(const Planned& planned, const MaxPool& layer) {
+  return std::make_unique<MaxPoolKernel>(planned, layer);
+}
+
+}  // namespace lockstep::nn::host

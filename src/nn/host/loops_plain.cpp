@@ -1,0 +1,7 @@
+#include "nn/host/loops_body.hpp"
+
+namespace lockstep::nn::host {
+
+constinit const Loops plain_loops = these_loops;
+
+}  // namespace lockstep::nn::host

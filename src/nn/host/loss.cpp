@@ -1,0 +1,104 @@
+#include "nn/host/loss.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.hpp"
+#include "nn/host/loops.hpp"
+#include "nn/host/parallel.hpp"
+
+namespace lockstep::nn::host {
+
+LossKernel::LossKernel(Builder& builder, const Tensor& output)
+    : storage_{builder.storage},
+      loss_{builder.options.loss},
+      label_smoothing_{builder.options.label_smoothing},
+      is_training_{builder.is_training},
+      n_{static_cast<std::size_t>(builder.n)},
+      n_outputs_{static_cast<std::size_t>(n_elements(builder.network.output()))},
+      output_{builder.use(output)},
+      samples_(n_) {
+  core::require(output.desc == plain_desc(dims_of(output.desc)), "the network's output lies in order");
+  if (is_training_) gradient_ = builder.make(output.desc);
+}
+
+LossSums LossKernel::forward(const Call& call) {
+  const auto* const output = storage_.at<const float>(output_.place);
+  auto* const gradient = is_training_ ? storage_.at<float>(gradient_.place) : nullptr;
+  const auto* const labels = reinterpret_cast<const std::int64_t*>(call.batch.y.data());
+  const auto* const targets = reinterpret_cast<const float*>(call.batch.y.data());
+  if (loss_ == Loss::cross_entropy) check_labels(labels);
+  for_parts(n_, least_elements / 16 / n_outputs_ + 1, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      const std::size_t at = i * n_outputs_;
+      float* const of_sample = gradient == nullptr ? nullptr : gradient + at;
+      samples_[i] = loss_ == Loss::cross_entropy
+                        ? cross_entropy(output + at, static_cast<std::size_t>(labels[i]), of_sample)
+                        : mean_square(output + at, targets + at, of_sample);
+    }
+  });
+  LossSums sums;
+  sums.n = n_;
+  for (const Sample& sample : samples_) {
+    sums.loss += sample.loss;
+    sums.n_top1 += sample.is_top1 ? 1 : 0;
+    sums.n_top5 += sample.is_top5 ? 1 : 0;
+  }
+  return sums;
+}
+
+void LossKernel::backward(float scale) {
+  auto* const gradient = storage_.at<float>(gradient_.place);
+  loops().scale(gradient, scale, gradient, n_ * n_outputs_);
+}
+
+/// With smoothing e of C classes the target is 1 - e + e / C for the label and e / C for the others, as in PyTorch.
+LossKernel::Sample LossKernel::cross_entropy(const float* logits, std::size_t label, float* gradient) const {
+  const double max = static_cast<double>(*std::max_element(logits, logits + n_outputs_));
+  double sum = 0, total = 0;
+  for (std::size_t c = 0; c < n_outputs_; ++c) {
+    sum += std::exp(static_cast<double>(logits[c]) - max);
+    total += static_cast<double>(logits[c]);
+  }
+  const double log_sum = max + std::log(sum), n_classes = static_cast<double>(n_outputs_);
+  const double of_label = static_cast<double>(logits[label]), share = label_smoothing_ / n_classes;
+  Sample sample;
+  sample.loss = (1 - label_smoothing_) * (log_sum - of_label) + share * (n_classes * log_sum - total);
+  if (gradient != nullptr) {
+    for (std::size_t c = 0; c < n_outputs_; ++c)
+      gradient[c] = static_cast<float>(std::exp(static_cast<double>(logits[c]) - log_sum) - share);
+    gradient[label] = static_cast<float>(std::exp(of_label - log_sum) - share - (1 - label_smoothing_));
+  }
+  std::size_t n_before = 0;  // of equal logits the first counts as larger; what is no number counts as larger too
+  for (std::size_t c = 0; c < n_outputs_; ++c)
+    n_before += c != label && !(logits[c] < logits[label] || (logits[c] == logits[label] && c > label)) ? 1 : 0;
+  const bool is_number = std::isfinite(of_label);
+  sample.is_top1 = is_number && n_before == 0;
+  sample.is_top5 = is_number && n_before < 5;
+  return sample;
+}
+
+LossKernel::Sample LossKernel::mean_square(const float* output, const float* target, float* gradient) const {
+  const double n = static_cast<double>(n_outputs_);
+  Sample sample;
+  for (std::size_t o = 0; o < n_outputs_; ++o) {
+    const double difference = static_cast<double>(output[o]) - static_cast<double>(target[o]);
+    sample.loss += difference * difference / n;
+    if (gradient != nullptr) gradient[o] = static_cast<float>(2 * difference / n);
+  }
+  return sample;
+}
+
+void LossKernel::check_labels(const std::int64_t* labels) const {
+  for (std::size_t i = 0; i < n_; ++i) {
+    if (labels[i] < 0 || static_cast<std::size_t>(labels[i]) >= n_outputs_) {
+      core::fail_usage({.what = fmt::format("label {} in the data", labels[i]),
+                        .where = "cross-entropy",
+                        .expected = fmt::format("classes from 0 to {}, as the model has outputs", n_outputs_ - 1)});
+    }
+  }
+}
+
+}  // namespace lockstep::nn::host

@@ -1,0 +1,46 @@
+// What training minimizes, and its gradient with respect to the network's output.
+// Invariant: sums over samples in double, in the order of samples, whatever the number of threads.
+// Used by nn/host/program.
+#pragma once
+
+#include <vector>
+
+#include "nn/host/kernel.hpp"
+
+namespace lockstep::nn::host {
+
+class LossKernel {
+ public:
+  /// `output`: {n, features}, one sample after the other.
+  LossKernel(Builder& builder, const Tensor& output);
+
+  /// Throws core::Error (usage) if a label is no class.
+  [[nodiscard]] LossSums forward(const Call& call);
+  /// Of the output, after backward().
+  [[nodiscard]] const Tensor& gradient() const noexcept { return gradient_; }
+  /// Makes the gradient that of `scale` times the loss.
+  void backward(float scale);
+
+ private:
+  /// Of one sample. `gradient` may be null.
+  struct Sample {
+    double loss = 0;
+    bool is_top1 = false;
+    bool is_top5 = false;
+  };
+  [[nodiscard]] Sample cross_entropy(const float* logits, std::size_t label, float* gradient) const;
+  [[nodiscard]] Sample mean_square(const float* output, const float* target, float* gradient) const;
+  void check_labels(const std::int64_t* labels) const;
+
+  const Storage& storage_;
+  Loss loss_;
+  double label_smoothing_;
+  bool is_training_;
+  std::size_t n_;
+  std::size_t n_outputs_;
+  Tensor output_;
+  Tensor gradient_{};
+  std::vector<Sample> samples_;
+};
+
+}  // namespace lockstep::nn::host

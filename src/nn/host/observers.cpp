@@ -1,0 +1,85 @@
+#include "nn/host/observers.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/timer.hpp"
+#include "nn/host/loops.hpp"
+#include "nn/host/parallel.hpp"
+
+namespace lockstep::nn::host {
+
+void Profile::start() { last_s_ = core::now().value; }
+
+void Profile::stop(double& seconds) {
+  const double time_s = core::now().value;
+  seconds += time_s - last_s_;
+  last_s_ = time_s;
+}
+
+ForwardObserver::ForwardObserver(Profile* profile) : profile_{profile} {
+  if (profile_ != nullptr) profile_->start();
+}
+
+void ForwardObserver::after_forward(std::size_t node, const Tensor&, const Call&) {
+  if (profile_ != nullptr) profile_->stop(profile_->forward_s[node]);
+}
+
+void Accumulation::keep(std::span<const float> gradient) { kept_.assign(gradient.begin(), gradient.end()); }
+
+void Accumulation::add_to(std::span<float> gradient) const {
+  for_parts(gradient.size(), least_elements, [&](std::size_t begin, std::size_t end) {
+    loops().add(gradient.data() + begin, kept_.data() + begin, gradient.data() + begin, end - begin);
+  });
+}
+
+BackwardObserver::BackwardObserver(const Network& network, std::span<const ArenaSlot> slots, std::span<float> gradients,
+                                   Accumulation* accumulation, Profile* profile, const OnReady& on_ready)
+    : network_{network},
+      slots_{slots},
+      gradients_{gradients},
+      accumulation_{accumulation},
+      profile_{profile},
+      on_ready_{on_ready} {
+  if (profile_ != nullptr) profile_->start();
+}
+
+std::span<float> BackwardObserver::of_node(std::size_t node) const {
+  const std::size_t n = network_.nodes()[node].parameters.size();
+  if (n == 0) return {};
+  const ArenaSlot& last = slots_[n_done_ + n - 1];
+  const std::size_t begin = slots_[n_done_].offset;
+  return gradients_.subspan(begin, last.offset + last.n_elements - begin);
+}
+
+void BackwardObserver::before_backward(std::size_t node, std::span<const Tensor>) {
+  if (accumulation_ != nullptr) accumulation_->keep(of_node(node));
+}
+
+void BackwardObserver::after_backward(std::size_t node) {
+  if (accumulation_ != nullptr) accumulation_->add_to(of_node(node));
+  if (profile_ != nullptr) profile_->stop(profile_->backward_s[node]);
+  const std::size_t n = network_.nodes()[node].parameters.size();
+  for (std::size_t i = 0; i < n; ++i) {
+    if (on_ready_) on_ready_(n_done_);
+    ++n_done_;
+  }
+  if (profile_ != nullptr && on_ready_) profile_->start();
+}
+
+void FinitenessObserver::after_forward(std::size_t node, const Tensor& output, const Call& call) {
+  check(node, output);
+  if (!found_ && !call.is_finite) found_ = node;
+}
+
+void FinitenessObserver::before_backward(std::size_t node, std::span<const Tensor> gradients) {
+  for (const Tensor& gradient : gradients) check(node, gradient);
+}
+
+void FinitenessObserver::check(std::size_t node, const Tensor& tensor) {
+  if (found_ || tensor.place.space != Space::arena) return;
+  const std::span<const float> values{storage_.at<const float>(tensor.place), n_floats(tensor.desc)};
+  if (!std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); })) found_ = node;
+}
+
+}  // namespace lockstep::nn::host

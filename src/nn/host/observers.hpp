@@ -1,0 +1,86 @@
+// Who listens to a pass: what times layers, accumulates and reports gradients, and finds what is not finite.
+// Invariant: observers change nothing a layer computes.
+// Used by nn/host/host_executor.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "nn/host/program.hpp"
+
+namespace lockstep::nn::host {
+
+/// Seconds of every node, each counted from the end of the one before.
+struct Profile {
+  explicit Profile(std::size_t n_nodes) : forward_s(n_nodes, 0), backward_s(n_nodes, 0) {}
+
+  std::vector<double> forward_s, backward_s;
+
+  void start();
+  void stop(double& seconds);
+
+ private:
+  double last_s_ = 0;
+};
+
+/// `profile` may be null.
+class ForwardObserver final : public Observer {
+ public:
+  explicit ForwardObserver(Profile* profile);
+  void after_forward(std::size_t node, const Tensor& output, const Call& call) override;
+
+ private:
+  Profile* profile_;
+};
+
+/// The gradients of one node, kept while the node computes more to be added to them.
+class Accumulation {
+ public:
+  void keep(std::span<const float> gradient);
+  void add_to(std::span<float> gradient) const;
+
+ private:
+  std::vector<float> kept_{};
+};
+
+/// Reports slots as they are complete; slots are in the order of the backward pass.
+class BackwardObserver final : public Observer {
+ public:
+  using OnReady = std::function<void(std::size_t slot)>;
+  /// Slots of a node: as many as it has parameters. `accumulation` and `profile` may be null.
+  BackwardObserver(const Network& network, std::span<const ArenaSlot> slots, std::span<float> gradients,
+                   Accumulation* accumulation, Profile* profile, const OnReady& on_ready);
+  void before_backward(std::size_t node, std::span<const Tensor> gradients) override;
+  void after_backward(std::size_t node) override;
+
+ private:
+  /// The gradients of the slots that the node completes.
+  [[nodiscard]] std::span<float> of_node(std::size_t node) const;
+
+  const Network& network_;
+  std::span<const ArenaSlot> slots_;
+  std::span<float> gradients_;
+  Accumulation* accumulation_;
+  Profile* profile_;
+  const OnReady& on_ready_;
+  std::size_t n_done_ = 0;
+};
+
+/// Finds the first node whose values are not all finite.
+class FinitenessObserver final : public Observer {
+ public:
+  explicit FinitenessObserver(const Storage& storage) : storage_{storage} {}
+
+  void after_forward(std::size_t node, const Tensor& output, const Call& call) override;
+  void before_backward(std::size_t node, std::span<const Tensor> gradients) override;
+  [[nodiscard]] const std::optional<std::size_t>& found() const noexcept { return found_; }
+
+ private:
+  void check(std::size_t node, const Tensor& tensor);
+
+  const Storage& storage_;
+  std::optional<std::size_t> found_{};
+};
+
+}  // namespace lockstep::nn::host

@@ -1,0 +1,50 @@
+// How each parameter lies in the arenas: its blocked layout and its slot.
+// Invariant: layouts are chosen once, by the first program, and hold for all batch sizes.
+// Used by nn/host: layers choose and read layouts, storage finds slots, the executor packs.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "nn/executor.hpp"
+#include "nn/host/dnnl_primitives.hpp"
+
+namespace lockstep::nn::host {
+
+class ParameterLayout {
+ public:
+  ParameterLayout(const Network& network, dnnl::engine engine);
+
+  /// Nothing before set().
+  [[nodiscard]] const std::optional<Desc>& find(int parameter) const;
+  /// `desc`: its dimensions, read in order, are PyTorch's elements in order.
+  void set(int parameter, Desc desc);
+
+  /// Once all are set: slots from the last node's parameters to the first's.
+  void place(const Network& network);
+  [[nodiscard]] std::span<const ArenaSlot> slots() const noexcept { return slots_; }
+  [[nodiscard]] const ArenaSlot& slot_of(int parameter) const;
+  [[nodiscard]] std::size_t n_elements() const noexcept { return n_elements_; }
+
+  void pack(int parameter, std::span<const float> logical, std::span<float> slot) const;
+  void unpack(int parameter, std::span<const float> slot, std::span<float> logical) const;
+
+ private:
+  /// Checks sizes, and finds the description of the logical order.
+  [[nodiscard]] Desc logical_desc(int parameter, std::size_t n_logical, std::size_t n_slot) const;
+
+  dnnl::engine engine_;
+  std::vector<std::size_t> n_logical_{};
+  std::vector<std::optional<Desc>> descs_;
+  std::vector<ArenaSlot> slots_{};
+  std::vector<std::size_t> slot_of_parameter_{};
+  std::size_t n_elements_ = 0;
+};
+
+/// Elements in order: the last dimension varies fastest.
+[[nodiscard]] Desc plain_desc(const Dims& dims);
+/// As float32, padding included.
+[[nodiscard]] std::size_t n_floats(const Desc& desc);
+
+}  // namespace lockstep::nn::host

@@ -1,0 +1,72 @@
+// A network made ready for one batch size: its kernels in order, and one plan of memory for all they touch.
+// Invariant: nothing is allocated after construction; programs of a network may share an arena, one pass at a time.
+// Used by nn/host/host_executor.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "nn/host/kernel.hpp"
+#include "nn/host/loss.hpp"
+
+namespace lockstep::nn::host {
+
+/// What all programs of an executor have in common.
+struct Common {
+  const Network& network;
+  const ExecutorOptions& options;
+  dnnl::engine engine;
+  ParameterLayout& parameters;
+  Statistics& statistics;
+};
+
+/// Told how a pass proceeds.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  /// `gradients`: of the node's output.
+  virtual void before_backward(std::size_t /*node*/, std::span<const Tensor> /*gradients*/) {}
+  /// Gradients of the node's parameters are complete.
+  virtual void after_backward(std::size_t /*node*/) {}
+  virtual void after_forward(std::size_t /*node*/, const Tensor& /*output*/, const Call& /*call*/) {}
+};
+
+class Program {
+ public:
+  Program(const Common& common, std::uint64_t n, bool is_training);
+
+  [[nodiscard]] std::size_t n_bytes() const noexcept { return storage_.n_bytes(); }
+  [[nodiscard]] const Storage& storage() const noexcept { return storage_; }
+  void rebase(const Bases& bases) { storage_.rebase(bases); }
+
+  /// The loss is NaN if something was not finite, even where that got lost on the way.
+  [[nodiscard]] LossSums forward(Call& call, Observer& observer);
+  void backward(Call& call, float scale, Observer& observer);
+
+ private:
+  /// Adds gradients of one value that reach its node by different ways.
+  struct Sum {
+    Place a, b, out;
+    std::size_t n;
+  };
+  struct Step {
+    std::unique_ptr<Kernel> kernel{};
+    std::vector<Sum> sums{};  ///< before the backward pass
+    bool has_backward = false;
+    std::vector<Tensor> incoming{};  ///< gradients of the output, added up as far as the kernel wants
+  };
+
+  void plan_forward(Builder& builder);
+  void plan_backward(Builder& builder);
+  [[nodiscard]] std::vector<Tensor> add_up(Builder& builder, Step& step, std::vector<Tensor> gradients) const;
+  [[nodiscard]] std::unique_ptr<Kernel> make_kernel(Builder& builder, std::size_t index) const;
+  /// Whether the only reader of a node may overwrite its output, which the node itself needs no more.
+  [[nodiscard]] bool may_be_overwritten(std::size_t index) const;
+
+  const Network& network_;
+  Storage storage_;
+  std::vector<Step> steps_{};
+  std::unique_ptr<LossKernel> loss_{};
+};
+
+}  // namespace lockstep::nn::host

@@ -1,0 +1,76 @@
+// Where everything lies that one program touches: buffers in its arena, slots of parameters and gradients, the input.
+// Invariant: a buffer lives from its first use to its last; addresses change only in rebase() and set_input().
+// Used by nn/host: layers ask for buffers and memory while a program is built, and for addresses while it runs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "nn/host/arena_plan.hpp"
+#include "nn/host/parameter_layout.hpp"
+
+namespace lockstep::nn::host {
+
+enum class Space : std::uint8_t { arena, parameters, gradients, input };
+
+struct Place {
+  Space space = Space::arena;
+  std::size_t index = 0;   ///< buffer or parameter
+  std::size_t offset = 0;  ///< in it, in bytes
+};
+
+/// Values in memory.
+struct Tensor {
+  Desc desc{};
+  Place place{};
+};
+
+/// Where the spaces begin.
+struct Bases {
+  std::byte* arena = nullptr;
+  std::byte* parameters = nullptr;
+  std::byte* gradients = nullptr;
+};
+
+class Storage {
+ public:
+  Storage(dnnl::engine engine, const ParameterLayout& parameters)
+      : engine_{std::move(engine)}, parameters_{&parameters} {}
+
+  /// A buffer, without a place until it is used.
+  [[nodiscard]] Place add(std::size_t n_bytes);
+  void use(const Place& place, int time);
+  /// For a primitive that runs at `time`; follows when addresses change.
+  [[nodiscard]] dnnl::memory memory(const Desc& desc, const Place& place, int time);
+
+  /// After all uses: gives every buffer its place.
+  void plan();
+  [[nodiscard]] std::size_t n_bytes() const noexcept { return plan_.n_bytes; }
+
+  void rebase(const Bases& bases);
+  void set_input(const std::byte* input);
+
+  template <class T>
+  [[nodiscard]] T* at(const Place& place) const {
+    return reinterpret_cast<T*>(address(place));
+  }
+
+ private:
+  struct Held {
+    dnnl::memory memory;
+    Place place;
+  };
+
+  [[nodiscard]] std::byte* address(const Place& place) const;
+
+  dnnl::engine engine_;
+  const ParameterLayout* parameters_;
+  std::vector<Lifetime> lifetimes_{};
+  ArenaPlan plan_{};
+  std::vector<Held> held_{}, held_inputs_{};
+  Bases bases_{};
+  std::byte* input_ = nullptr;
+};
+
+}  // namespace lockstep::nn::host

@@ -1,0 +1,75 @@
+#include "nn/initialize.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <numbers>
+#include <string_view>
+
+#include "core/error.hpp"
+#include "core/rng.hpp"
+
+namespace lockstep::nn {
+namespace {
+
+using Words = std::array<std::uint32_t, 4>;
+using Numbers = std::array<float, 4>;
+
+// FNV-1a (Fowler, Noll, Vo), 64 bits.
+std::uint64_t hash(std::string_view text) noexcept {
+  std::uint64_t value = 0xcbf2'9ce4'8422'2325;
+  for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 0x100'0000'01b3;
+  return value;
+}
+
+/// In [-1, 1), on a grid of 2^-23.
+Numbers uniform(const Words& words) noexcept {
+  const auto number = [](std::uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-23f - 1; };
+  return {number(words[0]), number(words[1]), number(words[2]), number(words[3])};
+}
+
+/// Standard normal, by Box and Muller (1958): a pair of words makes a pair of numbers, at most 6.7 from 0.
+Numbers normal(const Words& words) noexcept {
+  Numbers numbers{};
+  for (std::size_t i = 0; i < numbers.size(); i += 2) {
+    const float radius = std::sqrt(-2 * std::log((static_cast<float>(words[i]) + 1) * 0x1p-32f));
+    const float angle = 2 * std::numbers::pi_v<float> * static_cast<float>(words[i + 1]) * 0x1p-32f;
+    numbers[i] = radius * std::cos(angle);
+    numbers[i + 1] = radius * std::sin(angle);
+  }
+  return numbers;
+}
+
+/// Element i is `scale` times number i % 4 of block i / 4 of the stream for `seed` and `stream`.
+template <class Draw>
+void fill(std::uint64_t seed, std::uint64_t stream, float scale, std::span<float> values, Draw draw) {
+  const auto low = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };
+  const auto high = [](std::uint64_t value) { return static_cast<std::uint32_t>(value >> 32); };
+  for (std::size_t begin = 0; begin < values.size(); begin += 4) {
+    const std::uint64_t block = begin / 4;
+    const Numbers numbers =
+        draw(core::philox({low(seed), high(seed)}, {low(block), high(block), low(stream), high(stream)}));
+    const std::span<float> part = values.subspan(begin, std::min<std::size_t>(4, values.size() - begin));
+    for (std::size_t i = 0; i < part.size(); ++i) part[i] = scale * numbers[i];
+  }
+}
+
+}  // namespace
+
+void initialize(const Parameter& parameter, std::uint64_t seed, std::span<float> logical) {
+  core::require(logical.size() == n_elements(parameter.shape), "a parameter is initialized as a whole");
+  const std::uint64_t stream = hash(parameter.name);
+  const double fan = static_cast<double>(parameter.fan);
+  switch (parameter.init) {
+    case Init::zeros: std::fill(logical.begin(), logical.end(), 0.0f); return;
+    case Init::ones: std::fill(logical.begin(), logical.end(), 1.0f); return;
+    case Init::uniform_fan_in: fill(seed, stream, static_cast<float>(1 / std::sqrt(fan)), logical, uniform); return;
+    case Init::kaiming_normal_fan_out:
+      fill(seed, stream, static_cast<float>(std::sqrt(2 / fan)), logical, normal);
+      return;
+    case Init::normal: fill(seed, stream, 1.0f, logical, normal); return;
+  }
+}
+
+}  // namespace lockstep::nn

@@ -1,0 +1,16 @@
+// How parameters begin: PyTorch's distributions, drawn by counter.
+// Invariant: an element depends on the seed, the parameter's name and the element's place in PyTorch's order alone.
+// Used by the trainer and by tests of backends.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "nn/network.hpp"
+
+namespace lockstep::nn {
+
+/// `logical`: all elements of the parameter, in PyTorch's order.
+void initialize(const Parameter& parameter, std::uint64_t seed, std::span<float> logical);
+
+}  // namespace lockstep::nn

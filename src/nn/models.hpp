@@ -1,0 +1,44 @@
+// The models of the tutorials that Lockstep replaces, as lists of layers.
+// Invariant: names, shapes and initial distributions of parameters are those of the PyTorch models named in models.cpp.
+// Used by the trainer (recipes and --help).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nn/network.hpp"
+
+namespace lockstep::nn {
+
+/// A model and what it is made for.
+struct ModelSpec {
+  std::string name;
+  Shape input{};                       ///< of one sample; not needed by models of ids
+  std::uint64_t n_outputs = 0;         ///< classes, or numbers to predict
+  std::vector<std::uint64_t> n_ids{};  ///< rows of each table: users, items
+  bool has_dropout = true;             ///< false: without, to compare with others step by step
+  bool cifar_stem = false;             ///< ResNets begin with a 3x3 convolution of stride 1 and without max pooling
+};
+
+struct ModelInfo {
+  std::string_view name;
+  std::string_view summary;
+  Network (*make)(const ModelSpec&);
+  bool takes_ids = false;
+  bool has_stems = false;  ///< may be given cifar_stem
+};
+
+/// All of them, in the order of --help.
+[[nodiscard]] std::span<const ModelInfo> models() noexcept;
+
+/// Throws core::Error (usage) if there is no such model or the spec does not fit it.
+[[nodiscard]] const ModelInfo& find_model(std::string_view name);
+[[nodiscard]] Network make_model(const ModelSpec& spec);
+
+/// Elements of a row of an embedding of `n_rows`: fastai's rule of thumb, which the MovieLens tutorial uses.
+[[nodiscard]] std::uint64_t embedding_width(std::uint64_t n_rows) noexcept;
+
+}  // namespace lockstep::nn

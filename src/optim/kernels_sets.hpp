@@ -1,0 +1,14 @@
+// The kernel sets that are compiled in; whether the processor can run one is for available_kernels() to find out.
+// Invariant: constant-initialized, so that loading the program executes no instruction of a set it may not have.
+// Used by kernels_dispatch_*.cpp; defined one a file, each compiled with its own flags (kernels.cmake).
+#pragma once
+
+#include "optim/kernels.hpp"
+
+namespace lockstep::optim {
+
+extern const Kernels plain_kernels;
+extern const Kernels avx2_kernels;    ///< x86 only
+extern const Kernels avx512_kernels;  ///< x86 only
+
+}  // namespace lockstep::optim

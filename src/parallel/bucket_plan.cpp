@@ -1,0 +1,54 @@
+#include "parallel/bucket_plan.hpp"
+
+#include <algorithm>
+
+namespace lockstep::parallel {
+namespace {
+
+std::size_t bytes_of(const Slot& slot) noexcept { return slot.n_elements * sizeof(float); }
+
+/// Where the last bucket begins: at the last slot, or earlier as far as the size allows.
+std::size_t last_bucket_begin(std::span<const Slot> slots, std::size_t limit) noexcept {
+  std::size_t begin = slots.size() - 1;
+  std::size_t bytes = bytes_of(slots[begin]);
+  while (begin > 0 && bytes + bytes_of(slots[begin - 1]) <= limit) bytes += bytes_of(slots[--begin]);
+  return begin;
+}
+
+/// The first slot after `begin` with which the bytes from `begin` on exceed `limit`.
+std::size_t bucket_end(std::span<const Slot> slots, std::size_t begin, std::size_t limit) noexcept {
+  std::size_t end = begin + 1;
+  std::size_t bytes = bytes_of(slots[begin]);
+  while (end < slots.size() && bytes + bytes_of(slots[end]) <= limit) bytes += bytes_of(slots[end++]);
+  return end;
+}
+
+}  // namespace
+
+std::vector<Bucket> plan_buckets(std::span<const Slot> slots, const BucketOptions& options) {
+  require_ordered(slots);
+  std::vector<Bucket> buckets;
+  if (slots.empty()) return buckets;
+  const std::size_t last = last_bucket_begin(slots, options.last.value);
+  std::size_t begin = 0;
+  std::size_t offset = 0;
+  while (begin < slots.size()) {
+    const std::size_t limit = buckets.empty() ? options.first.value : options.target.value;
+    const std::size_t end = begin < last ? bucket_end(slots.first(last), begin, limit) : slots.size();
+    const std::size_t end_offset = end < slots.size() ? slots[end].offset : arena_elements(slots);
+    buckets.push_back({{offset, end_offset - offset}, end});
+    begin = end;
+    offset = end_offset;
+  }
+  return buckets;
+}
+
+comm::Slice owned_slice(const comm::Slice& bucket, std::size_t n_owners, std::size_t owner) noexcept {
+  const std::size_t n_grains = (bucket.count + slice_grain - 1) / slice_grain;
+  const comm::Slice grains = comm::partition(n_grains, n_owners, owner);
+  const std::size_t begin = std::min(grains.offset * slice_grain, bucket.count);
+  const std::size_t end = std::min((grains.offset + grains.count) * slice_grain, bucket.count);
+  return {bucket.offset + begin, end - begin};
+}
+
+}  // namespace lockstep::parallel

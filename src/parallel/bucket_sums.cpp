@@ -1,0 +1,130 @@
+#include "parallel/bucket_sums.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <string_view>
+#include <utility>
+
+#include "comm/kernels.hpp"
+#include "comm/registry.hpp"
+#include "core/timer.hpp"
+
+namespace lockstep::parallel {
+namespace {
+
+constexpr std::size_t largest_short_message = 16 * 1024;
+
+// Partial sums of a piece stay in the first-level cache from one round of the tree to the next.
+constexpr std::size_t tree_piece = 2048;
+
+/// How the owners of a slice on different nodes add it up. The tree is that of recursive doubling, which pairs node n
+/// with n^1, then the pairs, ... and adds the lower one first on both sides.
+std::string_view choose_algorithm(std::size_t n_bytes, int n_nodes, bool is_tree) {
+  if (is_tree || n_bytes <= largest_short_message) return "recursive_doubling";
+  return std::has_single_bit(static_cast<unsigned>(n_nodes)) ? "rabenseifner" : "ring";
+}
+
+std::unique_ptr<comm::Plan> plan_between(comm::Transport& between, std::span<float> slice, bool is_tree) {
+  if (slice.empty() || between.n_ranks() == 1) return nullptr;
+  const auto name = choose_algorithm(slice.size_bytes(), between.n_ranks(), is_tree);
+  auto plan = comm::make_plan(*comm::find_algorithm(name), between, {.n_elements = slice.size()});
+  plan->bind(std::as_bytes(slice), std::as_writable_bytes(slice));
+  return plan;
+}
+
+std::byte* address(std::span<float> arena, std::size_t offset) {
+  return std::as_writable_bytes(arena.subspan(offset)).data();
+}
+
+}  // namespace
+
+BucketSums::BucketSums(comm::Transport& node, comm::Transport& between, NodeFlags& flags, BucketSumsSetting setting)
+    : flags_{flags},
+      setting_{std::move(setting)},
+      has_messages_{setting_.n_nodes > 1},
+      // An owner's own arena is in the memory next to it; a tree ends at the first rank.
+      target_{setting_.gradients[setting_.is_tree ? 0 : static_cast<std::size_t>(node.rank())]} {
+  addends_.reserve(setting_.gradients.size());
+  for (const comm::Slice& slice : setting_.slices) {
+    const std::span<float> sum = target_.subspan(slice.offset, slice.count);
+    plans_.push_back(plan_between(between, sum, setting_.is_tree));
+    auto& sources = sources_.emplace_back();
+    if (sums_here(slice))
+      sources.push_back(sum);
+    else
+      for (const std::span<float> arena : setting_.gradients)
+        sources.push_back(arena.subspan(slice.offset, slice.count));
+  }
+}
+
+void BucketSums::ready(std::size_t n) {
+  flags_.publish(Stage::gradients, count(n));
+  progress();
+}
+
+void BucketSums::finish() {
+  flags_.publish(Stage::gradients, count(setting_.n_buckets + 1));
+  flags_.await_all(Stage::gradients, count(setting_.n_buckets + 1), [&] { progress(); });
+  while (n_begun_ < setting_.slices.size()) begin(n_begun_++);
+  const core::Stopwatch watch;
+  for (; n_finished_ < n_begun_; ++n_finished_)
+    if (plans_[n_finished_]) plans_[n_finished_]->wait();
+  waited_ += watch.elapsed().value;
+}
+
+void BucketSums::end_step() noexcept {
+  ++n_steps_;
+  n_begun_ = 0;
+  n_finished_ = 0;
+}
+
+/// Begins what is ready on this node, and lets what is under way go on: other nodes may wait for our messages.
+void BucketSums::progress() {
+  if (!has_messages_) return;
+  while (n_begun_ < setting_.slices.size() && flags_.all_reached(Stage::gradients, count(n_begun_ + 1)))
+    begin(n_begun_++);
+  while (n_finished_ < n_begun_ && (!plans_[n_finished_] || plans_[n_finished_]->test())) ++n_finished_;
+}
+
+void BucketSums::begin(std::size_t bucket) {
+  const comm::Slice& slice = setting_.slices[bucket];
+  if (!sums_here(slice)) return;
+  setting_.is_tree ? sum_in_tree(slice) : sum_in_order(slice);
+  if (plans_[bucket]) plans_[bucket]->start();
+}
+
+/// Whether `slice` is summed, in target_, before the optimizer reads it.
+bool BucketSums::sums_here(const comm::Slice& slice) const noexcept {
+  return has_messages_ || (setting_.gradients.size() > 1 && (setting_.is_tree || setting_.rows->has_rows(slice)));
+}
+
+void BucketSums::sum_in_order(const comm::Slice& slice) {
+  if (setting_.gradients.size() == 1) return;
+  setting_.rows->find_touched(slice, touched_);
+  for (const comm::Slice& part : touched_) sum_part(part);
+}
+
+void BucketSums::sum_part(const comm::Slice& part) {
+  addends_.clear();
+  for (const std::span<float> arena : setting_.gradients) addends_.push_back(address(arena, part.offset));
+  const comm::Fold fold = comm::kernels().find_fold(core::DType::float32, comm::ReduceOp::sum);
+  fold({.first = address(target_, part.offset)}, addends_, part.count, 1);
+}
+
+// In place: nobody but the owner touches its slice of any arena now.
+void BucketSums::sum_in_tree(const comm::Slice& slice) const {
+  const auto& gradients = setting_.gradients;
+  const comm::Combine add = comm::kernels().find_combine(core::DType::float32, comm::ReduceOp::sum);
+  const std::size_t end = slice.offset + slice.count;
+  for (std::size_t at = slice.offset; at < end; at += tree_piece) {
+    const std::size_t n = std::min(tree_piece, end - at);
+    for (std::size_t distance = 1; distance < gradients.size(); distance *= 2) {
+      for (std::size_t r = 0; r + distance < gradients.size(); r += 2 * distance) {
+        std::byte* const sum = address(gradients[r], at);
+        add(sum, sum, address(gradients[r + distance], at), n);
+      }
+    }
+  }
+}
+
+}  // namespace lockstep::parallel

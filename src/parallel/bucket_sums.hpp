@@ -1,0 +1,81 @@
+// Sums gradients over all ranks, bucket by bucket: through shared memory on a node, by all-reduces between nodes.
+// Invariant: an owner alone touches its slices of the node's arenas once they are ready; all nodes get the same bits.
+// Used by the synchronizer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "comm/collective.hpp"
+#include "comm/plan.hpp"
+#include "comm/transport.hpp"
+#include "core/units.hpp"
+#include "parallel/node_flags.hpp"
+#include "parallel/sparse_rows.hpp"
+
+namespace lockstep::parallel {
+
+/// Of one rank.
+struct BucketSumsSetting {
+  int n_nodes = 1;
+  std::size_t n_buckets = 0;
+  std::vector<std::span<float>> gradients{};  ///< the arenas of the node's ranks, in order
+  std::vector<comm::Slice> slices{};          ///< of each bucket the part this rank owns; none if it is no owner
+  bool is_tree = false;                       ///< by a binary tree over ranks, then nodes, instead of in rank order
+  const SparseRows* rows = nullptr;           ///< what of the slices has to be summed; a tree sums all
+};
+
+class BucketSums {
+ public:
+  /// Collective over `between`, the owners of the same slices on all nodes.
+  BucketSums(comm::Transport& node, comm::Transport& between, NodeFlags& flags, BucketSumsSetting setting);
+
+  /// Whether anything can be gained by calling ready() early.
+  [[nodiscard]] bool overlaps() const noexcept { return has_messages_; }
+
+  /// Local: of this rank, the gradients of the first `n` buckets are complete. Sums and sends what it can without
+  /// waiting.
+  void ready(std::size_t n);
+
+  /// Collective: all gradients of this rank are complete and it reads no parameter any more. Returns when that is so
+  /// for all ranks of the node, and the sums of this rank's slices are there.
+  void finish();
+
+  /// Local: sums were read, and a new step begins.
+  void end_step() noexcept;
+
+  /// After finish(): what to add up, in order, for the gradient of slice `bucket`. Where all ranks share a node and
+  /// order is all that matters nothing is summed in advance: these are the slices of all ranks, for the optimizer to
+  /// read once. But slices with rows are, as few of those are touched.
+  [[nodiscard]] std::span<const std::span<const float>> sources(std::size_t bucket) const { return sources_[bucket]; }
+
+  /// Spent waiting for other nodes since construction.
+  [[nodiscard]] core::Seconds waited() const noexcept { return {waited_}; }
+
+ private:
+  [[nodiscard]] std::uint64_t count(std::size_t n) const noexcept { return n_steps_ * (setting_.n_buckets + 1) + n; }
+  void progress();
+  void begin(std::size_t bucket);
+  void sum_in_order(const comm::Slice& slice);
+  void sum_part(const comm::Slice& part);
+  [[nodiscard]] bool sums_here(const comm::Slice& slice) const noexcept;
+  void sum_in_tree(const comm::Slice& slice) const;
+
+  NodeFlags& flags_;
+  BucketSumsSetting setting_;
+  bool has_messages_;
+  std::span<float> target_;  ///< one of the arenas
+  std::vector<std::vector<std::span<const float>>> sources_;
+  std::vector<std::unique_ptr<comm::Plan>> plans_;  ///< null on one node, and for slices of no elements
+  std::vector<const std::byte*> addends_;
+  std::vector<comm::Slice> touched_;
+  std::size_t n_begun_ = 0;
+  std::size_t n_finished_ = 0;
+  std::uint64_t n_steps_ = 0;
+  double waited_ = 0;
+};
+
+}  // namespace lockstep::parallel

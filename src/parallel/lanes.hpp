@@ -1,0 +1,49 @@
+// The tree of a deterministic run: the global batch is cut into lanes, and gradients of lanes are summed pairwise.
+// Invariant: the same bits for any number of ranks that divides the lanes. A rank adds up its own lanes as a binary
+// counter does; the synchronizer goes on with that tree over ranks.
+// Used by the trainer where it is to be deterministic.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "comm/collective.hpp"
+#include "runtime/buffer.hpp"
+
+namespace lockstep::parallel {
+
+/// Throws core::Error (usage) unless `n_lanes` is a power of two that `n_ranks` divides.
+void require_lanes(int n_lanes, int n_ranks);
+
+/// The samples of lane `lane`, within the global batch; the lanes of a rank are together what data::BatchPlan deals to it.
+[[nodiscard]] comm::Slice lane_samples(std::size_t global_batch, int n_lanes, int lane) noexcept;
+
+/// The sum of what the lanes of a rank have, such as their losses, by the same tree. At least one, and a power of two
+/// of them.
+[[nodiscard]] double sum_lanes(std::span<const double> lanes) noexcept;
+
+/// The gradients of one rank's lanes, which it computes one after another.
+class Lanes {
+ public:
+  /// `sum`: the synchronizer's gradients(), where the rank's sum ends up.
+  Lanes(int n_lanes, int rank, int n_ranks, std::span<float> sum);
+
+  /// The lanes of this rank, out of all: [first(), first() + n_local()).
+  [[nodiscard]] int first() const noexcept { return first_; }
+  [[nodiscard]] int n_local() const noexcept { return n_local_; }
+
+  /// Where lane first() + `local` has to write its gradients.
+  [[nodiscard]] std::span<float> gradients(int local) const noexcept;
+
+  /// To be called for 0, 1, ... n_local() - 1 in turn, each when its gradients are complete; adds up finished pairs.
+  void lane_done(int local);
+
+ private:
+  int first_;
+  int n_local_;
+  std::vector<runtime::HostBuffer> memory_;
+  std::vector<std::span<float>> arenas_;  ///< arenas_[0] is the sum
+};
+
+}  // namespace lockstep::parallel

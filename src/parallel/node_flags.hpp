@@ -1,0 +1,60 @@
+// How far each rank of a node is in its step, told through shared memory.
+// Invariant: one writer a flag, values only grow; who has seen a value sees all that was written before it.
+// Used by the synchronizer and its parts.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "comm/flag.hpp"
+#include "comm/transport.hpp"
+#include "core/timer.hpp"
+
+namespace lockstep::parallel {
+
+/// What a flag counts.
+enum class Stage : std::uint8_t {
+  gradients,   ///< buckets complete, and once a step: reads no parameter any more
+  norms,       ///< steps whose partial norms are there
+  parameters,  ///< steps whose updates are written
+};
+inline constexpr std::size_t n_stages = 3;
+
+class NodeFlags {
+ public:
+  /// Collective over the ranks of one node.
+  explicit NodeFlags(comm::Transport& node);
+
+  void publish(Stage stage, std::uint64_t value) noexcept { flag(node_.rank(), stage).publish(value); }
+
+  [[nodiscard]] bool all_reached(Stage stage, std::uint64_t value) const noexcept;
+
+  /// Returns when all ranks have reached `value`; calls `meanwhile` between looks.
+  template <class Meanwhile>
+  void await_all(Stage stage, std::uint64_t value, Meanwhile meanwhile) {
+    if (all_reached(stage, value)) return;
+    const core::Stopwatch watch;
+    comm::wait_until(node_, [&] {
+      meanwhile();
+      return all_reached(stage, value);
+    });
+    waited_ += watch.elapsed().value;
+  }
+  void await_all(Stage stage, std::uint64_t value) {
+    await_all(stage, value, [] {});
+  }
+
+  /// Spent in await_all() since construction.
+  [[nodiscard]] core::Seconds waited() const noexcept { return {waited_}; }
+
+ private:
+  [[nodiscard]] comm::Flag& flag(int rank, Stage stage) const noexcept;
+
+  comm::Transport& node_;
+  std::unique_ptr<comm::SharedSegment> segment_;
+  std::vector<comm::Flag*> flags_;  ///< first of each rank
+  double waited_ = 0;
+};
+
+}  // namespace lockstep::parallel

@@ -1,0 +1,52 @@
+// Squared norms that need more than one owner: of the whole gradient for clipping, of whole tensors for LARS and LAMB.
+// Invariant: added up block by block in the order of the arena, so neither the ranks nor the nodes show in the result.
+// Used by the synchronizer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "comm/transport.hpp"
+#include "parallel/node_flags.hpp"
+#include "parallel/shared_array.hpp"
+#include "parallel/slots.hpp"
+
+namespace lockstep::parallel {
+
+/// The parts of slots in `slice`, cut at multiples of slice_grain from where it begins.
+[[nodiscard]] std::vector<Piece> blocks_in(std::span<const Slot> slots, comm::Slice slice);
+
+class NodeNorms {
+ public:
+  /// Collective over the ranks of one node. `blocks`: of the whole arena, in order.
+  NodeNorms(comm::Transport& node, NodeFlags& flags, std::size_t n_slots, std::vector<Piece> blocks);
+
+  /// The index of the first block of a slice.
+  [[nodiscard]] std::size_t first_block(const comm::Slice& slice) const noexcept;
+
+  /// Puts down an owner's squared norms, one for each block from `first_block` on.
+  void put_gradient(std::size_t first_block, std::span<const double> norms) noexcept;
+  /// Collective over the node: the sum of all.
+  [[nodiscard]] double sum_gradient();
+
+  /// The same for two norms a block, in turn: parameters and updates.
+  void put_tensors(std::size_t first_block, std::span<const double> norms) noexcept;
+  /// Collective over the node: sums the norms of each slot's blocks.
+  void sum_tensors();
+  /// In the place of each block's norms, those of its whole slot.
+  void get_tensors(std::size_t first_block, std::span<double> norms) const noexcept;
+
+ private:
+  void exchange();
+
+  NodeFlags& flags_;
+  std::vector<Piece> blocks_;
+  SharedArray<double> gradient_;
+  SharedArray<double> tensors_;
+  std::vector<double> of_slots_;
+  std::uint64_t n_exchanges_ = 0;
+};
+
+}  // namespace lockstep::parallel

@@ -1,0 +1,112 @@
+#include "parallel/replica_guard.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "comm/registry.hpp"
+#include "core/crc32c.hpp"
+#include "core/error.hpp"
+
+namespace lockstep::parallel {
+namespace {
+
+constexpr std::uint64_t nothing = std::numeric_limits<std::uint64_t>::max();
+
+std::uint32_t hash_of(std::span<const float> parameters, const comm::Slice& slice) noexcept {
+  return core::crc32c(std::as_bytes(parameters.subspan(slice.offset, slice.count)));
+}
+
+std::string name_place(const comm::Transport& world, int rank) {
+  return fmt::format("rank {} on node {}", rank, world.nodes()[static_cast<std::size_t>(rank)]);
+}
+
+[[noreturn]] void fail(std::string what, std::string where, std::string expected) {
+  throw core::Error(
+      core::ExitCode::failed,
+      {.what = std::move(what),
+       .where = std::move(where),
+       .expected = std::move(expected),
+       .fix = "suspect that node's memory or processor, or a stray write; go on from the last checkpoint elsewhere"});
+}
+
+/// The value most of `values` have; of equally frequent ones that which comes first.
+std::uint32_t most_frequent(std::span<const std::uint32_t> values) {
+  const auto frequency = [&](std::uint32_t value) { return std::count(values.begin(), values.end(), value); };
+  return *std::max_element(values.begin(), values.end(),
+                           [&](std::uint32_t a, std::uint32_t b) { return frequency(a) < frequency(b); });
+}
+
+}  // namespace
+
+ReplicaGuard::ReplicaGuard(std::span<const Slot> slots, std::span<const comm::Slice> slices, comm::Transport& world,
+                           comm::Transport& between)
+    : world_{world}, between_{between} {
+  for (const Slot& slot : slots) names_.push_back(slot.name);
+  for (const comm::Slice& slice : slices) {
+    const auto pieces = pieces_in(slots, slice);
+    pieces_.insert(pieces_.end(), pieces.begin(), pieces.end());
+  }
+  hashes_.resize(pieces_.size());
+}
+
+void ReplicaGuard::record(std::span<const float> parameters) {
+  for (std::size_t i = 0; i < pieces_.size(); ++i) hashes_[i] = hash_of(parameters, pieces_[i].slice);
+  is_recorded_ = true;
+}
+
+void ReplicaGuard::verify(std::span<const float> parameters) {
+  if (!std::exchange(is_recorded_, false)) return;
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    const std::uint32_t found = hash_of(parameters, pieces_[i].slice);
+    if (found == hashes_[i]) continue;
+    fail(fmt::format("parameters of '{}' have changed in memory between two steps", names_[pieces_[i].slot]),
+         name_place(world_, world_.rank()), fmt::format("hash {:08x}, as written; found {:08x}", hashes_[i], found));
+  }
+}
+
+std::uint32_t ReplicaGuard::hash() const noexcept { return core::crc32c(std::as_bytes(std::span{hashes_})); }
+
+void ReplicaGuard::fail_for_replicas() {
+  std::uint64_t mine = find_stray();
+  std::uint64_t first = nothing;
+  const auto plan = comm::make_plan(*comm::find_algorithm("recursive_doubling"), world_,
+                                    {.dtype = core::DType::uint64, .op = comm::ReduceOp::min, .n_elements = 1});
+  plan->bind(std::as_bytes(std::span{&mine, 1}), std::as_writable_bytes(std::span{&first, 1}));
+  plan->run();
+  core::require(first != nothing, "replicas that differ differ in a tensor");
+  fail(fmt::format("parameters of '{}' differ between nodes", names_[first >> 32]),
+       name_place(world_, static_cast<int>(first & 0xffff'ffff)), "the same bits on all nodes");
+}
+
+/// Slot and rank, in that order of significance, of the first piece of this rank that a node has otherwise than most.
+std::uint64_t ReplicaGuard::find_stray() {
+  const auto n_nodes = static_cast<std::size_t>(between_.n_ranks());
+  const auto gather = [&](core::DType dtype, auto& mine, auto& all) {
+    const auto plan =
+        comm::make_plan(*comm::find_algorithm("ring"), between_,
+                        {.collective = comm::Collective::all_gather, .dtype = dtype, .n_elements = all.size()});
+    plan->bind(std::as_bytes(std::span{mine}), std::as_writable_bytes(std::span{all}));
+    plan->run();
+  };
+  std::vector<std::uint32_t> all(hashes_.size() * n_nodes);
+  std::vector<std::int32_t> rank{world_.rank()};
+  std::vector<std::int32_t> ranks(n_nodes);
+  gather(core::DType::uint32, hashes_, all);
+  gather(core::DType::int32, rank, ranks);
+  std::vector<std::uint32_t> of_nodes(n_nodes);
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    for (std::size_t node = 0; node < n_nodes; ++node) of_nodes[node] = all[node * hashes_.size() + i];
+    const std::uint32_t usual = most_frequent(of_nodes);
+    const auto stray =
+        std::find_if(of_nodes.begin(), of_nodes.end(), [&](std::uint32_t hash) { return hash != usual; });
+    if (stray == of_nodes.end()) continue;
+    const auto owner = static_cast<std::uint32_t>(ranks[static_cast<std::size_t>(stray - of_nodes.begin())]);
+    return std::uint64_t{pieces_[i].slot} << 32 | owner;
+  }
+  return nothing;
+}
+
+}  // namespace lockstep::parallel

@@ -1,0 +1,49 @@
+// Notices parameters that are not what was computed: a flipped bit, a stray write, a node that computes otherwise.
+// Invariant: an owner knows the hash of each tensor's part it wrote; nothing is reported unless a bit differs.
+// Used by the synchronizer.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/transport.hpp"
+#include "parallel/slots.hpp"
+
+namespace lockstep::parallel {
+
+class ReplicaGuard {
+ public:
+  /// Guards the parts of `slots` in `slices`, which this rank of `world` alone writes; both transports must outlive
+  /// it. `between`: the owners of the same slices on all nodes.
+  ReplicaGuard(std::span<const Slot> slots, std::span<const comm::Slice> slices, comm::Transport& world,
+               comm::Transport& between);
+
+  /// Of what was just written.
+  void record(std::span<const float> parameters);
+
+  /// Before it is written over: throws core::Error (failed), with the tensor and who wrote it, unless everything is
+  /// as it was recorded; nothing if nothing was since the last call.
+  void verify(std::span<const float> parameters);
+
+  /// Of all that was recorded last: equal for the owners of the same slices on all nodes.
+  [[nodiscard]] std::uint32_t hash() const noexcept;
+
+  /// Collective over all ranks, after replicas were found to differ: throws core::Error (failed) with the first
+  /// tensor that does, on which node, and who wrote it there. The same on all ranks.
+  [[noreturn]] void fail_for_replicas();
+
+ private:
+  [[nodiscard]] std::uint64_t find_stray();
+
+  std::vector<Piece> pieces_;
+  std::vector<std::string> names_;  ///< of all slots
+  std::vector<std::uint32_t> hashes_;
+  comm::Transport& world_;
+  comm::Transport& between_;
+  bool is_recorded_ = false;
+};
+
+}  // namespace lockstep::parallel

@@ -1,0 +1,43 @@
+// Where tensors lie in the arenas of parameters and gradients, by name.
+// Invariant: ascending and apart; what lies between slots, and padding within them, is 0 in parameters and gradients.
+// Used by all of parallel/; the trainer makes them from the slots of its executor.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/collective.hpp"
+
+namespace lockstep::parallel {
+
+/// Slots are numbered in the order in which backward completes their gradients.
+struct Slot {
+  std::string name;
+  std::size_t offset = 0;
+  std::size_t n_elements = 0;
+  bool decays = true;            ///< weight decay applies
+  std::size_t row_elements = 0;  ///< of an embedding: only rows given to Synchronizer::touch() have a gradient; else 0
+};
+
+/// The part of a slot that lies in some slice of the arena.
+struct Piece {
+  std::size_t slot = 0;
+  comm::Slice slice;
+};
+
+/// Elements of an arena that holds `slots`.
+[[nodiscard]] std::size_t arena_elements(std::span<const Slot> slots) noexcept;
+
+/// Throws core::Error (system) unless `slots` are ascending and apart.
+void require_ordered(std::span<const Slot> slots);
+
+/// The parts of slots in `slice`, ascending; slots of no elements have none.
+[[nodiscard]] std::vector<Piece> pieces_in(std::span<const Slot> slots, comm::Slice slice);
+
+/// The first slot that holds a NaN or infinity. Reads the whole arena: for messages, not for every step.
+[[nodiscard]] std::optional<std::size_t> find_not_finite(std::span<const Slot> slots, std::span<const float> arena);
+
+}  // namespace lockstep::parallel

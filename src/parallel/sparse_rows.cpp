@@ -1,0 +1,93 @@
+#include "parallel/sparse_rows.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "core/error.hpp"
+
+namespace lockstep::parallel {
+namespace {
+
+/// Adds what of [begin, end) lies in `slice`.
+void add_part(std::size_t begin, std::size_t end, const comm::Slice& slice, std::vector<comm::Slice>& parts) {
+  begin = std::max(begin, slice.offset);
+  end = std::min(end, slice.offset + slice.count);
+  if (begin >= end) return;
+  if (!parts.empty() && parts.back().offset + parts.back().count == begin)
+    parts.back().count += end - begin;
+  else
+    parts.push_back({begin, end - begin});
+}
+
+}  // namespace
+
+SparseRows::SparseRows(comm::Transport& node, std::span<const Slot> slots)
+    : slots_{slots.begin(), slots.end()}, rank_{node.rank()}, n_ranks_{node.n_ranks()} {
+  for (const Slot& slot : slots_) {
+    const std::size_t n_rows = slot.row_elements == 0 ? 0 : slot.n_elements / slot.row_elements;
+    tables_.push_back({n_rows, n_words_});
+    n_words_ += (n_rows + word_bits - 1) / word_bits;
+  }
+  segment_ = node.share(n_words_ * sizeof(std::uint64_t));
+}
+
+void SparseRows::touch(std::size_t slot, std::span<const std::uint64_t> rows) {
+  const auto words = marks(rank_).subspan(tables_[slot].first_word);
+  for (const std::uint64_t row : rows) {
+    core::require(row < tables_[slot].n_rows, "a touched row is one of its slot");
+    words[row / word_bits] |= std::uint64_t{1} << row % word_bits;
+  }
+}
+
+void SparseRows::clear() noexcept {
+  const auto words = marks(rank_);
+  std::fill(words.begin(), words.end(), std::uint64_t{0});
+}
+
+bool SparseRows::has_rows(const comm::Slice& slice) const noexcept {
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    const bool meets = slots_[i].offset < slice.offset + slice.count &&
+                       slice.offset < slots_[i].offset + slots_[i].n_elements && slice.count > 0;
+    if (tables_[i].n_rows > 0 && meets) return true;
+  }
+  return false;
+}
+
+void SparseRows::find_touched(const comm::Slice& slice, std::vector<comm::Slice>& parts) const {
+  parts.clear();
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    if (tables_[i].n_rows > 0)
+      add_rows(i, slice, parts);
+    else
+      add_part(slots_[i].offset, slots_[i].offset + slots_[i].n_elements, slice, parts);
+  }
+}
+
+void SparseRows::add_rows(std::size_t slot, const comm::Slice& slice, std::vector<comm::Slice>& parts) const {
+  const Slot& where = slots_[slot];
+  const std::size_t from = std::max(slice.offset, where.offset) - where.offset;
+  const std::size_t to = std::min(slice.offset + slice.count, where.offset + where.n_elements);
+  if (where.offset + from >= to) return;
+  const std::size_t first_row = from / where.row_elements;
+  const std::size_t end_row =
+      std::min(tables_[slot].n_rows, (to - where.offset + where.row_elements - 1) / where.row_elements);
+  for (std::size_t word = first_row / word_bits; word * word_bits < end_row; ++word) {
+    for (std::uint64_t marked = marks_of_all(tables_[slot].first_word + word); marked != 0; marked &= marked - 1) {
+      const std::size_t row = word * word_bits + static_cast<std::size_t>(std::countr_zero(marked));
+      const std::size_t begin = where.offset + row * where.row_elements;
+      add_part(begin, begin + where.row_elements, slice, parts);
+    }
+  }
+}
+
+std::span<std::uint64_t> SparseRows::marks(int rank) const noexcept {
+  return {reinterpret_cast<std::uint64_t*>(segment_->part(rank).data()), n_words_};
+}
+
+std::uint64_t SparseRows::marks_of_all(std::size_t word) const noexcept {
+  std::uint64_t all = 0;
+  for (int rank = 0; rank < n_ranks_; ++rank) all |= marks(rank)[word];
+  return all;
+}
+
+}  // namespace lockstep::parallel

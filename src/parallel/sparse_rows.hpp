@@ -1,0 +1,52 @@
+// Which rows of embeddings have a gradient in this step: all others are zero on every rank and need no summing.
+// Invariant: a rank marks its own rows before it says that the gradients are ready; marks last until the step is over.
+// Used by the synchronizer.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "comm/transport.hpp"
+#include "parallel/slots.hpp"
+
+namespace lockstep::parallel {
+
+class SparseRows {
+ public:
+  /// Collective over the ranks of one node. Of `slots`, those with rows.
+  SparseRows(comm::Transport& node, std::span<const Slot> slots);
+
+  /// Marks rows of this rank, in any order and as often as they occur.
+  void touch(std::size_t slot, std::span<const std::uint64_t> rows);
+  /// Takes back all marks of this rank.
+  void clear() noexcept;
+
+  [[nodiscard]] bool has_rows(const comm::Slice& slice) const noexcept;
+
+  /// The parts of `slice` where any rank of the node may have a gradient: touched rows, slots without rows. Ascending,
+  /// neighbours in one. `parts` is written over, so that a steady step allocates nothing.
+  void find_touched(const comm::Slice& slice, std::vector<comm::Slice>& parts) const;
+
+ private:
+  static constexpr std::size_t word_bits = 64;
+
+  struct Table {
+    std::size_t n_rows = 0;
+    std::size_t first_word = 0;
+  };
+
+  [[nodiscard]] std::span<std::uint64_t> marks(int rank) const noexcept;
+  [[nodiscard]] std::uint64_t marks_of_all(std::size_t word) const noexcept;
+  void add_rows(std::size_t slot, const comm::Slice& slice, std::vector<comm::Slice>& parts) const;
+
+  std::vector<Slot> slots_;
+  std::vector<Table> tables_;  ///< of each slot; no rows where there are none
+  std::size_t n_words_ = 0;
+  int rank_;
+  int n_ranks_;
+  std::unique_ptr<comm::SharedSegment> segment_;
+};
+
+}  // namespace lockstep::parallel

@@ -1,0 +1,164 @@
+#include "parallel/synchronizer.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "comm/registry.hpp"
+#include "core/crc32c.hpp"
+#include "optim/clip.hpp"
+
+namespace lockstep::parallel {
+namespace {
+
+std::vector<optim::Segment> segments_in(std::span<const Slot> slots, const comm::Slice& slice) {
+  std::vector<optim::Segment> segments;
+  for (const Piece& block : blocks_in(slots, slice))
+    segments.push_back({block.slice.offset - slice.offset, block.slice.count, slots[block.slot].decays});
+  return segments;
+}
+
+}  // namespace
+
+Synchronizer::Synchronizer(comm::Transport& world, std::vector<Slot> slots, const SynchronizerOptions& options)
+    : slots_{std::move(slots)},
+      guard_interval_{options.guard_interval},
+      needs_norms_{optim::Optimizer{options.optimizer, {}, 0}.needs_norms()},
+      placement_{place(world.nodes(), options.is_deterministic)},
+      node_index_{placement_.nodes[static_cast<std::size_t>(world.rank())]},
+      buckets_{plan_buckets(slots_, options.buckets)},
+      node_{world.split(node_index_, world.rank())},
+      between_{world.split(node_->rank(), node_index_)},
+      flags_{*node_},
+      parameters_{*node_, arena_elements(slots_)},
+      gradients_{node_->share(arena_elements(slots_) * sizeof(float))},
+      hashes_{*node_, static_cast<std::size_t>(node_->n_ranks())},
+      norms_{*node_, flags_, slots_.size(), all_blocks()},
+      rows_{*node_, slots_},
+      sums_{*node_, *between_, flags_, sums_setting(options.is_deterministic)},
+      guard_{slots_, owned_slices(), world, *between_} {
+  for (const comm::Slice& slice : owned_slices())
+    owned_.push_back({slice, optim::Optimizer{options.optimizer, segments_in(slots_, slice), slice.count},
+                      norms_.first_block(slice)});
+}
+
+std::span<float> Synchronizer::gradients() const noexcept { return gradients_of(node_->rank()); }
+
+std::optional<std::uint32_t> Synchronizer::replica_hash() const noexcept { return replica_hash_; }
+
+std::span<float> Synchronizer::gradients_of(int local_rank) const noexcept {
+  return {reinterpret_cast<float*>(gradients_->part(local_rank).data()), arena_elements(slots_)};
+}
+
+std::vector<comm::Slice> Synchronizer::owned_slices() const {
+  std::vector<comm::Slice> slices;
+  if (node_->rank() >= placement_.n_owners) return slices;
+  for (const Bucket& bucket : buckets_)
+    slices.push_back(owned_slice(bucket.slice, static_cast<std::size_t>(placement_.n_owners),
+                                 static_cast<std::size_t>(node_->rank())));
+  return slices;
+}
+
+BucketSumsSetting Synchronizer::sums_setting(bool is_tree) const {
+  BucketSumsSetting setting{.n_nodes = placement_.n_nodes,
+                            .n_buckets = buckets_.size(),
+                            .slices = owned_slices(),
+                            .is_tree = is_tree,
+                            .rows = &rows_};
+  for (int rank = 0; rank < node_->n_ranks(); ++rank) setting.gradients.push_back(gradients_of(rank));
+  return setting;
+}
+
+std::vector<Piece> Synchronizer::all_blocks() const {
+  std::vector<Piece> all;
+  for (const Bucket& bucket : buckets_) {
+    const auto blocks = blocks_in(slots_, bucket.slice);
+    all.insert(all.end(), blocks.begin(), blocks.end());
+  }
+  return all;
+}
+
+void Synchronizer::publish_initial() {
+  await_node();
+  if (placement_.n_nodes > 1) copy_between_nodes();
+  end_writing(guard_interval_ > 0);
+}
+
+// All nodes but the first add zeros, to the bits and not to the values: so every value arrives as it is, -0 and NaN
+// too.
+void Synchronizer::copy_between_nodes() {
+  for (const Owned& owned : owned_) {
+    if (owned.slice.count == 0) continue;
+    const auto values = std::as_writable_bytes(parameters(owned.slice));
+    if (node_index_ != 0) std::fill(values.begin(), values.end(), std::byte{0});
+    const auto plan = comm::make_plan(*comm::find_algorithm("ring"), *between_,
+                                      {.dtype = core::DType::uint32, .n_elements = owned.slice.count});
+    plan->bind(values, values);
+    plan->run();
+  }
+}
+
+// Ranks of one node share its cores and its memory: what they sum during backward, backward waits for. So they sum in
+// step(), in one pass with the update. Only messages between nodes travel while this rank computes.
+void Synchronizer::ready(std::size_t slot) {
+  if (!sums_.overlaps()) return;
+  while (n_ready_ < buckets_.size() && buckets_[n_ready_].end_slot <= slot + 1) ++n_ready_;
+  sums_.ready(n_ready_);
+}
+
+double Synchronizer::step(double lr, float scale, double clip_norm) {
+  sums_.finish();
+  guard_.verify(parameters());
+  double norm = 0;
+  if (clip_norm > 0) {
+    norm = gradient_norm(scale);
+    scale *= static_cast<float>(optim::clip_factor(norm, clip_norm));
+  }
+  update(lr, scale);
+  sums_.end_step();
+  n_ready_ = 0;
+  ++n_steps_;
+  end_writing(guard_interval_ > 0 && n_steps_ % guard_interval_ == 0);
+  rows_.clear();
+  return norm;
+}
+
+double Synchronizer::gradient_norm(float scale) {
+  for (std::size_t b = 0; b < owned_.size(); ++b)
+    norms_.put_gradient(owned_[b].first_block, owned_[b].optimizer.squared_norms(scale, sums_.sources(b)));
+  return std::sqrt(norms_.sum_gradient());
+}
+
+void Synchronizer::update(double lr, float scale) {
+  for (std::size_t b = 0; b < owned_.size(); ++b) {
+    Owned& owned = owned_[b];
+    owned.norms = owned.optimizer.begin_step(scale, sums_.sources(b), parameters(owned.slice));
+    norms_.put_tensors(owned.first_block, owned.norms);
+  }
+  if (needs_norms_) {
+    norms_.sum_tensors();
+    for (const Owned& owned : owned_) norms_.get_tensors(owned.first_block, owned.norms);
+  }
+  for (std::size_t b = 0; b < owned_.size(); ++b)
+    owned_[b].optimizer.finish_step(lr, scale, sums_.sources(b), parameters(owned_[b].slice));
+}
+
+/// Returns when all owners of this node have written their slices.
+void Synchronizer::end_writing(bool is_guarded) {
+  if (is_guarded) {
+    guard_.record(parameters());
+    hashes_.values()[static_cast<std::size_t>(node_->rank())] = guard_.hash();
+  }
+  await_node();
+  if (!is_guarded || placement_.n_nodes == 1 || node_->rank() != 0) return;
+  const auto of_owners = hashes_.values().first(static_cast<std::size_t>(placement_.n_owners));
+  replica_hash_ = core::crc32c(std::as_bytes(of_owners));
+}
+
+/// Returns when all ranks of the node have got here.
+void Synchronizer::await_node() {
+  flags_.publish(Stage::parameters, ++n_meetings_);
+  flags_.await_all(Stage::parameters, n_meetings_);
+}
+
+}  // namespace lockstep::parallel

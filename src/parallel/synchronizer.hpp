@@ -1,0 +1,125 @@
+// Data parallelism: keeps the parameters of all ranks equal, step by step, from the gradients of each.
+// Invariant: one arena of parameters a node, written in steps only, by owners only; one arena of gradients a rank. The
+// number of ranks enters no formula: gradients come with the weight of their samples and are only added up.
+// Used by the trainer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "comm/transport.hpp"
+#include "core/units.hpp"
+#include "optim/optimizer.hpp"
+#include "parallel/bucket_plan.hpp"
+#include "parallel/bucket_sums.hpp"
+#include "parallel/node_flags.hpp"
+#include "parallel/node_norms.hpp"
+#include "parallel/placement.hpp"
+#include "parallel/replica_guard.hpp"
+#include "parallel/shared_array.hpp"
+#include "parallel/slots.hpp"
+#include "parallel/sparse_rows.hpp"
+
+namespace lockstep::parallel {
+
+struct SynchronizerOptions {
+  optim::OptimizerSpec optimizer{};
+  BucketOptions buckets{};
+  /// Gradients are summed in a tree over ranks, the upper part of that of Lanes.
+  bool is_deterministic = false;
+  /// The replica guard hashes after every so many steps; 0: never. It then reads the parameters twice (8 bytes each),
+  /// where an optimizer's pass moves at least 12: with 100, less than 1 % of that pass, and so of any step.
+  std::uint64_t guard_interval = 100;
+};
+
+class Synchronizer {
+ public:
+  /// Collective over `world`, which must outlive it. The ranks of a node, in the transport's sense, share memory:
+  /// where a machine has several NUMA domains, each may be called a node.
+  Synchronizer(comm::Transport& world, std::vector<Slot> slots, const SynchronizerOptions& options);
+
+  /// The node's. To be read by all its ranks from one step() to the next; to be written by rank 0 before
+  /// publish_initial().
+  [[nodiscard]] std::span<float> parameters() const noexcept { return parameters_.values(); }
+  /// This rank's: to be written from one step() to the next, all of it, and zero where it has no samples. Of no
+  /// defined value after step().
+  [[nodiscard]] std::span<float> gradients() const noexcept;
+
+  /// Collective: gives rank 0's parameters to all nodes. To be called before the first step and whenever they were
+  /// loaded.
+  void publish_initial();
+
+  /// Local, before the gradients of a slot with rows are ready: the rows of this rank that may have a gradient, in any
+  /// order. All others are zero, as everywhere in gradients(), and are updated as such.
+  void touch(std::size_t slot, std::span<const std::uint64_t> rows) { rows_.touch(slot, rows); }
+
+  /// Local, may be left out: this rank's gradient of `slot` is complete, and so are those before it. Lets messages
+  /// travel.
+  void ready(std::size_t slot);
+
+  /// Collective: sums all gradients, multiplies them by `scale` and, if `clip_norm` is greater than 0, so that their
+  /// norm is at most that; updates the parameters. On return those of this node are written. Returns the norm before
+  /// clipping, or 0 without. Throws core::Error (failed) if the guard finds parameters that nobody wrote.
+  double step(double lr, float scale, double clip_norm = 0);
+
+  /// Hash of the node's parameters when the guard last looked, from one rank of each of several nodes, for the
+  /// control word.
+  [[nodiscard]] std::optional<std::uint32_t> replica_hash() const noexcept;
+  /// Collective, once the control word says that replicas differ: throws core::Error (failed) with tensor, node and
+  /// rank.
+  [[noreturn]] void fail_for_replicas() { guard_.fail_for_replicas(); }
+
+  [[nodiscard]] std::span<const Slot> slots() const noexcept { return slots_; }
+  /// Spent waiting for other ranks and nodes since construction.
+  [[nodiscard]] core::Seconds waited() const noexcept { return {flags_.waited().value + sums_.waited().value}; }
+
+ private:
+  /// A slice of a bucket that this rank updates on its node.
+  struct Owned {
+    comm::Slice slice;
+    optim::Optimizer optimizer;
+    std::size_t first_block = 0;
+    std::span<double> norms{};  ///< the optimizer's, of the step under way
+  };
+
+  [[nodiscard]] std::vector<comm::Slice> owned_slices() const;
+  [[nodiscard]] BucketSumsSetting sums_setting(bool is_tree) const;
+  [[nodiscard]] std::vector<Piece> all_blocks() const;
+  [[nodiscard]] std::span<float> gradients_of(int local_rank) const noexcept;
+  void copy_between_nodes();
+  [[nodiscard]] double gradient_norm(float scale);
+  void update(double lr, float scale);
+  void end_writing(bool is_guarded);
+  void await_node();
+  [[nodiscard]] std::span<float> parameters(const comm::Slice& slice) const {
+    return parameters_.values().subspan(slice.offset, slice.count);
+  }
+
+  std::vector<Slot> slots_;
+  std::uint64_t guard_interval_;
+  bool needs_norms_;  ///< of whole tensors
+  Placement placement_;
+  int node_index_;
+  std::vector<Bucket> buckets_;
+  std::unique_ptr<comm::Transport> node_;     ///< ranks that share the arena of parameters
+  std::unique_ptr<comm::Transport> between_;  ///< one rank of each node
+  NodeFlags flags_;
+  SharedArray<float> parameters_;
+  std::unique_ptr<comm::SharedSegment> gradients_;
+  SharedArray<std::uint32_t> hashes_;  ///< one of each rank of the node
+  NodeNorms norms_;
+  SparseRows rows_;
+  BucketSums sums_;
+  ReplicaGuard guard_;
+  std::vector<Owned> owned_;
+  std::size_t n_ready_ = 0;  ///< buckets
+  std::uint64_t n_steps_ = 0;
+  std::uint64_t n_meetings_ = 0;  ///< of await_node()
+  std::optional<std::uint32_t> replica_hash_;
+};
+
+}  // namespace lockstep::parallel

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Training from end to end: the tutorial's command, ranks, digests, what a run leaves behind.
+. "$(dirname "$0")/shard_lib.bash"
+cd "$folder" || exit 1
+
+trained() {
+  run "$REDUCE_ALL" train "$@"
+  expect_rc 0
+}
+
+loss_of() { sed -n 's/^training  *loss //p' "$folder/out"; }
+
+# 50 epochs, weights every 10: the same loss on any number of ranks, and a smaller one than in the beginning.
+trained toy 50 10 --run-dir one
+expect_out 'finished after 50 epochs, 3200 steps, 102400 samples'
+first=$(loss_of)
+trained toy 50 10 --run-dir two --nproc 3
+[ "$(loss_of)" = "$first" ] || fail "another loss on 3 ranks, not $first"
+awk -v loss="$first" 'BEGIN { exit !(loss > 0.05 && loss < 0.12) }' || fail "the loss is $first"
+for file in run.json log.jsonl status.json weights.h5; do [ -s "one/$file" ] || fail "no one/$file"; done
+if python3 -c 'import jsonschema' 2>/dev/null; then
+  python3 -c 'import json, jsonschema, sys; jsonschema.validate(*(json.load(open(f)) for f in sys.argv[1:]))' \
+    one/run.json "$(dirname "$0")/../../share/schemas/train_run-1.schema.json" || fail "run.json is not as its schema says"
+fi
+
+# Weights begin where they were left: another epoch's loss is not that of the beginning.
+trained toy --epochs 1 --init-from one/weights.h5 --run-dir three
+awk -v loss="$(loss_of)" -v first="$first" 'BEGIN { exit !(loss <= first * 1.02) }' || fail "weights were not loaded"
+
+# The same bits on 1, 2 and 4 ranks.
+for n in 1 2 4; do
+  trained digits --deterministic --synthetic-samples 640 --max-steps 5 --digest --nproc "$n" --run-dir "d$n"
+  sed -n 's/^digest *//p' "$folder/out" >"digest$n"
+done
+cmp -s digest1 digest2 && cmp -s digest1 digest4 && [ -s digest1 ] || fail "digests differ: $(cat digest1 digest2 digest4)"
+# The guard bites: another seed has another digest.
+trained digits --deterministic --synthetic-samples 640 --max-steps 5 --digest --seed 2 --run-dir seed2
+grep -qF "$(cat digest1)" "$folder/out" && fail "the digest does not depend on the weights"
+
+# The tutorial's own lines.
+trained toy 2 1 --compat --nproc 2 --run-dir compat
+expect_out '^\[GPU1\] Epoch 0 \| Batchsize: 16 \| Steps: 64$'
+expect_out '^Epoch 0 \| Training checkpoint saved at '
+
+trained toy --print-config
+expect_out '^batch = 32 '
+
+echo "all as it should be"

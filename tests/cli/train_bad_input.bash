@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# What cannot be trained is refused with one message before anything is made, and exit code 2.
+. "$(dirname "$0")/shard_lib.bash"
+cd "$folder" || exit 1
+
+refused() {
+  local message=$1
+  shift
+  run "$REDUCE_ALL" train "$@"
+  expect_rc 2
+  expect_one_error
+  expect_err "$message"
+  [ -z "$(ls -A)" ] || [ "$(ls -A | grep -cvE '^(out|err|kept|d|r)$')" -eq 0 ] || fail "something was left behind: $(ls -A)"
+}
+
+refused "did you mean 'toy'" tooy
+refused "did you mean '--batch'" toy --bacth 3
+refused 'batch' toy --batch 0
+refused 'lr' toy --lr -1
+refused "did you mean 'sgd'" toy --optimizer sdg
+refused 'EPOCHS|number|epochs' toy fifty
+refused 'nowhere' mnist_cnn --data nowhere
+refused 'at least a sample for each rank' toy --batch 2 --nproc 3
+refused 'lanes' digits --deterministic --nproc 3
+refused 'precision|bf16' toy --precision bf16
+refused 'weights|none.h5' toy --init-from none.h5
+made synth images --out d --samples 64 --height 4 --width 4
+refused 'too small|image' mnist_cnn --data d --augment normalize:0.5:0.5 --classes 10 --val-split ''
+refused 'whole numbers' movielens --data d
+mkdir r && echo '{}' >r/run.json
+refused 'another run|holds' toy --run-dir r
+rm -r r
+
+# A loss that is no number any more: named, exit 1.
+run "$REDUCE_ALL" train toy --lr 1e30 --run-dir kept
+expect_rc 1
+expect_err 'not finite'
+
+echo "all as it should be"

@@ -1,0 +1,70 @@
+// A network run forward and backward in double precision by the plainest loops: what an executor has to compute.
+// Invariant: values and gradients are in PyTorch's order of elements, samples one after the other; nothing is reused.
+// Used by the tests of nn and of its backends.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "nn/executor.hpp"
+#include "nn/network.hpp"
+
+namespace lockstep::nn {
+
+struct ReferenceBatch {
+  std::uint64_t n = 0;
+  std::vector<double> x{};              ///< {n, ...shape of the input}
+  std::vector<std::int64_t> ids{};      ///< {n, columns}, of a network that begins with ids
+  std::vector<std::int64_t> classes{};  ///< {n}, for cross_entropy
+  std::vector<double> targets{};        ///< {n, outputs}, for mse
+};
+
+struct ReferenceOptions {
+  Loss loss = Loss::cross_entropy;
+  double label_smoothing = 0;
+  std::uint64_t bn_group = 0;  ///< as in ExecutorOptions; the last group of a call may be smaller
+  bool is_training = true;
+  /// Whether dropout keeps element `element` of the batch's sample `sample`. Unset: it keeps all, scaled all the same.
+  std::function<bool(int node, std::uint64_t sample, std::uint64_t element)> keeps{};
+};
+
+struct Pass;
+
+/// Begins with parameters of 0 and statistics at their initial values.
+class Reference {
+ public:
+  explicit Reference(Network network);
+
+  [[nodiscard]] const Network& network() const noexcept { return network_; }
+  [[nodiscard]] std::vector<double>& parameter(std::size_t i) { return parameters_.at(i); }
+  [[nodiscard]] std::vector<double>& statistic(std::size_t i) { return statistics_.at(i); }
+
+  /// Cross-entropy is that of the softmax, labels smoothed as PyTorch does; mse the mean over a sample's outputs.
+  /// Training also moves the running statistics, once a call, as nn::BatchNorm says.
+  LossSums forward(const ReferenceBatch& batch, const ReferenceOptions& options);
+
+  /// Gradients of `scale` times the summed loss of the last forward().
+  void backward(double scale);
+
+  /// Of parameter `i`, after backward().
+  [[nodiscard]] const std::vector<double>& gradient(std::size_t i) const { return gradients_.at(i); }
+  /// What node `i` computed in forward(), {n, ...output}.
+  [[nodiscard]] const std::vector<double>& value(std::size_t i) const { return values_.at(i); }
+  /// With respect to what node `i` computed, after backward().
+  [[nodiscard]] const std::vector<double>& value_gradient(std::size_t i) const { return value_gradients_.at(i); }
+
+ private:
+  using Tensors = std::vector<std::vector<double>>;
+
+  [[nodiscard]] Pass pass_of(std::size_t i);
+
+  Network network_;
+  Tensors parameters_{}, gradients_{}, statistics_{};
+  Tensors values_{}, value_gradients_{};
+  ReferenceBatch batch_{};
+  ReferenceOptions options_{};
+};
+
+}  // namespace lockstep::nn

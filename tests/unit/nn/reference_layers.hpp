@@ -1,0 +1,39 @@
+// Each layer forward and backward for a whole batch, straight from its definition.
+// Invariant: backward() adds to dx and to d_parameters, and recomputes from x what it needs.
+// Used by reference.cpp.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "unit/nn/reference.hpp"
+
+namespace lockstep::nn {
+
+using Tensor = std::vector<double>;
+
+/// One node's part of a forward or backward pass.
+struct Pass {
+  const Node& node;
+  int index;  ///< of the node
+  const ReferenceBatch& batch;
+  const ReferenceOptions& options;
+  std::vector<Shape> shapes{};  ///< of the inputs
+  std::vector<const Tensor*> x{};
+  std::vector<const Tensor*> parameters{};
+  std::vector<Tensor*> statistics{};
+  Tensor* y = nullptr;
+  // Of the backward pass only.
+  const Tensor* dy = nullptr;
+  std::vector<Tensor*> dx{};
+  std::vector<Tensor*> d_parameters{};
+};
+
+void forward(const Pass& pass);
+void backward(const Pass& pass);
+
+/// The loss of the outputs `y`; with `dy`, its gradient times `scale` as well.
+LossSums loss_of(const ReferenceBatch& batch, const ReferenceOptions& options, const Tensor& y, std::uint64_t n_outputs,
+                 double scale, Tensor* dy);
+
+}  // namespace lockstep::nn

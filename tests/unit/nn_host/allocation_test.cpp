@@ -1,0 +1,115 @@
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "nn/models.hpp"
+#include "unit/nn_host/harness.hpp"
+
+namespace {
+
+std::atomic<bool> is_counting = false;
+std::atomic<std::size_t> n_ours = 0;        // allocations not made within oneDNN
+std::atomic<std::size_t> largest_dnnl = 0;  // bytes of the largest made there
+
+void count(std::size_t n, void* caller) {
+  if (!is_counting) return;
+  Dl_info info{};
+  const bool is_dnnl = dladdr(caller, &info) != 0 && std::strstr(info.dli_fname, "libdnnl") != nullptr;
+  if (!is_dnnl) ++n_ours;
+  if (is_dnnl && n > largest_dnnl) largest_dnnl = n;
+}
+
+void* allocate(std::size_t n, std::size_t alignment) {
+  void* const memory = std::aligned_alloc(alignment, (n + alignment) / alignment * alignment);
+  if (memory == nullptr) throw std::bad_alloc{};
+  return memory;
+}
+
+}  // namespace
+
+// The other forms come to these.
+[[gnu::noinline]] void* operator new(std::size_t n) {
+  count(n, __builtin_return_address(0));
+  return allocate(n, alignof(std::max_align_t));
+}
+[[gnu::noinline]] void* operator new(std::size_t n, std::align_val_t alignment) {
+  count(n, __builtin_return_address(0));
+  return allocate(n, static_cast<std::size_t>(alignment));
+}
+[[gnu::noinline]] void* operator new(std::size_t n, const std::nothrow_t&) noexcept {
+  count(n, __builtin_return_address(0));
+  return std::malloc(n);
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace lockstep::nn::host {
+namespace {
+
+/// Counts while it lives.
+class Counting {
+ public:
+  Counting() {
+    n_ours = 0;
+    largest_dnnl = 0;
+    is_counting = true;
+  }
+  ~Counting() { is_counting = false; }
+};
+
+void step(Harness& harness, std::uint64_t n, bool accumulate) {
+  const std::function<void(std::size_t)> nothing = [](std::size_t) {};
+  harness.executor.forward(harness.samples.view(0, n), true, 0);
+  harness.executor.backward(1, accumulate, nothing);
+  harness.executor.forward(harness.samples.view(0, n), false, 0);
+}
+
+TEST(HostSteadySteps, AllocateNothing) {
+  {
+    const Counting counting;
+    void* volatile memory = ::operator new(1);  // volatile: never optimized away
+    ::operator delete(memory);
+  }
+  ASSERT_EQ(n_ours, 1u) << "an allocation is not seen";
+  for (const Case& given : model_cases()) {
+    if (given.name == "resnet50") continue;  // has no layer that resnet18 has not
+    Harness harness{given};
+    for (int i = 0; i < 2; ++i)
+      for (const std::uint64_t n : {given.batch.n, given.batch.n - 1}) step(harness, n, i > 0);
+    {
+      const Counting counting;
+      for (const std::uint64_t n : {given.batch.n, given.batch.n - 1, given.batch.n})
+        for (const bool accumulate : {false, true}) step(harness, n, accumulate);
+    }
+    EXPECT_EQ(n_ours, 0u) << given.name;
+    EXPECT_LT(largest_dnnl, 4096u) << given.name << ": more than the bookkeeping of a call";
+  }
+}
+
+TEST(HostSteadySteps, ReorderNothing) {
+  for (const Case& given : model_cases()) {
+    if (given.name == "resnet50") continue;  // has a test of its own
+    Harness harness{given};
+    harness.forward();
+    harness.backward();
+    EXPECT_EQ(harness.executor.n_reorders(), 0u) << given.name;
+  }
+}
+
+// Five channels are neither those of an image nor whole blocks: oneDNN wants them in blocks, and the count says so.
+TEST(HostSteadySteps, CountReorders) {
+  Network net;
+  net.global_avg_pool(net.conv("conv1", net.input({5, 8, 8}), {.n_out = 32, .kernel = 3}));
+  Harness harness{make_case(net, 2, Loss::cross_entropy)};
+  harness.forward();
+  EXPECT_EQ(harness.executor.n_reorders(), 1u);
+}
+
+}  // namespace
+}  // namespace lockstep::nn::host

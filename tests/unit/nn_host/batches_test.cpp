@@ -1,0 +1,130 @@
+#include <gtest/gtest.h>
+
+#include "core/error.hpp"
+#include "nn/models.hpp"
+#include "unit/nn_host/harness.hpp"
+
+namespace lockstep::nn::host {
+namespace {
+
+constexpr double tolerance = 2e-5;
+
+/// Without dropout's ids in the way: those of a part begin at 100 again.
+Case plain_case(std::uint64_t n) {
+  Network net;
+  Value x = net.conv("conv1", net.input({3, 8, 8}), {.n_out = 10, .kernel = 3, .padding = 1, .has_bias = false});
+  x = net.batch_norm("bn1", x, {.has_relu = true});
+  x = net.max_pool(net.add(net.conv("conv2", x, {.n_out = 10, .kernel = 1}), x, {.has_relu = true}));
+  net.linear("fc", net.flatten(x), {.n_out = 4});
+  return make_case(net, n, Loss::cross_entropy);
+}
+
+/// Gradients of `harness` against those of the reference for its samples [begin, end).
+void expect_gradients_of(Harness& harness, std::uint64_t begin, std::uint64_t end) {
+  Harness part{part_of(harness.tested, begin, end), harness.options};
+  part.reference_forward();
+  part.reference.backward(1);
+  for (std::size_t i = 0; i < part.tested.network.parameters().size(); ++i)
+    EXPECT_LT(relative_error(harness.gradient(i), part.reference.gradient(i)), tolerance)
+        << harness.tested.network.parameters()[i].name;
+}
+
+TEST(HostBatches, MayBeSmallerThanTheLargestAndComeInAnyOrder) {
+  Harness harness{plain_case(8)};
+  for (const auto& [begin, end] : {std::pair{0u, 8u}, {5u, 8u}, {0u, 8u}, {2u, 3u}, {5u, 8u}, {1u, 7u}}) {
+    SCOPED_TRACE(std::to_string(begin) + " to " + std::to_string(end));
+    EXPECT_EQ(harness.forward(harness.samples.view(begin, end)).n, end - begin);
+    harness.backward();
+    expect_gradients_of(harness, begin, end);
+  }
+}
+
+TEST(HostBatches, MayBeEvaluatedInBetween) {
+  Harness harness{plain_case(8)};
+  harness.forward();
+  harness.backward();
+  const std::vector<float> before = harness.gradient(0);
+  harness.forward(harness.samples.view(0, 5), false);
+  harness.forward(harness.samples.view(), false);
+  EXPECT_EQ(harness.gradient(0), before);
+  EXPECT_THROW(harness.backward(), core::Error);
+  harness.forward();
+  harness.backward();
+  expect_gradients_of(harness, 0, 8);
+}
+
+TEST(HostBatches, OfNoSamplesGiveGradientsOfZero) {
+  Harness harness{plain_case(4)};
+  const BatchView none{};
+  harness.forward();
+  harness.backward();
+  const std::vector<float> before = harness.gradient(0);
+  EXPECT_EQ(harness.executor.forward(none, true, 0).n, 0u);
+  harness.backward(1, true);
+  EXPECT_EQ(harness.gradient(0), before);
+  harness.backward();
+  for (const float element : harness.gradients.elements()) ASSERT_EQ(element, 0);
+  EXPECT_EQ(harness.executor.forward(none, false, 0).loss, 0);
+  EXPECT_EQ(harness.executor.find_not_finite(), "");
+}
+
+TEST(HostBatches, AddUpTheirGradients) {
+  Harness harness{plain_case(8)};
+  Harness first{part_of(harness.tested, 0, 3), harness.options}, second{part_of(harness.tested, 3, 8), harness.options};
+  harness.forward(harness.samples.view(0, 3));
+  harness.backward(2);
+  harness.forward(harness.samples.view(3, 8));
+  harness.backward(0.5f, true);
+  first.reference_forward();
+  first.reference.backward(2);
+  second.reference_forward();
+  second.reference.backward(0.5);
+  for (std::size_t i = 0; i < harness.tested.network.parameters().size(); ++i) {
+    std::vector<double> sum = first.reference.gradient(i);
+    for (std::size_t k = 0; k < sum.size(); ++k) sum[k] += second.reference.gradient(i)[k];
+    EXPECT_LT(relative_error(harness.gradient(i), sum), tolerance);
+  }
+}
+
+TEST(HostBatches, AreNormalizedInGroupsAndTheirTail) {
+  for (const std::uint64_t group : {1u, 2u, 3u, 5u, 8u, 20u}) {
+    SCOPED_TRACE(group);
+    const Case given = plain_case(8);
+    ExecutorOptions options = options_of(given);
+    options.bn_group = group;
+    Harness harness{given, options};
+    EXPECT_NEAR(harness.forward().loss / harness.reference_forward().loss, 1, tolerance);
+    harness.reference.backward(1);
+    harness.backward();
+    for (std::size_t i = 0; i < given.network.parameters().size(); ++i)
+      EXPECT_LT(harness.gradient_error(i), tolerance) << given.network.parameters()[i].name;
+    for (int i = 0; i < 2; ++i)
+      EXPECT_LT(relative_error(harness.executor.statistic(i), harness.reference.statistic(static_cast<std::size_t>(i))),
+                tolerance);
+  }
+}
+
+TEST(HostBatches, GiveTheSameBitsAgain) {
+  for (const char* name : {"mnist_cnn", "resnet18_cifar", "movielens"}) {
+    const Case given = model_case(name);
+    Harness a{given}, b{given};
+    for (Harness* harness : {&a, &b}) {
+      harness->forward();
+      harness->backward();
+    }
+    const auto left = a.gradients.elements(), right = b.gradients.elements();
+    EXPECT_TRUE(std::equal(left.begin(), left.end(), right.begin(), right.end())) << given.name;
+  }
+}
+
+TEST(HostBatches, ArePlannedBeforeTheyCome) {
+  const Case given = plain_case(8);
+  const HostExecutor small{given.network, {.max_batch = 8}}, large{given.network, {.max_batch = 64}};
+  // Kept for the backward pass: what conv1, bn1 and the sum computed.
+  constexpr std::size_t least = 3 * 10 * 64 * sizeof(float);
+  EXPECT_GT(small.n_bytes(), 8 * least);
+  EXPECT_GT(large.n_bytes(), small.n_bytes() + 56 * least);
+}
+
+}  // namespace
+}  // namespace lockstep::nn::host

@@ -1,0 +1,179 @@
+#include "unit/nn_host/harness.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "core/rng.hpp"
+#include "tensor/session.hpp"
+
+namespace lockstep::nn::host {
+namespace {
+
+/// Kokkos runs once in a process: from the first test to the last.
+class KokkosThreads : public testing::Environment {
+ public:
+  void SetUp() override { session_ = std::make_unique<tensor::Session>(2); }
+  void TearDown() override { session_.reset(); }
+
+ private:
+  std::unique_ptr<tensor::Session> session_;
+};
+const auto* const kokkos_threads = testing::AddGlobalTestEnvironment(new KokkosThreads);
+
+template <class T>
+std::span<const std::byte> bytes_of(const std::vector<T>& values, std::uint64_t n, std::uint64_t begin,
+                                    std::uint64_t end) {
+  const std::uint64_t each = values.size() / n;
+  return std::as_bytes(std::span{values}.subspan(begin * each, (end - begin) * each));
+}
+
+/// As documented of MaskKey: word e % 4 of counter e / 4, by node, sample and a key of seed and epoch.
+bool keeps(std::uint64_t seed, std::uint64_t epoch, int node, std::uint64_t id, std::uint64_t element, double p) {
+  const auto low = [](std::uint64_t v) { return static_cast<std::uint32_t>(v); };
+  const auto key = core::philox({low(seed), low(seed >> 32)}, {low(epoch), low(epoch >> 32), 0x64726f70, 0});
+  const auto block =
+      core::philox({key[0], key[1]}, {low(element / 4), static_cast<std::uint32_t>(node), low(id), low(id >> 32)});
+  return static_cast<double>(block[element % 4]) >= std::floor(p * 0x1p32);
+}
+
+}  // namespace
+
+Samples::Samples(const ReferenceBatch& batch)
+    : n{batch.n},
+      numbers(batch.x.begin(), batch.x.end()),
+      x_ids{batch.ids},
+      classes{batch.classes},
+      targets(batch.targets.begin(), batch.targets.end()) {
+  for (std::uint64_t i = 0; i < n; ++i) ids.push_back(100 + i);
+}
+
+BatchView Samples::view() const { return view(0, n); }
+
+BatchView Samples::view(std::uint64_t begin, std::uint64_t end) const {
+  return {x_ids.empty() ? bytes_of(numbers, n, begin, end) : bytes_of(x_ids, n, begin, end),
+          classes.empty() ? bytes_of(targets, n, begin, end) : bytes_of(classes, n, begin, end),
+          std::span{ids}.subspan(begin, end - begin), end - begin};
+}
+
+Arena::Arena(std::size_t n, float value) : memory_(n + 16, value), n_{n} {
+  void* begin = memory_.data();
+  std::size_t room = memory_.size() * sizeof(float);
+  begin_ = static_cast<float*>(std::align(64, n * sizeof(float), begin, room));
+}
+
+ExecutorOptions options_of(const Case& given) {
+  ExecutorOptions options;
+  options.max_batch = given.batch.n;
+  options.bn_group = given.options.bn_group;
+  options.loss = given.options.loss;
+  options.label_smoothing = given.options.label_smoothing;
+  options.seed = 0x1234'5678'9abc'def0;
+  return options;
+}
+
+Harness::Harness(const Case& given) : Harness{given, options_of(given)} {}
+
+Harness::Harness(const Case& given, ExecutorOptions given_options)
+    : tested{given},
+      options{given_options},
+      samples{given.batch},
+      executor{given.network, options},
+      reference{given.network},
+      parameters{executor.arena_elements()},
+      gradients{executor.arena_elements(), 7} {
+  const Network& network = tested.network;
+  for (std::size_t i = 0; i < network.parameters().size(); ++i) {
+    const std::vector<double> exact = parameter_values(network, i);
+    const std::vector<float> rounded(exact.begin(), exact.end());
+    executor.pack(static_cast<int>(i), rounded, slot(parameters.elements(), i));
+    reference.parameter(i).assign(rounded.begin(), rounded.end());
+  }
+  executor.bind(parameters.elements(), gradients.elements());
+  tested.batch.x.assign(samples.numbers.begin(), samples.numbers.end());
+  tested.batch.targets.assign(samples.targets.begin(), samples.targets.end());
+  tested.options.keeps = [this](int node, std::uint64_t sample, std::uint64_t element) {
+    const auto& layer = std::get<Dropout>(tested.network.nodes()[static_cast<std::size_t>(node)].layer);
+    return keeps(options.seed, epoch, node, samples.ids[sample], element, layer.probability);
+  };
+}
+
+void Harness::backward(float scale, bool accumulate) {
+  std::size_t n_ready = 0;
+  executor.backward(scale, accumulate, [&](std::size_t slot) { EXPECT_EQ(slot, n_ready++); });
+  EXPECT_EQ(n_ready, executor.slots().size());
+}
+
+std::span<float> Harness::slot(std::span<float> arena, std::size_t parameter) const {
+  for (const ArenaSlot& slot : executor.slots())
+    if (slot.parameter == static_cast<int>(parameter)) return arena.subspan(slot.offset, slot.n_elements);
+  ADD_FAILURE() << "no slot for parameter " << parameter;
+  return {};
+}
+
+std::vector<float> Harness::gradient(std::size_t i) {
+  std::vector<float> logical(n_elements(tested.network.parameters()[i].shape));
+  executor.unpack(static_cast<int>(i), slot(gradients.elements(), i), logical);
+  return logical;
+}
+
+LossSums Harness::reference_forward(bool is_training) {
+  ReferenceOptions as_tested = tested.options;
+  as_tested.is_training = is_training;
+  as_tested.bn_group = options.bn_group;
+  return reference.forward(tested.batch, as_tested);
+}
+
+double Harness::gradient_error(std::size_t i) { return relative_error(gradient(i), reference.gradient(i)); }
+
+Case model_case(const std::string& name) {
+  for (const Case& given : model_cases())
+    if (given.name == name) return given;
+  ADD_FAILURE() << "no case " << name;
+  return {};
+}
+
+Case make_case(Network network, std::uint64_t n, Loss loss) {
+  Case result{"", std::move(network)};
+  result.batch.n = n;
+  result.options.loss = loss;
+  const std::uint64_t n_outputs = n_elements(result.network.output());
+  const std::uint64_t n_x = n * n_elements(result.network.nodes().front().output);
+  for (std::uint64_t i = 0; i < n_x; ++i) result.batch.x.push_back(value(21, i));
+  for (std::uint64_t i = 0; i < n * n_outputs && loss == Loss::mse; ++i) result.batch.targets.push_back(value(22, i));
+  core::Random random{23};
+  for (std::uint64_t i = 0; i < n && loss != Loss::mse; ++i)
+    result.batch.classes.push_back(static_cast<std::int64_t>(random.below(n_outputs)));
+  return result;
+}
+
+Case part_of(Case given, std::uint64_t begin, std::uint64_t end) {
+  const std::uint64_t n = given.batch.n;
+  const auto cut = [&](auto& values) {
+    const auto each = static_cast<std::ptrdiff_t>(values.size() / n);
+    const auto first = static_cast<std::ptrdiff_t>(begin) * each, last = static_cast<std::ptrdiff_t>(end) * each;
+    values = {values.begin() + first, values.begin() + last};
+  };
+  cut(given.batch.x);
+  cut(given.batch.ids);
+  cut(given.batch.classes);
+  cut(given.batch.targets);
+  given.batch.n = end - begin;
+  return given;
+}
+
+Network image_network(std::uint64_t n_channels) {
+  Network net;
+  Value x = net.conv("conv1", net.input({3, 9, 10}), {.n_out = n_channels, .kernel = 3, .padding = 1});
+  x = net.max_pool(net.relu(x), {.kernel = 3, .stride = 2, .padding = 1});
+  Value y = net.batch_norm("bn1", net.conv("conv2", x, {.n_out = n_channels, .kernel = 1, .has_bias = false}),
+                           {.has_relu = true});
+  y = net.batch_norm("bn2", net.conv("conv3", y, {.n_out = n_channels, .kernel = 3, .padding = 1, .has_bias = false}));
+  x = net.add(y, x, {.has_relu = true});
+  x = net.conv("conv4", x, {.n_out = n_channels + 1, .kernel = 3, .stride = 2});
+  x = net.dropout(x, {.probability = 0.25});
+  net.linear("fc", net.flatten(x), {.n_out = 7});
+  return net;
+}
+
+}  // namespace lockstep::nn::host

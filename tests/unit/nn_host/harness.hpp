@@ -1,0 +1,103 @@
+// The host executor beside the reference, on the same parameters and samples.
+// Invariant: parameters are those of cases.hpp, rounded to float32 for both.
+// Used by the tests of nn/host.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "nn/host/host_executor.hpp"
+#include "unit/nn/cases.hpp"
+
+namespace lockstep::nn::host {
+
+/// Samples as an executor takes them.
+struct Samples {
+  explicit Samples(const ReferenceBatch& batch);
+
+  [[nodiscard]] BatchView view() const;
+  /// Samples [begin, end).
+  [[nodiscard]] BatchView view(std::uint64_t begin, std::uint64_t end) const;
+
+  std::uint64_t n;
+  std::vector<float> numbers{};
+  std::vector<std::int64_t> x_ids{};
+  std::vector<std::int64_t> classes{};
+  std::vector<float> targets{};
+  std::vector<std::uint64_t> ids{};  ///< 100, 101, ...
+};
+
+/// Elements of a 64-byte aligned arena.
+class Arena {
+ public:
+  explicit Arena(std::size_t n, float value = 0);
+  [[nodiscard]] std::span<float> elements() { return {begin_, n_}; }
+
+ private:
+  std::vector<float> memory_;
+  float* begin_;
+  std::size_t n_;
+};
+
+class Harness {
+ public:
+  explicit Harness(const Case& given);
+  Harness(const Case& given, ExecutorOptions options);
+
+  LossSums forward(const BatchView& batch, bool is_training = true) {
+    return executor.forward(batch, is_training, epoch);
+  }
+  LossSums forward() { return forward(samples.view()); }
+  /// Of `scale` times the loss; checks that slots are reported in order, each once.
+  void backward(float scale = 1, bool accumulate = false);
+  /// Of parameter `i`, in logical order.
+  [[nodiscard]] std::vector<float> gradient(std::size_t i);
+  [[nodiscard]] std::span<float> slot(std::span<float> arena, std::size_t parameter) const;
+
+  /// The reference's results for the whole batch.
+  LossSums reference_forward(bool is_training = true);
+
+  /// Largest difference from the reference, relative to the reference's largest element.
+  [[nodiscard]] double gradient_error(std::size_t i);
+
+  static constexpr std::uint64_t epoch = 3;
+
+  Case tested;
+  ExecutorOptions options;
+  Samples samples;
+  HostExecutor executor;
+  Reference reference;
+  Arena parameters, gradients;
+};
+
+[[nodiscard]] ExecutorOptions options_of(const Case& given);
+
+/// Largest |a - b| over the largest |b|, or over 1e-3: gradients may cancel out.
+template <class A, class B>
+double relative_error(const A& a, const B& b) {
+  double error = 0, magnitude = 1e-3;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    const double difference = static_cast<double>(a[i]) - static_cast<double>(b[i]);
+    // A NaN must not pass for small.
+    if (!(difference > -error && difference < error)) error = difference < 0 ? -difference : difference;
+    magnitude = std::max(magnitude, std::abs(static_cast<double>(b[i])));
+  }
+  return a.size() == b.size() ? error / magnitude : 1e30;
+}
+
+/// One of model_cases() by its name.
+[[nodiscard]] Case model_case(const std::string& name);
+
+/// A case of a network that PyTorch has not seen: numbers in, classes or targets by `loss`.
+[[nodiscard]] Case make_case(Network network, std::uint64_t n, Loss loss);
+/// Its samples [begin, end).
+[[nodiscard]] Case part_of(Case given, std::uint64_t begin, std::uint64_t end);
+
+/// A network of `n_channels` wherever it may have any number of them, with every layer of images.
+[[nodiscard]] Network image_network(std::uint64_t n_channels);
+
+}  // namespace lockstep::nn::host

@@ -1,0 +1,76 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "unit/nn_host/harness.hpp"
+
+namespace lockstep::nn::host {
+namespace {
+
+/// Whether the arena holds what its parameters' logical values make of an empty one: padding is 0.
+bool has_clean_padding(const Harness& harness, std::span<float> arena) {
+  Arena again{arena.size()};
+  const auto& parameters = harness.tested.network.parameters();
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    std::vector<float> logical(n_elements(parameters[i].shape));
+    harness.executor.unpack(static_cast<int>(i), harness.slot(arena, i), logical);
+    harness.executor.pack(static_cast<int>(i), logical, harness.slot(again.elements(), i));
+  }
+  return std::equal(arena.begin(), arena.end(), again.elements().begin());
+}
+
+TEST(HostParameters, ComeBackFromTheirSlotsAsTheyWere) {
+  for (const std::uint64_t n_channels : {1u, 5u, 16u, 17u, 40u}) {
+    Harness harness{make_case(image_network(n_channels), 2, Loss::cross_entropy)};
+    const Network& network = harness.tested.network;
+    for (std::size_t i = 0; i < network.parameters().size(); ++i) {
+      const std::vector<double> exact = parameter_values(network, i);
+      const std::vector<float> rounded(exact.begin(), exact.end());
+      std::vector<float> back(rounded.size());
+      harness.executor.unpack(static_cast<int>(i), harness.slot(harness.parameters.elements(), i), back);
+      EXPECT_EQ(back, rounded) << network.parameters()[i].name;
+    }
+    EXPECT_TRUE(has_clean_padding(harness, harness.parameters.elements()));
+  }
+}
+
+TEST(HostParameters, KeepTheirPaddingThroughTraining) {
+  for (const std::uint64_t n_channels : {3u, 10u, 17u}) {
+    Harness harness{make_case(image_network(n_channels), 4, Loss::cross_entropy)};
+    ASSERT_GT(harness.executor.arena_elements(), harness.tested.network.n_parameter_elements());
+    double first_loss = 0, loss = 0;
+    for (int step = 0; step < 5; ++step) {
+      loss = harness.forward().loss;
+      if (step == 0) first_loss = loss;
+      harness.backward(0.002f);
+      EXPECT_TRUE(has_clean_padding(harness, harness.gradients.elements()));
+      const auto parameters = harness.parameters.elements(), gradients = harness.gradients.elements();
+      for (std::size_t i = 0; i < parameters.size(); ++i) parameters[i] -= gradients[i];
+      EXPECT_TRUE(has_clean_padding(harness, harness.parameters.elements()));
+    }
+    EXPECT_LT(loss, first_loss);
+  }
+}
+
+TEST(HostParameters, HaveSlotsFromTheLastNodeToTheFirst) {
+  for (const Case& given : model_cases()) {
+    const HostExecutor executor{given.network, {.max_batch = given.batch.n}};
+    std::vector<int> expected, found;
+    for (auto node = given.network.nodes().rbegin(); node != given.network.nodes().rend(); ++node)
+      expected.insert(expected.end(), node->parameters.begin(), node->parameters.end());
+    std::size_t end = 0;
+    for (const ArenaSlot& slot : executor.slots()) {
+      found.push_back(slot.parameter);
+      EXPECT_EQ(slot.offset, end);
+      EXPECT_EQ(slot.n_elements % 16, 0u);
+      EXPECT_GE(slot.n_elements,
+                n_elements(given.network.parameters()[static_cast<std::size_t>(slot.parameter)].shape));
+      end = slot.offset + slot.n_elements;
+    }
+    EXPECT_EQ(found, expected);
+    EXPECT_EQ(end, executor.arena_elements());
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::nn::host

@@ -1,0 +1,91 @@
+#include "parallel/bucket_plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include "parallel/placement.hpp"
+#include "unit/parallel/ranks.hpp"
+
+namespace lockstep::parallel {
+namespace {
+
+/// Slots per bucket.
+std::vector<std::size_t> cut(const std::vector<std::size_t>& sizes, const BucketOptions& options) {
+  std::vector<std::size_t> counts;
+  std::size_t begin = 0;
+  for (const Bucket& bucket : plan_buckets(support::make_slots(sizes), options)) {
+    counts.push_back(bucket.end_slot - begin);
+    begin = bucket.end_slot;
+  }
+  return counts;
+}
+
+using Counts = std::vector<std::size_t>;
+
+TEST(BucketPlan, FirstAndLastAreSmallAndNoneExceedsItsSize) {
+  const BucketOptions options{.target{64 * 10}, .first{64 * 2}, .last{64 * 3}};  // in slots of 16 elements
+  EXPECT_EQ(cut(std::vector<std::size_t>(30, 16), options), (Counts{2, 10, 10, 5, 3}));
+  EXPECT_EQ(cut(std::vector<std::size_t>(3, 16), options), (Counts{3}));
+  EXPECT_EQ(cut(std::vector<std::size_t>(4, 16), options), (Counts{1, 3}));
+  EXPECT_EQ(cut({}, options), Counts{});
+}
+
+TEST(BucketPlan, ALargeSlotIsABucketOfItsOwn) {
+  const BucketOptions options{.target{64 * 10}, .first{64 * 2}, .last{64 * 3}};
+  EXPECT_EQ(cut({16, 16, 16 * 50, 16, 16 * 20, 16, 16, 16, 16, 16}, options), (Counts{2, 1, 1, 1, 2, 3}));
+  EXPECT_EQ(cut({16 * 50}, options), (Counts{1}));
+  EXPECT_EQ(cut({16, 16 * 50}, options), (Counts{1, 1}));
+}
+
+TEST(BucketPlan, BucketsAreTheWholeArena) {
+  const auto slots = support::odd_slots();
+  const auto buckets = plan_buckets(slots, {.target{20'000}, .first{1'000}, .last{1'000}});
+  ASSERT_GT(buckets.size(), 3U);
+  std::size_t at = 0;
+  for (const Bucket& bucket : buckets) {
+    EXPECT_EQ(bucket.slice.offset, at);
+    at += bucket.slice.count;
+  }
+  EXPECT_EQ(at, arena_elements(slots));
+  EXPECT_EQ(buckets.back().end_slot, slots.size());
+}
+
+TEST(BucketPlan, SlicesAreTheWholeBucketAndBeginAtGrains) {
+  for (const std::size_t n : {0, 1, 1'023, 1'024, 1'025, 10'000, 123'457}) {
+    for (std::size_t n_owners = 1; n_owners <= 9; ++n_owners) {
+      std::size_t at = 48;
+      std::size_t longest = 0;
+      for (std::size_t owner = 0; owner < n_owners; ++owner) {
+        const comm::Slice slice = owned_slice({48, n}, n_owners, owner);
+        EXPECT_EQ(slice.offset, at);
+        if (slice.count > 0) {
+          EXPECT_EQ((slice.offset - 48) % slice_grain, 0U);
+        }
+        longest = std::max(longest, slice.count);
+        at += slice.count;
+      }
+      EXPECT_EQ(at, 48 + n);
+      EXPECT_LE(longest, n / n_owners + slice_grain);
+    }
+  }
+}
+
+TEST(Placement, OwnersAreAsManyAsTheSmallestNodeHasRanks) {
+  EXPECT_EQ(place({0, 0, 0, 0}, false).n_owners, 4);
+  const Placement uneven = place({0, 1, 0, 1, 1}, false);
+  EXPECT_EQ(uneven.n_nodes, 2);
+  EXPECT_EQ(uneven.n_owners, 2);
+  EXPECT_EQ(place({0, 0, 1}, false).n_owners, 1);
+}
+
+TEST(Placement, DeterministicNodesAreSubtrees) {
+  EXPECT_EQ(place({0, 0, 1, 1}, true).n_owners, 2);
+  for (const support::Nodes& nodes : {support::Nodes{0, 1, 0, 1}, {0, 0, 0, 1}, {0, 0, 1, 0}}) {
+    const Placement placement = place(nodes, true);
+    EXPECT_EQ(placement.nodes, (support::Nodes{0, 1, 2, 3})) << support::describe(nodes);
+    EXPECT_EQ(placement.n_nodes, 4);
+    EXPECT_EQ(placement.n_owners, 1);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::parallel

@@ -1,0 +1,122 @@
+#include "parallel/sparse_rows.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "comm/transport_threads.hpp"
+#include "core/error.hpp"
+#include "parallel/synchronizer.hpp"
+#include "unit/parallel/ranks.hpp"
+
+namespace lockstep::parallel {
+namespace {
+
+using support::Nodes;
+
+constexpr std::size_t width = 37;  // no divisor of a slice
+constexpr std::size_t n_rows = 200;
+constexpr std::size_t table = 1;  // the slot
+
+std::vector<Slot> make_slots(bool is_sparse) {
+  auto slots = support::make_slots({100, n_rows * width, 50});
+  if (is_sparse) slots[table].row_elements = width;
+  return slots;
+}
+
+/// Rows of a rank's samples, some of them twice, the same rows as other ranks', or none.
+std::vector<std::uint64_t> rows_of(int rank, int step) {
+  std::vector<std::uint64_t> rows;
+  if ((rank + step) % 3 == 2) return rows;
+  for (std::uint64_t i = 0; i < 12; ++i)
+    rows.push_back((i * i * 7 + 40 * static_cast<std::uint64_t>(rank % 2 + step)) % n_rows);
+  rows.push_back(n_rows - 1);
+  return rows;
+}
+
+void write_gradients(std::span<const Slot> slots, std::span<float> gradients, int rank, int step) {
+  std::fill(gradients.begin(), gradients.end(), 0.0F);
+  const auto rows = rows_of(rank, step);
+  support::fill(slots, gradients, [&](std::size_t i) {
+    const bool is_in_table = slots[table].offset <= i && i < slots[table].offset + n_rows * width;
+    const std::size_t row = (i - slots[table].offset) / width;
+    const bool is_zero = is_in_table && std::find(rows.begin(), rows.end(), row) == rows.end();
+    return is_zero ? 0.0F : support::odd_value(i, rank, step);
+  });
+}
+
+std::vector<float> train(const Nodes& nodes, bool is_sparse) {
+  std::vector<float> parameters;
+  SynchronizerOptions options{.optimizer = optim::default_spec(optim::OptimizerKind::adamw)};
+  options.buckets = {{support::small_bucket_bytes}, {256}, {256}};
+  comm::run_as_threads(nodes, [&](comm::Transport& world) {
+    const auto slots = make_slots(is_sparse);
+    Synchronizer synchronizer{world, slots, options};
+    synchronizer.publish_initial();
+    for (int step = 0; step < 4; ++step) {
+      write_gradients(slots, synchronizer.gradients(), world.rank(), step);
+      if (is_sparse) synchronizer.touch(table, rows_of(world.rank(), step));
+      for (std::size_t slot = 0; slot < slots.size(); ++slot) synchronizer.ready(slot);
+      synchronizer.step(1e-2, 1);
+    }
+    if (world.rank() == 0) parameters.assign(synchronizer.parameters().begin(), synchronizer.parameters().end());
+  });
+  return parameters;
+}
+
+TEST(SparseRows, ParametersAreThoseOfDenseGradients) {
+  for (const Nodes& nodes : support::placements()) {
+    const auto sparse = train(nodes, true);
+    const auto dense = train(nodes, false);
+    ASSERT_EQ(sparse.size(), dense.size());
+    EXPECT_EQ(std::memcmp(sparse.data(), dense.data(), dense.size() * sizeof(float)), 0) << support::describe(nodes);
+  }
+}
+
+TEST(SparseRows, OnlyTouchedRowsAreRead) {
+  comm::run_as_threads({0, 0}, [](comm::Transport& world) {
+    const auto slots = make_slots(true);
+    Synchronizer synchronizer{world, slots, {}};
+    synchronizer.publish_initial();
+    const auto row_begin = [&](std::size_t row) { return slots[table].offset + row * width; };
+    for (int step = 0; step < 2; ++step) {  // marks do not outlast a step
+      const std::uint64_t touched = step == 0 ? 3 : 90;
+      std::fill(synchronizer.gradients().begin(), synchronizer.gradients().end(), 0.0F);
+      if (world.rank() == 1) {
+        synchronizer.gradients()[row_begin(3)] = 1;
+        synchronizer.gradients()[row_begin(90) + width - 1] = 1;
+        synchronizer.touch(table, std::vector<std::uint64_t>{touched, touched});
+      }
+      synchronizer.step(1, 1);
+    }
+    EXPECT_EQ(synchronizer.parameters()[row_begin(3)], -1);
+    EXPECT_EQ(synchronizer.parameters()[row_begin(90) + width - 1], -1);
+  });
+}
+
+TEST(SparseRows, PartsAreTouchedRowsAndOtherSlots) {
+  comm::run_as_threads({0, 0}, [](comm::Transport& node) {
+    const auto slots = make_slots(true);
+    SparseRows rows{node, slots};
+    EXPECT_TRUE(rows.has_rows({0, 200}));
+    EXPECT_FALSE(rows.has_rows({0, slots[table].offset}));
+    EXPECT_FALSE(rows.has_rows({150, 0}));
+    rows.touch(table, node.rank() == 0 ? std::vector<std::uint64_t>{64, 2, 2} : std::vector<std::uint64_t>{3, 199});
+    const auto both = node.share(1);  // a meeting: all marks are there
+    std::vector<comm::Slice> parts;
+    const std::size_t begin = slots[table].offset;
+    rows.find_touched({90, begin + 65 * width - 10 - 90}, parts);  // ends within row 64
+    ASSERT_EQ(parts.size(), 3U);
+    EXPECT_EQ(parts[0].offset, 90U);
+    EXPECT_EQ(parts[0].count, 10U);
+    EXPECT_EQ(parts[1].offset, begin + 2 * width);
+    EXPECT_EQ(parts[1].count, 2 * width);
+    EXPECT_EQ(parts[2].offset, begin + 64 * width);
+    EXPECT_EQ(parts[2].count, width - 10);
+    EXPECT_THROW(rows.touch(table, std::vector<std::uint64_t>{n_rows}), core::Error);
+    EXPECT_THROW(rows.touch(0, std::vector<std::uint64_t>{0}), core::Error);
+  });
+}
+
+}  // namespace
+}  // namespace lockstep::parallel

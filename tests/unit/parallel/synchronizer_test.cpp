@@ -1,0 +1,255 @@
+#include "parallel/synchronizer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <mutex>
+#include <thread>
+
+#include "comm/transport_threads.hpp"
+#include "unit/parallel/ranks.hpp"
+
+namespace lockstep::parallel {
+namespace {
+
+using optim::OptimizerKind;
+using support::Nodes;
+
+SynchronizerOptions options_for(OptimizerKind kind, bool is_deterministic = false) {
+  SynchronizerOptions options{.optimizer = optim::default_spec(kind)};
+  options.buckets = {{support::small_bucket_bytes}, {1'024}, {1'024}};
+  options.is_deterministic = is_deterministic;
+  options.guard_interval = 1;
+  return options;
+}
+
+/// What happens in one step, besides the gradients.
+struct Step {
+  double lr = 0.25;
+  float scale = 1;
+  double clip_norm = 0;
+};
+
+using Gradient = float (*)(std::size_t element, int rank, int step);
+
+/// The same steps by one optimizer over all, from sums taken in double.
+class Serial {
+ public:
+  Serial(std::vector<Slot> slots, const optim::OptimizerSpec& spec)
+      : slots_{std::move(slots)},
+        parameters_(arena_elements(slots_)),
+        sum_(arena_elements(slots_)),
+        optimizer_{spec, segments(), parameters_.size()} {}
+
+  [[nodiscard]] std::span<float> parameters() { return parameters_; }
+
+  /// The norm before clipping.
+  double step(const Step& step, int n_ranks, int number, Gradient gradient) {
+    double squares = 0;
+    support::fill(slots_, sum_, [&](std::size_t i) {
+      double sum = 0;
+      for (int rank = 0; rank < n_ranks; ++rank) sum += static_cast<double>(gradient(i, rank, number));
+      squares += sum * sum * step.scale * step.scale;
+      return static_cast<float>(sum);
+    });
+    const double norm = std::sqrt(squares);
+    const double factor = step.clip_norm > 0 ? std::min(1.0, step.clip_norm / (norm + 1e-6)) : 1;
+    const std::span<const float> source{sum_};
+    optimizer_.step(step.lr, step.scale * static_cast<float>(factor), {&source, 1}, parameters_);
+    return norm;
+  }
+
+ private:
+  [[nodiscard]] std::vector<optim::Segment> segments() const {
+    std::vector<optim::Segment> all;
+    for (const Slot& slot : slots_) all.push_back({slot.offset, slot.n_elements, slot.decays});
+    return all;
+  }
+
+  std::vector<Slot> slots_;
+  std::vector<float> parameters_;
+  std::vector<float> sum_;
+  optim::Optimizer optimizer_;
+};
+
+struct Case {
+  SynchronizerOptions options;
+  std::vector<Slot> slots = support::odd_slots();
+  std::vector<Step> steps = std::vector<Step>(4);
+  Gradient gradient = support::small_integer;
+  double tolerance_ulp = 0;
+};
+
+float initial_value(std::size_t element) { return support::small_integer(element, 0, 77); }
+
+/// Runs `which` on every rank of `nodes` and compares the parameters after every step.
+void expect_serial(const Nodes& nodes, const Case& which) {
+  SCOPED_TRACE(support::describe(nodes));
+  Serial serial{which.slots, which.options.optimizer};
+  support::fill(which.slots, serial.parameters(), initial_value);
+  std::vector<std::vector<float>> expected;
+  std::vector<double> norms;
+  for (std::size_t s = 0; s < which.steps.size(); ++s) {
+    norms.push_back(serial.step(which.steps[s], static_cast<int>(nodes.size()), static_cast<int>(s), which.gradient));
+    expected.emplace_back(serial.parameters().begin(), serial.parameters().end());
+  }
+  comm::run_as_threads(nodes, [&](comm::Transport& world) {
+    Synchronizer synchronizer{world, which.slots, which.options};
+    if (world.rank() == 0) support::fill(which.slots, synchronizer.parameters(), initial_value);
+    synchronizer.publish_initial();
+    for (std::size_t s = 0; s < which.steps.size(); ++s) {
+      support::fill(which.slots, synchronizer.gradients(),
+                    [&](std::size_t i) { return which.gradient(i, world.rank(), static_cast<int>(s)); });
+      if (s % 2 == 0)
+        for (std::size_t slot = 0; slot < which.slots.size(); ++slot) synchronizer.ready(slot);
+      const Step& step = which.steps[s];
+      const double norm = synchronizer.step(step.lr, step.scale, step.clip_norm);
+      if (step.clip_norm > 0)
+        EXPECT_NEAR(norm, norms[s], 1e-6 * norms[s]);
+      else
+        EXPECT_EQ(norm, 0);
+      EXPECT_LE(support::distance_in_ulp(synchronizer.parameters(), expected[s]), which.tolerance_ulp) << "step " << s;
+    }
+  });
+}
+
+void expect_serial_everywhere(const Case& which) {
+  for (const Nodes& nodes : support::placements()) expect_serial(nodes, which);
+}
+
+TEST(Synchronizer, MomentumIsExact) {
+  for (const bool is_deterministic : {false, true}) {
+    Case which{options_for(OptimizerKind::sgd, is_deterministic)};
+    which.options.optimizer.momentum = 0.5;
+    expect_serial_everywhere(which);
+  }
+}
+
+// From integer gradients, so the sums are exact: an owner's slice is updated as it would be within the whole.
+TEST(Synchronizer, ElementwiseOptimizersGiveTheSameBits) {
+  for (const OptimizerKind kind : {OptimizerKind::adam, OptimizerKind::adamw, OptimizerKind::adadelta}) {
+    Case which{options_for(kind)};
+    which.options.optimizer.weight_decay = 0.01;
+    which.steps = {{.lr = 1e-2, .scale = 0.125F}, {.lr = 2e-2, .scale = 0.125F}, {.lr = 1e-3, .scale = 0.25F}};
+    expect_serial_everywhere(which);
+  }
+}
+
+TEST(Synchronizer, OptimizersThatNeedNormsOfWholeTensors) {
+  for (const OptimizerKind kind : {OptimizerKind::lars, OptimizerKind::lamb}) {
+    Case which{options_for(kind)};
+    which.options.optimizer.weight_decay = 0.01;
+    which.steps = std::vector<Step>(3, {.lr = 0.5, .scale = 0.125F});
+    which.tolerance_ulp = 4;  // sums of squares are rounded in another order
+    expect_serial_everywhere(which);
+  }
+}
+
+/// All ranks pull in the same direction, so that sums do not cancel.
+float odd_gradient(std::size_t element, int rank, int step) {
+  const float size = 1 + std::abs(support::odd_value(element, rank, step));
+  return element % 2 == 0 ? size : -size;
+}
+
+TEST(Synchronizer, OddGradientsAreSummedWithinAFewUlp) {
+  for (const bool is_deterministic : {false, true}) {
+    Case which{options_for(OptimizerKind::sgd, is_deterministic)};
+    which.gradient = odd_gradient;
+    which.steps = {{.lr = 64}};  // far from what was there, as differences of close values have few right bits
+    which.tolerance_ulp = 12;
+    expect_serial_everywhere(which);
+  }
+}
+
+TEST(Synchronizer, ClipsByTheNormOfAllGradients) {
+  Case which{options_for(OptimizerKind::sgd)};
+  which.steps = {{.clip_norm = 1}, {.scale = 0.5F, .clip_norm = 2}, {.clip_norm = 1e9}, {}, {.clip_norm = 10}};
+  which.tolerance_ulp = 8;
+  expect_serial_everywhere(which);
+  which.options = options_for(OptimizerKind::lamb);
+  expect_serial_everywhere(which);
+}
+
+TEST(Synchronizer, RanksWithoutSamples) {
+  Case which{options_for(OptimizerKind::sgd)};
+  which.gradient = [](std::size_t i, int rank, int step) {
+    return (rank + step) % 2 == 1 ? 0.0F : support::small_integer(i, rank, step);
+  };
+  expect_serial_everywhere(which);
+  which.gradient = [](std::size_t, int, int) { return 0.0F; };
+  which.steps = {{.clip_norm = 1}, {}};
+  expect_serial_everywhere(which);
+}
+
+TEST(Synchronizer, NoSlotsAndTinyOnes) {
+  for (const auto& sizes : {std::vector<std::size_t>{}, {0, 0}, {1}, {21}, {1, 1, 1}}) {
+    Case which{options_for(OptimizerKind::sgd)};
+    which.slots = support::make_slots(sizes);
+    which.steps = {{}, {.clip_norm = 1e9}, {}};
+    expect_serial_everywhere(which);
+    which.options.optimizer = optim::default_spec(OptimizerKind::lars);
+    which.tolerance_ulp = 4;
+    expect_serial_everywhere(which);
+  }
+}
+
+TEST(Synchronizer, InitialParametersArriveBitByBit) {
+  const auto slots = support::odd_slots();
+  std::vector<float> initial(arena_elements(slots));
+  support::fill(slots, initial, [](std::size_t i) { return support::odd_value(i, 0, 0); });
+  initial[0] = -0.0F;
+  initial[1] = std::numeric_limits<float>::denorm_min();
+  initial[20] = -std::numeric_limits<float>::quiet_NaN();
+  for (const Nodes& nodes : support::placements()) {
+    comm::run_as_threads(nodes, [&](comm::Transport& world) {
+      Synchronizer synchronizer{world, slots, options_for(OptimizerKind::sgd)};
+      const auto first_of_node = std::find(nodes.begin(), nodes.end(), nodes[static_cast<std::size_t>(world.rank())]);
+      const auto arena = synchronizer.parameters();
+      if (world.rank() == 0)
+        std::copy(initial.begin(), initial.end(), arena.begin());
+      else if (first_of_node - nodes.begin() == world.rank())
+        std::fill(arena.begin(), arena.end(), 3.0F);
+      synchronizer.publish_initial();
+      EXPECT_EQ(std::memcmp(arena.data(), initial.data(), arena.size_bytes()), 0) << support::describe(nodes);
+    });
+  }
+}
+
+TEST(Synchronizer, MessagesTravelBeforeTheStep) {
+  const auto slots = support::odd_slots();
+  comm::run_as_threads({0, 1}, [&](comm::Transport& world) {
+    Synchronizer synchronizer{world, slots, options_for(OptimizerKind::sgd)};
+    synchronizer.publish_initial();
+    const auto gradients = synchronizer.gradients();
+    support::fill(slots, gradients, [&](std::size_t) { return static_cast<float>(1 + world.rank()); });
+    for (std::uint64_t looks = 0; gradients[0] != 3; ++looks) {  // until the other node's has been added
+      synchronizer.ready(0);
+      world.relax(looks);
+    }
+    EXPECT_EQ(gradients[slots.back().offset], static_cast<float>(1 + world.rank()));  // not said to be complete
+    synchronizer.step(1, 1);
+    EXPECT_EQ(synchronizer.parameters()[slots.back().offset], -3);
+  });
+}
+
+TEST(Synchronizer, CountsTheTimeSpentWaiting) {
+  for (const Nodes& nodes : {Nodes{0, 0}, Nodes{0, 1}}) {
+    comm::run_as_threads(nodes, [&](comm::Transport& world) {
+      Synchronizer synchronizer{world, support::odd_slots(), options_for(OptimizerKind::sgd)};
+      synchronizer.publish_initial();
+      const double before = synchronizer.waited().value;
+      if (world.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds{60});
+      synchronizer.step(1, 1);
+      if (world.rank() == 0) {
+        EXPECT_GE(synchronizer.waited().value - before, 0.04);
+      }
+    });
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::parallel

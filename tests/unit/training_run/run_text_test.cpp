@@ -1,0 +1,127 @@
+#include "training/train/run_text.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <pty.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+
+#include "example_run.hpp"
+
+namespace lockstep::training::train {
+namespace {
+
+TEST(RunText, ProgressIsOneLine) {
+  EXPECT_EQ(progress_text(example_train(), example_goal),
+            "epoch 3/50  25 %  12800 samples/s  loss 0.125  lr 0.001  ETA 0:00:06  step 4.05 ms: data wait 0.200, "
+            "communication 0.800");
+  TrainRecord record = example_train();
+  record.eta.reset();
+  record.samples_per_s = 3.14159;
+  record.loss = std::numeric_limits<double>::quiet_NaN();
+  const std::string text = progress_text(record, example_goal);
+  EXPECT_NE(text.find("  3.14 samples/s  loss nan  "), std::string::npos) << text;
+  EXPECT_NE(text.find("ETA -"), std::string::npos) << text;
+}
+
+TEST(RunText, TellsHours) {
+  EXPECT_EQ(clock_text({0}), "0:00:00");
+  EXPECT_EQ(clock_text({59.6}), "0:01:00");
+  EXPECT_EQ(clock_text({3 * 3600 + 25 * 60 + 45}), "3:25:45");
+  EXPECT_EQ(clock_text({1e6}), "277:46:40");
+  EXPECT_EQ(clock_text({std::numeric_limits<double>::infinity()}), "-");
+}
+
+TEST(RunText, EvaluationNamesWhatItIsOver) {
+  EXPECT_EQ(evaluation_text(example_evaluation(), example_goal),
+            "epoch 3/50  evaluation: loss 0.0312, top-1 99.02 %, top-5 100.00 % of 10000 samples in 1.23 s");
+  EvaluationRecord record = example_evaluation();
+  record.top1_percent.reset();
+  record.top5_percent.reset();
+  EXPECT_EQ(evaluation_text(record, example_goal), "epoch 3/50  evaluation: loss 0.0312 of 10000 samples in 1.23 s");
+}
+
+TEST(RunText, TheReportSaysWhatItMeasured) {
+  const std::string text = final_text(example_final());
+  EXPECT_TRUE(text.starts_with(
+      "finished after 50 epochs, 1600 steps, 102400 samples in 9.87 s on 2 ranks of 2 nodes\ntraining    loss 0.0833\n"
+      "evaluation  loss 0.0312, top-1 99.02 %, top-5 100.00 % of 10000 samples\n"
+      "throughput  12800 samples/s over 200 steps after 5 of warm-up, without evaluation and saving\n"
+      "step        4.05 ms p50 [4.0"))
+      << text;
+  EXPECT_NE(text.find("\ndata_wait          0.0200      0.0400      0.0600     8.0  rank 1 (node2)\n"),
+            std::string::npos)
+      << text;
+  for (const metrics::Phase phase : metrics::all_phases)
+    EXPECT_NE(text.find(fmt::format("\n{} ", metrics::name(phase))), std::string::npos) << text;
+}
+
+TEST(RunText, TheReportOfAStoppedRunSaysWhy) {
+  FinalRecord record{.at = {.epoch = 1, .step = 1, .samples_seen = 64, .elapsed = {0.5}},
+                     .state = RunState::stopped,
+                     .message = "SIGTERM",
+                     .n_warmup_steps = 5};
+  const std::string text = final_text(record);
+  EXPECT_TRUE(text.starts_with("stopped after 1 epoch, 1 step, 64 samples in 500 ms on 1 rank: SIGTERM\n")) << text;
+  EXPECT_NE(text.find("no rate: all steps are warm-up (the first 5)\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("evaluation"), std::string::npos) << text;
+}
+
+TEST(ProgressDisplay, IsALineEachWhereThereIsNoTerminal) {
+  testing::internal::CaptureStderr();
+  {
+    ProgressDisplay display;
+    display.update("a");
+    display.update(std::string(200, 'b'));
+    display.print("c");
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "a\n" + std::string(200, 'b') + "\nc\n");
+}
+
+/// stderr as a terminal of 20 columns, for a block.
+class Terminal {
+ public:
+  Terminal() : before_{dup(STDERR_FILENO)} {
+    const winsize size{.ws_row = 24, .ws_col = 20, .ws_xpixel = 0, .ws_ypixel = 0};
+    int terminal = -1;
+    if (openpty(&reader_, &terminal, nullptr, nullptr, &size) != 0) std::abort();
+    dup2(terminal, STDERR_FILENO);
+    close(terminal);
+  }
+  ~Terminal() {
+    dup2(before_, STDERR_FILENO);
+    close(before_);
+    close(reader_);
+  }
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+
+  /// What was written since the last call.
+  [[nodiscard]] std::string read() const {
+    std::string text(1000, '\0');
+    const ssize_t n = ::read(reader_, text.data(), text.size());
+    return text.substr(0, static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
+  }
+
+ private:
+  int before_;
+  int reader_ = -1;
+};
+
+TEST(ProgressDisplay, ReplacesItsLineOnATerminal) {
+  const Terminal terminal;
+  ProgressDisplay display;
+  display.update("0123456789012345678901234567890");
+  EXPECT_EQ(terminal.read(), "0123456789012345678") << "a line that wraps could not be replaced";
+  display.update("b");
+  EXPECT_EQ(terminal.read(), "\r\x1b[Kb");
+  display.print("c");
+  EXPECT_EQ(terminal.read(), "\r\x1b[Kc\r\n");
+}
+
+}  // namespace
+}  // namespace lockstep::training::train

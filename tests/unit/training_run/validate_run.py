@@ -1,0 +1,64 @@
+"""validate_run.py RUN_DIRECTORY SCHEMA_FOLDER: exit 1 if a file of the run is not what its schema says, or if a schema lets
+a file pass that lacks a key or has one too many."""
+import copy
+import json
+import pathlib
+import sys
+
+import jsonschema
+
+
+def validator(schemas, name):
+    schema = json.loads((schemas / f"{name}-1.schema.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+def weakened(document):
+    """The document without one key, or with one more, for every object in it that is not free in its keys."""
+    def objects(node, path):
+        if isinstance(node, dict):
+            yield path
+            for key, value in node.items():
+                yield from objects(value, path + [key])
+        elif isinstance(node, list) and node:
+            yield from objects(node[0], path + [0])
+
+    for path in objects(document, []):
+        if {"recipe", "libraries", "variables"} & set(path):
+            continue
+        for key in [None, *at(document, path)]:
+            changed = copy.deepcopy(document)
+            if key is None:
+                at(changed, path)["no_such_key"] = 1
+            else:
+                del at(changed, path)[key]
+            yield f"{path} {'with one more' if key is None else f'without {key}'}", changed
+
+
+def at(document, path):
+    for key in path:
+        document = document[key]
+    return document
+
+
+def check(validate, document):
+    validate.validate(document)
+    for what, changed in weakened(document):
+        assert not validate.is_valid(changed), f"the schema accepts it {what}"
+
+
+def main(run, schemas):
+    run, schemas = pathlib.Path(run), pathlib.Path(schemas)
+    check(validator(schemas, "train_run"), json.loads((run / "run.json").read_text(encoding="utf-8")))
+    check(validator(schemas, "train_status"), json.loads((run / "status.json").read_text(encoding="utf-8")))
+    lines = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [line["kind"] for line in lines] == ["start", "train", "evaluation", "final"], lines
+    for line in lines:
+        check(validator(schemas, "train_log"), line)
+    short = dict(lines[-1], steady=None, evaluation=None)
+    validator(schemas, "train_log").validate(short)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,213 @@
+#include "training/train/batches.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "core/dtype.hpp"
+#include "core/error.hpp"
+#include "data/batch_plan.hpp"
+#include "data/shard_set.hpp"
+#include "training/train/recipe_specs.hpp"
+
+namespace lockstep::training::train {
+namespace {
+
+/// Numbers of any stored type in one of the two types an executor takes.
+class Converter {
+ public:
+  Converter(core::DType stored, bool is_whole) : stored_{stored}, is_whole_{is_whole} {}
+
+  std::span<const std::byte> convert(std::span<const std::byte> values) {
+    if (stored_ == (is_whole_ ? core::DType::int64 : core::DType::float32)) return values;
+    return is_whole_ ? to(values, whole_) : to(values, floats_);
+  }
+
+ private:
+  template <class To>
+  std::span<const std::byte> to(std::span<const std::byte> values, std::vector<To>& out) {
+    core::visit(stored_, [&]<class From>(std::type_identity<From>) {
+      out.resize(values.size() / sizeof(From));
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        From value;
+        std::memcpy(&value, values.data() + i * sizeof(From), sizeof(From));
+        if constexpr (std::is_same_v<From, core::float16> || std::is_same_v<From, core::bfloat16>)
+          out[i] = static_cast<To>(static_cast<float>(value));
+        else
+          out[i] = static_cast<To>(value);
+      }
+    });
+    return std::as_bytes(std::span{out});
+  }
+
+  core::DType stored_;
+  bool is_whole_;
+  std::vector<std::int64_t> whole_{};
+  std::vector<float> floats_{};
+};
+
+bool are_ids(const data::SetSpec& spec) {
+  return !spec.is_encoded() && !core::is_floating(spec.x.dtype) && spec.x.dtype != core::DType::uint8;
+}
+
+data::LoaderOptions options_for(const Recipe& recipe, const data::SetSpec& spec, bool is_evaluation) {
+  data::LoaderOptions options = loader_options(recipe, is_evaluation);
+  options.augment.dtype = are_ids(spec) ? spec.x.dtype : core::DType::float32;
+  return options;
+}
+
+DataInfo info_of(const data::SetSpec& spec, const data::Augment& augment, std::uint64_t n_samples) {
+  return {.spec = spec, .input = augment.output().shape, .has_ids = are_ids(spec), .n_samples = n_samples};
+}
+
+/// What both kinds have in common: the conversion to what executors take.
+class ConvertedBatches : public Batches {
+ public:
+  ConvertedBatches(DataInfo info, core::DType x_dtype)
+      : info_{std::move(info)},
+        x_{x_dtype, info_.has_ids},
+        y_{info_.spec.y.dtype, !core::is_floating(info_.spec.y.dtype)} {}
+
+  [[nodiscard]] const DataInfo& info() const noexcept final { return info_; }
+
+ protected:
+  const Samples* converted(std::span<const std::byte> x, std::span<const std::byte> y,
+                           std::span<const std::uint64_t> ids, std::uint64_t n_global) {
+    samples_ = {.view = {.x = x_.convert(x), .y = y_.convert(y), .ids = ids, .n = ids.size()}, .n_global = n_global};
+    return &samples_;
+  }
+
+ private:
+  DataInfo info_;
+  Converter x_;
+  Converter y_;
+  Samples samples_{};
+};
+
+class ShardBatches final : public ConvertedBatches {
+ public:
+  ShardBatches(const data::ShardSet& set, std::unique_ptr<data::Loader> loader, std::uint64_t most)
+      : ConvertedBatches{info_of(set.spec(), loader->augment(), set.n_samples()), loader->augment().output().dtype},
+        loader_{std::move(loader)},
+        most_{most} {}
+
+  [[nodiscard]] std::uint64_t n_batches() const noexcept override { return loader_->n_batches(); }
+  [[nodiscard]] std::uint64_t most() const noexcept override { return most_; }
+  void begin_epoch(std::uint64_t epoch) override { loader_->begin_epoch(epoch); }
+  [[nodiscard]] const data::Ledger& ledger() const noexcept override { return loader_->ledger(); }
+
+  [[nodiscard]] const Samples* next() override {
+    const data::Batch* const batch = loader_->next();
+    return batch == nullptr ? nullptr : converted(batch->x, batch->y, batch->ids, batch->n_global);
+  }
+
+ private:
+  std::unique_ptr<data::Loader> loader_;
+  std::uint64_t most_;
+};
+
+/// Made from the seed whenever they are asked for; or, to measure what is left without data, made once.
+class SyntheticBatches final : public ConvertedBatches {
+ public:
+  SyntheticBatches(const runtime::Communicator& world, const Recipe& recipe, std::unique_ptr<data::Source> source,
+                   std::size_t split, const data::LoaderOptions& options, std::unique_ptr<data::Augment> augment)
+      : ConvertedBatches{info_of(source->spec(), *augment, source->splits()[split].n_samples), augment->output().dtype},
+        source_{std::move(source)},
+        split_{split},
+        augment_{std::move(augment)},
+        sampler_{info().n_samples, options.sampler},
+        plan_{{.n_samples = info().n_samples,
+               .global_batch = options.global_batch,
+               .deal = options.is_evaluation                         ? data::Deal::ranges
+                       : options.sampler.order == data::Order::torch ? data::Deal::strided
+                                                                     : data::Deal::slices,
+               .drop_last = options.drop_last,
+               .rank = static_cast<std::uint64_t>(world.rank()),
+               .n_ranks = static_cast<std::uint64_t>(world.n_ranks())}},
+        is_repeated_{recipe.synthetic_steps > 0 && !options.is_evaluation} {
+    stored_.resize(info().spec.x.bytes());
+    scratch_.resize(augment_->scratch_bytes());
+  }
+
+  [[nodiscard]] std::uint64_t n_batches() const noexcept override { return plan_.n_batches(); }
+  [[nodiscard]] std::uint64_t most() const noexcept override { return plan_.most(); }
+  [[nodiscard]] const data::Ledger& ledger() const noexcept override { return ledger_; }
+
+  void begin_epoch(std::uint64_t epoch) override {
+    epoch_ = epoch;
+    next_ = 0;
+    ledger_ = {};
+    sampler_.begin_epoch(epoch);
+  }
+
+  [[nodiscard]] const Samples* next() override {
+    if (next_ == plan_.n_batches()) return nullptr;
+    const data::Share share = plan_.share(next_++);
+    if (!is_repeated_ || ids_.size() != share.n) make(share);
+    for (const std::uint64_t id : ids_) ledger_.add(id);
+    return converted(x_, y_, ids_, share.n_global);
+  }
+
+ private:
+  void make(const data::Share& share) {
+    const std::uint64_t x_bytes = augment_->output().bytes(), y_bytes = info().spec.y.bytes();
+    ids_.resize(share.n);
+    x_.resize(share.n * x_bytes);
+    y_.resize(share.n * y_bytes);
+    for (std::uint64_t i = 0; i < share.n; ++i) {
+      ids_[i] = sampler_.at((share.first + i * share.stride) % info().n_samples);
+      source_->read(split_, ids_[i], 1, stored_, std::span{y_}.subspan(i * y_bytes, y_bytes));
+      augment_->apply(stored_, 0, 0, epoch_, ids_[i], std::span{x_}.subspan(i * x_bytes, x_bytes), scratch_);
+    }
+  }
+
+  std::unique_ptr<data::Source> source_;
+  std::size_t split_;
+  std::unique_ptr<data::Augment> augment_;
+  data::Sampler sampler_;
+  data::BatchPlan plan_;
+  bool is_repeated_;
+  std::uint64_t epoch_ = 0;
+  std::uint64_t next_ = 0;
+  data::Ledger ledger_{};
+  std::vector<std::uint64_t> ids_{};
+  std::vector<std::byte> stored_{}, scratch_{}, x_{}, y_{};
+};
+
+std::unique_ptr<Batches> open_synthetic(const runtime::Communicator& world, const Recipe& recipe, bool is_evaluation) {
+  std::unique_ptr<data::Source> source = synthesizer_of(recipe).open(synth_options(recipe));
+  const std::string& wanted = is_evaluation ? recipe.val_split : recipe.train_split;
+  const std::vector<data::SourceSplit> splits = source->splits();
+  const auto split = std::ranges::find(splits, wanted, &data::SourceSplit::name);
+  if (split == splits.end() || split->n_samples == 0) {
+    if (is_evaluation) return nullptr;
+    core::fail_usage({.what = fmt::format("the synthetic set has no split '{}'", wanted), .where = "train-split"});
+  }
+  data::LoaderOptions options = options_for(recipe, source->spec(), is_evaluation);
+  if (options.is_evaluation || options.sampler.order == data::Order::blocked)
+    options.sampler.order = options.is_evaluation ? data::Order::sequential : data::Order::keyed;
+  auto augment = std::make_unique<data::Augment>(source->spec(), options.augment);
+  return std::make_unique<SyntheticBatches>(
+      world, recipe, std::move(source), static_cast<std::size_t>(split - splits.begin()), options, std::move(augment));
+}
+
+}  // namespace
+
+std::unique_ptr<Batches> open_batches(const runtime::Communicator& world, const Recipe& recipe, bool is_evaluation) {
+  const std::string& split = is_evaluation ? recipe.val_split : recipe.train_split;
+  if (is_evaluation && split.empty()) return nullptr;
+  if (recipe.synthetic) return open_synthetic(world, recipe, is_evaluation);
+  data::Manifest manifest = data::read_manifest(recipe.data, world);
+  const bool is_there = std::ranges::any_of(manifest.splits, [&](const data::Split& s) { return s.name == split; });
+  if (is_evaluation && !is_there) return nullptr;
+  auto set = std::make_shared<const data::ShardSet>(recipe.data, std::move(manifest), split);
+  auto loader = std::make_unique<data::Loader>(world, set, options_for(recipe, set->spec(), is_evaluation));
+  const auto n_ranks = static_cast<std::uint64_t>(world.n_ranks());
+  return std::make_unique<ShardBatches>(*set, std::move(loader), (recipe.batch + n_ranks - 1) / n_ranks);
+}
+
+}  // namespace lockstep::training::train

@@ -1,0 +1,16 @@
+// One exact pass over the evaluation split.
+// Invariant: every sample counts once, whatever the number of ranks; right answers are whole numbers.
+// Used by the trainer.
+#pragma once
+
+#include "nn/executor.hpp"
+#include "runtime/communicator.hpp"
+#include "training/train/batches.hpp"
+#include "training/train/learner.hpp"
+
+namespace lockstep::training::train {
+
+/// Collective: sums over the whole split, the same on all ranks.
+[[nodiscard]] nn::LossSums evaluate(const runtime::Communicator& world, Batches& batches, Learner& learner);
+
+}  // namespace lockstep::training::train

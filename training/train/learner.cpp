@@ -1,0 +1,194 @@
+#include "training/train/learner.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "io/digest.hpp"
+#include "nn/initialize.hpp"
+#include "training/train/model.hpp"
+#include "training/train/recipe_specs.hpp"
+
+namespace lockstep::training::train {
+namespace {
+
+std::vector<parallel::Slot> slots_of(const nn::Network& network, const nn::Executor& executor) {
+  std::vector<parallel::Slot> slots;
+  for (const nn::ArenaSlot& slot : executor.slots())
+    slots.push_back({.name = network.parameters()[static_cast<std::size_t>(slot.parameter)].name,
+                     .offset = slot.offset,
+                     .n_elements = slot.n_elements});
+  return slots;
+}
+
+nn::LossSums& operator+=(nn::LossSums& sums, const nn::LossSums& more) {
+  sums.loss += more.loss;
+  sums.n += more.n;
+  sums.n_top1 += more.n_top1;
+  sums.n_top5 += more.n_top5;
+  return sums;
+}
+
+}  // namespace
+
+Learner::Learner(const runtime::Communicator& world, comm::Transport& transport, const Recipe& recipe,
+                 nn::Network network, std::uint64_t most, metrics::PhaseTimers& timers)
+    : world_{world},
+      recipe_{recipe},
+      timers_{timers},
+      network_{std::move(network)},
+      tensors_{tensors_of(network_)},
+      at_a_time_{samples_at_a_time(recipe, most, world.n_ranks())} {
+  executor_ = nn::make_host_executor(network_, executor_options(recipe, at_a_time_));
+  synchronizer_ = std::make_unique<parallel::Synchronizer>(
+      transport, slots_of(network_, *executor_),
+      parallel::SynchronizerOptions{.optimizer = optimizer_spec(recipe), .is_deterministic = recipe.deterministic});
+  if (recipe.deterministic)
+    lanes_.emplace(static_cast<int>(recipe.lanes), world.rank(), world.n_ranks(), synchronizer_->gradients());
+  executor_->bind(synchronizer_->parameters(), synchronizer_->gradients());
+  slot_of_.resize(network_.parameters().size());
+  for (const nn::ArenaSlot& slot : executor_->slots()) slot_of_[static_cast<std::size_t>(slot.parameter)] = slot;
+}
+
+void Learner::initialize(const std::string& weights_file) {
+  if (world_.rank() == 0) {
+    std::vector<float> values;
+    for (std::size_t i = 0; i < network_.parameters().size(); ++i) {
+      values.resize(nn::n_elements(network_.parameters()[i].shape));
+      nn::initialize(network_.parameters()[i], recipe_.seed, values);
+      take(i, values);
+    }
+  }
+  for (std::size_t i = 0; i < network_.statistics().size(); ++i)
+    std::ranges::fill(executor_->statistic(static_cast<int>(i)), network_.statistics()[i].initial);
+  if (!weights_file.empty())
+    load_weights(
+        weights_file, recipe_.model, tensors_,
+        [this](std::size_t tensor, std::span<const float> values) {
+          if (tensor >= network_.parameters().size() || world_.rank() == 0) take(tensor, values);
+        },
+        "--init-from");
+  synchronizer_->publish_initial();
+}
+
+nn::BatchView Learner::part_of(const nn::BatchView& view, std::uint64_t first, std::uint64_t n) const noexcept {
+  if (view.n == 0) return {};
+  const std::size_t x_bytes = view.x.size() / view.n, y_bytes = view.y.size() / view.n;
+  return {.x = view.x.subspan(first * x_bytes, n * x_bytes),
+          .y = view.y.subspan(first * y_bytes, n * y_bytes),
+          .ids = view.ids.subspan(first, n),
+          .n = n};
+}
+
+// The parts of a batch that memory is short for, one after another; gradients are added up.
+nn::LossSums Learner::run_parts(const nn::BatchView& view, float scale, std::uint64_t epoch, bool is_last) {
+  nn::LossSums sums;
+  for (std::uint64_t part = 0; part < recipe_.accumulate; ++part) {
+    const std::uint64_t begin = view.n * part / recipe_.accumulate, end = view.n * (part + 1) / recipe_.accumulate;
+    {
+      const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::forward};
+      sums += executor_->forward(part_of(view, begin, end - begin), true, epoch);
+    }
+    const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::backward};
+    const bool is_complete = is_last && part + 1 == recipe_.accumulate;
+    executor_->backward(scale, part > 0, [&](std::size_t slot) {
+      if (is_complete) synchronizer_->ready(slot);
+    });
+  }
+  return sums;
+}
+
+nn::LossSums Learner::run_lanes(const Samples& samples, std::uint64_t epoch) {
+  const auto n_global = static_cast<std::size_t>(samples.n_global);
+  const std::size_t mine = parallel::lane_samples(n_global, static_cast<int>(recipe_.lanes), lanes_->first()).offset;
+  nn::LossSums sums;
+  std::vector<double> losses;
+  for (int local = 0; local < lanes_->n_local(); ++local) {
+    const comm::Slice lane = parallel::lane_samples(n_global, static_cast<int>(recipe_.lanes), lanes_->first() + local);
+    executor_->bind(synchronizer_->parameters(), lanes_->gradients(local));
+    const nn::LossSums of_lane = run_parts(part_of(samples.view, lane.offset - mine, lane.count),
+                                           1.0f / static_cast<float>(samples.n_global), epoch, false);
+    lanes_->lane_done(local);
+    losses.push_back(of_lane.loss);
+    sums += of_lane;
+  }
+  sums.loss = parallel::sum_lanes(losses);
+  return sums;
+}
+
+nn::LossSums Learner::compute_gradients(const Samples& samples, std::uint64_t epoch) {
+  if (lanes_) return run_lanes(samples, epoch);
+  return run_parts(samples.view, 1.0f / static_cast<float>(samples.n_global), epoch, true);
+}
+
+void Learner::update(double lr) {
+  const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::optimizer};
+  synchronizer_->step(lr, 1.0f, recipe_.clip_norm);
+}
+
+nn::LossSums Learner::evaluate(const nn::BatchView& view) {
+  nn::LossSums sums;
+  for (std::uint64_t first = 0; first < view.n; first += at_a_time_)
+    sums += executor_->forward(part_of(view, first, std::min(at_a_time_, view.n - first)), false, 0);
+  return sums;
+}
+
+void Learner::average_statistics() {
+  if (world_.n_ranks() == 1) return;
+  std::vector<float> mine;
+  for (std::size_t i = 0; i < network_.statistics().size(); ++i) {
+    const auto values = executor_->statistic(static_cast<int>(i));
+    mine.insert(mine.end(), values.begin(), values.end());
+  }
+  const std::vector<float> all = runtime::gather_values(world_, std::span<const float>{mine});
+  for (std::size_t i = 0; i < mine.size() && !all.empty(); ++i) {
+    double sum = 0;
+    for (std::size_t at = i; at < all.size(); at += mine.size()) sum += static_cast<double>(all[at]);
+    mine[i] = static_cast<float>(sum / world_.n_ranks());
+  }
+  world_.broadcast(std::as_writable_bytes(std::span{mine}));
+  auto next = mine.begin();
+  for (std::size_t i = 0; i < network_.statistics().size(); ++i) {
+    const auto values = executor_->statistic(static_cast<int>(i));
+    std::copy_n(next, values.size(), values.begin());
+    next += static_cast<std::ptrdiff_t>(values.size());
+  }
+}
+
+std::span<float> Learner::slot(std::span<float> arena, int parameter) const {
+  const nn::ArenaSlot& place = slot_of_[static_cast<std::size_t>(parameter)];
+  return arena.subspan(place.offset, place.n_elements);
+}
+
+void Learner::fill(std::size_t tensor, std::span<float> values) const {
+  const std::size_t n_parameters = network_.parameters().size();
+  if (tensor < n_parameters)
+    executor_->unpack(static_cast<int>(tensor), slot(synchronizer_->parameters(), static_cast<int>(tensor)), values);
+  else
+    std::ranges::copy(executor_->statistic(static_cast<int>(tensor - n_parameters)), values.begin());
+}
+
+void Learner::take(std::size_t tensor, std::span<const float> values) {
+  const std::size_t n_parameters = network_.parameters().size();
+  if (tensor < n_parameters)
+    executor_->pack(static_cast<int>(tensor), values, slot(synchronizer_->parameters(), static_cast<int>(tensor)));
+  else
+    std::ranges::copy(values, executor_->statistic(static_cast<int>(tensor - n_parameters)).begin());
+}
+
+void Learner::save(const std::string& path, const WeightsInfo& info, std::string_view flag) const {
+  save_weights(
+      path, info, tensors_, [this](std::size_t tensor, std::span<float> values) { fill(tensor, values); }, flag);
+}
+
+std::string Learner::digest() const {
+  io::Digest digest;
+  std::vector<float> values;
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    values.resize(nn::n_elements(tensors_[i].shape));
+    fill(i, values);
+    digest.update(std::as_bytes(std::span{values}));
+  }
+  return digest.hex();
+}
+
+}  // namespace lockstep::training::train

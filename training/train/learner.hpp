@@ -1,0 +1,78 @@
+// The network, its parameters and what changes them: one rank's part of data-parallel training.
+// Invariant: between two calls of step() all ranks have the same parameters; how a batch is split over ranks, lanes and
+// parts changes the order of sums only, and with `deterministic` not even that.
+// Used by the trainer and by evaluate.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/transport.hpp"
+#include "core/units.hpp"
+#include "metrics/phase_timers.hpp"
+#include "nn/executor.hpp"
+#include "nn/network.hpp"
+#include "parallel/lanes.hpp"
+#include "parallel/synchronizer.hpp"
+#include "runtime/communicator.hpp"
+#include "training/train/batches.hpp"
+#include "training/train/recipe.hpp"
+#include "training/train/weights.hpp"
+
+namespace lockstep::training::train {
+
+class Learner {
+ public:
+  /// Collective. `most`: samples of a batch of this rank, at most; the transport must outlive it.
+  Learner(const runtime::Communicator& world, comm::Transport& transport, const Recipe& recipe, nn::Network network,
+          std::uint64_t most, metrics::PhaseTimers& timers);
+
+  /// Collective: parameters as the seed says, or those of a weights file.
+  void initialize(const std::string& weights_file);
+
+  /// Local: forward and backward of all of `samples`. The gradient is that of the mean over the global batch.
+  nn::LossSums compute_gradients(const Samples& samples, std::uint64_t epoch);
+  /// Collective: sums the gradients of all ranks and updates the parameters.
+  void update(double lr);
+  /// Local: loss and right answers by running statistics, without dropout.
+  nn::LossSums evaluate(const nn::BatchView& view);
+  /// Collective: running statistics become the mean over the ranks.
+  void average_statistics();
+
+  /// Rank 0: whole files only.
+  void save(const std::string& path, const WeightsInfo& info, std::string_view flag) const;
+  /// Of parameters and running statistics.
+  [[nodiscard]] std::string digest() const;
+
+  /// The node in which the last call met the first NaN or infinity.
+  [[nodiscard]] std::string find_not_finite() const { return executor_->find_not_finite(); }
+  /// Spent waiting for other ranks, since construction.
+  [[nodiscard]] core::Seconds waited() const noexcept { return synchronizer_->waited(); }
+  [[nodiscard]] parallel::Synchronizer& synchronizer() noexcept { return *synchronizer_; }
+  [[nodiscard]] const nn::Network& network() const noexcept { return network_; }
+  [[nodiscard]] nn::Executor& executor() noexcept { return *executor_; }
+
+ private:
+  nn::LossSums run_lanes(const Samples& samples, std::uint64_t epoch);
+  nn::LossSums run_parts(const nn::BatchView& view, float scale, std::uint64_t epoch, bool is_last);
+  [[nodiscard]] nn::BatchView part_of(const nn::BatchView& view, std::uint64_t first, std::uint64_t n) const noexcept;
+  [[nodiscard]] std::span<float> slot(std::span<float> arena, int parameter) const;
+  void fill(std::size_t tensor, std::span<float> values) const;
+  void take(std::size_t tensor, std::span<const float> values);
+
+  const runtime::Communicator& world_;
+  const Recipe& recipe_;
+  metrics::PhaseTimers& timers_;
+  nn::Network network_;
+  std::vector<TensorSpec> tensors_;
+  std::uint64_t at_a_time_;
+  std::unique_ptr<nn::Executor> executor_;
+  std::unique_ptr<parallel::Synchronizer> synchronizer_;
+  std::optional<parallel::Lanes> lanes_{};
+  std::vector<nn::ArenaSlot> slot_of_;  ///< by parameter
+};
+
+}  // namespace lockstep::training::train

@@ -1,0 +1,101 @@
+#include "training/train/model.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "nn/models.hpp"
+#include "parallel/lanes.hpp"
+#include "training/train/recipe_layers.hpp"
+
+namespace lockstep::training::train {
+namespace {
+
+std::uint64_t n_outputs(const Recipe& recipe, const data::SetSpec& spec) {
+  if (recipe.loss == "mse") return spec.y.n_elements();
+  if (recipe.classes == 0) return spec.classes.size();
+  return recipe.classes;
+}
+
+void check_kind(const Recipe& recipe, const DataInfo& data) {
+  const bool wants_ids = nn::find_model(recipe.model).takes_ids;
+  if (wants_ids != data.has_ids)
+    core::fail_usage({.what = fmt::format("x of the set is {} [{}]", core::name(data.spec.x.dtype),
+                                          fmt::join(data.spec.x.shape, ", ")),
+                      .where = fmt::format("model {}, data {}", recipe.model, recipe.data),
+                      .expected = wants_ids ? "whole numbers, such as user and item" : "numbers or pixels",
+                      .fix = "name a set that fits the model, or another model"});
+  if (recipe.loss == "mse") return;
+  const std::size_t n_classes = data.spec.classes.size();
+  if (n_classes == 0)
+    core::fail_usage({.what = "the set has no classes",
+                      .where = recipe.data,
+                      .expected = fmt::format("classes, as {} learns them", recipe.model),
+                      .fix = "name a set with whole numbers as labels"});
+  if (recipe.classes > 0 && n_classes > recipe.classes)
+    core::fail_usage({.what = fmt::format("the set has {} classes, the model {} outputs", n_classes, recipe.classes),
+                      .where = "classes",
+                      .expected = fmt::format("at least {}", n_classes),
+                      .fix = "leave classes out, to take those of the set"});
+}
+
+}  // namespace
+
+nn::Network make_network(const Recipe& recipe, const DataInfo& data) {
+  check_kind(recipe, data);
+  return nn::make_model(
+      {.name = recipe.model,
+       .input = data.input,
+       .n_outputs = n_outputs(recipe, data.spec),
+       .n_ids = data.has_ids ? std::vector<std::uint64_t>{recipe.users, recipe.items} : std::vector<std::uint64_t>{},
+       .has_dropout = recipe.dropout,
+       .cifar_stem = recipe.cifar_stem});
+}
+
+void check_ranks(const Recipe& recipe, int n_ranks) {
+  if (recipe.precision != "f32")
+    core::fail_usage({.what = fmt::format("training in {} is not there yet", recipe.precision),
+                      .where = "precision",
+                      .expected = "f32",
+                      .fix = "leave precision out"});
+  if (recipe.deterministic && recipe.order == "torch" && n_ranks > 1)
+    core::fail_usage({.what = "the order torch deals samples out by rank",
+                      .where = "order, deterministic",
+                      .expected = "another order, or one rank",
+                      .fix = "--order keyed"});
+  const auto n = static_cast<std::uint64_t>(n_ranks);
+  if (recipe.batch < n)
+    core::fail_usage({.what = fmt::format("a batch of {} for {} ranks", recipe.batch, n_ranks),
+                      .where = "batch",
+                      .expected = fmt::format("at least a sample for each rank: {}", n_ranks),
+                      .fix = fmt::format("--batch {}, or fewer ranks", n_ranks)});
+  if (recipe.deterministic) parallel::require_lanes(static_cast<int>(recipe.lanes), n_ranks);
+  if (recipe.bn_group == 0 || recipe.deterministic) return;
+  const std::uint64_t parts = n * recipe.accumulate;
+  if (recipe.batch % (parts * recipe.bn_group) == 0) return;
+  core::fail_usage(
+      {.what = fmt::format("groups of {} samples do not fill each rank's part of a batch of {}", recipe.bn_group,
+                           recipe.batch),
+       .where = "bn-group",
+       .expected = fmt::format("a divisor of {}, what each of {} ranks has at a time", recipe.batch / parts, n_ranks),
+       .fix = fmt::format("--batch {}", recipe.bn_group * parts)});
+}
+
+std::uint64_t samples_at_a_time(const Recipe& recipe, std::uint64_t most_of_rank, int n_ranks) noexcept {
+  const std::uint64_t parts =
+      recipe.accumulate * (recipe.deterministic ? recipe.lanes / static_cast<std::uint64_t>(n_ranks) : 1);
+  return std::max<std::uint64_t>(1, (most_of_rank + parts - 1) / parts);
+}
+
+nn::ExecutorOptions executor_options(const Recipe& recipe, std::uint64_t max_batch) noexcept {
+  return {.max_batch = max_batch,
+          .bn_group = recipe.bn_group,
+          .loss = recipe.loss == "mse" ? nn::Loss::mse : nn::Loss::cross_entropy,
+          .label_smoothing = recipe.label_smoothing,
+          .seed = recipe.seed,
+          .is_deterministic = recipe.deterministic};
+}
+
+}  // namespace lockstep::training::train

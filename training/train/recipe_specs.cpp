@@ -1,0 +1,72 @@
+#include "training/train/recipe_specs.hpp"
+
+#include <algorithm>
+
+#include "training/train/recipe_words.hpp"
+
+namespace lockstep::training::train {
+
+optim::OptimizerSpec optimizer_spec(const Recipe& recipe) {
+  return {.kind = core::find_named(optim::all_optimizer_kinds, recipe.optimizer, "optimizer", "optimizer"),
+          .weight_decay = recipe.weight_decay,
+          .momentum = recipe.momentum,
+          .dampening = recipe.dampening,
+          .nesterov = recipe.nesterov,
+          .beta1 = recipe.beta1,
+          .beta2 = recipe.beta2,
+          .rho = recipe.rho,
+          .eps = recipe.eps,
+          .trust = recipe.trust};
+}
+
+std::uint64_t total_samples(const Recipe& recipe, std::uint64_t n_epoch_samples) noexcept {
+  return recipe.samples > 0 ? recipe.samples : recipe.epochs * n_epoch_samples;
+}
+
+optim::ScheduleSpec schedule_spec(const Recipe& recipe, std::uint64_t n_epoch_samples) {
+  optim::ScheduleSpec spec{.kind = core::find_named(optim::all_schedule_kinds, recipe.schedule, "schedule", "schedule"),
+                           .lr = recipe.lr,
+                           .warmup_samples = recipe.warmup.samples(n_epoch_samples),
+                           .warmup_factor = recipe.warmup_factor,
+                           .gamma = recipe.gamma,
+                           .step_samples = recipe.step_size.samples(n_epoch_samples),
+                           .total_samples = total_samples(recipe, n_epoch_samples),
+                           .min_lr = recipe.min_lr,
+                           .power = recipe.power};
+  for (const Length& milestone : recipe.milestones) spec.milestones.push_back(milestone.samples(n_epoch_samples));
+  return spec;
+}
+
+data::LoaderOptions loader_options(const Recipe& recipe, bool is_evaluation) {
+  data::LoaderOptions options;
+  options.global_batch = recipe.batch;
+  options.sampler = {.order = core::find_named(data::all_orders, recipe.order, "order", "order"),
+                     .seed = recipe.seed,
+                     .window_chunks = recipe.window_chunks};
+  options.augment.steps = is_evaluation ? data::parse_augment(recipe.val_augment, "val-augment")
+                                        : data::parse_augment(recipe.augment, "augment");
+  options.augment.seed = recipe.seed;
+  options.cache = core::find_named(data::all_caches, recipe.cache, "cache", "cache");
+  options.threads = recipe.loader_threads;
+  options.drop_last = recipe.drop_last && !is_evaluation;
+  options.is_evaluation = is_evaluation;
+  return options;
+}
+
+const data::Synthesizer& synthesizer_of(const Recipe& recipe) {
+  const ModelWord& model = core::find_named(models, recipe.model, "model", "model");
+  return core::find_named(data::synthesizers, model.synthetic, "kind", "synthetic");
+}
+
+data::SynthOptions synth_options(const Recipe& recipe) noexcept {
+  data::SynthOptions options;
+  options.samples = recipe.synthetic_steps > 0 ? recipe.synthetic_steps * recipe.batch : recipe.synthetic_samples;
+  options.seed = recipe.seed;
+  options.height = options.width = recipe.image_size;
+  if (recipe.classes > 0) options.classes = recipe.classes;
+  options.users = recipe.users;
+  options.items = recipe.items;
+  return options;
+}
+
+}  // namespace lockstep::training::train

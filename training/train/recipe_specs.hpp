@@ -1,0 +1,28 @@
+// What a recipe means to the folders of src/.
+// Invariant: pure; the recipe has been resolved.
+// Used by `lockstep train`.
+#pragma once
+
+#include <cstdint>
+
+#include "data/loader.hpp"
+#include "data/synth/synth.hpp"
+#include "optim/optimizer_spec.hpp"
+#include "optim/schedule.hpp"
+#include "training/train/recipe.hpp"
+
+namespace lockstep::training::train {
+
+[[nodiscard]] optim::OptimizerSpec optimizer_spec(const Recipe& recipe);
+
+/// Samples of the whole training, where an epoch has `n_epoch_samples`; max_steps does not enter.
+[[nodiscard]] std::uint64_t total_samples(const Recipe& recipe, std::uint64_t n_epoch_samples) noexcept;
+[[nodiscard]] optim::ScheduleSpec schedule_spec(const Recipe& recipe, std::uint64_t n_epoch_samples);
+
+[[nodiscard]] data::LoaderOptions loader_options(const Recipe& recipe, bool is_evaluation);
+
+/// Of what `synthetic` makes: the kind that fits the model, and its options.
+[[nodiscard]] const data::Synthesizer& synthesizer_of(const Recipe& recipe);
+[[nodiscard]] data::SynthOptions synth_options(const Recipe& recipe) noexcept;
+
+}  // namespace lockstep::training::train

@@ -1,0 +1,181 @@
+#include "training/train/run_directory.hpp"
+
+#include <fcntl.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <ctime>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "metrics/fingerprint.hpp"
+
+namespace lockstep::training::train {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;  // keys in the order written here
+
+constexpr const char* flag = "--run-dir";
+
+std::string reason_of(int error) { return std::generic_category().message(error); }
+
+std::tm utc_now() { return fmt::gmtime(std::time(nullptr)); }
+
+[[noreturn]] void refuse(const std::string& path, int error) {
+  core::fail_usage({.what = fmt::format("cannot write a run to '{}': {}", path, reason_of(error)),
+                    .where = flag,
+                    .expected = "a folder that can be written to, or the name of a new one",
+                    .fix = "name a folder of yours, for example one on the cluster's scratch file system"});
+}
+
+[[noreturn]] void refuse_other_run(const std::string& path) {
+  core::fail_usage(
+      {.what = fmt::format("'{}' holds another run", path),
+       .where = flag,
+       .expected = "a folder without a run, or the name of a new one",
+       .fix = "choose another name, move the old run away, or leave --run-dir out for a new folder in runs/"});
+}
+
+}  // namespace
+
+std::string to_document(const RunInfo& info) {
+  Json libraries = Json::object();
+  for (const auto& [library, version] : info.libraries) libraries[library] = version;
+  Json meta{{"started", info.environment.time},
+            {"arguments", info.arguments},
+            {"warnings", info.warnings},
+            {"libraries", libraries}};
+  meta.update(metrics::to_json(info.topology));
+  meta.update(metrics::to_json(info.environment));
+  const Json json{{"schema", "lockstep.train_run"},
+                  {"schema_version", 1},
+                  {"recipe_name", info.recipe_name},
+                  {"recipe", Json::parse(info.recipe_json)},
+                  {"meta", meta}};
+  return metrics::dump(json, 2) + "\n";
+}
+
+RunDirectory::RunDirectory(const std::string& path, const std::string& recipe_name) {
+  try {
+    path.empty() ? claim_fresh(recipe_name) : claim(path);
+  } catch (...) {
+    abandon();
+    throw;
+  }
+}
+
+RunDirectory::~RunDirectory() {
+  if (!is_started_) {
+    abandon();
+  } else if (!is_finished_) {
+    status_.state = RunState::failed;
+    status_.message = "the program ended early";
+    replace_status();
+  }
+}
+
+std::string RunDirectory::file(std::string_view name) const { return fmt::format("{}/{}", path_, name); }
+
+void RunDirectory::make_folders(const std::string& path) {
+  std::vector<fs::path> missing;
+  std::error_code error;
+  for (fs::path part = path; !part.empty() && !fs::exists(part, error); part = part.parent_path())
+    if (part.has_filename()) missing.push_back(part);
+  for (auto part = missing.rbegin(); part != missing.rend(); ++part) {
+    if (mkdir(part->c_str(), 0777) == 0)
+      made_.push_back(part->string());
+    else if (errno != EEXIST)
+      refuse(path, errno);
+  }
+}
+
+/// The log is created for good or not at all, so of two jobs that want one folder one gets it.
+void RunDirectory::claim(const std::string& path) {
+  path_ = path;
+  make_folders(path);
+  std::error_code error;
+  if (fs::exists(file("run.json"), error)) refuse_other_run(path);
+  const int raw = ::open(file("log.jsonl").c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
+  if (raw < 0 && errno == EEXIST) refuse_other_run(path);
+  if (raw < 0) refuse(path, errno);
+  log_ = core::UniqueHandle<io::DescriptorPolicy>{raw};
+}
+
+void RunDirectory::claim_fresh(const std::string& recipe_name) {
+  make_folders("runs");
+  const std::string stem = fmt::format("runs/{}-{:%Y-%m-%d}", fs::path{recipe_name}.stem().string(), utc_now());
+  for (int n = 1;; ++n) {
+    const std::string path = fmt::format("{}-{}", stem, n);
+    if (mkdir(path.c_str(), 0777) == 0) {
+      made_.push_back(path);
+      return claim(path);
+    }
+    if (errno != EEXIST) refuse(path, errno);
+  }
+}
+
+void RunDirectory::start(const RunInfo& info) {
+  const std::string document = to_document(info);
+  io::write_whole(file("run.json"), std::as_bytes(std::span{document}));
+  is_started_ = true;
+  append(first_line(info.environment.time));
+  replace_status();
+}
+
+void RunDirectory::log(const TrainRecord& record) {
+  append(to_line(record));
+  status_ = {.at = record.at, .loss = record.loss, .eta = record.eta};
+  replace_status();
+}
+
+void RunDirectory::log(const EvaluationRecord& record) {
+  append(to_line(record));
+  status_.at = record.at;
+  replace_status();
+}
+
+void RunDirectory::finish(const FinalRecord& record) {
+  append(to_line(record));
+  status_ = {.state = record.state, .message = record.message, .at = record.at, .loss = record.loss};
+  replace_status();
+  is_finished_ = true;
+}
+
+/// A line that does not fit is taken back, so that the next one begins a line.
+void RunDirectory::append(const std::string& line) {
+  const std::string text = line + "\n";
+  struct stat before {};
+  if (fstat(log_.get(), &before) == 0) {
+    const ssize_t n = ::write(log_.get(), text.data(), text.size());
+    if (n == static_cast<ssize_t>(text.size())) return;
+    if (n >= 0) errno = ENOSPC;
+  }
+  const std::string reason = reason_of(errno);
+  if (ftruncate(log_.get(), before.st_size) != 0 || !has_warned_)
+    core::log_warning(fmt::format("'{}' lacks lines from now on: {}", file("log.jsonl"), reason));
+  has_warned_ = true;
+}
+
+void RunDirectory::replace_status() {
+  try {
+    const std::string document = to_document(status_, fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", utc_now()));
+    io::write_whole(file("status.json"), std::as_bytes(std::span{document}));
+  } catch (const std::exception& error) {
+    if (!has_warned_) core::log_warning(error.what());
+    has_warned_ = true;
+  }
+}
+
+void RunDirectory::abandon() noexcept {
+  if (log_) ::unlink(file("log.jsonl").c_str());
+  for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder) ::rmdir(folder->c_str());
+}
+
+}  // namespace lockstep::training::train

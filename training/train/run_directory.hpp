@@ -1,0 +1,74 @@
+// The folder of one run: run.json (what was run, on what), log.jsonl (how it went), status.json (how it stands), and
+// whatever the trainer adds, such as weights.
+// Invariant: a folder holds one run; files of a run appear whole (the log line by line); a run that is refused before
+// start() leaves nothing behind.
+// Used by the trainer, on rank 0 only.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/handle.hpp"
+#include "io/file.hpp"
+#include "runtime/environment.hpp"
+#include "runtime/topology.hpp"
+#include "training/train/run_record.hpp"
+
+namespace lockstep::training::train {
+
+/// What run.json says (share/schemas/train_run-1.schema.json).
+struct RunInfo {
+  std::vector<std::string> arguments{};  ///< of the program
+  std::string recipe_name{};
+  std::string recipe_json{};  ///< the effective recipe: the text of a JSON object
+  runtime::Environment environment{};
+  runtime::Topology topology{};
+  std::vector<std::pair<std::string, std::string>>
+      libraries{};  ///< name and version of what computes, reads and writes
+  std::vector<std::string> warnings{};
+};
+
+[[nodiscard]] std::string to_document(const RunInfo& info);
+
+class RunDirectory {
+ public:
+  /// Claims `path`, made if it is not there; if it is empty, a new `runs/<recipe>-<date>-<n>` in the current folder.
+  /// core::Error (usage, naming --run-dir) if it holds another run or cannot be written to.
+  RunDirectory(const std::string& path, const std::string& recipe_name);
+  /// Of a run that was started and not finished: its state is `failed` from now on.
+  ~RunDirectory();
+  RunDirectory(const RunDirectory&) = delete;
+  RunDirectory& operator=(const RunDirectory&) = delete;
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  /// The path of a file in it.
+  [[nodiscard]] std::string file(std::string_view name) const;
+
+  /// Training begins: writes run.json (core::Error (system) if it cannot), the log's first line and the first status.
+  void start(const RunInfo& info);
+
+  // A full disk is a warning, told once: a run is worth more than its log.
+  void log(const TrainRecord& record);
+  void log(const EvaluationRecord& record);
+  void finish(const FinalRecord& record);
+
+ private:
+  void claim(const std::string& path);
+  void claim_fresh(const std::string& recipe_name);
+  void make_folders(const std::string& path);
+  void append(const std::string& line);
+  void replace_status();
+  void abandon() noexcept;
+
+  std::string path_{};
+  std::vector<std::string> made_{};  ///< folders, outermost first
+  core::UniqueHandle<io::DescriptorPolicy> log_{};
+  Status status_{};
+  bool is_started_ = false;
+  bool is_finished_ = false;
+  bool has_warned_ = false;
+};
+
+}  // namespace lockstep::training::train

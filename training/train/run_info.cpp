@@ -1,0 +1,36 @@
+#include "training/train/run_info.hpp"
+
+#include <map>
+#include <span>
+
+#include "runtime/session.hpp"
+
+namespace lockstep::training::train {
+
+RunInfo run_info(const runtime::Communicator& world, const runtime::Topology& topology, const ResolvedRecipe& resolved,
+                 const std::vector<std::string>& arguments) {
+  return {.arguments = arguments,
+          .recipe_name = resolved.recipe.name,
+          .recipe_json = recipe_json(resolved.recipe),
+          .environment = runtime::read_environment(world),
+          .topology = topology,
+          .libraries = {},
+          .warnings = topology.warnings()};
+}
+
+CompatRun compat_run(const runtime::Communicator& world, const runtime::Topology& topology, const Recipe& recipe,
+                     const Batches& batches, const Batches* evaluation, std::uint64_t n_epochs) {
+  CompatRun run{.hosts = world.gather(runtime::host_name()),
+                .data = recipe.data,
+                .n_train = batches.info().n_samples,
+                .n_evaluation = evaluation != nullptr ? evaluation->info().n_samples : 0,
+                .n_epochs = n_epochs,
+                .n_steps = batches.n_batches()};
+  const std::uint64_t most = batches.most();
+  run.batches = runtime::gather_values(world, std::span{&most, 1});
+  std::map<int, int> n_on_node;
+  for (const runtime::Place& place : topology.places) run.local_ranks.push_back(n_on_node[place.node]++);
+  return run;
+}
+
+}  // namespace lockstep::training::train

@@ -1,0 +1,146 @@
+#include "training/train/run_text.hpp"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+
+#include "core/table.hpp"
+
+namespace lockstep::training::train {
+namespace {
+
+/// "12345" or "0.123": no more digits than a rate deserves, and no exponent.
+std::string rate_text(double per_s) {
+  return per_s < 100 ? fmt::format("{:.3g}", per_s) : fmt::format("{:.0f}", per_s);
+}
+
+/// "4.10" or "12.3": three digits.
+std::string milliseconds(double ms) {
+  return fmt::format("{:.{}f}", ms, ms < 0.1 ? 4 : ms < 1 ? 3 : ms < 10 ? 2 : ms < 100 ? 1 : 0);
+}
+
+double percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
+
+std::string counted(std::uint64_t n, std::string_view what) {
+  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+}
+
+/// "loss 0.0312, top-1 99.02 %, top-5 100.00 % of 10000 samples".
+std::string results_text(const EvaluationRecord& record) {
+  std::string text = fmt::format("loss {:.4g}", record.loss);
+  if (record.top1_percent) text += fmt::format(", top-1 {:.2f} %", *record.top1_percent);
+  if (record.top5_percent) text += fmt::format(", top-5 {:.2f} %", *record.top5_percent);
+  return text + fmt::format(" of {}", counted(record.n_samples, "sample"));
+}
+
+std::string outcome_text(const FinalRecord& record) {
+  std::string text =
+      fmt::format("{} after {}, {}, {} in {} on {}", name(record.state), counted(record.at.epoch, "epoch"),
+                  counted(record.at.step, "step"), counted(record.at.samples_seen, "sample"),
+                  core::format_seconds(record.at.elapsed), counted(record.n_ranks, "rank"));
+  if (record.n_nodes > 1) text += fmt::format(" of {} nodes", record.n_nodes);
+  return record.message.empty() ? text : fmt::format("{}: {}", text, record.message);
+}
+
+std::string step_time_text(const core::Summary& step_s) {
+  std::string text = fmt::format("{} ms p50", milliseconds(step_s.median * 1e3));
+  if (step_s.median_95) {
+    text +=
+        fmt::format(" [{}, {}]", milliseconds(step_s.median_95->low * 1e3), milliseconds(step_s.median_95->high * 1e3));
+  }
+  if (step_s.p99) text += fmt::format(", {} p99", milliseconds(*step_s.p99 * 1e3));
+  return text;
+}
+
+std::string steady_text(const FinalRecord& record) {
+  if (!record.steady) return fmt::format("no rate: all steps are warm-up (the first {})\n", record.n_warmup_steps);
+  return fmt::format(
+      "throughput  {} samples/s over {} after {} of warm-up, without evaluation and saving\nstep        {}\n",
+      rate_text(record.steady->samples_per_s()), counted(record.steady->n_steps, "step"), record.n_warmup_steps,
+      step_time_text(record.steady->step_s));
+}
+
+/// "rank 3 (node7)"; nobody where all are equal.
+std::string most_on(const metrics::PhaseRow& row) {
+  return row.max_s > row.min_s ? fmt::format("rank {} ({})", row.max_rank, row.max_host) : "-";
+}
+
+std::string phase_table(const metrics::PhaseReport& report) {
+  const core::Table table{{{.header = "phase", .unit = "", .width = 13, .align = core::Align::left},
+                           {.header = "min", .unit = "(s)", .width = 10},
+                           {.header = "mean", .unit = "(s)", .width = 10},
+                           {.header = "max", .unit = "(s)", .width = 10},
+                           {.header = "share", .unit = "(%)", .width = 6},
+                           {.header = "most on", .unit = "", .align = core::Align::left}}};
+  std::string text = table.header();
+  for (const metrics::PhaseRow& row : report.rows) {
+    text += table.row({std::string{metrics::name(row.phase)}, fmt::format("{:.4f}", row.min_s),
+                       fmt::format("{:.4f}", row.mean_s), fmt::format("{:.4f}", row.max_s),
+                       fmt::format("{:.1f}", percent(row.mean_s, report.total().value)), most_on(row)});
+  }
+  return text;
+}
+
+/// Columns of the terminal that stderr is; 80 where it does not say.
+std::size_t terminal_width() {
+  winsize size{};
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+}  // namespace
+
+std::string clock_text(core::Seconds time) {
+  if (!std::isfinite(time.value) || time.value < 0) return "-";
+  const auto seconds = static_cast<std::uint64_t>(std::llround(time.value));
+  return fmt::format("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+}
+
+std::string progress_text(const TrainRecord& record, const Goal& goal) {
+  const double share = percent(static_cast<double>(record.at.samples_seen), static_cast<double>(goal.n_samples));
+  return fmt::format(
+      "epoch {}/{}  {:.0f} %  {} samples/s  loss {:.4g}  lr {:.4g}  ETA {}  step {} ms: data wait {}, communication {}",
+      record.at.epoch, goal.n_epochs, share, rate_text(record.samples_per_s), record.loss, record.learning_rate,
+      record.eta ? clock_text(*record.eta) : "-", milliseconds(record.step_ms_p50), milliseconds(record.data_wait_ms),
+      milliseconds(record.communication_ms));
+}
+
+std::string evaluation_text(const EvaluationRecord& record, const Goal& goal) {
+  return fmt::format("epoch {}/{}  evaluation: {} in {}", record.at.epoch, goal.n_epochs, results_text(record),
+                     core::format_seconds(record.time));
+}
+
+std::string final_text(const FinalRecord& record) {
+  std::string text = outcome_text(record) + "\n";
+  text += fmt::format("training    loss {:.4g}\n", record.loss);
+  if (record.evaluation) text += fmt::format("evaluation  {}\n", results_text(*record.evaluation));
+  text += steady_text(record);
+  return record.phases.rows.empty() ? text : text + "\n" + phase_table(record.phases);
+}
+
+ProgressDisplay::ProgressDisplay() : is_terminal_{::isatty(STDERR_FILENO) == 1} {}
+
+ProgressDisplay::~ProgressDisplay() { clear(); }
+
+void ProgressDisplay::clear() {
+  if (has_line_) std::fputs("\r\x1b[K", stderr);
+  has_line_ = false;
+}
+
+void ProgressDisplay::update(const std::string& line) {
+  if (!is_terminal_) return print(line);
+  clear();
+  std::fputs(line.substr(0, terminal_width() - 1).c_str(), stderr);  // a line that wraps cannot be taken back
+  std::fflush(stderr);
+  has_line_ = true;
+}
+
+void ProgressDisplay::print(const std::string& line) {
+  clear();
+  std::fputs((line + "\n").c_str(), stderr);
+  std::fflush(stderr);
+}
+
+}  // namespace lockstep::training::train

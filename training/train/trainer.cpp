@@ -1,0 +1,277 @@
+#include "training/train/trainer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <utility>
+
+#include "comm/transport_mpi.hpp"
+#include "core/log.hpp"
+#include "runtime/interrupt.hpp"
+#include "training/train/evaluate.hpp"
+#include "training/train/model.hpp"
+#include "training/train/recipe_specs.hpp"
+#include "training/train/run_info.hpp"
+
+namespace lockstep::training::train {
+namespace {
+
+constexpr std::uint64_t n_warmup_steps = 5;
+constexpr std::uint64_t first_report = 10;  // steps; from then on by time
+constexpr core::Seconds report_interval{2};
+
+/// Samples of all batches of an epoch.
+std::uint64_t n_epoch_samples(const Recipe& recipe, const Batches& batches) {
+  return recipe.drop_last ? batches.n_batches() * recipe.batch : batches.info().n_samples;
+}
+
+double ratio(double sum, std::uint64_t n) { return n > 0 ? sum / static_cast<double>(n) : 0; }
+
+}  // namespace
+
+Trainer::Trainer(const runtime::Session& session, const ResolvedRecipe& resolved, const TrainOptions& options)
+    : session_{session},
+      world_{session.world()},
+      resolved_{resolved},
+      recipe_{resolved.recipe},
+      options_{options},
+      topology_{runtime::discover_topology(world_)},
+      interval_{n_warmup_steps},
+      steady_{n_warmup_steps} {
+  check_ranks(recipe_, world_.n_ranks());
+  batches_ = open_batches(world_, recipe_, false);
+  evaluation_batches_ = open_batches(world_, recipe_, true);
+  if (batches_->n_batches() == 0)
+    core::fail_usage({.what = "there is not one batch to train on",
+                      .where = recipe_.data,
+                      .expected = fmt::format("at least {} samples", recipe_.drop_last ? recipe_.batch : 1),
+                      .fix = "take a smaller batch, or another set"});
+  transport_ = comm::make_mpi_transport(world_, {.oversubscribed = topology_.is_oversubscribed()});
+  learner_ = std::make_unique<Learner>(world_, *transport_, recipe_, make_network(recipe_, batches_->info()),
+                                       batches_->most(), timers_);
+  learner_->initialize(options.init_from);
+  control_ = std::make_unique<parallel::ControlWord>(*transport_, recipe_.deterministic);
+  const std::uint64_t n_epoch = n_epoch_samples(recipe_, *batches_);
+  schedule_ = schedule_spec(recipe_, n_epoch);
+  goal_.n_samples = total_samples(recipe_, n_epoch);
+  goal_.n_epochs = (goal_.n_samples + n_epoch - 1) / n_epoch;
+  next_report_ = first_report;
+  RunInfo info = run_info(world_, topology_, resolved_, options.arguments);
+  compat_run_ = compat_run(world_, topology_, recipe_, *batches_, evaluation_batches_.get(), goal_.n_epochs);
+  if (!is_lead()) return;
+  directory_ = std::make_unique<RunDirectory>(options.run_dir, recipe_.name);
+  directory_->start(info);
+  for (const std::string& warning : info.warnings) core::log_warning(warning);
+  display_ = std::make_unique<ProgressDisplay>();
+  if (options.compat) compat_ = find_compat_style(recipe_.name);
+}
+
+// One step of data-parallel training; false if it was the last.
+bool Trainer::step(const Samples& samples) {
+  last_lr_ = optim::learning_rate(schedule_, samples_seen_);
+  const nn::LossSums sums = learner_->compute_gradients(samples, epoch_);
+  const double waited = learner_->waited().value;
+  parallel::StepReport report{.loss = sums.loss, .n = sums.n, .n_top1 = sums.n_top1, .n_top5 = sums.n_top5};
+  report.stop = runtime::pending_interrupt() != 0;
+  if (!std::isfinite(sums.loss) && not_finite_in_.empty()) {
+    not_finite_in_ = learner_->find_not_finite();
+    report.not_finite = static_cast<std::uint32_t>(learner_->synchronizer().slots().size());
+  }
+  learner_->update(last_lr_);
+  report.replica = learner_->synchronizer().replica_hash();
+  report.ledger = batches_->ledger().hash();
+  const auto agreement = control_->exchange(report);
+  ++n_steps_;
+  samples_seen_ += samples.n_global;
+  timers_.reassign(metrics::Phase::optimizer, metrics::Phase::communication, {learner_->waited().value - waited});
+  const metrics::PhaseTimes lap = timers_.lap();
+  interval_.add(lap, samples.n_global);
+  steady_.add(lap, samples.n_global);
+  return account(agreement);
+}
+
+// What all ranks know of the step before; false if training ends.
+bool Trainer::account(const std::optional<parallel::StepAgreement>& agreement) {
+  if (!agreement) return true;
+  loss_sum_ += agreement->loss;
+  n_loss_ += agreement->n;
+  epoch_loss_ += agreement->loss;
+  n_epoch_loss_ += agreement->n;
+  n_epoch_top1_ += agreement->n_top1;
+  losses_.update(std::as_bytes(std::span{&agreement->loss, 1}));
+  if (agreement->not_finite) {
+    exit_code_ = fail_not_finite(*agreement->not_finite);
+    return false;
+  }
+  if (!agreement->replicas_agree) learner_->synchronizer().fail_for_replicas();
+  if (agreement->stop) {
+    const int signal = runtime::agree_on_interrupt(world_);
+    state_ = RunState::stopped;
+    message_ = fmt::format("signal {}", signal);
+    exit_code_ = 128 + signal;
+    return false;
+  }
+  return true;
+}
+
+int Trainer::fail_not_finite(const parallel::NotFinite& found) {
+  state_ = RunState::failed;
+  message_ = fmt::format("the loss is not finite after {} steps", n_steps_);
+  if (world_.rank() == found.rank)
+    core::log_error(core::describe({.what = fmt::format("{}, at a learning rate of {:.4g}", message_, last_lr_),
+                                    .where = fmt::format("rank {} on {}, first in {}", found.rank, runtime::host_name(),
+                                                         not_finite_in_.empty() ? "the loss" : not_finite_in_),
+                                    .expected = "finite numbers",
+                                    .fix = "a lower --lr, a --warmup or --clip-norm; or look at the data"}));
+  return core::to_int(core::ExitCode::failed);
+}
+
+// False if training is to end before the epochs are over.
+bool Trainer::train_epoch() {
+  batches_->begin_epoch(epoch_);
+  bool goes_on = true;
+  while (goes_on && samples_seen_ < goal_.n_samples && (recipe_.max_steps == 0 || n_steps_ < recipe_.max_steps)) {
+    timers_.begin(metrics::Phase::data_wait);
+    const Samples* const samples = batches_->next();
+    timers_.end();
+    if (samples == nullptr) break;
+    goes_on = step(*samples);
+    if (goes_on && n_steps_ == next_report_) report_progress();
+  }
+  if (!goes_on) return false;
+  if (!account(control_->finish())) return false;
+  return recipe_.max_steps == 0 || n_steps_ < recipe_.max_steps;
+}
+
+// Collective.
+void Trainer::report_progress() {
+  const auto steps = interval_.reduce(world_);
+  const metrics::PhaseReport phases = metrics::reduce_phases(world_, topology_, interval_.phases());
+  std::uint64_t n_next = first_report;
+  if (is_lead() && steps) {
+    const TrainRecord record =
+        make_train_record(position(), ratio(loss_sum_, n_loss_), last_lr_, *steps, phases, goal_);
+    directory_->log(record);
+    if (compat_ == nullptr) display_->update(progress_text(record, goal_));
+    n_next =
+        static_cast<std::uint64_t>(std::clamp(report_interval.value / std::max(steps->step_s.median, 1e-9), 1.0, 1e9));
+  }
+  next_report_ = n_steps_ + runtime::broadcast_value(world_, n_next);
+  interval_.clear();
+  loss_sum_ = 0;
+  n_loss_ = 0;
+}
+
+// Collective.
+void Trainer::evaluate() {
+  if (!evaluation_batches_) return;
+  const core::Stopwatch watch;
+  timers_.begin(metrics::Phase::evaluation);
+  const nn::LossSums sums = train::evaluate(world_, *evaluation_batches_, *learner_);
+  timers_.end();
+  EvaluationRecord record{.at = position(), .n_samples = sums.n, .loss = ratio(sums.loss, sums.n)};
+  if (recipe_.loss != "mse") {
+    record.top1_percent = 100 * ratio(static_cast<double>(sums.n_top1), sums.n);
+    record.top5_percent = 100 * ratio(static_cast<double>(sums.n_top5), sums.n);
+    compat_epoch_.evaluation_top1 = compat_end_.evaluation_top1 = sums.n_top1;
+  }
+  record.time = watch.elapsed();
+  compat_epoch_.evaluation_loss = record.loss;
+  evaluation_ = record;
+  if (!is_lead()) return;
+  directory_->log(record);
+  if (compat_ == nullptr) display_->print(evaluation_text(record, goal_));
+}
+
+std::string Trainer::weights_path() const {
+  return options_.save_weights.empty() ? directory_->file("weights.h5") : options_.save_weights;
+}
+
+// Collective.
+void Trainer::save(std::string_view when) {
+  const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::save};
+  learner_->average_statistics();
+  if (!is_lead()) return;
+  learner_->save(weights_path(), {.model = recipe_.model, .epoch = epoch_ + 1, .samples_seen = samples_seen_},
+                 "--save-weights");
+  if (compat_ != nullptr && compat_->on_saved != nullptr && when == "epoch")
+    print_compat(compat_->on_saved(epoch_, weights_path()));
+}
+
+void Trainer::end_epoch(bool is_last) {
+  compat_epoch_.epoch = epoch_;
+  compat_epoch_.learning_rate = last_lr_;
+  compat_epoch_.loss = ratio(epoch_loss_, n_epoch_loss_);
+  compat_epoch_.top1_percent = 100 * ratio(static_cast<double>(n_epoch_top1_), n_epoch_loss_);
+  last_loss_ = compat_epoch_.loss;
+  epoch_loss_ = 0;
+  n_epoch_loss_ = n_epoch_top1_ = 0;
+  if (is_last || (recipe_.evaluate_every > 0 && (epoch_ + 1) % recipe_.evaluate_every == 0)) evaluate();
+  if (compat_ != nullptr && compat_->on_epoch_end != nullptr)
+    print_compat(compat_->on_epoch_end(compat_run_, compat_epoch_));
+  if (!is_last && recipe_.save_every > 0 && (epoch_ + 1) % recipe_.save_every == 0) save("epoch");
+}
+
+int Trainer::run() {
+  if (options_.evaluate_only) {
+    evaluate();
+    if (is_lead() && evaluation_) fmt::print("{}\n", evaluation_text(*evaluation_, goal_));
+    finish();
+    return exit_code_;
+  }
+  if (compat_ != nullptr && compat_->on_start != nullptr) print_compat(compat_->on_start(compat_run_));
+  for (; epoch_ < goal_.n_epochs; ++epoch_) {
+    if (compat_ != nullptr && compat_->on_epoch_begin != nullptr)
+      print_compat(compat_->on_epoch_begin(compat_run_, epoch_));
+    const core::Stopwatch watch;
+    const bool goes_on = train_epoch();
+    compat_epoch_.time = watch.elapsed();
+    compat_epoch_.samples_per_s =
+        static_cast<double>(batches_->info().n_samples) / std::max(watch.elapsed().value, 1e-9);
+    compat_end_.epoch_times.push_back(watch.elapsed());
+    const bool is_last = !goes_on || epoch_ + 1 == goal_.n_epochs;
+    if (exit_code_ == 0) end_epoch(is_last);
+    if (is_last) break;
+  }
+  if (state_ != RunState::failed) save("end");
+  finish();
+  return exit_code_;
+}
+
+// Collective.
+void Trainer::finish() {
+  const auto steady = steady_.reduce(world_);
+  metrics::PhaseReport phases = metrics::reduce_phases(world_, topology_, timers_.sums());
+  if (!is_lead()) return;
+  FinalRecord record{.at = position(),
+                     .state = state_,
+                     .message = message_,
+                     .loss = last_loss_,
+                     .n_ranks = static_cast<std::uint64_t>(world_.n_ranks()),
+                     .n_nodes = topology_.n_nodes,
+                     .global_batch = recipe_.batch,
+                     .n_warmup_steps = n_warmup_steps,
+                     .steady = steady,
+                     .phases = std::move(phases),
+                     .evaluation = evaluation_};
+  directory_->finish(record);
+  display_.reset();
+  compat_end_.time = watch_.elapsed();
+  if (compat_ != nullptr && compat_->on_end != nullptr) print_compat(compat_->on_end(compat_run_, compat_end_));
+  if (compat_ == nullptr && !options_.evaluate_only) fmt::print("{}", final_text(record));
+  if (compat_ == nullptr) fmt::print("run         {}\n", directory_->path());
+  if (options_.digest) fmt::print("digest      weights {} losses {}\n", learner_->digest(), losses_.hex());
+}
+
+Position Trainer::position() const {
+  return {.epoch = epoch_ + 1, .step = n_steps_, .samples_seen = samples_seen_, .elapsed = watch_.elapsed()};
+}
+
+void Trainer::print_compat(const std::string& text) const {
+  fmt::print("{}", text);
+  std::fflush(stdout);
+}
+
+}  // namespace lockstep::training::train

@@ -1,0 +1,108 @@
+// The training loop: batches in, steps made, progress told, evaluated and saved in between.
+// Invariant: all ranks make the same steps and take the same branches, by the control word; stop and loss are acted on
+// one step late, so no step waits for the host.
+// Used by `lockstep train`.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/transport.hpp"
+#include "core/timer.hpp"
+#include "io/digest.hpp"
+#include "metrics/phase_timers.hpp"
+#include "metrics/step_statistics.hpp"
+#include "optim/schedule.hpp"
+#include "parallel/control_word.hpp"
+#include "runtime/session.hpp"
+#include "runtime/topology.hpp"
+#include "training/train/batches.hpp"
+#include "training/train/compat.hpp"
+#include "training/train/learner.hpp"
+#include "training/train/run_directory.hpp"
+#include "training/train/run_text.hpp"
+
+namespace lockstep::training::train {
+
+/// What the command line asks for beside the recipe.
+struct TrainOptions {
+  std::vector<std::string> arguments{};  ///< of the program, for run.json
+  std::string run_dir{};
+  std::string init_from{};
+  std::string save_weights{};  ///< empty: weights.h5 in the run directory
+  bool compat = false;
+  bool digest = false;
+  bool evaluate_only = false;
+};
+
+class Trainer {
+ public:
+  /// Collective. Throws core::Error (usage), the same on all ranks or on rank 0 only, for whatever is wrong with recipe,
+  /// data and files before any step is made.
+  Trainer(const runtime::Session& session, const ResolvedRecipe& resolved, const TrainOptions& options);
+
+  /// Collective: the exit code.
+  int run();
+
+ private:
+  bool step(const Samples& samples);
+  bool account(const std::optional<parallel::StepAgreement>& agreement);
+  bool train_epoch();
+  void end_epoch(bool is_last);
+  void evaluate();
+  void save(std::string_view when);
+  void report_progress();
+  void finish();
+  int fail_not_finite(const parallel::NotFinite& found);
+  [[nodiscard]] Position position() const;
+  [[nodiscard]] bool is_lead() const noexcept { return world_.rank() == 0; }
+  [[nodiscard]] std::string weights_path() const;
+  void print_compat(const std::string& text) const;
+
+  const runtime::Session& session_;
+  const runtime::Communicator& world_;
+  const ResolvedRecipe& resolved_;
+  const Recipe& recipe_;
+  const TrainOptions& options_;
+  runtime::Topology topology_;
+  std::unique_ptr<comm::Transport> transport_;
+  std::unique_ptr<Batches> batches_;
+  std::unique_ptr<Batches> evaluation_batches_;
+  std::unique_ptr<Learner> learner_;
+  std::unique_ptr<parallel::ControlWord> control_;
+  optim::ScheduleSpec schedule_{};
+  Goal goal_{};
+
+  std::unique_ptr<RunDirectory> directory_{};   // rank 0
+  std::unique_ptr<ProgressDisplay> display_{};  // rank 0
+  const CompatStyle* compat_ = nullptr;         // rank 0
+  CompatRun compat_run_{};
+  CompatEpoch compat_epoch_{};
+  CompatEnd compat_end_{};
+
+  core::Stopwatch watch_{};
+  metrics::PhaseTimers timers_{};
+  metrics::StepStatistics interval_;
+  metrics::StepStatistics steady_;
+  std::uint64_t epoch_ = 0;
+  std::uint64_t n_steps_ = 0;
+  std::uint64_t samples_seen_ = 0;
+  std::uint64_t next_report_ = 0;
+  double loss_sum_ = 0;  ///< of the interval
+  std::uint64_t n_loss_ = 0;
+  double epoch_loss_ = 0;  ///< of the epoch
+  std::uint64_t n_epoch_loss_ = 0, n_epoch_top1_ = 0;
+  double last_loss_ = 0;  ///< of the last epoch
+  double last_lr_ = 0;
+  std::string not_finite_in_{};  ///< on the rank that met it
+  io::Digest losses_{};
+  std::optional<EvaluationRecord> evaluation_{};
+  RunState state_ = RunState::finished;
+  std::string message_{};
+  int exit_code_ = 0;
+};
+
+}  // namespace lockstep::training::train
