@@ -101,6 +101,9 @@ bool Trainer::account(const std::optional<parallel::StepAgreement>& agreement) {
   n_epoch_loss_ += agreement->n;
   n_epoch_top1_ += agreement->n_top1;
   losses_.update(std::as_bytes(std::span{&agreement->loss, 1}));
+  const std::uint64_t step = n_epoch_agreed_++;
+  if (compat_ != nullptr && compat_->on_step != nullptr && step % compat_->step_interval == 0)
+    print_compat(compat_->on_step(compat_run_, epoch_, step, ratio(agreement->loss, agreement->n)));
   if (agreement->not_finite) {
     exit_code_ = fail_not_finite(*agreement->not_finite);
     return false;
@@ -131,6 +134,7 @@ int Trainer::fail_not_finite(const parallel::NotFinite& found) {
 // False if training is to end before the epochs are over.
 bool Trainer::train_epoch() {
   batches_->begin_epoch(epoch_);
+  n_epoch_agreed_ = 0;
   bool goes_on = true;
   while (goes_on && samples_seen_ < goal_.n_samples && (recipe_.max_steps == 0 || n_steps_ < recipe_.max_steps)) {
     timers_.begin(metrics::Phase::data_wait);

@@ -89,6 +89,7 @@ class Trainer {
   metrics::StepStatistics steady_;
   std::uint64_t epoch_ = 0;
   std::uint64_t n_steps_ = 0;
+  std::uint64_t n_epoch_agreed_ = 0;  ///< steps of the epoch whose loss is known
   std::uint64_t samples_seen_ = 0;
   std::uint64_t next_report_ = 0;
   double loss_sum_ = 0;  ///< of the interval
