@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "metrics/fingerprint.hpp"
 #include "reduce_all/report.hpp"
 
 namespace lockstep::reduce_all {
@@ -11,59 +12,25 @@ using Json = nlohmann::ordered_json;  // keys in the order written here
 
 Json optional_number(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
-Json placement(const runtime::Topology& topology) {
-  Json places = Json::array();
-  for (const runtime::Place& place : topology.places)
-    places.push_back({{"rank", place.rank},
-                      {"host", place.host},
-                      {"node", place.node},
-                      {"local_rank", place.local_rank},
-                      {"cpus", place.cpus},
-                      {"socket", place.socket},
-                      {"core", place.core},
-                      {"numa", place.numa}});
-  return places;
-}
-
-Json environment_variables(const runtime::Environment& environment) {
-  Json variables = Json::object();
-  for (const auto& [key, value] : environment.variables) variables[key] = value;
-  return variables;
-}
-
 Json meta(const RunInfo& info) {
-  const runtime::Environment& e = info.environment;
   const Options& o = info.options;
-  return {{"started", e.time},
-          {"arguments", o.arguments},
-          {"ranks", info.topology.places.size()},
-          {"nodes", info.topology.n_nodes},
-          {"simulated_nodes", info.simulated_nodes},
-          {"algorithms", info.algorithms},
-          {"sync", name(o.sync)},
-          {"buffers", name(o.buffers)},
-          {"seed", o.seed},
-          {"limit", info.limit},
-          {"warnings", info.warnings},
-          {"binding", info.topology.binding()},
-          {"lockstep", e.lockstep},
-          {"compiler", e.compiler},
-          {"build_type", e.build_type},
-          {"mpi_library", e.mpi_library},
-          {"mpi_standard", e.mpi_standard},
-          {"mpi_thread_level", e.mpi_thread_level},
-          {"cpu_model", e.cpu_model},
-          {"governor", e.governor},
-          {"kernel", e.kernel},
-          {"transparent_huge_pages", e.transparent_huge_pages},
-          {"page_bytes", e.page_bytes},
-          {"hosts", e.hosts},
-          {"variables", environment_variables(e)},
-          {"placement", placement(info.topology)}};
+  const Json places = metrics::to_json(info.topology);
+  Json meta{{"started", info.environment.time},
+            {"arguments", o.arguments},
+            {"ranks", places["ranks"]},
+            {"nodes", places["nodes"]},
+            {"simulated_nodes", info.simulated_nodes},
+            {"algorithms", info.algorithms},
+            {"sync", name(o.sync)},
+            {"buffers", name(o.buffers)},
+            {"seed", o.seed},
+            {"limit", info.limit},
+            {"warnings", info.warnings},
+            {"binding", places["binding"]}};
+  meta.update(metrics::to_json(info.environment));
+  meta["placement"] = places["placement"];
+  return meta;
 }
-
-// Host names and variables may hold any bytes; what is no UTF-8 is replaced, not fatal.
-std::string dump(const Json& json, int indent) { return json.dump(indent, ' ', false, Json::error_handler_t::replace); }
 
 }  // namespace
 
@@ -90,7 +57,7 @@ std::string json_row(const Row& r) {
            {"slowest_rank", r.slowest_rank},
            {"wrong", r.wrong ? Json(*r.wrong) : Json()}};
   if (!r.samples_us.empty()) row["samples_us"] = r.samples_us;
-  return dump(row, -1);
+  return metrics::dump(row, -1);
 }
 
 // The frame is written by hand, because rows are turned into text once, when they arrive, and not again at every size.
@@ -99,7 +66,7 @@ std::string json_document(const RunInfo& info, const std::string& rows, bool is_
       "{{\n\"schema\": \"lockstep.reduce_all\",\n\"schema_version\": 1,\n\"complete\": {},\n\"meta\": "
       "{},\n\"results\": "
       "[\n{}\n]\n}}\n",
-      is_complete, dump(meta(info), 2), rows);
+      is_complete, metrics::dump(meta(info), 2), rows);
 }
 
 }  // namespace lockstep::reduce_all

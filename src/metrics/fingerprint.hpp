@@ -1,6 +1,6 @@
 // The fingerprint of a run as JSON: what it ran on, and where its ranks were.
 // Invariant: the same keys in every result file.
-// Used by the trainer's run.json.
+// Used by reduce_all's result files and the trainer's run.json.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
