@@ -1,45 +1,11 @@
-#include <cpuid.h>
-
 #include "comm/kernels_sets.hpp"
+#include "core/instruction_sets.hpp"
 
 namespace lockstep::comm {
-namespace {
-
-/// Clang 14's __builtin_cpu_supports() does not know this one. Whether the system saves AVX registers is asked with AVX2.
-bool has_f16c() noexcept {
-  unsigned eax = 0;
-  unsigned ebx = 0;
-  unsigned ecx = 0;
-  unsigned edx = 0;
-  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
-}
-
-// One check for each flag of kernels.cmake.
-bool can_run_avx2() noexcept { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c(); }
-
-bool can_run_avx512() noexcept {
-  return can_run_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-}
-
-struct SetList {
-  const Kernels* sets[3] = {&plain_kernels};
-  std::size_t n = 1;
-};
-
-SetList find_sets() noexcept {
-  __builtin_cpu_init();
-  SetList list;
-  if (can_run_avx2()) list.sets[list.n++] = &avx2_kernels;
-  if (can_run_avx512()) list.sets[list.n++] = &avx512_kernels;
-  return list;
-}
-
-}  // namespace
 
 std::span<const Kernels* const> available_kernels() noexcept {
-  static const SetList list = find_sets();
-  return {list.sets, list.n};
+  static const core::LoopVersions<Kernels> versions{plain_kernels, avx2_kernels, avx512_kernels};
+  return versions.available();
 }
 
 }  // namespace lockstep::comm

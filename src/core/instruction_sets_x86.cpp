@@ -1,0 +1,34 @@
+#include <cpuid.h>
+
+#include "core/instruction_sets.hpp"
+
+namespace lockstep::core {
+namespace {
+
+/// Clang 14's __builtin_cpu_supports() does not know this one. Whether the system saves AVX registers is asked with AVX2.
+bool has_f16c() noexcept {
+  unsigned eax = 0;
+  unsigned ebx = 0;
+  unsigned ecx = 0;
+  unsigned edx = 0;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
+
+InstructionSets find() noexcept {
+  __builtin_cpu_init();
+  InstructionSets sets;
+  sets.avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
+  sets.avx512 = sets.avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+  sets.avx512_vbmi = sets.avx512 && __builtin_cpu_supports("avx512vbmi");
+  return sets;
+}
+
+}  // namespace
+
+InstructionSets instruction_sets() noexcept {
+  static const InstructionSets sets = find();
+  return sets;
+}
+
+}  // namespace lockstep::core
