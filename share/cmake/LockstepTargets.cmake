@@ -21,6 +21,32 @@ function(lockstep_add_module name)
   target_link_libraries(lockstep_${name} PUBLIC ${arg_PUBLIC} PRIVATE lockstep_options ${arg_PRIVATE})
 endfunction()
 
+# lockstep_loop_sources(<variable> <name> [<flag> ...])
+# Element loops compiled once for each instruction set of core/instruction_sets.hpp: <name>_plain.cpp and, on x86,
+# <name>_avx2.cpp and <name>_avx512.cpp. <name>_dispatch_{x86,portable}.cpp chooses at run time, so only these files may
+# carry such flags. Contraction of a*b+c is off, as all sets must give the same bits. They are optimized in every build
+# type: -O1, for sanitizers whose checks take minutes to optimize, is the least that leaves no inline function of std
+# behind as a weak symbol.
+function(lockstep_loop_sources variable name)
+  set(flags -ffp-contract=off ${ARGN} -O3)
+  if(LOCKSTEP_SANITIZE)
+    list(APPEND flags -O1)
+  endif()
+  set(sources ${name}_plain.cpp)
+  set_source_files_properties(${name}_plain.cpp PROPERTIES COMPILE_OPTIONS "${flags}")
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+    list(APPEND sources ${name}_avx2.cpp ${name}_avx512.cpp ${name}_dispatch_x86.cpp)
+    set_source_files_properties(${name}_avx2.cpp PROPERTIES COMPILE_OPTIONS "${flags};-mavx2;-mfma;-mf16c")
+    set_source_files_properties(
+      ${name}_avx512.cpp
+      PROPERTIES COMPILE_OPTIONS
+                 "${flags};-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mf16c;-mfma;-mprefer-vector-width=512")
+  else()
+    list(APPEND sources ${name}_dispatch_portable.cpp)
+  endif()
+  set(${variable} ${sources} PARENT_SCOPE)
+endfunction()
+
 function(lockstep_reject_unparsed caller unparsed)
   if(unparsed)
     message(FATAL_ERROR "${caller}: unknown arguments: ${unparsed}")

@@ -1,6 +1,6 @@
 // The loops themselves, for one instruction set: that of the file which includes this.
 // Invariant: as loops.hpp; nothing here has external linkage, so that no set's code runs in place of another's.
-// Used by loops_plain.cpp, loops_avx2.cpp and loops_avx512.cpp, each compiled with its own flags (loops.cmake).
+// Used by loops_{plain,avx2,avx512}.cpp, each compiled with its own flags (lockstep_loop_sources).
 #pragma once
 
 #include <cstring>
