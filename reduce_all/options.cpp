@@ -18,7 +18,7 @@ namespace lockstep::reduce_all {
 namespace {
 
 constexpr int many = std::numeric_limits<int>::max();
-constexpr int most_samples = 10'000'000;  // of a row, kept by every rank
+constexpr int most_iterations = 10'000'000;  // of a row, kept by every rank
 constexpr std::array all_buffer_modes{BufferMode::hot, BufferMode::dirty, BufferMode::cold};
 constexpr std::array all_syncs{Sync::barrier, Sync::none};
 
@@ -106,7 +106,7 @@ void declare_what(core::Flags& flags, Options& o) {
 }
 
 void declare_how(core::Flags& flags, Options& o) {
-  flags.number("-n,--iterations", o.iterations, 1, most_samples);
+  flags.number("-n,--iterations", o.iterations, 1, most_iterations);
   flags.number("-w,--warmup-iterations", o.warmup_iterations, 0, many);
   flags.number("-c,--check", o.check, 0, many);
   flags.choice("--buffers", "buffer mode", o.buffers, all_buffer_modes);

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 
 #include "core/error.hpp"
@@ -49,8 +48,8 @@ OutputFile::OutputFile(const std::string& path, std::string_view flag)
   const fs::file_status status = fs::status(path_, none);
   if (fs::is_directory(status)) refuse(path, flag, "it is a folder");
   if (fs::exists(status) && !fs::is_regular_file(status)) refuse(path, flag, "it is no regular file");
-  if (fs::exists(status) && ::access(path_.c_str(), W_OK) != 0) refuse(path, flag, std::strerror(errno));
-  if (!open_for_writing(temporary_)) refuse(path, flag, std::strerror(errno));
+  if (fs::exists(status) && ::access(path_.c_str(), W_OK) != 0) refuse(path, flag, core::system_reason(errno));
+  if (!open_for_writing(temporary_)) refuse(path, flag, core::system_reason(errno));
   ::unlink(temporary_.c_str());  // it was a trial; a run that ends before its first row leaves nothing behind
 }
 
@@ -63,7 +62,7 @@ void OutputFile::replace(std::string_view content) {
     content.remove_prefix(static_cast<std::size_t>(n));
   }
   if (!file || !content.empty() || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
-    const std::string why = std::strerror(errno);
+    const std::string why = core::system_reason(errno);
     ::unlink(temporary_.c_str());
     core::fail_system(fmt::format("cannot write '{}': {}", path_, why));
   }

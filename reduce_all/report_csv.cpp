@@ -6,7 +6,7 @@ namespace lockstep::reduce_all {
 namespace {
 
 // Empty where the sample does not support the figure.
-std::string optional_number(const std::optional<double>& value) { return value ? fmt::format("{}", *value) : ""; }
+std::string number_or_nothing(const std::optional<double>& value) { return value ? fmt::format("{}", *value) : ""; }
 
 }  // namespace
 
@@ -19,8 +19,8 @@ std::string csv_header() {
 std::string csv_row(const Row& r) {
   return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", r.bytes, r.count, r.dtype,
                      r.op, r.algorithm, r.collective, r.in_place, r.iterations, r.time_us_p50,
-                     optional_number(r.time_us_p50_low), optional_number(r.time_us_p50_high),
-                     optional_number(r.time_us_p99), r.time_us_min, r.time_us_max, r.time_us_mean, r.algbw_GBps,
+                     number_or_nothing(r.time_us_p50_low), number_or_nothing(r.time_us_p50_high),
+                     number_or_nothing(r.time_us_p99), r.time_us_min, r.time_us_max, r.time_us_mean, r.algbw_GBps,
                      r.busbw_GBps, r.limit_GBps, r.limit_percent, r.slowest_rank,
                      r.wrong ? fmt::format("{}", *r.wrong) : "");
 }

@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;  // keys in the order written here
 
-Json optional_number(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+Json number_or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
 Json meta(const RunInfo& info) {
   const Options& o = info.options;
@@ -44,9 +44,9 @@ std::string json_row(const Row& r) {
            {"in_place", r.in_place},
            {"iterations", r.iterations},
            {"time_us_p50", r.time_us_p50},
-           {"time_us_p50_low", optional_number(r.time_us_p50_low)},
-           {"time_us_p50_high", optional_number(r.time_us_p50_high)},
-           {"time_us_p99", optional_number(r.time_us_p99)},
+           {"time_us_p50_low", number_or_null(r.time_us_p50_low)},
+           {"time_us_p50_high", number_or_null(r.time_us_p50_high)},
+           {"time_us_p99", number_or_null(r.time_us_p99)},
            {"time_us_min", r.time_us_min},
            {"time_us_max", r.time_us_max},
            {"time_us_mean", r.time_us_mean},

@@ -8,6 +8,20 @@ set(LOCKSTEP_MPI_TEST_ENVIRONMENT "OMP_NUM_THREADS=1;OMPI_MCA_rmaps_base_oversub
 # Builds what the thread sanitizer can judge: ranks as threads only, as MPI libraries are not built for it.
 add_custom_target(tsan_tests)
 
+# lockstep_add_test_program(<name> SOURCES ... LIBRARIES ...): tests/ is its include root beside src/. What a test itself
+# does takes little time, so it is hardly optimized: that builds much sooner.
+function(lockstep_add_test_program name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
+  lockstep_reject_unparsed(lockstep_add_test_program "${arg_UNPARSED_ARGUMENTS}")
+  add_executable(${name} ${arg_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} lockstep_options)
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  if(LOCKSTEP_SANITIZE)
+    target_compile_options(${name} PRIVATE -O0)
+  endif()
+endfunction()
+
 # lockstep_add_unit_test(<name> SOURCES ... LIBRARIES ... [LABELS ...] [TIMEOUT <s>]): GoogleTest, no launcher.
 function(lockstep_add_unit_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;LIBRARIES;LABELS")
@@ -15,9 +29,7 @@ function(lockstep_add_unit_test name)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
-  add_executable(${name} ${arg_SOURCES})
-  target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} GTest::gtest_main lockstep_options)
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)  # of the test itself: compiled much sooner
+  lockstep_add_test_program(${name} SOURCES ${arg_SOURCES} LIBRARIES ${arg_LIBRARIES} GTest::gtest_main)
   if("tsan" IN_LIST arg_LABELS)
     add_dependencies(tsan_tests ${name})
   endif()

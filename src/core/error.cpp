@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace lockstep::core {
@@ -32,5 +33,7 @@ void fail_system(const std::string& what, SourceLocation location) {
   const Problem problem{.what = what, .where = fmt::format("{}:{}", file_name(location.file), location.line)};
   throw Error{ExitCode::system, problem, location};
 }
+
+std::string system_reason(int error) { return std::generic_category().message(error); }
 
 }  // namespace lockstep::core

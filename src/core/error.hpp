@@ -67,6 +67,9 @@ template <class Step>
 /// Throws an Error with ExitCode::system; `what` should name the operation, the location is appended.
 [[noreturn]] void fail_system(const std::string& what, SourceLocation location = SourceLocation::current());
 
+/// The system's words for an error number: "No such file or directory".
+[[nodiscard]] std::string system_reason(int error);
+
 /// Checks a promise between two parts of Lockstep: a violation is a defect here, reported as ExitCode::system.
 inline void require(bool holds, const char* promise, SourceLocation location = SourceLocation::current()) {
   if (!holds) [[unlikely]]

@@ -6,15 +6,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <system_error>
 
 #include "core/error.hpp"
 #include "io/retry.hpp"
 
 namespace lockstep::io {
 namespace {
-
-std::string reason_of(int error) { return std::generic_category().message(error); }
 
 [[noreturn]] void fail_to_open(const std::string& path, const std::string& reason, std::string fix) {
   core::fail_usage({.what = fmt::format("cannot read '{}': {}", path, reason),
@@ -31,7 +28,7 @@ std::string fix_for(int error) {
 struct stat status_of(int descriptor, const std::string& path) {
   struct stat status {};
   if (with_retries([&] { return fstat(descriptor, &status); }) < 0)
-    core::fail_system(fmt::format("cannot ask for the size of '{}': {}", path, reason_of(errno)));
+    core::fail_system(fmt::format("cannot ask for the size of '{}': {}", path, core::system_reason(errno)));
   return status;
 }
 
@@ -42,7 +39,7 @@ void DescriptorPolicy::destroy(Raw raw) noexcept { ::close(raw); }
 File::File(const std::string& path) : path_{path} {
   // O_NONBLOCK: a named pipe must be refused, not waited for.
   const int raw = with_retries([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); });
-  if (raw < 0) fail_to_open(path, reason_of(errno), fix_for(errno));
+  if (raw < 0) fail_to_open(path, core::system_reason(errno), fix_for(errno));
   descriptor_ = core::UniqueHandle<DescriptorPolicy>{raw};
   const auto mode = status_of(raw, path).st_mode;
   if (S_ISDIR(mode)) fail_to_open(path, "it is a folder", "give a file");
@@ -58,8 +55,8 @@ void File::read_at(std::uint64_t offset, std::span<std::byte> data) const {
     const auto n = with_retries(
         [&] { return pread(descriptor_.get(), rest.data(), rest.size(), static_cast<off_t>(offset + n_read)); });
     if (n < 0) {
-      core::fail_system(
-          fmt::format("cannot read bytes [{}, {}) of '{}': {}", offset, offset + data.size(), path_, reason_of(errno)));
+      core::fail_system(fmt::format("cannot read bytes [{}, {}) of '{}': {}", offset, offset + data.size(), path_,
+                                    core::system_reason(errno)));
     }
     if (n == 0) {
       core::fail_usage({.what = fmt::format("'{}' has {} bytes, but bytes [{}, {}) are wanted", path_, size().value,

@@ -20,11 +20,9 @@ namespace {
 namespace fs = std::filesystem;
 using Descriptor = core::UniqueHandle<DescriptorPolicy>;
 
-std::string reason_of(int error) { return std::generic_category().message(error); }
-
 [[noreturn]] void fail_at(std::string_view action, const std::string& path, int error,
                           core::SourceLocation location = core::SourceLocation::current()) {
-  core::fail_system(fmt::format("cannot {} '{}': {}", action, path, reason_of(error)), location);
+  core::fail_system(fmt::format("cannot {} '{}': {}", action, path, core::system_reason(error)), location);
 }
 
 /// Whether the error is about the place the user named, rather than about the system.
@@ -35,7 +33,7 @@ bool is_about_the_place(int error) {
 
 [[noreturn]] void fail_to_create(const std::string& path, std::string_view flag, int error) {
   if (!is_about_the_place(error)) fail_at("write", path, error);
-  core::fail_usage({.what = fmt::format("cannot write '{}': {}", path, reason_of(error)),
+  core::fail_usage({.what = fmt::format("cannot write '{}': {}", path, core::system_reason(error)),
                     .where = std::string{flag},
                     .expected = "a name in an existing folder that can be written to"});
 }

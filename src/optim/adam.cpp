@@ -6,15 +6,13 @@
 namespace lockstep::optim {
 namespace {
 
-constexpr std::array<std::string_view, 2> moments{"exp_avg", "exp_avg_sq"};
-
 /// Adam, whose weight decay is part of the gradient, and AdamW, whose weight decay is not. Corrections of the step are
 /// computed in double, as in PyTorch.
 class Adam : public Family {
  public:
   explicit Adam(const OptimizerSpec& spec) : spec_{spec} {}
 
-  [[nodiscard]] std::span<const std::string_view> state_names() const noexcept override { return moments; }
+  [[nodiscard]] std::span<const std::string_view> state_names() const noexcept override { return moment_states; }
 
   void update(const Range& range, double lr, std::uint64_t step) const override {
     const double decay = range.decays ? spec_.weight_decay : 0;

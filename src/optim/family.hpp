@@ -3,6 +3,7 @@
 // Used by Optimizer; implemented by sgd.cpp, adam.cpp, adadelta.cpp, lars.cpp and lamb.cpp. Private to this folder.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -19,6 +20,10 @@ struct Range {
   bool decays = true;
   SquaredNorms norms{};
 };
+
+/// Names of states, as PyTorch has them.
+inline constexpr std::array<std::string_view, 1> momentum_state{"momentum"};
+inline constexpr std::array<std::string_view, 2> moment_states{"exp_avg", "exp_avg_sq"};
 
 class Family {
  public:

@@ -6,14 +6,12 @@
 namespace lockstep::optim {
 namespace {
 
-constexpr std::array<std::string_view, 2> moments{"exp_avg", "exp_avg_sq"};
-
 /// Algorithm 2 of the paper with phi(z) = z. A tensor that is 0, or whose update is, keeps the global rate, as in LARS.
 class Lamb : public Family {
  public:
   explicit Lamb(const OptimizerSpec& spec) : spec_{spec} {}
 
-  [[nodiscard]] std::span<const std::string_view> state_names() const noexcept override { return moments; }
+  [[nodiscard]] std::span<const std::string_view> state_names() const noexcept override { return moment_states; }
   [[nodiscard]] bool needs_norms() const noexcept override { return true; }
 
   SquaredNorms measure(const Range& range, std::uint64_t step) const override {

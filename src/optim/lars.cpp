@@ -6,15 +6,13 @@
 namespace lockstep::optim {
 namespace {
 
-constexpr std::array<std::string_view, 1> with_momentum{"momentum"};
-
 /// Algorithm 1 of the paper. A tensor that is 0, or whose gradient is, keeps the global rate: by the formula a bias
 /// that begins as 0 would stay 0.
 class Lars : public Family {
  public:
   explicit Lars(const OptimizerSpec& spec) : spec_{spec} {}
 
-  [[nodiscard]] std::span<const std::string_view> state_names() const noexcept override { return with_momentum; }
+  [[nodiscard]] std::span<const std::string_view> state_names() const noexcept override { return momentum_state; }
   [[nodiscard]] bool needs_norms() const noexcept override { return true; }
 
   SquaredNorms measure(const Range& range, std::uint64_t /*step*/) const override {

@@ -5,15 +5,13 @@
 namespace lockstep::optim {
 namespace {
 
-constexpr std::array<std::string_view, 1> with_momentum{"momentum"};
-
 class Sgd : public Family {
  public:
   explicit Sgd(const OptimizerSpec& spec) : spec_{spec} {}
 
   [[nodiscard]] std::span<const std::string_view> state_names() const noexcept override {
     if (spec_.momentum == 0) return {};
-    return with_momentum;
+    return momentum_state;
   }
 
   void update(const Range& range, double lr, std::uint64_t step) const override {

@@ -18,8 +18,7 @@ using support::CollectiveCase;
 using support::Mode;
 
 std::unique_ptr<comm::Transport> transport(int ranks_per_node) {
-  return comm::make_mpi_transport(support::session().world(),
-                                  {.ranks_per_node = ranks_per_node, .oversubscribed = true});
+  return comm::make_mpi_transport(support::world(), {.ranks_per_node = ranks_per_node, .oversubscribed = true});
 }
 
 /// Runs `body` for every algorithm and collective that these ranks can do.

@@ -22,7 +22,7 @@
 namespace lockstep::data {
 namespace {
 
-const runtime::Communicator& world() { return support::session().world(); }
+using support::world;
 
 /// A set that rank 0 makes and all read.
 class SharedSet {

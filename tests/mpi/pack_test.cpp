@@ -18,8 +18,7 @@ namespace {
 
 using support::files_of;
 using support::SharedFolder;
-
-const runtime::Communicator& world() { return support::session().world(); }
+using support::world;
 
 // 8 samples a shard, 4 a chunk.
 PackOptions small_shards(const std::string& out) {

@@ -24,8 +24,7 @@ SynchronizerOptions make_options(bool is_deterministic) {
 class OnNodes : public testing::TestWithParam<int> {
  protected:
   OnNodes()
-      : world_{comm::make_mpi_transport(support::session().world(),
-                                        {.ranks_per_node = GetParam(), .oversubscribed = true})} {}
+      : world_{comm::make_mpi_transport(support::world(), {.ranks_per_node = GetParam(), .oversubscribed = true})} {}
 
   /// Four steps, each compared with what they must give; integers, and halves of them, are exact.
   void train(bool is_deterministic) const {

@@ -24,7 +24,7 @@
 namespace lockstep::runtime {
 namespace {
 
-const Communicator& world() { return support::session().world(); }
+using support::world;
 
 std::string repeat(int rank) {
   return std::string(static_cast<std::size_t>(rank) * 1000, static_cast<char>('a' + rank));

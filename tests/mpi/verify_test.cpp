@@ -15,8 +15,7 @@ namespace {
 using support::content_of;
 using support::files_of;
 using support::SharedFolder;
-
-const runtime::Communicator& world() { return support::session().world(); }
+using support::world;
 
 // Splits of 20 and 5 samples in shards of 8, chunks of 4, and an extra file.
 void make_set(const std::string& folder, const runtime::Communicator& ranks) {

@@ -10,4 +10,6 @@ namespace lockstep::support {
 /// The session main() holds for the whole program: MPI can be started once per process only.
 [[nodiscard]] const runtime::Session& session();
 
+[[nodiscard]] inline const runtime::Communicator& world() { return session().world(); }
+
 }  // namespace lockstep::support

@@ -11,9 +11,9 @@
 namespace lockstep::comm {
 
 /// Of the first 2*extra ranks the even ones step aside; the others are numbered 0 ... n_active-1 (a power of two).
-struct Fold {
-  explicit Fold(const Setting& s) : Fold{s.n_ranks, s.rank} {}
-  Fold(int n_ranks, int rank)
+struct PowerOfTwoFold {
+  explicit PowerOfTwoFold(const Setting& s) : PowerOfTwoFold{s.n_ranks, s.rank} {}
+  PowerOfTwoFold(int n_ranks, int rank)
       : n_active{static_cast<int>(std::bit_floor(static_cast<unsigned>(n_ranks)))},
         extra{n_ranks - n_active},
         is_aside{rank < 2 * extra && rank % 2 == 0},

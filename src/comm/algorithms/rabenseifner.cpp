@@ -40,7 +40,7 @@ struct Halves {
 Schedule all_reduce(const Setting& setting) {
   if (setting.n_ranks == 1) return copy_alone(setting);
   Schedule schedule;
-  const Fold fold{setting};
+  const PowerOfTwoFold fold{setting};
   if (fold.is_aside) {
     step_aside(schedule, setting);
     return schedule;
@@ -83,7 +83,7 @@ Schedule all_reduce(const Setting& setting) {
 }
 
 Cost cost(const Call& call, std::span<const int> nodes) {
-  const Fold fold{static_cast<int>(nodes.size()), 0};
+  const PowerOfTwoFold fold{static_cast<int>(nodes.size()), 0};
   if (call.n_elements == 0) return {};
   const std::uint64_t size = call.n_elements * call.element_size();
   const auto active = static_cast<std::uint64_t>(fold.n_active);

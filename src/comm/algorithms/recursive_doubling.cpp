@@ -10,7 +10,7 @@ Schedule all_reduce(const Setting& setting) {
   Schedule schedule;
   const Region result = region(Memory::output, setting.whole());
   Region running = region(Memory::input, setting.whole());
-  const Fold fold{setting};
+  const PowerOfTwoFold fold{setting};
   if (fold.is_aside) {
     step_aside(schedule, setting);
     return schedule;
@@ -39,7 +39,7 @@ Schedule all_reduce(const Setting& setting) {
 }
 
 Cost cost(const Call& call, std::span<const int> nodes) {
-  const Fold fold{static_cast<int>(nodes.size()), 0};
+  const PowerOfTwoFold fold{static_cast<int>(nodes.size()), 0};
   if (call.n_elements == 0) return {};
   const auto extra = static_cast<std::uint64_t>(fold.extra);
   const std::uint64_t messages = static_cast<std::uint64_t>(fold.n_active) * fold.n_rounds() + 2 * extra;

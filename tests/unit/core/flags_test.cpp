@@ -4,10 +4,13 @@
 
 #include <array>
 
+#include "support/text.hpp"
 #include "thrown.hpp"
 
 namespace lockstep::core {
 namespace {
+
+using support::has;
 
 enum class Order { keyed, torch, blocked, sequential };
 constexpr std::array all_orders{Order::keyed, Order::torch, Order::blocked, Order::sequential};
@@ -60,8 +63,6 @@ Parsed parse(const Words& words, std::size_t least_rest = 0) {
 std::string refusal(const Words& words, std::size_t least_rest = 0) {
   return refused([&] { parse(words, least_rest); });
 }
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(Flags, WhatIsNotTypedKeepsItsDefault) {
   const Parsed p = parse({"a"});

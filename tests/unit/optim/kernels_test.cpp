@@ -13,9 +13,9 @@ namespace lockstep::optim {
 namespace {
 
 /// More than two blocks and no multiple of any vector.
-constexpr std::size_t n_elements = 2500;
+constexpr std::size_t n_updated = 2500;
 
-/// Three ranks' gradients, parameters and states to run a kernel over, from [7, n_elements).
+/// Three ranks' gradients, parameters and states to run a kernel over, from [7, n_updated).
 class Arrays {
  public:
   Arrays() {
@@ -33,7 +33,7 @@ class Arrays {
             .parameters = parameters_.data(),
             .state = {states_[0].data(), states_[1].data()},
             .offset = 7,
-            .n = n_elements - 7};
+            .n = n_updated - 7};
   }
 
   [[nodiscard]] bool same_bits(const Arrays& other) const {
@@ -46,7 +46,7 @@ class Arrays {
 
  private:
   static void fill(std::vector<float>& values, Uniform& uniform, float shift) {
-    for (std::size_t i = 0; i < n_elements; ++i) values.push_back(uniform.next() + shift);
+    for (std::size_t i = 0; i < n_updated; ++i) values.push_back(uniform.next() + shift);
   }
 
   std::vector<float> gradients_[3]{};
@@ -118,13 +118,13 @@ TEST(Kernels, AllSetsGiveTheSameBits) {
 }
 
 TEST(Kernels, SquaresAreSummedInDouble) {
-  std::vector<float> values(n_elements, 1e-4F);
+  std::vector<float> values(n_updated, 1e-4F);
   values[0] = 1e2F;  // in float32 its square would swallow all the others
-  const Elements elements{.parameters = values.data(), .n = n_elements};
+  const Elements elements{.parameters = values.data(), .n = n_updated};
   const double small = 1e-4F;
   const double large = 1e2F;
   for (const Kernels* set : available_kernels())
-    EXPECT_NEAR(set->squared_parameter(elements) - large * large, (n_elements - 1) * small * small, 1e-9) << set->name;
+    EXPECT_NEAR(set->squared_parameter(elements) - large * large, (n_updated - 1) * small * small, 1e-9) << set->name;
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ TEST(OptimizerSpec, DefaultsAreValid) {
   }
 }
 
-struct BadValue {
+struct BadOptimizer {
   std::string key;
   OptimizerKind kind;
   std::function<void(OptimizerSpec&)> spoil;
@@ -35,7 +35,7 @@ struct BadValue {
 
 TEST(OptimizerSpec, NamesTheKeyOutOfRange) {
   using enum OptimizerKind;
-  const std::vector<BadValue> values{
+  const std::vector<BadOptimizer> values{
       {"weight-decay", sgd, [](auto& s) { s.weight_decay = -1e-4; }},
       {"weight-decay", adamw, [](auto& s) { s.weight_decay = infinity; }},
       {"momentum", sgd, [](auto& s) { s.momentum = 1; }},
@@ -50,7 +50,7 @@ TEST(OptimizerSpec, NamesTheKeyOutOfRange) {
       {"rho", adadelta, [](auto& s) { s.rho = 1.5; }},
       {"trust", lars, [](auto& s) { s.trust = 0; }},
   };
-  for (const BadValue& bad : values) {
+  for (const BadOptimizer& bad : values) {
     OptimizerSpec spec = default_spec(bad.kind);
     bad.spoil(spec);
     const auto error = core::complaint_of([&] { check(spec); });

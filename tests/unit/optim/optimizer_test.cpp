@@ -15,7 +15,7 @@
 namespace lockstep::optim {
 namespace {
 
-constexpr std::size_t n_elements = 3001;
+constexpr std::size_t n_parameters = 3001;
 constexpr std::size_t n_steps = 5;
 constexpr double lr = 0.05;
 
@@ -79,12 +79,12 @@ void add_norms(std::span<Part> parts, std::vector<std::span<double>>& norms) {
 
 /// Some steps of an arena cut at `cuts`, with two ranks' gradients.
 std::vector<float> train(const OptimizerSpec& spec, const std::vector<std::size_t>& cuts) {
-  std::vector<float> parameters = noise(n_elements, 1);
+  std::vector<float> parameters = noise(n_parameters, 1);
   std::vector<Part> parts;
   parts.reserve(cuts.size());
   for (std::size_t i = 0; i + 1 < cuts.size(); ++i) parts.emplace_back(spec, cuts[i], cuts[i + 1]);
   for (std::uint32_t step = 0; step < n_steps; ++step) {
-    const std::vector<float> ranks[] = {noise(n_elements, 100 + step), noise(n_elements, 200 + step)};
+    const std::vector<float> ranks[] = {noise(n_parameters, 100 + step), noise(n_parameters, 200 + step)};
     const auto gradients = [&](const Part& part) {
       return std::array{part.of(std::span<const float>(ranks[0])), part.of(std::span<const float>(ranks[1]))};
     };
@@ -117,44 +117,44 @@ class EveryOptimizer : public testing::TestWithParam<OptimizerKind> {
 // Cut within tensors and at odd places for those that need no norms; at the ends of tensors for all, as the sum of a
 // norm's parts is rounded differently.
 TEST_P(EveryOptimizer, PartsGiveTheSameBits) {
-  const auto whole = train(spec_, {0, n_elements});
-  EXPECT_FALSE(same_bits(whole, noise(n_elements, 1)));
-  EXPECT_TRUE(same_bits(train(spec_, {0, 1100, 1164, n_elements}), whole));
+  const auto whole = train(spec_, {0, n_parameters});
+  EXPECT_FALSE(same_bits(whole, noise(n_parameters, 1)));
+  EXPECT_TRUE(same_bits(train(spec_, {0, 1100, 1164, n_parameters}), whole));
   if (!Optimizer{spec_, {}, 0}.needs_norms()) {
-    EXPECT_TRUE(same_bits(train(spec_, {0, 1, 18, 1050, 1101, 1102, 2999, n_elements}), whole));
+    EXPECT_TRUE(same_bits(train(spec_, {0, 1, 18, 1050, 1101, 1102, 2999, n_parameters}), whole));
   }
 }
 
 TEST_P(EveryOptimizer, PartsOfTensorsShareTheirNorms) {
-  const auto whole = train(spec_, {0, n_elements});
-  const auto cut = train(spec_, {0, 500, 1130, 2000, n_elements});
-  for (std::size_t i = 0; i < n_elements; ++i) ASSERT_NEAR(cut[i], whole[i], 1e-6F) << i;
+  const auto whole = train(spec_, {0, n_parameters});
+  const auto cut = train(spec_, {0, 500, 1130, 2000, n_parameters});
+  for (std::size_t i = 0; i < n_parameters; ++i) ASSERT_NEAR(cut[i], whole[i], 1e-6F) << i;
 }
 
 TEST_P(EveryOptimizer, SumsTheRanksInOrder) {
   const std::vector<Segment> segments = whole_segments();
   std::vector<std::vector<float>> ranks;
-  std::vector<float> sum(n_elements);
+  std::vector<float> sum(n_parameters);
   for (std::uint32_t n_ranks = 1; n_ranks <= 4; ++n_ranks) {
-    ranks.push_back(noise(n_elements, 10 + n_ranks));
-    for (std::size_t i = 0; i < n_elements; ++i) sum[i] = n_ranks == 1 ? ranks[0][i] : sum[i] + ranks.back()[i];
-    std::vector<float> by_ranks = noise(n_elements, 1), by_sum = by_ranks;
+    ranks.push_back(noise(n_parameters, 10 + n_ranks));
+    for (std::size_t i = 0; i < n_parameters; ++i) sum[i] = n_ranks == 1 ? ranks[0][i] : sum[i] + ranks.back()[i];
+    std::vector<float> by_ranks = noise(n_parameters, 1), by_sum = by_ranks;
     const std::vector<std::span<const float>> gradients(ranks.begin(), ranks.end());
     const std::span<const float> one = sum;
-    Optimizer{spec_, segments, n_elements}.step(lr, 0.3F, gradients, by_ranks);
-    Optimizer{spec_, segments, n_elements}.step(lr, 0.3F, {&one, 1}, by_sum);
+    Optimizer{spec_, segments, n_parameters}.step(lr, 0.3F, gradients, by_ranks);
+    Optimizer{spec_, segments, n_parameters}.step(lr, 0.3F, {&one, 1}, by_sum);
     EXPECT_TRUE(same_bits(by_ranks, by_sum)) << n_ranks << " ranks";
   }
 }
 
 TEST_P(EveryOptimizer, ScalesTheGradient) {
-  const std::vector<float> gradient = noise(n_elements, 5);
+  const std::vector<float> gradient = noise(n_parameters, 5);
   std::vector<float> scaled = gradient;
   for (float& value : scaled) value *= 0.3F;
-  std::vector<float> a = noise(n_elements, 1), b = a;
+  std::vector<float> a = noise(n_parameters, 1), b = a;
   const std::span<const float> unscaled_span = gradient, scaled_span = scaled;
-  Optimizer{spec_, whole_segments(), n_elements}.step(lr, 0.3F, {&unscaled_span, 1}, a);
-  Optimizer{spec_, whole_segments(), n_elements}.step(lr, 1, {&scaled_span, 1}, b);
+  Optimizer{spec_, whole_segments(), n_parameters}.step(lr, 0.3F, {&unscaled_span, 1}, a);
+  Optimizer{spec_, whole_segments(), n_parameters}.step(lr, 1, {&scaled_span, 1}, b);
   EXPECT_TRUE(same_bits(a, b));
 }
 
@@ -186,14 +186,14 @@ TEST_P(EveryOptimizer, OfNoElementsDoesNothing) {
 
 // A run that is stopped, kept and loaded goes on with the same bits.
 TEST_P(EveryOptimizer, StateAndStepCountAreAll) {
-  std::vector<float> gone_on = noise(n_elements, 1);
-  const std::vector<float> gradient = noise(n_elements, 2);
+  std::vector<float> gone_on = noise(n_parameters, 1);
+  const std::vector<float> gradient = noise(n_parameters, 2);
   const std::span<const float> gradients = gradient;
-  Optimizer first{spec_, whole_segments(), n_elements};
+  Optimizer first{spec_, whole_segments(), n_parameters};
   for (std::size_t step = 0; step < n_steps; ++step) first.step(lr, 1, {&gradients, 1}, gone_on);
   std::vector<float> loaded = gone_on;
 
-  Optimizer second{spec_, whole_segments(), n_elements};
+  Optimizer second{spec_, whole_segments(), n_parameters};
   second.set_n_steps(first.n_steps());
   ASSERT_EQ(first.state().size(), second.state().size());
   for (std::size_t i = 0; i < first.state().size(); ++i) {
@@ -224,10 +224,10 @@ TEST(Optimizer, NamesItsStates) {
 }
 
 TEST(Optimizer, SquaredNormsAreOfTheScaledSum) {
-  const std::vector<float> a = noise(n_elements, 1), b = noise(n_elements, 2);
+  const std::vector<float> a = noise(n_parameters, 1), b = noise(n_parameters, 2);
   const std::vector<std::span<const float>> gradients{a, b};
   const auto segments = whole_segments();
-  Optimizer optimizer{default_spec(OptimizerKind::sgd), segments, n_elements};
+  Optimizer optimizer{default_spec(OptimizerKind::sgd), segments, n_parameters};
   const auto norms = optimizer.squared_norms(0.25F, gradients);
   ASSERT_EQ(norms.size(), segments.size());
   for (std::size_t s = 0; s < segments.size(); ++s) {

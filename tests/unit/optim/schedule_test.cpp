@@ -11,7 +11,7 @@
 namespace lockstep::optim {
 namespace {
 
-ScheduleSpec spec_of(const GoldenCase& golden) {
+ScheduleSpec schedule_of(const GoldenCase& golden) {
   ScheduleSpec spec{.kind = find_schedule_kind(golden.settings.at("kind")).value()};
   spec.lr = golden.number("lr", spec.lr);
   spec.min_lr = golden.number("min_lr", spec.min_lr);
@@ -32,7 +32,7 @@ class GoldenSchedule : public testing::TestWithParam<GoldenCase> {};
 
 // PyTorch multiplies its way from step to step; both are within a few roundings of double.
 TEST_P(GoldenSchedule, EqualsPyTorch) {
-  const ScheduleSpec spec = spec_of(GetParam());
+  const ScheduleSpec spec = schedule_of(GetParam());
   check(spec);
   ASSERT_FALSE(GetParam().rows.empty());
   for (const GoldenRow& row : GetParam().rows)
@@ -95,7 +95,7 @@ TEST(Schedule, DoesNotKnowTheBatch) {
   for (const auto& [seen, rate] : rates(96)) EXPECT_EQ(rate, small.at(seen));
 }
 
-struct BadValue {
+struct BadSchedule {
   std::string key;
   ScheduleKind kind;
   std::function<void(ScheduleSpec&)> spoil;
@@ -104,7 +104,7 @@ struct BadValue {
 TEST(Schedule, NamesTheKeyOutOfRange) {
   using enum ScheduleKind;
   const ScheduleSpec good{.lr = 0.1, .step_samples = 10, .milestones = {10, 20}, .total_samples = 100};
-  const std::vector<BadValue> values{
+  const std::vector<BadSchedule> values{
       {"lr", constant, [](auto& s) { s.lr = -0.1; }},
       {"lr", cosine, [](auto& s) { s.lr = std::numeric_limits<double>::infinity(); }},
       {"warmup-factor", constant, [](auto& s) { s.warmup_factor = 1.5; }},
@@ -120,7 +120,7 @@ TEST(Schedule, NamesTheKeyOutOfRange) {
       {"min-lr", cosine, [](auto& s) { s.min_lr = 0.2; }},
       {"power", polynomial, [](auto& s) { s.power = -1; }},
   };
-  for (const BadValue& bad : values) {
+  for (const BadSchedule& bad : values) {
     ScheduleSpec spec = good;
     spec.kind = bad.kind;
     EXPECT_NO_THROW(check(spec));

@@ -6,8 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "support/text.hpp"
+
 namespace lockstep::runtime {
 namespace {
+
+using support::has;
 
 struct Bound {
   int node = 0;
@@ -37,8 +41,6 @@ std::string only_warning(const Topology& topology) {
   return warnings.empty() ? "" : warnings.front();
 }
 
-bool mentions(const std::string& text, const std::string& word) { return text.find(word) != std::string::npos; }
-
 TEST(Binding, EachRankOnItsOwnCore) {
   const Topology topology = make_topology({{0, {0, 4}, 0}, {0, {1, 5}, 1}});
   EXPECT_FALSE(topology.is_oversubscribed());
@@ -61,15 +63,15 @@ TEST(Binding, NobodyIsBound) {
   const Topology topology = make_topology({{0, {0, 1}}, {0, {0, 1}}});
   EXPECT_EQ(topology.binding(), "2 ranks on 1 node, not bound");
   const std::string warning = only_warning(topology);
-  EXPECT_TRUE(mentions(warning, "2 of 2 ranks on node0")) << warning;
-  EXPECT_TRUE(mentions(warning, "mpirun --bind-to core")) << warning;
-  EXPECT_TRUE(mentions(warning, "srun --cpu-bind=cores")) << warning;
+  EXPECT_TRUE(has(warning, "2 of 2 ranks on node0")) << warning;
+  EXPECT_TRUE(has(warning, "mpirun --bind-to core")) << warning;
+  EXPECT_TRUE(has(warning, "srun --cpu-bind=cores")) << warning;
 }
 
 TEST(Binding, SomeAreNotBound) {
   const Topology topology = make_topology({{0, {0}, 0}, {0, {0, 1, 2}}, {0, {2}, 2}});
   EXPECT_EQ(topology.binding(), "3 ranks on 1 node, 1 of them not bound");
-  EXPECT_TRUE(mentions(only_warning(topology), "1 of 3 ranks on node0"));
+  EXPECT_TRUE(has(only_warning(topology), "1 of 3 ranks on node0"));
 }
 
 TEST(Binding, ASingleRankNeedsNone) {
@@ -82,26 +84,26 @@ TEST(Binding, ASingleRankNeedsNone) {
 TEST(Binding, TwoRanksShareACore) {
   const Topology topology = make_topology({{0, {3}, 3}, {0, {3}, 3}, {0, {4}, 4}, {0, {5, 6}}});
   EXPECT_EQ(topology.binding(), "4 ranks on 1 node, bound, but ranks 0 and 1 share core 3");
-  EXPECT_TRUE(mentions(only_warning(topology), "ranks 0 and 1 share core 3"));
+  EXPECT_TRUE(has(only_warning(topology), "ranks 0 and 1 share core 3"));
 }
 
 TEST(Binding, TwoHardwareThreadsAreOneCore) {
   const Topology topology = make_topology({{0, {1}, 1}, {0, {5}, 1}});
-  EXPECT_TRUE(mentions(only_warning(topology), "ranks 0 and 1 share core 1"));
+  EXPECT_TRUE(has(only_warning(topology), "ranks 0 and 1 share core 1"));
 }
 
 TEST(Binding, TwoRanksShareAProcessor) {
   const Topology topology = make_topology({{0, {0, 1}}, {0, {1, 2}}});
-  EXPECT_TRUE(mentions(topology.binding(), "ranks 0 and 1 share processor 1"));
-  EXPECT_TRUE(mentions(only_warning(topology), "ranks 0 and 1 share processor 1"));
+  EXPECT_TRUE(has(topology.binding(), "ranks 0 and 1 share processor 1"));
+  EXPECT_TRUE(has(only_warning(topology), "ranks 0 and 1 share processor 1"));
 }
 
 TEST(Oversubscription, IsNamedAndNotBlamedOnBinding) {
   const Topology topology = make_topology({{0, {0, 1}}, {0, {0, 1}}, {0, {0, 1}}});
   EXPECT_TRUE(topology.is_oversubscribed());
   const std::string warning = only_warning(topology);
-  EXPECT_TRUE(mentions(warning, "node0 runs 3 ranks on 2 processors")) << warning;
-  EXPECT_TRUE(mentions(warning, "at most 2 ranks")) << warning;
+  EXPECT_TRUE(has(warning, "node0 runs 3 ranks on 2 processors")) << warning;
+  EXPECT_TRUE(has(warning, "at most 2 ranks")) << warning;
 }
 
 TEST(Oversubscription, IsCountedByNode) {
@@ -112,7 +114,7 @@ TEST(Oversubscription, IsCountedByNode) {
 TEST(Warnings, OfManyNodesAreOneLine) {
   const Topology topology =
       make_topology({{0, {0, 1}}, {0, {0, 1}}, {1, {0, 1}}, {1, {0, 1}}, {2, {0, 1}}, {2, {0, 1}}});
-  EXPECT_TRUE(mentions(only_warning(topology), "(likewise on 2 other nodes)"));
+  EXPECT_TRUE(has(only_warning(topology), "(likewise on 2 other nodes)"));
 }
 
 }  // namespace

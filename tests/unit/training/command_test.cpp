@@ -4,14 +4,14 @@
 
 #include "data/importers/importers.hpp"
 #include "data/synth/synth.hpp"
+#include "support/text.hpp"
 #include "training/shard/verbs.hpp"
 
 namespace lockstep::training {
 namespace {
 
 using Words = std::vector<std::string>;
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+using support::has;
 
 std::string text_of(const Words& words) {
   const Invocation invocation = parse_command_line(words);

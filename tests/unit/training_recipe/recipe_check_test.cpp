@@ -3,7 +3,6 @@
 namespace lockstep::training::train {
 namespace {
 
-const std::string toy = "model = \"toy\"\n";
 const std::string resnet = "model = \"resnet18\"\n";
 
 TEST(RecipeCheck, RangesOfNumbers) {

@@ -9,14 +9,16 @@
 #include <vector>
 
 #include "../training/refused.hpp"
+#include "support/text.hpp"
 #include "training/train/recipe.hpp"
 #include "training/train/recipe_keys.hpp"
 
 namespace lockstep::training::train {
 
 using Words = std::vector<std::string>;
+using support::has;
 
-inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+inline const std::string toy = "model = \"toy\"\n";
 
 /// `command_line`: RECIPE, then numbers and flags.
 inline RecipeWords parse_words(const Words& command_line) {

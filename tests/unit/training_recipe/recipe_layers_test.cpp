@@ -3,8 +3,6 @@
 namespace lockstep::training::train {
 namespace {
 
-const std::string toy = "model = \"toy\"\n";
-
 TEST(RecipeLayers, FlagsCountOverTheFileOverTheDefaults) {
   const ResolvedRecipe r = resolve(toy + "batch = 64\nlr = 0.5\n", {"--lr", "0.25"});
   EXPECT_EQ(r.recipe.accumulate, 1U);

@@ -5,8 +5,6 @@
 namespace lockstep::training::train {
 namespace {
 
-const std::string toy = "model = \"toy\"\n";
-
 TEST(RecipeSpecs, Optimizer) {
   const auto spec = optimizer_spec(resolve(toy + "momentum = 0.5\nnesterov = true\nweight-decay = 0.25\n").recipe);
   EXPECT_EQ(spec.kind, optim::OptimizerKind::sgd);
