@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/log.hpp"
+#include "runtime/guard.hpp"
 #include "runtime/interrupt.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/session.hpp"
@@ -68,6 +69,7 @@ int main(int argc, char** argv) {
     if (hint.name.empty()) {
       if (const auto exit_code = run_without_mpi(invocation, argc, argv)) return *exit_code;
     }
+    runtime::guard_rank(hint);
     return run_with_mpi(invocation, hint);
   } catch (const core::Error& error) {
     core::log_error(error.what());

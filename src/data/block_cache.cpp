@@ -44,6 +44,11 @@ bool BlockCache::prefetch(std::uint64_t number) try {
   return true;
 }
 
+void BlockCache::clear() noexcept {
+  entries_.clear();
+  recent_.clear();
+}
+
 /// Under the lock: the block not used for longest leaves. Returned if nobody else has it, else nullptr.
 BlockCache::Shared BlockCache::evict() {
   const auto oldest = entries_.find(recent_.back());

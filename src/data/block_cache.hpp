@@ -31,6 +31,8 @@ class BlockCache {
   [[nodiscard]] bool is_being_read(std::uint64_t number);
   /// Reads it if it is neither there nor being read; false if so. What reading throws is left for get().
   bool prefetch(std::uint64_t number);
+  /// Keeps nothing of what was read. Nobody else calls meanwhile.
+  void clear() noexcept;
 
  private:
   using Shared = std::shared_ptr<Block>;

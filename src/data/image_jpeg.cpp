@@ -26,7 +26,7 @@ Decompressor& decompressor() {
   return kept;
 }
 
-struct Header {
+struct JpegHeader {
   int width = 0;
   int height = 0;
   int subsampling = 0;
@@ -41,7 +41,7 @@ struct Header {
 }
 
 // The strongest reduction whose shorter side is not below `at_least`.
-tjscalingfactor reduction(const Header& header, std::uint64_t at_least) {
+tjscalingfactor reduction(const JpegHeader& header, std::uint64_t at_least) {
   const int shorter = std::min(header.width, header.height);
   for (const int denominator : {8, 4, 2}) {
     const tjscalingfactor factor{1, denominator};
@@ -71,7 +71,7 @@ void decode_jpeg(std::span<const std::byte> file, std::uint64_t channels, std::u
   Decompressor& handle = decompressor();
   const auto* data = reinterpret_cast<const unsigned char*>(file.data());
   const auto size = static_cast<unsigned long>(file.size());
-  Header header;
+  JpegHeader header;
   if (tjDecompressHeader3(handle.get(), data, size, &header.width, &header.height, &header.subsampling,
                           &header.colorspace) != 0) {
     fail(handle);

@@ -10,9 +10,9 @@ namespace {
 bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 // The numbers of the header; a comment runs from '#' to the end of its line.
-class Header {
+class PnmHeader {
  public:
-  explicit Header(std::span<const std::byte> file) : file_{file} {}
+  explicit PnmHeader(std::span<const std::byte> file) : file_{file} {}
 
   std::uint64_t number(const char* what) {
     skip_space_and_comments();
@@ -56,7 +56,7 @@ class Header {
 
 // One image a file, as image data sets have it: bytes after its pixels mean that the header is damaged.
 void decode_pnm(std::span<const std::byte> file, std::uint64_t channels, Image& image) {
-  Header header{file};
+  PnmHeader header{file};
   const std::uint64_t width = header.number("width"), height = header.number("height");
   const std::uint64_t maximum = header.number("maximum");
   if (maximum != 255) throw ImageError{fmt::format("PPM or PGM with a maximum of {}, expected 255", maximum)};

@@ -267,6 +267,11 @@ void Loader::begin_epoch(std::uint64_t epoch, std::uint64_t first) {
   state_->pipeline->start(first, n_batches());
 }
 
+void Loader::forget() {
+  state_->pipeline->stop();
+  state_->store->forget();
+}
+
 const Batch* Loader::next() {
   State& s = *state_;
   const core::Stopwatch watch;

@@ -17,7 +17,8 @@
 
 namespace lockstep::data {
 
-/// auto: in memory once per node if it fits into a quarter of what is free, else read as needed. Changes speed, never order.
+/// auto: in memory once per node if it fits into a quarter of what is free, else read as needed. Changes speed, never
+/// order.
 enum class Cache { automatic, none, node };
 inline constexpr std::array<Cache, 3> all_caches{Cache::automatic, Cache::none, Cache::node};
 [[nodiscard]] std::string_view name(Cache cache) noexcept;  ///< "auto", "none", "node"
@@ -67,6 +68,8 @@ class Loader {
   void begin_epoch(std::uint64_t epoch, std::uint64_t first = 0);
   /// nullptr after the last batch.
   [[nodiscard]] const Batch* next();
+  /// Ends the epoch and keeps nothing of what was read but a cached set (for cold measurements).
+  void forget();
   [[nodiscard]] LoaderStats stats() const;
   /// Of the samples this rank has delivered since begin_epoch.
   [[nodiscard]] const Ledger& ledger() const noexcept;
@@ -76,8 +79,8 @@ class Loader {
   std::unique_ptr<State> state_;
 };
 
-/// Collective: copies the split's shards to `folder` (node-local) once per node, verified by digest, and returns the folder
-/// to open instead; what is there already and right is kept.
+/// Collective: copies the split's shards to `folder` (node-local) once per node, verified by digest, and returns the
+/// folder to open instead; what is there already and right is kept.
 std::string stage(const runtime::Communicator& world, const std::string& set_folder, const std::string& folder);
 
 }  // namespace lockstep::data

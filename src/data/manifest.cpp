@@ -226,6 +226,14 @@ const Split& Manifest::split(std::string_view name, std::string_view folder) con
                     .expected = fmt::format("one of {}", core::join(names))});
 }
 
+std::vector<ManifestFile> Manifest::files() const {
+  std::vector<ManifestFile> files;
+  for (const Split& split : splits)
+    for (const ShardEntry& shard : split.shards) files.push_back({shard.file, shard.bytes, shard.digest, &shard});
+  for (const ExtraEntry& extra : extras) files.push_back({extra.file, extra.bytes, extra.digest, nullptr});
+  return files;
+}
+
 Manifest parse_manifest(std::string_view text, const std::string& where) {
   check_seal(text, where);
   std::string complaint;

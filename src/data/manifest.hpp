@@ -1,5 +1,6 @@
 // manifest.json: which shards make up a set, what a sample is, and the digests everything is checked against.
-// Invariant: no date, host or path; the same input gives the same bytes; its last member is a digest of all bytes before.
+// Invariant: no date, host or path; the same input gives the same bytes; its last member is a digest of all bytes
+// before.
 // Used by everything that opens or writes a set. Schema: share/schemas/shards-1.schema.json.
 #pragma once
 
@@ -36,6 +37,14 @@ struct ExtraEntry {
   std::string digest;
 };
 
+/// A file a manifest vouches for.
+struct ManifestFile {
+  std::string file;
+  std::uint64_t bytes = 0;
+  std::string digest;
+  const ShardEntry* shard = nullptr;  ///< nothing for an extra one
+};
+
 struct Manifest {
   SetSpec spec{};
   io::Filter filter = io::Filter::none;
@@ -45,6 +54,8 @@ struct Manifest {
 
   /// The first if `name` is empty. core::Error (usage) naming the splits there are, if there is none of this name.
   [[nodiscard]] const Split& split(std::string_view name, std::string_view folder) const;
+  /// All files it vouches for, shards first. Points into this manifest.
+  [[nodiscard]] std::vector<ManifestFile> files() const;
 };
 
 inline constexpr std::string_view manifest_name = "manifest.json";

@@ -1,6 +1,6 @@
 // From a source to a folder of shards, by all ranks together.
-// Invariant: the folder's bytes depend on source and options only, never on the number of ranks; it appears whole or not
-// at all; each rank holds a few chunks in memory at most.
+// Invariant: the folder's bytes depend on source and options only, never on the number of ranks; it appears whole or
+// not at all; each rank holds a few chunks in memory at most.
 // Used by `lockstep shard import|pack|synth|split|merge`.
 #pragma once
 
@@ -30,8 +30,8 @@ struct PackOptions {
   bool skip_bad = false;
 };
 
-/// Called on every rank after every few samples: samples done and in all (of this rank's share, scaled to all; where damaged
-/// samples are left out, once more from the start for what is packed again). Returns false to stop all ranks.
+/// Called on every rank after every few samples: samples done and in all (of this rank's share, scaled to all; where
+/// damaged samples are left out, once more from the start for what is packed again). Returns false to stop all ranks.
 using PackProgress = std::function<bool(std::uint64_t n_done, std::uint64_t n_samples)>;
 
 struct PackResult {
@@ -41,9 +41,9 @@ struct PackResult {
   bool is_stopped = false;             ///< by the progress function: nothing is left behind
 };
 
-/// Collective: writes `options.out`. Shards of all splits are dealt to the ranks in turn; rank 0 writes the manifest last.
-/// Errors of any rank are thrown on all, and nothing is left behind: core::Error (usage) for damaged samples without
-/// `skip_bad`, labels without a class and options that do not fit the source, (system) for a full disk.
+/// Collective: writes `options.out`. Shards of all splits are dealt to the ranks in turn; rank 0 writes the manifest
+/// last. Errors of any rank are thrown on all, and nothing is left behind: core::Error (usage) for damaged samples
+/// without `skip_bad`, labels without a class and options that do not fit the source, (system) for a full disk.
 PackResult pack(Source& source, const PackOptions& options, const runtime::Communicator& world,
                 const PackProgress& progress);
 

@@ -52,14 +52,23 @@ class PackPass {
   [[nodiscard]] PassResult run(const std::vector<ShardTask>& tasks, std::size_t rank, std::size_t n_ranks);
 
  private:
+  struct Chunk {
+    std::vector<std::byte> x{};
+    std::vector<std::byte> y{};
+    std::vector<std::vector<BadRecord>> bad{};  ///< of each piece it is read in
+  };
+
   void run_tasks(const std::vector<ShardTask>& tasks, std::size_t rank, std::size_t n_ranks);
   void write_shard(const ShardTask& task);
-  void copy_samples(const ShardTask& task, std::optional<ShardWriter>& writer, ShardRecord& record);
-  void copy_raw(std::size_t split, std::uint64_t first, std::uint64_t n, std::optional<ShardWriter>& writer,
-                ShardRecord& record);
-  void copy_encoded(std::size_t split, std::uint64_t position, std::optional<ShardWriter>& writer, ShardRecord& record);
-  void read_run(std::size_t source_split, Run run, std::span<std::byte> x, std::span<std::byte> y);
-  void note(std::size_t source_split, Run run, const BadSample& bad);
+  void copy_raw(const ShardTask& task, std::optional<ShardWriter>& writer, ShardRecord& record);
+  void read_piece(std::size_t split, std::uint64_t chunk_first, Run part, Chunk& chunk, std::uint64_t number);
+  void write_chunk(Chunk& chunk, std::uint64_t n, std::optional<ShardWriter>& writer, ShardRecord& record);
+  void copy_encoded(const ShardTask& task, std::optional<ShardWriter>& writer, ShardRecord& record);
+  void copy_encoded_sample(std::size_t split, std::uint64_t position, std::optional<ShardWriter>& writer,
+                           ShardRecord& record);
+  void read_run(std::size_t source_split, Run run, std::span<std::byte> x, std::span<std::byte> y,
+                std::vector<BadRecord>& found) const;
+  void note(std::size_t source_split, Run run, const BadSample& bad, std::vector<BadRecord>& found) const;
   void check_labels(std::size_t source_split, std::uint64_t first, std::span<const std::byte> y) const;
   void advance(std::uint64_t n);
 
@@ -71,8 +80,7 @@ class PackPass {
   std::uint64_t n_all_ = 0;
   std::uint64_t n_mine_ = 0;
   std::uint64_t n_done_ = 0;
-  std::vector<std::byte> x_{};
-  std::vector<std::byte> y_{};
+  std::vector<std::byte> label_{};
 };
 
 }  // namespace lockstep::data

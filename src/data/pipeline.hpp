@@ -1,7 +1,7 @@
 // Batches made ahead of their use by several threads, a piece of a batch at a time, or inline by the caller.
 // Invariant: batches come out in order; at most `n_slots` exist at once, the one taken last among them; what a piece
 // throws comes out of take(); the destructor waits for pieces under way and nothing else.
-// Used by data/loader.
+// Used by data/loader and data/pack_pass.
 #pragma once
 
 #include <condition_variable>

@@ -16,7 +16,7 @@ constexpr std::uint32_t version = 1;
 constexpr std::size_t name_bytes = 16;
 constexpr std::size_t header_bytes = 32;
 constexpr std::size_t crc_bytes = sizeof(std::uint32_t);
-constexpr std::uint64_t largest_chunk = std::uint64_t{1} << 32;  // HDF5 allows none of this size
+constexpr std::uint64_t hdf5_chunk_limit = std::uint64_t{1} << 32;  // HDF5 allows none of this size
 
 void append_text(std::vector<std::byte>& bytes, std::string_view text, std::size_t width) {
   for (std::size_t i = 0; i < width; ++i)
@@ -122,8 +122,8 @@ class Parser {
   }
 
   void check_shape(const ArrayIndex& array, std::uint64_t n_chunks) const {
-    check(array.row_bytes > 0 && array.row_bytes < largest_chunk, "has rows of a size that cannot be");
-    check(array.chunk_rows > 0 && array.chunk_rows < largest_chunk && array.chunk_bytes() < largest_chunk,
+    check(array.row_bytes > 0 && array.row_bytes < hdf5_chunk_limit, "has rows of a size that cannot be");
+    check(array.chunk_rows > 0 && array.chunk_rows < hdf5_chunk_limit && array.chunk_bytes() < hdf5_chunk_limit,
           "has chunks of a size that cannot be");
     check(array.element_bytes > 0 && array.row_bytes % array.element_bytes == 0, "has rows of broken elements");
     const std::uint64_t expected = array.n_rows / array.chunk_rows + (array.n_rows % array.chunk_rows != 0 ? 1 : 0);

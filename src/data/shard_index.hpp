@@ -1,5 +1,6 @@
 // The index of a shard: where each chunk of each array lies in the file, and its check sums.
-// Invariant: one index, read by one pread, is all that is needed to read the shard without HDF5; its own CRC is its end.
+// Invariant: one index, read by one pread, is all that is needed to read the shard without HDF5; its own CRC is its
+// end.
 // Used by data/shard_writer (makes it), data/shard_reader and data/verify. Layout: share/doc/shards.md.
 #pragma once
 
@@ -16,7 +17,8 @@
 
 namespace lockstep::data {
 
-/// Uncompressed chunks have a CRC32C per block of this many bytes (the last may be shorter), compressed ones a single one.
+/// Uncompressed chunks have a CRC32C per block of this many bytes (the last may be shorter), compressed ones a single
+/// one.
 inline constexpr std::uint64_t crc_block_bytes = 65536;
 
 /// Parts of an index that every array has; `x_offset` only where x is encoded.
@@ -55,8 +57,8 @@ struct ShardIndex {
 
 [[nodiscard]] std::vector<std::byte> serialize(const ShardIndex& index);
 
-/// Throws core::Error (failed) naming `where` if `bytes` is no index: wrong magic, version, length, CRC, or numbers that
-/// contradict each other or `file_bytes`.
+/// Throws core::Error (failed) naming `where` if `bytes` is no index: wrong magic, version, length, CRC, or numbers
+/// that contradict each other or `file_bytes`.
 [[nodiscard]] ShardIndex parse_shard_index(std::span<const std::byte> bytes, std::uint64_t file_bytes,
                                            const std::string& where);
 

@@ -1,5 +1,6 @@
 // Reads one shard without HDF5: pread, check, decode.
-// Invariant: no byte is delivered whose check sum was not compared; all members may be called from several threads at once.
+// Invariant: no byte is delivered whose check sum was not compared; all members may be called from several threads at
+// once.
 // Used by data/shard_set.
 #pragma once
 
@@ -26,8 +27,8 @@ struct ReadCounters {
 
 class ShardReader {
  public:
-  /// Opens the file and reads its index. Throws core::Error (failed, exit 1) if the file is not the one the manifest means or is
-  /// damaged; (usage) if it is not there.
+  /// Opens the file and reads its index. Throws core::Error (failed, exit 1) if the file is not the one the manifest
+  /// means or is damaged; (usage) if it is not there.
   ShardReader(const std::string& folder, const ShardEntry& entry, const SetSpec& spec, ReadCounters& counters);
 
   [[nodiscard]] const ShardIndex& index() const noexcept { return index_; }
@@ -35,12 +36,13 @@ class ShardReader {
 
   /// A whole chunk, decoded, without the padding of the last one: `out` holds its rows.
   void read_chunk(const ArrayIndex& array, std::uint64_t chunk, std::span<std::byte> out) const;
-  /// Rows [first, first + n). Of an uncompressed array only the blocks they lie in are read and checked; of a compressed
-  /// one, the whole chunks. A mismatch throws core::Error (failed) naming file, array, chunk, samples, expected and found.
+  /// Rows [first, first + n). Of an uncompressed array only the blocks they lie in are read and checked; of a
+  /// compressed one, the whole chunks. A mismatch throws core::Error (failed) naming file, array, chunk, samples,
+  /// expected and found.
   void read_rows(const ArrayIndex& array, std::uint64_t first, std::uint64_t n, std::span<std::byte> out) const;
 
-  /// Reads a chunk as it is stored, padding included, and says what is wrong with it: nothing, or one line as in the errors of
-  /// read_chunk.
+  /// Reads a chunk as it is stored, padding included, and says what is wrong with it: nothing, or one line as in the
+  /// errors of read_chunk.
   [[nodiscard]] std::optional<std::string> examine_chunk(const ArrayIndex& array, std::uint64_t chunk) const;
 
  private:

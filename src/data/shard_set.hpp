@@ -34,7 +34,8 @@ class ShardSet {
   [[nodiscard]] std::shared_ptr<const ShardReader> open(std::size_t shard) const;
   [[nodiscard]] ReadCounters& counters() const noexcept;
 
-  /// Samples [first, first + n) of x and y as stored (x not decoded if spec().is_encoded(): use read_encoded). May cross shards.
+  /// Samples [first, first + n) of x and y as stored (x not decoded if spec().is_encoded(): use read_encoded). May
+  /// cross shards.
   void read(std::uint64_t first, std::uint64_t n, std::span<std::byte> x, std::span<std::byte> y) const;
   [[nodiscard]] std::vector<std::byte> read_encoded(std::uint64_t sample, std::span<std::byte> y) const;
 

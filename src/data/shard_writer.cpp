@@ -19,6 +19,8 @@ namespace lockstep::data {
 namespace {
 
 constexpr std::uint64_t shard_version = 1;
+// The disk begins with what is there while more is made, so that little is left to wait for at the end.
+constexpr std::uint64_t sync_bytes = std::uint64_t{32} << 20;
 const ArraySpec uint64_spec{.dtype = core::DType::uint64};
 const ArraySpec byte_spec{.dtype = core::DType::uint8};
 
@@ -67,6 +69,7 @@ struct ShardWriter::State {
   std::optional<ArrayWriter> y;
   std::optional<SpoolWriter> encoded;
   std::vector<std::uint64_t> offsets{0};  ///< of encoded samples
+  std::uint64_t n_unsynced = 0;           ///< bytes since begin_sync()
 };
 
 ArrayIndex ShardWriter::State::write_numbers(std::string_view name, std::span<const std::uint64_t> numbers) {
@@ -120,6 +123,10 @@ void ShardWriter::append(std::span<const std::byte> x, std::span<const std::byte
   core::require(state_->x.has_value(), "samples of an encoded set are appended one by one");
   state_->x->append(x);
   state_->y->append(y);
+  state_->n_unsynced += x.size() + y.size();
+  if (state_->n_unsynced < sync_bytes) return;
+  io::begin_sync(state_->path);
+  state_->n_unsynced = 0;
 }
 
 void ShardWriter::append_encoded(std::span<const std::byte> image, std::span<const std::byte> y) {

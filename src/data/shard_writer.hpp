@@ -23,8 +23,8 @@ struct ShardLayout {
   int level = 0;
 };
 
-/// From the bytes a user asks for; `encoded_bytes` is the usual size of an encoded sample. Throws core::Error (usage) if a
-/// sample is larger than a shard may be, or a chunk larger than HDF5 allows.
+/// From the bytes a user asks for; `encoded_bytes` is the usual size of an encoded sample. Throws core::Error (usage)
+/// if a sample is larger than a shard may be, or a chunk larger than HDF5 allows.
 [[nodiscard]] ShardLayout make_layout(const SetSpec& spec, std::uint64_t shard_bytes, std::uint64_t chunk_bytes,
                                       io::Filter filter, int level, std::uint64_t encoded_bytes = 0);
 

@@ -26,7 +26,8 @@ struct ExtraFile {
   std::vector<std::pair<std::string, std::vector<std::int64_t>>> datasets;
 };
 
-/// Thrown by Source::read for one damaged sample; what() names file and defect. With --skip-bad it is left out and counted.
+/// Thrown by Source::read for one damaged sample; what() names file and defect. With --skip-bad it is left out and
+/// counted.
 class BadSample : public std::runtime_error {
  public:
   BadSample(std::uint64_t index, const std::string& what) : std::runtime_error{what}, index_{index} {}
@@ -47,6 +48,8 @@ class Source {
   /// Throws BadSample, or core::Error (usage) naming file, place, expected and found.
   virtual void read(std::size_t split, std::uint64_t first, std::uint64_t n, std::span<std::byte> x,
                     std::span<std::byte> y) = 0;
+  /// How many threads may and should call read() at once. More than one: it makes no call of HDF5.
+  [[nodiscard]] virtual std::size_t n_readers() const { return 1; }
 
   /// Only if spec().is_encoded(): the bytes of one image file, and its label in `y`.
   virtual std::vector<std::byte> read_encoded(std::size_t split, std::uint64_t index, std::span<std::byte> y);

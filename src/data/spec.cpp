@@ -1,5 +1,8 @@
 #include "data/spec.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <functional>
 #include <numeric>
 
@@ -10,6 +13,10 @@ std::uint64_t ArraySpec::n_elements() const noexcept {
 }
 
 std::uint64_t ArraySpec::bytes() const noexcept { return n_elements() * core::size_of(dtype); }
+
+std::string describe(const ArraySpec& array) {
+  return fmt::format("{} [{}]", core::name(array.dtype), fmt::join(array.shape, ", "));
+}
 
 core::DType label_dtype(std::size_t n_classes) noexcept {
   if (n_classes <= std::size_t{1} << 8) return core::DType::uint8;

@@ -22,6 +22,9 @@ struct ArraySpec {
   bool operator==(const ArraySpec&) const = default;
 };
 
+/// "uint8 [28, 28]".
+[[nodiscard]] std::string describe(const ArraySpec& array);
+
 struct SetSpec {
   ArraySpec x;
   ArraySpec y;

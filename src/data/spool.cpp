@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include "core/error.hpp"
@@ -19,12 +18,11 @@ namespace {
 constexpr std::size_t buffer_bytes = std::size_t{1} << 17;
 
 [[noreturn]] void fail(const char* operation, const std::string& folder, int error) {
-  throw core::Error{
-      core::ExitCode::system,
-      {.what = fmt::format("cannot {} a temporary file: {}", operation, std::generic_category().message(error)),
-       .where = folder,
-       .fix = folder == temporary_folder() ? "set TMPDIR to a folder with room for the data, uncompressed"
-                                           : "make room there, or name a folder on another file system"}};
+  throw core::Error{core::ExitCode::system,
+                    {.what = fmt::format("cannot {} a temporary file: {}", operation, core::system_reason(error)),
+                     .where = folder,
+                     .fix = folder == temporary_folder() ? "set TMPDIR to a folder with room for the data, uncompressed"
+                                                         : "make room there, or name a folder on another file system"}};
 }
 
 }  // namespace

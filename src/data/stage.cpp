@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <vector>
 
@@ -24,25 +23,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t piece_bytes = std::uint64_t{4} << 20;
-
-/// A file the manifest vouches for.
-struct Item {
-  std::string file;
-  std::uint64_t bytes = 0;
-  std::string digest;
-};
-
-std::vector<Item> items_of(const Manifest& manifest) {
-  std::vector<Item> items;
-  for (const Split& split : manifest.splits)
-    for (const ShardEntry& shard : split.shards) items.push_back({shard.file, shard.bytes, shard.digest});
-  for (const ExtraEntry& extra : manifest.extras) items.push_back({extra.file, extra.bytes, extra.digest});
-  return items;
-}
+constexpr std::uint64_t copied_together = std::uint64_t{4} << 20;
 
 [[noreturn]] void fail_to_write(const std::string& path) {
-  core::fail_system(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
+  core::fail_system(fmt::format("cannot write {}: {}", path, core::system_reason(errno)));
 }
 
 /// A file in the making, removed again unless it is finished.
@@ -81,19 +65,19 @@ class Copy {
   bool is_finished_ = false;
 };
 
-bool is_right(const fs::path& path, const Item& item) {
+bool is_right(const fs::path& path, const ManifestFile& item) {
   std::error_code error;
   return fs::is_regular_file(path, error) && fs::file_size(path, error) == item.bytes &&
          io::digest_of_file(path.string()) == item.digest;
 }
 
-void copy_item(const fs::path& from, const fs::path& to, const Item& item) {
+void copy_item(const fs::path& from, const fs::path& to, const ManifestFile& item) {
   const io::File source{(from / item.file).string()};
   Copy copy{(to / item.file).string()};
   io::Digest digest;
-  std::vector<std::byte> piece(static_cast<std::size_t>(std::min(piece_bytes, item.bytes)));
+  std::vector<std::byte> piece(static_cast<std::size_t>(std::min(copied_together, item.bytes)));
   for (std::uint64_t done = 0; done < item.bytes; done += piece.size()) {
-    piece.resize(static_cast<std::size_t>(std::min(piece_bytes, item.bytes - done)));
+    piece.resize(static_cast<std::size_t>(std::min(copied_together, item.bytes - done)));
     source.read_at(done, piece);
     digest.update(piece);
     copy.append(piece);
@@ -107,9 +91,9 @@ void copy_item(const fs::path& from, const fs::path& to, const Item& item) {
 }
 
 /// This rank's items that are not there yet, or not right.
-std::vector<Item> find_missing(const std::vector<Item>& items, const fs::path& folder,
-                               const runtime::Communicator& node) {
-  std::vector<Item> missing;
+std::vector<ManifestFile> find_missing(const std::vector<ManifestFile>& items, const fs::path& folder,
+                                       const runtime::Communicator& node) {
+  std::vector<ManifestFile> missing;
   for (std::size_t i = 0; i < items.size(); ++i)
     if (i % static_cast<std::size_t>(node.n_ranks()) == static_cast<std::size_t>(node.rank()) &&
         !is_right(folder / items[i].file, items[i]))
@@ -121,10 +105,10 @@ void make_folder(const std::string& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error || access(folder.c_str(), W_OK) != 0)
-    core::fail_usage({.what = fmt::format("cannot stage to '{}': {}", folder,
-                                          error ? error.message() : std::string{std::strerror(errno)}),
-                      .where = "--stage",
-                      .expected = "a folder on every node that one may write to"});
+    core::fail_usage(
+        {.what = fmt::format("cannot stage to '{}': {}", folder, error ? error.message() : core::system_reason(errno)),
+         .where = "--stage",
+         .expected = "a folder on every node that one may write to"});
 }
 
 void check_room(const std::string& folder, std::uint64_t needed) {
@@ -138,9 +122,9 @@ void check_room(const std::string& folder, std::uint64_t needed) {
 }
 
 /// Collective over a node: what its ranks are about to write.
-std::uint64_t bytes_of_node(const std::vector<Item>& missing, const runtime::Communicator& node) {
+std::uint64_t bytes_of_node(const std::vector<ManifestFile>& missing, const runtime::Communicator& node) {
   std::uint64_t mine = 0;
-  for (const Item& item : missing) mine += item.bytes;
+  for (const ManifestFile& item : missing) mine += item.bytes;
   std::uint64_t all = 0;
   for (const std::uint64_t bytes : runtime::gather_values<std::uint64_t>(node, {&mine, 1})) all += bytes;
   return runtime::broadcast_value(node, all);
@@ -154,18 +138,19 @@ std::string stage(const runtime::Communicator& world, const std::string& set_fol
     if (world.rank() == 0) text = io::read_text((fs::path{set_folder} / manifest_name).string());
   });
   text = world.broadcast(text);
-  const std::vector<Item> items = items_of(parse_manifest(text, set_folder));
+  const Manifest manifest = parse_manifest(text, set_folder);
+  const std::vector<ManifestFile> items = manifest.files();
 
   const runtime::Communicator node = world.split_shared();
   together(world, [&] {
     if (node.rank() == 0) make_folder(folder);
   });
-  std::vector<Item> missing;
+  std::vector<ManifestFile> missing;
   together(world, [&] { missing = find_missing(items, folder, node); });
   const std::uint64_t needed = bytes_of_node(missing, node);
   together(world, [&] { check_room(folder, needed); });
   together(world, [&] {
-    for (const Item& item : missing) copy_item(set_folder, folder, item);
+    for (const ManifestFile& item : missing) copy_item(set_folder, folder, item);
   });
   // The manifest comes last: a folder that has one is whole.
   together(world, [&] {

@@ -29,6 +29,8 @@ class Store {
   virtual ~Store() = default;
   /// Called by several threads at once, each with a `fetched` of its own.
   virtual void fetch(std::span<const std::uint64_t> ids, Fetched& fetched) const = 0;
+  /// Lets go of what it keeps of earlier calls, if it reads as needed; while nobody fetches.
+  virtual void forget() noexcept {}
 };
 
 /// How a streaming store reads.

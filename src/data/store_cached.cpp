@@ -12,7 +12,7 @@ namespace lockstep::data {
 namespace {
 
 // A rank reads its part in pieces of about this many bytes, so that its threads share the work.
-constexpr std::uint64_t piece_bytes = std::uint64_t{4} << 20;
+constexpr std::uint64_t read_together = std::uint64_t{4} << 20;
 
 constexpr std::uint64_t line_bytes = 64;
 
@@ -156,9 +156,9 @@ class CachedStore final : public Store {
                       y.subspan(at * y_bytes_, run.n * y_bytes_));
       const std::span files = x.subspan(offsets[at], offsets[at + run.n] - offsets[at]);
       const std::uint64_t stored_first = read_offsets(set, run.first, 1).front();
-      in_parallel((files.size() + piece_bytes - 1) / piece_bytes, n_threads, [&](std::uint64_t number) {
-        const std::uint64_t begin = number * piece_bytes;
-        const std::span piece = files.subspan(begin, std::min(piece_bytes, files.size() - begin));
+      in_parallel((files.size() + read_together - 1) / read_together, n_threads, [&](std::uint64_t number) {
+        const std::uint64_t begin = number * read_together;
+        const std::span piece = files.subspan(begin, std::min(read_together, files.size() - begin));
         data::read_rows(set, run.shard, x_name, stored_first + begin, piece.size(), piece);
       });
     }

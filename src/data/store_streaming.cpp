@@ -81,6 +81,8 @@ class BlockStore final : public Store {
     }
   }
 
+  void forget() noexcept override { blocks_.clear(); }
+
  private:
   // Instead of waiting for a block that another thread reads, first reads one that is needed soon.
   void spread_reading(std::span<const std::uint64_t> ids) const {

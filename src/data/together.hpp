@@ -9,8 +9,8 @@
 
 namespace lockstep::data {
 
-/// Collective: every rank does its `work`, which must not be collective itself. What it throws beside core::Error becomes
-/// a core::Error (system); system errors name the rank and its host.
+/// Collective: every rank does its `work`, which must not be collective itself. What it throws beside core::Error
+/// becomes a core::Error (system); system errors name the rank and its host.
 void together(const runtime::Communicator& world, const std::function<void()>& work);
 
 }  // namespace lockstep::data

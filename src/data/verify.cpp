@@ -19,23 +19,7 @@
 namespace lockstep::data {
 namespace {
 
-constexpr std::uint64_t piece_bytes = std::uint64_t{1} << 20;
-
-/// A file of the manifest; `shard` is nothing for an extra one.
-struct Item {
-  std::string file;
-  std::uint64_t bytes = 0;
-  std::string digest;
-  const ShardEntry* shard = nullptr;
-};
-
-std::vector<Item> items_of(const Manifest& manifest) {
-  std::vector<Item> items;
-  for (const Split& split : manifest.splits)
-    for (const ShardEntry& shard : split.shards) items.push_back({shard.file, shard.bytes, shard.digest, &shard});
-  for (const ExtraEntry& extra : manifest.extras) items.push_back({extra.file, extra.bytes, extra.digest, nullptr});
-  return items;
-}
+constexpr std::uint64_t digested_together = std::uint64_t{1} << 20;
 
 /// Examines the files of one rank, one after the other.
 class Examiner {
@@ -45,7 +29,7 @@ class Examiner {
       : folder_{folder}, spec_{spec}, progress_{std::move(progress)} {}
 
   /// What is wrong with the file, one line each.
-  std::vector<std::string> examine(const Item& item) {
+  std::vector<std::string> examine(const ManifestFile& item) {
     found_.clear();
     const std::string path = fmt::format("{}/{}", folder_, item.file);
     try {
@@ -82,7 +66,7 @@ class Examiner {
     std::vector<std::byte> piece;
     const std::uint64_t bytes = file.size().value;
     for (std::uint64_t at = 0; at < bytes; at += piece.size()) {
-      piece.resize(std::min(piece_bytes, bytes - at));
+      piece.resize(std::min(digested_together, bytes - at));
       file.read_at(at, piece);
       digest.update(piece);
       progress_(piece.size());
@@ -91,7 +75,7 @@ class Examiner {
   }
 
   // Something in the file is changed: says what, as finely as its check sums tell.
-  void explain(const Item& item, const std::string& digest) {
+  void explain(const ManifestFile& item, const std::string& digest) {
     if (item.shard != nullptr) {
       const ShardReader reader{folder_, *item.shard, spec_, counters_};
       for (const ArrayIndex& array : reader.index().arrays)
@@ -128,9 +112,9 @@ class Examiner {
   std::vector<std::string> found_;
 };
 
-std::vector<Damage> find_surplus(const std::string& folder, const std::vector<Item>& items) {
+std::vector<Damage> find_surplus(const std::string& folder, const std::vector<ManifestFile>& items) {
   std::set<std::string> known, surplus;
-  for (const Item& item : items) known.insert(item.file);
+  for (const ManifestFile& item : items) known.insert(item.file);
   for (const auto& file : std::filesystem::directory_iterator{folder})
     if (file.path().extension() == ".h5" && !known.contains(file.path().filename().string()))
       surplus.insert(file.path().filename().string());
@@ -175,14 +159,14 @@ class Progress {
 };
 
 /// The bytes of every n-th item from `first` on.
-std::uint64_t bytes_of(const std::vector<Item>& items, std::size_t first = 0, std::size_t n = 1) {
+std::uint64_t bytes_of(const std::vector<ManifestFile>& items, std::size_t first = 0, std::size_t n = 1) {
   std::uint64_t bytes = 0;
   for (std::size_t i = first; i < items.size(); i += n) bytes += items[i].bytes;
   return bytes;
 }
 
 // Collective: the lines of all ranks on rank 0, in the order of `items`.
-std::vector<Damage> gather_damages(const runtime::Communicator& world, const std::vector<Item>& items,
+std::vector<Damage> gather_damages(const runtime::Communicator& world, const std::vector<ManifestFile>& items,
                                    const std::vector<std::pair<std::size_t, std::string>>& mine) {
   std::string text;
   for (const auto& [item, line] : mine) text += fmt::format("{} {}{}", item, line, '\0');
@@ -207,7 +191,7 @@ VerifyResult verify(const std::string& folder, const runtime::Communicator& worl
   VerifyResult result;
   const auto manifest = read_manifest_of(folder, world, result);
   if (!manifest) return result;
-  const std::vector<Item> items = items_of(*manifest);
+  const std::vector<ManifestFile> items = manifest->files();
   const auto rank = static_cast<std::size_t>(world.rank()), n_ranks = static_cast<std::size_t>(world.n_ranks());
   Progress mine{progress, bytes_of(items, rank, n_ranks), bytes_of(items)};
   Examiner examiner{folder, manifest->spec, [&](std::uint64_t bytes) { mine.advance(bytes); }};

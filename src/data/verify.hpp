@@ -26,9 +26,9 @@ struct VerifyResult {
   bool is_stopped = false;
 };
 
-/// Collective: reads every file once, shards dealt to ranks; per shard the digest, and if that differs the index and every
-/// CRC, to name the samples. Also: surplus files, and (as a defect of the content) labels out of range of the classes.
-/// `progress(bytes done, bytes in all)`, on every rank, may stop it by returning false.
+/// Collective: reads every file once, shards dealt to ranks; per shard the digest, and if that differs the index and
+/// every CRC, to name the samples. Also: surplus files, and (as a defect of the content) labels out of range of the
+/// classes. `progress(bytes done, bytes in all)`, on every rank, may stop it by returning false.
 VerifyResult verify(const std::string& folder, const runtime::Communicator& world,
                     const std::function<bool(std::uint64_t, std::uint64_t)>& progress);
 

@@ -18,13 +18,20 @@ namespace lockstep::nn {
 
 enum class Loss { cross_entropy, mse };
 
+/// bf16: of activations, their gradients, and what layers read weights from. Parameters, their gradients, statistics, sums
+/// and losses are float32 in both.
+enum class Precision { f32, bf16 };
+
 struct ExecutorOptions {
   std::uint64_t max_batch = 1;  ///< samples of one forward(), at most
   std::uint64_t bn_group = 0;   ///< samples whose statistics batch normalization takes together; 0: each call's batch
   Loss loss = Loss::cross_entropy;
   double label_smoothing = 0;
+  Precision precision = Precision::f32;
   std::uint64_t seed = 1;         ///< of dropout
   bool is_deterministic = false;  ///< nothing is chosen by timing
+  /// Where times decide: makes those of one rank everyone's. Called while executors are made, on every rank as often.
+  std::function<void(std::span<double> times)> agree{};
 };
 
 /// Samples as data::Batch has them: x float32 (or int64 ids), y int64 classes or float32 targets. What forward() was given

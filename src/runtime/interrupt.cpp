@@ -1,21 +1,40 @@
 #include "runtime/interrupt.hpp"
 
+#include <atomic>
 #include <csignal>
+#include <cstdint>
+#include <ctime>
 
 namespace lockstep::runtime {
 namespace {
 
-// A signal handler can reach nothing but a global.
+// A signal handler can reach nothing but globals.
 volatile std::sig_atomic_t pending = 0;
+std::atomic<std::int64_t> pending_since_ns{0};
+static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 
-void remember(int signal) { pending = signal; }
+/// Launchers, guards and terminals may all send on what was sent once: within a second it is the same signal.
+constexpr std::int64_t same_signal_ns = 1'000'000'000;
+
+void remember(int signal) {
+  std::timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  const std::int64_t now_ns = t.tv_sec * 1'000'000'000LL + t.tv_nsec;
+  if (pending == 0) {
+    pending = signal;
+    pending_since_ns = now_ns;
+  } else if (now_ns - pending_since_ns > same_signal_ns) {
+    std::signal(signal, SIG_DFL);
+    raise(signal);
+  }
+}
 
 }  // namespace
 
 void catch_interrupts() noexcept {
   struct sigaction action {};
   action.sa_handler = remember;
-  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
+  action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
 }

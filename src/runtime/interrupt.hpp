@@ -1,5 +1,6 @@
 // Ctrl-C and SIGTERM as a flag that long work looks at.
-// Invariant: the first signal only sets the flag; the second one ends the process as if nothing had been installed.
+// Invariant: the first signal only sets the flag; another one, a second later or more, ends the process as if nothing had
+// been installed.
 // Used by both programs.
 #pragma once
 

@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -86,8 +85,8 @@ void relaunch_under_mpi(int n_ranks, int argc, char** argv) {
 
   prepare_environment(n_ranks);
   execvp(launcher.c_str(), pointers.data());
-  core::fail_usage({fmt::format("cannot start the MPI launcher '{}': {}", launcher, std::strerror(errno)), "--nproc",
-                    "the launcher of the MPI library this program was built with",
+  core::fail_usage({fmt::format("cannot start the MPI launcher '{}': {}", launcher, core::system_reason(errno)),
+                    "--nproc", "the launcher of the MPI library this program was built with",
                     "install it (Debian: openmpi-bin for Open MPI, mpich for MPICH), load its module, or name it in "
                     "LOCKSTEP_MPIEXEC"});
 }

@@ -219,7 +219,8 @@ void Watchdog::State::leave() {
 }
 
 std::string_view name(Phase phase) noexcept {
-  constexpr std::array<std::string_view, 6> names{"init", "setup", "warmup", "timing", "verification", "finish"};
+  constexpr std::array<std::string_view, 9> names{"init",   "setup",    "warmup",     "timing", "verification",
+                                                  "finish", "training", "evaluation", "save"};
   const auto index = static_cast<std::size_t>(phase);
   return index < names.size() ? names[index] : "unknown";
 }

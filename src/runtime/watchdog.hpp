@@ -1,6 +1,6 @@
 // The stall watchdog: notices that this process makes no progress, finds out who is to blame, ends the process.
 // Invariant: makes no MPI call and takes no lock that a stopped process could hold; exactly one process of a node reports.
-// Used by reduce_all/ from before MPI_Init to after MPI_Finalize.
+// Used by reduce_all/ from before MPI_Init to after MPI_Finalize, and by `lockstep train`.
 #pragma once
 
 #include <atomic>
@@ -14,8 +14,8 @@
 
 namespace lockstep::runtime {
 
-/// Enumerators equal the words of the messages and of --inject.
-enum class Phase : std::uint32_t { init, setup, warmup, timing, verification, finish };
+/// Enumerators equal the words of the messages and of --inject; the last three are those of training.
+enum class Phase : std::uint32_t { init, setup, warmup, timing, verification, finish, training, evaluation, save };
 
 [[nodiscard]] std::string_view name(Phase phase) noexcept;
 

@@ -39,6 +39,12 @@ expect_err 'nowhere'
 
 printf 'a,b,y\n1,2,0\n3,4.5,1\n5,6,0\n' >"$folder/t.csv"
 made import csv "$folder/t.csv" --out "$folder/c"
+expect_err 'labels: whole numbers up to 1 taken as 2 classes; --no-classes'
+made import csv "$folder/t.csv" --out "$folder/cn" --no-classes
+[ -s "$folder/err" ] && grep -q classes "$folder/err" && fail "no classes were asked for"
+made stat "$folder/cn"
+expect_out 'y +float32'
+expect_out 'classes +none'
 made head "$folder/c" -n 3
 expect_out '^id 1 .*x: \[3, 4\.5\]'
 made import csv "$folder/t.csv" --out "$folder/c2" --x-columns a --y-column b

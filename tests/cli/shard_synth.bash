@@ -2,13 +2,22 @@
 # A set made, described, checked, looked at; then damaged in every way a user meets.
 . "$(dirname "$0")/shard_lib.bash"
 d=$folder/d
+schemas=$(dirname "$0")/../../share/schemas
+
+# expect_schema SCHEMA FILE
+expect_schema() {
+  python3 -c 'import jsonschema' 2>/dev/null || return 0
+  python3 - "$schemas/$1" "$2" <<'PY' || fail "$2 is not as $1 says"
+import json, jsonschema, sys
+schema, document = (json.load(open(file)) for file in sys.argv[1:])
+jsonschema.Draft202012Validator.check_schema(schema)
+jsonschema.Draft202012Validator(schema).validate(document)
+PY
+}
 
 made synth digits --out "$d" --samples 3000 --shard-size 1M --chunk-size 128K
 expect_out 'train 3000 in [0-9]+ shards, val 500 in 1 shard'
-if python3 -c 'import jsonschema' 2>/dev/null; then
-  python3 -c 'import json, jsonschema, sys; jsonschema.validate(*(json.load(open(f)) for f in sys.argv[1:]))' \
-    "$d/manifest.json" "$(dirname "$0")/../../share/schemas/shards-1.schema.json" || fail "the manifest is not as its schema says"
-fi
+expect_schema shards-1.schema.json "$d/manifest.json"
 made stat "$d"
 expect_out 'x +uint8 \[28, 28\]'
 expect_out '^ +train +3000 '
@@ -20,6 +29,7 @@ expect_out 'classes +10'
   fail "classes do not add up"
 made stat "$d" --nproc 3
 made stat "$d" --json
+expect_schema shard_stat-1.schema.json "$folder/out"
 if command -v python3 >/dev/null; then
   python3 - "$folder/out" <<'PY' || fail "not the JSON it should be"
 import json, sys
@@ -91,6 +101,8 @@ for kind in toy ratings; do
   made synth "$kind" --out "$folder/$kind" --samples 500
   made verify "$folder/$kind"
   made head "$folder/$kind"
+  made stat "$folder/$kind" --json
+  expect_schema shard_stat-1.schema.json "$folder/out"
 done
 made synth images --out "$folder/images" --samples 40 --height 8 --width 12 --classes 3 --channels 1
 made stat "$folder/images"

@@ -96,6 +96,7 @@ Work BenchStages::run(Stage stage, const Budget& budget) {
 }
 
 void BenchStages::drop_caches() const {
+  loader_->forget();
   for (const data::ShardEntry& shard : set_->manifest().split(split_, set_->folder()).shards)
     io::File{(std::filesystem::path{set_->folder()} / shard.file).string()}.drop_cache();
 }

@@ -29,7 +29,7 @@ class BenchStages {
 
   /// What this rank does in one repeat.
   [[nodiscard]] Work run(Stage stage, const Budget& budget);
-  /// The system of this node forgets the pages of the split's files.
+  /// The loader forgets what it has read, and the system of this node the pages of the split's files.
   void drop_caches() const;
   /// Reads this rank's share of the files once.
   void warm_up() { static_cast<void>(pread({})); }

@@ -13,7 +13,7 @@
 namespace lockstep::training::shard {
 namespace {
 
-struct Options {
+struct HeadArguments {
   std::string folder;
   std::string split{};  // empty: the first
   std::uint64_t samples = 5;
@@ -49,7 +49,7 @@ void print_encoded(const data::ShardSet& set, std::uint64_t sample) {
   }
 }
 
-int head(const Options& o, const runtime::Session& session) {
+int head(const HeadArguments& o, const runtime::Session& session) {
   const auto complaint = core::complaint_of([&] {
     if (session.world().rank() != 0) return;
     const data::ShardSet set{o.folder, o.split};
@@ -76,7 +76,7 @@ Memory: one chunk. One rank does it all.
 }
 
 Action declare_head(core::Flags& flags) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<HeadArguments>();
   flags.word("FOLDER", o->folder);
   flags.text("--split", o->split);
   flags.number("-n,--samples", o->samples, std::uint64_t{1}, std::numeric_limits<std::uint64_t>::max());

@@ -11,7 +11,7 @@
 namespace lockstep::training::shard {
 namespace {
 
-struct Options {
+struct ImportArguments {
   std::string kind;
   std::string path;
   data::ImportOptions import{};
@@ -19,20 +19,21 @@ struct Options {
   bool no_header = false;
 };
 
-constexpr std::array<FlagUse, 10> uses{{{"--skip-bad", "images"},
-                                        {"--resize", "images"},
-                                        {"--crop", "images"},
-                                        {"--keep-encoded", "images"},
-                                        {"--gray", "images"},
-                                        {"--x-columns", "csv"},
-                                        {"--y-column", "csv"},
-                                        {"--no-header", "csv"},
-                                        {"--x-name", "hdf5 npy"},
-                                        {"--y-name", "hdf5 npy"}}};
+constexpr std::array<FlagUse, 11> import_flags{{{"--skip-bad", "images"},
+                                                {"--resize", "images"},
+                                                {"--crop", "images"},
+                                                {"--keep-encoded", "images"},
+                                                {"--gray", "images"},
+                                                {"--x-columns", "csv"},
+                                                {"--y-column", "csv"},
+                                                {"--no-header", "csv"},
+                                                {"--no-classes", "csv hdf5 npy"},
+                                                {"--x-name", "hdf5 npy"},
+                                                {"--y-name", "hdf5 npy"}}};
 
-void check(const core::Flags& flags, Options& o) {
+void check(const core::Flags& flags, ImportArguments& o) {
   static_cast<void>(core::find_named(data::importers, o.kind, "importer", "lockstep shard import"));
-  refuse_misplaced(flags, uses, o.kind);
+  refuse_misplaced(flags, import_flags, o.kind);
   check_packing(flags, o.pack);
   o.import.has_header = !o.no_header;
   if (o.import.keep_encoded && (o.import.resize > 0 || o.import.crop > 0))
@@ -42,7 +43,7 @@ void check(const core::Flags& flags, Options& o) {
                       .fix = "leave out --keep-encoded, or resize when loading"});
 }
 
-int import(const Options& o, const runtime::Session& session) {
+int import(const ImportArguments& o, const runtime::Session& session) {
   const data::Importer& importer = core::find_named(data::importers, o.kind, "importer", "lockstep shard import");
   std::unique_ptr<data::Source> source;
   data::ImportOptions options = o.import;
@@ -75,15 +76,20 @@ What is read                                                                    
       --no-header        csv: the first line is data                                  (it has the names)
       --x-name NAME      hdf5, npy: name of the inputs                                (x)
       --y-name NAME      hdf5, npy: name of the labels                                (y)
+      --no-classes       csv, hdf5, npy: labels that are whole numbers stay numbers   (0 to 65535: classes)
 )";
   return text + val_help() + packing_help() + R"(
-Memory: three chunks and one shard's check sums per rank (some 20 MB by default), whatever the size of the input; and
-where it is compressed (.gz, .npz) a temporary file of the decompressed size in the temporary folder (TMPDIR).
+Labels of csv, hdf5 and npy: where all are whole numbers from 0 to 65535, of an integer type or in a csv file written
+without a point, they are taken as classes, and a line says so. For targets of a regression, use --no-classes.
+
+Memory: three chunks (of images on several threads, four) and one shard's check sums per rank (some 20 MB by default),
+whatever the size of the input; and where it is text or compressed (csv, .gz, .npz) a temporary file of the size in
+memory in the temporary folder (TMPDIR), one for each rank.
 )";
 }
 
 Action declare_import(core::Flags& flags) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ImportArguments>();
   flags.word("KIND", o->kind);
   flags.word("PATH", o->path);
   declare_packing(flags, o->pack);
@@ -97,6 +103,7 @@ Action declare_import(core::Flags& flags) {
   flags.text("--x-columns", o->import.x_columns);
   flags.text("--y-column", o->import.y_column);
   flags.toggle("--no-header", o->no_header);
+  flags.toggle("--no-classes", o->import.no_classes);
   flags.text("--x-name", o->import.x_name);
   flags.text("--y-name", o->import.y_name);
   return {.check = [o, &flags] { check(flags, *o); },

@@ -7,7 +7,7 @@
 namespace lockstep::training::shard {
 namespace {
 
-struct Options {
+struct MergeArguments {
   std::vector<std::string> folders{};
   RepackOptions repack{};
 };
@@ -26,7 +26,7 @@ folders, and ids are given anew from 0 on. Without --compress, that of the first
 }
 
 Action declare_merge(core::Flags& flags) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<MergeArguments>();
   flags.words("FOLDER", o->folders, 2);
   declare_packing(flags, o->repack.pack);
   return {.check = [o, &flags] { check_repacking(flags, o->repack); },

@@ -7,7 +7,7 @@
 namespace lockstep::training::shard {
 namespace {
 
-struct Options {
+struct PackArguments {
   std::string folder;
   RepackOptions repack{};
 };
@@ -27,7 +27,7 @@ compression stays as well.
 }
 
 Action declare_pack(core::Flags& flags) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<PackArguments>();
   flags.word("FOLDER", o->folder);
   declare_packing(flags, o->repack.pack);
   return {.check = [o, &flags] { check_repacking(flags, o->repack); },

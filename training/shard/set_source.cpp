@@ -1,7 +1,6 @@
 #include "training/shard/set_source.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -15,10 +14,6 @@ namespace lockstep::training::shard {
 namespace {
 
 constexpr std::size_t most_open_files = 8;  // of each set: merging may open many sets
-
-std::string describe(const data::ArraySpec& array) {
-  return fmt::format("{} [{}]", core::name(array.dtype), fmt::join(array.shape, ", "));
-}
 
 std::optional<std::string> find_class_difference(const std::vector<std::string>& first,
                                                  const std::vector<std::string>& second,

@@ -9,13 +9,13 @@
 namespace lockstep::training::shard {
 namespace {
 
-struct Options {
+struct SplitArguments {
   std::string folder;
   RepackOptions repack{};
   bool join = false;
 };
 
-std::unique_ptr<SetSource> open(const Options& o) {
+std::unique_ptr<SetSource> open(const SplitArguments& o) {
   auto source = std::make_unique<SetSource>(std::vector{o.folder});
   const std::vector<std::string> names = core::names_of(source->splits());
   if (names.size() > 1 && !o.join)
@@ -40,7 +40,7 @@ What is split
 }
 
 Action declare_split(core::Flags& flags) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<SplitArguments>();
   flags.word("FOLDER", o->folder);
   declare_packing(flags, o->repack.pack);
   declare_val(flags, o->repack.pack);

@@ -1,5 +1,4 @@
 // lockstep shard stat: what is in a set.
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
@@ -14,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;  // keys in the order written here
 
-struct Options {
+struct StatArguments {
   std::string folder;
   bool json = false;
 };
@@ -32,10 +31,6 @@ SplitFacts describe(const data::Split& split, const data::SetSpec& spec) {
   if (!spec.is_encoded() && facts.bytes.value > 0)
     facts.ratio = static_cast<double>(decoded) / static_cast<double>(facts.bytes.value);
   return facts;
-}
-
-std::string describe(const data::ArraySpec& array) {
-  return fmt::format("{} [{}]", core::name(array.dtype), fmt::join(array.shape, ", "));
 }
 
 std::string describe_chunk(const data::Manifest& manifest) {
@@ -123,7 +118,7 @@ void print_json(const data::Manifest& manifest, const std::vector<ClassCounts>& 
   fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
-int stat(const Options& o, const runtime::Session& session) {
+int stat(const StatArguments& o, const runtime::Session& session) {
   const runtime::Communicator& world = session.world();
   data::Manifest manifest;
   std::vector<ClassCounts> counts;
@@ -155,13 +150,13 @@ std::string stat_help() {
 Prints types, shapes, splits, sizes, and how many samples each class has. `ratio` is the size of the samples over that
 of the files. Reads the manifest and, where there are classes, all labels; it checks no other data: see verify.
 
-      --json             as JSON, on stdout
+      --json             as JSON, on stdout (share/schemas/shard_stat-1.schema.json)
 Memory: one chunk of labels per rank.
 )";
 }
 
 Action declare_stat(core::Flags& flags) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<StatArguments>();
   flags.word("FOLDER", o->folder);
   flags.toggle("--json", o->json);
   return {.check = {}, .run = [o](const runtime::Session& session) { return stat(*o, session); }};

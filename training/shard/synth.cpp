@@ -11,27 +11,27 @@
 namespace lockstep::training::shard {
 namespace {
 
-struct Options {
+struct SynthArguments {
   std::string kind;
   data::SynthOptions synth{};
   data::PackOptions pack{};
 };
 
-constexpr std::array<FlagUse, 6> uses{{{"--height", "images"},
-                                       {"--width", "images"},
-                                       {"--channels", "images"},
-                                       {"--classes", "images"},
-                                       {"--users", "ratings"},
-                                       {"--items", "ratings"}}};
+constexpr std::array<FlagUse, 6> synth_flags{{{"--height", "images"},
+                                              {"--width", "images"},
+                                              {"--channels", "images"},
+                                              {"--classes", "images"},
+                                              {"--users", "ratings"},
+                                              {"--items", "ratings"}}};
 
-void check(const core::Flags& flags, Options& o) {
+void check(const core::Flags& flags, SynthArguments& o) {
   static_cast<void>(core::find_named(data::synthesizers, o.kind, "kind", "lockstep shard synth"));
-  refuse_misplaced(flags, uses, o.kind);
+  refuse_misplaced(flags, synth_flags, o.kind);
   check_packing(flags, o.pack);
   o.synth.seed = o.pack.seed;
 }
 
-int synth(const Options& o, const runtime::Session& session) {
+int synth(const SynthArguments& o, const runtime::Session& session) {
   const data::Synthesizer& kind = core::find_named(data::synthesizers, o.kind, "kind", "lockstep shard synth");
   std::unique_ptr<data::Source> source;
   const auto complaint = core::complaint_of([&] { source = kind.open(o.synth); });
@@ -66,7 +66,7 @@ Memory: three chunks and one shard's check sums per rank (some 20 MB by default)
 }
 
 Action declare_synth(core::Flags& flags) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<SynthArguments>();
   constexpr std::uint64_t one = 1;
   constexpr std::uint64_t most_samples = std::uint64_t{1} << 48;
   constexpr std::uint64_t largest_side = 65536;

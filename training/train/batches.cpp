@@ -90,13 +90,17 @@ class ConvertedBatches : public Batches {
 
 class ShardBatches final : public ConvertedBatches {
  public:
-  ShardBatches(const data::ShardSet& set, std::unique_ptr<data::Loader> loader, std::uint64_t most)
+  ShardBatches(const data::ShardSet& set, std::string_view split, std::unique_ptr<data::Loader> loader,
+               std::uint64_t most)
       : ConvertedBatches{info_of(set.spec(), loader->augment(), set.n_samples()), loader->augment().output().dtype},
         loader_{std::move(loader)},
-        most_{most} {}
+        most_{most} {
+    for (const data::ShardEntry& shard : set.manifest().split(split, set.folder()).shards) stored_bytes_ += shard.bytes;
+  }
 
   [[nodiscard]] std::uint64_t n_batches() const noexcept override { return loader_->n_batches(); }
   [[nodiscard]] std::uint64_t most() const noexcept override { return most_; }
+  [[nodiscard]] std::uint64_t stored_bytes() const noexcept override { return stored_bytes_; }
   void begin_epoch(std::uint64_t epoch) override { loader_->begin_epoch(epoch); }
   [[nodiscard]] const data::Ledger& ledger() const noexcept override { return loader_->ledger(); }
 
@@ -108,6 +112,7 @@ class ShardBatches final : public ConvertedBatches {
  private:
   std::unique_ptr<data::Loader> loader_;
   std::uint64_t most_;
+  std::uint64_t stored_bytes_ = 0;
 };
 
 /// Made from the seed whenever they are asked for; or, to measure what is left without data, made once.
@@ -207,7 +212,7 @@ std::unique_ptr<Batches> open_batches(const runtime::Communicator& world, const 
   auto set = std::make_shared<const data::ShardSet>(recipe.data, std::move(manifest), split);
   auto loader = std::make_unique<data::Loader>(world, set, options_for(recipe, set->spec(), is_evaluation));
   const auto n_ranks = static_cast<std::uint64_t>(world.n_ranks());
-  return std::make_unique<ShardBatches>(*set, std::move(loader), (recipe.batch + n_ranks - 1) / n_ranks);
+  return std::make_unique<ShardBatches>(*set, split, std::move(loader), (recipe.batch + n_ranks - 1) / n_ranks);
 }
 
 }  // namespace lockstep::training::train

@@ -40,6 +40,8 @@ class Batches {
   [[nodiscard]] virtual std::uint64_t n_batches() const noexcept = 0;
   /// Samples of this rank in a batch, at most.
   [[nodiscard]] virtual std::uint64_t most() const noexcept = 0;
+  /// Of the split on disk, as all ranks together read it in an epoch; 0 if it is not from there.
+  [[nodiscard]] virtual std::uint64_t stored_bytes() const noexcept { return 0; }
   virtual void begin_epoch(std::uint64_t epoch) = 0;
   /// nullptr after the last batch.
   [[nodiscard]] virtual const Samples* next() = 0;

@@ -4,7 +4,8 @@
 
 namespace lockstep::training::train {
 
-nn::LossSums evaluate(const runtime::Communicator& world, Batches& batches, Learner& learner) {
+nn::LossSums evaluate(const runtime::Communicator& world, Batches& batches, Learner& learner,
+                      runtime::Watchdog& watchdog) {
   learner.average_statistics();
   nn::LossSums mine;
   batches.begin_epoch(0);
@@ -14,6 +15,7 @@ nn::LossSums evaluate(const runtime::Communicator& world, Batches& batches, Lear
     mine.n += sums.n;
     mine.n_top1 += sums.n_top1;
     mine.n_top5 += sums.n_top5;
+    watchdog.beat();
   }
   nn::LossSums all;
   for (const nn::LossSums& sums : runtime::gather_values(world, std::span{&std::as_const(mine), 1})) {

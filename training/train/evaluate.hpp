@@ -5,12 +5,14 @@
 
 #include "nn/executor.hpp"
 #include "runtime/communicator.hpp"
+#include "runtime/watchdog.hpp"
 #include "training/train/batches.hpp"
 #include "training/train/learner.hpp"
 
 namespace lockstep::training::train {
 
 /// Collective: sums over the whole split, the same on all ranks.
-[[nodiscard]] nn::LossSums evaluate(const runtime::Communicator& world, Batches& batches, Learner& learner);
+[[nodiscard]] nn::LossSums evaluate(const runtime::Communicator& world, Batches& batches, Learner& learner,
+                                    runtime::Watchdog& watchdog);
 
 }  // namespace lockstep::training::train

@@ -11,12 +11,31 @@
 namespace lockstep::training::train {
 namespace {
 
-std::vector<parallel::Slot> slots_of(const nn::Network& network, const nn::Executor& executor) {
+/// A step touches no more rows than it has samples. If that is a small part of the table, only those rows are summed;
+/// else reading the whole table is faster.
+constexpr std::uint64_t least_rows_per_sample = 4;
+
+/// The embedding of a parameter where rows pay; a tree over ranks sums everything, and a single rank nothing.
+const nn::Embedding* find_sparse(const nn::Network& network, int parameter, const Recipe& recipe, int n_ranks) {
+  if (recipe.deterministic || n_ranks == 1) return nullptr;
+  for (const nn::Node& node : network.nodes()) {
+    const auto* const embedding = std::get_if<nn::Embedding>(&node.layer);
+    if (embedding == nullptr || node.parameters[0] != parameter) continue;
+    return recipe.batch * least_rows_per_sample <= embedding->n_rows ? embedding : nullptr;
+  }
+  return nullptr;
+}
+
+std::vector<parallel::Slot> slots_of(const nn::Network& network, const nn::Executor& executor, const Recipe& recipe,
+                                     int n_ranks) {
   std::vector<parallel::Slot> slots;
-  for (const nn::ArenaSlot& slot : executor.slots())
+  for (const nn::ArenaSlot& slot : executor.slots()) {
+    const nn::Embedding* const sparse = find_sparse(network, slot.parameter, recipe, n_ranks);
     slots.push_back({.name = network.parameters()[static_cast<std::size_t>(slot.parameter)].name,
                      .offset = slot.offset,
-                     .n_elements = slot.n_elements});
+                     .n_elements = slot.n_elements,
+                     .row_elements = sparse != nullptr ? sparse->width : 0});
+  }
   return slots;
 }
 
@@ -38,13 +57,20 @@ Learner::Learner(const runtime::Communicator& world, comm::Transport& transport,
       network_{std::move(network)},
       tensors_{tensors_of(network_)},
       at_a_time_{samples_at_a_time(recipe, most, world.n_ranks())} {
-  executor_ = nn::make_host_executor(network_, executor_options(recipe, at_a_time_));
+  nn::ExecutorOptions options = executor_options(recipe, at_a_time_);
+  options.agree = [&world](std::span<double> times) { world.broadcast(std::as_writable_bytes(times)); };
+  executor_ = nn::make_host_executor(network_, options);
   synchronizer_ = std::make_unique<parallel::Synchronizer>(
-      transport, slots_of(network_, *executor_),
+      transport, slots_of(network_, *executor_, recipe, world.n_ranks()),
       parallel::SynchronizerOptions{.optimizer = optimizer_spec(recipe), .is_deterministic = recipe.deterministic});
   if (recipe.deterministic)
     lanes_.emplace(static_cast<int>(recipe.lanes), world.rank(), world.n_ranks(), synchronizer_->gradients());
   executor_->bind(synchronizer_->parameters(), synchronizer_->gradients());
+  for (std::size_t i = 0; i < executor_->slots().size(); ++i) {
+    const nn::Embedding* const sparse = find_sparse(network_, executor_->slots()[i].parameter, recipe, world.n_ranks());
+    if (sparse != nullptr) sparse_tables_.push_back({i, sparse->column});
+  }
+  rows_.reserve(sparse_tables_.empty() ? 0 : most);
   slot_of_.resize(network_.parameters().size());
   for (const nn::ArenaSlot& slot : executor_->slots()) slot_of_[static_cast<std::size_t>(slot.parameter)] = slot;
 }
@@ -79,6 +105,18 @@ nn::BatchView Learner::part_of(const nn::BatchView& view, std::uint64_t first, s
           .n = n};
 }
 
+void Learner::touch_rows(const nn::BatchView& view) {
+  if (view.n == 0) return;
+  const std::size_t n_columns = view.x.size() / view.n / sizeof(std::int64_t);
+  const auto* const ids = reinterpret_cast<const std::int64_t*>(view.x.data());
+  for (const SparseTable& table : sparse_tables_) {
+    rows_.clear();
+    for (std::size_t i = 0; i < view.n; ++i)
+      rows_.push_back(static_cast<std::uint64_t>(ids[i * n_columns + table.column]));
+    synchronizer_->touch(table.slot, rows_);
+  }
+}
+
 // The parts of a batch that memory is short for, one after another; gradients are added up.
 nn::LossSums Learner::run_parts(const nn::BatchView& view, float scale, std::uint64_t epoch, bool is_last) {
   nn::LossSums sums;
@@ -88,6 +126,7 @@ nn::LossSums Learner::run_parts(const nn::BatchView& view, float scale, std::uin
       const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::forward};
       sums += executor_->forward(part_of(view, begin, end - begin), true, epoch);
     }
+    touch_rows(part_of(view, begin, end - begin));
     const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::backward};
     const bool is_complete = is_last && part + 1 == recipe_.accumulate;
     executor_->backward(scale, part > 0, [&](std::size_t slot) {

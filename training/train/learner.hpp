@@ -52,10 +52,15 @@ class Learner {
   /// Spent waiting for other ranks, since construction.
   [[nodiscard]] core::Seconds waited() const noexcept { return synchronizer_->waited(); }
   [[nodiscard]] parallel::Synchronizer& synchronizer() noexcept { return *synchronizer_; }
+  /// Passes through the network in a step.
+  [[nodiscard]] std::uint64_t n_calls() const noexcept {
+    return recipe_.accumulate * (lanes_ ? static_cast<std::uint64_t>(lanes_->n_local()) : 1);
+  }
   [[nodiscard]] const nn::Network& network() const noexcept { return network_; }
   [[nodiscard]] nn::Executor& executor() noexcept { return *executor_; }
 
  private:
+  void touch_rows(const nn::BatchView& view);
   nn::LossSums run_lanes(const Samples& samples, std::uint64_t epoch);
   nn::LossSums run_parts(const nn::BatchView& view, float scale, std::uint64_t epoch, bool is_last);
   [[nodiscard]] nn::BatchView part_of(const nn::BatchView& view, std::uint64_t first, std::uint64_t n) const noexcept;
@@ -73,6 +78,13 @@ class Learner {
   std::unique_ptr<parallel::Synchronizer> synchronizer_;
   std::optional<parallel::Lanes> lanes_{};
   std::vector<nn::ArenaSlot> slot_of_;  ///< by parameter
+  /// Slots of embeddings of which a step touches few rows, and the column that has them.
+  struct SparseTable {
+    std::size_t slot = 0;
+    std::uint64_t column = 0;
+  };
+  std::vector<SparseTable> sparse_tables_{};
+  std::vector<std::uint64_t> rows_{};
 };
 
 }  // namespace lockstep::training::train

@@ -55,11 +55,6 @@ nn::Network make_network(const Recipe& recipe, const DataInfo& data) {
 }
 
 void check_ranks(const Recipe& recipe, int n_ranks) {
-  if (recipe.precision != "f32")
-    core::fail_usage({.what = fmt::format("training in {} is not there yet", recipe.precision),
-                      .where = "precision",
-                      .expected = "f32",
-                      .fix = "leave precision out"});
   if (recipe.deterministic && recipe.order == "torch" && n_ranks > 1)
     core::fail_usage({.what = "the order torch deals samples out by rank",
                       .where = "order, deterministic",
@@ -94,6 +89,7 @@ nn::ExecutorOptions executor_options(const Recipe& recipe, std::uint64_t max_bat
           .bn_group = recipe.bn_group,
           .loss = recipe.loss == "mse" ? nn::Loss::mse : nn::Loss::cross_entropy,
           .label_smoothing = recipe.label_smoothing,
+          .precision = recipe.precision == "bf16" ? nn::Precision::bf16 : nn::Precision::f32,
           .seed = recipe.seed,
           .is_deterministic = recipe.deterministic};
 }

@@ -13,7 +13,7 @@ namespace lockstep::training::train {
 /// Throws core::Error (usage) if the data has not what the model takes: classes, kind of input, size of images.
 [[nodiscard]] nn::Network make_network(const Recipe& recipe, const DataInfo& data);
 
-/// Throws core::Error (usage) if batch, groups, lanes or order cannot be dealt to so many ranks, or the precision is none of ours.
+/// Throws core::Error (usage) if batch, groups, lanes or order cannot be dealt to so many ranks.
 void check_ranks(const Recipe& recipe, int n_ranks);
 
 /// Samples of this rank that go through the network at a time, at most.

@@ -24,12 +24,10 @@ using Json = nlohmann::ordered_json;  // keys in the order written here
 
 constexpr const char* flag = "--run-dir";
 
-std::string reason_of(int error) { return std::generic_category().message(error); }
-
 std::tm utc_now() { return fmt::gmtime(std::time(nullptr)); }
 
 [[noreturn]] void refuse(const std::string& path, int error) {
-  core::fail_usage({.what = fmt::format("cannot write a run to '{}': {}", path, reason_of(error)),
+  core::fail_usage({.what = fmt::format("cannot write a run to '{}': {}", path, core::system_reason(error)),
                     .where = flag,
                     .expected = "a folder that can be written to, or the name of a new one",
                     .fix = "name a folder of yours, for example one on the cluster's scratch file system"});
@@ -141,6 +139,8 @@ void RunDirectory::log(const EvaluationRecord& record) {
   replace_status();
 }
 
+void RunDirectory::log(const ProfileReport& report) { append(to_line(report)); }
+
 void RunDirectory::finish(const FinalRecord& record) {
   append(to_line(record));
   status_ = {.state = record.state, .message = record.message, .at = record.at, .loss = record.loss};
@@ -157,7 +157,7 @@ void RunDirectory::append(const std::string& line) {
     if (n == static_cast<ssize_t>(text.size())) return;
     if (n >= 0) errno = ENOSPC;
   }
-  const std::string reason = reason_of(errno);
+  const std::string reason = core::system_reason(errno);
   if (ftruncate(log_.get(), before.st_size) != 0 || !has_warned_)
     core::log_warning(fmt::format("'{}' lacks lines from now on: {}", file("log.jsonl"), reason));
   has_warned_ = true;

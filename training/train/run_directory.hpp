@@ -14,6 +14,7 @@
 #include "io/file.hpp"
 #include "runtime/environment.hpp"
 #include "runtime/topology.hpp"
+#include "training/train/profile.hpp"
 #include "training/train/run_record.hpp"
 
 namespace lockstep::training::train {
@@ -52,6 +53,7 @@ class RunDirectory {
   // A full disk is a warning, told once: a run is worth more than its log.
   void log(const TrainRecord& record);
   void log(const EvaluationRecord& record);
+  void log(const ProfileReport& report);
   void finish(const FinalRecord& record);
 
  private:

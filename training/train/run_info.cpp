@@ -14,7 +14,9 @@ RunInfo run_info(const runtime::Communicator& world, const runtime::Topology& to
           .recipe_json = recipe_json(resolved.recipe),
           .environment = runtime::read_environment(world),
           .topology = topology,
-          .libraries = {},
+          .libraries = {{"hdf5", LOCKSTEP_HDF5_VERSION},
+                        {"kokkos", LOCKSTEP_KOKKOS_VERSION},
+                        {"onednn", LOCKSTEP_ONEDNN_VERSION}},
           .warnings = topology.warnings()};
 }
 

@@ -18,7 +18,7 @@ std::string rate_text(double per_s) {
 }
 
 /// "4.10" or "12.3": three digits.
-std::string milliseconds(double ms) {
+std::string milliseconds_text(double ms) {
   return fmt::format("{:.{}f}", ms, ms < 0.1 ? 4 : ms < 1 ? 3 : ms < 10 ? 2 : ms < 100 ? 1 : 0);
 }
 
@@ -46,12 +46,12 @@ std::string outcome_text(const FinalRecord& record) {
 }
 
 std::string step_time_text(const core::Summary& step_s) {
-  std::string text = fmt::format("{} ms p50", milliseconds(step_s.median * 1e3));
+  std::string text = fmt::format("{} ms p50", milliseconds_text(step_s.median * 1e3));
   if (step_s.median_95) {
-    text +=
-        fmt::format(" [{}, {}]", milliseconds(step_s.median_95->low * 1e3), milliseconds(step_s.median_95->high * 1e3));
+    text += fmt::format(" [{}, {}]", milliseconds_text(step_s.median_95->low * 1e3),
+                        milliseconds_text(step_s.median_95->high * 1e3));
   }
-  if (step_s.p99) text += fmt::format(", {} p99", milliseconds(*step_s.p99 * 1e3));
+  if (step_s.p99) text += fmt::format(", {} p99", milliseconds_text(*step_s.p99 * 1e3));
   return text;
 }
 
@@ -103,8 +103,8 @@ std::string progress_text(const TrainRecord& record, const Goal& goal) {
   return fmt::format(
       "epoch {}/{}  {:.0f} %  {} samples/s  loss {:.4g}  lr {:.4g}  ETA {}  step {} ms: data wait {}, communication {}",
       record.at.epoch, goal.n_epochs, share, rate_text(record.samples_per_s), record.loss, record.learning_rate,
-      record.eta ? clock_text(*record.eta) : "-", milliseconds(record.step_ms_p50), milliseconds(record.data_wait_ms),
-      milliseconds(record.communication_ms));
+      record.eta ? clock_text(*record.eta) : "-", milliseconds_text(record.step_ms_p50),
+      milliseconds_text(record.data_wait_ms), milliseconds_text(record.communication_ms));
 }
 
 std::string evaluation_text(const EvaluationRecord& record, const Goal& goal) {

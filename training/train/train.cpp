@@ -1,10 +1,14 @@
 #include "training/train/train.hpp"
 
+#include <fmt/format.h>
+
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "core/flags.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/topology.hpp"
+#include "runtime/watchdog.hpp"
 #include "tensor/session.hpp"
 #include "training/train/trainer.hpp"
 
@@ -27,6 +31,9 @@ The run
       --save-weights FILE   where the weights go                                      (weights.h5 in the run's folder)
       --evaluate-only       measure accuracy or loss, train nothing
       --compat              print the lines of the tutorial that the recipe replaces
+      --dry-run             tell what a run needs: memory, steps, traffic; and train nothing
+      --profile             time by layer, with its share of the step and of what the machine can do
+      --timeout T           name the rank that hangs, and end, after T without progress; 0: never  (300s)
       --digest              at the end, print a digest of weights and losses
       --print-config        print the recipe with the origin of each value, and train nothing
 )";
@@ -37,6 +44,9 @@ void declare(core::Flags& flags, Command& command) {
   flags.text("--run-dir", command.options.run_dir);
   flags.text("--init-from", command.options.init_from);
   flags.text("--save-weights", command.options.save_weights);
+  flags.seconds("--timeout", command.options.timeout);
+  flags.toggle("--profile", command.options.profile);
+  flags.toggle("--dry-run", command.options.dry_run);
   flags.toggle("--evaluate-only", command.options.evaluate_only);
   flags.toggle("--compat", command.options.compat);
   flags.toggle("--digest", command.options.digest);
@@ -51,17 +61,37 @@ int n_threads(const runtime::Communicator& world, const Recipe& recipe) {
   return recipe.deterministic ? 1 : share;
 }
 
+/// Collective. Ranks of different nodes may have read different files.
+void require_same_recipe(const runtime::Communicator& world, const Recipe& recipe) {
+  const auto mine = nlohmann::json::parse(recipe_json(recipe));
+  const auto first = nlohmann::json::parse(world.broadcast(mine.dump()));
+  for (const auto& [key, value] : first.items()) {
+    if (mine.contains(key) && mine[key] == value) continue;
+    core::fail_usage(
+        {.what = fmt::format("rank {} on {} has another recipe than rank 0: {} is {}, there {}", world.rank(),
+                             runtime::host_name(), key, mine.value(key, nlohmann::json{}).dump(), value.dump()),
+         .where = recipe.name,
+         .expected = "the same recipe and flags on all ranks",
+         .fix = "name a file that all nodes see, and start all ranks by one command"});
+  }
+}
+
 int train(Command& command, const runtime::Session& session) {
   Recipe& recipe = command.resolved.recipe;
+  const auto misfit = core::complaint_of([&] { require_same_recipe(session.world(), recipe); });
+  if (const auto bad = session.agree(misfit)) return core::to_int(*bad);
   const int threads = n_threads(session.world(), recipe);
   // Whoever computes on all cores has none to spare for reading ahead.
   if (recipe.loader_threads < 0 && recipe.threads == 0) recipe.loader_threads = 0;
   const tensor::Session kokkos{threads};
+  runtime::Watchdog watchdog{runtime::read_launcher_hint(), command.options.timeout};
+  watchdog.set_rank(session.world().rank(), session.world().n_ranks());
+  watchdog.enter(runtime::Phase::setup);
   std::unique_ptr<Trainer> trainer;
-  const auto complaint =
-      core::complaint_of([&] { trainer = std::make_unique<Trainer>(session, command.resolved, command.options); });
+  const auto complaint = core::complaint_of(
+      [&] { trainer = std::make_unique<Trainer>(session, command.resolved, command.options, watchdog); });
   if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
-  return trainer->run();
+  return command.options.dry_run ? trainer->describe() : trainer->run();
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "comm/transport_mpi.hpp"
 #include "core/log.hpp"
 #include "runtime/interrupt.hpp"
+#include "training/train/dry_run.hpp"
 #include "training/train/evaluate.hpp"
 #include "training/train/model.hpp"
 #include "training/train/recipe_specs.hpp"
@@ -21,6 +22,7 @@ namespace {
 constexpr std::uint64_t n_warmup_steps = 5;
 constexpr std::uint64_t first_report = 10;  // steps; from then on by time
 constexpr core::Seconds report_interval{2};
+constexpr const char* no_profile_text = "no profile: all steps were warm-up\n";
 
 /// Samples of all batches of an epoch.
 std::uint64_t n_epoch_samples(const Recipe& recipe, const Batches& batches) {
@@ -31,12 +33,14 @@ double ratio(double sum, std::uint64_t n) { return n > 0 ? sum / static_cast<dou
 
 }  // namespace
 
-Trainer::Trainer(const runtime::Session& session, const ResolvedRecipe& resolved, const TrainOptions& options)
+Trainer::Trainer(const runtime::Session& session, const ResolvedRecipe& resolved, const TrainOptions& options,
+                 runtime::Watchdog& watchdog)
     : session_{session},
       world_{session.world()},
       resolved_{resolved},
       recipe_{resolved.recipe},
       options_{options},
+      watchdog_{watchdog},
       topology_{runtime::discover_topology(world_)},
       interval_{n_warmup_steps},
       steady_{n_warmup_steps} {
@@ -52,6 +56,7 @@ Trainer::Trainer(const runtime::Session& session, const ResolvedRecipe& resolved
   learner_ = std::make_unique<Learner>(world_, *transport_, recipe_, make_network(recipe_, batches_->info()),
                                        batches_->most(), timers_);
   learner_->initialize(options.init_from);
+  if (options.profile) profiler_.emplace(learner_->network(), executor_options(recipe_, 1), learner_->executor());
   control_ = std::make_unique<parallel::ControlWord>(*transport_, recipe_.deterministic);
   const std::uint64_t n_epoch = n_epoch_samples(recipe_, *batches_);
   schedule_ = schedule_spec(recipe_, n_epoch);
@@ -60,7 +65,7 @@ Trainer::Trainer(const runtime::Session& session, const ResolvedRecipe& resolved
   next_report_ = first_report;
   RunInfo info = run_info(world_, topology_, resolved_, options.arguments);
   compat_run_ = compat_run(world_, topology_, recipe_, *batches_, evaluation_batches_.get(), goal_.n_epochs);
-  if (!is_lead()) return;
+  if (!is_lead() || options.dry_run) return;
   directory_ = std::make_unique<RunDirectory>(options.run_dir, recipe_.name);
   directory_->start(info);
   for (const std::string& warning : info.warnings) core::log_warning(warning);
@@ -71,6 +76,7 @@ Trainer::Trainer(const runtime::Session& session, const ResolvedRecipe& resolved
 // One step of data-parallel training; false if it was the last.
 bool Trainer::step(const Samples& samples) {
   last_lr_ = optim::learning_rate(schedule_, samples_seen_);
+  if (profiler_ && n_steps_ == n_warmup_steps) profiler_->start();
   const nn::LossSums sums = learner_->compute_gradients(samples, epoch_);
   const double waited = learner_->waited().value;
   parallel::StepReport report{.loss = sums.loss, .n = sums.n, .n_top1 = sums.n_top1, .n_top5 = sums.n_top5};
@@ -89,6 +95,8 @@ bool Trainer::step(const Samples& samples) {
   const metrics::PhaseTimes lap = timers_.lap();
   interval_.add(lap, samples.n_global);
   steady_.add(lap, samples.n_global);
+  if (profiler_ && profiler_->is_running()) profiler_->add(samples.view.n, learner_->n_calls());
+  watchdog_.beat();
   return account(agreement);
 }
 
@@ -133,6 +141,7 @@ int Trainer::fail_not_finite(const parallel::NotFinite& found) {
 
 // False if training is to end before the epochs are over.
 bool Trainer::train_epoch() {
+  watchdog_.enter(runtime::Phase::training);
   batches_->begin_epoch(epoch_);
   n_epoch_agreed_ = 0;
   bool goes_on = true;
@@ -144,6 +153,7 @@ bool Trainer::train_epoch() {
     goes_on = step(*samples);
     if (goes_on && n_steps_ == next_report_) report_progress();
   }
+  if (profiler_ && profiler_->is_running()) profiler_->stop(world_, steady_.phases().of_steps().value);
   if (!goes_on) return false;
   if (!account(control_->finish())) return false;
   return recipe_.max_steps == 0 || n_steps_ < recipe_.max_steps;
@@ -171,9 +181,10 @@ void Trainer::report_progress() {
 // Collective.
 void Trainer::evaluate() {
   if (!evaluation_batches_) return;
+  watchdog_.enter(runtime::Phase::evaluation);
   const core::Stopwatch watch;
   timers_.begin(metrics::Phase::evaluation);
-  const nn::LossSums sums = train::evaluate(world_, *evaluation_batches_, *learner_);
+  const nn::LossSums sums = train::evaluate(world_, *evaluation_batches_, *learner_, watchdog_);
   timers_.end();
   EvaluationRecord record{.at = position(), .n_samples = sums.n, .loss = ratio(sums.loss, sums.n)};
   if (recipe_.loss != "mse") {
@@ -195,6 +206,7 @@ std::string Trainer::weights_path() const {
 
 // Collective.
 void Trainer::save(std::string_view when) {
+  watchdog_.enter(runtime::Phase::save);
   const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::save};
   learner_->average_statistics();
   if (!is_lead()) return;
@@ -244,6 +256,12 @@ int Trainer::run() {
   return exit_code_;
 }
 
+int Trainer::describe() {
+  const DryRun plan = plan_run(world_, topology_, recipe_, *batches_, *learner_, goal_);
+  if (is_lead()) fmt::print("{}", dry_run_text(plan));
+  return core::to_int(core::ExitCode::ok);
+}
+
 // Collective.
 void Trainer::finish() {
   const auto steady = steady_.reduce(world_);
@@ -260,11 +278,13 @@ void Trainer::finish() {
                      .steady = steady,
                      .phases = std::move(phases),
                      .evaluation = evaluation_};
+  if (profiler_ && profiler_->report()) directory_->log(*profiler_->report());
   directory_->finish(record);
   display_.reset();
   compat_end_.time = watch_.elapsed();
   if (compat_ != nullptr && compat_->on_end != nullptr) print_compat(compat_->on_end(compat_run_, compat_end_));
   if (compat_ == nullptr && !options_.evaluate_only) fmt::print("{}", final_text(record));
+  if (profiler_) fmt::print("\n{}", profiler_->report() ? profile_text(*profiler_->report()) : no_profile_text);
   if (compat_ == nullptr) fmt::print("run         {}\n", directory_->path());
   if (options_.digest) fmt::print("digest      weights {} losses {}\n", learner_->digest(), losses_.hex());
 }

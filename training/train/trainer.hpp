@@ -19,9 +19,11 @@
 #include "parallel/control_word.hpp"
 #include "runtime/session.hpp"
 #include "runtime/topology.hpp"
+#include "runtime/watchdog.hpp"
 #include "training/train/batches.hpp"
 #include "training/train/compat.hpp"
 #include "training/train/learner.hpp"
+#include "training/train/profile.hpp"
 #include "training/train/run_directory.hpp"
 #include "training/train/run_text.hpp"
 
@@ -33,19 +35,25 @@ struct TrainOptions {
   std::string run_dir{};
   std::string init_from{};
   std::string save_weights{};  ///< empty: weights.h5 in the run directory
+  core::Seconds timeout{300};  ///< of the stall watchdog; 0: off
   bool compat = false;
   bool digest = false;
   bool evaluate_only = false;
+  bool profile = false;
+  bool dry_run = false;
 };
 
 class Trainer {
  public:
   /// Collective. Throws core::Error (usage), the same on all ranks or on rank 0 only, for whatever is wrong with recipe,
   /// data and files before any step is made.
-  Trainer(const runtime::Session& session, const ResolvedRecipe& resolved, const TrainOptions& options);
+  Trainer(const runtime::Session& session, const ResolvedRecipe& resolved, const TrainOptions& options,
+          runtime::Watchdog& watchdog);
 
   /// Collective: the exit code.
   int run();
+  /// Collective: instead of run(), what it would need; the exit code.
+  int describe();
 
  private:
   bool step(const Samples& samples);
@@ -67,12 +75,14 @@ class Trainer {
   const ResolvedRecipe& resolved_;
   const Recipe& recipe_;
   const TrainOptions& options_;
+  runtime::Watchdog& watchdog_;
   runtime::Topology topology_;
   std::unique_ptr<comm::Transport> transport_;
   std::unique_ptr<Batches> batches_;
   std::unique_ptr<Batches> evaluation_batches_;
   std::unique_ptr<Learner> learner_;
   std::unique_ptr<parallel::ControlWord> control_;
+  std::optional<Profiler> profiler_{};
   optim::ScheduleSpec schedule_{};
   Goal goal_{};
 

@@ -14,13 +14,13 @@
 namespace lockstep::data {
 namespace {
 
-constexpr std::uint64_t piece_bytes = std::uint64_t{1} << 20;
+constexpr std::uint64_t block_bytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t most_classes = std::uint64_t{1} << 16;
 
 /// Calls `f(first, rows)` for all rows, in pieces of about 1 MiB.
 template <class F>
 void for_pieces(const RowArray& array, F&& f) {
-  const std::uint64_t piece_rows = std::max<std::uint64_t>(1, piece_bytes / array.row_bytes());
+  const std::uint64_t piece_rows = std::max<std::uint64_t>(1, block_bytes / array.row_bytes());
   std::vector<std::byte> piece;
   for (std::uint64_t first = 0; first < array.n_rows(); first += piece_rows) {
     const std::uint64_t n = std::min(piece_rows, array.n_rows() - first);
@@ -96,12 +96,13 @@ void check_pairs(const std::vector<ArrayPair>& pairs) {
 
 class ArraySource final : public Source {
  public:
-  ArraySource(std::vector<ArrayPair> pairs, std::uint64_t least_classes, std::vector<std::string> remarks)
-      : pairs_{std::move(pairs)}, remarks_{std::move(remarks)} {
+  ArraySource(std::vector<ArrayPair> pairs, ArrayOptions options)
+      : pairs_{std::move(pairs)}, remarks_{std::move(options.remarks)} {
     check_pairs(pairs_);
     spec_.x = pairs_.front().x->row();
     spec_.y = pairs_.front().y->row();
-    if (!core::is_floating(spec_.y.dtype) && spec_.y.n_elements() == 1) find_classes(least_classes);
+    const bool may_be_classes = !core::is_floating(spec_.y.dtype) && spec_.y.n_elements() == 1;
+    if (may_be_classes && !options.no_classes) find_classes(options.least_classes);
   }
 
   [[nodiscard]] const SetSpec& spec() const override { return spec_; }
@@ -136,6 +137,11 @@ class ArraySource final : public Source {
     const std::uint64_t n_classes = std::max(labels.n_classes, least_classes);
     spec_.y = {.dtype = label_dtype(n_classes), .shape = {}};
     spec_.classes = numbered_classes(n_classes);
+    if (least_classes == 0)
+      remarks_.push_back(
+          fmt::format("labels: whole numbers up to {} taken as {} classes; --no-classes keeps them as "
+                      "numbers",
+                      n_classes - 1, n_classes));
     const auto n_used = static_cast<std::uint64_t>(std::count(labels.is_used.begin(), labels.is_used.end(), true));
     if (n_used < n_classes)
       remarks_.push_back(fmt::format("{} of {} classes have no sample", n_classes - n_used, n_classes));
@@ -209,9 +215,8 @@ void InputArray::read_rows(std::uint64_t first, std::uint64_t n, std::span<std::
   input_.read_at(offset_ + first * row_bytes(), data);
 }
 
-std::unique_ptr<Source> make_array_source(std::vector<ArrayPair> pairs, std::uint64_t least_classes,
-                                          std::vector<std::string> remarks) {
-  return std::make_unique<ArraySource>(std::move(pairs), least_classes, std::move(remarks));
+std::unique_ptr<Source> make_array_source(std::vector<ArrayPair> pairs, ArrayOptions options) {
+  return std::make_unique<ArraySource>(std::move(pairs), std::move(options));
 }
 
 std::vector<std::string> numbered_classes(std::uint64_t n) {

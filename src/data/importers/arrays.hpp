@@ -58,11 +58,15 @@ struct ArrayPair {
   std::unique_ptr<RowArray> y;
 };
 
+struct ArrayOptions {
+  std::uint64_t least_classes = 0;     ///< 0: that labels are classes is a guess, and a remark says so
+  bool no_classes = false;             ///< labels stay the numbers they are
+  std::vector<std::string> remarks{};  ///< before the source's own
+};
+
 /// The source of these pairs, one per split. Integers of y, one per sample and all from 0 to 65535, are taken as
-/// classes: named by their numbers, at least `least_classes` of them. Throws core::Error (usage) if x and y differ in
-/// length, or splits in shape or type. `remarks` go before the source's own.
-[[nodiscard]] std::unique_ptr<Source> make_array_source(std::vector<ArrayPair> pairs, std::uint64_t least_classes = 0,
-                                                        std::vector<std::string> remarks = {});
+/// classes, named by their numbers. Throws core::Error (usage) if x and y differ in length, or splits in shape or type.
+[[nodiscard]] std::unique_ptr<Source> make_array_source(std::vector<ArrayPair> pairs, ArrayOptions options = {});
 
 /// "0", "1", ... for classes without names.
 [[nodiscard]] std::vector<std::string> numbered_classes(std::uint64_t n);

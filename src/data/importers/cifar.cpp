@@ -22,7 +22,7 @@ constexpr std::uint64_t image_bytes = n_pixels * n_channels;
 constexpr std::uint64_t piece_records = 256;
 
 /// What differs between the two sets.
-struct Kind {
+struct CifarKind {
   const char* subfolder;  ///< of the archive the set comes in
   std::vector<std::string> train;
   std::string test;
@@ -33,7 +33,7 @@ struct Kind {
   [[nodiscard]] std::uint64_t record_bytes() const { return n_labels + image_bytes; }
 };
 
-Kind cifar10() {
+CifarKind cifar10() {
   return {"cifar-10-batches-bin",
           {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"},
           "test_batch.bin",
@@ -42,7 +42,7 @@ Kind cifar10() {
           1};
 }
 
-Kind cifar100() { return {"cifar-100-binary", {"train.bin"}, "test.bin", "fine_label_names.txt", 100, 2}; }
+CifarKind cifar100() { return {"cifar-100-binary", {"train.bin"}, "test.bin", "fine_label_names.txt", 100, 2}; }
 
 struct RecordFile {
   io::File file;
@@ -82,7 +82,7 @@ std::vector<std::string> read_class_names(const fs::path& path, std::uint64_t n_
 
 class CifarSource final : public Source {
  public:
-  CifarSource(const fs::path& folder, Kind kind) : kind_{std::move(kind)} {
+  CifarSource(const fs::path& folder, CifarKind kind) : kind_{std::move(kind)} {
     spec_.x = {.dtype = core::DType::uint8, .shape = {32, 32, n_channels}};
     spec_.classes = read_class_names(folder / kind_.class_names, kind_.n_classes);
     add_split(folder, "train", kind_.train);
@@ -168,14 +168,14 @@ class CifarSource final : public Source {
          .fix = "fetch the file again: it is damaged, or of another set"});
   }
 
-  Kind kind_;
+  CifarKind kind_;
   SetSpec spec_;
   std::vector<RecordSplit> splits_{};
   std::vector<std::string> remarks_{};
 };
 
 /// `path`, or the folder of the archive below it.
-std::unique_ptr<Source> open_cifar(const std::string& path, Kind kind) {
+std::unique_ptr<Source> open_cifar(const std::string& path, CifarKind kind) {
   const fs::path below = fs::path{path} / kind.subfolder;
   return std::make_unique<CifarSource>(is_there(below) ? below : fs::path{path}, std::move(kind));
 }

@@ -1,6 +1,6 @@
 // Text files with numbers in columns, separated by commas, semicolons or tabs (whichever the first line has).
 // x becomes float32 [columns]; y becomes float32 [], or a class if all of it is written as integers from 0 to 65535:
-// "3" is a class, "3.0" a number.
+// "3" is a class, "3.0" a number, as is "3" with --no-classes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,8 @@ constexpr std::uint64_t piece_rows = 4096;
 
 class CsvParser {
  public:
-  CsvParser(const std::string& path, const ImportOptions& options) : path_{path}, options_{options}, lines_{path} {}
+  CsvParser(const std::string& path, const ImportOptions& options)
+      : path_{path}, options_{options}, lines_{path}, are_classes_{!options.no_classes} {}
 
   std::unique_ptr<Source> parse() {
     const auto first = lines_.next();
@@ -95,7 +96,7 @@ class CsvParser {
     const auto y_dtype = are_classes_ ? core::DType::uint16 : core::DType::float32;
     pairs[0].y = std::make_unique<InputArray>(are_classes_ ? to_labels(y) : std::move(y), 0, y_dtype,
                                               std::vector<std::uint64_t>{n_rows_});
-    return make_array_source(std::move(pairs), 0, std::move(remarks_));
+    return make_array_source(std::move(pairs), {.remarks = std::move(remarks_)});
   }
 
   /// The same labels as uint16.
@@ -129,7 +130,7 @@ class CsvParser {
   SpoolWriter x_{};
   SpoolWriter y_{};
   std::uint64_t n_rows_ = 0;
-  bool are_classes_ = true;
+  bool are_classes_;
 };
 
 }  // namespace

@@ -55,7 +55,7 @@ std::unique_ptr<Source> open_hdf5(const std::string& path, const ImportOptions& 
     auto y = open(pair.y);
     pairs.push_back({pair.split, std::move(x), std::move(y)});
   }
-  return make_array_source(std::move(pairs));
+  return make_array_source(std::move(pairs), {.no_classes = options.no_classes});
 }
 
 }  // namespace lockstep::data

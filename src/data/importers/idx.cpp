@@ -79,7 +79,7 @@ std::unique_ptr<Source> open_idx(const std::string& path, const ImportOptions& /
                       .expected = "train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-... in it, plain or .gz",
                       .fix = "give the folder the files were fetched to, under their original names"});
   }
-  return make_array_source(std::move(pairs), least_classes);
+  return make_array_source(std::move(pairs), {.least_classes = least_classes});
 }
 
 }  // namespace lockstep::data

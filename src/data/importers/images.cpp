@@ -1,11 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <exception>
-#include <limits>
-#include <thread>
 #include <utility>
 
 #include "core/error.hpp"
@@ -55,21 +51,21 @@ void copy_box(const Image& image, std::uint64_t top, std::uint64_t left, Size ke
   }
 }
 
-/// Memory of one thread, kept from image to image.
+/// Memory of one thread, kept from image to image: fresh memory costs as much as a third of the decoding.
 struct Decoder {
   std::vector<std::byte> file{};
   Image image{};
 };
 
-struct Failure {
-  std::uint64_t sample = std::numeric_limits<std::uint64_t>::max();
-  std::exception_ptr error{};
-};
+Decoder& decoder() {
+  thread_local Decoder kept;
+  return kept;
+}
 
 class ImagesSource final : public Source {
  public:
   ImagesSource(const std::string& path, const ImportOptions& options)
-      : options_{options}, folder_{scan_image_folder(path)}, decoders_(std::max<std::size_t>(1, options.n_threads)) {
+      : options_{options}, folder_{scan_image_folder(path)} {
     check_options();
     spec_.y = {label_dtype(folder_.classes.size()), {}};
     spec_.classes = folder_.classes;
@@ -90,35 +86,21 @@ class ImagesSource final : public Source {
     return splits;
   }
 
-  // The threads take the samples in turn, and what the lowest one fails with is thrown.
   void read(std::size_t split, std::uint64_t first, std::uint64_t n, std::span<std::byte> x,
             std::span<std::byte> y) override {
-    std::atomic<std::uint64_t> next{0};
-    std::atomic<bool> has_failed{false};
-    std::vector<Failure> failures(std::min<std::uint64_t>(n, decoders_.size()));
-    const auto work = [&](std::size_t thread) {
-      for (std::uint64_t i = next++; i < n && !has_failed; i = next++) try {
-          read_one(split, first + i, decoders_[thread], x.subspan(i * spec_.x.bytes(), spec_.x.bytes()),
-                   y.subspan(i * spec_.y.bytes(), spec_.y.bytes()));
-        } catch (...) {
-          failures[thread] = {i, std::current_exception()};
-          has_failed = true;
-        }
-    };
-    std::vector<std::thread> others;
-    for (std::size_t thread = 1; thread < failures.size(); ++thread) others.emplace_back(work, thread);
-    if (!failures.empty()) work(0);
-    for (std::thread& other : others) other.join();
-    const auto lowest = std::ranges::min_element(failures, {}, &Failure::sample);
-    if (lowest != failures.end() && lowest->error) std::rethrow_exception(lowest->error);
+    const std::uint64_t x_bytes = spec_.x.bytes(), y_bytes = spec_.y.bytes();
+    for (std::uint64_t i = 0; i < n; ++i)
+      read_one(split, first + i, x.subspan(i * x_bytes, x_bytes), y.subspan(i * y_bytes, y_bytes));
   }
+
+  [[nodiscard]] std::size_t n_readers() const override { return options_.n_threads; }
 
   // Decoded once here, so that damage is found now and not in the middle of a training.
   std::vector<std::byte> read_encoded(std::size_t split, std::uint64_t index, std::span<std::byte> y) override {
     const ImageList& list = folder_.splits.at(split);
-    load(list.path(index), index, decoders_.front());
+    load(list.path(index), index);
     store_label(list.label(index), y);
-    return decoders_.front().file;
+    return decoder().file;
   }
 
   [[nodiscard]] std::vector<std::string> remarks() const override {
@@ -152,19 +134,20 @@ class ImagesSource final : public Source {
     }
   }
 
-  void read_one(std::size_t split, std::uint64_t index, Decoder& decoder, std::span<std::byte> x,
-                std::span<std::byte> y) const {
+  void read_one(std::size_t split, std::uint64_t index, std::span<std::byte> x, std::span<std::byte> y) const {
     const ImageList& list = folder_.splits.at(split);
     const std::string path = list.path(index);
-    load(path, index, decoder);
-    place(decoder.image, path, x);
+    place(load(path, index), path, x);
     store_label(list.label(index), y);
   }
 
-  void load(const std::string& path, std::uint64_t index, Decoder& decoder) const {
-    read_whole(path, decoder.file);
+  // Until the next call of this thread.
+  const Image& load(const std::string& path, std::uint64_t index) const {
+    auto& [file, image] = decoder();
+    read_whole(path, file);
     try {
-      decode_image(decoder.file, channels(), options_.resize, decoder.image);
+      decode_image(file, channels(), options_.resize, image);
+      return image;
     } catch (const ImageError& error) {
       throw BadSample{index, path + ": " + error.reason};
     }
@@ -177,8 +160,7 @@ class ImagesSource final : public Source {
     for (std::uint64_t i = 0; i < list.size(); ++i) {
       const std::string path = list.path(i);
       try {
-        load(path, i, decoders_.front());
-        return plan_for(decoders_.front().image, options_).kept;
+        return plan_for(load(path, i), options_).kept;
       } catch (const BadSample& bad) {
         if (first_damage.empty()) first_damage = bad.what();
       }
@@ -223,7 +205,6 @@ class ImagesSource final : public Source {
   ImageFolder folder_;
   SetSpec spec_{};
   Size size_{};
-  std::vector<Decoder> decoders_;  ///< one a thread
 };
 
 }  // namespace

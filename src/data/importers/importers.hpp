@@ -1,6 +1,6 @@
 // Every importer by its word on the command line.
-// Invariant: a source validates its input when made (files, magic numbers, sizes) and throws core::Error (usage) naming file,
-// place, expected and found; what can only be seen by reading all of it is found by read().
+// Invariant: a source validates its input when made (files, magic numbers, sizes) and throws core::Error (usage) naming
+// file, place, expected and found; what can only be seen by reading all of it is found by read().
 // Used by `lockstep shard import`; each importer is one file of this folder.
 #pragma once
 
@@ -26,6 +26,7 @@ struct ImportOptions {
   std::string x_columns{};  ///< "0-7,9" or names; all but y if empty
   std::string y_column{};   ///< name or number; the last if empty
   bool has_header = true;
+  bool no_classes = false;  ///< also hdf5, npy: whole-number labels stay numbers
   // hdf5, npy
   std::string x_name{"x"};
   std::string y_name{"y"};

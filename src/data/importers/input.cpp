@@ -14,7 +14,7 @@
 namespace lockstep::data {
 namespace {
 
-constexpr std::size_t piece_bytes = std::size_t{1} << 18;
+constexpr std::size_t inflated_together = std::size_t{1} << 18;
 
 bool is_gzip(const io::File& file) {
   std::array<std::byte, 2> magic{};
@@ -46,7 +46,7 @@ class PlainStream final : public ByteStream {
 /// One gzip member after another (RFC 1952); anything else behind a member is damage.
 class GzipStream final : public ByteStream {
  public:
-  explicit GzipStream(io::File file) : stored_{std::move(file)}, buffer_(piece_bytes) {
+  explicit GzipStream(io::File file) : stored_{std::move(file)}, buffer_(inflated_together) {
     constexpr int gzip_only = 16;
     if (inflateInit2(&zlib_, MAX_WBITS + gzip_only) != Z_OK) core::fail_system("cannot start zlib");
   }
@@ -108,7 +108,7 @@ std::unique_ptr<ByteStream> open_stream(io::File file) {
 
 Spool unpack(ByteStream& stream) {
   SpoolWriter spool;
-  std::vector<std::byte> piece(piece_bytes);
+  std::vector<std::byte> piece(inflated_together);
   for (std::size_t n = 0; (n = stream.read(piece)) > 0;) spool.append(std::span{piece}.first(n));
   return std::move(spool).finish();
 }

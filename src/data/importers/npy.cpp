@@ -58,21 +58,22 @@ std::vector<PairNames> find_npz_pairs(const std::vector<std::string>& names, con
 
 using OpenArray = std::function<std::unique_ptr<RowArray>(const std::string& name)>;
 
-std::unique_ptr<Source> make_source(const std::vector<PairNames>& names, const OpenArray& open) {
+std::unique_ptr<Source> make_source(const std::vector<PairNames>& names, const ImportOptions& options,
+                                    const OpenArray& open) {
   std::vector<ArrayPair> pairs;
   for (const PairNames& pair : names) {
     auto x = open(pair.x);
     auto y = open(pair.y);
     pairs.push_back({pair.split, std::move(x), std::move(y)});
   }
-  return make_array_source(std::move(pairs));
+  return make_array_source(std::move(pairs), {.no_classes = options.no_classes});
 }
 
 std::unique_ptr<Source> open_npz(const std::string& path, const ImportOptions& options) {
   const ZipArchive archive{path};
   std::vector<std::string> names;
   for (const std::string& member : archive.member_names()) add_name(names, member);
-  return make_source(find_npz_pairs(names, options, path),
+  return make_source(find_npz_pairs(names, options, path), options,
                      [&](const std::string& name) { return make_array(archive.unpack(name + std::string{ending})); });
 }
 
@@ -86,7 +87,7 @@ std::unique_ptr<Source> open_npy(const std::string& path, const ImportOptions& o
                                               ending, options.y_name, ending),
                       .fix = "name the folder"});
   if (is_file(path)) return open_npz(path, options);
-  return make_source(find_pairs(names_in_folder(path), options.x_name, options.y_name, path),
+  return make_source(find_pairs(names_in_folder(path), options.x_name, options.y_name, path), options,
                      [&](const std::string& name) {
                        return make_array(Input{(fs::path{path} / (name + std::string{ending})).string()});
                      });

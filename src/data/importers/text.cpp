@@ -11,7 +11,7 @@
 namespace lockstep::data {
 namespace {
 
-constexpr std::size_t piece_bytes = std::size_t{1} << 17;
+constexpr std::size_t text_read_together = std::size_t{1} << 17;
 constexpr std::size_t longest_line = std::size_t{64} << 20;
 constexpr std::string_view blanks = " \t\r";
 constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
@@ -76,7 +76,7 @@ bool LineReader::refill() {
                       .expected = "lines of text",
                       .fix = "see that it is a text file"});
   }
-  buffer_.resize(kept + piece_bytes);
+  buffer_.resize(kept + text_read_together);
   const std::size_t n = stream_->read(std::as_writable_bytes(std::span{buffer_}.subspan(kept)));
   buffer_.resize(kept + n);
   is_at_end_ = n == 0;

@@ -10,7 +10,7 @@
 namespace lockstep::data {
 namespace {
 
-constexpr std::size_t piece_bytes = std::size_t{1} << 18;
+constexpr std::size_t unpacked_together = std::size_t{1} << 18;
 
 [[noreturn]] void fail(const std::string& what, const std::string& where) {
   core::fail_usage({.what = what,
@@ -55,7 +55,7 @@ Input ZipArchive::unpack(const std::string& member) const {
   const core::UniqueHandle<MemberPolicy> file{zip_fopen(archive_.get(), member.c_str(), 0)};
   if (!file) fail(fmt::format("cannot be unpacked: {}", zip_strerror(archive_.get())), where);
   SpoolWriter spool;
-  std::vector<std::byte> piece(piece_bytes);
+  std::vector<std::byte> piece(unpacked_together);
   for (;;) {
     const zip_int64_t n = zip_fread(file.get(), piece.data(), piece.size());
     if (n < 0) fail(fmt::format("is damaged: {}", zip_file_strerror(file.get())), where);

@@ -14,6 +14,7 @@ using Desc = dnnl::memory::desc;
 using Dims = dnnl::memory::dims;
 
 [[nodiscard]] Dims dims_of(const Desc& desc);
+[[nodiscard]] dnnl::memory::data_type type_of(const Desc& desc);
 
 /// A convolution's or a pool's window.
 struct Window {

@@ -25,6 +25,8 @@ dnnl::normalization_flags make_flags(bool has_relu, bool is_training) {
 
 Dims dims_of(const Desc& desc) { return desc.dims(); }
 
+dnnl::memory::data_type type_of(const Desc& desc) { return desc.data_type(); }
+
 dnnl::convolution_forward::primitive_desc describe_conv(const dnnl::engine& engine, const Desc& src,
                                                         const Desc& weights, const Desc& bias, const Desc& dst,
                                                         const Window& window) {

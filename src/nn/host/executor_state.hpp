@@ -56,6 +56,7 @@ struct ExecutorState {
   const dnnl::stream stream{engine};
   ParameterLayout parameters;
   Statistics statistics{};
+  Choices choices{};
   std::map<std::pair<std::uint64_t, bool>, std::unique_ptr<Program>> programs{};
   ActivationArena arena{};
   std::size_t planned_bytes = 0;  ///< of the largest program

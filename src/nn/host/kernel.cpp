@@ -7,16 +7,18 @@
 namespace lockstep::nn::host {
 
 Builder::Builder(dnnl::engine engine_, const Network& network_, const ExecutorOptions& options_,
-                 ParameterLayout& parameters_, Statistics& statistics_, Storage& storage_, std::uint64_t n_,
-                 bool is_training_)
+                 ParameterLayout& parameters_, Statistics& statistics_, Choices& choices_, Storage& storage_,
+                 std::uint64_t n_, bool is_training_)
     : engine{std::move(engine_)},
       network{network_},
       options{options_},
       parameters{parameters_},
       statistics{statistics_},
+      choices{choices_},
       storage{storage_},
       n{n_},
-      is_training{is_training_} {
+      is_training{is_training_},
+      type{options_.precision == Precision::bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32} {
   for (const Node& node : network.nodes()) {
     const bool is_behind =
         std::any_of(node.inputs.begin(), node.inputs.end(), [&](Value v) { return needs_gradient(v); });
@@ -36,6 +38,8 @@ const Tensor& Builder::use(const Tensor& tensor) {
   storage.use(tensor.place, time);
   return tensor;
 }
+
+Desc Builder::samples(const Shape& shape) const { return plain_desc(with_batch(n, shape), type); }
 
 Tensor Builder::parameter(int parameter) const {
   return {*parameters.find(parameter), {Space::parameters, static_cast<std::size_t>(parameter), 0}};
@@ -96,9 +100,19 @@ ImageLayout image_layout(const Desc& desc) {
   const std::pair<Tag, std::size_t> layouts[] = {
       {Tag::aBcd16b, 16}, {Tag::aBcd8b, 8}, {Tag::aBcd4b, 4}, {Tag::abcd, 1}, {Tag::acdb, n_channels}};
   for (const auto& [tag, block] : layouts)
-    if (desc == Desc{dims, dnnl::memory::data_type::f32, tag})
+    if (desc == Desc{dims, type_of(desc), tag})
       return {n_channels, n_positions, block, (n_channels + block - 1) / block};
   core::fail_system("oneDNN chose a layout of images that is not known here");
+}
+
+void require_bf16(const dnnl::engine& engine) {
+  const Desc images{{1, 16, 4, 4}, dnnl::memory::data_type::bf16, dnnl::memory::format_tag::any};
+  const Desc weights{{16, 16, 1, 1}, dnnl::memory::data_type::bf16, dnnl::memory::format_tag::any};
+  if (describe_conv(engine, images, weights, {}, images, {{1, 1}, {1, 1}, {0, 0}, {0, 0}})) return;
+  core::fail_usage({.what = "this processor has no instructions for layers in bf16",
+                    .where = "precision",
+                    .expected = "AVX-512, or whatever else oneDNN computes bf16 with",
+                    .fix = "--precision f32"});
 }
 
 Dims with_batch(std::uint64_t n, const Shape& shape) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -26,22 +27,26 @@ struct Call {
 };
 
 using Statistics = std::vector<std::vector<float>>;
+/// What the first program found out by timing, by what it is about; the others take it over.
+using Choices = std::map<Dims, bool>;
 
 /// Hands out memory and primitives to the kernels of one program while it is planned.
 class Builder {
  public:
   Builder(dnnl::engine engine, const Network& network, const ExecutorOptions& options, ParameterLayout& parameters,
-          Statistics& statistics, Storage& storage, std::uint64_t n, bool is_training);
+          Statistics& statistics, Choices& choices, Storage& storage, std::uint64_t n, bool is_training);
 
   const dnnl::engine engine;
   const Network& network;
   const ExecutorOptions& options;
   ParameterLayout& parameters;
   Statistics& statistics;
+  Choices& choices;
   Storage& storage;
   const std::uint64_t n;  ///< samples
   const bool is_training;
-  int time = 0;  ///< of the pass of the node that is planned: nodes forward, then backward
+  const dnnl::memory::data_type type;  ///< of activations and their gradients
+  int time = 0;                        ///< of the pass of the node that is planned: nodes forward, then backward
 
   /// A new buffer, used now.
   [[nodiscard]] Tensor make(const Desc& desc);
@@ -54,6 +59,8 @@ class Builder {
   [[nodiscard]] Tensor gradient(int parameter) const;
 
   using Arguments = std::initializer_list<std::pair<int, Tensor>>;
+  /// A batch of samples of this shape, which lie in order.
+  [[nodiscard]] Desc samples(const Shape& shape) const;
   /// Adds the scratchpad. Throws core::Error if `described` is empty: oneDNN knows no such primitive.
   [[nodiscard]] Primitive primitive(const dnnl::primitive_desc_base& described, Arguments arguments,
                                     Primitive::Arguments more = {});
@@ -129,6 +136,9 @@ struct ImageLayout {
 };
 /// Of {n, channels, height, width}: channels first, last, or in blocks of 4, 8 or 16.
 [[nodiscard]] ImageLayout image_layout(const Desc& desc);
+
+/// Throws core::Error (usage) if oneDNN computes no layers in bf16 on this processor.
+void require_bf16(const dnnl::engine& engine);
 
 [[nodiscard]] Dims with_batch(std::uint64_t n, const Shape& shape);
 

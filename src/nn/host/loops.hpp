@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/dtype.hpp"
+
 namespace lockstep::nn::host {
 
 /// Of the random numbers of one sample's dropout: Philox4x32-10, element e is word e % 4 of counter e / 4.
@@ -17,22 +19,50 @@ struct MaskKey {
   std::uint32_t threshold = 0;  ///< words below it drop their element
 };
 
-struct Loops {
-  void (*relu)(const float* x, float* out, std::size_t n);
+/// Computed in float32; each element is rounded once.
+template <class T>
+struct ElementLoops {
+  void (*relu)(const T* x, T* out, std::size_t n);
   /// 0 where `y` <= 0, else a, or a + b unless b is null.
-  void (*relu_backward)(const float* y, const float* a, const float* b, float* out, std::size_t n);
-  void (*add)(const float* a, const float* b, float* out, std::size_t n);
-  void (*add_relu)(const float* a, const float* b, float* out, std::size_t n);
-  void (*scale)(const float* x, float factor, float* out, std::size_t n);
+  void (*relu_backward)(const T* y, const T* a, const T* b, T* out, std::size_t n);
+  void (*add)(const T* a, const T* b, T* out, std::size_t n);
+  void (*add_relu)(const T* a, const T* b, T* out, std::size_t n);
   /// x * factor where the mask is 1, 0 where it is 0.
-  void (*mask)(const float* x, const std::uint8_t* mask, float factor, float* out, std::size_t n);
+  void (*mask)(const T* x, const std::uint8_t* mask, float factor, T* out, std::size_t n);
+  /// sum += x.
+  void (*add_to)(float* sum, const T* x, std::size_t n);
+  /// out[c] = sum of x[r * n_columns + c] over r.
+  void (*sum_rows)(const T* x, std::size_t n_rows, std::size_t n_columns, float* out);
+  void (*from_floats)(const float* x, T* out, std::size_t n);
+  void (*to_floats)(const T* x, float* out, std::size_t n);
+};
+
+struct Loops {
+  ElementLoops<float> floats;
+  ElementLoops<core::bfloat16> bfloats;
+  template <class T>
+  [[nodiscard]] const ElementLoops<T>& of() const noexcept;
+
+  void (*scale)(const float* x, float factor, float* out, std::size_t n);
   /// 1 for kept elements; writes whole fours, `n` rounded up.
   void (*draw_mask)(const MaskKey& key, std::uint8_t* mask, std::size_t n);
-  /// out[c] = sum of x[r * n_columns + c] over r.
-  void (*sum_rows)(const float* x, std::size_t n_rows, std::size_t n_columns, float* out);
   /// Of each of n_blocks 16x16 blocks, one after the other. No overlap.
   void (*transpose_blocks)(const float* from, float* to, std::size_t n_blocks);
+  /// The same, elements of two columns side by side: out[c / 2][r][c % 2] = block[r][c].
+  void (*transpose_pairs)(const float* from, core::bfloat16* to, std::size_t n_blocks);
+  /// Of n_rows rows of 16, elements of two rows side by side: out[r / 2][c][r % 2] = from[r][c]; an odd row's neighbour
+  /// is 0.
+  void (*pair_rows)(const float* from, core::bfloat16* to, std::size_t n_rows);
 };
+
+template <>
+inline const ElementLoops<float>& Loops::of<float>() const noexcept {
+  return floats;
+}
+template <>
+inline const ElementLoops<core::bfloat16>& Loops::of<core::bfloat16>() const noexcept {
+  return bfloats;
+}
 
 [[nodiscard]] const Loops& loops() noexcept;
 

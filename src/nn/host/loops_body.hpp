@@ -11,46 +11,94 @@
 namespace lockstep::nn::host {
 namespace {
 
-// NaN stays NaN: a comparison with 0 must not hide it.
-void relu(const float* x, float* out, std::size_t n) {
-#pragma omp simd
-  for (std::size_t i = 0; i < n; ++i) out[i] = x[i] <= 0 ? 0.0f : x[i];
+using core::bfloat16;
+
+[[gnu::always_inline]] inline float load(float x) { return x; }
+[[gnu::always_inline]] inline float load(bfloat16 x) {
+  return __builtin_bit_cast(float, static_cast<std::uint32_t>(x.bits) << 16);
 }
 
-void relu_backward(const float* y, const float* a, const float* b, float* out, std::size_t n) {
+/// Bits whose upper half is the nearest bfloat16, ties to even; NaN stays NaN.
+[[gnu::always_inline]] inline std::uint32_t rounded(float x) {
+  const auto bits = __builtin_bit_cast(std::uint32_t, x);
+  const std::uint32_t to_even = bits + 0x7fff + ((bits >> 16) & 1);
+  return (bits & 0x7fff'ffff) > 0x7f80'0000 ? bits | 0x0040'0000 : to_even;
+}
+
+[[gnu::always_inline]] inline void store(float x, float& out) { out = x; }
+[[gnu::always_inline]] inline void store(float x, bfloat16& out) {
+  out.bits = static_cast<std::uint16_t>(rounded(x) >> 16);
+}
+
+// NaN stays NaN: a comparison with 0 must not hide it.
+template <class T>
+void relu(const T* x, T* out, std::size_t n) {
+#pragma omp simd
+  for (std::size_t i = 0; i < n; ++i) store(load(x[i]) <= 0 ? 0.0f : load(x[i]), out[i]);
+}
+
+template <class T>
+void relu_backward(const T* y, const T* a, const T* b, T* out, std::size_t n) {
   if (b == nullptr) {
 #pragma omp simd
-    for (std::size_t i = 0; i < n; ++i) out[i] = y[i] <= 0 ? 0.0f : a[i];
+    for (std::size_t i = 0; i < n; ++i) store(load(y[i]) <= 0 ? 0.0f : load(a[i]), out[i]);
   } else {
 #pragma omp simd
     for (std::size_t i = 0; i < n; ++i) {
-      const float sum = a[i] + b[i];
-      out[i] = y[i] <= 0 ? 0.0f : sum;
+      const float sum = load(a[i]) + load(b[i]);
+      store(load(y[i]) <= 0 ? 0.0f : sum, out[i]);
     }
   }
 }
 
-void add(const float* a, const float* b, float* out, std::size_t n) {
+template <class T>
+void add(const T* a, const T* b, T* out, std::size_t n) {
 #pragma omp simd
-  for (std::size_t i = 0; i < n; ++i) out[i] = a[i] + b[i];
+  for (std::size_t i = 0; i < n; ++i) store(load(a[i]) + load(b[i]), out[i]);
 }
 
-void add_relu(const float* a, const float* b, float* out, std::size_t n) {
+template <class T>
+void add_relu(const T* a, const T* b, T* out, std::size_t n) {
 #pragma omp simd
   for (std::size_t i = 0; i < n; ++i) {
-    const float sum = a[i] + b[i];
-    out[i] = sum <= 0 ? 0.0f : sum;
+    const float sum = load(a[i]) + load(b[i]);
+    store(sum <= 0 ? 0.0f : sum, out[i]);
   }
+}
+
+template <class T>
+void mask(const T* x, const std::uint8_t* kept, float factor, T* out, std::size_t n) {
+#pragma omp simd
+  for (std::size_t i = 0; i < n; ++i) store(kept[i] != 0 ? load(x[i]) * factor : 0.0f, out[i]);
+}
+
+template <class T>
+void add_to(float* sum, const T* x, std::size_t n) {
+#pragma omp simd
+  for (std::size_t i = 0; i < n; ++i) sum[i] += load(x[i]);
+}
+
+template <class T>
+void sum_rows(const T* x, std::size_t n_rows, std::size_t n_columns, float* out) {
+  for (std::size_t c = 0; c < n_columns; ++c) out[c] = 0;
+  for (std::size_t r = 0; r < n_rows; ++r) add_to(out, x + r * n_columns, n_columns);
+}
+
+template <class T>
+void from_floats(const float* x, T* out, std::size_t n) {
+#pragma omp simd
+  for (std::size_t i = 0; i < n; ++i) store(x[i], out[i]);
+}
+
+template <class T>
+void to_floats(const T* x, float* out, std::size_t n) {
+#pragma omp simd
+  for (std::size_t i = 0; i < n; ++i) out[i] = load(x[i]);
 }
 
 void scale(const float* x, float factor, float* out, std::size_t n) {
 #pragma omp simd
   for (std::size_t i = 0; i < n; ++i) out[i] = x[i] * factor;
-}
-
-void mask(const float* x, const std::uint8_t* kept, float factor, float* out, std::size_t n) {
-#pragma omp simd
-  for (std::size_t i = 0; i < n; ++i) out[i] = kept[i] != 0 ? x[i] * factor : 0.0f;
 }
 
 constexpr std::size_t n_lanes = 16;
@@ -96,25 +144,20 @@ void draw_mask(const MaskKey& key, std::uint8_t* kept, std::size_t n) {
   }
 }
 
-void sum_rows(const float* x, std::size_t n_rows, std::size_t n_columns, float* out) {
-  for (std::size_t c = 0; c < n_columns; ++c) out[c] = 0;
-  for (std::size_t r = 0; r < n_rows; ++r) add(out, x + r * n_columns, out, n_columns);
-}
-
 using Row [[gnu::vector_size(64)]] = float;
 
 /// Exchanges what lies beside the diagonal of two rows that are `h` apart, in pieces of `h`.
-template <int h, int... c>
-[[gnu::always_inline]] inline void exchange(Row& a, Row& b, std::integer_sequence<int, c...>) {
-  const Row first = __builtin_shufflevector(a, b, ((c & h) == 0 ? c : 16 + c - h)...);
+template <int h, class R, int... c>
+[[gnu::always_inline]] inline void exchange(R& a, R& b, std::integer_sequence<int, c...>) {
+  const R first = __builtin_shufflevector(a, b, ((c & h) == 0 ? c : 16 + c - h)...);
   b = __builtin_shufflevector(a, b, ((c & h) == 0 ? c + h : 16 + c)...);
   a = first;
 }
 
-template <int h>
-[[gnu::always_inline]] inline void exchange_rows(Row (&rows)[16]) {
+template <int h, class R, int n>
+[[gnu::always_inline]] inline void exchange_rows(R (&rows)[n]) {
 #pragma GCC unroll 16
-  for (int r = 0; r < 16; ++r)
+  for (int r = 0; r < n; ++r)
     if ((r & h) == 0) exchange<h>(rows[r], rows[r + h], std::make_integer_sequence<int, 16>{});
 }
 
@@ -130,7 +173,56 @@ void transpose_blocks(const float* from, float* to, std::size_t n_blocks) {
   }
 }
 
-constexpr Loops these_loops{relu, relu_backward, add, add_relu, scale, mask, draw_mask, sum_rows, transpose_blocks};
+using Words [[gnu::vector_size(64)]] = std::uint32_t;
+
+/// rounded() of a row of 16.
+[[gnu::always_inline]] inline void round_row(const float* row, Words& words) {
+  std::memcpy(&words, row, sizeof(words));
+  const Words to_even = words + 0x7fff + ((words >> 16) & 1), quiet = words | 0x0040'0000;
+  const auto is_nan = (words & 0x7fff'ffff) > 0x7f80'0000;
+  words = is_nan ? quiet : to_even;
+}
+
+/// `low` becomes the upper halves of words side by side, its own first.
+[[gnu::always_inline]] inline void put_side_by_side(Words& low, const Words& high) {
+  low = (low >> 16) | (high & 0xffff'0000);
+}
+
+void transpose_pairs(const float* from, bfloat16* to, std::size_t n_blocks) {
+  for (std::size_t block = 0; block < n_blocks; ++block) {
+    Words pairs[8];  // row r, then row r + 8
+#pragma GCC unroll 8
+    for (int r = 0; r < 8; ++r) {
+      Words a, b;
+      round_row(from + block * 256 + r * 16, a);
+      round_row(from + block * 256 + (r + 8) * 16, b);
+      pairs[r] = __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+      put_side_by_side(pairs[r],
+                       __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31));
+    }
+    exchange_rows<4>(pairs);
+    exchange_rows<2>(pairs);
+    exchange_rows<1>(pairs);
+    std::memcpy(static_cast<void*>(to + block * 256), pairs, sizeof(pairs));
+  }
+}
+
+void pair_rows(const float* from, bfloat16* to, std::size_t n_rows) {
+  for (std::size_t r = 0; r < n_rows; r += 2) {
+    Words pairs, second{};
+    round_row(from + r * 16, pairs);
+    if (r + 1 < n_rows) round_row(from + (r + 1) * 16, second);
+    put_side_by_side(pairs, second);
+    std::memcpy(static_cast<void*>(to + r * 16), &pairs, sizeof(pairs));
+  }
+}
+
+template <class T>
+constexpr ElementLoops<T> element_loops{relu<T>,   relu_backward<T>, add<T>,         add_relu<T>, mask<T>,
+                                        add_to<T>, sum_rows<T>,      from_floats<T>, to_floats<T>};
+
+constexpr Loops these_loops{element_loops<float>, element_loops<bfloat16>, scale,    draw_mask,
+                            transpose_blocks,     transpose_pairs,         pair_rows};
 
 }  // namespace
 }  // namespace lockstep::nn::host

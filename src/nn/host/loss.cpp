@@ -6,8 +6,7 @@
 #include <cmath>
 
 #include "core/error.hpp"
-#include "nn/host/loops.hpp"
-#include "nn/host/parallel.hpp"
+#include "nn/host/elements.hpp"
 
 namespace lockstep::nn::host {
 
@@ -19,14 +18,22 @@ LossKernel::LossKernel(Builder& builder, const Tensor& output)
       n_{static_cast<std::size_t>(builder.n)},
       n_outputs_{static_cast<std::size_t>(n_elements(builder.network.output()))},
       output_{builder.use(output)},
+      floats_{output},
       samples_(n_) {
-  core::require(output.desc == plain_desc(dims_of(output.desc)), "the network's output lies in order");
-  if (is_training_) gradient_ = builder.make(output.desc);
+  const Desc floats = plain_desc(dims_of(output.desc));
+  core::require(output.desc == plain_desc(dims_of(output.desc), type_of(output.desc)),
+                "the network's output lies in order");
+  if (output.desc != floats) floats_ = builder.make(floats);
+  if (!is_training_) return;
+  float_gradient_ = gradient_ = builder.make(floats);
+  if (type_of(floats) != builder.type) gradient_ = builder.make(plain_desc(dims_of(floats), builder.type));
 }
 
 LossSums LossKernel::forward(const Call& call) {
-  const auto* const output = storage_.at<const float>(output_.place);
-  auto* const gradient = is_training_ ? storage_.at<float>(gradient_.place) : nullptr;
+  auto* const output = storage_.at<float>(floats_.place);
+  if (type_of(output_.desc) != type_of(floats_.desc))
+    loops().bfloats.to_floats(storage_.at<const core::bfloat16>(output_.place), output, n_ * n_outputs_);
+  auto* const gradient = is_training_ ? storage_.at<float>(float_gradient_.place) : nullptr;
   const auto* const labels = reinterpret_cast<const std::int64_t*>(call.batch.y.data());
   const auto* const targets = reinterpret_cast<const float*>(call.batch.y.data());
   if (loss_ == Loss::cross_entropy) check_labels(labels);
@@ -50,8 +57,10 @@ LossSums LossKernel::forward(const Call& call) {
 }
 
 void LossKernel::backward(float scale) {
-  auto* const gradient = storage_.at<float>(gradient_.place);
+  auto* const gradient = storage_.at<float>(float_gradient_.place);
   loops().scale(gradient, scale, gradient, n_ * n_outputs_);
+  if (type_of(gradient_.desc) != type_of(float_gradient_.desc))
+    loops().bfloats.from_floats(gradient, storage_.at<core::bfloat16>(gradient_.place), n_ * n_outputs_);
 }
 
 /// With smoothing e of C classes the target is 1 - e + e / C for the label and e / C for the others, as in PyTorch.

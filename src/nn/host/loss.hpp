@@ -16,7 +16,7 @@ class LossKernel {
 
   /// Throws core::Error (usage) if a label is no class.
   [[nodiscard]] LossSums forward(const Call& call);
-  /// Of the output, after backward().
+  /// Of the output, in the type of activations, after backward().
   [[nodiscard]] const Tensor& gradient() const noexcept { return gradient_; }
   /// Makes the gradient that of `scale` times the loss.
   void backward(float scale);
@@ -39,7 +39,9 @@ class LossKernel {
   std::size_t n_;
   std::size_t n_outputs_;
   Tensor output_;
-  Tensor gradient_{};
+  Tensor floats_;  ///< the output as float32: itself, or a copy
+  Tensor float_gradient_{};
+  Tensor gradient_{};  ///< of what the network computes with: itself, or a rounded copy
   std::vector<Sample> samples_;
 };
 

@@ -4,8 +4,7 @@
 #include <cmath>
 
 #include "core/timer.hpp"
-#include "nn/host/loops.hpp"
-#include "nn/host/parallel.hpp"
+#include "nn/host/elements.hpp"
 
 namespace lockstep::nn::host {
 
@@ -29,7 +28,7 @@ void Accumulation::keep(std::span<const float> gradient) { kept_.assign(gradient
 
 void Accumulation::add_to(std::span<float> gradient) const {
   for_parts(gradient.size(), least_elements, [&](std::size_t begin, std::size_t end) {
-    loops().add(gradient.data() + begin, kept_.data() + begin, gradient.data() + begin, end - begin);
+    loops().floats.add_to(gradient.data() + begin, kept_.data() + begin, end - begin);
   });
 }
 
@@ -68,7 +67,7 @@ void BackwardObserver::after_backward(std::size_t node) {
 }
 
 void FinitenessObserver::after_forward(std::size_t node, const Tensor& output, const Call& call) {
-  check(node, output);
+  if (node > 0) check(node, output);  // the first is the input
   if (!found_ && !call.is_finite) found_ = node;
 }
 
@@ -78,8 +77,11 @@ void FinitenessObserver::before_backward(std::size_t node, std::span<const Tenso
 
 void FinitenessObserver::check(std::size_t node, const Tensor& tensor) {
   if (found_ || tensor.place.space != Space::arena) return;
-  const std::span<const float> values{storage_.at<const float>(tensor.place), n_floats(tensor.desc)};
-  if (!std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); })) found_ = node;
+  const bool is_finite = with_type(tensor, [&]<class T>(T) {
+    const std::span<const T> values{storage_.at<const T>(tensor.place), n_physical(tensor.desc)};
+    return std::all_of(values.begin(), values.end(), [](T value) { return std::isfinite(static_cast<float>(value)); });
+  });
+  if (!is_finite) found_ = node;
 }
 
 }  // namespace lockstep::nn::host

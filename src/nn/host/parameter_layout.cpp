@@ -21,14 +21,14 @@ void reorder(const dnnl::engine& engine, const Desc& from, float* source, const 
 
 }  // namespace
 
-Desc plain_desc(const Dims& dims) {
+Desc plain_desc(const Dims& dims, dnnl::memory::data_type type) {
   using Tag = dnnl::memory::format_tag;
   constexpr Tag tags[] = {Tag::a, Tag::ab, Tag::abc, Tag::abcd};
   core::require(!dims.empty() && dims.size() <= std::size(tags), "tensors have one to four dimensions");
-  return {dims, dnnl::memory::data_type::f32, tags[dims.size() - 1]};
+  return {dims, type, tags[dims.size() - 1]};
 }
 
-std::size_t n_floats(const Desc& desc) { return desc.get_size() / sizeof(float); }
+std::size_t n_physical(const Desc& desc) { return desc.get_size() / dnnl::memory::data_type_size(type_of(desc)); }
 
 ParameterLayout::ParameterLayout(const Network& network, dnnl::engine engine)
     : engine_{std::move(engine)}, descs_(network.parameters().size()) {
@@ -49,7 +49,7 @@ void ParameterLayout::place(const Network& network) {
     for (const int parameter : node->parameters) {
       const auto& desc = find(parameter);
       core::require(desc.has_value(), "every parameter has a layout");
-      const std::size_t n = (n_floats(*desc) + slot_multiple - 1) / slot_multiple * slot_multiple;
+      const std::size_t n = (n_physical(*desc) + slot_multiple - 1) / slot_multiple * slot_multiple;
       slot_of_parameter_[static_cast<std::size_t>(parameter)] = slots_.size();
       slots_.push_back({parameter, n_elements_, n});
       n_elements_ += n;

@@ -43,8 +43,8 @@ class ParameterLayout {
 };
 
 /// Elements in order: the last dimension varies fastest.
-[[nodiscard]] Desc plain_desc(const Dims& dims);
-/// As float32, padding included.
-[[nodiscard]] std::size_t n_floats(const Desc& desc);
+[[nodiscard]] Desc plain_desc(const Dims& dims, dnnl::memory::data_type type = dnnl::memory::data_type::f32);
+/// Elements, padding included.
+[[nodiscard]] std::size_t n_physical(const Desc& desc);
 
 }  // namespace lockstep::nn::host

@@ -5,21 +5,35 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "nn/host/loops.hpp"
-#include "nn/host/parallel.hpp"
+#include "nn/host/elements.hpp"
 
 namespace lockstep::nn::host {
 namespace {
 
-/// The samples as they come: nothing to run.
+/// The samples as they come, or rounded.
 class InputKernel final : public Kernel {
  public:
-  explicit InputKernel(const Planned& planned) {
-    output_ = {plain_desc(with_batch(planned.builder.n, planned.node.output)), {Space::input, 0, 0}};
+  InputKernel(const Planned& planned, bool has_ids) : storage_{planned.builder.storage} {
+    Builder& builder = planned.builder;
+    output_ = {builder.samples(planned.node.output), given_};
+    is_rounded_ = !has_ids && builder.type == dnnl::memory::data_type::bf16;
+    if (is_rounded_) output_ = builder.make(output_.desc);
   }
-  void forward(Call&) override {}
+  void forward(Call&) override {
+    if (!is_rounded_) return;
+    const auto* const x = storage_.at<const float>(given_);
+    auto* const out = storage_.at<core::bfloat16>(output_.place);
+    for_elements(output_, [&](std::size_t begin, std::size_t end) {
+      loops().bfloats.from_floats(x + begin, out + begin, end - begin);
+    });
+  }
   std::vector<std::optional<Tensor>> plan_backward(Builder&, std::span<const Tensor>) override { return {}; }
   void backward(Call&) override {}
+
+ private:
+  static constexpr Place given_{Space::input, 0, 0};
+  const Storage& storage_;
+  bool is_rounded_ = false;
 };
 
 template <class... F>
@@ -38,7 +52,8 @@ bool reads(const Node& node, std::size_t index) {
 
 Program::Program(const Common& common, std::uint64_t n, bool is_training)
     : network_{common.network}, storage_{common.engine, common.parameters}, steps_(common.network.nodes().size()) {
-  Builder builder{common.engine, common.network, common.options, common.parameters, common.statistics, storage_, n,
+  Builder builder{common.engine,     common.network, common.options, common.parameters,
+                  common.statistics, common.choices, storage_,       n,
                   is_training};
   plan_forward(builder);
   if (is_training) plan_backward(builder);
@@ -84,7 +99,7 @@ std::vector<Tensor> Program::add_up(Builder& builder, Step& step, std::vector<Te
     gradients.pop_back();
     Tensor out = a;
     if (!builder.may_overwrite(a)) out = builder.may_overwrite(b) ? b : builder.make(a.desc);
-    step.sums.push_back({a.place, b.place, out.place, n_floats(out.desc)});
+    step.sums.push_back({a.place, b.place, out});
     gradients.push_back(out);
   }
   return gradients;
@@ -97,8 +112,8 @@ std::unique_ptr<Kernel> Program::make_kernel(Builder& builder, std::size_t index
     planned.inputs.push_back(steps_[static_cast<std::size_t>(input.node)].kernel->output());
   const auto is_in_place = [&] { return may_be_overwritten(static_cast<std::size_t>(node.inputs[0].node)); };
   const auto make = Overloaded{
-      [&](const Input&) -> std::unique_ptr<Kernel> { return std::make_unique<InputKernel>(planned); },
-      [&](const Ids&) -> std::unique_ptr<Kernel> { return std::make_unique<InputKernel>(planned); },
+      [&](const Input&) -> std::unique_ptr<Kernel> { return std::make_unique<InputKernel>(planned, false); },
+      [&](const Ids&) -> std::unique_ptr<Kernel> { return std::make_unique<InputKernel>(planned, true); },
       [&](const Linear& layer) { return make_linear(planned, layer); },
       [&](const Conv& layer) { return make_conv(planned, layer); },
       [&](const BatchNorm& layer) { return make_batch_norm(planned, layer); },
@@ -133,19 +148,23 @@ LossSums Program::forward(Call& call, Observer& observer) {
   return sums;
 }
 
+void Program::run_sum(const Sum& sum) const {
+  with_type(sum.out, [&]<class T>(T) {
+    const auto* const a = storage_.at<const T>(sum.a);
+    const auto* const b = storage_.at<const T>(sum.b);
+    auto* const out = storage_.at<T>(sum.out.place);
+    for_elements(sum.out, [&](std::size_t begin, std::size_t end) {
+      loops().of<T>().add(a + begin, b + begin, out + begin, end - begin);
+    });
+  });
+}
+
 void Program::backward(Call& call, float scale, Observer& observer) {
   loss_->backward(scale);
   for (std::size_t i = steps_.size(); i-- > 0;) {
     const Step& step = steps_[i];
     if (!step.has_backward) continue;
-    for (const Sum& sum : step.sums) {
-      const auto* const a = storage_.at<const float>(sum.a);
-      const auto* const b = storage_.at<const float>(sum.b);
-      auto* const out = storage_.at<float>(sum.out);
-      for_parts(sum.n, least_elements, [&](std::size_t begin, std::size_t end) {
-        loops().add(a + begin, b + begin, out + begin, end - begin);
-      });
-    }
+    for (const Sum& sum : step.sums) run_sum(sum);
     observer.before_backward(i, step.incoming);
     step.kernel->backward(call);
     observer.after_backward(i);

@@ -18,6 +18,7 @@ struct Common {
   dnnl::engine engine;
   ParameterLayout& parameters;
   Statistics& statistics;
+  Choices& choices;
 };
 
 /// Told how a pass proceeds.
@@ -46,8 +47,8 @@ class Program {
  private:
   /// Adds gradients of one value that reach its node by different ways.
   struct Sum {
-    Place a, b, out;
-    std::size_t n;
+    Place a, b;
+    Tensor out;
   };
   struct Step {
     std::unique_ptr<Kernel> kernel{};
@@ -56,6 +57,7 @@ class Program {
     std::vector<Tensor> incoming{};  ///< gradients of the output, added up as far as the kernel wants
   };
 
+  void run_sum(const Sum& sum) const;
   void plan_forward(Builder& builder);
   void plan_backward(Builder& builder);
   [[nodiscard]] std::vector<Tensor> add_up(Builder& builder, Step& step, std::vector<Tensor> gradients) const;

@@ -7,6 +7,7 @@
 #include "core/error.hpp"
 #include "core/rng.hpp"
 #include "data/image.hpp"
+#include "data/resize_loops.hpp"
 
 namespace lockstep::data {
 namespace {
@@ -63,6 +64,37 @@ void expect_as_exact(const Case& c) {
     greatest = std::max(greatest, std::abs(std::to_integer<int>(out[i]) - exact_level(pixels, c, y, x, channel)));
   }
   EXPECT_LE(greatest, 1.001) << c.height << " x " << c.width << " to " << c.out_height << " x " << c.out_width;
+}
+
+// Among white pixels, whose sums reach the largest level; behind each result, bytes that must stay.
+TEST(Resize, AllInstructionSetsGiveTheSameBytes) {
+  constexpr std::size_t n_in = 47, n_out = 29, most_taps = 6;
+  core::Random random{3};
+  std::vector<TapRun> runs(n_out);
+  std::vector<std::int32_t> weights(n_out * most_taps);
+  for (std::size_t i = 0; i < n_out; ++i) {
+    const std::size_t n = 1 + i % most_taps;
+    runs[i] = {std::min(i * n_in / n_out, n_in - n), n};
+    for (std::size_t k = 0; k < n; ++k)
+      weights[i * most_taps + k] = (1 << tap_weight_bits) / static_cast<std::int32_t>(n) - static_cast<std::int32_t>(k);
+  }
+  const TapTable across{runs.data(), weights.data(), most_taps, most_taps, n_in, n_out};
+  std::vector<std::byte> noisy = noise(n_in * 3 * most_taps, 5);
+  std::fill_n(noisy.begin(), 60, std::byte{255});
+  const auto* in = reinterpret_cast<const std::uint8_t*>(noisy.data());
+  const auto results = [&](const ResizeLoops& loops) {
+    constexpr std::uint8_t untouched = 0xa5;
+    std::vector<std::uint8_t> gray(n_out + 8, untouched), colour(n_out * 3 + 8, untouched), rows;
+    loops.gray_row(in, across, gray.data());
+    loops.colour_row(in, across, colour.data());
+    rows.assign(n_in * 3 + 8, untouched);
+    loops.column_run(in, n_in * 3, most_taps, weights.data() + (most_taps - 1) * most_taps, rows.data());
+    gray.insert(gray.end(), colour.begin(), colour.end());
+    gray.insert(gray.end(), rows.begin(), rows.end());
+    return gray;
+  };
+  const std::vector<std::uint8_t> expected = results(*available_resize_loops().front());
+  for (const ResizeLoops* loops : available_resize_loops()) EXPECT_EQ(results(*loops), expected);
 }
 
 TEST(Resize, WholeImagesAreWithinOneLevelOfTheExactAnswer) {

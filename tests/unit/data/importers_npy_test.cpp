@@ -19,7 +19,7 @@ std::string npy(const std::string& type, const std::string& shape, const std::st
 
 class NpyTest : public ImporterTest {
  protected:
-  std::unique_ptr<Source> open() const { return open_npy(folder_.string(), {}); }
+  std::unique_ptr<Source> open(const ImportOptions& options = {}) const { return open_npy(folder_.string(), options); }
 
   [[nodiscard]] std::string write_npz(const std::vector<std::pair<std::string, std::string>>& members,
                                       int method) const {
@@ -52,7 +52,18 @@ TEST_F(NpyTest, ReadsAFolder) {
   EXPECT_EQ(values<float>(all.x), (std::vector<float>{1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(values<std::uint8_t>(all.y), (std::vector<std::uint8_t>{2, 0, 1}));
   expect_random_access(*source);
+  EXPECT_EQ(source->remarks(),
+            (Strings{"labels: whole numbers up to 2 taken as 3 classes; --no-classes keeps them as numbers"}));
+}
+
+TEST_F(NpyTest, KeepsNumbersIfToldSo) {
+  write("x.npy", x_);
+  write("y.npy", npy("<i4", "(3,)", bytes<std::int32_t>({0, 2, 1})));
+  const auto source = open({.no_classes = true});
+  EXPECT_EQ(source->spec().y, (ArraySpec{core::DType::int32, {}}));
+  EXPECT_TRUE(source->spec().classes.empty());
   EXPECT_TRUE(source->remarks().empty());
+  EXPECT_EQ(values<std::int32_t>(read_split(*source).y), (std::vector<std::int32_t>{0, 2, 1}));
 }
 
 TEST_F(NpyTest, ReadsArchivesStoredAndDeflated) {

@@ -39,6 +39,13 @@ TEST_F(CsvTest, TakesWrittenIntegersAsClasses) {
   }
 }
 
+TEST_F(CsvTest, KeepsNumbersIfToldSo) {
+  const auto source = open("a,b\n1,0\n2,1\n", {.no_classes = true});
+  EXPECT_EQ(source->spec().y, (ArraySpec{core::DType::float32, {}}));
+  EXPECT_TRUE(source->spec().classes.empty());
+  EXPECT_TRUE(source->remarks().empty());
+}
+
 TEST_F(CsvTest, ToleratesHowProgramsWrite) {
   const std::string plain = "a,b,c\n1,2,3.5\n4,5,6.5\n";
   const Samples expected = read_split(*open(plain));

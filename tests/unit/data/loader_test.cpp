@@ -132,6 +132,18 @@ TEST(BlockCache, KeepsTheBlocksUsedLast) {
   EXPECT_EQ(reads, (std::vector<std::uint64_t>{1, 2, 3, 2}));
 }
 
+TEST(BlockCache, ReadsAgainOnceCleared) {
+  int n_reads = 0;
+  BlockCache cache{2, [&](std::uint64_t number, Block& block) {
+                     ++n_reads;
+                     block = block_of(number);
+                   }};
+  (void)cache.get(1);
+  cache.clear();
+  EXPECT_EQ(cache.get(1)->first, 1u);
+  EXPECT_EQ(n_reads, 2);
+}
+
 TEST(BlockCache, ReadsOnceForAllWhoAskAtTheSameTime) {
   std::atomic<int> n_reads{0};
   BlockCache cache{2, [&](std::uint64_t number, Block& block) {

@@ -38,6 +38,8 @@ class TinySource : public Source {
   [[nodiscard]] std::vector<SourceSplit> splits() const override { return splits_; }
   [[nodiscard]] std::vector<ExtraFile> extra_files() override { return extras; }
 
+  [[nodiscard]] std::size_t n_readers() const override { return readers; }
+
   void read(std::size_t split, std::uint64_t first, std::uint64_t n, std::span<std::byte> x,
             std::span<std::byte> y) override {
     for (std::uint64_t i = 0; i < n; ++i) {
@@ -65,6 +67,7 @@ class TinySource : public Source {
   std::set<std::pair<std::size_t, std::uint64_t>> bad{};
   std::vector<ExtraFile> extras{};
   std::uint64_t wrong_label_at = UINT64_MAX;
+  std::size_t readers = 1;
 
  private:
   void check(std::size_t split, std::uint64_t index) const {

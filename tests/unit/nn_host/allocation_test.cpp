@@ -70,6 +70,15 @@ void step(Harness& harness, std::uint64_t n, bool accumulate) {
   harness.executor.forward(harness.samples.view(0, n), false, 0);
 }
 
+std::vector<std::pair<Case, Precision>> model_cases_in_all_precisions() {
+  std::vector<std::pair<Case, Precision>> cases;
+  for (const Case& given : model_cases()) {
+    if (given.name == "resnet50") continue;  // has no layer that resnet18 has not, and a test of its own
+    for (const Precision precision : precisions()) cases.emplace_back(given, precision);
+  }
+  return cases;
+}
+
 TEST(HostSteadySteps, AllocateNothing) {
   {
     const Counting counting;
@@ -77,9 +86,8 @@ TEST(HostSteadySteps, AllocateNothing) {
     ::operator delete(memory);
   }
   ASSERT_EQ(n_ours, 1u) << "an allocation is not seen";
-  for (const Case& given : model_cases()) {
-    if (given.name == "resnet50") continue;  // has no layer that resnet18 has not
-    Harness harness{given};
+  for (const auto& [given, precision] : model_cases_in_all_precisions()) {
+    Harness harness{given, options_of(given, precision)};
     for (int i = 0; i < 2; ++i)
       for (const std::uint64_t n : {given.batch.n, given.batch.n - 1}) step(harness, n, i > 0);
     {
@@ -93,9 +101,8 @@ TEST(HostSteadySteps, AllocateNothing) {
 }
 
 TEST(HostSteadySteps, ReorderNothing) {
-  for (const Case& given : model_cases()) {
-    if (given.name == "resnet50") continue;  // has a test of its own
-    Harness harness{given};
+  for (const auto& [given, precision] : model_cases_in_all_precisions()) {
+    Harness harness{given, options_of(given, precision)};
     harness.forward();
     harness.backward();
     EXPECT_EQ(harness.executor.n_reorders(), 0u) << given.name;

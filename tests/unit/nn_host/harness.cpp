@@ -4,6 +4,8 @@
 
 #include <memory>
 
+#include "core/dtype.hpp"
+#include "core/error.hpp"
 #include "core/rng.hpp"
 #include "tensor/session.hpp"
 
@@ -28,6 +30,13 @@ std::span<const std::byte> bytes_of(const std::vector<T>& values, std::uint64_t 
   return std::as_bytes(std::span{values}.subspan(begin * each, (end - begin) * each));
 }
 
+std::vector<float> to_precision(const std::vector<double>& exact, Precision precision) {
+  std::vector<float> rounded(exact.begin(), exact.end());
+  if (precision == Precision::bf16)
+    for (float& value : rounded) value = static_cast<float>(core::bfloat16{value});
+  return rounded;
+}
+
 /// As documented of MaskKey: word e % 4 of counter e / 4, by node, sample and a key of seed and epoch.
 bool keeps(std::uint64_t seed, std::uint64_t epoch, int node, std::uint64_t id, std::uint64_t element, double p) {
   const auto low = [](std::uint64_t v) { return static_cast<std::uint32_t>(v); };
@@ -39,9 +48,9 @@ bool keeps(std::uint64_t seed, std::uint64_t epoch, int node, std::uint64_t id, 
 
 }  // namespace
 
-Samples::Samples(const ReferenceBatch& batch)
+Samples::Samples(const ReferenceBatch& batch, Precision precision)
     : n{batch.n},
-      numbers(batch.x.begin(), batch.x.end()),
+      numbers{to_precision(batch.x, precision)},
       x_ids{batch.ids},
       classes{batch.classes},
       targets(batch.targets.begin(), batch.targets.end()) {
@@ -62,8 +71,9 @@ Arena::Arena(std::size_t n, float value) : memory_(n + 16, value), n_{n} {
   begin_ = static_cast<float*>(std::align(64, n * sizeof(float), begin, room));
 }
 
-ExecutorOptions options_of(const Case& given) {
+ExecutorOptions options_of(const Case& given, Precision precision) {
   ExecutorOptions options;
+  options.precision = precision;
   options.max_batch = given.batch.n;
   options.bn_group = given.options.bn_group;
   options.loss = given.options.loss;
@@ -72,12 +82,21 @@ ExecutorOptions options_of(const Case& given) {
   return options;
 }
 
+std::vector<Precision> precisions() {
+  Network net;
+  net.linear("fc", net.input({1}), {.n_out = 1});
+  std::vector<Precision> all{Precision::f32};
+  const auto complaint = core::complaint_of([&] { HostExecutor{net, {.precision = Precision::bf16}}; });
+  if (!complaint) all.push_back(Precision::bf16);
+  return all;
+}
+
 Harness::Harness(const Case& given) : Harness{given, options_of(given)} {}
 
 Harness::Harness(const Case& given, ExecutorOptions given_options)
     : tested{given},
       options{given_options},
-      samples{given.batch},
+      samples{given.batch, options.precision},
       executor{given.network, options},
       reference{given.network},
       parameters{executor.arena_elements()},
@@ -85,7 +104,7 @@ Harness::Harness(const Case& given, ExecutorOptions given_options)
   const Network& network = tested.network;
   for (std::size_t i = 0; i < network.parameters().size(); ++i) {
     const std::vector<double> exact = parameter_values(network, i);
-    const std::vector<float> rounded(exact.begin(), exact.end());
+    const std::vector<float> rounded = to_precision(exact, options.precision);
     executor.pack(static_cast<int>(i), rounded, slot(parameters.elements(), i));
     reference.parameter(i).assign(rounded.begin(), rounded.end());
   }

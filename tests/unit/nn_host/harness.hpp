@@ -1,5 +1,5 @@
 // The host executor beside the reference, on the same parameters and samples.
-// Invariant: parameters are those of cases.hpp, rounded to float32 for both.
+// Invariant: parameters are those of cases.hpp, rounded for both to what the executor computes with; samples too.
 // Used by the tests of nn/host.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace lockstep::nn::host {
 
 /// Samples as an executor takes them.
 struct Samples {
-  explicit Samples(const ReferenceBatch& batch);
+  Samples(const ReferenceBatch& batch, Precision precision);
 
   [[nodiscard]] BatchView view() const;
   /// Samples [begin, end).
@@ -74,7 +74,10 @@ class Harness {
   Arena parameters, gradients;
 };
 
-[[nodiscard]] ExecutorOptions options_of(const Case& given);
+[[nodiscard]] ExecutorOptions options_of(const Case& given, Precision precision = Precision::f32);
+
+/// Those this processor computes in.
+[[nodiscard]] std::vector<Precision> precisions();
 
 /// Largest |a - b| over the largest |b|, or over 1e-3: gradients may cancel out.
 template <class A, class B>

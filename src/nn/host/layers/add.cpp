@@ -1,6 +1,5 @@
+#include "nn/host/elements.hpp"
 #include "nn/host/kernel.hpp"
-#include "nn/host/loops.hpp"
-#include "nn/host/parallel.hpp"
 
 namespace lockstep::nn::host {
 namespace {
@@ -18,12 +17,14 @@ class AddKernel final : public Kernel {
 
   void forward(Call& call) override {
     run_all(before_, call.run);
-    const auto* const a = storage_.at<const float>(a_);
-    const auto* const b = storage_.at<const float>(b_);
-    auto* const out = storage_.at<float>(output_.place);
-    const auto add = has_relu_ ? loops().add_relu : loops().add;
-    for_parts(n_floats(output_.desc), least_elements,
-              [&](std::size_t begin, std::size_t end) { add(a + begin, b + begin, out + begin, end - begin); });
+    with_type(output_, [&]<class T>(T) {
+      const auto* const a = storage_.at<const T>(a_);
+      const auto* const b = storage_.at<const T>(b_);
+      auto* const out = storage_.at<T>(output_.place);
+      const auto add = has_relu_ ? loops().of<T>().add_relu : loops().of<T>().add;
+      for_elements(output_,
+                   [&](std::size_t begin, std::size_t end) { add(a + begin, b + begin, out + begin, end - begin); });
+    });
   }
 
   std::size_t n_gradients_taken() const override { return has_relu_ ? 2 : 1; }
@@ -39,15 +40,7 @@ class AddKernel final : public Kernel {
   }
 
   void backward(Call& call) override {
-    if (has_relu_) {
-      const auto* const y = storage_.at<const float>(output_.place);
-      const auto* const a = storage_.at<const float>(gradients_[0]);
-      const auto* const b = gradients_.size() > 1 ? storage_.at<const float>(gradients_[1]) : nullptr;
-      auto* const out = storage_.at<float>(result_.place);
-      for_parts(n_floats(output_.desc), least_elements, [&](std::size_t begin, std::size_t end) {
-        loops().relu_backward(y + begin, a + begin, b ? b + begin : nullptr, out + begin, end - begin);
-      });
-    }
+    if (has_relu_) relu_backward(storage_, output_, gradients_, result_);
     run_all(after_, call.run);
   }
 

@@ -14,7 +14,7 @@ using dnnl::memory;
 
 constexpr std::size_t lanes = 16;  ///< vectors of oneDNN may reach over the end of an array of channels
 
-std::size_t round_up(std::size_t n) { return (n + lanes - 1) / lanes * lanes; }
+std::size_t whole_lanes(std::size_t n) { return (n + lanes - 1) / lanes * lanes; }
 
 /// A contiguous slice of the batch whose statistics are taken together, with its primitives.
 struct Group {
@@ -51,7 +51,7 @@ class BatchNormKernel final : public Kernel {
     running_mean_ = &builder.statistics[static_cast<std::size_t>(node_.statistics[0])];
     running_variance_ = &builder.statistics[static_cast<std::size_t>(node_.statistics[1])];
     output_ = builder.make(input_.desc);
-    scale_shift_ = builder.make_bytes(round_up(2 * n_channels_) * sizeof(float));
+    scale_shift_ = builder.make_bytes(whole_lanes(2 * n_channels_) * sizeof(float));
     const std::uint64_t group = is_training_ && builder.options.bn_group > 0 ? builder.options.bn_group : builder.n;
     for (std::uint64_t first = 0; first < builder.n; first += group)
       plan_group(builder, first, std::min(group, builder.n - first));
@@ -67,7 +67,7 @@ class BatchNormKernel final : public Kernel {
   std::vector<std::optional<Tensor>> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
     builder.use(input_);
     storage_.use(scale_shift_, builder.time);
-    of_scale_shift_ = builder.make_bytes(round_up(2 * n_channels_) * sizeof(float));
+    of_scale_shift_ = builder.make_bytes(whole_lanes(2 * n_channels_) * sizeof(float));
     weight_gradient_ = builder.gradient(node_.parameters[0]).place;
     bias_gradient_ = builder.gradient(node_.parameters[1]).place;
     const Tensor result = builder.may_overwrite(gradients[0]) ? gradients[0] : builder.make(input_.desc);
@@ -92,8 +92,8 @@ class BatchNormKernel final : public Kernel {
         std::copy_n(sums, n_channels_, of_weight);
         std::copy_n(sums + n_channels_, n_channels_, of_bias);
       } else {
-        loops().add(of_weight, sums, of_weight, n_channels_);
-        loops().add(of_bias, sums + n_channels_, of_bias, n_channels_);
+        loops().floats.add_to(of_weight, sums, n_channels_);
+        loops().floats.add_to(of_bias, sums + n_channels_, n_channels_);
       }
     }
   }
@@ -130,7 +130,7 @@ class BatchNormKernel final : public Kernel {
       return {{DNNL_ARG_MEAN, memory{channels_, builder.engine, running_mean_->data()}},
               {DNNL_ARG_VARIANCE, memory{channels_, builder.engine, running_variance_->data()}}};
     }
-    const std::size_t n_bytes = round_up(n_channels_) * sizeof(float);
+    const std::size_t n_bytes = whole_lanes(n_channels_) * sizeof(float);
     group.mean = {channels_, builder.make_bytes(n_bytes)};
     group.variance = {channels_, builder.make_bytes(n_bytes)};
     return {{DNNL_ARG_MEAN, builder.storage.memory(channels_, group.mean.place, builder.time)},

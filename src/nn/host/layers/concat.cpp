@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "nn/host/elements.hpp"
 #include "nn/host/kernel.hpp"
-#include "nn/host/parallel.hpp"
 
 namespace lockstep::nn::host {
 namespace {
@@ -16,19 +16,22 @@ class ConcatKernel final : public Kernel {
     std::size_t column = 0;
     for (const Tensor& input : planned.inputs) {
       const auto width = static_cast<std::size_t>(dims_of(builder.use(input).desc).back());
-      core::require(input.desc == plain_desc(dims_of(input.desc)), "what is put side by side lies in order");
+      core::require(input.desc == plain_desc(dims_of(input.desc), builder.type),
+                    "what is put side by side lies in order");
       parts_.push_back({column, width, input, {}});
       column += width;
     }
-    output_ = builder.make(plain_desc(with_batch(builder.n, node_.output)));
+    output_ = builder.make(builder.samples(node_.output));
   }
 
   void forward(Call&) override {
-    auto* const out = storage_.at<float>(output_.place);
-    for (const Part& part : parts_) {
-      const auto* const x = storage_.at<const float>(part.input.place);
-      for_rows([&](std::size_t i) { std::copy_n(x + i * part.width, part.width, out + i * width_ + part.column); });
-    }
+    with_type(output_, [&]<class T>(T) {
+      auto* const out = storage_.at<T>(output_.place);
+      for (const Part& part : parts_) {
+        const auto* const x = storage_.at<const T>(part.input.place);
+        for_rows([&](std::size_t i) { std::copy_n(x + i * part.width, part.width, out + i * width_ + part.column); });
+      }
+    });
   }
 
   std::vector<std::optional<Tensor>> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
@@ -42,13 +45,15 @@ class ConcatKernel final : public Kernel {
   }
 
   void backward(Call&) override {
-    const auto* const gradient = storage_.at<const float>(gradient_);
-    for (const Part& part : parts_) {
-      if (!part.gradient) continue;
-      auto* const out = storage_.at<float>(part.gradient->place);
-      for_rows(
-          [&](std::size_t i) { std::copy_n(gradient + i * width_ + part.column, part.width, out + i * part.width); });
-    }
+    with_type(output_, [&]<class T>(T) {
+      const auto* const gradient = storage_.at<const T>(gradient_);
+      for (const Part& part : parts_) {
+        if (!part.gradient) continue;
+        auto* const out = storage_.at<T>(part.gradient->place);
+        for_rows(
+            [&](std::size_t i) { std::copy_n(gradient + i * width_ + part.column, part.width, out + i * part.width); });
+      }
+    });
   }
 
  private:

@@ -2,6 +2,7 @@
 
 #include "core/error.hpp"
 #include "nn/host/kernel.hpp"
+#include "nn/host/layers/conv_columns.hpp"
 #include "nn/host/layers/conv_weights.hpp"
 
 namespace lockstep::nn::host {
@@ -9,7 +10,7 @@ namespace {
 
 using dnnl::memory;
 
-Desc any_layout(const Dims& dims) { return {dims, memory::data_type::f32, memory::format_tag::any}; }
+Desc any_layout(const Dims& dims, memory::data_type type) { return {dims, type, memory::format_tag::any}; }
 
 Window window_of(const Conv& layer) {
   const auto kernel = static_cast<memory::dim>(layer.kernel), stride = static_cast<memory::dim>(layer.stride);
@@ -17,12 +18,12 @@ Window window_of(const Conv& layer) {
   return {{kernel, kernel}, {stride, stride}, {padding, padding}, {padding, padding}};
 }
 
-/// What `describe(layout)` gives for weights of that layout, if it is as fast as with a layout of its own choice.
+/// What `describe(layout)` gives for weights of that layout and type, if it is as fast as with a layout of its own choice.
 template <class Describe, class LayoutOf>
-auto prefer_layout(const Desc& layout, const Describe& describe, const LayoutOf& layout_of) {
-  auto free = describe(any_layout(dims_of(layout)));
+auto prefer_layout(const Desc& layout, memory::data_type type, const Describe& describe, const LayoutOf& layout_of) {
+  auto free = describe(any_layout(dims_of(layout), type));
   core::require(static_cast<bool>(free), "oneDNN has this convolution");
-  if (layout_of(free) == layout) return free;
+  if (layout_of(free) == layout || type_of(layout) != type) return free;
   auto same = describe(layout);
   const bool is_as_fast = same && std::strcmp(same.impl_info_str(), free.impl_info_str()) == 0;
   return is_as_fast ? same : free;
@@ -33,21 +34,24 @@ class ConvKernel final : public Kernel {
   ConvKernel(const Planned& planned, const Conv& layer)
       : node_{planned.node}, storage_{planned.builder.storage}, window_{window_of(layer)}, input_{planned.inputs[0]} {
     Builder& builder = planned.builder;
-    const Desc wanted_src = any_layout(dims_of(input_.desc)),
-               wanted_dst = any_layout(with_batch(builder.n, node_.output));
+    const Desc wanted_src = any_layout(dims_of(input_.desc), builder.type),
+               wanted_dst = any_layout(with_batch(builder.n, node_.output), builder.type);
     if (layer.has_bias) bias_ = plain_desc({static_cast<memory::dim>(layer.n_out)});
     const auto describe = [&](const Desc& weights) {
       return describe_conv(builder.engine, wanted_src, weights, bias_, wanted_dst, window_);
     };
     choose_layouts(builder, describe);
     const Tensor weights = builder.parameter(node_.parameters[0]);
-    described_ = prefer_layout(weights.desc, describe, [](const auto& d) { return d.weights_desc(); });
+    described_ = prefer_layout(weights.desc, builder.type, describe, [](const auto& d) { return d.weights_desc(); });
     src_ = builder.reordered(input_, described_.src_desc(), forward_);
     output_ = builder.make(described_.dst_desc());
     run_forward(builder, weights);
   }
 
-  void forward(Call& call) override { run_all(forward_, call.run); }
+  void forward(Call& call) override {
+    if (copy_) copy_->run(storage_);
+    run_all(forward_, call.run);
+  }
 
   std::vector<std::optional<Tensor>> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
     const Tensor gradient = builder.use(gradients[0]);
@@ -57,8 +61,11 @@ class ConvKernel final : public Kernel {
   }
 
   void backward(Call& call) override {
+    if (columns_)
+      columns_->gather(storage_.at<const std::byte>(src_.place), storage_.at<const std::byte>(gradient_),
+                       storage_.at<std::byte>(column_place_), storage_.at<std::byte>(pixel_place_));
     run_all(of_weights_, call.run);
-    if (transpose_) transpose_->run(storage_);
+    if (data_copy_) data_copy_->run(storage_);
     run_all(of_data_, call.run);
   }
 
@@ -69,18 +76,19 @@ class ConvKernel final : public Kernel {
     const int weights = node_.parameters[0];
     if (builder.parameters.find(weights)) return;
     const Shape& shape = builder.network.parameters()[static_cast<std::size_t>(weights)].shape;
-    const Desc any = any_layout(Dims(shape.begin(), shape.end()));
-    const auto forward = describe(any);
+    const Dims dims(shape.begin(), shape.end());
+    const auto forward = describe(any_layout(dims, builder.type));
     core::require(static_cast<bool>(forward), "oneDNN has this convolution");
     const auto backward =
-        describe_conv_weights(builder.engine, forward.src_desc(), any, bias_, forward.dst_desc(), window_, forward);
+        describe_conv_weights(builder.engine, forward.src_desc(), any_layout(dims, memory::data_type::f32), bias_,
+                              forward.dst_desc(), window_, forward);
     core::require(static_cast<bool>(backward), "oneDNN has this convolution's gradient");
     builder.parameters.set(weights, backward.diff_weights_desc());
     if (!bias_.is_zero()) builder.parameters.set(node_.parameters[1], bias_);
   }
 
   void run_forward(Builder& builder, const Tensor& weights) {
-    const Tensor used = builder.reordered(weights, described_.weights_desc(), forward_);
+    const Tensor used = lay_out(builder, weights, described_.weights_desc(), copy_, forward_);
     if (bias_.is_zero()) {
       forward_.push_back(
           builder.primitive(described_, {{DNNL_ARG_SRC, src_}, {DNNL_ARG_WEIGHTS, used}, {DNNL_ARG_DST, output_}}));
@@ -95,11 +103,12 @@ class ConvKernel final : public Kernel {
   void plan_weights(Builder& builder, const Tensor& gradient) {
     const Tensor target = builder.gradient(node_.parameters[0]);
     const auto described = prefer_layout(
-        target.desc,
+        target.desc, memory::data_type::f32,
         [&](const Desc& weights) {
           return describe_conv_weights(builder.engine, src_.desc, weights, bias_, gradient.desc, window_, described_);
         },
         [](const auto& d) { return d.diff_weights_desc(); });
+    if (is_better_by_columns(builder, gradient, target, described)) return plan_columns(builder, gradient, target);
     const bool is_direct = described.diff_weights_desc() == target.desc;
     const Tensor computed = is_direct ? target : builder.make(described.diff_weights_desc());
     if (bias_.is_zero()) {
@@ -115,28 +124,64 @@ class ConvKernel final : public Kernel {
     if (!is_direct) builder.reorder(computed, target, of_weights_);
   }
 
+  /// As timing says, when the first program is planned: the same for all ranks and batches.
+  bool is_better_by_columns(Builder& builder, const Tensor& gradient, const Tensor& target,
+                            const ConvColumns::Gradient& own) {
+    if (builder.options.is_deterministic || !bias_.is_zero()) return false;
+    columns_ = ConvColumns::find(builder.engine, src_.desc, target.desc, gradient.desc, window_);
+    if (!columns_) return false;
+    Dims key = dims_of(src_.desc);
+    key[0] = window_.strides[0];
+    const Dims weights = dims_of(target.desc);
+    key.insert(key.end(), weights.begin(), weights.end());
+    const bool is_first_program = builder.parameters.slots().empty();
+    if (is_first_program && !builder.choices.contains(key)) {
+      const auto [own_s, columns_s] = columns_->measure(builder.engine, own);
+      double times[] = {own_s, columns_s};
+      if (builder.options.agree) builder.options.agree(times);
+      builder.choices[key] = times[1] < 0.95 * times[0];
+    }
+    const auto found = builder.choices.find(key);
+    if (found == builder.choices.end() || !found->second) columns_.reset();
+    return columns_.has_value();
+  }
+
+  void plan_columns(Builder& builder, const Tensor& gradient, const Tensor& target) {
+    const ConvColumns::Gradient& described = columns_->described();
+    const Tensor columns = builder.make(described.src_desc()), pixels = builder.make(described.diff_dst_desc());
+    builder.use(src_);
+    gradient_ = gradient.place;
+    column_place_ = columns.place;
+    pixel_place_ = pixels.place;
+    of_weights_.push_back(
+        builder.primitive(described, {{DNNL_ARG_SRC, columns},
+                                      {DNNL_ARG_DIFF_DST, pixels},
+                                      {DNNL_ARG_DIFF_WEIGHTS, {described.diff_weights_desc(), target.place}}}));
+  }
+
   Tensor plan_data(Builder& builder, const Tensor& gradient) {
     const Tensor weights = builder.parameter(node_.parameters[0]);
     const auto described = prefer_layout(
-        weights.desc,
+        weights.desc, builder.type,
         [&](const Desc& layout) {
           return describe_conv_data(builder.engine, src_.desc, layout, gradient.desc, window_, described_);
         },
         [](const auto& d) { return d.weights_desc(); });
-    const Tensor used = lay_out(builder, weights, described.weights_desc());
+    const Tensor used = lay_out(builder, weights, described.weights_desc(), data_copy_, of_data_);
     const Tensor result = builder.make(src_.desc);
     of_data_.push_back(builder.primitive(
         described, {{DNNL_ARG_DIFF_DST, gradient}, {DNNL_ARG_WEIGHTS, used}, {DNNL_ARG_DIFF_SRC, result}}));
     return builder.reordered(result, input_.desc, of_data_);
   }
 
-  /// On AVX-512 the gradient of the input always wants weights transposed block by block.
-  Tensor lay_out(Builder& builder, const Tensor& weights, const Desc& wanted) {
-    transpose_ = BlockTranspose::find(weights, wanted);
-    if (!transpose_) return builder.reordered(weights, wanted, of_data_);
-    const Tensor copy = builder.make(wanted);
-    transpose_->set_target(copy.place);
-    return copy;
+  /// `weights` as a primitive wants them. On AVX-512 that is seldom how they lie: see WeightsCopy.
+  static Tensor lay_out(Builder& builder, const Tensor& weights, const Desc& wanted, std::optional<WeightsCopy>& copy,
+                        std::vector<Primitive>& primitives) {
+    copy = WeightsCopy::find(weights, wanted);
+    if (!copy) return builder.reordered(weights, wanted, primitives);
+    const Tensor target = builder.make(wanted);
+    copy->set_target(target.place);
+    return target;
   }
 
   const Node& node_;
@@ -148,7 +193,9 @@ class ConvKernel final : public Kernel {
   dnnl::convolution_forward::primitive_desc described_{};
   std::vector<Primitive> forward_{};
   std::vector<Primitive> of_weights_{}, of_data_{};
-  std::optional<BlockTranspose> transpose_{};
+  std::optional<ConvColumns> columns_{};
+  Place gradient_{}, column_place_{}, pixel_place_{};
+  std::optional<WeightsCopy> copy_{}, data_copy_{};  ///< for the output, and for the gradient of the input
 };
 
 }  // namespace

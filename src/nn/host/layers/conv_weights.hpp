@@ -1,5 +1,5 @@
-// The second layout of a convolution's weights: what computes the gradient of its input wants blocks transposed.
-// Invariant: exact copies; a float layout of 16 by 16 blocks, as oneDNN has for AVX-512.
+// A convolution's weights once more, in the layout and type that a primitive wants which is not their gradient's.
+// Invariant: the same values, rounded where the type is bfloat16; padding is 0. Layouts are oneDNN's for AVX-512.
 // Used by nn/host/layers/conv.
 #pragma once
 
@@ -9,19 +9,23 @@
 
 namespace lockstep::nn::host {
 
-class BlockTranspose {
+class WeightsCopy {
  public:
-  /// From one layout to the other; nothing if these are not two such layouts.
-  [[nodiscard]] static std::optional<BlockTranspose> find(const Tensor& from, const Desc& to);
+  /// From one layout to the other; nothing if no loop of ours goes there.
+  [[nodiscard]] static std::optional<WeightsCopy> find(const Tensor& from, const Desc& to);
   /// Where it writes.
   void set_target(const Place& place) { to_ = place; }
 
   void run(const Storage& storage) const;
 
  private:
+  enum class Change : std::uint8_t { transpose, transpose_pairs, pair_rows };
+
   Place from_{}, to_{};
-  std::size_t n_out_blocks_ = 0, n_in_blocks_ = 0, n_positions_ = 0;
-  bool is_input_first_ = false;  ///< the blocks of one input block follow each other
+  Change change_{};
+  /// Outputs by inputs, of which a part holds some rows of 16 elements.
+  std::size_t n_out_blocks_ = 0, n_in_blocks_ = 0, n_rows_ = 0;
+  bool is_input_first_ = false;  ///< the parts of one input block follow each other
 };
 
 }  // namespace lockstep::nn::host

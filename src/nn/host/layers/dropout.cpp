@@ -3,9 +3,8 @@
 
 #include "core/error.hpp"
 #include "core/rng.hpp"
+#include "nn/host/elements.hpp"
 #include "nn/host/kernel.hpp"
-#include "nn/host/loops.hpp"
-#include "nn/host/parallel.hpp"
 
 namespace lockstep::nn::host {
 namespace {
@@ -40,7 +39,7 @@ class DropoutKernel final : public Kernel {
     draw_.node = static_cast<std::uint32_t>(planned.index);
     draw_.threshold = threshold_of(layer.probability);
     n_logical_ = static_cast<std::size_t>(n_elements(node_.output));
-    n_physical_ = n_floats(input_.desc) / n_;
+    n_physical_ = n_physical(input_.desc) / n_;
     drawn_bytes_ = (n_logical_ + 63) / 64 * 64;
     if (dims_of(input_.desc).size() == 4) image_ = image_layout(input_.desc);
     is_permuted_ = image_.block > 1;
@@ -100,8 +99,10 @@ class DropoutKernel final : public Kernel {
   }
 
   void apply(const Place& from, const Place& to, std::size_t i) const {
-    loops().mask(storage_.at<const float>(from) + i * n_physical_, mask_of(i), factor_,
-                 storage_.at<float>(to) + i * n_physical_, n_physical_);
+    with_type(output_, [&]<class T>(T) {
+      loops().of<T>().mask(storage_.at<const T>(from) + i * n_physical_, mask_of(i), factor_,
+                           storage_.at<T>(to) + i * n_physical_, n_physical_);
+    });
   }
 
   const Node& node_;

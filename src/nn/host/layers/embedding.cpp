@@ -3,9 +3,8 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "nn/host/elements.hpp"
 #include "nn/host/kernel.hpp"
-#include "nn/host/loops.hpp"
-#include "nn/host/parallel.hpp"
 
 namespace lockstep::nn::host {
 namespace {
@@ -27,16 +26,19 @@ class EmbeddingKernel final : public Kernel {
     ids_ = builder.use(planned.inputs[0]).place;
     table_ = builder.parameter(node_.parameters[0]);
     rows_ = builder.make_bytes(n_ * sizeof(std::uint64_t));
-    output_ = builder.make(plain_desc(with_batch(builder.n, node_.output)));
+    output_ = builder.make(builder.samples(node_.output));
   }
 
   void forward(Call&) override {
     find_rows();
     const auto* const table = storage_.at<const float>(table_.place);
     const auto* const rows = storage_.at<const std::uint64_t>(rows_);
-    auto* const out = storage_.at<float>(output_.place);
-    for_parts(n_, least_elements / width_ + 1, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t i = begin; i < end; ++i) std::copy_n(table + rows[i] * width_, width_, out + i * width_);
+    with_type(output_, [&]<class T>(T) {
+      auto* const out = storage_.at<T>(output_.place);
+      for_parts(n_, least_elements / width_ + 1, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i)
+          loops().of<T>().from_floats(table + rows[i] * width_, out + i * width_, width_);
+      });
     });
   }
 
@@ -49,7 +51,12 @@ class EmbeddingKernel final : public Kernel {
 
   /// Each thread has rows of its own and adds to them in the order of samples: the same sums for any number of threads.
   void backward(Call&) override {
-    const auto* const gradient = storage_.at<const float>(gradient_);
+    with_type(output_, [&]<class T>(T) { add_rows(storage_.at<const T>(gradient_)); });
+  }
+
+ private:
+  template <class T>
+  void add_rows(const T* gradient) const {
     const auto* const rows = storage_.at<const std::uint64_t>(rows_);
     auto* const table = storage_.at<float>(table_gradient_);
     for_parts(static_cast<std::size_t>(layer_.n_rows), least_elements / width_ + 1,
@@ -57,13 +64,11 @@ class EmbeddingKernel final : public Kernel {
                 std::fill(table + begin * width_, table + end * width_, 0.0f);
                 for (std::size_t i = 0; i < n_; ++i) {
                   if (rows[i] < begin || rows[i] >= end) continue;
-                  float* const row = table + rows[i] * width_;
-                  loops().add(row, gradient + i * width_, row, width_);
+                  loops().of<T>().add_to(table + rows[i] * width_, gradient + i * width_, width_);
                 }
               });
   }
 
- private:
   /// Kept for the backward pass; ids out of range end here.
   void find_rows() const {
     const auto* const ids = storage_.at<const std::int64_t>(ids_);

@@ -23,12 +23,13 @@ bool keeps_layout(const Network& network, std::size_t node) {
 /// Nothing to do before linear layers, which take images as they lie; else a reorder.
 class FlattenKernel final : public Kernel {
  public:
-  explicit FlattenKernel(const Planned& planned) : input_{planned.inputs[0]}, plain_{plain_desc(dims_of(input_.desc))} {
+  explicit FlattenKernel(const Planned& planned)
+      : input_{planned.inputs[0]}, plain_{plain_desc(dims_of(input_.desc), type_of(input_.desc))} {
     Builder& builder = planned.builder;
     output_ = builder.use(input_);
     if (keeps_layout(builder.network, planned.index)) return;
     output_.place = builder.reordered(input_, plain_, forward_).place;
-    output_.desc = plain_desc(with_batch(builder.n, planned.node.output));
+    output_.desc = builder.samples(planned.node.output);
     is_flat_ = true;
   }
 

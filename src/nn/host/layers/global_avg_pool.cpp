@@ -1,5 +1,7 @@
+#include <algorithm>
+
+#include "nn/host/elements.hpp"
 #include "nn/host/kernel.hpp"
-#include "nn/host/parallel.hpp"
 
 namespace lockstep::nn::host {
 namespace {
@@ -12,14 +14,18 @@ class GlobalAvgPoolKernel final : public Kernel {
         n_{static_cast<std::size_t>(planned.builder.n)},
         input_{planned.builder.use(planned.inputs[0])},
         image_{image_layout(input_.desc)} {
-    output_ = planned.builder.make(plain_desc(with_batch(planned.builder.n, node_.output)));
+    sums_ = planned.builder.make_bytes(n_ * n_lanes() * sizeof(float));
+    output_ = planned.builder.make(planned.builder.samples(node_.output));
   }
 
   void forward(Call&) override {
-    const auto* const x = storage_.at<const float>(input_.place);
-    auto* const out = storage_.at<float>(output_.place);
-    for_parts(n_, least_samples(), [&](std::size_t begin, std::size_t end) {
-      for (std::size_t i = begin; i < end; ++i) average(x + i * image_.sample_elements(), out + i * image_.n_channels);
+    with_type(output_, [&]<class T>(T) {
+      const auto* const x = storage_.at<const T>(input_.place);
+      auto* const sums = storage_.at<float>(sums_);
+      auto* const out = storage_.at<T>(output_.place);
+      for_samples([&](std::size_t i) {
+        average(x + i * image_.sample_elements(), sums + i * n_lanes(), out + i * image_.n_channels);
+      });
     });
   }
 
@@ -32,32 +38,42 @@ class GlobalAvgPoolKernel final : public Kernel {
 
   void backward(Call&) override {
     if (!result_) return;
-    const auto* const gradient = storage_.at<const float>(gradient_);
-    auto* const out = storage_.at<float>(result_->place);
-    for_parts(n_, least_samples(), [&](std::size_t begin, std::size_t end) {
-      for (std::size_t i = begin; i < end; ++i)
-        spread(gradient + i * image_.n_channels, out + i * image_.sample_elements());
+    with_type(output_, [&]<class T>(T) {
+      const auto* const gradient = storage_.at<const T>(gradient_);
+      auto* const out = storage_.at<T>(result_->place);
+      for_samples([&](std::size_t i) { spread(gradient + i * image_.n_channels, out + i * image_.sample_elements()); });
     });
   }
 
  private:
-  [[nodiscard]] std::size_t least_samples() const { return least_elements / image_.sample_elements() + 1; }
-
-  void average(const float* x, float* out) const {
-    const float factor = 1.0f / static_cast<float>(image_.n_positions);
-    for (std::size_t c = 0; c < image_.n_channels; ++c) {
-      float sum = 0;
-      for (std::size_t p = 0; p < image_.n_positions; ++p) sum += x[image_.at(c, p)];
-      out[c] = sum * factor;
-    }
+  template <class F>
+  void for_samples(const F& body) const {
+    for_parts(n_, least_elements / image_.sample_elements() + 1, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) body(i);
+    });
   }
 
-  void spread(const float* gradient, float* out) const {
-    const float factor = 1.0f / static_cast<float>(image_.n_positions);
-    for (std::size_t first = 0; first < image_.n_blocks * image_.block; first += image_.block)
-      for (std::size_t p = 0; p < image_.n_positions; ++p)
-        for (std::size_t lane = 0; lane < image_.block; ++lane, ++out)
-          *out = first + lane < image_.n_channels ? gradient[first + lane] * factor : 0.0f;
+  /// Channels and their padding.
+  [[nodiscard]] std::size_t n_lanes() const { return image_.n_blocks * image_.block; }
+  [[nodiscard]] float factor() const { return 1.0f / static_cast<float>(image_.n_positions); }
+
+  template <class T>
+  void average(const T* x, float* sums, T* out) const {
+    for (std::size_t first = 0; first < n_lanes(); first += image_.block)
+      loops().of<T>().sum_rows(x + first * image_.n_positions, image_.n_positions, image_.block, sums + first);
+    loops().scale(sums, factor(), sums, image_.n_channels);
+    loops().of<T>().from_floats(sums, out, image_.n_channels);
+  }
+
+  template <class T>
+  void spread(const T* gradient, T* out) const {
+    for (std::size_t first = 0; first < n_lanes(); first += image_.block) {
+      T* const of_block = out + first * image_.n_positions;
+      for (std::size_t c = first; c < first + image_.block; ++c)
+        of_block[c - first] = c < image_.n_channels ? T{static_cast<float>(gradient[c]) * factor()} : T{};
+      for (std::size_t p = 1; p < image_.n_positions; ++p)
+        std::copy_n(of_block, image_.block, of_block + p * image_.block);
+    }
   }
 
   const Node& node_;
@@ -65,6 +81,7 @@ class GlobalAvgPoolKernel final : public Kernel {
   std::size_t n_;
   Tensor input_;
   ImageLayout image_;
+  Place sums_{};  ///< of each sample
   Place gradient_{};
   std::optional<Tensor> result_{};
 };

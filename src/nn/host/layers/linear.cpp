@@ -1,7 +1,6 @@
 #include "core/error.hpp"
+#include "nn/host/elements.hpp"
 #include "nn/host/kernel.hpp"
-#include "nn/host/loops.hpp"
-#include "nn/host/parallel.hpp"
 
 namespace lockstep::nn::host {
 namespace {
@@ -9,13 +8,13 @@ namespace {
 using dnnl::memory;
 
 /// A matrix of `rows` x `columns` elements, one row after the other.
-Desc matrix(memory::dim rows, memory::dim columns) {
-  return {{rows, columns}, memory::data_type::f32, memory::format_tag::ab};
+Desc matrix(memory::dim rows, memory::dim columns, memory::data_type type) {
+  return {{rows, columns}, type, memory::format_tag::ab};
 }
 
 /// The transpose of such a matrix, rows x columns itself.
-Desc transposed(memory::dim rows, memory::dim columns) {
-  return {{rows, columns}, memory::data_type::f32, memory::format_tag::ba};
+Desc transposed(memory::dim rows, memory::dim columns, memory::data_type type) {
+  return {{rows, columns}, type, memory::format_tag::ba};
 }
 
 /// How weights lie whose rows follow the elements of a sample, whatever order those have.
@@ -31,56 +30,65 @@ Desc weights_like(const Desc& input, std::uint64_t n_out) {
   if (image.block == 8) tag = Tag::aBcd8b;
   if (image.block == 16) tag = Tag::aBcd16b;
   const Desc desc{dims, memory::data_type::f32, tag};
-  core::require(n_floats(desc) / n_out == n_floats(input) / static_cast<std::size_t>(dims_of(input)[0]),
+  core::require(n_physical(desc) / n_out == n_physical(input) / static_cast<std::size_t>(dims_of(input)[0]),
                 "weights of a linear layer lie as its input");
   return desc;
 }
 
-/// Three matrix products on the input as it lies: weights are {outputs, elements of a sample}, padding included.
+/// Three matrix products on the input as it lies: weights are {outputs, elements of a sample}, padding included. What a
+/// network ends with stays float32, as its loss.
 class LinearKernel final : public Kernel {
  public:
   LinearKernel(const Planned& planned, const Linear& layer)
-      : node_{planned.node}, has_bias_{layer.has_bias}, input_{planned.inputs[0]} {
+      : node_{planned.node}, storage_{planned.builder.storage}, has_bias_{layer.has_bias}, input_{planned.inputs[0]} {
     Builder& builder = planned.builder;
     if (!builder.parameters.find(node_.parameters[0])) {
       builder.parameters.set(node_.parameters[0], weights_like(input_.desc, layer.n_out));
       if (has_bias_) builder.parameters.set(node_.parameters[1], plain_desc({static_cast<memory::dim>(layer.n_out)}));
     }
+    type_ = builder.type;
     n_ = static_cast<memory::dim>(builder.n);
     n_out_ = static_cast<memory::dim>(layer.n_out);
-    n_in_ = static_cast<memory::dim>(n_floats(input_.desc) / builder.n);
-    output_ = builder.make(matrix(n_, n_out_));
+    n_in_ = static_cast<memory::dim>(n_physical(input_.desc) / builder.n);
+    weights_ = master_ = builder.parameter(node_.parameters[0]).place;
+    if (type_ != memory::data_type::f32) weights_ = builder.make(matrix(n_out_, n_in_, type_)).place;
+    const bool is_last = planned.index + 1 == builder.network.nodes().size();
+    output_ = builder.make(matrix(n_, n_out_, is_last ? memory::data_type::f32 : type_));
     plan_forward(builder);
   }
 
-  void forward(Call& call) override { run_all(forward_, call.run); }
+  void forward(Call& call) override {
+    if (type_ != memory::data_type::f32) round_weights();
+    run_all(forward_, call.run);
+  }
 
   std::vector<std::optional<Tensor>> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
-    gradient_ = builder.use(gradients[0]).place;
-    storage_ = &builder.storage;
-    const Tensor of_weights{matrix(n_out_, n_in_), builder.gradient(node_.parameters[0]).place};
-    plan_product(builder, {transposed(n_out_, n_), gradient_}, {matrix(n_, n_in_), input_.place}, of_weights);
+    gradient_ = builder.use(gradients[0]);
+    const Tensor of_weights{matrix(n_out_, n_in_, memory::data_type::f32), builder.gradient(node_.parameters[0]).place};
+    plan_product(builder, {transposed(n_out_, n_, type_), gradient_.place}, {matrix(n_, n_in_, type_), input_.place},
+                 of_weights);
     if (has_bias_) bias_gradient_ = builder.gradient(node_.parameters[1]).place;
     if (!builder.needs_gradient(node_.inputs[0])) return {std::nullopt};
     const Tensor result = builder.make(input_.desc);
-    plan_product(builder, {matrix(n_, n_out_), gradient_},
-                 {matrix(n_out_, n_in_), builder.parameter(node_.parameters[0]).place},
-                 {matrix(n_, n_in_), result.place});
+    plan_product(builder, {matrix(n_, n_out_, type_), gradient_.place}, {matrix(n_out_, n_in_, type_), weights_},
+                 {matrix(n_, n_in_, type_), result.place});
     return {result};
   }
 
   void backward(Call& call) override {
     run_all(backward_, call.run);
     if (!has_bias_) return;
-    loops().sum_rows(storage_->at<const float>(gradient_), static_cast<std::size_t>(n_),
-                     static_cast<std::size_t>(n_out_), storage_->at<float>(bias_gradient_));
+    with_type(gradient_, [&]<class T>(T) {
+      loops().of<T>().sum_rows(storage_.at<const T>(gradient_.place), static_cast<std::size_t>(n_),
+                               static_cast<std::size_t>(n_out_), storage_.at<float>(bias_gradient_));
+    });
   }
 
  private:
   void plan_forward(Builder& builder) {
-    const Tensor a{matrix(n_, n_in_), input_.place};
-    const Tensor b{transposed(n_in_, n_out_), builder.parameter(node_.parameters[0]).place};
-    const Desc bias = has_bias_ ? matrix(1, n_out_) : Desc{};
+    const Tensor a{matrix(n_, n_in_, type_), input_.place};
+    const Tensor b{transposed(n_in_, n_out_, type_), weights_};
+    const Desc bias = has_bias_ ? matrix(1, n_out_, memory::data_type::f32) : Desc{};
     const auto described = describe_matmul(builder.engine, a.desc, b.desc, bias, output_.desc);
     if (has_bias_) {
       const Tensor c{bias, builder.parameter(node_.parameters[1]).place};
@@ -98,12 +106,22 @@ class LinearKernel final : public Kernel {
         builder.primitive(described, {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, result}}));
   }
 
+  void round_weights() const {
+    const auto* const from = storage_.at<const float>(master_);
+    auto* const to = storage_.at<core::bfloat16>(weights_);
+    for_parts(static_cast<std::size_t>(n_out_ * n_in_), least_elements, [&](std::size_t begin, std::size_t end) {
+      loops().bfloats.from_floats(from + begin, to + begin, end - begin);
+    });
+  }
+
   const Node& node_;
+  const Storage& storage_;
   bool has_bias_;
   Tensor input_;
+  memory::data_type type_{};
   memory::dim n_ = 0, n_in_ = 0, n_out_ = 0;
-  const Storage* storage_ = nullptr;
-  Place gradient_{};
+  Place master_{}, weights_{};  ///< the parameter, and what the products read: the same, or a rounded copy
+  Tensor gradient_{};
   Place bias_gradient_{};
   std::vector<Primitive> forward_{};
   std::vector<Primitive> backward_{};

@@ -11,7 +11,7 @@ class MaxPoolKernel final : public Kernel {
   MaxPoolKernel(const Planned& planned, const MaxPool& layer) : node_{planned.node}, input_{planned.inputs[0]} {
     Builder& builder = planned.builder;
     window_ = window_of(layer);
-    const Desc any{with_batch(builder.n, node_.output), memory::data_type::f32, memory::format_tag::any};
+    const Desc any{with_batch(builder.n, node_.output), builder.type, memory::format_tag::any};
     described_ = describe_max_pool(builder.engine, input_.desc, any, window_);
     core::require(static_cast<bool>(described_), "oneDNN has this max pooling");
     output_ = builder.make(described_.dst_desc());

@@ -1,6 +1,5 @@
+#include "nn/host/elements.hpp"
 #include "nn/host/kernel.hpp"
-#include "nn/host/loops.hpp"
-#include "nn/host/parallel.hpp"
 
 namespace lockstep::nn::host {
 namespace {
@@ -14,10 +13,13 @@ class ReluKernel final : public Kernel {
   }
 
   void forward(Call&) override {
-    const auto* const x = storage_.at<const float>(input_.place);
-    auto* const out = storage_.at<float>(output_.place);
-    for_parts(n_floats(output_.desc), least_elements,
-              [&](std::size_t begin, std::size_t end) { loops().relu(x + begin, out + begin, end - begin); });
+    with_type(output_, [&]<class T>(T) {
+      const auto* const x = storage_.at<const T>(input_.place);
+      auto* const out = storage_.at<T>(output_.place);
+      for_elements(output_, [&](std::size_t begin, std::size_t end) {
+        loops().of<T>().relu(x + begin, out + begin, end - begin);
+      });
+    });
   }
 
   std::size_t n_gradients_taken() const override { return 2; }
@@ -29,15 +31,7 @@ class ReluKernel final : public Kernel {
     return {result_};
   }
 
-  void backward(Call&) override {
-    const auto* const y = storage_.at<const float>(output_.place);
-    const auto* const a = storage_.at<const float>(gradients_[0]);
-    const auto* const b = gradients_.size() > 1 ? storage_.at<const float>(gradients_[1]) : nullptr;
-    auto* const out = storage_.at<float>(result_.place);
-    for_parts(n_floats(output_.desc), least_elements, [&](std::size_t begin, std::size_t end) {
-      loops().relu_backward(y + begin, a + begin, b ? b + begin : nullptr, out + begin, end - begin);
-    });
-  }
+  void backward(Call&) override { relu_backward(storage_, output_, gradients_, result_); }
 
  private:
   const Storage& storage_;

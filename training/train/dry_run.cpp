@@ -1,0 +1,110 @@
+#include "training/train/dry_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <vector>
+
+#include "comm/registry.hpp"
+
+namespace lockstep::training::train {
+namespace {
+
+/// Of this process, from /proc/self/status: "VmRSS:" what it has, "VmHWM:" the most it ever had.
+std::uint64_t memory_of_process(const std::string& key) {
+  std::ifstream file{"/proc/self/status"};
+  for (std::string word; file >> word;) {
+    std::uint64_t kib = 0;
+    if (word == key && file >> kib) return kib * 1024;
+  }
+  return 0;
+}
+
+/// A batch, and one sample of it through the network: what is made on first use is there then, and of the activations
+/// next to nothing is touched.
+void use_first_time(const Recipe& recipe, Batches& batches, Learner& learner) {
+  batches.begin_epoch(0);
+  const Samples* const samples = batches.next();
+  if (samples == nullptr || samples->view.n == 0) return;
+  const nn::BatchView& all = samples->view;
+  const nn::BatchView one{
+      .x = all.x.first(all.x.size() / all.n), .y = all.y.first(all.y.size() / all.n), .ids = all.ids.first(1), .n = 1};
+  static_cast<void>(learner.evaluate(one));
+  if (recipe.bn_group > 0) return;  // one sample is no group
+  static_cast<void>(learner.executor().forward(one, true, 0));
+  learner.executor().backward(1, false, {});
+}
+
+/// Pages of shared arenas count once a process has touched them. An owner reads its slice of all gradients; all but the
+/// first rank, which made them, have yet to read the parameters.
+std::uint64_t untouched_bytes(std::uint64_t arena_bytes, std::uint64_t n_local, bool has_made_parameters) {
+  const std::uint64_t of_others = arena_bytes / n_local * (n_local - 1);
+  return of_others + (has_made_parameters ? 0 : of_others);
+}
+
+std::uint64_t network_bytes(const Recipe& recipe, std::size_t n_elements, int n_nodes) {
+  if (n_nodes == 1) return 0;
+  const std::vector<int> nodes = [n_nodes] {
+    std::vector<int> each(static_cast<std::size_t>(n_nodes));
+    for (std::size_t i = 0; i < each.size(); ++i) each[i] = static_cast<int>(i);
+    return each;
+  }();
+  const comm::Algorithm& sums = *comm::find_algorithm(recipe.deterministic ? "recursive_doubling" : "ring");
+  return sums.all_reduce.cost({.n_elements = n_elements}, nodes).bytes;
+}
+
+std::string bytes_text(std::uint64_t bytes) {
+  const auto value = static_cast<double>(bytes);
+  if (value >= 1e9) return fmt::format("{:.2f} GB", value * 1e-9);
+  if (value >= 1e6) return fmt::format("{:.1f} MB", value * 1e-6);
+  return value >= 1e3 ? fmt::format("{:.1f} kB", value * 1e-3) : fmt::format("{} bytes", bytes);
+}
+
+}  // namespace
+
+DryRun plan_run(const runtime::Communicator& world, const runtime::Topology& topology, const Recipe& recipe,
+                Batches& batches, Learner& learner, const Goal& goal) {
+  const auto& me = topology.places[static_cast<std::size_t>(world.rank())];
+  const auto n_local = static_cast<std::uint64_t>(
+      std::ranges::count(topology.places, me.node, [](const runtime::Place& place) { return place.node; }));
+  DryRun plan{.n_ranks = static_cast<std::uint64_t>(world.n_ranks()),
+              .n_nodes = static_cast<std::uint64_t>(topology.n_nodes),
+              .n_parameters = learner.network().n_parameter_elements(),
+              .n_multiply_adds = learner.network().n_multiply_adds(),
+              .n_epoch_steps = batches.n_batches(),
+              .n_steps = goal.n_epochs * batches.n_batches(),
+              .n_samples = goal.n_samples,
+              .most_samples_of_rank = batches.most(),
+              .activation_bytes = learner.executor().n_bytes(),
+              .arena_bytes = learner.executor().arena_elements() * sizeof(float),
+              .read_bytes = batches.stored_bytes()};
+  if (recipe.max_steps > 0) plan.n_steps = std::min<std::uint64_t>(plan.n_steps, recipe.max_steps);
+  plan.network_bytes = network_bytes(recipe, learner.executor().arena_elements(), topology.n_nodes);
+  plan.shared_bytes = plan.arena_bytes * (plan.n_ranks - plan.n_nodes);
+  use_first_time(recipe, batches, learner);
+  const std::uint64_t mine =
+      std::max(memory_of_process("VmHWM:"), memory_of_process("VmRSS:") + plan.activation_bytes +
+                                                untouched_bytes(plan.arena_bytes, n_local, world.rank() == 0));
+  for (const std::uint64_t bytes : runtime::gather_values(world, std::span{&mine, 1}))
+    plan.memory_bytes = std::max(plan.memory_bytes, bytes);
+  return plan;
+}
+
+std::string dry_run_text(const DryRun& plan) {
+  return fmt::format(
+      "dry run     {} rank{} on {} node{}; nothing was trained, nothing was written\n"
+      "parameters  {} ({} in float32, as much for gradients)\n"
+      "work        {:.4g} million multiply-adds a sample, forward\n"
+      "steps       {} an epoch, {} in all, at most {} samples of a rank each; {} samples in all\n"
+      "memory      {} per rank, of it {} for activations\n"
+      "traffic     {} a step between nodes, {} through shared memory, all ranks together\n"
+      "reading     {} an epoch, all ranks together\n",
+      plan.n_ranks, plan.n_ranks == 1 ? "" : "s", plan.n_nodes, plan.n_nodes == 1 ? "" : "s", plan.n_parameters,
+      bytes_text(plan.n_parameters * sizeof(float)), 1e-6 * static_cast<double>(plan.n_multiply_adds),
+      plan.n_epoch_steps, plan.n_steps, plan.most_samples_of_rank, plan.n_samples, bytes_text(plan.memory_bytes),
+      bytes_text(plan.activation_bytes), bytes_text(plan.network_bytes), bytes_text(plan.shared_bytes),
+      bytes_text(plan.read_bytes));
+}
+
+}  // namespace lockstep::training::train
