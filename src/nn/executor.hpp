@@ -77,6 +77,10 @@ class Executor {
   /// Running mean or variance, by channel. May be written.
   [[nodiscard]] virtual std::span<float> statistic(int statistic) = 0;
 
+  /// The following calls of forward() in training are parts of one step of `n_samples`, for which running statistics
+  /// move once: towards the mean over the parts, by samples. Without it each call is a step.
+  virtual void begin_step(std::uint64_t n_samples) = 0;
+
   /// `is_training`: dropout by (seed, epoch, sample id), statistics of the batch; else running statistics. No ReLU
   /// hides a NaN from the loss.
   virtual LossSums forward(const BatchView& batch, bool is_training, std::uint64_t epoch) = 0;

@@ -93,6 +93,10 @@ void Learner::initialize(const std::string& weights_file) {
           if (tensor >= network_.parameters().size() || world_.rank() == 0) take(tensor, values);
         },
         "--init-from");
+  for (const nn::Statistic& statistic : network_.statistics()) n_statistics_ += statistic.n_channels;
+  statistics_.resize(n_statistics_ * (lanes_ ? static_cast<std::size_t>(lanes_->n_local()) : 1));
+  for (std::size_t at = 0; at < statistics_.size(); at += n_statistics_)
+    copy_statistics(std::span{statistics_}.subspan(at, n_statistics_));
   synchronizer_->publish_initial();
 }
 
@@ -120,6 +124,7 @@ void Learner::touch_rows(const nn::BatchView& view) {
 // The parts of a batch that memory is short for, one after another; gradients are added up.
 nn::LossSums Learner::run_parts(const nn::BatchView& view, float scale, std::uint64_t epoch, bool is_last) {
   nn::LossSums sums;
+  executor_->begin_step(view.n);
   for (std::uint64_t part = 0; part < recipe_.accumulate; ++part) {
     const std::uint64_t begin = view.n * part / recipe_.accumulate, end = view.n * (part + 1) / recipe_.accumulate;
     {
@@ -144,8 +149,12 @@ nn::LossSums Learner::run_lanes(const Samples& samples, std::uint64_t epoch) {
   for (int local = 0; local < lanes_->n_local(); ++local) {
     const comm::Slice lane = parallel::lane_samples(n_global, static_cast<int>(recipe_.lanes), lanes_->first() + local);
     executor_->bind(synchronizer_->parameters(), lanes_->gradients(local));
+    const auto statistics =
+        std::span{statistics_}.subspan(static_cast<std::size_t>(local) * n_statistics_, n_statistics_);
+    set_statistics(statistics);
     const nn::LossSums of_lane = run_parts(part_of(samples.view, lane.offset - mine, lane.count),
                                            1.0f / static_cast<float>(samples.n_global), epoch, false);
+    copy_statistics(statistics);
     lanes_->lane_done(local);
     losses.push_back(of_lane.loss);
     sums += of_lane;
@@ -171,26 +180,36 @@ nn::LossSums Learner::evaluate(const nn::BatchView& view) {
   return sums;
 }
 
+void Learner::copy_statistics(std::span<float> to) const {
+  for (std::size_t i = 0; i < network_.statistics().size(); ++i) {
+    const auto values = executor_->statistic(static_cast<int>(i));
+    std::ranges::copy(values, to.begin());
+    to = to.subspan(values.size());
+  }
+}
+
+void Learner::set_statistics(std::span<const float> from) {
+  for (std::size_t i = 0; i < network_.statistics().size(); ++i) {
+    const auto values = executor_->statistic(static_cast<int>(i));
+    std::ranges::copy(from.first(values.size()), values.begin());
+    from = from.subspan(values.size());
+  }
+}
+
 void Learner::average_statistics() {
-  if (world_.n_ranks() == 1) return;
-  std::vector<float> mine;
-  for (std::size_t i = 0; i < network_.statistics().size(); ++i) {
-    const auto values = executor_->statistic(static_cast<int>(i));
-    mine.insert(mine.end(), values.begin(), values.end());
-  }
-  const std::vector<float> all = runtime::gather_values(world_, std::span<const float>{mine});
-  for (std::size_t i = 0; i < mine.size() && !all.empty(); ++i) {
+  if (n_statistics_ == 0) return;
+  if (!lanes_) copy_statistics(statistics_);
+  const std::vector<float> all = runtime::gather_values(world_, std::span<const float>{statistics_});
+  std::vector<float> mean(n_statistics_);
+  for (std::size_t i = 0; i < n_statistics_ && !all.empty(); ++i) {
     double sum = 0;
-    for (std::size_t at = i; at < all.size(); at += mine.size()) sum += static_cast<double>(all[at]);
-    mine[i] = static_cast<float>(sum / world_.n_ranks());
+    for (std::size_t at = i; at < all.size(); at += n_statistics_) sum += static_cast<double>(all[at]);
+    mean[i] = static_cast<float>(sum / static_cast<double>(all.size() / n_statistics_));
   }
-  world_.broadcast(std::as_writable_bytes(std::span{mine}));
-  auto next = mine.begin();
-  for (std::size_t i = 0; i < network_.statistics().size(); ++i) {
-    const auto values = executor_->statistic(static_cast<int>(i));
-    std::copy_n(next, values.size(), values.begin());
-    next += static_cast<std::ptrdiff_t>(values.size());
-  }
+  world_.broadcast(std::as_writable_bytes(std::span{mean}));
+  set_statistics(mean);
+  for (std::size_t at = 0; at < statistics_.size(); at += n_statistics_)
+    std::ranges::copy(mean, statistics_.begin() + static_cast<std::ptrdiff_t>(at));
 }
 
 std::span<float> Learner::slot(std::span<float> arena, int parameter) const {

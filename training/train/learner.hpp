@@ -39,7 +39,7 @@ class Learner {
   void update(double lr);
   /// Local: loss and right answers by running statistics, without dropout.
   nn::LossSums evaluate(const nn::BatchView& view);
-  /// Collective: running statistics become the mean over the ranks.
+  /// Collective: running statistics become the mean over the ranks, or over the lanes.
   void average_statistics();
 
   /// Rank 0: whole files only.
@@ -64,6 +64,8 @@ class Learner {
   nn::LossSums run_lanes(const Samples& samples, std::uint64_t epoch);
   nn::LossSums run_parts(const nn::BatchView& view, float scale, std::uint64_t epoch, bool is_last);
   [[nodiscard]] nn::BatchView part_of(const nn::BatchView& view, std::uint64_t first, std::uint64_t n) const noexcept;
+  void copy_statistics(std::span<float> to) const;
+  void set_statistics(std::span<const float> from);
   [[nodiscard]] std::span<float> slot(std::span<float> arena, int parameter) const;
   void fill(std::size_t tensor, std::span<float> values) const;
   void take(std::size_t tensor, std::span<const float> values);
@@ -77,6 +79,10 @@ class Learner {
   std::unique_ptr<nn::Executor> executor_;
   std::unique_ptr<parallel::Synchronizer> synchronizer_;
   std::optional<parallel::Lanes> lanes_{};
+  /// Running statistics of each lane of this rank, one lane after another; of the rank itself without lanes. Kept apart as
+  /// their mean would else depend on the number of ranks.
+  std::vector<float> statistics_{};
+  std::size_t n_statistics_ = 0;
   std::vector<nn::ArenaSlot> slot_of_;  ///< by parameter
   /// Slots of embeddings of which a step touches few rows, and the column that has them.
   struct SparseTable {

@@ -64,6 +64,8 @@ struct ExecutorState {
   Accumulation accumulation{};
   std::unique_ptr<Profile> profile{};
   LastCall last{};
+  std::uint64_t step_samples = 0;  ///< of begin_step(); 0: each call is a step
+  bool begins_step = true;
 };
 
 }  // namespace lockstep::nn::host

@@ -56,13 +56,25 @@ std::span<float> HostExecutor::statistic(int statistic) {
   return std::span{state_->statistics.at(i)}.first(state_->network.statistics()[i].n_channels);
 }
 
+void HostExecutor::begin_step(std::uint64_t n_samples) {
+  state_->step_samples = n_samples;
+  state_->begins_step = true;
+}
+
 LossSums HostExecutor::forward(const BatchView& batch, bool is_training, std::uint64_t epoch) {
   state_->check(batch);
   LastCall& last = state_->last;
   last = {batch, epoch, is_training};
   if (batch.n == 0) return {};
   Program& program = state_->ready(batch.n, is_training);
-  Call call{last.batch, epoch, is_training, {state_->stream}};
+  Call call{last.batch, epoch};
+  call.run.stream = state_->stream;
+  if (is_training) {
+    const std::uint64_t n = state_->step_samples > 0 ? state_->step_samples : batch.n;
+    call.share_of_step = static_cast<double>(batch.n) / static_cast<double>(n);
+    call.begins_step = state_->begins_step;
+    state_->begins_step = state_->step_samples == 0;
+  }
   ForwardObserver observer{state_->profile.get()};
   const LossSums sums = program.forward(call, observer);
   last.program = &program;
@@ -82,7 +94,8 @@ void HostExecutor::backward(float scale, bool accumulate, const std::function<vo
     return;
   }
   core::require(last.program != nullptr, "backward() follows a forward() that succeeded");
-  Call call{last.batch, last.epoch, false, {state_->stream}};
+  Call call{last.batch, last.epoch};
+  call.run.stream = state_->stream;
   BackwardObserver observer{state_->network,       slots(), gradients, accumulate ? &state_->accumulation : nullptr,
                             state_->profile.get(), on_ready};
   last.program->backward(call, scale, observer);
@@ -93,7 +106,8 @@ void HostExecutor::backward(float scale, bool accumulate, const std::function<vo
 std::string HostExecutor::find_not_finite() const {
   const LastCall& last = state_->last;
   if (last.program == nullptr) return {};
-  Call call{last.batch, last.epoch, false, {state_->stream}};
+  Call call{last.batch, last.epoch};
+  call.run.stream = state_->stream;
   FinitenessObserver observer{last.program->storage()};
   static_cast<void>(last.program->forward(call, observer));
   if (last.was_backward && !observer.found()) last.program->backward(call, last.scale, observer);

@@ -21,7 +21,8 @@ namespace lockstep::nn::host {
 struct Call {
   const BatchView& batch;
   std::uint64_t epoch = 0;
-  bool moves_statistics = false;
+  double share_of_step = 0;  ///< of running statistics' move; 0: they stay
+  bool begins_step = false;
   Run run{};
   bool is_finite = true;  ///< cleared by layers that may hide what is not
 };

@@ -104,6 +104,24 @@ TEST(HostBatches, AreNormalizedInGroupsAndTheirTail) {
   }
 }
 
+// Halves of a batch of 8 as parts of one step move them as its two groups do.
+TEST(HostBatches, PartsOfAStepMoveStatisticsOnce) {
+  const Case given = plain_case(8);
+  ExecutorOptions options = options_of(given);
+  options.bn_group = 4;
+  Harness whole{given, options}, parts{given, options};
+  for (int step = 0; step < 2; ++step) {
+    whole.forward();
+    parts.executor.begin_step(8);
+    parts.forward(parts.samples.view(0, 4));
+    parts.forward(parts.samples.view(4, 8));
+  }
+  for (int i = 0; i < 2; ++i) {
+    const auto expected = whole.executor.statistic(i), found = parts.executor.statistic(i);
+    for (std::size_t c = 0; c < expected.size(); ++c) EXPECT_NEAR(found[c], expected[c], 1e-5F) << i << ' ' << c;
+  }
+}
+
 TEST(HostBatches, GiveTheSameBitsAgain) {
   for (const char* name : {"mnist_cnn", "resnet18_cifar", "movielens"}) {
     const Case given = model_case(name);

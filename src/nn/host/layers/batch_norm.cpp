@@ -61,7 +61,7 @@ class BatchNormKernel final : public Kernel {
     gather_scale_shift();
     for (const Group& group : groups_) group.forward.run(call.run);
     if (layer_.has_relu) call.is_finite = call.is_finite && has_finite_arrays();
-    if (is_training_ && call.moves_statistics) move_statistics();
+    if (is_training_ && call.share_of_step > 0) move_statistics(call);
   }
 
   std::vector<std::optional<Tensor>> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
@@ -186,7 +186,9 @@ class BatchNormKernel final : public Kernel {
   }
 
   /// Towards the mean over the groups, weighted by samples: the same for any division of the groups among calls' ranks.
-  void move_statistics() const {
+  void move_statistics(const Call& call) const {
+    const double kept = call.begins_step ? 1 - layer_.momentum : 1;
+    const double taken = layer_.momentum * call.share_of_step;
     const auto n_positions = static_cast<double>(node_.output[1] * node_.output[2]);
     double n_total = 0;
     for (const Group& group : groups_) n_total += static_cast<double>(group.n_samples);
@@ -200,7 +202,7 @@ class BatchNormKernel final : public Kernel {
                     (n_values / (n_values - 1));
       }
       const auto move = [&](float& running, double value) {
-        running = static_cast<float>((1 - layer_.momentum) * static_cast<double>(running) + layer_.momentum * value);
+        running = static_cast<float>(kept * static_cast<double>(running) + taken * value);
       };
       move((*running_mean_)[c], mean);
       move((*running_variance_)[c], variance);
