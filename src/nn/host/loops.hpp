@@ -31,7 +31,7 @@ struct ElementLoops {
   void (*mask)(const T* x, const std::uint8_t* mask, float factor, T* out, std::size_t n);
   /// sum += x.
   void (*add_to)(float* sum, const T* x, std::size_t n);
-  /// out[c] = sum of x[r * n_columns + c] over r.
+  /// out[c] = sum of x[r * n_columns + c] over r, added up in double.
   void (*sum_rows)(const T* x, std::size_t n_rows, std::size_t n_columns, float* out);
   void (*from_floats)(const float* x, T* out, std::size_t n);
   void (*to_floats)(const T* x, float* out, std::size_t n);

@@ -80,8 +80,17 @@ void add_to(float* sum, const T* x, std::size_t n) {
 
 template <class T>
 void sum_rows(const T* x, std::size_t n_rows, std::size_t n_columns, float* out) {
-  for (std::size_t c = 0; c < n_columns; ++c) out[c] = 0;
-  for (std::size_t r = 0; r < n_rows; ++r) add_to(out, x + r * n_columns, n_columns);
+  constexpr std::size_t most = 64;
+  for (std::size_t first = 0; first < n_columns; first += most) {
+    const std::size_t n = n_columns - first < most ? n_columns - first : most;
+    double sums[most] = {};
+    for (std::size_t r = 0; r < n_rows; ++r) {
+      const T* const row = x + r * n_columns + first;
+#pragma omp simd
+      for (std::size_t c = 0; c < n; ++c) sums[c] += static_cast<double>(load(row[c]));
+    }
+    for (std::size_t c = 0; c < n; ++c) out[first + c] = static_cast<float>(sums[c]);
+  }
 }
 
 template <class T>
