@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 
 #include "core/error.hpp"
+#include "core/print.hpp"
 
 namespace lockstep::reduce_all {
 namespace {
@@ -16,8 +16,7 @@ using Vector = std::array<double, 4>;  // exact for any number of ranks
 
 // One line of every rank, in rank order.
 void print_all(const runtime::Communicator& world, const std::string& mine) {
-  for (const std::string& line : world.gather(mine)) fmt::print("{}\n", line);
-  std::fflush(stdout);
+  for (const std::string& line : world.gather(mine)) core::print(line + "\n");
 }
 
 }  // namespace
@@ -50,8 +49,8 @@ bool run_demo(const runtime::Communicator& world, const runtime::Topology& topol
   const bool is_wrong =
       world.any(std::any_of(output.begin(), output.end(), [expected](double value) { return value != expected; }));
   if (world.rank() == 0)
-    fmt::print("all_reduce ({}) of {} ranks: {} W(W-1)/2 = {}\n", algorithm.name, n_ranks,
-               is_wrong ? "WRONG, some element is not" : "every element is", expected);
+    core::print(fmt::format("all_reduce ({}) of {} ranks: {} W(W-1)/2 = {}\n", algorithm.name, n_ranks,
+                            is_wrong ? "WRONG, some element is not" : "every element is", expected));
   return !is_wrong;
 }
 

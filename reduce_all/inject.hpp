@@ -6,9 +6,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
-#include <utility>
 
 #include "runtime/watchdog.hpp"
 
@@ -38,34 +36,6 @@ class Drill {
 
  private:
   std::optional<Injection> pending_;
-};
-
-/// Where this process is, told to the watchdog and to the drill in one call.
-class Progress {
- public:
-  Progress(runtime::Watchdog& watchdog, std::optional<Injection> injection, int rank)
-      : watchdog_{watchdog}, drill_{injection}, rank_{rank} {}
-
-  void set_rank(int rank, int n_ranks) {
-    rank_ = rank;
-    watchdog_.set_rank(rank, n_ranks);
-  }
-  void enter(runtime::Phase phase) {
-    phase_ = phase;
-    watchdog_.enter(phase);
-    drill_.enter(phase, rank_);
-  }
-  void beat() noexcept { watchdog_.beat(); }
-  /// What stdout still gets if a stall ends this process.
-  void set_last_words(std::string words) { watchdog_.set_last_words(std::move(words)); }
-  void corrupt(std::span<std::byte> output, std::size_t element_size) { drill_.corrupt(output, element_size, rank_); }
-  [[nodiscard]] runtime::Phase phase() const noexcept { return phase_; }
-
- private:
-  runtime::Watchdog& watchdog_;
-  Drill drill_;
-  int rank_;
-  runtime::Phase phase_ = runtime::Phase::init;
 };
 
 }  // namespace lockstep::reduce_all

@@ -1,5 +1,4 @@
 // reduce_all: the benchmark. From the command line to the exit code; each step lives in a file of its own.
-#include <cstdio>
 #include <exception>
 #include <optional>
 #include <string>
@@ -7,8 +6,9 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
-#include "reduce_all/inject.hpp"
+#include "core/print.hpp"
 #include "reduce_all/options.hpp"
+#include "reduce_all/progress.hpp"
 #include "reduce_all/run.hpp"
 #include "reduce_all/texts.hpp"
 #include "runtime/launcher.hpp"
@@ -27,8 +27,7 @@ std::optional<int> run_without_mpi(const reduce_all::CommandLine& line, int argc
   }
   const std::string text = reduce_all::text_for(line.options.task);
   if (!text.empty()) {
-    std::fputs(text.c_str(), stdout);
-    if (std::fflush(stdout) != 0) core::fail_system("cannot write to stdout");
+    core::print(text);
     return core::to_int(core::ExitCode::ok);
   }
   if (line.options.nproc > 0) runtime::relaunch_under_mpi(line.options.nproc, argc, argv);
@@ -38,15 +37,12 @@ std::optional<int> run_without_mpi(const reduce_all::CommandLine& line, int argc
 int run_with_mpi(const reduce_all::CommandLine& line, const runtime::LauncherHint& hint) {
   runtime::Watchdog watchdog{hint, line.options.timeout};
   reduce_all::Progress progress{watchdog, line.options.inject, hint.rank.value_or(0)};
+  std::optional<runtime::Session> session;  // outlives the try: on an error its end would wait for the other ranks
   try {
     progress.enter(runtime::Phase::init);
-    const runtime::Session session;
-    progress.set_rank(session.world().rank(), session.world().n_ranks());
-    try {
-      return reduce_all::run(session, line, hint, progress);
-    } catch (const std::exception& error) {
-      runtime::abort_job(error, runtime::name(progress.phase()));  // before the session's end would wait for the others
-    }
+    session.emplace();
+    progress.set_rank(session->world().rank(), session->world().n_ranks());
+    return reduce_all::run(*session, line, hint, progress);
   } catch (const std::exception& error) {
     runtime::abort_job(error, runtime::name(progress.phase()));
   }

@@ -13,6 +13,8 @@ constexpr double short_operation = 10e-6;
 // Long enough that the spread with which ranks leave a barrier, some 0.2 us, is below 1 % of a block.
 constexpr double block_seconds = 50e-6;
 constexpr double row_seconds = 0.15;
+constexpr double batch_seconds = 0.1;
+constexpr int fewest_batches = 8;
 constexpr double fewest_samples = 8;
 constexpr double most_samples = 1000;
 
@@ -32,10 +34,20 @@ Pace choose_pace(const Options& options, double estimate, double barrier) {
   return pace;
 }
 
-int affordable_samples(const Options& options, const Contender& contender, int planned) {
-  if (options.iterations > 0 || contender.samples.empty()) return planned;
+int plan_batch(const Contender& contender) {
+  const Pace& pace = contender.pace;
+  const double seconds = contender.samples.empty() ? contender.estimate * pace.block + contender.barrier
+                                                   : contender.spent / static_cast<double>(contender.samples.size());
+  const int share = (pace.n_samples + fewest_batches - 1) / fewest_batches;
+  const double in_time = std::clamp(batch_seconds / std::max(seconds, 1e-9), 1.0, 1e7);
+  return std::min({pace.n_samples - contender.n_done, share, static_cast<int>(in_time)});
+}
+
+int affordable_samples(const Options& options, const Contender& contender, int planned, bool is_time_spent) {
   const auto taken = static_cast<double>(contender.samples.size());
-  const double affordable = (2 * row_seconds - contender.spent) / (contender.spent / taken);
+  const bool is_obeyed = options.iterations > 0 || contender.samples.empty();
+  if (is_obeyed && !is_time_spent) return planned;
+  const double affordable = is_time_spent ? 0 : (2 * row_seconds - contender.spent) / (contender.spent / taken);
   const double needed = fewest_samples - taken;
   return static_cast<int>(std::clamp(std::max(affordable, needed), 0.0, static_cast<double>(planned)));
 }
@@ -64,7 +76,7 @@ double Meter::time_block(Contender& contender, int block) {
   return watch.elapsed().value / block;
 }
 
-void Meter::warm_up(Contender& contender) {
+void Meter::warm_up(Contender& contender, const IsOver& is_over) {
   progress_.enter(runtime::Phase::warmup);
   const bool is_checked = options_.check > 0 && options_.warmup_iterations > 0 && !contender.is_copy;
   if (is_checked) run_checked(contender);
@@ -72,10 +84,12 @@ void Meter::warm_up(Contender& contender) {
   contender.estimate = std::numeric_limits<double>::infinity();
   // At least one run, for the estimate, even if no warm-up is asked for.
   const int n_runs = std::max(1, options_.warmup_iterations - (is_checked ? 1 : 0));
-  for (int i = 0; i < n_runs; ++i) {
+  double waited = 0;
+  for (int i = 0; i < n_runs && (i == 0 || !is_over()); ++i) {
     const core::Stopwatch watch;
     world_.barrier();
-    contender.barrier += watch.elapsed().value / n_runs;
+    waited += watch.elapsed().value;
+    contender.barrier = waited / (i + 1);
     contender.estimate = std::min(contender.estimate, time_block(contender, 1));
     progress_.beat();
   }
@@ -89,7 +103,7 @@ void Meter::calibrate(Contender& contender, int block) {
   }
 }
 
-void Meter::run_batch(Contender& contender, int n_samples, int n_checks) {
+void Meter::run_batch(Contender& contender, int n_samples) {
   progress_.enter(runtime::Phase::timing);
   CallBuffers buffers = bind_next(contender);
   // In place, values grow from run to run. That costs no time, but every batch starts afresh.
@@ -107,7 +121,6 @@ void Meter::run_batch(Contender& contender, int n_samples, int n_checks) {
     progress_.beat();
   }
   contender.spent += watch.elapsed().value;
-  for (int i = 0; i < n_checks && !contender.is_copy; ++i) run_checked(contender);
 }
 
 void Meter::run_checked(Contender& contender) {

@@ -3,6 +3,7 @@
 // Used by the sweep, which interleaves the batches of several contenders.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -10,8 +11,8 @@
 #include "comm/plan.hpp"
 #include "core/units.hpp"
 #include "reduce_all/buffers.hpp"
-#include "reduce_all/inject.hpp"
 #include "reduce_all/options.hpp"
+#include "reduce_all/progress.hpp"
 #include "reduce_all/verify.hpp"
 #include "runtime/communicator.hpp"
 
@@ -32,10 +33,14 @@ struct Contender {
   double estimate = 0;  ///< seconds per run on this rank, from the warm-up
   double barrier = 0;   ///< seconds per sample that go to the barrier before it, from the warm-up
   double spent = 0;     ///< seconds its timed samples took on this rank, all waiting included
+  int n_done = 0;       ///< of the pace's samples: taken, or given up for want of time
   int n_checks = 0;
   std::vector<double> samples{};  ///< seconds per run on this rank
   Mismatch mismatch{};            ///< over all checked runs on this rank
 };
+
+/// Collective: whether the run is to end; the same answer on all ranks.
+using IsOver = std::function<bool()>;
 
 /// Times contenders of one call. All members are collective: every rank calls them in the same order.
 class Meter {
@@ -43,17 +48,17 @@ class Meter {
   Meter(const Options& options, const runtime::Communicator& world, Progress& progress, BufferPool& pool,
         const comm::Call& call);
 
-  /// Warm-up runs, the first of them checked; leaves an estimate.
-  void warm_up(Contender& contender);
+  /// Warm-up runs, the first of them checked, fewer if the run is over; leaves an estimate.
+  void warm_up(Contender& contender, const IsOver& is_over);
   /// Refines the estimate of an operation so short that one run says little, by `block` runs.
   void calibrate(Contender& contender, int block);
-  /// `n_samples` timed samples, then `n_checks` checked runs.
-  void run_batch(Contender& contender, int n_samples, int n_checks);
+  /// `n_samples` timed samples.
+  void run_batch(Contender& contender, int n_samples);
+  void run_checked(Contender& contender);
 
  private:
   CallBuffers bind_next(Contender& contender);
   double time_block(Contender& contender, int block);
-  void run_checked(Contender& contender);
 
   const Options& options_;
   const runtime::Communicator& world_;
@@ -68,8 +73,14 @@ class Meter {
 /// asked for or, by default, as fit 0.15 s, from 8 to 1000.
 [[nodiscard]] Pace choose_pace(const Options& options, double estimate_seconds, double barrier_seconds = 0);
 
+/// Rank 0's decision on the length of the next batch: an eighth of the row, or what takes 0.1 s if that is less, so that
+/// the ranks can agree on an end soon after a signal.
+[[nodiscard]] int plan_batch(const Contender& contender);
+
 /// Rank 0's decision before a batch of `planned` samples: fewer where those before took much longer than the pace foresaw,
-/// as on shared cores, so that a row ends in reasonable time; never fewer than 8 in all. `-n` is always obeyed.
-[[nodiscard]] int affordable_samples(const Options& options, const Contender& contender, int planned);
+/// as on shared cores, so that a row ends in reasonable time; never fewer than 8 in all. `-n` is obeyed until
+/// `is_time_spent`, that of --max-time.
+[[nodiscard]] int affordable_samples(const Options& options, const Contender& contender, int planned,
+                                     bool is_time_spent = false);
 
 }  // namespace lockstep::reduce_all

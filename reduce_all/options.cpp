@@ -156,6 +156,16 @@ bool is_same_file(const std::string& one, const std::string& other) {
   return !one.empty() && !other.empty() && canonical(one) == canonical(other);
 }
 
+// The demo's call is fixed: what would change it, or report about it, has no effect.
+void check_demo(const core::Flags& flags) {
+  for (const char* flag : {"--min-bytes", "--max-bytes",  "--step-factor", "--step-bytes", "--dtype",
+                           "--op",        "--collective", "--in-place",    "--iterations", "--warmup-iterations",
+                           "--check",     "--buffers",    "--sync",        "--seed",       "--max-time",
+                           "--json",      "--csv",        "--samples",     "--verdict",    "--inject"})
+    refuse(flags.has(flag), "the demo is one known sum and does not use this", fmt::format("--demo, {}", flag),
+           "one of the two", "leave out --demo to measure");
+}
+
 void check_combinations(const core::Flags& flags, const Options& o) {
   refuse(flags.has("--step-factor") && o.step_bytes.has_value(), "sizes cannot grow by a factor and by a step",
          "--step-factor, --step-bytes", "one of the two", "leave out -f or -i");
@@ -166,8 +176,9 @@ void check_combinations(const core::Flags& flags, const Options& o) {
   refuse(o.json == "-" || o.csv == "-", "results go to files, not to stdout, where the table is", "--json, --csv",
          "a file", "name a file");
   refuse(is_same_file(o.json, o.csv), "two result files are the same", "--json, --csv", "two names", "");
-  refuse(o.task == Task::demo && (!o.json.empty() || !o.csv.empty()), "the demo writes no result files", "--demo",
-         "no --json or --csv beside it", "leave out --demo to measure");
+  refuse(o.timeout.value > 0 && o.timeout.value < 1, "a rank may well be silent for less than a second", "--timeout",
+         "1s or more, or 0 for never", "use --timeout 1s");
+  if (o.task == Task::demo) check_demo(flags);
   const bool drills_check = o.inject && o.inject->phase == runtime::Phase::verification;
   refuse(drills_check && o.check == 0, "this fault shows in checked iterations only, and none are asked for",
          "--inject, --check", "-c above 0", "leave out -c 0");

@@ -7,30 +7,27 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "core/descriptor.hpp"
 #include "core/error.hpp"
-#include "core/handle.hpp"
 
 namespace lockstep::reduce_all {
 namespace {
 
 namespace fs = std::filesystem;
 
-struct DescriptorPolicy {
-  using Raw = int;
-  static Raw null() noexcept { return -1; }
-  static void destroy(Raw raw) noexcept { ::close(raw); }
-};
-using Descriptor = core::UniqueHandle<DescriptorPolicy>;
-
-Descriptor open_for_writing(const std::string& path) {
-  return Descriptor{::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
+core::Descriptor open_for_writing(const std::string& path) {
+  return core::Descriptor{::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
 }
 
-// The file behind a symbolic link, so that the link survives the rename.
+// The file behind symbolic links, even if it does not exist yet, so that the links survive the rename. Of links in a
+// circle one of them.
 std::string resolve(const std::string& path) {
+  constexpr int most_links = 40;
+  fs::path file = path;
   std::error_code ignored;
-  const fs::path resolved = fs::weakly_canonical(path, ignored);
-  return resolved.empty() ? path : resolved.string();
+  for (int i = 0; i < most_links && fs::is_symlink(fs::symlink_status(file, ignored)); ++i)
+    file = file.parent_path() / fs::read_symlink(file, ignored);  // an absolute target replaces what is before it
+  return file.string();
 }
 
 [[noreturn]] void refuse(const std::string& path, std::string_view flag, const std::string& why) {
@@ -46,6 +43,7 @@ OutputFile::OutputFile(const std::string& path, std::string_view flag)
     : path_{resolve(path)}, temporary_{fmt::format("{}.tmp.{}", path_, ::getpid())} {
   std::error_code none;
   const fs::file_status status = fs::status(path_, none);
+  if (status.type() == fs::file_type::none) refuse(path, flag, none.message());
   if (fs::is_directory(status)) refuse(path, flag, "it is a folder");
   if (fs::exists(status) && !fs::is_regular_file(status)) refuse(path, flag, "it is no regular file");
   if (fs::exists(status) && ::access(path_.c_str(), W_OK) != 0) refuse(path, flag, core::system_reason(errno));
@@ -54,7 +52,7 @@ OutputFile::OutputFile(const std::string& path, std::string_view flag)
 }
 
 void OutputFile::replace(std::string_view content) {
-  const Descriptor file = open_for_writing(temporary_);
+  const core::Descriptor file = open_for_writing(temporary_);
   while (file && !content.empty()) {
     const ssize_t n = ::write(file.get(), content.data(), content.size());
     if (n < 0 && errno == EINTR) continue;
@@ -64,7 +62,12 @@ void OutputFile::replace(std::string_view content) {
   if (!file || !content.empty() || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
     const std::string why = core::system_reason(errno);
     ::unlink(temporary_.c_str());
-    core::fail_system(fmt::format("cannot write '{}': {}", path_, why));
+    throw core::Error{core::ExitCode::system,
+                      {.what = fmt::format("cannot write '{}': {}", path_, why),
+                       .where = "",
+                       .expected = "",
+                       .fix = "the rows up to here are in the file as it was; free space, then measure again"},
+                      core::SourceLocation::current()};
   }
 }
 

@@ -15,16 +15,19 @@ namespace {
 // From the build; empty without sanitizers.
 constexpr std::string_view sanitizers = LOCKSTEP_SANITIZE;
 
-core::Bytes largest_call(const std::vector<comm::Call>& all) {
-  core::Bytes largest;
-  for (const comm::Call& call : all) largest = std::max(largest, core::Bytes{call.n_elements * call.element_size()});
-  return largest;
-}
-
 // Memory of a rank for vectors of up to `largest`. The plans of all algorithms exist together; their scratch is up to
 // three vectors.
 core::Bytes footprint(core::Bytes largest, BufferMode mode) {
   return {BufferPool::footprint(largest, mode).value + 3 * largest.value};
+}
+
+// Memory of a rank for the times of a size: its own, and those of all ranks as rank 0 gathers and sorts them, here shared
+// out among the `n_local` ranks of its node.
+core::Bytes samples_footprint(const Options& options, std::size_t n_algorithms, std::size_t n_ranks,
+                              std::size_t n_local) {
+  const auto n_samples = static_cast<std::uint64_t>(options.iterations);
+  const std::uint64_t n_own = n_algorithms + 2;  // and the two copies
+  return {n_samples * sizeof(double) * (n_own + 3 * ((n_ranks + n_local - 1) / n_local))};
 }
 
 // The size of vector whose footprint is `per_rank`; 0 if not even an empty one fits.
@@ -54,7 +57,7 @@ void check_injection(const Options& options, int n_ranks) {
 
 void check_world(const Options& options, int n_ranks) {
   if (options.expect_ranks > 0 && options.expect_ranks != n_ranks)
-    core::fail_usage({.what = fmt::format("the job has {} ranks", n_ranks),
+    core::fail_usage({.what = fmt::format("the job has {} rank{}", n_ranks, n_ranks == 1 ? "" : "s"),
                       .where = "--expect-ranks",
                       .expected = fmt::format("{} ranks", options.expect_ranks),
                       .fix = "use the launcher of the MPI this program is built with, and check its rank count"});
@@ -80,16 +83,27 @@ std::vector<const comm::Algorithm*> choose_algorithms(const Options& options, co
   return chosen;
 }
 
-void check_memory(const Options& options, const runtime::Topology& topology, int rank) {
+void check_memory(const Options& options, const runtime::Topology& topology, int rank, std::size_t n_algorithms) {
   const core::Bytes available = runtime::available_memory();
-  const core::Bytes largest = largest_call(calls(options));
+  const core::Bytes largest = largest_size(options);
   const runtime::Place& here = topology.places[static_cast<std::size_t>(rank)];
   const auto n_local =
       static_cast<std::uint64_t>(std::count_if(topology.places.begin(), topology.places.end(),
                                                [&here](const runtime::Place& p) { return p.node == here.node; }));
   const bool is_absurd = largest.value > (std::uint64_t{1} << 60);
-  const core::Bytes per_rank = is_absurd ? largest : footprint(largest, options.buffers);
+  const core::Bytes samples = samples_footprint(options, n_algorithms, topology.places.size(), n_local);
+  const core::Bytes per_rank =
+      is_absurd ? largest : core::Bytes{footprint(largest, options.buffers).value + samples.value};
   if (available.value == 0 || per_rank.value <= available.value / n_local) return;  // divided, as sizes may be absurd
+  const core::Bytes room{available.value / n_local};
+  if (samples > room)
+    core::fail_usage(
+        {.what = fmt::format("{} ranks on {} that keep {} times of every algorithm need more memory than "
+                             "the {} it has left",
+                             n_local, here.host, options.iterations, core::format_bytes({available.value >> 20 << 20})),
+         .where = "--iterations",
+         .expected = "room for the times of one size",
+         .fix = "use a smaller -n, fewer algorithms, or fewer ranks per node"});
   core::fail_usage(
       {.what = fmt::format("{} ranks on {} with vectors of {} need more memory than the {} it has left", n_local,
                            here.host, core::format_bytes(largest), core::format_bytes({available.value >> 20 << 20})),
@@ -97,7 +111,7 @@ void check_memory(const Options& options, const runtime::Topology& topology, int
        .expected = "room for about five vectors per rank",
        .fix = fmt::format(
            "use -e {}M or less, or fewer ranks per node",
-           std::max<std::uint64_t>(1, largest_fitting({available.value / n_local}, options.buffers).value >> 20))});
+           std::max<std::uint64_t>(1, largest_fitting({room.value - samples.value}, options.buffers).value >> 20))});
 }
 
 std::vector<std::string> find_warnings(const runtime::Topology& topology) {
@@ -113,8 +127,7 @@ std::string describe_limit(const Options& options, const runtime::Topology& topo
   const bool is_whole = options.collective == comm::Collective::all_reduce;
   std::string text = fmt::format(
       "algbw against all ranks copying their vector at the same time (input read once, output written once{}), "
-      "measured at "
-      "every size in this run; in cache it is the cache's",
+      "measured at every size in this run; in cache it is the cache's",
       is_whole ? "" : "; scaled to the part that is read or written");
   if (topology.n_nodes > 1) text += "; the network between the nodes is not part of it";
   return text;

@@ -22,8 +22,8 @@ void check_world(const Options& options, int n_ranks);
 [[nodiscard]] std::vector<const comm::Algorithm*> choose_algorithms(const Options& options,
                                                                     const comm::Transport& transport);
 
-/// Whether the buffers of all ranks of this rank's node fit its memory.
-void check_memory(const Options& options, const runtime::Topology& topology, int rank);
+/// Whether the buffers and kept times of all ranks of this rank's node fit its memory.
+void check_memory(const Options& options, const runtime::Topology& topology, int rank, std::size_t n_algorithms);
 
 /// What makes the numbers doubtful: placement, a debug build, sanitizers.
 [[nodiscard]] std::vector<std::string> find_warnings(const runtime::Topology& topology);

@@ -1,18 +1,10 @@
 #include "reduce_all/report.hpp"
 
-#include <cstdio>
 #include <utility>
 
+#include "core/print.hpp"
+
 namespace lockstep::reduce_all {
-namespace {
-
-// At once, so that a reader behind a pipe sees every size when it is done.
-void print(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
-}
-
-}  // namespace
 
 Report::Report(const Options& options) {
   if (!options.json.empty()) json_.emplace(options.json, "--json");
@@ -22,7 +14,7 @@ Report::Report(const Options& options) {
 void Report::begin(RunInfo info) {
   info_ = std::move(info);
   csv_text_ = csv_header();
-  print(text_header(info_));
+  core::print(text_header(info_));
   write_files(false);  // so that no file of an earlier run is taken for this one's, whatever happens
 }
 
@@ -33,15 +25,15 @@ void Report::add(const std::vector<Row>& rows_of_one_call) {
     rows_.push_back(row);
     rows_.back().samples_us.clear();  // they live on in the text
   }
-  print(text_rows(rows_of_one_call));
+  core::print(text_rows(rows_of_one_call));
   write_files(false);
 }
 
-void Report::add_wrong(const WrongElement& wrong) { print(text_wrong(wrong)); }
+void Report::add_wrong(const WrongElement& wrong) { core::print(text_wrong(wrong)); }
 
-void Report::end(const Outcome& outcome) {
+void Report::end(const Outcome& outcome, bool is_closed) {
   write_files(outcome.is_complete);
-  print(text_closing(rows_, outcome));
+  if (!is_closed) core::print(text_closing(rows_, outcome));
 }
 
 void Report::write_files(bool is_complete) {

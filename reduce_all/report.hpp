@@ -66,7 +66,8 @@ class Report {
   /// All rows of one call, fastest marked.
   void add(const std::vector<Row>& rows_of_one_call);
   void add_wrong(const WrongElement& wrong);
-  void end(const Outcome& outcome);
+  /// `is_closed`: the closing lines are out already.
+  void end(const Outcome& outcome, bool is_closed);
 
   [[nodiscard]] const std::vector<Row>& rows() const noexcept { return rows_; }
 

@@ -63,9 +63,8 @@ std::string json_row(const Row& r) {
 // The frame is written by hand, because rows are turned into text once, when they arrive, and not again at every size.
 std::string json_document(const RunInfo& info, const std::string& rows, bool is_complete) {
   return fmt::format(
-      "{{\n\"schema\": \"lockstep.reduce_all\",\n\"schema_version\": 1,\n\"complete\": {},\n\"meta\": "
-      "{},\n\"results\": "
-      "[\n{}\n]\n}}\n",
+      "{{\n\"schema\": \"lockstep.reduce_all\",\n\"schema_version\": 1,\n\"complete\": {},\n"
+      "\"meta\": {},\n\"results\": [\n{}\n]\n}}\n",
       is_complete, metrics::dump(meta(info), 2), rows);
 }
 

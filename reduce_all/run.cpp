@@ -1,12 +1,10 @@
 #include "reduce_all/run.hpp"
 
-#include <fmt/format.h>
-
-#include <cstdio>
 #include <memory>
 
 #include "comm/transport_mpi.hpp"
 #include "core/log.hpp"
+#include "core/print.hpp"
 #include "reduce_all/demo.hpp"
 #include "reduce_all/preflight.hpp"
 #include "reduce_all/sweep.hpp"
@@ -40,19 +38,23 @@ void print_verdict(const Job& job, const Report& report, const Outcome& outcome)
                                .n_nodes = job.topology.n_nodes,
                                .n_warnings = find_warnings(job.topology).size(),
                                .is_complete = outcome.is_complete};
-  fmt::print("\n");
-  for (const std::string& sentence : verdict(report.rows(), context)) fmt::print("{}\n", sentence);
+  std::string text = "\n";
+  for (const std::string& sentence : verdict(report.rows(), context)) text += sentence + "\n";
+  core::print(text);
 }
 
 // Collective: everything after the checks.
 int measure(const Job& job, Report* report) {
   RunInfo info = describe_run(job);
-  if (report != nullptr) report->begin(std::move(info));
+  if (report != nullptr) {
+    report->begin(std::move(info));
+    // Long vectors take seconds to set up.
+    job.progress.set_last_words(text_closing({}, {.is_complete = false, .cut_short_by = "nothing is measured"}));
+  }
   const Outcome outcome = Sweep{job, report}.run();
   job.progress.enter(runtime::Phase::finish);
   if (report != nullptr) {
-    report->end(outcome);
-    job.progress.set_last_words("");
+    report->end(outcome, job.progress.withdraw_last_words().empty());
     if (job.options.verdict) print_verdict(job, *report, outcome);
   }
   if (outcome.n_wrong > 0) return core::to_int(core::ExitCode::failed);
@@ -71,7 +73,7 @@ int run(const runtime::Session& session, const CommandLine& line, const runtime:
   }
   if (const auto bad = session.agree(line.error)) return core::to_int(*bad);
   if (const std::string text = text_for(options.task); !text.empty()) {
-    if (world.rank() == 0) fmt::print("{}", text);
+    if (world.rank() == 0) core::print(text);
     return core::to_int(core::ExitCode::ok);
   }
   if (const auto bad = session.agree(core::complaint_of([&] { check_world(options, world.n_ranks()); })))
@@ -86,7 +88,7 @@ int run(const runtime::Session& session, const CommandLine& line, const runtime:
   std::unique_ptr<Report> report;
   const auto complaint = core::complaint_of([&] {
     job.algorithms = choose_algorithms(options, *transport);
-    check_memory(options, topology, world.rank());
+    check_memory(options, topology, world.rank(), job.algorithms.size());
     if (world.rank() == 0 && options.task == Task::measure) report = std::make_unique<Report>(options);
   });
   if (const auto bad = session.agree(complaint)) return core::to_int(*bad);

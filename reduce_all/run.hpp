@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "core/error.hpp"
-#include "reduce_all/inject.hpp"
 #include "reduce_all/options.hpp"
+#include "reduce_all/progress.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/session.hpp"
 

@@ -17,14 +17,6 @@
 namespace lockstep::reduce_all {
 namespace {
 
-constexpr int most_rounds = 8;
-
-// Part `round` of `n` things spread evenly over `n_rounds`.
-int share(int n, int round, int n_rounds) {
-  const auto until = [n, n_rounds](int r) { return static_cast<int>(static_cast<long>(n) * r / n_rounds); };
-  return until(round + 1) - until(round);
-}
-
 // Rank 0's paces for all.
 std::vector<Pace> decide_paces(const Options& options, const runtime::Communicator& world,
                                const std::vector<Contender>& contenders) {
@@ -38,13 +30,6 @@ std::vector<Pace> decide_paces(const Options& options, const runtime::Communicat
 std::string describe_call(const comm::Call& call) {
   return fmt::format("{} {} {}", core::format_bytes({call.n_elements * call.element_size()}), core::name(call.dtype),
                      comm::name(call.op));
-}
-
-core::Bytes largest_size(const Options& options) {
-  core::Bytes largest;
-  for (const comm::Call& call : calls(options))
-    largest = std::max(largest, core::Bytes{call.n_elements * call.element_size()});
-  return largest;
 }
 
 }  // namespace
@@ -63,6 +48,13 @@ std::vector<comm::Call> calls(const Options& options) {
   return result;
 }
 
+core::Bytes largest_size(const Options& options) {
+  core::Bytes largest;
+  for (const comm::Call& call : calls(options))
+    largest = std::max(largest, core::Bytes{call.n_elements * call.element_size()});
+  return largest;
+}
+
 Sweep::Sweep(const Job& job, Report* report)
     : job_{job},
       report_{report},
@@ -78,10 +70,15 @@ Outcome Sweep::run() {
   return outcome_;
 }
 
-// Collective: false once the time is spent. Rank 0's clock counts for all.
+// Collective: whether --max-time is spent. Rank 0's clock counts for all.
+bool Sweep::is_time_spent() {
+  if (job_.options.max_time.value <= 0) return false;
+  return runtime::broadcast_value(job_.world, watch_.elapsed() >= job_.options.max_time);
+}
+
+// Collective. The first size is always measured.
 bool Sweep::may_go_on(const comm::Call& next) {
-  const bool is_spent = has_measured_ && job_.options.max_time.value > 0 && watch_.elapsed() >= job_.options.max_time;
-  if (!runtime::broadcast_value(job_.world, is_spent)) return true;
+  if (!has_measured_ || !is_time_spent()) return true;
   outcome_.is_complete = false;
   outcome_.cut_short_by = fmt::format("--max-time {} is spent; nothing from {} on is measured",
                                       core::format_seconds(job_.options.max_time), describe_call(next));
@@ -97,7 +94,8 @@ bool Sweep::is_interrupted() {
 // The table's last lines, should a rank stall in `call`.
 std::string Sweep::closing_if_stalled(const comm::Call& call) const {
   Outcome outcome = outcome_;
-  outcome.cut_short_by = fmt::format("a rank stalled; nothing from {} on is measured", describe_call(call));
+  outcome.cut_short_by =
+      fmt::format("a rank stalled, or a signal came in mid-call; nothing from {} on is measured", describe_call(call));
   return text_closing(report_->rows(), outcome);
 }
 
@@ -107,8 +105,7 @@ bool Sweep::measure_call(const comm::Call& call) {
   job_.progress.enter(runtime::Phase::setup);
   std::vector<Contender> contenders = make_contenders(call);
   Meter meter{job_.options, job_.world, job_.progress, pool_, call};
-  set_pace(meter, contenders);
-  if (!run_rounds(meter, contenders)) {
+  if (!set_pace(meter, contenders) || !run_rounds(meter, contenders)) {
     outcome_.is_complete = false;
     outcome_.cut_short_by =
         fmt::format("{}; nothing from {} on is measured",
@@ -130,8 +127,13 @@ std::vector<Contender> Sweep::make_contenders(const comm::Call& call) {
   return contenders;
 }
 
-void Sweep::set_pace(Meter& meter, std::vector<Contender>& contenders) {
-  for (Contender& contender : contenders) meter.warm_up(contender);
+// False if a signal ended it.
+bool Sweep::set_pace(Meter& meter, std::vector<Contender>& contenders) {
+  for (Contender& contender : contenders) {
+    if (is_interrupted()) return false;
+    meter.warm_up(contender, [this] { return is_interrupted() || is_time_spent(); });
+  }
+  if (is_interrupted()) return false;
   const std::vector<Pace> first_guess = decide_paces(job_.options, job_.world, contenders);
   for (std::size_t i = 0; i < contenders.size(); ++i) {
     if (first_guess[i].block > 1) meter.calibrate(contenders[i], first_guess[i].block);
@@ -141,22 +143,52 @@ void Sweep::set_pace(Meter& meter, std::vector<Contender>& contenders) {
     contenders[i].pace = paces[i];
     contenders[i].samples.reserve(static_cast<std::size_t>(paces[i].n_samples));
   }
+  return true;
 }
 
-// A batch of every contender per round, in an order of its own each round.
+// A batch of every contender per round, in an order of its own each round. False if a signal ended it.
 bool Sweep::run_rounds(Meter& meter, std::vector<Contender>& contenders) {
   std::vector<std::size_t> order(contenders.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  for (int round = 0; round < most_rounds; ++round) {
+  const auto has_samples_left = [](const Contender& c) { return c.n_done < c.pace.n_samples; };
+  while (std::any_of(contenders.begin(), contenders.end(), has_samples_left)) {
     core::shuffle(order, order_);
     for (const std::size_t i : order) {
-      if (is_interrupted()) return false;
-      const int planned = share(contenders[i].pace.n_samples, round, most_rounds);
-      const int n_samples =
-          runtime::broadcast_value(job_.world, affordable_samples(job_.options, contenders[i], planned));
-      const int n_checks = share(job_.options.check, round, most_rounds);
-      if (n_samples + n_checks > 0) meter.run_batch(contenders[i], n_samples, n_checks);
+      if (has_samples_left(contenders[i]) && !run_turn(meter, contenders[i])) return false;
     }
+  }
+  return true;
+}
+
+// A batch and the checked runs due after it. False if a signal ended it.
+bool Sweep::run_turn(Meter& meter, Contender& contender) {
+  if (is_interrupted()) return false;
+  const bool is_spent = is_time_spent();
+  const int n_left = contender.pace.n_samples - contender.n_done;
+  const int planned = runtime::broadcast_value(job_.world, is_spent ? n_left : plan_batch(contender));
+  const int affordable =
+      runtime::broadcast_value(job_.world, affordable_samples(job_.options, contender, planned, is_spent));
+  if (is_spent && affordable < planned) {
+    outcome_.is_complete = false;
+    outcome_.cut_short_by = fmt::format("--max-time {} is spent; the last size has fewer iterations",
+                                        core::format_seconds(job_.options.max_time));
+  }
+  if (affordable > 0) meter.run_batch(contender, affordable);
+  const std::int64_t n_before = checks_due(contender);
+  contender.n_done += planned;
+  return contender.is_copy || run_checks(meter, contender, checks_due(contender) - n_before);
+}
+
+// The checked runs are spread evenly over the samples.
+std::int64_t Sweep::checks_due(const Contender& contender) const {
+  return std::int64_t{job_.options.check} * contender.n_done / contender.pace.n_samples;
+}
+
+// False if a signal ended it.
+bool Sweep::run_checks(Meter& meter, Contender& contender, std::int64_t n) {
+  for (std::int64_t i = 0; i < n && (contender.n_checks == 0 || !is_time_spent()); ++i) {
+    if (is_interrupted()) return false;
+    meter.run_checked(contender);
   }
   return true;
 }

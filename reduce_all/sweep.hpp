@@ -10,8 +10,8 @@
 #include "core/rng.hpp"
 #include "core/timer.hpp"
 #include "reduce_all/buffers.hpp"
-#include "reduce_all/inject.hpp"
 #include "reduce_all/measure.hpp"
+#include "reduce_all/progress.hpp"
 #include "reduce_all/report.hpp"
 #include "runtime/communicator.hpp"
 #include "runtime/topology.hpp"
@@ -40,12 +40,16 @@ class Sweep {
   std::string closing_if_stalled(const comm::Call& call) const;
   bool measure_call(const comm::Call& call);
   std::vector<Contender> make_contenders(const comm::Call& call);
-  void set_pace(Meter& meter, std::vector<Contender>& contenders);
+  bool set_pace(Meter& meter, std::vector<Contender>& contenders);
   bool run_rounds(Meter& meter, std::vector<Contender>& contenders);
+  bool run_turn(Meter& meter, Contender& contender);
+  std::int64_t checks_due(const Contender& contender) const;
+  bool run_checks(Meter& meter, Contender& contender, std::int64_t n);
   void collect(const comm::Call& call, const std::vector<Contender>& contenders);
   void collect_wrong(const comm::Call& call, const std::vector<Contender>& contenders);
   bool may_go_on(const comm::Call& next);
   bool is_interrupted();
+  bool is_time_spent();
 
   const Job& job_;
   Report* report_;
@@ -58,5 +62,8 @@ class Sweep {
 
 /// Every call of the run, in the order of measuring.
 [[nodiscard]] std::vector<comm::Call> calls(const Options& options);
+
+/// The longest vector of them.
+[[nodiscard]] core::Bytes largest_size(const Options& options);
 
 }  // namespace lockstep::reduce_all

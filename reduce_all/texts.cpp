@@ -37,7 +37,7 @@ How it is measured
       --buffers B          hot: same buffers; dirty: input rewritten before each sample; cold: not in cache  (hot)
       --sync Y             barrier: one before each sample; none: samples back to back        (barrier)
       --seed N             test data and order of algorithms                                  (1)
-      --max-time T         finish the size in hand after T: 30s, 5min, 1h                     (0: no limit)
+      --max-time T         end after T, the size in hand with fewer samples: 30s, 5min, 1h    (0: no limit)
       --timeout T          name the rank that hangs, and end, after T without progress; 0: never  (60s)
 Where
       --nproc N            start N ranks on this machine with the MPI of this build

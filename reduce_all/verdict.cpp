@@ -93,6 +93,9 @@ std::string name_best(const std::vector<Row>& series, const std::vector<Row>& be
 
 std::string rate_large(const std::vector<Row>& best, const VerdictContext& context) {
   const Row& largest = best.back();
+  if (largest.bytes < large_bytes && !context.is_complete)
+    return fmt::format("Nothing is known about bandwidth: the run ended at {}, and that takes sizes of {} and more.",
+                       size_text(largest.bytes), size_text(large_bytes));
   if (largest.bytes < large_bytes) return "";
   std::string text = fmt::format(
       "At {} it moves {:.1f} GB/s of vector per rank, {:.0f} % of what all ranks reach by copying alone ({:.1f} GB/s)",

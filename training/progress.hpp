@@ -35,7 +35,7 @@ class Progress {
   bool is_terminal_;
   bool has_shown_ = false;
   core::Stopwatch watch_{};
-  double next_s_ = 2;
+  double next_s_ = is_terminal_ ? 2 : 10;
 };
 
 }  // namespace lockstep::training

@@ -1,6 +1,6 @@
 // memcpy for spans that may be empty, and then may be null.
 // Invariant: no overlap.
-// Used by the shared-memory plans and by the executor of schedules.
+// Used by the shared-memory plans.
 #pragma once
 
 #include <cstddef>

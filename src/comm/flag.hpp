@@ -1,5 +1,5 @@
 // Flags in shared memory: how ranks of a node tell each other how far they are, without locks.
-// Invariant: one writer, many readers, values only grow; a flag has 128 bytes to itself (two lines, as prefetchers fetch pairs).
+// Invariant: one writer, many readers, values only grow; a Flag has 128 bytes to itself (two lines, as prefetchers fetch pairs).
 // Used by shm and hierarchical.
 #pragma once
 
@@ -14,8 +14,8 @@ namespace lockstep::comm {
 
 inline constexpr std::size_t flag_stride = 128;
 
-/// Zero-initialised memory is a valid Flag of value 0.
-class alignas(flag_stride) Flag {
+/// Zero-initialised memory is a valid one, of value 0.
+class FlagWord {
  public:
   /// Everything this rank wrote before is visible to whoever has seen `value`.
   void publish(std::uint64_t value) noexcept { value_.store(value, publish_order); }
@@ -27,6 +27,9 @@ class alignas(flag_stride) Flag {
   std::atomic<std::uint64_t> value_;
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 };
+
+/// Alone on its lines.
+class alignas(flag_stride) Flag : public FlagWord {};
 
 /// Tells the processor that this is a waiting loop.
 inline void pause_processor() noexcept {

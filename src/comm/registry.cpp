@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array table{
     Algorithm{.name = "mpi",
-              .summary = "the MPI library's own collective",
+              .summary = "the MPI library's own collective; above 2^30 elements several calls of it",
               .steps = "the library's choice",
               .bytes = "the library's choice",
               .all_reduce = {mpi_native::make, nullptr},

@@ -1,7 +1,9 @@
 #include "comm/transport_mpi.hpp"
 
+#include <fmt/format.h>
 #include <mpi.h>
 #include <sched.h>
+#include <sys/statvfs.h>
 
 #include <algorithm>
 #include <cstring>
@@ -11,6 +13,7 @@
 
 #include "core/error.hpp"
 #include "core/handle.hpp"
+#include "core/units.hpp"
 
 namespace lockstep::comm {
 namespace {
@@ -98,6 +101,25 @@ struct WindowPolicy {
   }
 };
 
+// An MPI says little more than that it failed. Most keep shared memory in /dev/shm, where containers have little room.
+[[noreturn]] void fail_shared(std::size_t bytes, int n_ranks) {
+  constexpr const char* folder = "/dev/shm";
+  struct statvfs room {};
+  const std::string left =
+      statvfs(folder, &room) == 0
+          ? fmt::format("{} has {} left", folder, core::format_bytes({std::uint64_t{room.f_bavail} * room.f_frsize}))
+          : fmt::format("there is no {}", folder);
+  const core::Bytes needed{(bytes + 128) * static_cast<std::size_t>(n_ranks)};
+  throw core::Error{core::ExitCode::system,
+                    {.what = fmt::format("MPI_Win_allocate_shared gave {} ranks no shared memory, {} in all; {}",
+                                         n_ranks, core::format_bytes(needed), left),
+                     .where = "",
+                     .expected = fmt::format("room in {}, or in the MPI library's session folder", folder),
+                     .fix = "enlarge it (mount -o remount,size=2G /dev/shm; docker run --shm-size 2g), or name only "
+                            "algorithms without shared memory, such as --algorithm ring"},
+                    core::SourceLocation::current()};
+}
+
 class MpiSegment final : public SharedSegment {
   static constexpr std::size_t alignment = 128;
 
@@ -112,7 +134,7 @@ class MpiSegment final : public SharedSegment {
     const int code = MPI_Win_allocate_shared(static_cast<MPI_Aint>(bytes + alignment), 1, info, communicator.raw(),
                                              static_cast<void*>(&mine), &window);
     MPI_Info_free(&info);
-    check_mpi(code, "MPI_Win_allocate_shared");
+    if (code != MPI_SUCCESS) fail_shared(bytes, communicator.n_ranks());
     check_mpi(MPI_Win_lock_all(MPI_MODE_NOCHECK, window), "MPI_Win_lock_all");
     window_ = core::UniqueHandle<WindowPolicy>{window};
     std::memset(mine, 0, bytes + alignment);

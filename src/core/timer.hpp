@@ -1,6 +1,6 @@
 // The clock of every measurement.
 // Invariant: monotonic, the same clock for all processes of a node.
-// Used by reduce_all/ and the watchdog.
+// Used wherever something is timed: both programs, data/, metrics/, nn/host, parallel/.
 #pragma once
 
 #include <ctime>

@@ -190,8 +190,11 @@ void check_seal(std::string_view text, const std::string& where) {
                       .expected = fmt::format("version {}, which this program reads", manifest_version),
                       .fix = "read it with a newer Lockstep, or make it again with this one"});
   if (!sealed && !version)
-    core::fail_usage(
-        {.what = "this is no manifest of shards", .where = where, .expected = "JSON made by `lockstep shard`"});
+    core::fail_usage({.what = "this is no manifest of shards",
+                      .where = where,
+                      .expected = "JSON made by `lockstep shard`",
+                      .fix = "copy or make the set again, or give a folder that `lockstep shard import` or `lockstep "
+                             "shard synth` has made"});
   if (!sealed) fail_damaged("manifest does not end with its digest: cut off or changed", where);
   if (found != sealed->digest)
     fail_damaged(fmt::format("manifest is changed: digest expected {}, found {}", sealed->digest, found), where);
@@ -201,8 +204,9 @@ std::string path_of(const std::string& folder) { return fmt::format("{}/{}", fol
 
 std::string read_text_of(const std::string& folder) {
   namespace fs = std::filesystem;
-  std::error_code ignored;
-  if (fs::exists(folder, ignored) && !fs::exists(path_of(folder), ignored))
+  std::error_code ignored, hidden;
+  const bool is_missing = !fs::exists(path_of(folder), hidden) && !hidden;  // else io::read_text says why
+  if (fs::exists(folder, ignored) && is_missing)
     core::fail_usage({.what = fmt::format("'{}' is no set of shards: {}", folder,
                                           fs::is_directory(folder, ignored) ? fmt::format("it has no {}", manifest_name)
                                                                             : "it is a file"),

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -91,6 +92,17 @@ void require_set(const std::string& folder) {
                     .fix = "name another folder"});
 }
 
+// False if the problem does not name `folder`.
+bool rename_in(core::Problem& problem, const std::string& folder, const std::string& name) {
+  for (std::string* text : {&problem.what, &problem.where}) {
+    const std::size_t at = text->find(folder);
+    if (at == std::string::npos) continue;
+    text->replace(at, folder.size(), name);
+    return true;
+  }
+  return false;
+}
+
 ExtraEntry write_extra(const std::string& folder, const ExtraFile& extra) {
   const std::string path = fmt::format("{}/{}", folder, extra.name);
   io::Hdf5File file = io::Hdf5File::create(path);
@@ -113,7 +125,7 @@ class Packing {
     if (!write_shards()) return {.is_stopped = true};
     PackResult result;
     together(world_, [&] {
-      if (world_.rank() == 0) result = finish();
+      if (world_.rank() == 0) name_place([&] { result = finish(); });
     });
     return result;
   }
@@ -124,7 +136,9 @@ class Packing {
   bool write_shards();
   bool pass(const std::vector<ShardTask>& tasks);
   void leave_out(std::vector<BadRecord> bad);
+  void name_place(const std::function<void()>& write) const;
   PackResult finish();
+  [[nodiscard]] std::string room_needed() const;
   Manifest make_manifest() const;
   void remove_leftovers() const;
   std::vector<std::string> nan_remarks() const;
@@ -189,8 +203,10 @@ bool Packing::write_shards() {
 bool Packing::pass(const std::vector<ShardTask>& tasks) {
   PassResult mine;
   together(world_, [&] {
-    mine = PackPass{job_, *plan_, progress_}.run(tasks, static_cast<std::size_t>(world_.rank()),
-                                                 static_cast<std::size_t>(world_.n_ranks()));
+    name_place([&] {
+      mine = PackPass{job_, *plan_, progress_}.run(tasks, static_cast<std::size_t>(world_.rank()),
+                                                   static_cast<std::size_t>(world_.n_ranks()));
+    });
   });
   if (world_.any(mine.is_stopped)) return false;
   for (const ShardRecord& record : gather_lists(world_, mine.shards)) shards_[{record.split, record.number}] = record;
@@ -202,6 +218,34 @@ void Packing::leave_out(std::vector<BadRecord> bad) {
   bad_.insert(bad_.end(), bad.begin(), bad.end());
   std::sort(bad_.begin(), bad_.end());
   plan_.emplace(job_.source.splits(), job_.options, job_.layout.shard_samples, bad_);
+}
+
+// An error of `write` names the folder the user gave: the temporary one is gone when the message is read.
+void Packing::name_place(const std::function<void()>& write) const {
+  try {
+    write();
+  } catch (const core::Error& error) {
+    core::Problem problem = error.problem();
+    if (error.code() != core::ExitCode::system || !rename_in(problem, job_.folder, job_.options.out)) throw;
+    const std::string full = core::system_reason(ENOSPC);
+    if (problem.what.find(full) != std::string::npos)
+      problem = {.what = fmt::format("cannot write '{}': {}", job_.options.out, full),
+                 .where = "--out",
+                 .expected = room_needed(),
+                 .fix = "make room there, or give --out on another file system"};
+    throw core::Error{error.code(), problem, error.location()};
+  }
+}
+
+std::string Packing::room_needed() const {
+  const SetSpec& spec = job_.source.spec();
+  if (spec.is_encoded()) return "room for all image files";
+  std::uint64_t n_samples = 0;
+  for (const OutputSplit& split : plan_->splits()) n_samples += split.selection.n();
+  const double bytes =
+      static_cast<double>(n_samples) * static_cast<double>(spec.x.bytes() + spec.y.bytes() + sizeof(std::uint64_t));
+  return fmt::format("some {:.4g} MB free{}", bytes * 1e-6,
+                     job_.layout.filter == io::Filter::none ? "" : ", less what compression saves");
 }
 
 // On rank 0.

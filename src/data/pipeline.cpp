@@ -1,5 +1,6 @@
 #include "data/pipeline.hpp"
 
+#include <system_error>
 #include <utility>
 
 #include "core/error.hpp"
@@ -9,8 +10,13 @@ namespace lockstep::data {
 Pipeline::Pipeline(std::size_t n_threads, std::size_t n_slots, std::uint64_t n_pieces, Work work)
     : n_pieces_{n_pieces}, work_{std::move(work)}, slots_(n_slots) {
   core::require(n_slots > (n_threads > 0 ? 1 : 0) && n_pieces > 0, "a pipeline has slots and pieces");
-  for (std::size_t worker = 0; worker < n_threads; ++worker)
-    threads_.emplace_back([this, worker] { run_worker(worker); });
+  threads_.reserve(n_threads);
+  try {
+    for (std::size_t worker = 0; worker < n_threads; ++worker)
+      threads_.emplace_back([this, worker] { run_worker(worker); });
+  } catch (const std::system_error&) {
+    return;  // the system allows no more threads: those there are, or take(), do the work
+  }
 }
 
 Pipeline::~Pipeline() {

@@ -18,7 +18,7 @@ constexpr std::uint64_t most_encoded_samples = std::uint64_t{1}
 void check_chunk_bytes(std::uint64_t chunk_bytes) {
   if (chunk_bytes == 0 || chunk_bytes > largest_chunk)
     core::fail_usage({.what = fmt::format("{} is no size of a chunk", core::format_bytes({chunk_bytes})),
-                      .where = "--chunk-bytes",
+                      .where = "--chunk-size",
                       .expected = "1 B to 1 GiB"});
 }
 
@@ -26,7 +26,7 @@ void check_sample_bytes(std::uint64_t sample_bytes, std::uint64_t shard_bytes) {
   if (sample_bytes > shard_bytes || sample_bytes > largest_chunk)
     core::fail_usage({.what = fmt::format("a sample takes {} bytes, more than a shard of {}", sample_bytes,
                                           core::format_bytes({std::min(shard_bytes, largest_chunk)})),
-                      .where = "--shard-bytes",
+                      .where = "--shard-size",
                       .fix = "allow larger shards (samples above 1 GiB cannot be stored)"});
 }
 

@@ -63,12 +63,21 @@ Rows rows_of_part(const ArrayIndex& array, std::uint64_t chunk, std::uint64_t pa
   return {std::min(begin / array.row_bytes, last), std::min((end - 1) / array.row_bytes, last)};
 }
 
+// Whether it ends where its HDF5 superblock (version 2 or 3) says.
+bool is_whole_hdf5(const io::File& file) {
+  constexpr std::string_view start{"\x89HDF\r\n\x1a\n"};
+  constexpr std::size_t version_at = 8, offset_bytes_at = 9, end_at = 28;
+  std::array<std::byte, end_at + sizeof(std::uint64_t)> head{};
+  if (file.size().value < head.size()) return false;
+  file.read_at(0, head);
+  const auto version = std::to_integer<int>(head[version_at]);
+  return std::memcmp(head.data(), start.data(), start.size()) == 0 && (version == 2 || version == 3) &&
+         std::to_integer<int>(head[offset_bytes_at]) == 8 &&
+         from_little_endian<std::uint64_t>(std::span{head}.subspan(end_at)) == file.size().value;
+}
+
 void check_size(const io::File& file, const ShardEntry& entry) {
-  const std::uint64_t bytes = file.size().value;
-  if (bytes == entry.bytes) return;
-  fail_damaged(
-      fmt::format("{} bytes long, expected {}: {}", bytes, entry.bytes, bytes < entry.bytes ? "truncated" : "too long"),
-      file.path());
+  if (const auto complaint = examine_size(file, entry.bytes)) fail_damaged(*complaint, file.path());
 }
 
 ShardIndex read_index(const io::File& file, const ShardEntry& entry) {
@@ -95,6 +104,15 @@ void check_spec(const ShardIndex& index, const ShardEntry& entry, const SetSpec&
 }
 
 }  // namespace
+
+std::optional<std::string> examine_size(const io::File& file, std::uint64_t expected) {
+  const std::uint64_t bytes = file.size().value;
+  if (bytes == expected) return std::nullopt;
+  const char* const reason = is_whole_hdf5(file) ? "a file of another set"
+                             : bytes < expected  ? "truncated"
+                                                 : "too long";
+  return fmt::format("{} bytes long, expected {}: {}", bytes, expected, reason);
+}
 
 ShardReader::ShardReader(const std::string& folder, const ShardEntry& entry, const SetSpec& spec,
                          ReadCounters& counters)

@@ -20,7 +20,7 @@ constexpr std::uint64_t round_to_line(std::uint64_t bytes) noexcept {
   return (bytes + line_bytes - 1) / line_bytes * line_bytes;
 }
 
-/// Calls `f(0)` ... `f(n - 1)` on this thread and `n_threads` others; rethrows the first failure once all have ended.
+/// Calls `f(0)` ... `f(n - 1)` on this thread and up to `n_threads` others; rethrows the first failure once all have ended.
 template <class F>
 void in_parallel(std::uint64_t n, std::size_t n_threads, F f) {
   std::atomic<std::uint64_t> next{0};
@@ -36,7 +36,12 @@ void in_parallel(std::uint64_t n, std::size_t n_threads, F f) {
     }
   };
   std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < std::min<std::uint64_t>(n_threads, n); ++i) threads.emplace_back(work);
+  threads.reserve(n_threads);
+  try {
+    for (std::size_t i = 0; i < std::min<std::uint64_t>(n_threads, n); ++i) threads.emplace_back(work);
+  } catch (const std::system_error&) {
+    // The system allows no more threads: those there are do the work.
+  }
   work();
   for (std::thread& thread : threads) thread.join();
   if (error) std::rethrow_exception(error);

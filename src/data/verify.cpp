@@ -35,9 +35,7 @@ class Examiner {
     try {
       if (std::error_code error; !std::filesystem::exists(path, error)) return {"missing"};
       const io::File file = open(path);
-      if (const std::uint64_t bytes = file.size().value; bytes != item.bytes)
-        return {fmt::format("{} bytes long, expected {}: {}", bytes, item.bytes,
-                            bytes < item.bytes ? "truncated" : "too long")};
+      if (const auto complaint = examine_size(file, item.bytes)) return {*complaint};
       const std::string digest = digest_of(file);
       if (digest != item.digest) explain(item, digest);
       if (digest == item.digest && item.shard != nullptr) examine_labels(*item.shard);

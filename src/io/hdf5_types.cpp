@@ -44,6 +44,10 @@ TypeId type_in_memory(DType dtype) {
 
 std::optional<DType> find_dtype(hid_t type) {
   const H5T_class_t kind = H5Tget_class(type);
+  if (kind == H5T_ENUM) {  // of two values in a byte: what h5py makes of bool
+    const bool is_bool = H5Tget_nmembers(type) == 2 && H5Tget_size(type) == 1;
+    return is_bool ? std::optional{DType::uint8} : std::nullopt;
+  }
   if (kind != H5T_INTEGER && kind != H5T_FLOAT) return std::nullopt;
   const TypeId little = copy_of(type);
   if (H5Tset_order(little.get(), H5T_ORDER_LE) < 0) return std::nullopt;

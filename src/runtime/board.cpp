@@ -11,19 +11,12 @@
 #include <string_view>
 #include <utility>
 
-#include "core/handle.hpp"
+#include "core/descriptor.hpp"
 
 namespace lockstep::runtime {
 namespace {
 
 constexpr std::size_t n_slots = 512;
-
-struct FilePolicy {
-  using Raw = int;
-  static Raw null() noexcept { return -1; }
-  static void destroy(Raw raw) noexcept { close(raw); }
-};
-using File = core::UniqueHandle<FilePolicy>;
 
 /// FNV-1a: unlike std::hash the same in every process.
 std::uint64_t hash(std::string_view text) noexcept {
@@ -34,7 +27,7 @@ std::uint64_t hash(std::string_view text) noexcept {
 
 /// Others can write to /dev/shm too: only a plain file of ours will do. Reserving the space now turns a full file system
 /// into an error here instead of a SIGBUS at the first access.
-bool is_usable(const File& file, std::size_t bytes) {
+bool is_usable(const core::Descriptor& file, std::size_t bytes) {
   struct stat status {};
   return fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
          posix_fallocate(file.get(), 0, static_cast<off_t>(bytes)) == 0;
@@ -75,7 +68,7 @@ std::optional<ProcessStatus> find_owner(const Slot& slot) {
 std::unique_ptr<Board> Board::join(const LauncherHint& hint, const std::string& directory) {
   if (hint.name.empty()) return nullptr;
   std::string path = fmt::format("{}/lockstep-{}-{:016x}", directory, getuid(), hash(hint.job_key));
-  const File file{open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)};
+  const core::Descriptor file{open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)};
   if (!file || !is_usable(file, sizeof(Layout))) return nullptr;
   void* const memory = mmap(nullptr, sizeof(Layout), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (memory == MAP_FAILED) return nullptr;

@@ -20,6 +20,7 @@
 
 #include "core/error.hpp"
 #include "runtime/board.hpp"
+#include "runtime/interrupt.hpp"
 #include "runtime/session.hpp"
 #include "runtime/stall.hpp"
 
@@ -35,6 +36,8 @@ constexpr std::int64_t longest_gap_ns = 200'000'000;
 constexpr auto time_to_speak = 200ms;
 /// For the launcher to end those that wait once the first process has left; they leave by themselves only where it does not.
 constexpr auto time_for_launcher = 1s;
+/// After a signal, for the main thread to end in order.
+constexpr std::int64_t time_for_order_ns = 700'000'000;
 /// For the node that has evidence to speak before those that have none.
 constexpr auto time_for_other_nodes = 2s;
 
@@ -101,6 +104,7 @@ struct Watchdog::State {
   void watch();
   void note_progress(std::int64_t now) noexcept;
   void end_if_stalled();
+  void speak_if_interrupted();
   [[noreturn]] void report(const std::vector<Finding>& findings);
   [[noreturn]] void report_alone();
   [[noreturn]] void leave_after_report();
@@ -121,7 +125,8 @@ struct Watchdog::State {
   std::uint64_t last_position = 0;
   std::int64_t last_tick_ns = 0;
   std::int64_t standstill_ns = 0;
-  bool was_stopped = false;  ///< between the last two ticks
+  bool was_stopped = false;       ///< between the last two ticks
+  std::int64_t signalled_ns = 0;  ///< when a pending interrupt was first seen
 
   std::mutex mutex;  ///< guards is_over and last_words
   std::string last_words;
@@ -147,6 +152,7 @@ void Watchdog::State::watch() {
   while (!wake.wait_for(lock, tick, [this] { return is_over; })) {
     lock.unlock();
     note_progress(now_ns());
+    speak_if_interrupted();
     end_if_stalled();
     lock.lock();
   }
@@ -174,6 +180,12 @@ void Watchdog::State::end_if_stalled() {
   const bool someone_moves =
       std::any_of(findings.begin(), findings.end(), [](const Finding& f) { return f.condition == Condition::moving; });
   if (!someone_moves) report(findings);
+}
+
+void Watchdog::State::speak_if_interrupted() {
+  if (pending_interrupt() == 0) return;
+  if (signalled_ns == 0) signalled_ns = last_tick_ns;
+  if (last_tick_ns - signalled_ns > time_for_order_ns) say_last_words();
 }
 
 void Watchdog::State::report(const std::vector<Finding>& findings) {
@@ -237,6 +249,11 @@ void Watchdog::set_rank(int rank, int n_ranks) noexcept {
 void Watchdog::set_last_words(std::string words) {
   const std::lock_guard lock{state_->mutex};
   state_->last_words = std::move(words);
+}
+
+std::string Watchdog::withdraw_last_words() {
+  const std::lock_guard lock{state_->mutex};
+  return std::exchange(state_->last_words, {});
 }
 
 void Watchdog::enter(Phase phase) noexcept {

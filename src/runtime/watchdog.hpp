@@ -37,8 +37,11 @@ class Watchdog {
   void enter(Phase phase) noexcept;
   /// One step of progress; costs one relaxed store to a line no other process writes.
   void beat() noexcept;
-  /// What this process still writes to stdout if it has to leave because of a stall; replaces what was set before.
+  /// What this process still writes to stdout if it has to leave because of a stall, or if it has not withdrawn it 0.7 s
+  /// after a signal, as launchers do not wait for long; replaces what was set before.
   void set_last_words(std::string words);
+  /// Empty if they are out.
+  [[nodiscard]] std::string withdraw_last_words();
 
  private:
   struct State;

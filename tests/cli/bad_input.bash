@@ -34,6 +34,9 @@ refuse "did you mean '--algorithm'" --algorthm ring
 refuse 'above the largest' -b 2K -e 1K
 refuse 'step-factor' -f 1
 refuse 'use 8' -b 7
+refuse 'does not use this' --demo --inject wrong:1
+refuse 'does not use this' --demo --collective all_gather
+refuse 'less than a second' --timeout 0.0001
 refuse 'are the same' --json "$folder/x" --csv "$folder/./x"
 
 for n in 1 2 4; do

@@ -25,3 +25,19 @@ expect_rc 0
 expect_out '^# not complete: --max-time .* from .* on'
 expect_out '^# Avg bus bandwidth    : '
 validate "$folder/r.json" incomplete
+
+# In the middle of the first size too: its row says how many samples there are.
+SECONDS=0
+launch 2 --max-time 1s -b 1M -e 1M -n 1000000 --algorithm shm --json "$folder/r.json"
+[ "$SECONDS" -lt 10 ] || fail "--max-time did not end the size in hand"
+expect_rc 0
+expect_out '^# not complete: --max-time .* fewer iterations'
+expect_out ' 1048576 .* shm '
+validate "$folder/r.json" incomplete
+
+# Results that do not get out are an error.
+[ -w /dev/full ] || exit 0
+run bash -c '"$1" -e 8 -n 3 >/dev/full' bash "$REDUCE_ALL"
+expect_rc 3
+expect_one_error
+expect_err 'cannot write to stdout: No space left'

@@ -71,3 +71,29 @@ if [ "$(id -u)" -ne 0 ]; then
   mkdir -m 500 "$folder/locked"
   refuse '--out|locked' synth toy --out "$folder/locked/d"
 fi
+refuse '--shard-size' synth toy --out "$folder/e" --chunk-size 1 --shard-size 1
+refuse '--chunk-size' synth toy --out "$folder/e" --chunk-size 1T --shard-size 1T
+refuse '--seconds' bench "$d" --seconds 1e308
+refuse 'csv, hdf5, npy' import mnist "$folder" --out "$folder/e" --no-classes
+refuse '--users' synth ratings --out "$folder/e" --users 2147483648
+mkdir "$folder/empty"
+: >"$folder/empty/manifest.json"
+refuse 'fix: ' stat "$folder/empty"
+
+# What root may do, nobody may not.
+if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null && command -v prlimit >/dev/null; then
+  chmod 755 "$folder"
+  chmod 700 "$d"
+  as_nobody() { run env TMPDIR=/tmp setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
+  as_nobody "$REDUCE_ALL" --version
+  [ "$rc" -eq 0 ] || exit 0  # the program lies where nobody may not look
+  as_nobody "$REDUCE_ALL" shard stat "$d"
+  expect_rc 2
+  expect_err 'Permission denied'
+  chmod 755 "$d"
+  as_nobody prlimit --nproc=1 "$REDUCE_ALL" shard bench "$d" --threads 4 --seconds 0.1
+  expect_rc 3
+  expect_one_error
+  expect_err 'cannot start thread 2 of 4'
+  expect_err 'fix: '
+fi

@@ -51,3 +51,23 @@ expect_report
 made synth ratings --out "$folder/r" --samples 2000
 made bench "$folder/r" --seconds 0.1
 expect_report
+
+# Damage found in the middle ends as it does elsewhere, on any number of ranks.
+cp -r "$d" "$folder/damaged"
+flip "$folder/damaged/train-00000.h5" 100000
+for n in 1 2; do
+  launch "$n" shard bench "$folder/damaged" --cache none --seconds 0.1
+  expect_rc 1
+  expect_one_error
+  expect_err 'CRC32C'
+  grep -q MPI_ABORT "$folder/err" && fail "aborted"
+done
+
+# A signal ends a stage, not only the next one.
+env --default-signal=INT "$REDUCE_ALL" shard bench "$d" --seconds 7000 >"$folder/out" 2>"$folder/err" &
+job=$!
+sleep 2
+kill -INT "$job"
+rc=0
+wait "$job" || rc=$?
+expect_rc 130

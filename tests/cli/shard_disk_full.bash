@@ -12,9 +12,22 @@ for n in 1 2; do
   launch "$n" shard synth digits --out "$folder/small/new" --samples 20000 --shard-size 4M --chunk-size 1M
   expect_rc 3
   expect_one_error
-  expect_err 'No space left'
+  expect_err "small/new': No space left"
+  expect_err '--out'
+  expect_err 'fix: '
   [ "$(ls "$folder/small")" = old ] || fail "something is left: $(ls "$folder/small")"
   launch "$n" shard synth digits --out "$folder/small/old" --force --samples 20000 --shard-size 4M --chunk-size 1M
   expect_rc 3
   expect_same "$folder/small/old" "$folder/copy"
 done
+
+# Nor does a full disk abort a measurement.
+head -c 2M /dev/zero >"$folder/small/fill" 2>/dev/null
+for n in 1 2; do
+  launch "$n" shard bench "$folder/copy" --seconds 0.1 --json "$folder/small/b.json"
+  expect_rc 3
+  expect_one_error
+  expect_err 'No space left'
+  grep -q MPI_ABORT "$folder/err" && fail "aborted"
+done
+exit 0

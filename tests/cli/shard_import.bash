@@ -56,3 +56,24 @@ expect_rc 2
 expect_err 't\.csv'
 expect_err 'oops'
 expect_nothing_left "$folder/bad"
+
+# NaN is data, but is said.
+printf 'a,b,y\n1,nan,0.5\n3,4,1.5\n' >"$folder/t.csv"
+made import csv "$folder/t.csv" --out "$folder/nan" --nproc 2
+expect_err '1 of 4 values of x are NaN'
+[ "$(grep -c NaN "$folder/err")" -eq 1 ] || fail "one line is enough"
+
+# Names are shown without what a terminal would obey.
+printf 'a,b\033[31m,y\n1,oops,0\n' >"$folder/t.csv"
+shard import csv "$folder/t.csv" --out "$folder/bad"
+expect_err 'b\\x1b\[31m'
+
+# A shard of another set is not a truncated one.
+made synth toy --out "$folder/one" --samples 100
+made synth toy --out "$folder/two" --samples 2000
+cp "$folder/two/train-00000.h5" "$folder/one/train-00000.h5"
+for verb in verify head; do
+  shard "$verb" "$folder/one"
+  expect_rc 1
+  grep -q 'of another set' "$folder/out" "$folder/err" || fail "another set is not recognised"
+done

@@ -47,6 +47,23 @@ trained toy 2 1 --compat --nproc 2 --run-dir compat
 expect_out '^\[GPU1\] Epoch 0 \| Batchsize: 16 \| Steps: 64$'
 expect_out '^Epoch 0 \| Training checkpoint saved at '
 
+# The forecast of memory beside the peak of the real thing, on one rank.
+trained digits --synthetic-samples 640 --max-steps 5 --dry-run --run-dir dry
+[ ! -e dry ] || fail "--dry-run made a run directory"
+forecast=$(sed -n 's/^memory *\([0-9.]*\) MB.*/\1/p' "$folder/out")
+if command -v python3 >/dev/null; then
+  peak=$(python3 -c 'import resource, subprocess, sys
+subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024e-6)' \
+    "$REDUCE_ALL" train digits --synthetic-samples 640 --max-steps 5 --run-dir wet)
+  awk -v f="$forecast" -v p="$peak" 'BEGIN { exit !(f > 0.9 * p && f < 1.1 * p) }' ||
+    fail "forecast $forecast MB, peak $peak MB"
+fi
+
+trained digits --synthetic-samples 640 --max-steps 15 --profile --run-dir profile
+expect_out '^conv2 +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+  oneDNN +[0-9]+$'
+expect_out '^all layers '
+
 trained toy --print-config
 expect_out '^batch = 32 '
 

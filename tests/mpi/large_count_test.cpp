@@ -1,4 +1,4 @@
-// Vectors of more than 2^31 elements, in place. Needs about 14 GB; without them the test is skipped.
+// Vectors of more than 2^31 elements: all_reduce in place, its halves out of place. Needs about 14 GB; without them the test is skipped.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,30 +32,72 @@ void for_each_piece(Elements data, std::size_t block, Body body) {
   for (std::size_t at = 0; at < data.size(); at += block) body(data.subspan(at, std::min(block, data.size() - at)));
 }
 
-class LargeCount : public testing::TestWithParam<const char*> {};
+void fill(Elements data, const std::vector<std::uint8_t>& block) {
+  for_each_piece(data, block.size(), [&](Elements piece) { std::copy_n(block.begin(), piece.size(), piece.begin()); });
+}
+
+bool is_filled(Elements data, const std::vector<std::uint8_t>& block) {
+  bool is_right = true;
+  for_each_piece(data, block.size(), [&](Elements piece) {
+    is_right = is_right && std::memcmp(piece.data(), block.data(), piece.size()) == 0;
+  });
+  return is_right;
+}
+
+/// `block` as it goes on after `offset` elements of a vector filled with it.
+std::vector<std::uint8_t> shifted(std::vector<std::uint8_t> block, std::size_t offset) {
+  std::rotate(block.begin(), block.begin() + static_cast<std::ptrdiff_t>(offset % block.size()), block.end());
+  return block;
+}
+
+class LargeCount : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    const bool has_memory = runtime::available_memory().value >= std::uint64_t{14} << 30;
+    if (over_->n_ranks() != 2 || support::world().any(!has_memory)) GTEST_SKIP() << "needs 2 ranks and 14 GB";
+  }
+
+  void run(comm::Collective collective, std::span<const std::byte> input, std::span<std::byte> output) {
+    const comm::Call call{collective, core::DType::uint8, comm::ReduceOp::sum, n};
+    const auto plan = comm::make_plan(*comm::find_algorithm(GetParam()), *over_, call);
+    plan->bind(input, output);
+    plan->run();
+  }
+
+  const std::unique_ptr<comm::Transport> over_ = comm::make_mpi_transport(support::world(), {.oversubscribed = true});
+  const std::size_t rank_ = static_cast<std::size_t>(over_->rank());
+};
 
 TEST_P(LargeCount, EveryElementArrives) {
-  const auto over = comm::make_mpi_transport(support::world(), {.oversubscribed = true});
-  const bool has_memory = runtime::available_memory().value >= std::uint64_t{14} << 30;
-  if (over->n_ranks() != 2 || support::world().any(!has_memory)) GTEST_SKIP() << "needs 2 ranks and 14 GB";
-  const comm::Algorithm& algorithm = *comm::find_algorithm(GetParam());
-  const comm::Call call{comm::Collective::all_reduce, core::DType::uint8, comm::ReduceOp::sum, n};
   const runtime::HostBuffer buffer{core::Bytes{n}};
-  const auto data = buffer.as<std::uint8_t>();
-  const std::vector<std::uint8_t> mine = make_block(1, static_cast<std::size_t>(over->rank()) + 1);
-  for_each_piece(data, mine.size(), [&](Elements piece) { std::copy_n(mine.begin(), piece.size(), piece.begin()); });
-  const auto plan = comm::make_plan(algorithm, *over, call);
-  plan->bind(buffer.bytes(), buffer.bytes());
-  plan->run();
-  const std::vector<std::uint8_t> sum = make_block(2, 3);
-  bool is_right = true;
-  for_each_piece(data, sum.size(), [&](Elements piece) {
-    is_right = is_right && std::memcmp(piece.data(), sum.data(), piece.size()) == 0;
-  });
-  EXPECT_TRUE(is_right);
+  fill(buffer.as<std::uint8_t>(), make_block(1, rank_ + 1));
+  run(comm::Collective::all_reduce, buffer.bytes(), buffer.bytes());
+  EXPECT_TRUE(is_filled(buffer.as<std::uint8_t>(), make_block(2, 3)));
+}
+
+class LargeHalves : public LargeCount {};
+
+TEST_P(LargeHalves, ReduceScatterOutOfPlace) {
+  const comm::Slice mine = comm::partition(n, 2, rank_);
+  const runtime::HostBuffer input{core::Bytes{n}};
+  const runtime::HostBuffer output{core::Bytes{mine.count}};
+  fill(input.as<std::uint8_t>(), make_block(1, rank_ + 1));
+  run(comm::Collective::reduce_scatter, input.bytes(), output.bytes());
+  EXPECT_TRUE(is_filled(output.as<std::uint8_t>(), shifted(make_block(2, 3), mine.offset)));
+}
+
+TEST_P(LargeHalves, AllGatherOutOfPlace) {
+  const comm::Slice mine = comm::partition(n, 2, rank_);
+  const runtime::HostBuffer input{core::Bytes{mine.count}};
+  const runtime::HostBuffer output{core::Bytes{n}};
+  fill(input.as<std::uint8_t>(), shifted(make_block(1, 1), mine.offset));
+  run(comm::Collective::all_gather, input.bytes(), output.bytes());
+  EXPECT_TRUE(is_filled(output.as<std::uint8_t>(), make_block(1, 1)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Algorithms, LargeCount, testing::Values("mpi", "ring", "rabenseifner", "shm"),
+                         [](const auto& which) { return std::string{which.param}; });
+INSTANTIATE_TEST_SUITE_P(Algorithms, LargeHalves, testing::Values("ring"),
                          [](const auto& which) { return std::string{which.param}; });
 
 }  // namespace

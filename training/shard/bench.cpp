@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "core/log.hpp"
+#include "data/together.hpp"
 #include "io/file.hpp"
 #include "runtime/buffer.hpp"
 #include "runtime/interrupt.hpp"
@@ -18,6 +19,7 @@
 namespace lockstep::training::shard {
 namespace {
 
+constexpr double most_seconds = 86400;
 constexpr int n_repeats = 7;  // of each stage: the fewest that give a 95 % interval, and one
 
 struct LayoutWord {
@@ -36,6 +38,11 @@ void check(const core::Flags& flags, BenchOptions& o) {
   if (o.seconds.value <= 0)
     core::fail_usage(
         {.what = "nothing can be measured in no time", .where = "--seconds", .expected = "such as 3s", .fix = ""});
+  if (o.seconds.value > most_seconds)
+    core::fail_usage({.what = "a stage that lasts more than a day",
+                      .where = "--seconds",
+                      .expected = fmt::format("at most {:.0f}s", most_seconds),
+                      .fix = ""});
   if (!o.augment.empty()) static_cast<void>(data::parse_augment(o.augment, "--augment"));
   if (!o.is_cold) return;
   if (o.cache == data::Cache::node)
@@ -95,8 +102,7 @@ Budget Bench::budget() const {
 bool Bench::warm_up() {
   const bool fits = stages_.stored().value < runtime::available_memory().value / 2;
   if (options_.is_cold || world_.any(!fits)) return false;
-  stages_.warm_up();
-  world_.barrier();
+  data::together(world_, [this] { stages_.warm_up(); });
   return true;
 }
 
@@ -112,10 +118,14 @@ Work Bench::sum(const Work& mine) const {
   return sum;
 }
 
+// Collective: what fails on one rank fails on all.
 void Bench::measure(Stage stage) {
-  if (options_.is_cold) stages_.drop_caches();
-  world_.barrier();
-  const Work work = sum(stages_.run(stage, budget()));
+  data::together(world_, [this] {
+    if (options_.is_cold) stages_.drop_caches();
+  });
+  Work mine;
+  data::together(world_, [&] { mine = stages_.run(stage, budget()); });
+  const Work work = sum(mine);
   if (work.n_samples > 0) works_[static_cast<std::size_t>(stage)].push_back(work);
 }
 
@@ -138,6 +148,7 @@ BenchReport Bench::report(bool was_warmed, bool is_complete) const {
                      .n_ranks = world_.n_ranks(),
                      .n_threads = stages_.n_threads(),
                      .n_samples = stages_.n_samples(),
+                     .is_encoded = stages_.is_encoded(),
                      .was_warmed = was_warmed,
                      .is_complete = is_complete};
   for (const Stage stage : all_stages) {
@@ -167,15 +178,17 @@ int bench(const BenchOptions& o, const runtime::Session& session) {
   std::unique_ptr<Bench> bench;
   const auto misfit = core::complaint_of([&] { bench = std::make_unique<Bench>(o, world, set); });
   if (const auto bad = session.agree(misfit)) return core::to_int(*bad);
-  const BenchReport report = bench->run();
+  BenchReport report;
+  const auto failure = core::complaint_of([&] { report = bench->run(); });
+  if (const auto bad = session.agree(failure)) return core::to_int(*bad);
   const runtime::Environment environment = runtime::read_environment(world);
-  if (world.rank() == 0) {
-    fmt::print("{}", describe(report));
-    if (!o.json.empty()) {
-      const std::string json = to_json(report, o, environment);
-      io::write_whole(o.json, std::as_bytes(std::span{json}));
-    }
-  }
+  if (world.rank() == 0) fmt::print("{}", describe(report));
+  const auto unwritten = core::complaint_of([&] {
+    if (world.rank() != 0 || o.json.empty()) return;
+    const std::string json = to_json(report, o, environment);
+    io::write_whole(o.json, std::as_bytes(std::span{json}));
+  });
+  if (const auto bad = session.agree(unwritten)) return core::to_int(*bad);
   const int signal = runtime::agree_on_interrupt(world);
   return signal == 0 ? core::to_int(core::ExitCode::ok) : 128 + signal;
 }

@@ -81,6 +81,7 @@ struct BenchReport {
   int n_ranks = 1;
   int n_threads = 1;  ///< of each rank, in every stage
   std::uint64_t n_samples = 0;
+  bool is_encoded = false;  ///< image files, which even a loader with the set in memory decodes
   bool was_warmed = false;
   bool is_complete = true;
 

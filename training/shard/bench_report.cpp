@@ -184,6 +184,7 @@ std::vector<Share> BenchReport::shares() const {
     shares.push_back({"pread", us(Stage::pread)});
     shares.push_back({"check and decode", std::max(0.0, us(Stage::read) - us(Stage::pread))});
   }
+  if (loader.is_cached && is_encoded) shares.push_back({"decode", std::max(0.0, us(Stage::read) - us(Stage::pread))});
   shares.push_back({"augment", us(Stage::augment)});
   double known = 0;
   for (const Share& share : shares) known += share.us;

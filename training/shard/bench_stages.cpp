@@ -6,12 +6,14 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
+#include <system_error>
 #include <thread>
 
 #include "core/error.hpp"
 #include "core/timer.hpp"
 #include "data/image.hpp"
 #include "io/file.hpp"
+#include "runtime/interrupt.hpp"
 
 namespace lockstep::training::shard {
 namespace {
@@ -60,7 +62,10 @@ std::vector<std::uint64_t> count_units(const data::Split& split, std::uint64_t u
 class Deadline {
  public:
   explicit Deadline(const Budget& budget) : limit_s_{budget.time.value} {}
-  [[nodiscard]] bool is_over() const noexcept { return limit_s_ > 0 && watch_.elapsed().value >= limit_s_; }
+  /// Also if a signal asks for an end.
+  [[nodiscard]] bool is_over() const noexcept {
+    return (limit_s_ > 0 && watch_.elapsed().value >= limit_s_) || runtime::pending_interrupt() != 0;
+  }
 
  private:
   double limit_s_;
@@ -129,9 +134,18 @@ Work BenchStages::on_threads(const std::function<Work(int)>& body) const {
     }
   };
   const core::Stopwatch watch;
-  for (std::size_t thread = 1; thread < n; ++thread) threads.emplace_back(guarded, thread);
-  guarded(0);
-  for (std::thread& thread : threads) thread.join();
+  threads.reserve(n);
+  std::size_t thread = 1;
+  try {
+    for (; thread < n; ++thread) threads.emplace_back(guarded, thread);
+    guarded(0);
+  } catch (const std::system_error& error) {
+    errors[thread] = std::make_exception_ptr(
+        core::Error{core::ExitCode::system,
+                    {.what = fmt::format("cannot start thread {} of {}: {}", thread + 1, n, error.code().message()),
+                     .fix = "use fewer --threads, or allow more processes (ulimit -u)"}});
+  }
+  for (std::thread& started : threads) started.join();
   Work sum{.time_s = watch.elapsed().value};
   for (const std::exception_ptr& error : errors)
     if (error) std::rethrow_exception(error);

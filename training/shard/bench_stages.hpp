@@ -37,6 +37,7 @@ class BenchStages {
   [[nodiscard]] int n_threads() const noexcept { return n_threads_; }
   [[nodiscard]] core::Bytes stored() const noexcept { return stored_; }
   [[nodiscard]] std::uint64_t n_samples() const noexcept { return set_->n_samples(); }
+  [[nodiscard]] bool is_encoded() const noexcept { return set_->spec().is_encoded(); }
   [[nodiscard]] data::LoaderStats loader_stats() const { return loader_->stats(); }
 
  private:

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "data/importers/importers.hpp"
+#include "data/importers/input.hpp"
 #include "runtime/topology.hpp"
 #include "training/shard/misplaced.hpp"
 #include "training/shard/packing.hpp"
@@ -48,8 +49,16 @@ int import(const ImportArguments& o, const runtime::Session& session) {
   std::unique_ptr<data::Source> source;
   data::ImportOptions options = o.import;
   options.n_threads = 1 + runtime::spare_cores(session.world());
-  const auto complaint = core::complaint_of([&] { source = importer.open(o.path, options); });
+  bool is_stopped = false;
+  const auto complaint = core::complaint_of([&] {
+    try {
+      source = importer.open(o.path, options);
+    } catch (const data::Interrupted&) {
+      is_stopped = true;
+    }
+  });
   if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
+  if (session.world().any(is_stopped)) return end_stopped(session.world());
   return pack_and_report(session, *source, o.pack);
 }
 
@@ -83,8 +92,9 @@ Labels of csv, hdf5 and npy: where all are whole numbers from 0 to 65535, of an 
 without a point, they are taken as classes, and a line says so. For targets of a regression, use --no-classes.
 
 Memory: three chunks (of images on several threads, four) and one shard's check sums per rank (some 20 MB by default),
-whatever the size of the input; and where it is text or compressed (csv, .gz, .npz) a temporary file of the size in
-memory in the temporary folder (TMPDIR), one for each rank.
+and what grows with the input: of images, 8 bytes and the name of each file; of movielens, some 50 bytes for each user
+and item while they are read, and then 8. Where the input is text or compressed (csv, .gz, .npz) a temporary file of the
+size in memory lies in the temporary folder (TMPDIR), one for each rank.
 )";
 }
 

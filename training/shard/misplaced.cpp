@@ -12,6 +12,12 @@ bool has_word(std::string_view words, std::string_view word) {
   return false;
 }
 
+std::string with_commas(std::string_view words) {
+  std::string text;
+  for (const char c : words) text += c == ' ' ? std::string{", "} : std::string{c};
+  return text;
+}
+
 }  // namespace
 
 void refuse_misplaced(const core::Flags& flags, std::span<const FlagUse> uses, const std::string& kind) {
@@ -19,7 +25,7 @@ void refuse_misplaced(const core::Flags& flags, std::span<const FlagUse> uses, c
     if (!flags.has(std::string{use.flag}) || has_word(use.kinds, kind)) continue;
     core::fail_usage({.what = fmt::format("{} does not take this flag", kind),
                       .where = std::string{use.flag},
-                      .expected = fmt::format("it is for: {}", use.kinds),
+                      .expected = "it is for: " + with_commas(use.kinds),
                       .fix = "leave it out"});
   }
 }

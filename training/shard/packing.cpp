@@ -6,6 +6,7 @@
 
 #include "core/log.hpp"
 #include "core/timer.hpp"
+#include "data/printable.hpp"
 #include "runtime/interrupt.hpp"
 #include "training/command.hpp"
 #include "training/progress.hpp"
@@ -57,14 +58,16 @@ core::Bytes stored_bytes(const data::Manifest& manifest) {
 void print_skipped(const std::vector<std::string>& bad) {
   if (bad.empty()) return;
   core::log_warning(fmt::format("skipped {} bad sample{}:", bad.size(), bad.size() == 1 ? "" : "s"));
-  for (std::size_t i = 0; i < std::min(bad.size(), most_shown); ++i) core::log_warning("  " + bad[i]);
+  for (std::size_t i = 0; i < std::min(bad.size(), most_shown); ++i) core::log_warning("  " + data::printable(bad[i]));
   if (bad.size() > most_shown) core::log_warning(fmt::format("  and {} more", bad.size() - most_shown));
 }
 
 // Collective: each rank has seen a part of the source; a remark several of them have is printed once.
-void print_remarks(const runtime::Communicator& world, const data::Source& source) {
+void print_remarks(const runtime::Communicator& world, const data::Source& source,
+                   const std::vector<std::string>& of_pack) {
   std::string mine;
-  for (const std::string& remark : source.remarks()) mine += remark + "\n";
+  for (const auto& remarks : {source.remarks(), of_pack})
+    for (const std::string& remark : remarks) mine += data::printable(remark) + "\n";
   std::set<std::string> printed;
   for (const std::string& of_rank : world.gather(mine)) {
     for (std::size_t begin = 0; begin < of_rank.size();) {
@@ -140,6 +143,12 @@ std::string val_help() {
          "                         no such split of its own                                     (none)\n";
 }
 
+int end_stopped(const runtime::Communicator& world) {
+  const int signal = runtime::agree_on_interrupt(world);
+  if (world.rank() == 0) core::log_warning(fmt::format("stopped by signal {}: nothing was written", signal));
+  return 128 + signal;
+}
+
 int pack_and_report(const runtime::Session& session, data::Source& source, const data::PackOptions& options) {
   const runtime::Communicator& world = session.world();
   const core::Stopwatch watch;
@@ -151,12 +160,8 @@ int pack_and_report(const runtime::Session& session, data::Source& source, const
     });
   });
   if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
-  if (runtime::broadcast_value(world, result.is_stopped)) {
-    const int signal = runtime::agree_on_interrupt(world);
-    if (world.rank() == 0) core::log_warning(fmt::format("stopped by signal {}: nothing was written", signal));
-    return 128 + signal;
-  }
-  print_remarks(world, source);
+  if (runtime::broadcast_value(world, result.is_stopped)) return end_stopped(world);
+  print_remarks(world, source, result.remarks);
   if (world.rank() == 0) print_result(result, options, watch.elapsed());
   return core::to_int(core::ExitCode::ok);
 }

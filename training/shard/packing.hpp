@@ -23,6 +23,9 @@ void check_packing(const core::Flags& flags, const data::PackOptions& options, b
 [[nodiscard]] std::string packing_help();
 [[nodiscard]] std::string val_help();
 
+/// Collective: says that a signal has ended it all, and returns the exit code.
+int end_stopped(const runtime::Communicator& world);
+
 /// Collective: packs with progress, prints what was done, and returns the exit code.
 int pack_and_report(const runtime::Session& session, data::Source& source, const data::PackOptions& options);
 

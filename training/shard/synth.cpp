@@ -70,7 +70,7 @@ Action declare_synth(core::Flags& flags) {
   constexpr std::uint64_t one = 1;
   constexpr std::uint64_t most_samples = std::uint64_t{1} << 48;
   constexpr std::uint64_t largest_side = 65536;
-  constexpr std::uint64_t most_ids = std::uint64_t{1} << 31;
+  constexpr std::uint64_t most_ids = (std::uint64_t{1} << 31) - 1;  // ids are int32
   flags.word("KIND", o->kind);
   declare_packing(flags, o->pack);
   declare_val(flags, o->pack);

@@ -16,8 +16,7 @@ constexpr std::size_t round_up(std::size_t n, std::size_t unit) { return (n + un
 /// Flag and payload side by side, so that a short vector costs one line transfer per peer.
 class Mailbox {
  public:
-  Mailbox(std::span<std::byte> memory, std::size_t payload_bytes)
-      : flag_{reinterpret_cast<std::atomic<std::uint64_t>*>(memory.data())} {
+  Mailbox(std::span<std::byte> memory, std::size_t payload_bytes) : flag_{reinterpret_cast<FlagWord*>(memory.data())} {
     payload_ = memory.data() + payload_offset(payload_bytes);
   }
   static std::size_t stride(std::size_t payload_bytes) {
@@ -25,15 +24,13 @@ class Mailbox {
   }
 
   [[nodiscard]] std::byte* payload() const noexcept { return payload_; }
-  void publish(std::uint64_t call) const noexcept { flag_->store(call, publish_order); }
-  [[nodiscard]] bool reached(std::uint64_t call) const noexcept {
-    return flag_->load(std::memory_order_acquire) >= call;
-  }
+  void publish(std::uint64_t call) const noexcept { flag_->publish(call); }
+  [[nodiscard]] bool reached(std::uint64_t call) const noexcept { return flag_->reached(call); }
 
  private:
   static std::size_t payload_offset(std::size_t payload_bytes) { return payload_bytes <= 56 ? 8 : 64; }
 
-  std::atomic<std::uint64_t>* flag_;
+  FlagWord* flag_;
   std::byte* payload_;
 };
 

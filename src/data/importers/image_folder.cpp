@@ -38,16 +38,14 @@ class Scan {
 
   ImageFolder run() {
     const std::optional<std::string> train = subfolder("train");
-    if (!train || !has_folder(*train)) {  // "train" may be the name of a class
+    if (!train || list_folders(*train).empty()) {  // "train" may be the name of a class
       add_split("train", root_);
     } else {
-      for (const std::string& image : list(root_).images) ignore(root_ + "/" + image);
+      ignore_beside_splits();
       add_split("train", *train);
-      std::optional<std::string> val = subfolder("val");
-      result_.is_val_from_test = !val;
-      if (!val) val = subfolder("test");
-      result_.is_val_from_test &= val.has_value();
+      const std::optional<std::string> val = subfolder("val");
       if (val) add_split("val", *val);
+      if (const std::optional<std::string> test = subfolder("test")) add_test(*test, !val);
     }
     return std::move(result_);
   }
@@ -59,13 +57,15 @@ class Scan {
     return fs::is_directory(path, error) ? std::optional{path} : std::nullopt;
   }
 
-  [[nodiscard]] static bool has_folder(const std::string& path) {
-    std::error_code error;
-    const fs::directory_iterator entries{path, error};
-    return std::any_of(begin(entries), end(entries), [](const fs::directory_entry& entry) {
-      std::error_code unreadable;
-      return entry.is_directory(unreadable);
-    });
+  // Nothing of a folder that cannot be read.
+  [[nodiscard]] static std::vector<std::string> list_folders(const std::string& path) {
+    std::vector<std::string> names;
+    std::error_code error, unreadable;
+    for (fs::directory_iterator entry{path, error}, end; !error && entry != end; entry.increment(error)) {
+      std::string name = entry->path().filename().string();
+      if (name.front() != '.' && entry->is_directory(unreadable)) names.push_back(std::move(name));
+    }
+    return names;
   }
 
   Listing list(const std::string& folder) {
@@ -99,6 +99,43 @@ class Scan {
     if (result_.n_ignored++ == 0 || path < result_.first_ignored) result_.first_ignored = path;
   }
 
+  // All files below it. Links to folders are not followed, as they may lead in circles.
+  void ignore_tree(const std::string& folder) {
+    std::error_code error;
+    const auto options = fs::directory_options::skip_permission_denied;
+    for (fs::recursive_directory_iterator entry{folder, options, error}, end; !error && entry != end;
+         entry.increment(error)) {
+      std::error_code unreadable;
+      const bool is_hidden = entry->path().filename().string().front() == '.';
+      if (!fs::is_directory(entry->symlink_status(unreadable))) {
+        if (!is_hidden) ignore(entry->path().string());
+      } else if (is_hidden) {
+        entry.disable_recursion_pending();
+      }
+    }
+  }
+
+  void ignore_beside_splits() {
+    const Listing listing = list(root_);
+    for (const std::string& image : listing.images) ignore(root_ + "/" + image);
+    for (const std::string& name : listing.folders)
+      if (name != "train" && name != "val" && name != "test") ignore_tree(root_ + "/" + name);
+  }
+
+  // Of a test without labels, as TinyImageNet has it, nothing can be taken.
+  void add_test(const std::string& folder, bool is_val) {
+    const std::vector<std::string> found = list_folders(folder);
+    const bool has_class = std::any_of(found.begin(), found.end(), [this](const std::string& name) {
+      return std::binary_search(result_.classes.begin(), result_.classes.end(), name);
+    });
+    if (!has_class) {
+      ignore_tree(folder);
+      return;
+    }
+    result_.is_val_from_test = is_val;
+    add_split(is_val ? "val" : "test", folder);
+  }
+
   void add_split(const char* name, const std::string& folder) {
     ImageList images{name};
     std::error_code error;
@@ -129,6 +166,8 @@ class Scan {
   void add_class_folder(std::string folder, ImageList& images) {
     Listing listing = list(folder);
     if (listing.images.empty() && std::binary_search(listing.folders.begin(), listing.folders.end(), "images")) {
+      for (const std::string& name : listing.folders)
+        if (name != "images") ignore_tree(folder + "/" + name);
       folder += "/images";
       listing = list(folder);
     }
@@ -138,13 +177,15 @@ class Scan {
                         .expected = "files that end in .jpg, .jpeg, .png, .ppm or .pgm",
                         .fix = "remove the folder, or put the images of its class into it"});
     }
+    for (const std::string& name : listing.folders) ignore_tree(folder + "/" + name);
     images.add_class(std::move(folder), listing.images);
   }
 
   // FILE<TAB>CLASS<TAB>... a line, for the files of images/.
   std::vector<std::string> add_annotated(const std::string& folder, const std::string& annotations, ImageList& images) {
     const std::string image_folder = folder + "/images";
-    const std::vector<std::string> present = list(image_folder).images;
+    const auto [folders, present] = list(image_folder);
+    for (const std::string& name : folders) ignore_tree(image_folder + "/" + name);
     const std::string text = io::read_text(annotations);
     std::map<std::string, std::vector<std::string>> by_class;
     std::vector<std::string> listed;

@@ -1,5 +1,6 @@
 // Which image files a folder holds, and the class of each: the layouts that image data sets come in.
-// Invariant: classes and the files of each are sorted by name, so the order depends on names only; 30 bytes an image.
+// Invariant: classes and the files of each are sorted by name, so the order depends on names only; of an image, its
+// name and 8 bytes are kept.
 // Used by data/importers/images.cpp.
 #pragma once
 
@@ -33,13 +34,14 @@ class ImageList {
 
 struct ImageFolder {
   std::vector<std::string> classes{};
-  std::vector<ImageList> splits{};  ///< "train", and "val" if there is one
-  std::uint64_t n_ignored = 0;      ///< files that are no images by their names
+  std::vector<ImageList> splits{};  ///< "train", and "val" and "test" if there are
+  std::uint64_t n_ignored = 0;      ///< files that are no images of a class by name and place
   std::string first_ignored{};
   bool is_val_from_test = false;
 };
 
-/// Looks through `path`: a folder per class; train/ and val/ (or test/) with a folder per class each; or, as
+/// Looks through `path`: a folder per class; train/, val/ and test/ with a folder per class each (a
+/// test/ alone stands in for val/, and one without classes is passed over); or, as
 /// TinyImageNet has it, train/CLASS/images/ and val/images/ with val/val_annotations.txt. Throws core::Error (usage) if
 /// it is none of these, a class has no image, or the classes of the splits differ.
 [[nodiscard]] ImageFolder scan_image_folder(const std::string& path);

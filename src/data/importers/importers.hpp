@@ -52,7 +52,7 @@ inline constexpr std::array<Importer, 8> importers{{
     {"cifar10", "CIFAR-10 binary version: data_batch_*.bin, test_batch.bin", open_cifar10},
     {"cifar100", "CIFAR-100 binary version: train.bin, test.bin; fine labels", open_cifar100},
     {"npy", "an .npz file with x and y, or a folder with x.npy and y.npy", open_npy},
-    {"images", "a folder per class with JPEG, PNG or PPM files; train/ and val/ above them; TinyImageNet", open_images},
+    {"images", "a folder per class with JPEG, PNG or PPM files; train/, val/, test/ above; TinyImageNet", open_images},
     {"movielens", "ratings.csv (ml-latest) or ratings.dat (ml-1m)", open_movielens},
     {"csv", "numbers in columns", open_csv},
     {"hdf5", "an HDF5 file with data sets x and y", open_hdf5},

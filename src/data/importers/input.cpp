@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "runtime/interrupt.hpp"
 
 namespace lockstep::data {
 namespace {
@@ -28,6 +29,7 @@ class PlainStream final : public ByteStream {
   explicit PlainStream(io::File file) : file_{std::move(file)}, size_{file_.size().value} {}
 
   std::size_t read(std::span<std::byte> data) override {
+    if (runtime::pending_interrupt() != 0) throw Interrupted{};
     const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(data.size(), size_ - position_));
     file_.read_at(position_, data.first(n));
     position_ += n;

@@ -21,6 +21,9 @@ namespace lockstep::data {
 /// There, and no folder.
 [[nodiscard]] bool is_file(const std::filesystem::path& path);
 
+/// Thrown while an input is read before packing: a signal asks for an end.
+struct Interrupted {};
+
 class ByteStream {
  public:
   virtual ~ByteStream() = default;

@@ -56,5 +56,14 @@ TEST_F(Hdf5ImportTest, NamesDataSetAndLength) {
   EXPECT_NE(std::string{foreign->what()}.find("b.h5"), std::string::npos);
 }
 
+TEST_F(Hdf5ImportTest, FollowsLinksAndTakesBool) {
+  const auto file = std::filesystem::path{__FILE__}.parent_path() / "golden" / "h5py_links.h5";
+  const auto source = open_hdf5(file.string(), {});
+  const Samples all = read_split(*source);
+  EXPECT_EQ(values<float>(all.x), (std::vector<float>{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(source->spec().y, (ArraySpec{core::DType::uint8, {}}));
+  EXPECT_EQ(values<std::uint8_t>(all.y), (std::vector<std::uint8_t>{1, 0, 1}));
+}
+
 }  // namespace
 }  // namespace lockstep::data

@@ -94,6 +94,33 @@ TEST_F(ImagesImport, TrainAndValAreSplits) {
   EXPECT_EQ(source->remarks().size(), 1u);
 }
 
+TEST_F(ImagesImport, TestBesideValIsAThirdSplit) {
+  put_flat("train/a/1.png", 1);
+  put_flat("val/a/2.png", 2);
+  put_flat("test/a/3.png", 3);
+  const auto source = open();
+  ASSERT_EQ(source->splits().size(), 3u);
+  EXPECT_EQ(source->splits()[2].name, "test");
+  EXPECT_EQ(levels_and_labels(*source, 2), (Pairs{{3, 0}}));
+  EXPECT_TRUE(source->remarks().empty());
+}
+
+TEST_F(ImagesImport, NothingIsLeftOutWithoutAWord) {
+  put_flat("train/a/1.png", 1);
+  put_flat("train/a/deeper/and/deeper/2.png", 2);
+  put_flat("train/b/images/3.png", 3);
+  put_flat("train/b/others/4.png", 4);
+  put_flat("test/images/5.png", 5);
+  put_flat("unsorted/6.png", 6);
+  put_flat("unsorted/.hidden/7.png", 7);
+  const auto source = open();
+  ASSERT_EQ(source->splits().size(), 1u);
+  EXPECT_EQ(levels_and_labels(*source), (Pairs{{1, 0}, {3, 1}}));
+  ASSERT_EQ(source->remarks().size(), 1u);
+  EXPECT_EQ(source->remarks()[0].rfind("4 files left out", 0), 0u) << source->remarks()[0];
+  EXPECT_NE(source->remarks()[0].find("test/images/5.png"), std::string::npos);
+}
+
 TEST_F(ImagesImport, TestStandsInForValAndSaysSo) {
   put_flat("train/a/1.png", 1);
   put_flat("test/a/3.png", 3);

@@ -1,7 +1,11 @@
 #include <cmath>
+#include <csignal>
+#include <cstdlib>
 
+#include "data/importers/input.hpp"
 #include "data/importers/text.hpp"
 #include "importers_fixture.hpp"
+#include "runtime/interrupt.hpp"
 
 namespace lockstep::data {
 namespace {
@@ -111,6 +115,21 @@ TEST_F(CsvTest, ReadsMoreThanABuffer) {
     ASSERT_EQ(x[i], static_cast<float>(i));
     ASSERT_EQ(y[i], i % 10);
   }
+}
+
+TEST_F(CsvTest, ASignalEndsTheReading) {
+  const std::string file = write("a.csv", "a,y\n1,2\n");
+  const auto read_interrupted = [&] {
+    runtime::catch_interrupts();
+    std::raise(SIGINT);
+    try {
+      open_csv(file, {});
+    } catch (const Interrupted&) {
+      std::_Exit(0);
+    }
+    std::_Exit(1);
+  };
+  EXPECT_EXIT(read_interrupted(), testing::ExitedWithCode(0), "");
 }
 
 TEST(ParseFloat, TakesWhatProgramsWrite) {

@@ -301,9 +301,9 @@ TEST(Layout, OfEncodedSamplesFollowsTheirUsualSize) {
 TEST(Layout, RefusesWhatCannotBe) {
   const SetSpec spec{.x = {.shape = {1000}}, .y = {}, .classes = {}};
   expect_error([&] { (void)make_layout(spec, 1000, 1000, {}, 0); }, core::ExitCode::usage,
-               {"1009 bytes", "--shard-bytes"});
+               {"1009 bytes", "--shard-size"});
   for (const std::uint64_t chunk : {std::uint64_t{0}, std::uint64_t{1} << 31})
-    expect_error([&] { (void)make_layout(spec, 1 << 20, chunk, {}, 0); }, core::ExitCode::usage, {"--chunk-bytes"});
+    expect_error([&] { (void)make_layout(spec, 1 << 20, chunk, {}, 0); }, core::ExitCode::usage, {"--chunk-size"});
 }
 
 }  // namespace

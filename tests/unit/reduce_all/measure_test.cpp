@@ -39,6 +39,34 @@ TEST(Pace, ARowThatTakesLongerThanForeseenIsCutShort) {
   EXPECT_EQ(affordable_samples(options, contender, 125), 125);
 }
 
+TEST(Pace, TheTimeOfTheRunEndsTheNumberAskedFor) {
+  Options options;
+  options.iterations = 1000;
+  Contender contender;
+  EXPECT_EQ(affordable_samples(options, contender, 1000, true), 8);
+  contender.samples.assign(125, 1e-6);
+  contender.spent = 0.01;
+  EXPECT_EQ(affordable_samples(options, contender, 875, true), 0);
+  EXPECT_EQ(affordable_samples(options, contender, 875, false), 875);
+}
+
+TEST(Pace, ABatchIsAnEighthOfTheRowOrATenthOfASecond) {
+  Contender contender;
+  contender.pace = {.block = 2, .n_samples = 1000};
+  contender.estimate = 1e-6;
+  EXPECT_EQ(plan_batch(contender), 125);
+  contender.n_done = 990;
+  EXPECT_EQ(plan_batch(contender), 10);
+  contender.n_done = 0;
+  contender.estimate = 0.01;
+  EXPECT_EQ(plan_batch(contender), 5);
+  contender.estimate = 1;
+  EXPECT_EQ(plan_batch(contender), 1);
+  contender.samples.assign(10, 1e-3);  // what was measured counts for more than the estimate
+  contender.spent = 0.01;
+  EXPECT_EQ(plan_batch(contender), 100);
+}
+
 TEST(Pace, TheNumberAskedForIsTheNumberTaken) {
   Options options;
   options.iterations = 3;

@@ -57,6 +57,22 @@ TEST_F(OutputFileTest, KeepsASymbolicLinkALink) {
   EXPECT_EQ(read(folder_ / "target"), "new");
 }
 
+TEST_F(OutputFileTest, WritesWhatADanglingLinkNames) {
+  fs::create_symlink("second", path_);  // relative to the link's folder
+  fs::create_symlink(folder_ / "target", folder_ / "second");
+  OutputFile file{path_.string(), "--json"};
+  file.replace("new");
+  EXPECT_TRUE(fs::is_symlink(path_));
+  EXPECT_EQ(read(folder_ / "target"), "new");
+}
+
+TEST_F(OutputFileTest, RefusesLinksInACircle) {
+  fs::create_symlink("other", path_);
+  fs::create_symlink("r.json", folder_ / "other");
+  EXPECT_THROW((OutputFile{path_.string(), "--json"}), core::Error);
+  EXPECT_TRUE(fs::is_symlink(path_));
+}
+
 TEST_F(OutputFileTest, RefusesWhatCannotBeReplaced) {
   for (const std::string& path : {folder_.string(), (folder_ / "none" / "r.json").string(), std::string{"/dev/null"}}) {
     try {

@@ -74,6 +74,13 @@ TEST(Verdict, SaysThatSizesAreMissing) {
   EXPECT_NE(text.find("The run ended early"), std::string::npos) << text;
 }
 
+TEST(Verdict, SaysThatARunCutShortKnowsNothingOfBandwidth) {
+  const std::vector<Row> rows{row_of(8, "shm", 1), row_of(1 << 20, "shm", 100)};
+  const std::string text = text_of(rows, {.n_ranks = 2, .is_complete = false});
+  EXPECT_NE(text.find("Nothing is known about bandwidth: the run ended at 1 MiB"), std::string::npos) << text;
+  EXPECT_EQ(text_of(rows, {.n_ranks = 2}).find("bandwidth"), std::string::npos);
+}
+
 TEST(Verdict, OneRankIsSaidToCommunicateNothing) {
   EXPECT_NE(text_of(two_algorithms(), {.n_ranks = 1}).find("no communication"), std::string::npos);
 }

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "core/timer.hpp"
+#include "runtime/interrupt.hpp"
 #include "runtime/process.hpp"
 
 namespace lockstep::runtime {
@@ -278,6 +279,23 @@ TEST(Watchdog, SpeaksForItselfWithoutABoard) {
   EXPECT_EQ(outcome.exit_codes.at(1), 0);
   EXPECT_EQ(count_of(outcome.messages, "rank 0 on "), 1) << outcome.messages;
   EXPECT_EQ(count_of(outcome.messages, "in phase timing"), 1) << outcome.messages;
+}
+
+// Stdout of the processes goes where stderr goes, for the messages to show both.
+TEST(Watchdog, SaysTheLastWordsOnceIfTheProcessDoesNotEndSoonAfterASignal) {
+  const std::string job = unique_job();
+  const Outcome outcome = run_job([&](int rank) {
+    dup2(STDERR_FILENO, STDOUT_FILENO);
+    catch_interrupts();
+    Watchdog watchdog{make_hint(job, rank), {20}};
+    watchdog.set_last_words("closing lines\n");
+    if (rank == 0) raise(SIGTERM);
+    std::this_thread::sleep_for(1200ms);
+    const bool is_out = watchdog.withdraw_last_words().empty();
+    _exit(is_out == (rank == 0) ? 0 : 1);
+  });
+  for (int rank = 0; rank < n_ranks; ++rank) EXPECT_EQ(outcome.exit_codes.at(rank), 0) << rank;
+  EXPECT_EQ(outcome.messages, "closing lines\n");
 }
 
 TEST(Watchdog, IsOffWithATimeoutOfZero) {

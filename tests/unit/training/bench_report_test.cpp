@@ -21,6 +21,15 @@ BenchReport report() {
           .n_samples = 1000};
 }
 
+TEST(BenchReport, ImageFilesInMemoryAreStillDecoded) {
+  BenchReport encoded = report();
+  encoded.loader.is_cached = encoded.is_encoded = true;
+  const std::vector<Share> shares = encoded.shares();
+  ASSERT_EQ(shares.size(), 3u);
+  EXPECT_EQ(shares[0].part, "decode");
+  EXPECT_DOUBLE_EQ(shares[0].us, 0.5);
+}
+
 TEST(BenchReport, RatesComeFromTheMedianOfTimes) {
   std::vector<Work> repeats(7, {.time_s = 1, .n_samples = 1000, .bytes_stored = 2e6, .bytes_delivered = 4e6});
   repeats[0].time_s = 100;  // an outlier

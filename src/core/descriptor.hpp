@@ -1,0 +1,19 @@
+// An open file of the operating system.
+// Invariant: closed once, whatever happens; -1 is none.
+// Used by runtime/ and reduce_all; io/ has a policy of its own.
+#pragma once
+
+#include <unistd.h>
+
+#include "core/handle.hpp"
+
+namespace lockstep::core {
+
+struct DescriptorPolicy {
+  using Raw = int;
+  static Raw null() noexcept { return -1; }
+  static void destroy(Raw raw) noexcept { ::close(raw); }
+};
+using Descriptor = UniqueHandle<DescriptorPolicy>;
+
+}  // namespace lockstep::core
