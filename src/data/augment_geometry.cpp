@@ -17,7 +17,9 @@ std::int64_t up_to(std::int64_t largest, core::Random& random) noexcept {
   return static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(largest) + 1));
 }
 
-double uniform(double from, double to, core::Random& random) noexcept { return from + (to - from) * random.uniform(); }
+double draw_between(double from, double to, core::Random& random) noexcept {
+  return from + (to - from) * random.uniform();
+}
 
 /// To nearest, ties to even, as Python's round().
 std::int64_t rounded(double value) noexcept { return static_cast<std::int64_t>(std::nearbyint(value)); }
@@ -72,8 +74,8 @@ Rect random_resized_crop(const AugmentStep& step, Size image, core::Random& rand
   const double image_height = static_cast<double>(image.height);
   const double image_width = static_cast<double>(image.width);
   for (int i = 0; i < 10; ++i) {
-    const double area = image_height * image_width * uniform(step.scale[0], step.scale[1], random);
-    const double aspect = std::exp(uniform(std::log(step.ratio[0]), std::log(step.ratio[1]), random));
+    const double area = image_height * image_width * draw_between(step.scale[0], step.scale[1], random);
+    const double aspect = std::exp(draw_between(std::log(step.ratio[0]), std::log(step.ratio[1]), random));
     const std::int64_t width = rounded(std::sqrt(area * aspect));
     const std::int64_t height = rounded(std::sqrt(area / aspect));
     if (width <= 0 || width > image.width || height <= 0 || height > image.height) continue;

@@ -16,9 +16,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t n_pixels = 32 * 32;
+constexpr std::uint64_t n_image_pixels = 32 * 32;
 constexpr std::uint64_t n_channels = 3;
-constexpr std::uint64_t image_bytes = n_pixels * n_channels;
+constexpr std::uint64_t image_bytes = n_image_pixels * n_channels;
 constexpr std::uint64_t piece_records = 256;
 
 /// What differs between the two sets.
@@ -58,8 +58,8 @@ struct RecordSplit {
 
 /// Planes to pixels: red, green and blue of a pixel side by side.
 void interleave(std::span<const std::byte> planes, std::span<std::byte> pixels) {
-  for (std::uint64_t i = 0; i < n_pixels; ++i) {
-    for (std::uint64_t c = 0; c < n_channels; ++c) pixels[i * n_channels + c] = planes[c * n_pixels + i];
+  for (std::uint64_t i = 0; i < n_image_pixels; ++i) {
+    for (std::uint64_t c = 0; c < n_channels; ++c) pixels[i * n_channels + c] = planes[c * n_image_pixels + i];
   }
 }
 

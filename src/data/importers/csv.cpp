@@ -80,7 +80,7 @@ class CsvParser {
   float number(std::size_t column) const {
     if (const auto value = parse_float(fields_[column])) return *value;
     const std::string name = names_.empty() ? "" : fmt::format(" ({})", printable(names_[column]));
-    fail(fmt::format("{} is no number", quoted(fields_[column])),
+    fail(fmt::format("{} is no number", in_quotes(fields_[column])),
          fmt::format("{}, column {}{}", lines_.place(), column, name), "a number that float32 can hold",
          n_rows_ == 0 && !options_.has_header
              ? "leave out --no-header if these are names"

@@ -35,7 +35,7 @@ class Selector {
 
   [[noreturn]] void fail(std::string_view word, const char* flag) const {
     const auto meant = core::near_miss(word, names_);
-    core::fail_usage({.what = fmt::format("no column {}", quoted(word)),
+    core::fail_usage({.what = fmt::format("no column {}", in_quotes(word)),
                       .where = flag,
                       .expected = fmt::format("a number from 0 to {}{}", n_ - 1,
                                               names_.empty() ? "" : ", or one of " + shown_names()),

@@ -11,8 +11,8 @@
 
 #include "core/error.hpp"
 #include "data/importers/importers.hpp"
-#include "data/spool.hpp"
 #include "data/importers/text.hpp"
+#include "data/spool.hpp"
 
 namespace lockstep::data {
 namespace {
@@ -25,7 +25,7 @@ struct Rating {
   float value;
 };
 
-constexpr std::uint64_t piece_rows = 4096;
+constexpr std::uint64_t ratings_together = 4096;
 constexpr std::string_view csv_header = "userId,movieId,rating";
 
 /// Original ids, ascending; the number of an id is its place.
@@ -72,19 +72,19 @@ class RatingParser {
  private:
   void check_header(std::string_view line) const {
     if (line.substr(0, csv_header.size()) == csv_header) return;
-    fail(fmt::format("first line {}", quoted(line)),
+    fail(fmt::format("first line {}", in_quotes(line)),
          fmt::format("{},timestamp, or lines such as 1::1193::5::978300760", csv_header));
   }
 
   [[nodiscard]] std::int64_t id(std::size_t field, const char* what) const {
     const auto id = parse_integer(fields_[field]);
-    if (!id || *id < 0) fail(fmt::format("{} {}", what, quoted(fields_[field])), "an integer, 0 or more");
+    if (!id || *id < 0) fail(fmt::format("{} {}", what, in_quotes(fields_[field])), "an integer, 0 or more");
     return *id;
   }
 
   [[nodiscard]] float value() const {
     const auto value = parse_float(fields_[2]);
-    if (!value || !std::isfinite(*value)) fail(fmt::format("rating {}", quoted(fields_[2])), "a number such as 3.5");
+    if (!value || !std::isfinite(*value)) fail(fmt::format("rating {}", in_quotes(fields_[2])), "a number such as 3.5");
     return *value;
   }
 
@@ -121,9 +121,9 @@ class MovieLensSource final : public Source {
 
   void read(std::size_t /*split*/, std::uint64_t first, std::uint64_t n, std::span<std::byte> x,
             std::span<std::byte> y) override {
-    std::vector<Rating> ratings(std::min(n, piece_rows));
+    std::vector<Rating> ratings(std::min(n, ratings_together));
     for (std::uint64_t done = 0; done < n; done += ratings.size()) {
-      ratings.resize(std::min(n - done, piece_rows));
+      ratings.resize(std::min(n - done, ratings_together));
       ratings_.read_at((first + done) * sizeof(Rating), std::as_writable_bytes(std::span{ratings}));
       for (std::size_t i = 0; i < ratings.size(); ++i) {
         const std::int32_t pair[2] = {users_.number_of(ratings[i].user), items_.number_of(ratings[i].item)};

@@ -14,8 +14,8 @@
 namespace lockstep::data {
 namespace {
 
-constexpr std::string_view magic = "\x93NUMPY";
-constexpr std::uint64_t preamble_bytes = 8;    // magic and version
+constexpr std::string_view npy_magic = "\x93NUMPY";
+constexpr std::uint64_t preamble_bytes = 8;    // npy_magic and version
 constexpr std::uint64_t most_bytes = 1 << 16;  // of the text; NumPy itself refuses above 10,000
 constexpr std::array<std::pair<std::string_view, core::DType>, 12> types{{{"b1", core::DType::uint8},
                                                                           {"i1", core::DType::int8},
@@ -43,9 +43,9 @@ std::string read_text(const Input& input, std::uint64_t offset, std::uint64_t n)
 }
 
 /// The Python literal of the header: a dictionary of strings, True or False, and tuples of numbers.
-class Parser {
+class HeaderParser {
  public:
-  Parser(const Input& input, std::string_view text, std::uint64_t offset)
+  HeaderParser(const Input& input, std::string_view text, std::uint64_t offset)
       : input_{input}, text_{text}, offset_{offset} {}
 
   void parse(NpyHeader& header) {
@@ -154,11 +154,11 @@ class Parser {
 }  // namespace
 
 NpyHeader read_npy_header(const Input& input) {
-  if (input.size() < preamble_bytes || read_text(input, 0, magic.size()) != magic)
+  if (input.size() < preamble_bytes || read_text(input, 0, npy_magic.size()) != npy_magic)
     fail(input, 0, "no .npy file", "\\x93NUMPY");
-  const auto version = static_cast<unsigned char>(read_text(input, magic.size(), 1).front());
+  const auto version = static_cast<unsigned char>(read_text(input, npy_magic.size(), 1).front());
   if (version < 1 || version > 3)
-    fail(input, magic.size(), fmt::format("format version {}", version), "version 1, 2 or 3");
+    fail(input, npy_magic.size(), fmt::format("format version {}", version), "version 1, 2 or 3");
   const std::uint64_t length_bytes = version == 1 ? 2 : 4;
   std::uint64_t length = 0;
   const std::string length_text = read_text(input, preamble_bytes, length_bytes);
@@ -168,7 +168,7 @@ NpyHeader read_npy_header(const Input& input) {
   NpyHeader header;
   header.bytes = preamble_bytes + length_bytes + length;
   const std::string text = read_text(input, preamble_bytes + length_bytes, length);
-  Parser{input, text, preamble_bytes + length_bytes}.parse(header);
+  HeaderParser{input, text, preamble_bytes + length_bytes}.parse(header);
   return header;
 }
 

@@ -120,7 +120,7 @@ std::optional<std::int64_t> parse_integer(std::string_view text) {
   return value;
 }
 
-std::string quoted(std::string_view field) {
+std::string in_quotes(std::string_view field) {
   constexpr std::size_t most = 40;
   std::string text{field.substr(0, most)};
   std::replace_if(

@@ -50,6 +50,6 @@ class LineReader {
 [[nodiscard]] std::optional<std::int64_t> parse_integer(std::string_view text);
 
 /// A field as a message shows it: in quotes, short, printable.
-[[nodiscard]] std::string quoted(std::string_view field);
+[[nodiscard]] std::string in_quotes(std::string_view field);
 
 }  // namespace lockstep::data

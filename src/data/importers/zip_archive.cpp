@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t unpacked_together = std::size_t{1} << 18;
 
-[[noreturn]] void fail(const std::string& what, const std::string& where) {
+[[noreturn]] void fail_to_unpack(const std::string& what, const std::string& where) {
   core::fail_usage({.what = what,
                     .where = where,
                     .expected = "a whole zip archive, as numpy.savez writes",
@@ -37,7 +37,7 @@ ZipArchive::ZipArchive(const std::string& path) : path_{path} {
   zip_error_init_with_code(&error, code);
   const std::string reason = zip_error_strerror(&error);
   zip_error_fini(&error);
-  fail(fmt::format("cannot be opened as a zip archive: {}", reason), path);
+  fail_to_unpack(fmt::format("cannot be opened as a zip archive: {}", reason), path);
 }
 
 std::vector<std::string> ZipArchive::member_names() const {
@@ -53,12 +53,12 @@ std::vector<std::string> ZipArchive::member_names() const {
 Input ZipArchive::unpack(const std::string& member) const {
   const std::string where = fmt::format("{}, member {}", path_, member);
   const core::UniqueHandle<MemberPolicy> file{zip_fopen(archive_.get(), member.c_str(), 0)};
-  if (!file) fail(fmt::format("cannot be unpacked: {}", zip_strerror(archive_.get())), where);
+  if (!file) fail_to_unpack(fmt::format("cannot be unpacked: {}", zip_strerror(archive_.get())), where);
   SpoolWriter spool;
   std::vector<std::byte> piece(unpacked_together);
   for (;;) {
     const zip_int64_t n = zip_fread(file.get(), piece.data(), piece.size());
-    if (n < 0) fail(fmt::format("is damaged: {}", zip_file_strerror(file.get())), where);
+    if (n < 0) fail_to_unpack(fmt::format("is damaged: {}", zip_file_strerror(file.get())), where);
     if (n == 0) return Input{where, std::move(spool).finish()};
     spool.append(std::span{piece}.first(static_cast<std::size_t>(n)));
   }

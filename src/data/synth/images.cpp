@@ -36,9 +36,9 @@ std::uint64_t checked(std::uint64_t value, std::uint64_t most, const char* flag)
   return value;
 }
 
-class ImagesSource final : public Source {
+class SynthImages final : public Source {
  public:
-  explicit ImagesSource(const SynthOptions& options) : options_{options}, sines_{make_sines()} {
+  explicit SynthImages(const SynthOptions& options) : options_{options}, sines_{make_sines()} {
     if (options_.samples == 0) options_.samples = 10'000;
     spec_.x = {core::DType::uint8,
                {checked(options.height, 65'536, "--height"), checked(options.width, 65'536, "--width"),
@@ -112,6 +112,6 @@ class ImagesSource final : public Source {
 
 }  // namespace
 
-std::unique_ptr<Source> synth_images(const SynthOptions& options) { return std::make_unique<ImagesSource>(options); }
+std::unique_ptr<Source> synth_images(const SynthOptions& options) { return std::make_unique<SynthImages>(options); }
 
 }  // namespace lockstep::data
