@@ -103,4 +103,7 @@ double relative_error(const A& a, const B& b) {
 /// A network of `n_channels` wherever it may have any number of them, with every layer of images.
 [[nodiscard]] Network image_network(std::uint64_t n_channels);
 
+/// Whether two executors made alike give the same gradients, bit by bit.
+[[nodiscard]] bool repeats_its_bits(const Case& given, const ExecutorOptions& options);
+
 }  // namespace lockstep::nn::host
