@@ -6,6 +6,8 @@
 #include <system_error>
 #include <utility>
 
+#include "core/printable.hpp"
+
 namespace lockstep::core {
 namespace {
 
@@ -22,7 +24,7 @@ std::string describe(const Problem& problem) {
   if (!problem.where.empty()) text += fmt::format(" ({})", problem.where);
   if (!problem.expected.empty()) text += fmt::format("\n  expected: {}", problem.expected);
   if (!problem.fix.empty()) text += fmt::format("\n  fix: {}", problem.fix);
-  return text;
+  return printable(text, "\n");
 }
 
 void fail_usage(Problem problem, SourceLocation location) {

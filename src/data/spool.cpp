@@ -45,7 +45,7 @@ void Spool::read_at(std::uint64_t offset, std::span<std::byte> data) const {
 
 SpoolWriter::SpoolWriter(std::string folder) : folder_{std::move(folder)} {
   std::string path = folder_ + "/lockstep-XXXXXX";
-  descriptor_ = core::UniqueHandle<io::DescriptorPolicy>{::mkostemp(path.data(), O_CLOEXEC)};
+  descriptor_ = core::Descriptor{::mkostemp(path.data(), O_CLOEXEC)};
   if (!descriptor_) fail("create", folder_, errno);
   ::unlink(path.c_str());
   pending_.reserve(buffer_bytes);

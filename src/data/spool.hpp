@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/handle.hpp"
+#include "core/descriptor.hpp"
 #include "io/file.hpp"
 
 namespace lockstep::data {
@@ -25,11 +25,11 @@ class Spool {
 
  private:
   friend class SpoolWriter;
-  Spool(std::string folder, core::UniqueHandle<io::DescriptorPolicy> descriptor, std::uint64_t size)
+  Spool(std::string folder, core::Descriptor descriptor, std::uint64_t size)
       : folder_{std::move(folder)}, descriptor_{std::move(descriptor)}, size_{size} {}
 
   std::string folder_;
-  core::UniqueHandle<io::DescriptorPolicy> descriptor_;
+  core::Descriptor descriptor_;
   std::uint64_t size_;
 };
 
@@ -48,7 +48,7 @@ class SpoolWriter {
   void flush();
 
   std::string folder_;
-  core::UniqueHandle<io::DescriptorPolicy> descriptor_;
+  core::Descriptor descriptor_;
   std::vector<std::byte> pending_{};
   std::uint64_t flushed_ = 0;
 };

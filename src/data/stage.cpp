@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "core/descriptor.hpp"
 #include "core/error.hpp"
 #include "core/units.hpp"
 #include "data/damaged.hpp"
@@ -61,7 +62,7 @@ class Copy {
  private:
   std::string final_path_;
   std::string path_;
-  core::UniqueHandle<io::DescriptorPolicy> file_;
+  core::Descriptor file_;
   bool is_finished_ = false;
 };
 

@@ -34,13 +34,11 @@ struct stat status_of(int descriptor, const std::string& path) {
 
 }  // namespace
 
-void DescriptorPolicy::destroy(Raw raw) noexcept { ::close(raw); }
-
 File::File(const std::string& path) : path_{path} {
   // O_NONBLOCK: a named pipe must be refused, not waited for.
   const int raw = with_retries([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); });
   if (raw < 0) fail_to_open(path, core::system_reason(errno), fix_for(errno));
-  descriptor_ = core::UniqueHandle<DescriptorPolicy>{raw};
+  descriptor_ = core::Descriptor{raw};
   const auto mode = status_of(raw, path).st_mode;
   if (S_ISDIR(mode)) fail_to_open(path, "it is a folder", "give a file");
   if (!S_ISREG(mode)) fail_to_open(path, "it is no regular file", "copy its content to a file first");

@@ -10,17 +10,10 @@
 #include <string>
 #include <string_view>
 
-#include "core/handle.hpp"
+#include "core/descriptor.hpp"
 #include "core/units.hpp"
 
 namespace lockstep::io {
-
-/// Policy of core::UniqueHandle for descriptors.
-struct DescriptorPolicy {
-  using Raw = int;
-  static Raw null() noexcept { return -1; }
-  static void destroy(Raw raw) noexcept;
-};
 
 /// An open file for reading. Reads from several threads at once are fine.
 class File {
@@ -39,7 +32,7 @@ class File {
 
  private:
   std::string path_;
-  core::UniqueHandle<DescriptorPolicy> descriptor_;
+  core::Descriptor descriptor_;
 };
 
 /// The whole file as text; errors as File's. At most `most` bytes, else core::Error (usage).

@@ -18,7 +18,6 @@ namespace lockstep::io {
 namespace {
 
 namespace fs = std::filesystem;
-using Descriptor = core::UniqueHandle<DescriptorPolicy>;
 
 [[noreturn]] void fail_at(std::string_view action, const std::string& path, int error,
                           core::SourceLocation location = core::SourceLocation::current()) {
@@ -116,7 +115,7 @@ PendingFile::PendingFile(const std::string& final_path, std::string_view flag) :
   auto [temporary, raw] = create_sibling(
       final_path, "tmp", [](const char* name) { return ::open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });
   if (raw < 0) fail_to_create(final_path, flag, errno);
-  const Descriptor closed{raw};
+  const core::Descriptor closed{raw};
   temporary_ = std::move(temporary);
 }
 
@@ -134,7 +133,7 @@ void PendingFile::commit() {
 void write_whole(const std::string& path, std::span<const std::byte> content) {
   PendingFile pending{path};
   {
-    const Descriptor descriptor{::open(pending.path().c_str(), O_WRONLY | O_CLOEXEC)};
+    const core::Descriptor descriptor{::open(pending.path().c_str(), O_WRONLY | O_CLOEXEC)};
     if (!descriptor) fail_at("write", path, errno);
     write_all(descriptor.get(), path, content);
   }
@@ -180,12 +179,12 @@ void PendingFolder::commit() {
 }
 
 void begin_sync(const std::string& path) noexcept {
-  const Descriptor descriptor{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  const core::Descriptor descriptor{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (descriptor) (void)sync_file_range(descriptor.get(), 0, 0, SYNC_FILE_RANGE_WRITE);
 }
 
 void sync_to_disk(const std::string& path) {
-  const Descriptor descriptor{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  const core::Descriptor descriptor{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (!descriptor) fail_at("open", path, errno);
   // EINVAL: a file system that does not sync folders.
   if (fsync(descriptor.get()) != 0 && errno != EINVAL) fail_at("sync", path, errno);

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <cstddef>
 #include <numbers>
-#include <string_view>
 
 #include "core/error.hpp"
+#include "core/fnv.hpp"
 #include "core/rng.hpp"
 
 namespace lockstep::nn {
@@ -15,13 +15,6 @@ namespace {
 
 using Words = std::array<std::uint32_t, 4>;
 using Numbers = std::array<float, 4>;
-
-// FNV-1a (Fowler, Noll, Vo), 64 bits.
-std::uint64_t hash(std::string_view text) noexcept {
-  std::uint64_t value = 0xcbf2'9ce4'8422'2325;
-  for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 0x100'0000'01b3;
-  return value;
-}
 
 /// In [-1, 1), on a grid of 2^-23.
 Numbers uniform(const Words& words) noexcept {
@@ -59,7 +52,7 @@ void fill(std::uint64_t seed, std::uint64_t stream, float scale, std::span<float
 
 void initialize(const Parameter& parameter, std::uint64_t seed, std::span<float> logical) {
   core::require(logical.size() == n_elements(parameter.shape), "a parameter is initialized as a whole");
-  const std::uint64_t stream = hash(parameter.name);
+  const std::uint64_t stream = core::fnv1a(parameter.name);
   const double fan = static_cast<double>(parameter.fan);
   switch (parameter.init) {
     case Init::zeros: std::fill(logical.begin(), logical.end(), 0.0f); return;

@@ -8,22 +8,15 @@
 
 #include <algorithm>
 #include <array>
-#include <string_view>
 #include <utility>
 
 #include "core/descriptor.hpp"
+#include "core/fnv.hpp"
 
 namespace lockstep::runtime {
 namespace {
 
 constexpr std::size_t n_slots = 512;
-
-/// FNV-1a: unlike std::hash the same in every process.
-std::uint64_t hash(std::string_view text) noexcept {
-  std::uint64_t value = 0xcbf29ce484222325;
-  for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return value;
-}
 
 /// Others can write to /dev/shm too: only a plain file of ours will do. Reserving the space now turns a full file system
 /// into an error here instead of a SIGBUS at the first access.
@@ -67,7 +60,7 @@ std::optional<ProcessStatus> find_owner(const Slot& slot) {
 
 std::unique_ptr<Board> Board::join(const LauncherHint& hint, const std::string& directory) {
   if (hint.name.empty()) return nullptr;
-  std::string path = fmt::format("{}/lockstep-{}-{:016x}", directory, getuid(), hash(hint.job_key));
+  std::string path = fmt::format("{}/lockstep-{}-{:016x}", directory, getuid(), core::fnv1a(hint.job_key));
   const core::Descriptor file{open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)};
   if (!file || !is_usable(file, sizeof(Layout))) return nullptr;
   void* const memory = mmap(nullptr, sizeof(Layout), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);

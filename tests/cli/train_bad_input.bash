@@ -31,6 +31,14 @@ mkdir r && echo '{}' >r/run.json
 refused 'another run|holds' toy --run-dir r
 rm -r r
 
+# Ranks that read different recipes, as nodes may.
+# shellcheck disable=SC2086  # the preflags are words
+run "$MPIEXEC" ${MPIEXEC_PREFLAGS:-} "$MPIEXEC_NUMPROC_FLAG" 1 "$REDUCE_ALL" train toy --lr 0.1 : \
+  "$MPIEXEC_NUMPROC_FLAG" 1 "$REDUCE_ALL" train toy --lr 0.2
+expect_rc 2
+expect_one_error
+expect_err 'same recipe and flags on all ranks'
+
 # A loss that is no number any more: named, exit 1.
 run "$REDUCE_ALL" train toy --lr 1e30 --run-dir kept
 expect_rc 1

@@ -4,8 +4,8 @@
 #include <limits>
 #include <memory>
 
+#include "core/printable.hpp"
 #include "data/image.hpp"
-#include "data/printable.hpp"
 #include "data/shard_set.hpp"
 #include "training/shard/class_counts.hpp"
 #include "training/shard/drawing.hpp"
@@ -24,7 +24,7 @@ std::string describe_label(const data::SetSpec& spec, std::span<const std::byte>
   if (spec.classes.empty()) return "y: " + describe_values(spec.y, y);
   const std::uint64_t label = label_at(spec.y.dtype, y, 0);
   if (label >= spec.classes.size()) return fmt::format("label {}, which is no class", describe_values(spec.y, y));
-  return fmt::format("label {} ({})", label, data::printable(spec.classes[label]));
+  return fmt::format("label {} ({})", label, core::printable(spec.classes[label]));
 }
 
 void print_raw(const data::ShardSet& set, std::uint64_t sample) {

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "core/log.hpp"
+#include "core/printable.hpp"
 #include "core/timer.hpp"
-#include "data/printable.hpp"
 #include "runtime/interrupt.hpp"
 #include "training/command.hpp"
 #include "training/progress.hpp"
@@ -58,7 +58,7 @@ core::Bytes stored_bytes(const data::Manifest& manifest) {
 void print_skipped(const std::vector<std::string>& bad) {
   if (bad.empty()) return;
   core::log_warning(fmt::format("skipped {} bad sample{}:", bad.size(), bad.size() == 1 ? "" : "s"));
-  for (std::size_t i = 0; i < std::min(bad.size(), most_shown); ++i) core::log_warning("  " + data::printable(bad[i]));
+  for (std::size_t i = 0; i < std::min(bad.size(), most_shown); ++i) core::log_warning("  " + core::printable(bad[i]));
   if (bad.size() > most_shown) core::log_warning(fmt::format("  and {} more", bad.size() - most_shown));
 }
 
@@ -67,7 +67,7 @@ void print_remarks(const runtime::Communicator& world, const data::Source& sourc
                    const std::vector<std::string>& of_pack) {
   std::string mine;
   for (const auto& remarks : {source.remarks(), of_pack})
-    for (const std::string& remark : remarks) mine += data::printable(remark) + "\n";
+    for (const std::string& remark : remarks) mine += core::printable(remark) + "\n";
   std::set<std::string> printed;
   for (const std::string& of_rank : world.gather(mine)) {
     for (std::size_t begin = 0; begin < of_rank.size();) {

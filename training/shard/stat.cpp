@@ -4,8 +4,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "core/printable.hpp"
 #include "core/table.hpp"
-#include "data/printable.hpp"
 #include "training/shard/class_counts.hpp"
 #include "training/shard/verbs.hpp"
 
@@ -63,7 +63,7 @@ void print_splits(const data::Manifest& manifest) {
   fmt::print("{}", table.header());
   for (const data::Split& split : manifest.splits) {
     const SplitFacts facts = describe(split, manifest.spec);
-    fmt::print("{}", table.row({data::printable(split.name), std::to_string(split.n_samples),
+    fmt::print("{}", table.row({core::printable(split.name), std::to_string(split.n_samples),
                                 std::to_string(split.shards.size()),
                                 fmt::format("{:.3f}", static_cast<double>(facts.bytes.value) * 1e-6),
                                 facts.ratio ? fmt::format("{:.2f}", *facts.ratio) : "-"}));
@@ -78,7 +78,7 @@ void print_classes(const data::Manifest& manifest, const std::vector<ClassCounts
   const core::Table table{columns, "  "};
   fmt::print("\n{}", table.header());
   for (std::size_t label = 0; label < manifest.spec.classes.size(); ++label) {
-    std::vector<std::string> cells{std::to_string(label), data::printable(manifest.spec.classes[label])};
+    std::vector<std::string> cells{std::to_string(label), core::printable(manifest.spec.classes[label])};
     for (const ClassCounts& of_split : counts) cells.push_back(std::to_string(of_split.by_class[label]));
     fmt::print("{}", table.row(cells));
   }

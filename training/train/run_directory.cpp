@@ -103,7 +103,7 @@ void RunDirectory::claim(const std::string& path) {
   const int raw = ::open(file("log.jsonl").c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
   if (raw < 0 && errno == EEXIST) refuse_other_run(path);
   if (raw < 0) refuse(path, errno);
-  log_ = core::UniqueHandle<io::DescriptorPolicy>{raw};
+  log_ = core::Descriptor{raw};
 }
 
 void RunDirectory::claim_fresh(const std::string& recipe_name) {

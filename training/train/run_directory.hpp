@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/handle.hpp"
+#include "core/descriptor.hpp"
 #include "io/file.hpp"
 #include "runtime/environment.hpp"
 #include "runtime/topology.hpp"
@@ -66,7 +66,7 @@ class RunDirectory {
 
   std::string path_{};
   std::vector<std::string> made_{};  ///< folders, outermost first
-  core::UniqueHandle<io::DescriptorPolicy> log_{};
+  core::Descriptor log_{};
   Status status_{};
   bool is_started_ = false;
   bool is_finished_ = false;

@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/printable.hpp"
 #include "data/importers/arrays.hpp"
 #include "data/importers/csv_columns.hpp"
 #include "data/importers/importers.hpp"
 #include "data/importers/text.hpp"
-#include "data/printable.hpp"
 
 namespace lockstep::data {
 namespace {
@@ -79,7 +79,7 @@ class CsvParser {
 
   float number(std::size_t column) const {
     if (const auto value = parse_float(fields_[column])) return *value;
-    const std::string name = names_.empty() ? "" : fmt::format(" ({})", printable(names_[column]));
+    const std::string name = names_.empty() ? "" : fmt::format(" ({})", core::printable(names_[column]));
     fail(fmt::format("{} is no number", in_quotes(fields_[column])),
          fmt::format("{}, column {}{}", lines_.place(), column, name), "a number that float32 can hold",
          n_rows_ == 0 && !options_.has_header

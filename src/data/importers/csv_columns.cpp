@@ -7,9 +7,9 @@
 #include <string_view>
 
 #include "core/error.hpp"
+#include "core/printable.hpp"
 #include "core/suggest.hpp"
 #include "data/importers/text.hpp"
-#include "data/printable.hpp"
 
 namespace lockstep::data {
 namespace {
@@ -53,7 +53,7 @@ class Selector {
 
   [[nodiscard]] std::string shown_names() const {
     constexpr std::size_t most = 20;
-    const std::string shown = printable(core::join(std::span{names_}.first(std::min(most, names_.size()))));
+    const std::string shown = core::printable(core::join(std::span{names_}.first(std::min(most, names_.size()))));
     return names_.size() > most ? shown + ", ..." : shown;
   }
 

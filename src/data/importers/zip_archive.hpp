@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/handle.hpp"
 #include "data/importers/input.hpp"
 
 struct zip;

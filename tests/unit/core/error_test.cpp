@@ -25,6 +25,11 @@ TEST(Error, LeavesEmptyFieldsOut) {
   EXPECT_EQ(describe({.what = "broken", .where = "a.json", .expected = "{}"}), "broken (a.json)\n  expected: {}");
 }
 
+TEST(Error, ShowsControlCharactersOfNames) {
+  EXPECT_EQ(describe({.what = "cannot open 'a\x1b[2J\x07'", .where = "b\r", .fix = "rename it"}),
+            "cannot open 'a\\x1b[2J\\x07' (b\\x0d)\n  fix: rename it");
+}
+
 TEST(Error, FailUsageCarriesTheProblemAndTheCaller) {
   int line = 0;
   const auto error = thrown_by([&] {

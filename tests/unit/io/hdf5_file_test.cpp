@@ -138,7 +138,7 @@ TEST(Hdf5Errors, AFullDiskLeavesTheLibraryQuietAtExit) {
 TEST(Hdf5, ReadsAFileThatSomebodyLocks) {
   const TemporaryFolder folder;
   write_file(folder / "f.h5");
-  const core::UniqueHandle<DescriptorPolicy> lock{open((folder / "f.h5").c_str(), O_RDWR | O_CLOEXEC)};
+  const core::Descriptor lock{open((folder / "f.h5").c_str(), O_RDWR | O_CLOEXEC)};
   ASSERT_EQ(flock(lock.get(), LOCK_EX | LOCK_NB), 0);
   std::vector<std::byte> row(1);
   Hdf5File::open(folder / "f.h5").open_dataset("x").read_rows(0, 1, row);
