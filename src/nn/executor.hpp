@@ -30,6 +30,9 @@ struct ExecutorOptions {
   Precision precision = Precision::f32;
   std::uint64_t seed = 1;         ///< of dropout
   bool is_deterministic = false;  ///< nothing is chosen by timing
+  /// Embeddings' parameters whose gradients are 0 whenever a step begins, as their owner sees to: backward() adds the
+  /// rows of its samples and touches no others. Else it writes the whole table.
+  std::vector<int> row_gradients{};
   /// Where times decide: makes those of one rank everyone's. Called while executors are made, on every rank as often.
   std::function<void(std::span<double> times)> agree{};
 };

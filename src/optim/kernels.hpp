@@ -13,7 +13,8 @@ namespace lockstep::optim {
 /// Elements [offset, offset + n) of a part's arrays. Plain pointers: the loops may call no inline function of std,
 /// whose copy made for one instruction set the linker could pick for all.
 struct Elements {
-  const float* const* gradients = nullptr;  ///< one per rank; the gradient is their sum in this order, times `scale`
+  const float* const* gradients =
+      nullptr;  ///< one per rank, or none; the gradient is their sum in this order, times `scale`
   std::size_t n_gradients = 0;
   float scale = 1;
   float* parameters = nullptr;

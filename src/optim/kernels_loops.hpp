@@ -120,6 +120,10 @@ class SquareSum {
 constexpr std::size_t block_elements = 1024;
 
 inline void sum_gradients(const Elements& e, std::size_t at, std::size_t n, float* __restrict sum) {
+  if (e.n_gradients == 0) {
+    for (std::size_t i = 0; i < n; ++i) sum[i] = 0;
+    return;
+  }
   const float* first = e.gradients[0] + at;
   for (std::size_t i = 0; i < n; ++i) sum[i] = first[i];
   for (std::size_t rank = 1; rank < e.n_gradients; ++rank) {

@@ -12,6 +12,9 @@ namespace {
 
 constexpr std::align_val_t cache_line{64};
 
+/// Shorter runs of zeros are sooner read than left out.
+constexpr std::size_t least_gap = 1024;
+
 using Array = std::unique_ptr<float[], void (*)(float*)>;
 
 Array make_zeros(std::size_t n) {
@@ -117,15 +120,39 @@ std::span<double> Optimizer::begin_step(float scale, Gradients gradients, std::s
   return norms_;
 }
 
-void Optimizer::finish_step(double lr, float scale, Gradients gradients, std::span<float> parameters) {
+void Optimizer::finish_step(double lr, float scale, Gradients gradients, std::span<float> parameters,
+                            std::span<const Touched> touched) {
   core::require(parameters.size() == n_elements_, "parameters are as long as their part");
   const Pass pass = start_pass(scale, gradients, parameters);
   ++n_steps_;
   for (std::size_t i = 0; i < ranges_.size(); ++i) {
     Range range = pass.range(ranges_[i]);
     if (needs_norms()) range.norms = {norms_[2 * i], norms_[2 * i + 1]};
-    family_->update(range, lr, n_steps_);
+    if (needs_norms() || touched.empty())
+      family_->update(range, lr, n_steps_);
+    else
+      update_touched(range, touched, lr);
   }
+}
+
+/// Pieces with a gradient and pieces without, in turn.
+void Optimizer::update_touched(const Range& range, std::span<const Touched> touched, double lr) const {
+  const std::size_t end = range.elements.offset + range.elements.n;
+  std::size_t done = range.elements.offset;
+  const auto update_until = [&](std::size_t until, bool has_gradient) {
+    if (std::min(until, end) <= done) return;
+    Range piece = range;
+    piece.elements.offset = done;
+    piece.elements.n = std::min(until, end) - done;
+    if (!has_gradient) piece.elements.n_gradients = 0;
+    family_->update(piece, lr, n_steps_);
+    done += piece.elements.n;
+  };
+  for (const Touched& part : touched) {
+    if (part.offset >= done + least_gap) update_until(part.offset, false);
+    update_until(part.offset + part.n_elements, true);
+  }
+  update_until(end, false);
 }
 
 std::span<const double> Optimizer::squared_norms(float scale, Gradients gradients) {

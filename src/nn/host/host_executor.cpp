@@ -96,8 +96,9 @@ void HostExecutor::backward(float scale, bool accumulate, const std::function<vo
   core::require(last.program != nullptr, "backward() follows a forward() that succeeded");
   Call call{last.batch, last.epoch};
   call.run.stream = state_->stream;
-  BackwardObserver observer{state_->network,       slots(), gradients, accumulate ? &state_->accumulation : nullptr,
-                            state_->profile.get(), on_ready};
+  BackwardObserver observer{
+      state_->network,       state_->options, slots(), gradients, accumulate ? &state_->accumulation : nullptr,
+      state_->profile.get(), on_ready};
   last.program->backward(call, scale, observer);
   last.n_reorders += call.run.n_reorders;
 }

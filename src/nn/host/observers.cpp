@@ -32,9 +32,11 @@ void Accumulation::add_to(std::span<float> gradient) const {
   });
 }
 
-BackwardObserver::BackwardObserver(const Network& network, std::span<const ArenaSlot> slots, std::span<float> gradients,
+BackwardObserver::BackwardObserver(const Network& network, const ExecutorOptions& options,
+                                   std::span<const ArenaSlot> slots, std::span<float> gradients,
                                    Accumulation* accumulation, Profile* profile, const OnReady& on_ready)
     : network_{network},
+      options_{options},
       slots_{slots},
       gradients_{gradients},
       accumulation_{accumulation},
@@ -44,8 +46,9 @@ BackwardObserver::BackwardObserver(const Network& network, std::span<const Arena
 }
 
 std::span<float> BackwardObserver::of_node(std::size_t node) const {
-  const std::size_t n = network_.nodes()[node].parameters.size();
-  if (n == 0) return {};
+  const std::vector<int>& parameters = network_.nodes()[node].parameters;
+  const std::size_t n = parameters.size();
+  if (n == 0 || std::ranges::count(options_.row_gradients, parameters[0]) > 0) return {};
   const ArenaSlot& last = slots_[n_done_ + n - 1];
   const std::size_t begin = slots_[n_done_].offset;
   return gradients_.subspan(begin, last.offset + last.n_elements - begin);

@@ -49,16 +49,17 @@ class BackwardObserver final : public Observer {
  public:
   using OnReady = std::function<void(std::size_t slot)>;
   /// Slots of a node: as many as it has parameters. `accumulation` and `profile` may be null.
-  BackwardObserver(const Network& network, std::span<const ArenaSlot> slots, std::span<float> gradients,
-                   Accumulation* accumulation, Profile* profile, const OnReady& on_ready);
+  BackwardObserver(const Network& network, const ExecutorOptions& options, std::span<const ArenaSlot> slots,
+                   std::span<float> gradients, Accumulation* accumulation, Profile* profile, const OnReady& on_ready);
   void before_backward(std::size_t node, std::span<const Tensor> gradients) override;
   void after_backward(std::size_t node) override;
 
  private:
-  /// The gradients of the slots that the node completes.
+  /// The gradients of the slots that the node completes; none if the node adds to them itself.
   [[nodiscard]] std::span<float> of_node(std::size_t node) const;
 
   const Network& network_;
+  const ExecutorOptions& options_;
   std::span<const ArenaSlot> slots_;
   std::span<float> gradients_;
   Accumulation* accumulation_;

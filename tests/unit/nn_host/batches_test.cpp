@@ -86,6 +86,42 @@ TEST(HostBatches, AddUpTheirGradients) {
   }
 }
 
+/// Two tables of which a batch reads few rows.
+Case tables_case() {
+  Network net;
+  const Value ids = net.ids(2);
+  const Value users = net.embedding("users", ids, {.n_rows = 40, .width = 3, .column = 0});
+  const Value items = net.embedding("items", ids, {.n_rows = 50, .width = 5, .column = 1});
+  net.linear("fc", net.concat({users, items}), {.n_out = 1});
+  Case given = make_case(net, 8, Loss::mse);
+  given.batch.ids = {3, 0, 17, 42, 3, 5, 39, 42, 8, 0, 3, 1, 17, 49, 0, 7};
+  return given;
+}
+
+// The first table's gradient is added to zeros of its owner, the second's is written: both are the same in the end.
+TEST(HostBatches, AddRowsWhereTheOwnerZeroesThem) {
+  const Case given = tables_case();
+  ExecutorOptions options = options_of(given);
+  options.row_gradients = {0};
+  Harness by_rows{given, options}, whole{given};
+  for (int step = 0; step < 2; ++step) {
+    std::ranges::fill(by_rows.slot(by_rows.gradients.elements(), 0), 0.0f);
+    for (Harness* harness : {&by_rows, &whole}) {
+      harness->forward(harness->samples.view(0, 3));
+      harness->backward(2);
+      harness->forward(harness->samples.view(3, 8));
+      harness->backward(0.5f, true);
+    }
+    for (std::size_t i = 0; i < given.network.parameters().size(); ++i)
+      EXPECT_LT(relative_error(by_rows.gradient(i), whole.gradient(i)), 1e-6) << i;
+  }
+  const std::vector<float> before = by_rows.gradient(0), second = by_rows.gradient(1);
+  by_rows.forward();
+  by_rows.backward(0);
+  EXPECT_EQ(by_rows.gradient(0), before);
+  EXPECT_NE(by_rows.gradient(1), second);
+}
+
 TEST(HostBatches, AreNormalizedInGroupsAndTheirTail) {
   for (const std::uint64_t group : {1u, 2u, 3u, 5u, 8u, 20u}) {
     SCOPED_TRACE(group);

@@ -158,6 +158,32 @@ TEST_P(EveryOptimizer, ScalesTheGradient) {
   EXPECT_TRUE(same_bits(a, b));
 }
 
+// Parts meet segments' ends, lie in several segments and come close to each other; from far away gradients are not read.
+TEST_P(EveryOptimizer, TouchedPartsGiveTheSameBits) {
+  constexpr std::size_t n = 12'000;
+  const std::vector<Segment> segments{{0, 5000}, {5000, 1001, false}, {6001, 5999}};
+  const std::vector<Touched> touched{{0, 7}, {30, 50}, {2500, 10}, {4990, 1100}, {9000, 3}, {11'990, 10}};
+  const std::vector<float> values = noise(n, 7);
+  std::vector<float> dense(n), sparse(n, std::nanf(""));
+  for (const Touched& part : touched) std::copy_n(&values[part.offset], part.n_elements, &dense[part.offset]);
+  if (Optimizer{spec_, {}, 0}.needs_norms())
+    sparse = dense;
+  else
+    for (const Touched& part : touched) {
+      const std::size_t begin = part.offset - std::min<std::size_t>(part.offset, 1023);
+      std::copy_n(&dense[begin], part.offset + part.n_elements - begin, &sparse[begin]);
+    }
+  std::vector<float> by_dense = noise(n, 1), by_sparse = by_dense;
+  Optimizer a{spec_, segments, n}, b{spec_, segments, n};
+  const std::span<const float> dense_span = dense, sparse_span = sparse;
+  for (std::size_t step = 0; step < n_steps; ++step) {
+    a.step(lr, 0.5F, {&dense_span, 1}, by_dense);
+    (void)b.begin_step(0.5F, {&sparse_span, 1}, by_sparse);
+    b.finish_step(lr, 0.5F, {&sparse_span, 1}, by_sparse, touched);
+  }
+  EXPECT_TRUE(same_bits(by_dense, by_sparse));
+}
+
 // What blocked layouts pad with, and elements of no tensor.
 TEST_P(EveryOptimizer, LeavesPaddingZeroAndTheRestAlone) {
   std::vector<float> parameters(64, 1.0F), gradient(64, 0.5F);

@@ -25,6 +25,7 @@ class EmbeddingKernel final : public Kernel {
     }
     ids_ = builder.use(planned.inputs[0]).place;
     table_ = builder.parameter(node_.parameters[0]);
+    adds_rows_ = std::ranges::count(builder.options.row_gradients, node_.parameters[0]) > 0;
     rows_ = builder.make_bytes(n_ * sizeof(std::uint64_t));
     output_ = builder.make(builder.samples(node_.output));
   }
@@ -61,7 +62,7 @@ class EmbeddingKernel final : public Kernel {
     auto* const table = storage_.at<float>(table_gradient_);
     for_parts(static_cast<std::size_t>(layer_.n_rows), least_elements / width_ + 1,
               [&](std::size_t begin, std::size_t end) {
-                std::fill(table + begin * width_, table + end * width_, 0.0f);
+                if (!adds_rows_) std::fill(table + begin * width_, table + end * width_, 0.0f);
                 for (std::size_t i = 0; i < n_; ++i) {
                   if (rows[i] < begin || rows[i] >= end) continue;
                   loops().of<T>().add_to(table + rows[i] * width_, gradient + i * width_, width_);
@@ -88,6 +89,7 @@ class EmbeddingKernel final : public Kernel {
   Storage& storage_;
   Embedding layer_;
   std::size_t n_ = 0, width_ = 0, n_columns_ = 0;
+  bool adds_rows_ = false;  ///< to zeros that are there
   Place ids_{}, rows_{}, gradient_{}, table_gradient_{};
   Tensor table_{};
 };
