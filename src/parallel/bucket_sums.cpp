@@ -2,17 +2,22 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <string_view>
 #include <utility>
 
 #include "comm/kernels.hpp"
 #include "comm/registry.hpp"
 #include "core/timer.hpp"
+#include "parallel/sparse_sum.hpp"
 
 namespace lockstep::parallel {
 namespace {
 
 constexpr std::size_t largest_short_message = 16 * 1024;
+
+// What lies in a slice is numbered by words of 32 bits.
+constexpr std::size_t largest_sparse = std::numeric_limits<std::uint32_t>::max();
 
 // Partial sums of a piece stay in the first-level cache from one round of the tree to the next.
 constexpr std::size_t tree_piece = 2048;
@@ -22,14 +27,6 @@ constexpr std::size_t tree_piece = 2048;
 std::string_view choose_algorithm(std::size_t n_bytes, int n_nodes, bool is_tree) {
   if (is_tree || n_bytes <= largest_short_message) return "recursive_doubling";
   return std::has_single_bit(static_cast<unsigned>(n_nodes)) ? "rabenseifner" : "ring";
-}
-
-std::unique_ptr<comm::Plan> plan_between(comm::Transport& between, std::span<float> slice, bool is_tree) {
-  if (slice.empty() || between.n_ranks() == 1) return nullptr;
-  const auto name = choose_algorithm(slice.size_bytes(), between.n_ranks(), is_tree);
-  auto plan = comm::make_plan(*comm::find_algorithm(name), between, {.n_elements = slice.size()});
-  plan->bind(std::as_bytes(slice), std::as_writable_bytes(slice));
-  return plan;
 }
 
 std::byte* address(std::span<float> arena, std::size_t offset) {
@@ -47,7 +44,9 @@ BucketSums::BucketSums(comm::Transport& node, comm::Transport& between, NodeFlag
   addends_.reserve(setting_.gradients.size());
   for (const comm::Slice& slice : setting_.slices) {
     const std::span<float> sum = target_.subspan(slice.offset, slice.count);
-    plans_.push_back(plan_between(between, sum, setting_.is_tree));
+    touched_.reserve(setting_.rows->most_parts(slice));
+    plans_.push_back(plan_between(between, slice));
+    if (plans_.back()) plans_.back()->bind(std::as_bytes(sum), std::as_writable_bytes(sum));
     auto& sources = sources_.emplace_back();
     if (sums_here(slice))
       sources.push_back(sum);
@@ -55,6 +54,21 @@ BucketSums::BucketSums(comm::Transport& node, comm::Transport& between, NodeFlag
       for (const std::span<float> arena : setting_.gradients)
         sources.push_back(arena.subspan(slice.offset, slice.count));
   }
+}
+
+/// Short messages cost their number and not their bytes: counting rows first would double that.
+std::unique_ptr<comm::Plan> BucketSums::plan_between(comm::Transport& between, const comm::Slice& slice) {
+  if (slice.count == 0 || !has_messages_) return nullptr;
+  const std::size_t n_bytes = slice.count * sizeof(float);
+  const auto name = choose_algorithm(n_bytes, between.n_ranks(), setting_.is_tree);
+  const bool is_sparse = !setting_.is_tree && n_bytes > largest_short_message && slice.count <= largest_sparse &&
+                         setting_.rows->has_rows(slice);
+  if (!is_sparse) return comm::make_plan(*comm::find_algorithm(name), between, {.n_elements = slice.count});
+  if (!exchange_) {
+    later_ = between.split(0, between.rank());
+    exchange_ = std::make_unique<PartsExchange>(*later_);
+  }
+  return std::make_unique<SparseSum>(between, *later_, *exchange_, *setting_.rows, slice, name);
 }
 
 void BucketSums::ready(std::size_t n) {

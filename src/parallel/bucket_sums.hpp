@@ -1,4 +1,5 @@
-// Sums gradients over all ranks, bucket by bucket: through shared memory on a node, by all-reduces between nodes.
+// Sums gradients over all ranks, bucket by bucket: through shared memory on a node; between nodes by all-reduces, or of
+// embeddings by the rows touched.
 // Invariant: an owner alone touches its slices of the node's arenas once they are ready; all nodes get the same bits.
 // Used by the synchronizer.
 #pragma once
@@ -14,6 +15,7 @@
 #include "comm/transport.hpp"
 #include "core/units.hpp"
 #include "parallel/node_flags.hpp"
+#include "parallel/parts_exchange.hpp"
 #include "parallel/sparse_rows.hpp"
 
 namespace lockstep::parallel {
@@ -57,6 +59,7 @@ class BucketSums {
 
  private:
   [[nodiscard]] std::uint64_t count(std::size_t n) const noexcept { return n_steps_ * (setting_.n_buckets + 1) + n; }
+  [[nodiscard]] std::unique_ptr<comm::Plan> plan_between(comm::Transport& between, const comm::Slice& slice);
   void progress();
   void begin(std::size_t bucket);
   void sum_in_order(const comm::Slice& slice);
@@ -69,6 +72,8 @@ class BucketSums {
   bool has_messages_;
   std::span<float> target_;  ///< one of the arenas
   std::vector<std::vector<std::span<const float>>> sources_;
+  std::unique_ptr<comm::Transport> later_{};  ///< of the ranks of `between`; null without rows, as is exchange_
+  std::unique_ptr<PartsExchange> exchange_{};
   std::vector<std::unique_ptr<comm::Plan>> plans_;  ///< null on one node, and for slices of no elements
   std::vector<const std::byte*> addends_;
   std::vector<comm::Slice> touched_;

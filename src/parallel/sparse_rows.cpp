@@ -45,11 +45,8 @@ void SparseRows::clear() noexcept {
 }
 
 bool SparseRows::has_rows(const comm::Slice& slice) const noexcept {
-  for (std::size_t i = 0; i < slots_.size(); ++i) {
-    const bool meets = slots_[i].offset < slice.offset + slice.count &&
-                       slice.offset < slots_[i].offset + slots_[i].n_elements && slice.count > 0;
-    if (tables_[i].n_rows > 0 && meets) return true;
-  }
+  for (std::size_t i = 0; i < slots_.size(); ++i)
+    if (rows_in(i, slice).count > 0) return true;
   return false;
 }
 
@@ -63,21 +60,35 @@ void SparseRows::find_touched(const comm::Slice& slice, std::vector<comm::Slice>
   }
 }
 
+std::size_t SparseRows::most_parts(const comm::Slice& slice) const noexcept {
+  std::size_t n = slots_.size();
+  for (std::size_t i = 0; i < slots_.size(); ++i) n += rows_in(i, slice).count / 2;  // neighbours are in one
+  return n;
+}
+
 void SparseRows::add_rows(std::size_t slot, const comm::Slice& slice, std::vector<comm::Slice>& parts) const {
   const Slot& where = slots_[slot];
-  const std::size_t from = std::max(slice.offset, where.offset) - where.offset;
-  const std::size_t to = std::min(slice.offset + slice.count, where.offset + where.n_elements);
-  if (where.offset + from >= to) return;
-  const std::size_t first_row = from / where.row_elements;
-  const std::size_t end_row =
-      std::min(tables_[slot].n_rows, (to - where.offset + where.row_elements - 1) / where.row_elements);
-  for (std::size_t word = first_row / word_bits; word * word_bits < end_row; ++word) {
+  const comm::Slice rows = rows_in(slot, slice);
+  const std::size_t end_row = rows.offset + rows.count;
+  for (std::size_t word = rows.offset / word_bits; word * word_bits < end_row; ++word) {
     for (std::uint64_t marked = marks_of_all(tables_[slot].first_word + word); marked != 0; marked &= marked - 1) {
       const std::size_t row = word * word_bits + static_cast<std::size_t>(std::countr_zero(marked));
       const std::size_t begin = where.offset + row * where.row_elements;
       add_part(begin, begin + where.row_elements, slice, parts);
     }
   }
+}
+
+/// Those that lie in `slice`, if only in part.
+comm::Slice SparseRows::rows_in(std::size_t slot, const comm::Slice& slice) const noexcept {
+  const Slot& where = slots_[slot];
+  const std::size_t from = std::max(slice.offset, where.offset) - where.offset;
+  const std::size_t to = std::min(slice.offset + slice.count, where.offset + where.n_elements);
+  if (tables_[slot].n_rows == 0 || where.offset + from >= to) return {};
+  const std::size_t first = from / where.row_elements;
+  const std::size_t end =
+      std::min(tables_[slot].n_rows, (to - where.offset + where.row_elements - 1) / where.row_elements);
+  return {first, end - first};
 }
 
 std::span<std::uint64_t> SparseRows::marks(int rank) const noexcept {

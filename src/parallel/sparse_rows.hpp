@@ -28,6 +28,8 @@ class SparseRows {
   /// The parts of `slice` where any rank of the node may have a gradient: touched rows, slots without rows. Ascending,
   /// neighbours in one. `parts` is written over, so that a steady step allocates nothing.
   void find_touched(const comm::Slice& slice, std::vector<comm::Slice>& parts) const;
+  /// No more than that many are ever found.
+  [[nodiscard]] std::size_t most_parts(const comm::Slice& slice) const noexcept;
 
  private:
   static constexpr std::size_t word_bits = 64;
@@ -37,6 +39,7 @@ class SparseRows {
     std::size_t first_word = 0;
   };
 
+  [[nodiscard]] comm::Slice rows_in(std::size_t slot, const comm::Slice& slice) const noexcept;
   [[nodiscard]] std::span<std::uint64_t> marks(int rank) const noexcept;
   [[nodiscard]] std::uint64_t marks_of_all(std::size_t word) const noexcept;
   void add_rows(std::size_t slot, const comm::Slice& slice, std::vector<comm::Slice>& parts) const;

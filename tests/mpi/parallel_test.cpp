@@ -1,6 +1,8 @@
 // The synchronizer over MPI's shared windows and messages, on one node and on simulated ones: exact, and guarded.
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "comm/transport_mpi.hpp"
 #include "parallel/control_word.hpp"
 #include "parallel/synchronizer.hpp"
@@ -26,9 +28,11 @@ class OnNodes : public testing::TestWithParam<int> {
   OnNodes()
       : world_{comm::make_mpi_transport(support::world(), {.ranks_per_node = GetParam(), .oversubscribed = true})} {}
 
-  /// Four steps, each compared with what they must give; integers, and halves of them, are exact.
-  void train(bool is_deterministic) const {
-    const auto slots = support::odd_slots();
+  using Gradient = std::function<float(std::size_t element, int rank, int step)>;
+
+  /// Four steps, each compared with what they must give; integers, and halves of them, are exact. `touch` marks rows.
+  void train(const std::vector<parallel::Slot>& slots, bool is_deterministic, const Gradient& gradient,
+             const std::function<void(Synchronizer&, int step)>& touch) const {
     Synchronizer synchronizer{*world_, slots, make_options(is_deterministic)};
     ControlWord word{*world_, is_deterministic};
     if (world_->rank() == 0)
@@ -37,13 +41,13 @@ class OnNodes : public testing::TestWithParam<int> {
     std::vector<float> expected(synchronizer.parameters().begin(), synchronizer.parameters().end());
     std::vector<float> momentum(expected.size());
     for (int step = 0; step < 4; ++step) {
-      support::fill(slots, synchronizer.gradients(),
-                    [&](std::size_t i) { return support::small_integer(i, world_->rank(), step); });
+      support::fill(slots, synchronizer.gradients(), [&](std::size_t i) { return gradient(i, world_->rank(), step); });
+      touch(synchronizer, step);
       for (std::size_t slot = 0; slot < slots.size(); ++slot) synchronizer.ready(slot);
       synchronizer.step(0.25, 1);
       support::fill(slots, momentum, [&](std::size_t i) {
         float sum = momentum[i] / 2;
-        for (int rank = 0; rank < world_->n_ranks(); ++rank) sum += support::small_integer(i, rank, step);
+        for (int rank = 0; rank < world_->n_ranks(); ++rank) sum += gradient(i, rank, step);
         return sum;
       });
       support::fill(slots, expected, [&](std::size_t i) { return expected[i] - momentum[i] / 4; });
@@ -59,7 +63,27 @@ class OnNodes : public testing::TestWithParam<int> {
 };
 
 TEST_P(OnNodes, StepsAreExact) {
-  for (const bool is_deterministic : {false, true}) train(is_deterministic);
+  for (const bool is_deterministic : {false, true})
+    train(support::odd_slots(), is_deterministic, support::small_integer, [](Synchronizer&, int) {});
+}
+
+// Few rows, all of them, other ones, none: between nodes by rows and not.
+TEST_P(OnNodes, RowsOfEmbeddings) {
+  constexpr std::size_t table = 1, n_rows = 900, width = 37;
+  auto slots = support::make_slots({33, n_rows * width, 10});
+  slots[table].row_elements = width;
+  const auto is_touched = [](std::size_t row, int rank, int step) {
+    return step == 1 || (step < 3 && (row + static_cast<std::size_t>(rank * 3 + step)) % 100 < 3);
+  };
+  const auto gradient = [&](std::size_t i, int rank, int step) {
+    const bool is_in_table = slots[table].offset <= i && i < slots[table].offset + n_rows * width;
+    const bool is_zero = is_in_table && !is_touched((i - slots[table].offset) / width, rank, step);
+    return is_zero ? 0.0F : support::small_integer(i, rank, step);
+  };
+  train(slots, false, gradient, [&](Synchronizer& synchronizer, int step) {
+    for (std::uint64_t row = 0; row < n_rows; ++row)
+      if (is_touched(row, world_->rank(), step)) synchronizer.touch(table, std::span{&row, 1});
+  });
 }
 
 // 0: the machine as it is.

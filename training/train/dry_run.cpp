@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <system_error>
 #include <vector>
 
 #include "comm/registry.hpp"
 #include "core/error.hpp"
+#include "parallel/slots.hpp"
 
 namespace lockstep::training::train {
 namespace {
@@ -56,7 +58,9 @@ std::uint64_t untouched_bytes(std::uint64_t arena_bytes, std::uint64_t n_local, 
   return of_others + (has_made_parameters ? 0 : of_others);
 }
 
-std::uint64_t network_bytes(const Recipe& recipe, std::size_t n_elements, int n_nodes) {
+/// Where rows of a table travel, all nodes together send a row and its place for each sample to each other node; less
+/// where samples share rows.
+std::uint64_t network_bytes(const Recipe& recipe, std::span<const parallel::Slot> slots, int n_nodes) {
   if (n_nodes == 1) return 0;
   const std::vector<int> nodes = [n_nodes] {
     std::vector<int> each(static_cast<std::size_t>(n_nodes));
@@ -64,7 +68,13 @@ std::uint64_t network_bytes(const Recipe& recipe, std::size_t n_elements, int n_
     return each;
   }();
   const comm::Algorithm& sums = *comm::find_algorithm(recipe.deterministic ? "recursive_doubling" : "ring");
-  return sums.all_reduce.cost({.n_elements = n_elements}, nodes).bytes;
+  std::uint64_t bytes = 0;
+  for (const parallel::Slot& slot : slots) {
+    const std::uint64_t all = sums.all_reduce.cost({.n_elements = slot.n_elements}, nodes).bytes;
+    const std::uint64_t of_samples = recipe.batch * (slot.row_elements + 2) * sizeof(float) * (nodes.size() - 1);
+    bytes += slot.row_elements > 0 ? std::min(all, of_samples) : all;
+  }
+  return bytes;
 }
 
 std::string bytes_text(std::uint64_t bytes) {
@@ -93,7 +103,7 @@ DryRun plan_run(const runtime::Communicator& world, const runtime::Topology& top
               .arena_bytes = learner.executor().arena_elements() * sizeof(float),
               .read_bytes = batches.stored_bytes()};
   if (recipe.max_steps > 0) plan.n_steps = std::min<std::uint64_t>(plan.n_steps, recipe.max_steps);
-  plan.network_bytes = network_bytes(recipe, learner.executor().arena_elements(), topology.n_nodes);
+  plan.network_bytes = network_bytes(recipe, learner.synchronizer().slots(), topology.n_nodes);
   plan.shared_bytes = plan.arena_bytes * (plan.n_ranks - plan.n_nodes);
   use_first_time(recipe, batches, learner);
   if (world.rank() == 0) save_once(learner);

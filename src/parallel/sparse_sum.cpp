@@ -1,0 +1,84 @@
+#include "parallel/sparse_sum.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "comm/registry.hpp"
+
+namespace lockstep::parallel {
+namespace {
+
+/// An exchange sends every word to all other ranks.
+std::size_t most_words_for(std::uint64_t dense_bytes, int n_ranks) {
+  return (dense_bytes - 1) / (sizeof(float) * static_cast<std::uint64_t>(n_ranks - 1));
+}
+
+}  // namespace
+
+SparseSum::SparseSum(comm::Transport& between, comm::Transport& later, PartsExchange& exchange, const SparseRows& rows,
+                     const comm::Slice& slice, std::string_view dense)
+    : rows_{rows},
+      slice_{slice},
+      exchange_{exchange},
+      rank_{static_cast<std::size_t>(between.rank())},
+      n_words_(static_cast<std::size_t>(between.n_ranks())) {
+  const comm::Algorithm& algorithm = *comm::find_algorithm(dense);
+  const comm::Call call{.n_elements = slice.count};
+  dense_ = comm::make_plan(algorithm, later, call);
+  most_words_ = most_words_for(algorithm.all_reduce.cost(call, between.nodes()).bytes, between.n_ranks());
+  exchange_.reserve(most_words_);
+  parts_.reserve(rows.most_parts(slice));
+  // All nodes but one add 0 to each count: fewer messages one after another than gathering them round a ring.
+  counts_ = comm::make_plan(*comm::find_algorithm("recursive_doubling"), between,
+                            {.dtype = core::DType::uint64, .n_elements = n_words_.size()});
+  const auto counts = std::as_writable_bytes(std::span{n_words_});
+  counts_->bind(counts, counts);
+}
+
+void SparseSum::bind(std::span<const std::byte> input, std::span<std::byte> output) {
+  dense_->bind(input, output);
+  sum_ = {reinterpret_cast<float*>(output.data()), slice_.count};
+}
+
+void SparseSum::run() {
+  start();
+  wait();
+}
+
+void SparseSum::start() {
+  find_parts();
+  std::fill(n_words_.begin(), n_words_.end(), 0);
+  n_words_[rank_] = PartsExchange::count_words(parts_);
+  phase_ = Phase::counting;
+  counts_->start();
+}
+
+bool SparseSum::test() {
+  if (phase_ == Phase::counting && counts_->test()) start_sum();
+  if ((phase_ == Phase::exchanging && exchange_.test()) || (phase_ == Phase::summing_all && dense_->test()))
+    phase_ = Phase::complete;
+  return phase_ == Phase::complete;
+}
+
+void SparseSum::wait() {
+  if (phase_ == Phase::counting) {
+    counts_->wait();
+    start_sum();
+  }
+  if (phase_ == Phase::exchanging) exchange_.wait();
+  if (phase_ == Phase::summing_all) dense_->wait();
+  phase_ = Phase::complete;
+}
+
+void SparseSum::find_parts() {
+  rows_.find_touched(slice_, parts_);
+  for (comm::Slice& part : parts_) part.offset -= slice_.offset;
+}
+
+void SparseSum::start_sum() {
+  const std::uint64_t n_words = std::accumulate(n_words_.begin(), n_words_.end(), std::uint64_t{0});
+  phase_ = n_words <= most_words_ ? Phase::exchanging : Phase::summing_all;
+  phase_ == Phase::exchanging ? exchange_.start(sum_, parts_, n_words_) : dense_->start();
+}
+
+}  // namespace lockstep::parallel

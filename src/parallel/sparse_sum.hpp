@@ -1,0 +1,55 @@
+// The sum between nodes of a slice with rows: of the touched rows, or of all where that is fewer bytes.
+// Invariant: all nodes choose by the same counts, exchanged first, and so choose the same.
+// Used by bucket_sums.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "comm/collective.hpp"
+#include "comm/plan.hpp"
+#include "comm/transport.hpp"
+#include "parallel/parts_exchange.hpp"
+#include "parallel/sparse_rows.hpp"
+
+namespace lockstep::parallel {
+
+/// In place. Several may have been started and share an exchange, but they complete one after another, in the same
+/// order on all ranks: test() and wait() are for the first that is not complete.
+class SparseSum final : public comm::Plan {
+ public:
+  /// Collective over both transports, those of the slice's owners: counts travel over `between` as sums start, all else
+  /// over `later` as they complete. `dense`: the algorithm that sums all.
+  SparseSum(comm::Transport& between, comm::Transport& later, PartsExchange& exchange, const SparseRows& rows,
+            const comm::Slice& slice, std::string_view dense);
+
+  void bind(std::span<const std::byte> input, std::span<std::byte> output) override;
+  void run() override;
+  void start() override;
+  [[nodiscard]] bool test() override;
+  void wait() override;
+
+ private:
+  enum class Phase : std::uint8_t { counting, exchanging, summing_all, complete };
+
+  void find_parts();
+  void start_sum();
+
+  const SparseRows& rows_;
+  comm::Slice slice_;
+  PartsExchange& exchange_;
+  std::size_t rank_;
+  std::size_t most_words_ = 0;          ///< of all nodes together, for which an exchange is fewer bytes
+  std::vector<std::uint64_t> n_words_;  ///< of each node
+  std::vector<comm::Slice> parts_{};    ///< touched on this node, from the slice's begin
+  std::span<float> sum_{};
+  std::unique_ptr<comm::Plan> counts_;
+  std::unique_ptr<comm::Plan> dense_;
+  Phase phase_ = Phase::complete;
+};
+
+}  // namespace lockstep::parallel
