@@ -26,7 +26,7 @@ SparseRows::SparseRows(comm::Transport& node, std::span<const Slot> slots)
   for (const Slot& slot : slots_) {
     const std::size_t n_rows = slot.row_elements == 0 ? 0 : slot.n_elements / slot.row_elements;
     tables_.push_back({n_rows, n_words_});
-    n_words_ += (n_rows + word_bits - 1) / word_bits;
+    n_words_ += words_of(n_rows);
   }
   segment_ = node.share(n_words_ * sizeof(std::uint64_t));
 }
@@ -39,9 +39,29 @@ void SparseRows::touch(std::size_t slot, std::span<const std::uint64_t> rows) {
   }
 }
 
-void SparseRows::clear() noexcept {
-  const auto words = marks(rank_);
-  std::fill(words.begin(), words.end(), std::uint64_t{0});
+void SparseRows::clear(std::span<float> gradients) noexcept {
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    const auto words = marks(rank_).subspan(tables_[i].first_word, words_of(tables_[i].n_rows));
+    for (std::size_t word = 0; word < words.size(); ++word) {
+      for (; words[word] != 0; words[word] &= words[word] - 1) {
+        const std::size_t row = word * word_bits + static_cast<std::size_t>(std::countr_zero(words[word]));
+        std::ranges::fill(gradients.subspan(slots_[i].offset + row * slots_[i].row_elements, slots_[i].row_elements),
+                          0.0F);
+      }
+    }
+  }
+}
+
+void SparseRows::zero(const comm::Slice& slice, bool is_all, std::span<float> arena) {
+  parts_.clear();
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    if (tables_[i].n_rows == 0) continue;
+    if (is_all)
+      add_part(slots_[i].offset, slots_[i].offset + slots_[i].n_elements, slice, parts_);
+    else
+      add_rows(i, slice, parts_);
+  }
+  for (const comm::Slice& part : parts_) std::ranges::fill(arena.subspan(part.offset, part.count), 0.0F);
 }
 
 bool SparseRows::has_rows(const comm::Slice& slice) const noexcept {

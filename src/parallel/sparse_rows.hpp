@@ -20,8 +20,10 @@ class SparseRows {
 
   /// Marks rows of this rank, in any order and as often as they occur.
   void touch(std::size_t slot, std::span<const std::uint64_t> rows);
-  /// Takes back all marks of this rank.
-  void clear() noexcept;
+  /// Takes back all marks of this rank, and zeroes their rows in its gradients.
+  void clear(std::span<float> gradients) noexcept;
+  /// Zeroes what belongs to rows in `slice` of an arena: to those touched by any rank of the node, or to all.
+  void zero(const comm::Slice& slice, bool is_all, std::span<float> arena);
 
   [[nodiscard]] bool has_rows(const comm::Slice& slice) const noexcept;
 
@@ -39,6 +41,9 @@ class SparseRows {
     std::size_t first_word = 0;
   };
 
+  [[nodiscard]] static std::size_t words_of(std::size_t n_rows) noexcept {
+    return (n_rows + word_bits - 1) / word_bits;
+  }
   [[nodiscard]] comm::Slice rows_in(std::size_t slot, const comm::Slice& slice) const noexcept;
   [[nodiscard]] std::span<std::uint64_t> marks(int rank) const noexcept;
   [[nodiscard]] std::uint64_t marks_of_all(std::size_t word) const noexcept;
@@ -50,6 +55,7 @@ class SparseRows {
   int rank_;
   int n_ranks_;
   std::unique_ptr<comm::SharedSegment> segment_;
+  std::vector<comm::Slice> parts_{};
 };
 
 }  // namespace lockstep::parallel

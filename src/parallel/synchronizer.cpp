@@ -23,6 +23,7 @@ std::vector<optim::Segment> segments_in(std::span<const Slot> slots, const comm:
 Synchronizer::Synchronizer(comm::Transport& world, std::vector<Slot> slots, const SynchronizerOptions& options)
     : slots_{std::move(slots)},
       guard_interval_{options.guard_interval},
+      is_deterministic_{options.is_deterministic},
       needs_norms_{optim::Optimizer{options.optimizer, {}, 0}.needs_norms()},
       placement_{place(world.nodes(), options.is_deterministic)},
       node_index_{placement_.nodes[static_cast<std::size_t>(world.rank())]},
@@ -37,9 +38,12 @@ Synchronizer::Synchronizer(comm::Transport& world, std::vector<Slot> slots, cons
       rows_{*node_, slots_},
       sums_{*node_, *between_, flags_, sums_setting(options.is_deterministic)},
       guard_{slots_, owned_slices(), world, *between_} {
-  for (const comm::Slice& slice : owned_slices())
+  for (const comm::Slice& slice : owned_slices()) {
+    parts_.reserve(rows_.most_parts(slice));
+    touched_.reserve(rows_.most_parts(slice));
     owned_.push_back({slice, optim::Optimizer{options.optimizer, segments_in(slots_, slice), slice.count},
                       norms_.first_block(slice)});
+  }
 }
 
 std::span<float> Synchronizer::gradients() const noexcept { return gradients_of(node_->rank()); }
@@ -115,11 +119,12 @@ double Synchronizer::step(double lr, float scale, double clip_norm) {
     scale *= static_cast<float>(optim::clip_factor(norm, clip_norm));
   }
   update(lr, scale);
+  zero_rows();
   sums_.end_step();
   n_ready_ = 0;
   ++n_steps_;
   end_writing(guard_interval_ > 0 && n_steps_ % guard_interval_ == 0);
-  rows_.clear();
+  rows_.clear(gradients());
   return norm;
 }
 
@@ -140,7 +145,27 @@ void Synchronizer::update(double lr, float scale) {
     for (const Owned& owned : owned_) norms_.get_tensors(owned.first_block, owned.norms);
   }
   for (std::size_t b = 0; b < owned_.size(); ++b)
-    owned_[b].optimizer.finish_step(lr, scale, sums_.sources(b), parameters(owned_[b].slice));
+    owned_[b].optimizer.finish_step(lr, scale, sums_.sources(b), parameters(owned_[b].slice),
+                                    touched_in(owned_[b].slice));
+}
+
+/// Where a slice may have gradients, from its begin; nothing if that is anywhere, as with rows of other nodes.
+std::span<const optim::Touched> Synchronizer::touched_in(const comm::Slice& slice) {
+  touched_.clear();
+  if (placement_.n_nodes > 1 || !rows_.has_rows(slice)) return {};
+  rows_.find_touched(slice, parts_);
+  for (const comm::Slice& part : parts_) touched_.push_back({part.offset - slice.offset, part.count});
+  return touched_;
+}
+
+/// What was summed into rows that the rank of the arena did not touch; its own it zeroes when nobody reads them any more.
+void Synchronizer::zero_rows() {
+  for (const Owned& owned : owned_) {
+    if (!rows_.has_rows(owned.slice)) continue;
+    const bool is_all = placement_.n_nodes > 1 || is_deterministic_;
+    for (int rank = 0; rank < node_->n_ranks(); ++rank)
+      if (rank == node_->rank() || is_deterministic_) rows_.zero(owned.slice, is_all, gradients_of(rank));
+  }
 }
 
 /// Returns when all owners of this node have written their slices.

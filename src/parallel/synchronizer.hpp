@@ -45,8 +45,8 @@ class Synchronizer {
   /// The node's. To be read by all its ranks from one step() to the next; to be written by rank 0 before
   /// publish_initial().
   [[nodiscard]] std::span<float> parameters() const noexcept { return parameters_.values(); }
-  /// This rank's: to be written from one step() to the next, all of it, and zero where it has no samples. Of no
-  /// defined value after step().
+  /// This rank's: to be written from one step() to the next, all of it, and zero where it has no samples. After step()
+  /// of no defined value, but 0 in slots with rows: there it is enough to write the rows that are touched.
   [[nodiscard]] std::span<float> gradients() const noexcept;
 
   /// Collective: gives rank 0's parameters to all nodes. To be called before the first step and whenever they were
@@ -93,6 +93,8 @@ class Synchronizer {
   void copy_between_nodes();
   [[nodiscard]] double gradient_norm(float scale);
   void update(double lr, float scale);
+  [[nodiscard]] std::span<const optim::Touched> touched_in(const comm::Slice& slice);
+  void zero_rows();
   void end_writing(bool is_guarded);
   void await_node();
   [[nodiscard]] std::span<float> parameters(const comm::Slice& slice) const {
@@ -101,6 +103,7 @@ class Synchronizer {
 
   std::vector<Slot> slots_;
   std::uint64_t guard_interval_;
+  bool is_deterministic_;
   bool needs_norms_;  ///< of whole tensors
   Placement placement_;
   int node_index_;
@@ -116,6 +119,8 @@ class Synchronizer {
   BucketSums sums_;
   ReplicaGuard guard_;
   std::vector<Owned> owned_;
+  std::vector<comm::Slice> parts_{};
+  std::vector<optim::Touched> touched_{};
   std::size_t n_ready_ = 0;  ///< buckets
   std::uint64_t n_steps_ = 0;
   std::uint64_t n_meetings_ = 0;  ///< of await_node()

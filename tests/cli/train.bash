@@ -42,6 +42,18 @@ expect_same_digest digits --synthetic-samples 640 --max-steps 5
 trained digits --deterministic --synthetic-samples 640 --max-steps 5 --digest --seed 2 --run-dir seed2
 grep -qF "$(cat digest1)" "$folder/out" && fail "the digest does not depend on the weights"
 
+# Embeddings of which a step touches few rows: the same loss on any number of ranks, in parts too, as where every row is
+# summed.
+loss_of_ratings() {
+  trained movielens --synthetic --batch 48 --max-steps 60 --val-split '' --run-dir "$@"
+  loss_of
+}
+dense=$(loss_of_ratings dense --deterministic --lanes 4)
+for n in 1 2 3; do
+  found=$(loss_of_ratings "rows$n" --nproc "$n" --accumulate $((n % 2 + 1)))
+  awk -v a="$found" -v b="$dense" 'BEGIN { exit !(a > 0.9999 * b && a < 1.0001 * b) }' || fail "a loss of $found, not $dense"
+done
+
 # The tutorial's own lines.
 trained toy 2 1 --compat --nproc 2 --run-dir compat
 expect_out '^\[GPU1\] Epoch 0 \| Batchsize: 16 \| Steps: 64$'

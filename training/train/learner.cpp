@@ -11,13 +11,13 @@
 namespace lockstep::training::train {
 namespace {
 
-/// A step touches no more rows than it has samples. If that is a small part of the table, only those rows are summed;
-/// else reading the whole table is faster.
+/// A step touches no more rows than it has samples. If that is a small part of the table, only those rows are zeroed,
+/// summed and read; else going through the whole table is faster.
 constexpr std::uint64_t least_rows_per_sample = 4;
 
-/// The embedding of a parameter where rows pay; a tree over ranks sums everything, and a single rank nothing.
-const nn::Embedding* find_sparse(const nn::Network& network, int parameter, const Recipe& recipe, int n_ranks) {
-  if (recipe.deterministic || n_ranks == 1) return nullptr;
+/// The embedding of a parameter where rows pay; a tree over ranks sums everything.
+const nn::Embedding* find_sparse(const nn::Network& network, int parameter, const Recipe& recipe) {
+  if (recipe.deterministic) return nullptr;
   for (const nn::Node& node : network.nodes()) {
     const auto* const embedding = std::get_if<nn::Embedding>(&node.layer);
     if (embedding == nullptr || node.parameters[0] != parameter) continue;
@@ -26,11 +26,10 @@ const nn::Embedding* find_sparse(const nn::Network& network, int parameter, cons
   return nullptr;
 }
 
-std::vector<parallel::Slot> slots_of(const nn::Network& network, const nn::Executor& executor, const Recipe& recipe,
-                                     int n_ranks) {
+std::vector<parallel::Slot> slots_of(const nn::Network& network, const nn::Executor& executor, const Recipe& recipe) {
   std::vector<parallel::Slot> slots;
   for (const nn::ArenaSlot& slot : executor.slots()) {
-    const nn::Embedding* const sparse = find_sparse(network, slot.parameter, recipe, n_ranks);
+    const nn::Embedding* const sparse = find_sparse(network, slot.parameter, recipe);
     slots.push_back({.name = network.parameters()[static_cast<std::size_t>(slot.parameter)].name,
                      .offset = slot.offset,
                      .n_elements = slot.n_elements,
@@ -59,15 +58,18 @@ Learner::Learner(const runtime::Communicator& world, comm::Transport& transport,
       at_a_time_{samples_at_a_time(recipe, most, world.n_ranks())} {
   nn::ExecutorOptions options = executor_options(recipe, at_a_time_);
   options.agree = [&world](std::span<double> times) { world.broadcast(std::as_writable_bytes(times)); };
+  for (std::size_t i = 0; i < network_.parameters().size(); ++i)
+    if (find_sparse(network_, static_cast<int>(i), recipe) != nullptr)
+      options.row_gradients.push_back(static_cast<int>(i));
   executor_ = nn::make_host_executor(network_, options);
   synchronizer_ = std::make_unique<parallel::Synchronizer>(
-      transport, slots_of(network_, *executor_, recipe, world.n_ranks()),
+      transport, slots_of(network_, *executor_, recipe),
       parallel::SynchronizerOptions{.optimizer = optimizer_spec(recipe), .is_deterministic = recipe.deterministic});
   if (recipe.deterministic)
     lanes_.emplace(static_cast<int>(recipe.lanes), world.rank(), world.n_ranks(), synchronizer_->gradients());
   executor_->bind(synchronizer_->parameters(), synchronizer_->gradients());
   for (std::size_t i = 0; i < executor_->slots().size(); ++i) {
-    const nn::Embedding* const sparse = find_sparse(network_, executor_->slots()[i].parameter, recipe, world.n_ranks());
+    const nn::Embedding* const sparse = find_sparse(network_, executor_->slots()[i].parameter, recipe);
     if (sparse != nullptr) sparse_tables_.push_back({i, sparse->column});
   }
   rows_.reserve(sparse_tables_.empty() ? 0 : most);

@@ -37,7 +37,6 @@ std::vector<std::uint64_t> rows_of(int rank, int step) {
 using RowValue = float (*)(std::size_t element, int rank, int step);
 
 void write_gradients(std::span<const Slot> slots, std::span<float> gradients, RowValue value, int rank, int step) {
-  std::fill(gradients.begin(), gradients.end(), 0.0F);
   const auto rows = rows_of(rank, step);
   support::fill(slots, gradients, [&](std::size_t i) {
     const bool is_in_table = slots[table].offset <= i && i < slots[table].offset + n_rows * width;
@@ -47,15 +46,24 @@ void write_gradients(std::span<const Slot> slots, std::span<float> gradients, Ro
   });
 }
 
-std::vector<float> train(const Nodes& nodes, RowValue value, bool is_sparse) {
+bool is_table_zero(std::span<const Slot> slots, std::span<const float> gradients) {
+  const auto rows = gradients.subspan(slots[table].offset, slots[table].n_elements);
+  return std::all_of(rows.begin(), rows.end(), [](float element) { return element == 0; });
+}
+
+std::vector<float> train(const Nodes& nodes, RowValue value, bool is_sparse, bool is_deterministic = false) {
   std::vector<float> parameters;
-  SynchronizerOptions options{.optimizer = optim::default_spec(optim::OptimizerKind::adamw)};
+  SynchronizerOptions options{.optimizer = optim::default_spec(optim::OptimizerKind::adamw),
+                              .is_deterministic = is_deterministic};
   options.buckets = {{support::small_bucket_bytes}, {256}, {256}};
   comm::run_as_threads(nodes, [&](comm::Transport& world) {
     const auto slots = make_slots(is_sparse);
     Synchronizer synchronizer{world, slots, options};
     synchronizer.publish_initial();
     for (int step = 0; step < 4; ++step) {
+      if (is_sparse && step > 0) {
+        EXPECT_TRUE(is_table_zero(slots, synchronizer.gradients())) << "step " << step;
+      }
       write_gradients(slots, synchronizer.gradients(), value, world.rank(), step);
       if (is_sparse) synchronizer.touch(table, rows_of(world.rank(), step));
       for (std::size_t slot = 0; slot < slots.size(); ++slot) synchronizer.ready(slot);
@@ -76,6 +84,12 @@ TEST(SparseRows, ParametersAreThoseOfDenseGradients) {
     ASSERT_EQ(sparse.size(), dense.size());
     EXPECT_EQ(std::memcmp(sparse.data(), dense.data(), dense.size() * sizeof(float)), 0) << support::describe(nodes);
   }
+}
+
+TEST(SparseRows, AreZeroAfterStepsThatSumInATree) {
+  for (const Nodes& nodes : {Nodes{0}, Nodes{0, 0}, Nodes{0, 0, 0, 0}, Nodes{0, 0, 1, 1}})
+    EXPECT_EQ(train(nodes, support::odd_value, true, true), train(nodes, support::odd_value, false, true))
+        << support::describe(nodes);
 }
 
 TEST(SparseRows, OnlyTouchedRowsAreRead) {
