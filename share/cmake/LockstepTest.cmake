@@ -9,8 +9,7 @@ set(LOCKSTEP_MPI_TEST_ENVIRONMENT "OMP_NUM_THREADS=1;OMPI_MCA_rmaps_base_oversub
 add_custom_target(tsan_tests)
 
 # lockstep_add_test_program(<name> SOURCES ... LIBRARIES ...): tests/ is its include root beside src/. What a test itself
-# does takes little time, so it is hardly optimized, and but for Debug several files are compiled as one: that builds much
-# sooner.
+# does takes little time, so it is hardly optimized: that builds sooner.
 function(lockstep_add_test_program name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
   lockstep_reject_unparsed(lockstep_add_test_program "${arg_UNPARSED_ARGUMENTS}")
@@ -20,9 +19,6 @@ function(lockstep_add_test_program name)
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   if(LOCKSTEP_SANITIZE)
     target_compile_options(${name} PRIVATE -O0)
-  endif()
-  if(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
-    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
   endif()
 endfunction()
 
