@@ -249,10 +249,10 @@ TEST(SparseSum, TravelsBeforeTheStep) {
     const auto slots = slots_with_tables(true);
     Synchronizer synchronizer{world, slots, {.buckets = buckets(false)}};
     synchronizer.publish_initial();
-    float& element = synchronizer.gradients()[slots[wide.slot].offset + 3 * wide.width];
-    element = static_cast<float>(1 + world.rank());
+    const auto row = synchronizer.gradients().subspan(slots[wide.slot].offset + 3 * wide.width, wide.width);
+    row[0] = static_cast<float>(1 + world.rank());
     synchronizer.touch(wide.slot, Rows{3});
-    for (std::uint64_t looks = 0; element != 3; ++looks) {  // until the other node's has been added
+    for (std::uint64_t looks = 0; row[0] != 3; ++looks) {  // until the other node's has been added
       synchronizer.ready(wide.slot);
       world.relax(looks);
     }
