@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
-#include <mutex>
 
 #include "comm/transport_threads.hpp"
 #include "core/error.hpp"
@@ -81,6 +81,24 @@ TEST(PartsExchange, SendsNoMoreThanParts) {
     for (const std::uint64_t n : words_of_all(static_cast<int>(n_ranks), round)) n_words += n;
   EXPECT_EQ(traffic.bytes, n_words * sizeof(float) * (n_ranks - 1));
   EXPECT_EQ(traffic.messages, (n_ranks + n_ranks / 2) * (n_ranks - 1));  // half of the ranks have nothing in round 1
+}
+
+TEST(PartsExchange, TestDoesNotWait) {
+  std::atomic<bool> has_tested{false};
+  const auto body = [&](comm::Transport& transport) {
+    PartsExchange exchange{transport};
+    exchange.reserve(2 * (vector_size + 10));
+    auto vector = vector_of(transport.rank(), 0);
+    for (std::uint64_t looks = 0; transport.rank() == 1 && !has_tested; ++looks) transport.relax(looks);
+    exchange.start(vector, parts_of(transport.rank(), 0), words_of_all(2, 0));
+    if (transport.rank() == 0) {
+      EXPECT_FALSE(exchange.test());
+      has_tested = true;
+    }
+    exchange.wait();
+    EXPECT_EQ(vector, sum_of(2, 0));
+  };
+  comm::run_as_threads({0, 1}, body, core::Seconds{5});
 }
 
 TEST(PartsExchange, AsksForRoom) {

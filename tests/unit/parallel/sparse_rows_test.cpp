@@ -120,6 +120,7 @@ TEST(SparseRows, PartsAreTouchedRowsAndOtherSlots) {
     EXPECT_TRUE(rows.has_rows({0, 200}));
     EXPECT_FALSE(rows.has_rows({0, slots[table].offset}));
     EXPECT_FALSE(rows.has_rows({150, 0}));
+    EXPECT_TRUE(rows.has_rows({slots[table].offset, 1}));
     rows.touch(table, node.rank() == 0 ? std::vector<std::uint64_t>{64, 2, 2} : std::vector<std::uint64_t>{3, 199});
     const auto both = node.share(1);  // a meeting: all marks are there
     std::vector<comm::Slice> parts;
@@ -134,6 +135,9 @@ TEST(SparseRows, PartsAreTouchedRowsAndOtherSlots) {
     EXPECT_EQ(parts[2].offset, begin + 64 * width);
     EXPECT_EQ(parts[2].count, width - 10);
     EXPECT_GE(rows.most_parts(slice), parts.size());
+    rows.find_touched({begin + 64 * width, 1}, parts);
+    ASSERT_EQ(parts.size(), 1U);
+    EXPECT_EQ(parts[0].count, 1U);
     EXPECT_THROW(rows.touch(table, std::vector<std::uint64_t>{n_rows}), core::Error);
     EXPECT_THROW(rows.touch(0, std::vector<std::uint64_t>{0}), core::Error);
   });

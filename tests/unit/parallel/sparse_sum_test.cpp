@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 
@@ -175,15 +176,19 @@ TEST(SparseSum, OfTwoNodesHasTheBitsOfADenseSum) {
 /// A table alone, owned by one rank of each node.
 constexpr std::size_t alone_rows = 912, alone_elements = alone_rows * wide.width;
 
+std::vector<Slot> table_alone() {
+  auto slots = support::make_slots({alone_elements});
+  slots[0].row_elements = wide.width;
+  return slots;
+}
+
 /// Of one step in which rank r touches touched[r].
 comm::Traffic step_traffic(const std::vector<Rows>& touched, const SynchronizerOptions& options) {
   Nodes nodes;
   for (std::size_t r = 0; r < touched.size(); ++r) nodes.push_back(static_cast<int>(r));
   const auto run = [&](int n_steps) {
     return comm::run_as_threads(nodes, [&](comm::Transport& world) {
-      auto slots = support::make_slots({alone_elements});
-      slots[0].row_elements = wide.width;
-      Synchronizer synchronizer{world, slots, options};
+      Synchronizer synchronizer{world, table_alone(), options};
       synchronizer.publish_initial();
       if (n_steps == 0) return;
       synchronizer.touch(0, touched[static_cast<std::size_t>(world.rank())]);
@@ -244,16 +249,32 @@ TEST(SparseSum, TravelsBeforeTheStep) {
     const auto slots = slots_with_tables(true);
     Synchronizer synchronizer{world, slots, {.buckets = buckets(false)}};
     synchronizer.publish_initial();
-    float& element = synchronizer.gradients()[slots[wide.slot].offset + 3 * wide.width];
-    element = static_cast<float>(1 + world.rank());
+    const auto row = synchronizer.gradients().subspan(slots[wide.slot].offset + 3 * wide.width, wide.width);
+    row[0] = static_cast<float>(1 + world.rank());
     synchronizer.touch(wide.slot, Rows{3});
-    for (std::uint64_t looks = 0; element != 3; ++looks) {  // until the other node's has been added
+    for (std::uint64_t looks = 0; row[0] != 3; ++looks) {  // until the other node's has been added
       synchronizer.ready(wide.slot);
       world.relax(looks);
     }
     synchronizer.step(1, 1);
     EXPECT_EQ(synchronizer.parameters()[slots[wide.slot].offset + 3 * wide.width], -3);
   });
+}
+
+TEST(SparseSum, ReadyDoesNotWait) {
+  std::atomic<bool> has_been_ready{false};
+  const auto body = [&](comm::Transport& world) {
+    Synchronizer synchronizer{world, table_alone(), {}};
+    synchronizer.publish_initial();
+    for (std::uint64_t looks = 0; world.rank() == 1 && !has_been_ready; ++looks) world.relax(looks);
+    synchronizer.gradients()[0] = 1;
+    synchronizer.touch(0, Rows{0});
+    synchronizer.ready(0);
+    has_been_ready = true;
+    synchronizer.step(1, 1);
+    EXPECT_EQ(synchronizer.parameters()[0], -2);
+  };
+  comm::run_as_threads({0, 1}, body, core::Seconds{5});
 }
 
 }  // namespace
