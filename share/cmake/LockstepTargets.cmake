@@ -3,6 +3,10 @@
 add_library(lockstep_options INTERFACE)
 target_compile_options(lockstep_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
                                                   $<$<BOOL:${LOCKSTEP_WARNINGS_AS_ERRORS}>:-Werror>)
+if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # It takes an anonymous namespace of a file compiled with others for one of a header.
+  target_compile_options(lockstep_options INTERFACE -Wno-subobject-linkage)
+endif()
 if(LOCKSTEP_SANITIZE)
   target_compile_options(lockstep_options INTERFACE -fsanitize=${LOCKSTEP_SANITIZE} -fno-omit-frame-pointer
                                                     -fno-sanitize-recover=all)

@@ -12,7 +12,7 @@ namespace lockstep::data {
 namespace {
 
 constexpr std::string_view magic = "LOCKSHRD";
-constexpr std::uint32_t version = 1;
+constexpr std::uint32_t index_version = 1;
 constexpr std::size_t name_bytes = 16;
 constexpr std::size_t header_bytes = 32;
 constexpr std::size_t crc_bytes = sizeof(std::uint32_t);
@@ -82,7 +82,8 @@ class Parser {
     check(found == stored, fmt::format("is damaged: CRC32C expected {:#010x}, found {:#010x}", stored, found));
     bytes_ = bytes_.subspan(magic.size());
     const auto its_version = take<std::uint32_t>();
-    check(its_version == version, fmt::format("is of version {}, this program reads version {}", its_version, version));
+    check(its_version == index_version,
+          fmt::format("is of version {}, this program reads version {}", its_version, index_version));
   }
 
   std::string take_name() {
@@ -175,7 +176,7 @@ const ArrayIndex* ShardIndex::find(std::string_view name) const noexcept {
 std::vector<std::byte> serialize(const ShardIndex& index) {
   std::vector<std::byte> bytes;
   append_text(bytes, magic, magic.size());
-  append_little_endian(bytes, version);
+  append_little_endian(bytes, index_version);
   append_little_endian(bytes, static_cast<std::uint32_t>(index.arrays.size()));
   append_little_endian(bytes, index.n_samples);
   append_little_endian(bytes, index.first_id);

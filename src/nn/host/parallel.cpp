@@ -6,8 +6,8 @@
 namespace lockstep::nn::host {
 
 void run_parts(std::size_t n, std::size_t least, const PartFunction& part) {
-  using Space = Kokkos::DefaultHostExecutionSpace;
-  const auto n_threads = static_cast<std::size_t>(Space().concurrency());
+  using Host = Kokkos::DefaultHostExecutionSpace;
+  const auto n_threads = static_cast<std::size_t>(Host().concurrency());
   const std::size_t n_parts = std::min(n_threads, n / std::max<std::size_t>(least, 1));
   if (n_parts <= 1) {
     if (n > 0) part(0, n);
@@ -18,7 +18,7 @@ void run_parts(std::size_t n, std::size_t least, const PartFunction& part) {
   const std::size_t even = (n + n_parts - 1) / n_parts;
   const std::size_t length = even > 64 * line ? (even + line - 1) / line * line : even;
   const std::size_t n_full = (n + length - 1) / length;
-  Kokkos::parallel_for(Kokkos::RangePolicy<Space>(0, n_full),
+  Kokkos::parallel_for(Kokkos::RangePolicy<Host>(0, n_full),
                        [&](std::size_t i) { part(i * length, std::min(n, (i + 1) * length)); });
   Kokkos::fence();
 }

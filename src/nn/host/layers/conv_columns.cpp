@@ -12,9 +12,9 @@ namespace lockstep::nn::host {
 namespace {
 
 using dnnl::memory;
-using Tag = memory::format_tag;
+using ColumnTag = memory::format_tag;
 
-constexpr memory::dim block = 16;
+constexpr memory::dim channel_block = 16;
 constexpr memory::dim most_positions = 64;  ///< of an output map; the larger ones oneDNN does well
 
 /// The shortest of a few runs.
@@ -56,13 +56,14 @@ std::optional<ConvColumns> ConvColumns::find(const dnnl::engine& engine, const D
                                              const Desc& dst, const Window& window) {
   const Dims in = dims_of(src), out = dims_of(dst), kernel = dims_of(weights);
   const memory::data_type type = type_of(src);
-  const bool has_blocks = src == Desc{in, type, Tag::aBcd16b} && dst == Desc{out, type, Tag::aBcd16b} &&
-                          weights == Desc{kernel, memory::data_type::f32, Tag::ABcd16b16a};
-  if (!has_blocks || in[1] % block != 0 || out[1] % block != 0 || out[2] * out[3] > most_positions) return std::nullopt;
+  const bool has_blocks = src == Desc{in, type, ColumnTag::aBcd16b} && dst == Desc{out, type, ColumnTag::aBcd16b} &&
+                          weights == Desc{kernel, memory::data_type::f32, ColumnTag::ABcd16b16a};
+  if (!has_blocks || in[1] % channel_block != 0 || out[1] % channel_block != 0 || out[2] * out[3] > most_positions)
+    return std::nullopt;
   ConvColumns found;
   found.n_ = static_cast<std::size_t>(in[0]);
-  found.n_in_blocks_ = static_cast<std::size_t>(in[1] / block);
-  found.n_out_blocks_ = static_cast<std::size_t>(out[1] / block);
+  found.n_in_blocks_ = static_cast<std::size_t>(in[1] / channel_block);
+  found.n_out_blocks_ = static_cast<std::size_t>(out[1] / channel_block);
   found.height_ = in[2];
   found.width_ = in[3];
   found.out_height_ = out[2];
@@ -70,16 +71,16 @@ std::optional<ConvColumns> ConvColumns::find(const dnnl::engine& engine, const D
   found.kernel_ = kernel[2];
   found.stride_ = window.strides[0];
   found.padding_ = window.padding_begin[0];
-  found.pixel_bytes_ = static_cast<std::size_t>(block) * memory::data_type_size(type);
+  found.pixel_bytes_ = static_cast<std::size_t>(channel_block) * memory::data_type_size(type);
   const memory::dim n_columns = in[1] * kernel[2] * kernel[3], n_pixels = in[0] * out[2] * out[3];
-  const Desc columns{{1, n_columns, 1, n_pixels}, type, Tag::aBcd16b},
-      pixels{{1, out[1], 1, n_pixels}, type, Tag::aBcd16b};
+  const Desc columns{{1, n_columns, 1, n_pixels}, type, ColumnTag::aBcd16b},
+      pixels{{1, out[1], 1, n_pixels}, type, ColumnTag::aBcd16b};
   const Dims one_by_one{out[1], n_columns, 1, 1};
   const Window window_1{{1, 1}, {1, 1}, {0, 0}, {0, 0}};
-  const auto forward = describe_conv(engine, columns, {one_by_one, type, Tag::any}, {}, pixels, window_1);
+  const auto forward = describe_conv(engine, columns, {one_by_one, type, ColumnTag::any}, {}, pixels, window_1);
   if (!forward) return std::nullopt;
-  found.described_ = describe_conv_weights(engine, columns, {one_by_one, memory::data_type::f32, Tag::ABcd16b16a}, {},
-                                           pixels, window_1, forward);
+  found.described_ = describe_conv_weights(engine, columns, {one_by_one, memory::data_type::f32, ColumnTag::ABcd16b16a},
+                                           {}, pixels, window_1, forward);
   if (!found.described_) return std::nullopt;
   return found;
 }
