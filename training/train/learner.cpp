@@ -59,6 +59,14 @@ Learner::Learner(const runtime::Communicator& world, comm::Transport& transport,
       at_a_time_{samples_at_a_time(recipe, most, world.n_ranks())} {
   nn::ExecutorOptions options = executor_options(recipe, at_a_time_);
   options.agree = [&world](std::span<double> times) { world.broadcast(std::as_writable_bytes(times)); };
+  const int n_together = ranks_of_group(recipe, world.n_ranks());
+  if (n_together > 1) {
+    group_sum_.emplace(transport, n_together);
+    options.sum_group = [this](std::span<double> values) {
+      const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::communication};
+      group_sum_->sum(values);
+    };
+  }
   executor_ = nn::make_host_executor(network_, options);
   synchronizer_ = std::make_unique<parallel::Synchronizer>(
       transport, slots_of(network_, *executor_, recipe, world.n_ranks()),
