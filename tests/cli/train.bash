@@ -48,8 +48,8 @@ sync_loss() {
   local group=$1 n=$2 folder_of_run
   shift 2
   folder_of_run=group$group-$n$*
-  trained resnet50_synthetic --model resnet18 --image-size 32 --batch 16 --bn-group "$group" --synthetic-samples 34 \
-    --lr 0.01 --nproc "$n" --run-dir "$folder_of_run" "$@"
+  trained resnet50_synthetic --model resnet18 --cifar-stem --image-size 16 --batch 16 --bn-group "$group" \
+    --synthetic-samples 35 --lr 0.001 --nproc "$n" --run-dir "$folder_of_run" "$@"
   sed -n 's/.*"message": *"[^"]*", *"loss": *\([^,]*\),.*/\1/p' "$folder_of_run/log.jsonl"
 }
 near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a > 0 && (a - b) ^ 2 < (1e-5 * b) ^ 2) }'; }
