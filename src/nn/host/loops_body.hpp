@@ -105,14 +105,14 @@ void to_floats(const T* x, float* out, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) out[i] = load(x[i]);
 }
 
-/// f(row, n_rows, column, n_columns) for all pieces of a table: columns whose sums fit registers, as many as a constant
-/// says where that is usual, and of wide tables as many rows as a first-level cache holds.
+constexpr std::size_t most_columns = 16;  ///< whose sums fit registers
+
+/// f(row, n_rows, column, n_columns) for all pieces of a table: of most_columns, a constant then, and of as many rows as a
+/// first-level cache holds of the whole table.
 template <class F>
 [[gnu::always_inline]] inline void for_pieces(std::size_t n_rows, std::size_t n_columns, const F& f) {
-  constexpr std::size_t most_columns = 16, most_elements = 4096;
-  if (n_columns == 16) return f(0, n_rows, 0, std::integral_constant<std::size_t, 16>{});
-  if (n_columns == 8) return f(0, n_rows, 0, std::integral_constant<std::size_t, 8>{});
-  const std::size_t most_rows = n_columns < most_columns ? n_rows : most_elements / n_columns + 1;
+  constexpr std::size_t most_elements = 4096;
+  const std::size_t most_rows = most_elements / n_columns + 1;
   for (std::size_t row = 0; row < n_rows; row += most_rows) {
     const std::size_t n_here = n_rows - row < most_rows ? n_rows - row : most_rows;
     std::size_t column = 0;
@@ -125,7 +125,7 @@ template <class F>
 template <class T>
 void add_rows(const T* x, std::size_t n_rows, std::size_t n_columns, double* sums) {
   for_pieces(n_rows, n_columns, [&](std::size_t row, std::size_t n, std::size_t column, auto width) {
-    double here[16] = {};
+    double here[most_columns] = {};
     const T* at = x + row * n_columns + column;
     for (std::size_t r = 0; r < n; ++r, at += n_columns) {
 #pragma omp simd
@@ -138,7 +138,7 @@ void add_rows(const T* x, std::size_t n_rows, std::size_t n_columns, double* sum
 template <class T>
 void add_squares(const T* x, std::size_t n_rows, std::size_t n_columns, const double* mean, double* sums) {
   for_pieces(n_rows, n_columns, [&](std::size_t row, std::size_t n, std::size_t column, auto width) {
-    double here[16] = {};
+    double here[most_columns] = {};
     const double* const center = mean + column;
     const T* at = x + row * n_columns + column;
     for (std::size_t r = 0; r < n; ++r, at += n_columns) {
@@ -155,6 +155,11 @@ void add_squares(const T* x, std::size_t n_rows, std::size_t n_columns, const do
 /// Of one channel.
 [[gnu::always_inline]] inline float normalized(float deviation, const Normalization& by, std::size_t c) {
   return deviation * by.factor[c] + by.shift[c];
+}
+
+/// What of a gradient reaches the value before ReLU.
+[[gnu::always_inline]] inline float passed(float gradient, float deviation, const Normalization& by, std::size_t c) {
+  return normalized(deviation, by, c) <= by.least ? 0.0f : gradient;
 }
 
 template <class T>
@@ -176,15 +181,19 @@ template <class T>
 void add_gradients(const T* x, const T* gradient, std::size_t n_rows, std::size_t n_columns, const Normalization& by,
                    double* sums, double* products) {
   for_pieces(n_rows, n_columns, [&](std::size_t row, std::size_t n, std::size_t column, auto width) {
-    double here[16] = {}, products_here[16] = {};
+    double here[most_columns] = {}, products_here[most_columns] = {};
     for (std::size_t r = row; r < row + n; ++r) {
       const std::size_t at = r * n_columns + column;
+      float deviation[most_columns] = {}, g[most_columns] = {};
 #pragma omp simd
-      for (std::size_t c = 0; c < width; ++c) {
-        const float deviation = load(x[at + c]) - by.mean[column + c];
-        const float g = normalized(deviation, by, column + c) <= by.least ? 0.0f : load(gradient[at + c]);
-        here[c] += static_cast<double>(g);
-        products_here[c] += static_cast<double>(g * deviation);
+      for (std::size_t c = 0; c < width; ++c) deviation[c] = load(x[at + c]) - by.mean[column + c];
+#pragma omp simd
+      for (std::size_t c = 0; c < width; ++c) g[c] = passed(load(gradient[at + c]), deviation[c], by, column + c);
+      for (std::size_t half = 0; half < most_columns; half += 8) {
+#pragma omp simd
+        for (std::size_t c = half; c < half + 8; ++c) here[c] += static_cast<double>(g[c]);
+#pragma omp simd
+        for (std::size_t c = half; c < half + 8; ++c) products_here[c] += static_cast<double>(g[c] * deviation[c]);
       }
     }
     for (std::size_t c = 0; c < width; ++c) {
@@ -203,7 +212,7 @@ void normalize_backward(const T* x, const T* gradient, std::size_t n_rows, std::
 #pragma omp simd
       for (std::size_t c = column; c < column + width; ++c) {
         const float deviation = load(x[at + c]) - by.mean[c];
-        const float g = normalized(deviation, by, c) <= by.least ? 0.0f : load(gradient[at + c]);
+        const float g = passed(load(gradient[at + c]), deviation, by, c);
         store((g - correction.offset[c] - deviation * correction.slope[c]) * by.factor[c], out[at + c]);
       }
     }
