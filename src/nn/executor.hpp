@@ -32,9 +32,9 @@ struct ExecutorOptions {
   bool is_deterministic = false;  ///< nothing is chosen by timing
   /// Where times decide: makes those of one rank everyone's. Called while executors are made, on every rank as often.
   std::function<void(std::span<double> times)> agree{};
-  /// Where batch normalization takes the samples of several ranks together: sums over these ranks. Then each of their
-  /// calls is one group, and `bn_group` is not looked at. Called by forward() in training and by backward(), with arrays
-  /// of the same lengths on all of them, also where a batch is empty.
+  /// Where batch normalization takes the samples of several ranks together: sums over these ranks. Then each call on all
+  /// of them is one group, and `bn_group` is not looked at. Called by forward() in training and by backward(), with
+  /// arrays of the same lengths on all of them, also where a batch is empty.
   std::function<void(std::span<double> values)> sum_group{};
 };
 

@@ -34,8 +34,8 @@ class Learner {
   /// Collective: parameters as the seed says, or those of a weights file.
   void initialize(const std::string& weights_file);
 
-  /// Forward and backward of all of `samples`: local, unless batch normalization takes samples of several ranks together;
-  /// then collective, also for ranks without samples. The gradient is that of the mean over the global batch.
+  /// Forward and backward of all of `samples`: local, unless batch normalization takes samples of several ranks
+  /// together; then collective, also for ranks without samples. The gradient is that of the mean over the global batch.
   nn::LossSums compute_gradients(const Samples& samples, std::uint64_t epoch);
   /// Collective: sums the gradients of all ranks and updates the parameters.
   void update(double lr);

@@ -107,8 +107,8 @@ void to_floats(const T* x, float* out, std::size_t n) {
 
 constexpr std::size_t most_columns = 16;  ///< whose sums fit registers
 
-/// f(row, n_rows, column, n_columns) for all pieces of a table: of most_columns, a constant then, and of as many rows as a
-/// first-level cache holds of the whole table.
+/// f(row, n_rows, column, n_columns) for all pieces of a table: of most_columns, a constant then, and of as many rows as
+/// a first-level cache holds of the whole table.
 template <class F>
 [[gnu::always_inline]] inline void for_pieces(std::size_t n_rows, std::size_t n_columns, const F& f) {
   constexpr std::size_t most_elements = 4096;
@@ -189,11 +189,13 @@ void add_gradients(const T* x, const T* gradient, std::size_t n_rows, std::size_
       for (std::size_t c = 0; c < width; ++c) deviation[c] = load(x[at + c]) - by.mean[column + c];
 #pragma omp simd
       for (std::size_t c = 0; c < width; ++c) g[c] = passed(load(gradient[at + c]), deviation[c], by, column + c);
-      for (std::size_t half = 0; half < most_columns; half += 8) {
+      // By halves: of doubles a vector has half as many.
+      for (std::size_t half = 0; half < most_columns; half += most_columns / 2) {
 #pragma omp simd
-        for (std::size_t c = half; c < half + 8; ++c) here[c] += static_cast<double>(g[c]);
+        for (std::size_t c = half; c < half + most_columns / 2; ++c) here[c] += static_cast<double>(g[c]);
 #pragma omp simd
-        for (std::size_t c = half; c < half + 8; ++c) products_here[c] += static_cast<double>(g[c] * deviation[c]);
+        for (std::size_t c = half; c < half + most_columns / 2; ++c)
+          products_here[c] += static_cast<double>(g[c] * deviation[c]);
       }
     }
     for (std::size_t c = 0; c < width; ++c) {

@@ -6,7 +6,7 @@
 
 #include <functional>
 #include <span>
-#include <string>
+#include <vector>
 
 #include "nn/host/kernel.hpp"
 
@@ -30,8 +30,8 @@ class RunningMove {
 
 using SumGroup = std::function<void(std::span<double> values)>;
 
-/// Collective over the group: from sums over this rank's values, and their number behind them, to means over those of all
-/// ranks and the number of these. Throws core::Error (usage) if it is 1.
+/// Collective over the group: from sums over this rank's values, and their number behind them, to means over those of
+/// all ranks and the number of these. Throws core::Error (usage) if it is 1.
 void share_means(const Node& node, const SumGroup& sum, std::span<double> sums_and_n);
 /// The same of squared deviations from these means, which become variances.
 void share_variances(const SumGroup& sum, double n, std::span<double> squares);
