@@ -35,6 +35,10 @@ struct ExecutorOptions {
   std::vector<int> row_gradients{};
   /// Where times decide: makes those of one rank everyone's. Called while executors are made, on every rank as often.
   std::function<void(std::span<double> times)> agree{};
+  /// Where batch normalization takes the samples of several ranks together: sums over these ranks. Then each call on all
+  /// of them is one group, and `bn_group` is not looked at. Called by forward() in training and by backward(), with
+  /// arrays of the same lengths on all of them, also where a batch is empty.
+  std::function<void(std::span<double> values)> sum_group{};
 };
 
 /// Samples as data::Batch has them: x float32 (or int64 ids), y int64 classes or float32 targets. What forward() was given
@@ -93,8 +97,8 @@ class Executor {
   virtual void backward(float scale, bool accumulate, const std::function<void(std::size_t slot)>& on_ready) = 0;
 
   /// The node whose output (forward) or incoming gradient (backward) of the last call holds the first NaN or infinity, by
-  /// name; empty if none does. Slow: for the message only. Computes the call again, so ask before parameters change;
-  /// gradients are overwritten.
+  /// name; empty if none does. Slow: for the message only. Computes the call again, without other ranks, so ask before
+  /// parameters change; gradients are overwritten.
   [[nodiscard]] virtual std::string find_not_finite() const = 0;
 
   /// Memory it holds itself, arenas not counted.

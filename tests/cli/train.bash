@@ -54,6 +54,27 @@ for n in 1 2 3; do
   awk -v a="$found" -v b="$dense" 'BEGIN { exit !(a > 0.9999 * b && a < 1.0001 * b) }' || fail "a loss of $found, not $dense"
 done
 
+# Batch normalization over the samples of several ranks: the same loss on any number of them, also where the last batch
+# leaves some without any. The guard bites: groups of half the size have another.
+sync_loss() {
+  local group=$1 n=$2 folder_of_run
+  shift 2
+  folder_of_run=group$group-$n$*
+  trained resnet50_synthetic --model resnet18 --cifar-stem --image-size 16 --batch 16 --bn-group "$group" \
+    --synthetic-samples 35 --lr 0.001 --nproc "$n" --run-dir "$folder_of_run" "$@"
+  sed -n 's/.*"message": *"[^"]*", *"loss": *\([^,]*\),.*/\1/p' "$folder_of_run/log.jsonl"
+}
+near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a > 0 && (a - b) ^ 2 < (1e-5 * b) ^ 2) }'; }
+whole=$(sync_loss 16 1)
+for n in 2 3 4; do
+  loss=$(sync_loss 16 "$n")
+  near "$loss" "$whole" || fail "a loss of $loss on $n ranks, not $whole"
+done
+halves=$(sync_loss 8 1 --max-steps 2)
+loss=$(sync_loss 8 4 --max-steps 2)
+near "$loss" "$halves" || fail "a loss of $loss on 4 ranks, not $halves"
+near "$(sync_loss 16 4 --max-steps 2)" "$halves" && fail "the loss does not depend on the groups"
+
 # The tutorial's own lines.
 trained toy 2 1 --compat --nproc 2 --run-dir compat
 expect_out '^\[GPU1\] Epoch 0 \| Batchsize: 16 \| Steps: 64$'

@@ -61,6 +61,14 @@ Learner::Learner(const runtime::Communicator& world, comm::Transport& transport,
   for (std::size_t i = 0; i < network_.parameters().size(); ++i)
     if (find_sparse(network_, static_cast<int>(i), recipe) != nullptr)
       options.row_gradients.push_back(static_cast<int>(i));
+  const int n_together = ranks_of_group(recipe, world.n_ranks());
+  if (n_together > 1) {
+    group_sum_.emplace(transport, n_together);
+    options.sum_group = [this](std::span<double> values) {
+      const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::communication};
+      group_sum_->sum(values);
+    };
+  }
   executor_ = nn::make_host_executor(network_, options);
   synchronizer_ = std::make_unique<parallel::Synchronizer>(
       transport, slots_of(network_, *executor_, recipe),

@@ -19,6 +19,7 @@
 #include "parallel/synchronizer.hpp"
 #include "runtime/communicator.hpp"
 #include "training/train/batches.hpp"
+#include "training/train/group_sum.hpp"
 #include "training/train/recipe.hpp"
 #include "training/train/weights.hpp"
 
@@ -33,7 +34,8 @@ class Learner {
   /// Collective: parameters as the seed says, or those of a weights file.
   void initialize(const std::string& weights_file);
 
-  /// Local: forward and backward of all of `samples`. The gradient is that of the mean over the global batch.
+  /// Forward and backward of all of `samples`: local, unless batch normalization takes samples of several ranks
+  /// together; then collective, also for ranks without samples. The gradient is that of the mean over the global batch.
   nn::LossSums compute_gradients(const Samples& samples, std::uint64_t epoch);
   /// Collective: sums the gradients of all ranks and updates the parameters.
   void update(double lr);
@@ -76,6 +78,7 @@ class Learner {
   nn::Network network_;
   std::vector<TensorSpec> tensors_;
   std::uint64_t at_a_time_;
+  std::optional<GroupSum> group_sum_{};
   std::unique_ptr<nn::Executor> executor_;
   std::unique_ptr<parallel::Synchronizer> synchronizer_;
   std::optional<parallel::Lanes> lanes_{};

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "core/error.hpp"
 #include "nn/models.hpp"
@@ -41,6 +42,34 @@ void check_kind(const Recipe& recipe, const DataInfo& data) {
                       .fix = "leave classes out, to take those of the set"});
 }
 
+/// Nothing if groups and the ranks' parts of a batch do not fit. A group of several ranks is a slice of the batch too:
+/// it would span parts that each of them computes one after another, if there were more than one.
+std::optional<std::uint64_t> find_ranks_of_group(const Recipe& recipe, std::uint64_t n_ranks) noexcept {
+  if (recipe.bn_group == 0 || recipe.deterministic) return 1;
+  if (recipe.batch % (n_ranks * recipe.accumulate * recipe.bn_group) == 0) return 1;
+  if (recipe.accumulate > 1) return std::nullopt;
+  if (recipe.bn_group == recipe.batch) return n_ranks;  // parts that differ by a sample do as well
+  const bool is_whole = recipe.batch % n_ranks == 0 && recipe.bn_group % (recipe.batch / n_ranks) == 0;
+  if (!is_whole || recipe.batch % recipe.bn_group != 0) return std::nullopt;
+  return recipe.bn_group / (recipe.batch / n_ranks);
+}
+
+[[noreturn]] void fail_for_groups(const Recipe& recipe, std::uint64_t n_ranks) {
+  const std::uint64_t parts = n_ranks * recipe.accumulate, part = recipe.batch / parts;
+  const bool spans_parts = recipe.accumulate > 1 && recipe.bn_group > part;
+  core::fail_usage(
+      {.what = spans_parts
+                   ? fmt::format("groups of {} samples span parts of a batch that are computed one after another",
+                                 recipe.bn_group)
+                   : fmt::format("groups of {} samples do not fill each rank's part of a batch of {}", recipe.bn_group,
+                                 recipe.batch),
+       .where = spans_parts ? "bn-group, accumulate" : "bn-group",
+       .expected =
+           fmt::format("a divisor of {}, what each of {} ranks has at a time{}", part, n_ranks,
+                       recipe.accumulate > 1 ? "" : ", or what 2, 3, ... or all of them have, if it divides the batch"),
+       .fix = fmt::format("--batch {}{}", recipe.bn_group * parts, spans_parts ? ", or --accumulate 1" : "")});
+}
+
 }  // namespace
 
 nn::Network make_network(const Recipe& recipe, const DataInfo& data) {
@@ -67,15 +96,11 @@ void check_ranks(const Recipe& recipe, int n_ranks) {
                       .expected = fmt::format("at least a sample for each rank: {}", n_ranks),
                       .fix = fmt::format("--batch {}, or fewer ranks", n_ranks)});
   if (recipe.deterministic) parallel::require_lanes(static_cast<int>(recipe.lanes), n_ranks);
-  if (recipe.bn_group == 0 || recipe.deterministic) return;
-  const std::uint64_t parts = n * recipe.accumulate;
-  if (recipe.batch % (parts * recipe.bn_group) == 0) return;
-  core::fail_usage(
-      {.what = fmt::format("groups of {} samples do not fill each rank's part of a batch of {}", recipe.bn_group,
-                           recipe.batch),
-       .where = "bn-group",
-       .expected = fmt::format("a divisor of {}, what each of {} ranks has at a time", recipe.batch / parts, n_ranks),
-       .fix = fmt::format("--batch {}", recipe.bn_group * parts)});
+  if (!find_ranks_of_group(recipe, n)) fail_for_groups(recipe, n);
+}
+
+int ranks_of_group(const Recipe& recipe, int n_ranks) noexcept {
+  return static_cast<int>(find_ranks_of_group(recipe, static_cast<std::uint64_t>(n_ranks)).value_or(1));
 }
 
 std::uint64_t samples_at_a_time(const Recipe& recipe, std::uint64_t most_of_rank, int n_ranks) noexcept {

@@ -16,6 +16,9 @@ namespace lockstep::training::train {
 /// Throws core::Error (usage) if batch, groups, lanes or order cannot be dealt to so many ranks.
 void check_ranks(const Recipe& recipe, int n_ranks);
 
+/// Ranks whose parts of a batch make up one group of batch normalization; 1 if a rank's part is made up of groups.
+[[nodiscard]] int ranks_of_group(const Recipe& recipe, int n_ranks) noexcept;
+
 /// Samples of this rank that go through the network at a time, at most.
 [[nodiscard]] std::uint64_t samples_at_a_time(const Recipe& recipe, std::uint64_t most_of_rank, int n_ranks) noexcept;
 

@@ -48,6 +48,8 @@ struct ExecutorState {
   Program& ready(std::uint64_t n, bool is_training);
   /// Throws core::Error unless the batch fits.
   void check(const BatchView& batch) const;
+  /// How far a call in training moves running statistics.
+  void place_in_step(Call& call);
   [[nodiscard]] std::span<float> gradients() const;
 
   const Network network;

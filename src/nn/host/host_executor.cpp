@@ -5,6 +5,7 @@
 
 #include "core/error.hpp"
 #include "nn/host/executor_state.hpp"
+#include "nn/host/layers/batch_statistics.hpp"
 
 namespace lockstep::nn::host {
 namespace {
@@ -65,16 +66,15 @@ LossSums HostExecutor::forward(const BatchView& batch, bool is_training, std::ui
   state_->check(batch);
   LastCall& last = state_->last;
   last = {batch, epoch, is_training};
-  if (batch.n == 0) return {};
-  Program& program = state_->ready(batch.n, is_training);
   Call call{last.batch, epoch};
-  call.run.stream = state_->stream;
-  if (is_training) {
-    const std::uint64_t n = state_->step_samples > 0 ? state_->step_samples : batch.n;
-    call.share_of_step = static_cast<double>(batch.n) / static_cast<double>(n);
-    call.begins_step = state_->begins_step;
-    state_->begins_step = state_->step_samples == 0;
+  if (is_training) state_->place_in_step(call);
+  if (batch.n == 0) {
+    if (is_training && state_->options.sum_group)
+      join_forward(state_->network, state_->options.sum_group, call, state_->statistics);
+    return {};
   }
+  Program& program = state_->ready(batch.n, is_training);
+  call.run.stream = state_->stream;
   ForwardObserver observer{state_->profile.get()};
   const LossSums sums = program.forward(call, observer);
   last.program = &program;
@@ -89,6 +89,7 @@ void HostExecutor::backward(float scale, bool accumulate, const std::function<vo
   last.scale = scale;
   const std::span<float> gradients = state_->gradients();
   if (last.batch.n == 0) {
+    if (state_->options.sum_group) join_backward(state_->network, state_->options.sum_group);
     if (!accumulate) std::fill(gradients.begin(), gradients.end(), 0.0f);
     for (std::size_t slot = 0; slot < slots().size() && on_ready; ++slot) on_ready(slot);
     return;
@@ -108,6 +109,7 @@ std::string HostExecutor::find_not_finite() const {
   const LastCall& last = state_->last;
   if (last.program == nullptr) return {};
   Call call{last.batch, last.epoch};
+  call.is_repeated = true;
   call.run.stream = state_->stream;
   FinitenessObserver observer{last.program->storage()};
   static_cast<void>(last.program->forward(call, observer));

@@ -23,6 +23,7 @@ struct Call {
   std::uint64_t epoch = 0;
   double share_of_step = 0;  ///< of running statistics' move; 0: they stay
   bool begins_step = false;
+  bool is_repeated = false;  ///< of the pass before, by this rank alone: what was exchanged in that one holds
   Run run{};
   bool is_finite = true;  ///< cleared by layers that may hide what is not
 };
@@ -122,6 +123,8 @@ struct Planned {
 [[nodiscard]] std::unique_ptr<Kernel> make_max_pool(const Planned& planned, const MaxPool& layer);
 /// `is_in_place`: nobody else reads its input.
 [[nodiscard]] std::unique_ptr<Kernel> make_relu(const Planned& planned, bool is_in_place);
+/// In training, over the samples of all ranks that ExecutorOptions::sum_group sums over.
+[[nodiscard]] std::unique_ptr<Kernel> make_sync_batch_norm(const Planned& planned, const BatchNorm& layer);
 
 /// An image's elements of one sample: channel c at position p lies at ((c / block) * n_positions + p) * block + c % block.
 struct ImageLayout {

@@ -19,6 +19,20 @@ struct MaskKey {
   std::uint32_t threshold = 0;  ///< words below it drop their element
 };
 
+/// Of rows of channels: (x - mean) * factor + shift, but `least` where it would be less. Arrays of channels.
+struct Normalization {
+  const float* mean;
+  const float* factor;
+  const float* shift;
+  float least;  ///< 0: ReLU is included; -infinity: it is not
+};
+
+/// What batch normalization's gradient subtracts from that of its output: offset + (x - mean) * slope.
+struct Correction {
+  const float* offset;
+  const float* slope;
+};
+
 /// Computed in float32; each element is rounded once.
 template <class T>
 struct ElementLoops {
@@ -35,6 +49,19 @@ struct ElementLoops {
   void (*sum_rows)(const T* x, std::size_t n_rows, std::size_t n_columns, float* out);
   void (*from_floats)(const float* x, T* out, std::size_t n);
   void (*to_floats)(const T* x, float* out, std::size_t n);
+
+  // Of n_rows rows of n_columns channels each, one after the other.
+  /// sums[c] += x, in double.
+  void (*add_rows)(const T* x, std::size_t n_rows, std::size_t n_columns, double* sums);
+  /// sums[c] += (x - mean[c])^2, in double.
+  void (*add_squares)(const T* x, std::size_t n_rows, std::size_t n_columns, const double* mean, double* sums);
+  void (*normalize)(const T* x, std::size_t n_rows, std::size_t n_columns, const Normalization& by, T* out);
+  /// sums[c] += g and products[c] += g * (x - mean), added up in double. g: the gradient, 0 where `by` gives its least.
+  void (*add_gradients)(const T* x, const T* gradient, std::size_t n_rows, std::size_t n_columns,
+                        const Normalization& by, double* sums, double* products);
+  /// (g - correction) * factor, with the same g.
+  void (*normalize_backward)(const T* x, const T* gradient, std::size_t n_rows, std::size_t n_columns,
+                             const Normalization& by, const Correction& correction, T* out);
 };
 
 struct Loops {

@@ -105,6 +105,122 @@ void to_floats(const T* x, float* out, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) out[i] = load(x[i]);
 }
 
+constexpr std::size_t most_columns = 16;  ///< whose sums fit registers
+
+/// f(row, n_rows, column, n_columns) for all pieces of a table: of most_columns, a constant then, and of as many rows as
+/// a first-level cache holds of the whole table.
+template <class F>
+[[gnu::always_inline]] inline void for_pieces(std::size_t n_rows, std::size_t n_columns, const F& f) {
+  constexpr std::size_t most_elements = 4096;
+  const std::size_t most_rows = most_elements / n_columns + 1;
+  for (std::size_t row = 0; row < n_rows; row += most_rows) {
+    const std::size_t n_here = n_rows - row < most_rows ? n_rows - row : most_rows;
+    std::size_t column = 0;
+    for (; column + most_columns <= n_columns; column += most_columns)
+      f(row, n_here, column, std::integral_constant<std::size_t, most_columns>{});
+    if (column < n_columns) f(row, n_here, column, n_columns - column);
+  }
+}
+
+template <class T>
+void add_rows(const T* x, std::size_t n_rows, std::size_t n_columns, double* sums) {
+  for_pieces(n_rows, n_columns, [&](std::size_t row, std::size_t n, std::size_t column, auto width) {
+    double here[most_columns] = {};
+    const T* at = x + row * n_columns + column;
+    for (std::size_t r = 0; r < n; ++r, at += n_columns) {
+#pragma omp simd
+      for (std::size_t c = 0; c < width; ++c) here[c] += static_cast<double>(load(at[c]));
+    }
+    for (std::size_t c = 0; c < width; ++c) sums[column + c] += here[c];
+  });
+}
+
+template <class T>
+void add_squares(const T* x, std::size_t n_rows, std::size_t n_columns, const double* mean, double* sums) {
+  for_pieces(n_rows, n_columns, [&](std::size_t row, std::size_t n, std::size_t column, auto width) {
+    double here[most_columns] = {};
+    const double* const center = mean + column;
+    const T* at = x + row * n_columns + column;
+    for (std::size_t r = 0; r < n; ++r, at += n_columns) {
+#pragma omp simd
+      for (std::size_t c = 0; c < width; ++c) {
+        const double deviation = static_cast<double>(load(at[c])) - center[c];
+        here[c] += deviation * deviation;
+      }
+    }
+    for (std::size_t c = 0; c < width; ++c) sums[column + c] += here[c];
+  });
+}
+
+/// Of one channel.
+[[gnu::always_inline]] inline float normalized(float deviation, const Normalization& by, std::size_t c) {
+  return deviation * by.factor[c] + by.shift[c];
+}
+
+/// What of a gradient reaches the value before ReLU.
+[[gnu::always_inline]] inline float passed(float gradient, float deviation, const Normalization& by, std::size_t c) {
+  return normalized(deviation, by, c) <= by.least ? 0.0f : gradient;
+}
+
+template <class T>
+void normalize(const T* x, std::size_t n_rows, std::size_t n_columns, const Normalization& by, T* out) {
+  for_pieces(n_rows, n_columns, [&](std::size_t row, std::size_t n, std::size_t column, auto width) {
+    for (std::size_t r = row; r < row + n; ++r) {
+      const T* const from = x + r * n_columns;
+      T* const to = out + r * n_columns;
+#pragma omp simd
+      for (std::size_t c = column; c < column + width; ++c) {
+        const float y = normalized(load(from[c]) - by.mean[c], by, c);
+        store(y <= by.least ? by.least : y, to[c]);
+      }
+    }
+  });
+}
+
+template <class T>
+void add_gradients(const T* x, const T* gradient, std::size_t n_rows, std::size_t n_columns, const Normalization& by,
+                   double* sums, double* products) {
+  for_pieces(n_rows, n_columns, [&](std::size_t row, std::size_t n, std::size_t column, auto width) {
+    double here[most_columns] = {}, products_here[most_columns] = {};
+    for (std::size_t r = row; r < row + n; ++r) {
+      const std::size_t at = r * n_columns + column;
+      float deviation[most_columns] = {}, g[most_columns] = {};
+#pragma omp simd
+      for (std::size_t c = 0; c < width; ++c) deviation[c] = load(x[at + c]) - by.mean[column + c];
+#pragma omp simd
+      for (std::size_t c = 0; c < width; ++c) g[c] = passed(load(gradient[at + c]), deviation[c], by, column + c);
+      // By halves: of doubles a vector has half as many.
+      for (std::size_t half = 0; half < most_columns; half += most_columns / 2) {
+#pragma omp simd
+        for (std::size_t c = half; c < half + most_columns / 2; ++c) here[c] += static_cast<double>(g[c]);
+#pragma omp simd
+        for (std::size_t c = half; c < half + most_columns / 2; ++c)
+          products_here[c] += static_cast<double>(g[c] * deviation[c]);
+      }
+    }
+    for (std::size_t c = 0; c < width; ++c) {
+      sums[column + c] += here[c];
+      products[column + c] += products_here[c];
+    }
+  });
+}
+
+template <class T>
+void normalize_backward(const T* x, const T* gradient, std::size_t n_rows, std::size_t n_columns,
+                        const Normalization& by, const Correction& correction, T* out) {
+  for_pieces(n_rows, n_columns, [&](std::size_t row, std::size_t n, std::size_t column, auto width) {
+    for (std::size_t r = row; r < row + n; ++r) {
+      const std::size_t at = r * n_columns;
+#pragma omp simd
+      for (std::size_t c = column; c < column + width; ++c) {
+        const float deviation = load(x[at + c]) - by.mean[c];
+        const float g = passed(load(gradient[at + c]), deviation, by, c);
+        store((g - correction.offset[c] - deviation * correction.slope[c]) * by.factor[c], out[at + c]);
+      }
+    }
+  });
+}
+
 void scale(const float* x, float factor, float* out, std::size_t n) {
 #pragma omp simd
   for (std::size_t i = 0; i < n; ++i) out[i] = x[i] * factor;
@@ -227,8 +343,10 @@ void pair_rows(const float* from, bfloat16* to, std::size_t n_rows) {
 }
 
 template <class T>
-constexpr ElementLoops<T> element_loops{relu<T>,   relu_backward<T>, add<T>,         add_relu<T>, mask<T>,
-                                        add_to<T>, sum_rows<T>,      from_floats<T>, to_floats<T>};
+constexpr ElementLoops<T> element_loops{
+    relu<T>,        relu_backward<T>, add<T>,           add_relu<T>,          mask<T>,
+    add_to<T>,      sum_rows<T>,      from_floats<T>,   to_floats<T>,         add_rows<T>,
+    add_squares<T>, normalize<T>,     add_gradients<T>, normalize_backward<T>};
 
 constexpr Loops these_loops{element_loops<float>, element_loops<bfloat16>, scale,    draw_mask,
                             transpose_blocks,     transpose_pairs,         pair_rows};

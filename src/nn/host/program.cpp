@@ -116,7 +116,10 @@ std::unique_ptr<Kernel> Program::make_kernel(Builder& builder, std::size_t index
       [&](const Ids&) -> std::unique_ptr<Kernel> { return std::make_unique<InputKernel>(planned, true); },
       [&](const Linear& layer) { return make_linear(planned, layer); },
       [&](const Conv& layer) { return make_conv(planned, layer); },
-      [&](const BatchNorm& layer) { return make_batch_norm(planned, layer); },
+      [&](const BatchNorm& layer) {
+        const bool is_shared = builder.is_training && builder.options.sum_group;
+        return is_shared ? make_sync_batch_norm(planned, layer) : make_batch_norm(planned, layer);
+      },
       [&](const Relu&) { return make_relu(planned, is_in_place()); },
       [&](const Add& layer) { return make_add(planned, layer); },
       [&](const MaxPool& layer) { return make_max_pool(planned, layer); },

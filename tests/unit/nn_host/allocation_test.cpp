@@ -100,6 +100,20 @@ TEST(HostSteadySteps, AllocateNothing) {
   }
 }
 
+// As above, where batch normalization takes the samples of several ranks together.
+TEST(HostSteadySteps, AllocateNothingOfGroups) {
+  const Case given = model_case("resnet18_cifar");
+  ExecutorOptions options = options_of(given);
+  options.sum_group = [](std::span<double>) {};
+  Harness harness{given, options};
+  for (int i = 0; i < 2; ++i) step(harness, given.batch.n, i > 0);
+  {
+    const Counting counting;
+    step(harness, given.batch.n, true);
+  }
+  EXPECT_EQ(n_ours, 0u);
+}
+
 TEST(HostSteadySteps, ReorderNothing) {
   for (const auto& [given, precision] : model_cases_in_all_precisions()) {
     Harness harness{given, options_of(given, precision)};

@@ -1,10 +1,8 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "core/error.hpp"
-#include "nn/host/kernel.hpp"
+#include "nn/host/layers/batch_statistics.hpp"
 #include "nn/host/loops.hpp"
 
 namespace lockstep::nn::host {
@@ -100,12 +98,7 @@ class BatchNormKernel final : public Kernel {
 
  private:
   void plan_group(Builder& builder, std::size_t first, std::size_t n) {
-    if (is_training_ && n * node_.output[1] * node_.output[2] == 1) {
-      core::fail_usage({.what = "batch normalization of a single value per channel",
-                        .where = fmt::format("layer '{}', a group of 1 sample of 1x1 pixels", node_.name),
-                        .expected = "more than 1 value per channel when training",
-                        .fix = "larger batches, another bn_group, or larger images"});
-    }
+    if (is_training_ && n * node_.output[1] * node_.output[2] == 1) fail_for_single_value(node_);
     Group& group = groups_.emplace_back();
     group.n_samples = n;
     group.input = slice(input_, first, n);
@@ -187,8 +180,7 @@ class BatchNormKernel final : public Kernel {
 
   /// Towards the mean over the groups, weighted by samples: the same for any division of the groups among calls' ranks.
   void move_statistics(const Call& call) const {
-    const double kept = call.begins_step ? 1 - layer_.momentum : 1;
-    const double taken = layer_.momentum * call.share_of_step;
+    const RunningMove move{layer_, call};
     const auto n_positions = static_cast<double>(node_.output[1] * node_.output[2]);
     double n_total = 0;
     for (const Group& group : groups_) n_total += static_cast<double>(group.n_samples);
@@ -201,9 +193,6 @@ class BatchNormKernel final : public Kernel {
         variance += weight * static_cast<double>(storage_.at<const float>(group.variance.place)[c]) *
                     (n_values / (n_values - 1));
       }
-      const auto move = [&](float& running, double value) {
-        running = static_cast<float>(kept * static_cast<double>(running) + taken * value);
-      };
       move((*running_mean_)[c], mean);
       move((*running_variance_)[c], variance);
     }

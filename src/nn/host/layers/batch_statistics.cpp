@@ -1,0 +1,65 @@
+#include "nn/host/layers/batch_statistics.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+
+namespace lockstep::nn::host {
+
+void fail_for_single_value(const Node& node) {
+  core::fail_usage({.what = "batch normalization of a single value per channel",
+                    .where = fmt::format("layer '{}', a group of 1 sample of 1x1 pixels", node.name),
+                    .expected = "more than 1 value per channel when training",
+                    .fix = "larger batches, another bn_group, or larger images"});
+}
+
+void share_means(const Node& node, const SumGroup& sum, std::span<double> sums_and_n) {
+  sum(sums_and_n);
+  const double n = sums_and_n.back();
+  if (n == 1) fail_for_single_value(node);
+  for (double& value : sums_and_n.first(sums_and_n.size() - 1)) value /= n;
+}
+
+void share_variances(const SumGroup& sum, double n, std::span<double> squares) {
+  sum(squares);
+  for (double& value : squares) value /= n;
+}
+
+void move_towards(const RunningMove& move, std::span<const double> means, std::span<const double> variances, double n,
+                  std::vector<float>& running_mean, std::vector<float>& running_variance) {
+  for (std::size_t c = 0; c < means.size(); ++c) {
+    move(running_mean[c], means[c]);
+    move(running_variance[c], variances[c] * (n / (n - 1)));
+  }
+}
+
+void join_forward(const Network& network, const SumGroup& sum, const Call& call, Statistics& statistics) {
+  std::vector<double> means_and_n, variances;
+  for (const Node& node : network.nodes()) {
+    const auto* const layer = std::get_if<BatchNorm>(&node.layer);
+    if (layer == nullptr) continue;
+    means_and_n.assign(node.output[0] + 1, 0);
+    variances.assign(node.output[0], 0);
+    share_means(node, sum, means_and_n);
+    const double n = means_and_n.back();
+    share_variances(sum, n, variances);
+    if (n == 0 || call.share_of_step == 0) continue;
+    move_towards(RunningMove{*layer, call}, std::span{means_and_n}.first(variances.size()), variances, n,
+                 statistics[static_cast<std::size_t>(node.statistics[0])],
+                 statistics[static_cast<std::size_t>(node.statistics[1])]);
+  }
+}
+
+void join_backward(const Network& network, const SumGroup& sum) {
+  std::vector<double> sums;
+  for (std::size_t i = network.nodes().size(); i-- > 0;) {
+    const Node& node = network.nodes()[i];
+    if (!std::holds_alternative<BatchNorm>(node.layer)) continue;
+    sums.assign(2 * node.output[0], 0);
+    sum(sums);
+  }
+}
+
+}  // namespace lockstep::nn::host

@@ -1,0 +1,34 @@
+#include "training/train/group_sum.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "comm/registry.hpp"
+
+namespace lockstep::training::train {
+
+GroupSum::GroupSum(comm::Transport& world, int n_ranks) : group_{world.split(world.rank() / n_ranks, world.rank())} {}
+
+// Lengths are rounded up, as layers have many that are nearly the same.
+void GroupSum::sum(std::span<double> values) {
+  const std::size_t n = std::bit_ceil(values.size());
+  auto found = prepared_.find(n);
+  if (found == prepared_.end()) found = prepared_.emplace(n, prepare(n)).first;
+  Prepared& with = found->second;
+  std::fill(std::ranges::copy(values, with.values.begin()).out, with.values.end(), 0.0);
+  with.plan->run();
+  std::copy_n(with.values.begin(), values.size(), values.begin());
+}
+
+GroupSum::Prepared GroupSum::prepare(std::size_t n_values) {
+  const char* const name = group_->n_nodes() == 1 ? "shm" : "recursive_doubling";
+  Prepared with{
+      std::vector<double>(n_values),
+      comm::make_plan(*comm::find_algorithm(name), *group_, {.dtype = core::DType::float64, .n_elements = n_values})};
+  const auto bytes = std::as_writable_bytes(std::span{with.values});
+  with.plan->bind(bytes, bytes);
+  return with;
+}
+
+}  // namespace lockstep::training::train

@@ -1,0 +1,37 @@
+// Sums over the ranks whose samples batch normalization takes together.
+// Invariant: all ranks of a group get the same bits; what was summed once in a length is summed without allocation.
+// Used by the learner, for nn::ExecutorOptions::sum_group.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "comm/plan.hpp"
+#include "comm/transport.hpp"
+
+namespace lockstep::training::train {
+
+class GroupSum {
+ public:
+  /// Collective over `world`, which must outlive it: every `n_ranks` ranks in a row are a group.
+  GroupSum(comm::Transport& world, int n_ranks);
+
+  /// Collective over the group: as many values on all of its ranks.
+  void sum(std::span<double> values);
+
+ private:
+  struct Prepared {
+    std::vector<double> values;
+    std::unique_ptr<comm::Plan> plan;
+  };
+
+  [[nodiscard]] Prepared prepare(std::size_t n_values);
+
+  std::unique_ptr<comm::Transport> group_;
+  std::map<std::size_t, Prepared> prepared_{};  ///< by the number of values
+};
+
+}  // namespace lockstep::training::train
