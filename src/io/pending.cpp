@@ -112,6 +112,8 @@ bool exists(const std::string& path) {
 }  // namespace
 
 PendingFile::PendingFile(const std::string& final_path, std::string_view flag) : final_path_{final_path} {
+  std::error_code error;
+  if (fs::is_directory(final_path, error)) fail_to_create(final_path, flag, EISDIR);
   auto [temporary, raw] = create_sibling(
       final_path, "tmp", [](const char* name) { return ::open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });
   if (raw < 0) fail_to_create(final_path, flag, errno);

@@ -61,7 +61,7 @@ sync_loss() {
   shift 2
   folder_of_run=group$group-$n$*
   trained resnet50_synthetic --model resnet18 --cifar-stem --image-size 16 --batch 16 --bn-group "$group" \
-    --synthetic-samples 35 --lr 0.001 --nproc "$n" --run-dir "$folder_of_run" "$@"
+    --synthetic-samples 35 --epochs 1 --lr 0.001 --nproc "$n" --run-dir "$folder_of_run" "$@"
   sed -n 's/.*"message": *"[^"]*", *"loss": *\([^,]*\),.*/\1/p' "$folder_of_run/log.jsonl"
 }
 near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a > 0 && (a - b) ^ 2 < (1e-5 * b) ^ 2) }'; }

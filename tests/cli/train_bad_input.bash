@@ -33,7 +33,18 @@ refused 'too small|image' mnist_cnn --data d --augment normalize:0.5:0.5 --class
 refused 'whole numbers' movielens --data d
 mkdir r && echo '{}' >r/run.json
 refused 'another run|holds' toy --run-dir r
+refused 'another run|holds' toy --run-dir r --nproc 2
 rm -r r
+refused 'save-weights' toy --save-weights none/w.h5
+refused 'save-weights' toy --save-weights d
+refused 'step-samples' toy --schedule step --step-size 0.0001
+refused 'warm-up' toy 1 --schedule cosine --warmup '5000 samples'
+refused 'the same shape' cifar_resnet18 --synthetic --image-size 64
+refused "no split 'vla'" digits --val-split vla
+refused 'no samples to evaluate on' toy --evaluate-only
+refused 'as many outputs as classes' resnet50_synthetic --no-synthetic --data d
+cp "$(dirname "$0")/../../share/recipes/toy.toml" d/mine.toml
+refused 'replaces no tutorial' d/mine.toml --compat
 
 # Ranks that read different recipes, as nodes may.
 # shellcheck disable=SC2086  # the preflags are words
@@ -46,6 +57,7 @@ expect_err 'same recipe and flags on all ranks'
 # A loss that is no number any more: named, exit 1.
 run "$REDUCE_ALL" train toy --lr 1e30 --run-dir kept
 expect_rc 1
-expect_err 'not finite'
+expect_err 'the loss of step [0-9]+ is not finite'
+expect_err 'first in [a-z]'
 
 echo "all as it should be"

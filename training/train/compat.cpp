@@ -1,11 +1,14 @@
 #include "training/train/compat.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <limits>
 #include <numeric>
+
+#include "core/error.hpp"
 
 namespace lockstep::training::train {
 namespace {
@@ -93,9 +96,9 @@ std::string epoch_begin(const CompatRun& run, std::uint64_t epoch) {
 /// The tutorial leaves out the first epoch, in which everything is warmed up.
 std::string epoch_end(const CompatRun& run, const CompatEpoch& e) {
   std::string text;
-  if (e.epoch > 0) {
+  if (e.epoch > 0 && e.n_steps > 0) {
     text = fmt::format("num_steps_per_gpu: {}, avg_step_time: {:.4f}\n", run.n_steps,
-                       e.time.value / static_cast<double>(run.n_steps));
+                       e.time.value / static_cast<double>(e.n_steps));
   }
   if (e.evaluation_top1 && run.n_evaluation > 0) {
     const std::string rule(75, '-');
@@ -204,6 +207,16 @@ const CompatStyle* find_compat_style(std::string_view recipe) noexcept {
   for (const CompatStyle& style : styles)
     if (style.recipe == recipe) return &style;
   return nullptr;
+}
+
+const CompatStyle& require_compat_style(std::string_view recipe) {
+  if (const CompatStyle* const style = find_compat_style(recipe)) return *style;
+  std::vector<std::string_view> names;
+  for (const CompatStyle& style : styles) names.push_back(style.recipe);
+  core::fail_usage({.what = fmt::format("the recipe {} replaces no tutorial, so there are no lines of one", recipe),
+                    .where = "--compat",
+                    .expected = fmt::format("one of {}", fmt::join(names, ", ")),
+                    .fix = "leave --compat out"});
 }
 
 std::string python_text(double value) {

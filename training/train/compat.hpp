@@ -36,6 +36,7 @@ struct CompatEpoch {
   std::optional<double> evaluation_loss{};         ///< if it was evaluated
   std::optional<std::uint64_t> evaluation_top1{};  ///< right answers, of CompatRun::n_evaluation
   core::Seconds time{};                            ///< of training, without evaluation
+  std::uint64_t n_steps = 0;                       ///< made; fewer than CompatRun::n_steps if training ends within
   double samples_per_s = 0;
 };
 
@@ -63,6 +64,8 @@ struct CompatStyle {
 [[nodiscard]] std::span<const CompatStyle> compat_styles() noexcept;
 /// Null if `recipe` replaces none.
 [[nodiscard]] const CompatStyle* find_compat_style(std::string_view recipe) noexcept;
+/// Throws core::Error (usage) if it replaces none.
+[[nodiscard]] const CompatStyle& require_compat_style(std::string_view recipe);
 
 /// A float as Python prints it: "0.1", "1.0", "1e-05".
 [[nodiscard]] std::string python_text(double value);

@@ -96,13 +96,12 @@ DryRun plan_run(const runtime::Communicator& world, const runtime::Topology& top
               .n_parameters = learner.network().n_parameter_elements(),
               .n_multiply_adds = learner.network().n_multiply_adds(),
               .n_epoch_steps = batches.n_batches(),
-              .n_steps = goal.n_epochs * batches.n_batches(),
+              .n_steps = goal.n_steps,
               .n_samples = goal.n_samples,
               .most_samples_of_rank = batches.most(),
               .activation_bytes = learner.executor().n_bytes(),
               .arena_bytes = learner.executor().arena_elements() * sizeof(float),
               .read_bytes = batches.stored_bytes()};
-  if (recipe.max_steps > 0) plan.n_steps = std::min<std::uint64_t>(plan.n_steps, recipe.max_steps);
   plan.network_bytes = network_bytes(recipe, learner.synchronizer().slots(), topology.n_nodes);
   plan.shared_bytes = plan.arena_bytes * (plan.n_ranks - plan.n_nodes);
   use_first_time(recipe, batches, learner);

@@ -2,14 +2,24 @@
 
 #include <span>
 
-namespace lockstep::training::train {
+#include "runtime/interrupt.hpp"
 
-nn::LossSums evaluate(const runtime::Communicator& world, Batches& batches, Learner& learner,
-                      runtime::Watchdog& watchdog) {
+namespace lockstep::training::train {
+namespace {
+
+/// All ranks have as many batches, so they ask each other at the same ones.
+constexpr std::uint64_t batches_between_polls = 16;
+
+}  // namespace
+
+std::optional<nn::LossSums> evaluate(const runtime::Communicator& world, Batches& batches, Learner& learner,
+                                     runtime::Watchdog& watchdog) {
   learner.average_statistics();
   nn::LossSums mine;
   batches.begin_epoch(0);
+  std::uint64_t n_done = 0;
   while (const Samples* samples = batches.next()) {
+    if (n_done++ % batches_between_polls == 0 && runtime::agree_on_interrupt(world) != 0) return std::nullopt;
     const nn::LossSums sums = learner.evaluate(samples->view);
     mine.loss += sums.loss;
     mine.n += sums.n;

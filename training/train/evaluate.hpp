@@ -3,6 +3,8 @@
 // Used by the trainer.
 #pragma once
 
+#include <optional>
+
 #include "nn/executor.hpp"
 #include "runtime/communicator.hpp"
 #include "runtime/watchdog.hpp"
@@ -11,8 +13,8 @@
 
 namespace lockstep::training::train {
 
-/// Collective: sums over the whole split, the same on all ranks.
-[[nodiscard]] nn::LossSums evaluate(const runtime::Communicator& world, Batches& batches, Learner& learner,
-                                    runtime::Watchdog& watchdog);
+/// Collective: sums over the whole split, the same on all ranks; nothing if a signal ended it.
+[[nodiscard]] std::optional<nn::LossSums> evaluate(const runtime::Communicator& world, Batches& batches,
+                                                   Learner& learner, runtime::Watchdog& watchdog);
 
 }  // namespace lockstep::training::train

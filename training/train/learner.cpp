@@ -1,8 +1,12 @@
 #include "training/train/learner.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
+#include "data/together.hpp"
 #include "io/digest.hpp"
 #include "nn/initialize.hpp"
 #include "training/train/model.hpp"
@@ -26,6 +30,12 @@ const nn::Embedding* find_sparse(const nn::Network& network, int parameter, cons
   return nullptr;
 }
 
+/// lars and lamb adapt to each tensor but biases and normalization, as their papers do (You et al. 2017, 2019); the other
+/// optimizers treat all alike, as PyTorch does.
+bool decays(const nn::Parameter& parameter, const Recipe& recipe) {
+  return parameter.shape.size() > 1 || (recipe.optimizer != "lars" && recipe.optimizer != "lamb");
+}
+
 std::vector<parallel::Slot> slots_of(const nn::Network& network, const nn::Executor& executor, const Recipe& recipe) {
   std::vector<parallel::Slot> slots;
   for (const nn::ArenaSlot& slot : executor.slots()) {
@@ -33,6 +43,7 @@ std::vector<parallel::Slot> slots_of(const nn::Network& network, const nn::Execu
     slots.push_back({.name = network.parameters()[static_cast<std::size_t>(slot.parameter)].name,
                      .offset = slot.offset,
                      .n_elements = slot.n_elements,
+                     .decays = decays(network.parameters()[static_cast<std::size_t>(slot.parameter)], recipe),
                      .row_elements = sparse != nullptr ? sparse->width : 0});
   }
   return slots;
@@ -96,13 +107,11 @@ void Learner::initialize(const std::string& weights_file) {
   }
   for (std::size_t i = 0; i < network_.statistics().size(); ++i)
     std::ranges::fill(executor_->statistic(static_cast<int>(i)), network_.statistics()[i].initial);
+  const auto take_mine = [this](std::size_t tensor, std::span<const float> values) {
+    if (tensor >= network_.parameters().size() || world_.rank() == 0) take(tensor, values);
+  };
   if (!weights_file.empty())
-    load_weights(
-        weights_file, recipe_.model, tensors_,
-        [this](std::size_t tensor, std::span<const float> values) {
-          if (tensor >= network_.parameters().size() || world_.rank() == 0) take(tensor, values);
-        },
-        "--init-from");
+    data::together(world_, [&] { load_weights(weights_file, recipe_.model, tensors_, take_mine, "--init-from"); });
   for (const nn::Statistic& statistic : network_.statistics()) n_statistics_ += statistic.n_channels;
   statistics_.resize(n_statistics_ * (lanes_ ? static_cast<std::size_t>(lanes_->n_local()) : 1));
   for (std::size_t at = 0; at < statistics_.size(); at += n_statistics_)
@@ -131,6 +140,14 @@ void Learner::touch_rows(const nn::BatchView& view) {
   }
 }
 
+/// Now, as the pass can be repeated: what the update before left, or what the pass itself made of it.
+std::string Learner::find_not_finite() const {
+  const auto ruined = parallel::find_not_finite(synchronizer_->slots(), synchronizer_->parameters());
+  if (ruined) return fmt::format("parameter {}, after the update before", synchronizer_->slots()[*ruined].name);
+  const std::string node = executor_->find_not_finite();
+  return node.empty() ? "the loss" : node;
+}
+
 // The parts of a batch that memory is short for, one after another; gradients are added up.
 nn::LossSums Learner::run_parts(const nn::BatchView& view, float scale, std::uint64_t epoch, bool is_last) {
   nn::LossSums sums;
@@ -139,7 +156,9 @@ nn::LossSums Learner::run_parts(const nn::BatchView& view, float scale, std::uin
     const std::uint64_t begin = view.n * part / recipe_.accumulate, end = view.n * (part + 1) / recipe_.accumulate;
     {
       const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::forward};
-      sums += executor_->forward(part_of(view, begin, end - begin), true, epoch);
+      const nn::LossSums of_part = executor_->forward(part_of(view, begin, end - begin), true, epoch);
+      if (!std::isfinite(of_part.loss) && not_finite_in_.empty()) not_finite_in_ = find_not_finite();
+      sums += of_part;
     }
     touch_rows(part_of(view, begin, end - begin));
     const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::backward};
@@ -155,7 +174,7 @@ nn::LossSums Learner::run_lanes(const Samples& samples, std::uint64_t epoch) {
   const auto n_global = static_cast<std::size_t>(samples.n_global);
   const std::size_t mine = parallel::lane_samples(n_global, static_cast<int>(recipe_.lanes), lanes_->first()).offset;
   nn::LossSums sums;
-  std::vector<double> losses;
+  lane_losses_.clear();
   for (int local = 0; local < lanes_->n_local(); ++local) {
     const comm::Slice lane = parallel::lane_samples(n_global, static_cast<int>(recipe_.lanes), lanes_->first() + local);
     executor_->bind(synchronizer_->parameters(), lanes_->gradients(local));
@@ -166,10 +185,10 @@ nn::LossSums Learner::run_lanes(const Samples& samples, std::uint64_t epoch) {
                                            1.0f / static_cast<float>(samples.n_global), epoch, false);
     copy_statistics(statistics);
     lanes_->lane_done(local);
-    losses.push_back(of_lane.loss);
+    lane_losses_.push_back(of_lane.loss);
     sums += of_lane;
   }
-  sums.loss = parallel::sum_lanes(losses);
+  sums.loss = parallel::sum_lanes(lane_losses_);
   return sums;
 }
 

@@ -49,8 +49,8 @@ class Learner {
   /// Of parameters and running statistics.
   [[nodiscard]] std::string digest() const;
 
-  /// The node in which the last call met the first NaN or infinity.
-  [[nodiscard]] std::string find_not_finite() const { return executor_->find_not_finite(); }
+  /// Where the first NaN or infinity was met, by the pass whose loss was not finite; empty if all were.
+  [[nodiscard]] const std::string& not_finite_in() const noexcept { return not_finite_in_; }
   /// Spent waiting for other ranks, since construction.
   [[nodiscard]] core::Seconds waited() const noexcept { return synchronizer_->waited(); }
   [[nodiscard]] parallel::Synchronizer& synchronizer() noexcept { return *synchronizer_; }
@@ -63,6 +63,7 @@ class Learner {
 
  private:
   void touch_rows(const nn::BatchView& view);
+  [[nodiscard]] std::string find_not_finite() const;
   nn::LossSums run_lanes(const Samples& samples, std::uint64_t epoch);
   nn::LossSums run_parts(const nn::BatchView& view, float scale, std::uint64_t epoch, bool is_last);
   [[nodiscard]] nn::BatchView part_of(const nn::BatchView& view, std::uint64_t first, std::uint64_t n) const noexcept;
@@ -94,6 +95,8 @@ class Learner {
   };
   std::vector<SparseTable> sparse_tables_{};
   std::vector<std::uint64_t> rows_{};
+  std::vector<double> lane_losses_{};
+  std::string not_finite_in_{};
 };
 
 }  // namespace lockstep::training::train

@@ -35,11 +35,11 @@ void check_kind(const Recipe& recipe, const DataInfo& data) {
                       .where = recipe.data,
                       .expected = fmt::format("classes, as {} learns them", recipe.model),
                       .fix = "name a set with whole numbers as labels"});
-  if (recipe.classes > 0 && n_classes > recipe.classes)
+  if (recipe.classes > 0 && n_classes != recipe.classes)
     core::fail_usage({.what = fmt::format("the set has {} classes, the model {} outputs", n_classes, recipe.classes),
                       .where = "classes",
-                      .expected = fmt::format("at least {}", n_classes),
-                      .fix = "leave classes out, to take those of the set"});
+                      .expected = "as many outputs as classes",
+                      .fix = fmt::format("--classes {}", n_classes)});
 }
 
 /// Nothing if groups and the ranks' parts of a batch do not fit. A group of several ranks is a slice of the batch too:

@@ -74,7 +74,7 @@ std::vector<Setting> settings_of(const RecipeWords& words) {
 
 std::uint64_t Length::samples(std::uint64_t n_epoch_samples) const noexcept {
   const double factor = unit == Unit::epochs ? static_cast<double>(n_epoch_samples) : 1.0;
-  return static_cast<std::uint64_t>(std::llround(value * factor));
+  return static_cast<std::uint64_t>(std::llround(std::min(value * factor, 0x1p62)));
 }
 
 void declare_recipe(core::Flags& flags, RecipeWords& words) {

@@ -5,6 +5,15 @@
 #include "training/train/recipe_words.hpp"
 
 namespace lockstep::training::train {
+namespace {
+
+/// More than any training sees, where the product is more.
+std::uint64_t product(std::uint64_t a, std::uint64_t b) noexcept {
+  constexpr std::uint64_t most = std::uint64_t{1} << 62;
+  return b > 0 && a > most / b ? most : a * b;
+}
+
+}  // namespace
 
 optim::OptimizerSpec optimizer_spec(const Recipe& recipe) {
   return {.kind = core::find_named(optim::all_optimizer_kinds, recipe.optimizer, "optimizer", "optimizer"),
@@ -20,7 +29,7 @@ optim::OptimizerSpec optimizer_spec(const Recipe& recipe) {
 }
 
 std::uint64_t total_samples(const Recipe& recipe, std::uint64_t n_epoch_samples) noexcept {
-  return recipe.samples > 0 ? recipe.samples : recipe.epochs * n_epoch_samples;
+  return recipe.samples > 0 ? recipe.samples : product(recipe.epochs, n_epoch_samples);
 }
 
 optim::ScheduleSpec schedule_spec(const Recipe& recipe, std::uint64_t n_epoch_samples) {
@@ -60,7 +69,8 @@ const data::Synthesizer& synthesizer_of(const Recipe& recipe) {
 
 data::SynthOptions synth_options(const Recipe& recipe) noexcept {
   data::SynthOptions options;
-  options.samples = recipe.synthetic_steps > 0 ? recipe.synthetic_steps * recipe.batch : recipe.synthetic_samples;
+  options.samples =
+      recipe.synthetic_steps > 0 ? product(recipe.synthetic_steps, recipe.batch) : recipe.synthetic_samples;
   options.seed = recipe.seed;
   options.height = options.width = recipe.image_size;
   if (recipe.classes > 0) options.classes = recipe.classes;

@@ -1,5 +1,8 @@
 #include "training/train/run_info.hpp"
 
+#include <sys/resource.h>
+
+#include <algorithm>
 #include <map>
 #include <span>
 
@@ -18,6 +21,16 @@ RunInfo run_info(const runtime::Communicator& world, const runtime::Topology& to
                         {"kokkos", LOCKSTEP_KOKKOS_VERSION},
                         {"onednn", LOCKSTEP_ONEDNN_VERSION}},
           .warnings = topology.warnings()};
+}
+
+core::Bytes peak_memory(const runtime::Communicator& world) {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  const auto mine = static_cast<std::uint64_t>(used.ru_maxrss) * 1024;
+  core::Bytes most{mine};
+  for (const std::uint64_t bytes : runtime::gather_values(world, std::span{&mine, 1}))
+    most.value = std::max(most.value, bytes);
+  return most;
 }
 
 CompatRun compat_run(const runtime::Communicator& world, const runtime::Topology& topology, const Recipe& recipe,

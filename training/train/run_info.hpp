@@ -18,6 +18,9 @@ namespace lockstep::training::train {
 [[nodiscard]] RunInfo run_info(const runtime::Communicator& world, const runtime::Topology& topology,
                                const ResolvedRecipe& resolved, const std::vector<std::string>& arguments);
 
+/// Collective: of the rank that had most in use at a time; on rank 0.
+[[nodiscard]] core::Bytes peak_memory(const runtime::Communicator& world);
+
 /// Collective: complete on rank 0.
 [[nodiscard]] CompatRun compat_run(const runtime::Communicator& world, const runtime::Topology& topology,
                                    const Recipe& recipe, const Batches& batches, const Batches* evaluation,

@@ -1,5 +1,6 @@
 #include "training/train/run_record.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "metrics/fingerprint.hpp"
@@ -79,7 +80,12 @@ TrainRecord make_train_record(const Position& at, double loss, double learning_r
                               const metrics::PhaseReport& phases, const Goal& goal) {
   const double n_steps = static_cast<double>(steps.n_steps);
   const double samples_per_s = steps.samples_per_s();
-  const std::uint64_t n_left = goal.n_samples > at.samples_seen ? goal.n_samples - at.samples_seen : 0;
+  double left = static_cast<double>(goal.n_samples > at.samples_seen ? goal.n_samples - at.samples_seen : 0);
+  if (goal.n_steps > 0 && at.step > 0) {
+    const std::uint64_t n_steps_left = goal.n_steps > at.step ? goal.n_steps - at.step : 0;
+    left = std::min(
+        left, static_cast<double>(n_steps_left) * static_cast<double>(at.samples_seen) / static_cast<double>(at.step));
+  }
   TrainRecord record{.at = at,
                      .loss = loss,
                      .learning_rate = learning_rate,
@@ -87,7 +93,7 @@ TrainRecord make_train_record(const Position& at, double loss, double learning_r
                      .step_ms_p50 = steps.step_s.median * 1e3,
                      .data_wait_ms = phases.mean_s(metrics::Phase::data_wait) / n_steps * 1e3,
                      .communication_ms = phases.mean_s(metrics::Phase::communication) / n_steps * 1e3};
-  if (samples_per_s > 0) record.eta = core::Seconds{static_cast<double>(n_left) / samples_per_s};
+  if (samples_per_s > 0) record.eta = core::Seconds{left / samples_per_s};
   return record;
 }
 

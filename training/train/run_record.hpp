@@ -29,6 +29,7 @@ struct Position {
 struct Goal {
   std::uint64_t n_epochs = 0;
   std::uint64_t n_samples = 0;  ///< of all epochs together
+  std::uint64_t n_steps = 0;    ///< fewer than these samples take if there is a limit; 0: no limit
 };
 
 /// One progress interval.
@@ -58,7 +59,7 @@ struct FinalRecord {
   Position at{};
   RunState state = RunState::finished;
   std::string message{};  ///< why it stopped or failed; empty if it finished
-  double loss = 0;        ///< of the last interval
+  double loss = 0;        ///< mean over the last epoch, or what there was of it; NaN without a step
   std::uint64_t n_ranks = 1;
   int n_nodes = 1;
   std::uint64_t global_batch = 0;

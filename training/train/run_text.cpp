@@ -114,7 +114,8 @@ std::string evaluation_text(const EvaluationRecord& record, const Goal& goal) {
 
 std::string final_text(const FinalRecord& record) {
   std::string text = outcome_text(record) + "\n";
-  text += fmt::format("training    loss {:.4g}\n", record.loss);
+  if (!std::isnan(record.loss) || record.state == RunState::failed)
+    text += fmt::format("training    loss {:.4g}\n", record.loss);
   if (record.evaluation) text += fmt::format("evaluation  {}\n", results_text(*record.evaluation));
   text += steady_text(record);
   return record.phases.rows.empty() ? text : text + "\n" + phase_table(record.phases);

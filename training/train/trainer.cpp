@@ -9,7 +9,11 @@
 
 #include "comm/transport_mpi.hpp"
 #include "core/log.hpp"
+#include "data/sampler.hpp"
+#include "data/together.hpp"
+#include "io/file.hpp"
 #include "runtime/interrupt.hpp"
+#include "training/train/check_data.hpp"
 #include "training/train/dry_run.hpp"
 #include "training/train/evaluate.hpp"
 #include "training/train/model.hpp"
@@ -24,9 +28,21 @@ constexpr std::uint64_t first_report = 10;  // steps; from then on by time
 constexpr core::Seconds report_interval{2};
 constexpr const char* no_profile_text = "no profile: all steps were warm-up\n";
 
-/// Samples of all batches of an epoch.
-std::uint64_t n_epoch_samples(const Recipe& recipe, const Batches& batches) {
-  return recipe.drop_last ? batches.n_batches() * recipe.batch : batches.info().n_samples;
+/// Samples of all batches of an epoch; the order torch repeats some where ranks do not divide them.
+std::uint64_t n_epoch_samples(const Recipe& recipe, const Batches& batches, int n_ranks) {
+  if (recipe.drop_last) return batches.n_batches() * recipe.batch;
+  const std::uint64_t n = batches.info().n_samples,
+                      ranks = recipe.order == "torch" ? static_cast<std::uint64_t>(n_ranks) : 1;
+  return (n + ranks - 1) / ranks * ranks;
+}
+
+Goal goal_of(const Recipe& recipe, std::uint64_t n_epoch_samples, std::uint64_t n_batches) {
+  Goal goal{.n_samples = total_samples(recipe, n_epoch_samples)};
+  const std::uint64_t n_whole = goal.n_samples / n_epoch_samples, rest = goal.n_samples % n_epoch_samples;
+  goal.n_epochs = n_whole + (rest > 0 ? 1 : 0);
+  goal.n_steps = n_whole * n_batches + (rest + recipe.batch - 1) / recipe.batch;
+  if (recipe.max_steps > 0) goal.n_steps = std::min<std::uint64_t>(goal.n_steps, recipe.max_steps);
+  return goal;
 }
 
 double ratio(double sum, std::uint64_t n) { return n > 0 ? sum / static_cast<double>(n) : 0; }
@@ -45,46 +61,51 @@ Trainer::Trainer(const runtime::Session& session, const ResolvedRecipe& resolved
       interval_{n_warmup_steps},
       steady_{n_warmup_steps} {
   check_ranks(recipe_, world_.n_ranks());
+  // Before ranks share anything: who leaves then is not waited for.
+  data::together(world_, [this] { claim_outputs(); });
   batches_ = open_batches(world_, recipe_, false);
   evaluation_batches_ = open_batches(world_, recipe_, true);
-  if (batches_->n_batches() == 0)
-    core::fail_usage({.what = "there is not one batch to train on",
-                      .where = recipe_.data,
-                      .expected = fmt::format("at least {} samples", recipe_.drop_last ? recipe_.batch : 1),
-                      .fix = "take a smaller batch, or another set"});
+  check_batches(resolved_, *batches_);
+  check_evaluation(resolved_, options_.evaluate_only, batches_->info(), evaluation_batches_.get());
+  const std::uint64_t n_epoch = n_epoch_samples(recipe_, *batches_, world_.n_ranks());
+  goal_ = goal_of(recipe_, n_epoch, batches_->n_batches());
+  schedule_ = schedule_spec(recipe_, n_epoch);
+  optim::check(schedule_);
   transport_ = comm::make_mpi_transport(world_, {.oversubscribed = topology_.is_oversubscribed()});
   learner_ = std::make_unique<Learner>(world_, *transport_, recipe_, make_network(recipe_, batches_->info()),
                                        batches_->most(), timers_);
   learner_->initialize(options.init_from);
   if (options.profile) profiler_.emplace(learner_->network(), executor_options(recipe_, 1), learner_->executor());
   control_ = std::make_unique<parallel::ControlWord>(*transport_, recipe_.deterministic);
-  const std::uint64_t n_epoch = n_epoch_samples(recipe_, *batches_);
-  schedule_ = schedule_spec(recipe_, n_epoch);
-  goal_.n_samples = total_samples(recipe_, n_epoch);
-  goal_.n_epochs = (goal_.n_samples + n_epoch - 1) / n_epoch;
   next_report_ = first_report;
   RunInfo info = run_info(world_, topology_, resolved_, options.arguments);
   compat_run_ = compat_run(world_, topology_, recipe_, *batches_, evaluation_batches_.get(), goal_.n_epochs);
-  if (!is_lead() || options.dry_run) return;
-  directory_ = std::make_unique<RunDirectory>(options.run_dir, recipe_.name);
-  directory_->start(info);
+  data::together(world_, [&] {
+    if (directory_) directory_->start(info);
+  });
+  if (!directory_) return;
   for (const std::string& warning : info.warnings) core::log_warning(warning);
   display_ = std::make_unique<ProgressDisplay>();
-  if (options.compat) compat_ = find_compat_style(recipe_.name);
+}
+
+// Rank 0: what would fail after the training fails before.
+void Trainer::claim_outputs() {
+  if (!is_lead() || options_.dry_run) return;
+  if (options_.compat) compat_ = &require_compat_style(recipe_.name);
+  directory_ = std::make_unique<RunDirectory>(options_.run_dir, recipe_.name);
+  if (!options_.save_weights.empty()) const io::PendingFile writable{options_.save_weights, "--save-weights"};
 }
 
 // One step of data-parallel training; false if it was the last.
 bool Trainer::step(const Samples& samples) {
-  last_lr_ = optim::learning_rate(schedule_, samples_seen_);
+  agreed_lr_ = std::exchange(last_lr_, optim::learning_rate(schedule_, samples_seen_));
   if (profiler_ && n_steps_ == n_warmup_steps) profiler_->start();
   const nn::LossSums sums = learner_->compute_gradients(samples, epoch_);
   const double waited = learner_->waited().value;
   parallel::StepReport report{.loss = sums.loss, .n = sums.n, .n_top1 = sums.n_top1, .n_top5 = sums.n_top5};
   report.stop = runtime::pending_interrupt() != 0;
-  if (!std::isfinite(sums.loss) && not_finite_in_.empty()) {
-    not_finite_in_ = learner_->find_not_finite();
+  if (!std::isfinite(sums.loss))
     report.not_finite = static_cast<std::uint32_t>(learner_->synchronizer().slots().size());
-  }
   learner_->update(last_lr_);
   report.replica = learner_->synchronizer().replica_hash();
   report.ledger = batches_->ledger().hash();
@@ -103,6 +124,7 @@ bool Trainer::step(const Samples& samples) {
 // What all ranks know of the step before; false if training ends.
 bool Trainer::account(const std::optional<parallel::StepAgreement>& agreement) {
   if (!agreement) return true;
+  ++n_agreed_;
   loss_sum_ += agreement->loss;
   n_loss_ += agreement->n;
   epoch_loss_ += agreement->loss;
@@ -117,26 +139,36 @@ bool Trainer::account(const std::optional<parallel::StepAgreement>& agreement) {
     return false;
   }
   if (!agreement->replicas_agree) learner_->synchronizer().fail_for_replicas();
-  if (agreement->stop) {
-    const int signal = runtime::agree_on_interrupt(world_);
-    state_ = RunState::stopped;
-    message_ = fmt::format("signal {}", signal);
-    exit_code_ = 128 + signal;
-    return false;
-  }
-  return true;
+  if (agreement->stop) stop_for_signal();
+  return !agreement->stop;
+}
+
+// Collective, when all ranks know that a signal came to one.
+void Trainer::stop_for_signal() {
+  const int signal = runtime::agree_on_interrupt(world_);
+  state_ = RunState::stopped;
+  message_ = fmt::format("signal {}", signal);
+  exit_code_ = 128 + signal;
 }
 
 int Trainer::fail_not_finite(const parallel::NotFinite& found) {
   state_ = RunState::failed;
-  message_ = fmt::format("the loss is not finite after {} steps", n_steps_);
+  message_ = fmt::format("the loss of step {} is not finite", n_agreed_);
   if (world_.rank() == found.rank)
-    core::log_error(core::describe({.what = fmt::format("{}, at a learning rate of {:.4g}", message_, last_lr_),
+    core::log_error(core::describe({.what = fmt::format("{}, at a learning rate of {:.4g}", message_, agreed_lr_),
                                     .where = fmt::format("rank {} on {}, first in {}", found.rank, runtime::host_name(),
-                                                         not_finite_in_.empty() ? "the loss" : not_finite_in_),
+                                                         learner_->not_finite_in()),
                                     .expected = "finite numbers",
                                     .fix = "a lower --lr, a --warmup or --clip-norm; or look at the data"}));
   return core::to_int(core::ExitCode::failed);
+}
+
+// Of a whole epoch: every sample once, whatever ranks, orders and caches there were.
+void Trainer::check_coverage(const std::optional<parallel::StepAgreement>& last) const {
+  const bool is_exact = !recipe_.drop_last && recipe_.order != "torch" && recipe_.synthetic_steps == 0;
+  if (last && is_exact)
+    core::require(last->ledger == data::Ledger::complete(batches_->info().n_samples).hash(),
+                  "an epoch has delivered every sample once");
 }
 
 // False if training is to end before the epochs are over.
@@ -144,18 +176,22 @@ bool Trainer::train_epoch() {
   watchdog_.enter(runtime::Phase::training);
   batches_->begin_epoch(epoch_);
   n_epoch_agreed_ = 0;
-  bool goes_on = true;
+  bool goes_on = true, is_whole = false;
   while (goes_on && samples_seen_ < goal_.n_samples && (recipe_.max_steps == 0 || n_steps_ < recipe_.max_steps)) {
     timers_.begin(metrics::Phase::data_wait);
     const Samples* const samples = batches_->next();
     timers_.end();
-    if (samples == nullptr) break;
+    is_whole = samples == nullptr;
+    if (is_whole) break;
     goes_on = step(*samples);
     if (goes_on && n_steps_ == next_report_) report_progress();
   }
   if (profiler_ && profiler_->is_running()) profiler_->stop(world_, steady_.phases().of_steps().value);
+  const auto last = control_->finish();
   if (!goes_on) return false;
-  if (!account(control_->finish())) return false;
+  agreed_lr_ = last_lr_;
+  if (!account(last)) return false;
+  if (is_whole) check_coverage(last);
   return recipe_.max_steps == 0 || n_steps_ < recipe_.max_steps;
 }
 
@@ -184,13 +220,14 @@ void Trainer::evaluate() {
   watchdog_.enter(runtime::Phase::evaluation);
   const core::Stopwatch watch;
   timers_.begin(metrics::Phase::evaluation);
-  const nn::LossSums sums = train::evaluate(world_, *evaluation_batches_, *learner_, watchdog_);
+  const auto sums = train::evaluate(world_, *evaluation_batches_, *learner_, watchdog_);
   timers_.end();
-  EvaluationRecord record{.at = position(), .n_samples = sums.n, .loss = ratio(sums.loss, sums.n)};
+  if (!sums) return stop_for_signal();
+  EvaluationRecord record{.at = position(), .n_samples = sums->n, .loss = ratio(sums->loss, sums->n)};
   if (recipe_.loss != "mse") {
-    record.top1_percent = 100 * ratio(static_cast<double>(sums.n_top1), sums.n);
-    record.top5_percent = 100 * ratio(static_cast<double>(sums.n_top5), sums.n);
-    compat_epoch_.evaluation_top1 = compat_end_.evaluation_top1 = sums.n_top1;
+    record.top1_percent = 100 * ratio(static_cast<double>(sums->n_top1), sums->n);
+    record.top5_percent = 100 * ratio(static_cast<double>(sums->n_top5), sums->n);
+    compat_epoch_.evaluation_top1 = compat_end_.evaluation_top1 = sums->n_top1;
   }
   record.time = watch.elapsed();
   compat_epoch_.evaluation_loss = record.loss;
@@ -204,15 +241,15 @@ std::string Trainer::weights_path() const {
   return options_.save_weights.empty() ? directory_->file("weights.h5") : options_.save_weights;
 }
 
-// Collective.
-void Trainer::save(std::string_view when) {
+// Collective. `is_due`: by the recipe's interval, as tutorials tell it.
+void Trainer::save(bool is_due) {
   watchdog_.enter(runtime::Phase::save);
   const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::save};
   learner_->average_statistics();
   if (!is_lead()) return;
   learner_->save(weights_path(), {.model = recipe_.model, .epoch = epoch_ + 1, .samples_seen = samples_seen_},
                  "--save-weights");
-  if (compat_ != nullptr && compat_->on_saved != nullptr && when == "epoch")
+  if (compat_ != nullptr && compat_->on_saved != nullptr && is_due)
     print_compat(compat_->on_saved(epoch_, weights_path()));
 }
 
@@ -224,11 +261,15 @@ void Trainer::end_epoch(bool is_last) {
   last_loss_ = compat_epoch_.loss;
   epoch_loss_ = 0;
   n_epoch_loss_ = n_epoch_top1_ = 0;
+  compat_epoch_.evaluation_loss.reset();
+  compat_epoch_.evaluation_top1.reset();
   if (is_last || (recipe_.evaluate_every > 0 && (epoch_ + 1) % recipe_.evaluate_every == 0)) evaluate();
   if (compat_ != nullptr && compat_->on_epoch_end != nullptr)
     print_compat(compat_->on_epoch_end(compat_run_, compat_epoch_));
-  if (!is_last && recipe_.save_every > 0 && (epoch_ + 1) % recipe_.save_every == 0) save("epoch");
+  if (!is_last && exit_code_ == 0 && is_save_due()) save(true);
 }
+
+bool Trainer::is_save_due() const noexcept { return recipe_.save_every > 0 && (epoch_ + 1) % recipe_.save_every == 0; }
 
 int Trainer::run() {
   if (options_.evaluate_only) {
@@ -241,17 +282,18 @@ int Trainer::run() {
   for (; epoch_ < goal_.n_epochs; ++epoch_) {
     if (compat_ != nullptr && compat_->on_epoch_begin != nullptr)
       print_compat(compat_->on_epoch_begin(compat_run_, epoch_));
-    const core::Stopwatch watch;
+    const Position begin = position();
     const bool goes_on = train_epoch();
-    compat_epoch_.time = watch.elapsed();
+    compat_epoch_.time = {position().elapsed.value - begin.elapsed.value};
+    compat_epoch_.n_steps = n_steps_ - begin.step;
     compat_epoch_.samples_per_s =
-        static_cast<double>(batches_->info().n_samples) / std::max(watch.elapsed().value, 1e-9);
-    compat_end_.epoch_times.push_back(watch.elapsed());
+        static_cast<double>(samples_seen_ - begin.samples_seen) / std::max(compat_epoch_.time.value, 1e-9);
+    compat_end_.epoch_times.push_back(compat_epoch_.time);
     const bool is_last = !goes_on || epoch_ + 1 == goal_.n_epochs;
     if (exit_code_ == 0) end_epoch(is_last);
-    if (is_last) break;
+    if (is_last || exit_code_ != 0) break;
   }
-  if (state_ != RunState::failed) save("end");
+  if (state_ != RunState::failed) save(exit_code_ == 0 && is_save_due());
   finish();
   return exit_code_;
 }
@@ -266,11 +308,12 @@ int Trainer::describe() {
 void Trainer::finish() {
   const auto steady = steady_.reduce(world_);
   metrics::PhaseReport phases = metrics::reduce_phases(world_, topology_, timers_.sums());
+  compat_end_.peak_bytes = peak_memory(world_).value;
   if (!is_lead()) return;
   FinalRecord record{.at = position(),
                      .state = state_,
                      .message = message_,
-                     .loss = last_loss_,
+                     .loss = n_epoch_loss_ > 0 ? ratio(epoch_loss_, n_epoch_loss_) : last_loss_,
                      .n_ranks = static_cast<std::uint64_t>(world_.n_ranks()),
                      .n_nodes = topology_.n_nodes,
                      .global_batch = recipe_.batch,

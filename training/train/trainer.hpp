@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -58,10 +59,14 @@ class Trainer {
  private:
   bool step(const Samples& samples);
   bool account(const std::optional<parallel::StepAgreement>& agreement);
+  void claim_outputs();
+  void check_coverage(const std::optional<parallel::StepAgreement>& last) const;
+  void stop_for_signal();
   bool train_epoch();
   void end_epoch(bool is_last);
   void evaluate();
-  void save(std::string_view when);
+  void save(bool is_due);
+  [[nodiscard]] bool is_save_due() const noexcept;
   void report_progress();
   void finish();
   int fail_not_finite(const parallel::NotFinite& found);
@@ -106,9 +111,10 @@ class Trainer {
   std::uint64_t n_loss_ = 0;
   double epoch_loss_ = 0;  ///< of the epoch
   std::uint64_t n_epoch_loss_ = 0, n_epoch_top1_ = 0;
-  double last_loss_ = 0;  ///< of the last epoch
+  double last_loss_ = std::numeric_limits<double>::quiet_NaN();  ///< of the last epoch
   double last_lr_ = 0;
-  std::string not_finite_in_{};  ///< on the rank that met it
+  double agreed_lr_ = 0;        ///< of the step that ranks agreed on last
+  std::uint64_t n_agreed_ = 0;  ///< steps
   io::Digest losses_{};
   std::optional<EvaluationRecord> evaluation_{};
   RunState state_ = RunState::finished;

@@ -158,8 +158,8 @@ def compare_shards(context, what, ranks):
     size = work["size"]
     stored = size if size <= 64 else size + 32
     n = max(work["batch"] * ranks * (n_steps(context, what) + 5), 256)
-    kind = ["images", "--samples", n, "--height", stored, "--width", stored]
-    folder = context.make_set(f"images-{stored}-{n}", "synth", *kind)
+    kind = ["images", "--samples", n, "--height", stored, "--width", stored, "--classes", work["classes"]]
+    folder = context.make_set(f"images-{stored}-{n}-{work['classes']}", "synth", *kind)
     first = f"crop:{size}:4" if size <= 64 else f"rrcrop:{size}"
     augment = ["--augment", f"{first},flip,normalize:0.485/0.456/0.406:0.229/0.224/0.225"]
     from_shards = ["--no-synthetic", "--data", folder, "--drop-last", *augment]

@@ -51,7 +51,8 @@ bool is_table_zero(std::span<const Slot> slots, std::span<const float> gradients
   return std::all_of(rows.begin(), rows.end(), [](float element) { return element == 0; });
 }
 
-std::vector<float> train(const Nodes& nodes, RowValue value, bool is_sparse, bool is_deterministic = false) {
+std::vector<float> train(const Nodes& nodes, RowValue value, bool is_sparse, double clip_norm,
+                         bool is_deterministic = false) {
   std::vector<float> parameters;
   SynchronizerOptions options{.optimizer = optim::default_spec(optim::OptimizerKind::adamw),
                               .is_deterministic = is_deterministic};
@@ -67,7 +68,7 @@ std::vector<float> train(const Nodes& nodes, RowValue value, bool is_sparse, boo
       write_gradients(slots, synchronizer.gradients(), value, world.rank(), step);
       if (is_sparse) synchronizer.touch(table, rows_of(world.rank(), step));
       for (std::size_t slot = 0; slot < slots.size(); ++slot) synchronizer.ready(slot);
-      synchronizer.step(1e-2, 1);
+      synchronizer.step(1e-2, 1, clip_norm);
     }
     if (world.rank() == 0) parameters.assign(synchronizer.parameters().begin(), synchronizer.parameters().end());
   });
@@ -79,16 +80,18 @@ TEST(SparseRows, ParametersAreThoseOfDenseGradients) {
   for (const Nodes& nodes : support::placements()) {
     const bool is_ordered = *std::max_element(nodes.begin(), nodes.end()) < 2;
     const RowValue value = is_ordered ? support::odd_value : support::small_integer;
-    const auto sparse = train(nodes, value, true);
-    const auto dense = train(nodes, value, false);
-    ASSERT_EQ(sparse.size(), dense.size());
-    EXPECT_EQ(std::memcmp(sparse.data(), dense.data(), dense.size() * sizeof(float)), 0) << support::describe(nodes);
+    for (const double clip_norm : {0.0, 0.5}) {
+      const auto sparse = train(nodes, value, true, clip_norm);
+      const auto dense = train(nodes, value, false, clip_norm);
+      ASSERT_EQ(sparse.size(), dense.size());
+      EXPECT_EQ(std::memcmp(sparse.data(), dense.data(), dense.size() * sizeof(float)), 0) << support::describe(nodes);
+    }
   }
 }
 
 TEST(SparseRows, AreZeroAfterStepsThatSumInATree) {
   for (const Nodes& nodes : {Nodes{0}, Nodes{0, 0}, Nodes{0, 0, 0, 0}, Nodes{0, 0, 1, 1}})
-    EXPECT_EQ(train(nodes, support::odd_value, true, true), train(nodes, support::odd_value, false, true))
+    EXPECT_EQ(train(nodes, support::odd_value, true, 0, true), train(nodes, support::odd_value, false, 0, true))
         << support::describe(nodes);
 }
 

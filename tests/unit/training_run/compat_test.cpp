@@ -71,7 +71,11 @@ TEST(Compat, DerechoPrintsTimesFromTheSecondEpochOn) {
   run.n_steps = 20;
   EXPECT_TRUE(ncar.on_epoch_begin(run, 2).ends_with("Local Rank: 1, GPU: 3, Epoch: 2, Training ...\n"));
   EXPECT_EQ(ncar.on_epoch_end(run, {.epoch = 0, .time = {5}}), "");
-  EXPECT_EQ(ncar.on_epoch_end(run, {.epoch = 1, .time = {5}}), "num_steps_per_gpu: 20, avg_step_time: 0.2500\n");
+  EXPECT_EQ(ncar.on_epoch_end(run, {.epoch = 1, .time = {5}, .n_steps = 20}),
+            "num_steps_per_gpu: 20, avg_step_time: 0.2500\n");
+  EXPECT_EQ(ncar.on_epoch_end(run, {.epoch = 1, .time = {5}, .n_steps = 10}),
+            "num_steps_per_gpu: 20, avg_step_time: 0.5000\n")
+      << "of an epoch that ended early";
   EXPECT_EQ(ncar.on_end(run, {.epoch_times = {{50}, {5}, {5.5}}}), "Average epoch time: 5.25\n");
   EXPECT_EQ(ncar.on_end(run, {.epoch_times = {{50}}}), "") << "there is nothing to average";
 }

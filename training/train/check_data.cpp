@@ -1,0 +1,39 @@
+#include "training/train/check_data.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/error.hpp"
+#include "training/train/recipe_keys.hpp"
+
+namespace lockstep::training::train {
+
+void check_batches(const ResolvedRecipe& resolved, const Batches& training) {
+  const Recipe& recipe = resolved.recipe;
+  if (training.n_batches() > 0) return;
+  core::fail_usage({.what = "there is not one batch to train on",
+                    .where = recipe.data,
+                    .expected = fmt::format("at least {} samples", recipe.drop_last ? recipe.batch : 1),
+                    .fix = "take a smaller batch, or another set"});
+}
+
+void check_evaluation(const ResolvedRecipe& resolved, bool is_only, const DataInfo& training,
+                      const Batches* evaluation) {
+  const Recipe& recipe = resolved.recipe;
+  const bool is_named = !recipe.val_split.empty() && resolved.origins[*find_key("val-split")].is_given;
+  if (evaluation == nullptr && (is_only || is_named))
+    core::fail_usage({.what = recipe.val_split.empty()
+                                  ? "there are no samples to evaluate on"
+                                  : fmt::format("the set has no split '{}' to evaluate on", recipe.val_split),
+                      .where = recipe.synthetic ? "val-split, synthetic" : fmt::format("val-split, {}", recipe.data),
+                      .expected = "a split of the set",
+                      .fix = "lockstep shard stat lists the splits of a set; shard split makes one for evaluation"});
+  if (evaluation == nullptr || evaluation->info().input == training.input) return;
+  core::fail_usage({.what = fmt::format("samples for evaluation are [{}], those for training [{}]",
+                                        fmt::join(evaluation->info().input, ", "), fmt::join(training.input, ", ")),
+                    .where = "augment, val-augment",
+                    .expected = "the same shape",
+                    .fix = "a --val-augment that ends with the same size, such as resize:256,centercrop:224"});
+}
+
+}  // namespace lockstep::training::train
