@@ -86,8 +86,8 @@ TEST(RecipeSpecs, Loader) {
 
 TEST(RecipeSpecs, LoaderKeepsGroupsTogether) {
   const auto expect = [](const Words& flags, bool is_evaluation, std::uint64_t unit, std::uint64_t n_together) {
-    const std::string resnet = "model = \"resnet18\"\nclasses = 10\nbatch = 32\n";
-    const data::LoaderOptions options = loader_options(resolve(resnet, flags).recipe, is_evaluation, 4);
+    const std::string batch_of_32 = "model = \"resnet18\"\nclasses = 10\nbatch = 32\n";
+    const data::LoaderOptions options = loader_options(resolve(batch_of_32, flags).recipe, is_evaluation, 4);
     EXPECT_EQ(options.unit, unit);
     EXPECT_EQ(options.n_together, n_together);
   };
