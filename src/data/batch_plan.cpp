@@ -36,8 +36,11 @@ std::uint64_t BatchPlan::rank_batch() const noexcept {
 
 std::uint64_t BatchPlan::most() const noexcept {
   const std::uint64_t batch = std::min(options_.global_batch, n_positions_);
-  return options_.deal == Deal::ranges ? std::min(rank_batch(), options_.n_samples)
-                                       : divide_up(batch, options_.n_ranks);
+  if (options_.deal == Deal::ranges) return std::min(rank_batch(), options_.n_samples);
+  if (options_.deal == Deal::strided) return divide_up(batch, options_.n_ranks);
+  // Each step of this grows with `batch`, so no smaller batch gives more.
+  const std::uint64_t n_units = divide_up(divide_up(batch, options_.unit), options_.n_ranks / options_.n_together);
+  return divide_up(std::min(n_units * options_.unit, batch), options_.n_together);
 }
 
 Share BatchPlan::share(std::uint64_t batch) const noexcept {
@@ -45,12 +48,19 @@ Share BatchPlan::share(std::uint64_t batch) const noexcept {
   const std::uint64_t rank = options_.rank, n_ranks = options_.n_ranks;
   const std::uint64_t first = batch * options_.global_batch;
   const std::uint64_t n = rest(n_positions_, first, options_.global_batch);
-  if (options_.deal == Deal::slices) {
-    const std::uint64_t begin = cut(n, rank, n_ranks);
-    return {.first = first + begin, .stride = 1, .n = cut(n, rank + 1, n_ranks) - begin, .n_global = n};
-  }
+  if (options_.deal == Deal::slices) return slice_share(first, n);
   const std::uint64_t skip = (rank + n_ranks - first % n_ranks) % n_ranks;  // to the first position that is this rank's
   return {.first = first + skip, .stride = n_ranks, .n = n > skip ? divide_up(n - skip, n_ranks) : 0, .n_global = n};
+}
+
+// Of the `n` samples of a batch from `first` on.
+Share BatchPlan::slice_share(std::uint64_t first, std::uint64_t n) const noexcept {
+  const std::uint64_t unit = options_.unit, n_together = options_.n_together, n_groups = options_.n_ranks / n_together;
+  const std::uint64_t group = options_.rank / n_together, place = options_.rank % n_together;
+  const auto begin_of = [&](std::uint64_t g) { return std::min(n, unit * cut(divide_up(n, unit), g, n_groups)); };
+  const std::uint64_t of_group = begin_of(group), n_of_group = begin_of(group + 1) - of_group;
+  const std::uint64_t begin = cut(n_of_group, place, n_together), end = cut(n_of_group, place + 1, n_together);
+  return {.first = first + of_group + begin, .stride = 1, .n = end - begin, .n_global = n};
 }
 
 Share BatchPlan::range_share(std::uint64_t batch) const noexcept {

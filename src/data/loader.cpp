@@ -11,7 +11,6 @@
 
 #include "core/error.hpp"
 #include "core/timer.hpp"
-#include "data/batch_plan.hpp"
 #include "data/damaged.hpp"
 #include "data/image.hpp"
 #include "data/pipeline.hpp"
@@ -91,18 +90,6 @@ LoaderOptions checked(LoaderOptions options) {
   return options;
 }
 
-BatchPlan plan_of(const runtime::Communicator& world, const ShardSet& set, const LoaderOptions& options) {
-  const Deal deal = options.is_evaluation                   ? Deal::ranges
-                    : options.sampler.order == Order::torch ? Deal::strided
-                                                            : Deal::slices;
-  return BatchPlan{{.n_samples = set.n_samples(),
-                    .global_batch = options.global_batch,
-                    .deal = deal,
-                    .drop_last = options.drop_last,
-                    .rank = static_cast<std::uint64_t>(world.rank()),
-                    .n_ranks = static_cast<std::uint64_t>(world.n_ranks())}};
-}
-
 /// Where a batch is put together.
 struct Slot {
   runtime::HostBuffer x;
@@ -137,6 +124,20 @@ std::string_view name(Cache cache) noexcept {
     case Cache::node: break;
   }
   return "node";
+}
+
+BatchPlan batch_plan(const LoaderOptions& options, std::uint64_t n_samples, int rank, int n_ranks) noexcept {
+  const Deal deal = options.is_evaluation                   ? Deal::ranges
+                    : options.sampler.order == Order::torch ? Deal::strided
+                                                            : Deal::slices;
+  return BatchPlan{{.n_samples = n_samples,
+                    .global_batch = options.global_batch,
+                    .deal = deal,
+                    .drop_last = options.drop_last,
+                    .unit = options.unit,
+                    .n_together = options.n_together,
+                    .rank = static_cast<std::uint64_t>(rank),
+                    .n_ranks = static_cast<std::uint64_t>(n_ranks)}};
 }
 
 struct Loader::State {
@@ -175,7 +176,7 @@ Loader::State::State(const runtime::Communicator& world, std::shared_ptr<const S
       augment{set->spec(), options.augment},
       sampler{set->n_samples(), options.sampler,
               options.sampler.order == Order::blocked ? block_starts(*set) : std::vector<std::uint64_t>{}},
-      plan{plan_of(world, *set, options)},
+      plan{batch_plan(options, set->n_samples(), world.rank(), world.n_ranks())},
       x_bytes{augment.output().bytes()},
       y_bytes{set->spec().y.bytes()},
       n_threads{options.threads < 0 ? std::min(most_threads, runtime::spare_cores(world))

@@ -11,6 +11,7 @@
 
 #include "core/units.hpp"
 #include "data/augment.hpp"
+#include "data/batch_plan.hpp"
 #include "data/sampler.hpp"
 #include "data/shard_set.hpp"
 #include "runtime/communicator.hpp"
@@ -32,7 +33,13 @@ struct LoaderOptions {
   std::uint64_t batches_ahead = 3;  ///< the bound of the queue
   bool drop_last = false;           ///< leave out the last, smaller batch
   bool is_evaluation = false;       ///< sequential; each rank takes one contiguous range of the set
+  /// What stays together where a batch is dealt, and by how many ranks: see BatchPlan::Options.
+  std::uint64_t unit = 1, n_together = 1;
 };
+
+/// How batches of a set of `n_samples` are dealt.
+[[nodiscard]] BatchPlan batch_plan(const LoaderOptions& options, std::uint64_t n_samples, int rank,
+                                   int n_ranks) noexcept;
 
 /// What this rank has to do for one step. Spans are valid until the next call of next().
 struct Batch {

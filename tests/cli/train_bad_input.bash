@@ -43,6 +43,8 @@ refused 'the same shape' cifar_resnet18 --synthetic --image-size 64
 refused "no split 'vla'" digits --val-split vla
 refused 'no samples to evaluate on' toy --evaluate-only
 refused 'as many outputs as classes' resnet50_synthetic --no-synthetic --data d
+resnet=(resnet50_synthetic --model resnet18 --image-size 32)
+refused 'the last batch of an epoch' "${resnet[@]}" --batch 16 --bn-group 4 --synthetic-samples 21
 cp "$(dirname "$0")/../../share/recipes/toy.toml" d/mine.toml
 refused 'replaces no tutorial' d/mine.toml --compat
 

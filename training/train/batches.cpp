@@ -10,7 +10,6 @@
 
 #include "core/dtype.hpp"
 #include "core/error.hpp"
-#include "data/batch_plan.hpp"
 #include "data/shard_set.hpp"
 #include "training/train/recipe_specs.hpp"
 
@@ -54,8 +53,9 @@ bool are_ids(const data::SetSpec& spec) {
   return !spec.is_encoded() && !core::is_floating(spec.x.dtype) && spec.x.dtype != core::DType::uint8;
 }
 
-data::LoaderOptions options_for(const Recipe& recipe, const data::SetSpec& spec, bool is_evaluation) {
-  data::LoaderOptions options = loader_options(recipe, is_evaluation);
+data::LoaderOptions options_for(const runtime::Communicator& world, const Recipe& recipe, const data::SetSpec& spec,
+                                bool is_evaluation) {
+  data::LoaderOptions options = loader_options(recipe, is_evaluation, world.n_ranks());
   options.augment.dtype = are_ids(spec) ? spec.x.dtype : core::DType::float32;
   return options;
 }
@@ -125,14 +125,7 @@ class SyntheticBatches final : public ConvertedBatches {
         split_{split},
         augment_{std::move(augment)},
         sampler_{info().n_samples, options.sampler},
-        plan_{{.n_samples = info().n_samples,
-               .global_batch = options.global_batch,
-               .deal = options.is_evaluation                         ? data::Deal::ranges
-                       : options.sampler.order == data::Order::torch ? data::Deal::strided
-                                                                     : data::Deal::slices,
-               .drop_last = options.drop_last,
-               .rank = static_cast<std::uint64_t>(world.rank()),
-               .n_ranks = static_cast<std::uint64_t>(world.n_ranks())}},
+        plan_{data::batch_plan(options, info().n_samples, world.rank(), world.n_ranks())},
         is_repeated_{recipe.synthetic_steps > 0 && !options.is_evaluation} {
     stored_.resize(info().spec.x.bytes());
     scratch_.resize(augment_->scratch_bytes());
@@ -192,7 +185,7 @@ std::unique_ptr<Batches> open_synthetic(const runtime::Communicator& world, cons
     if (is_evaluation) return nullptr;
     core::fail_usage({.what = fmt::format("the synthetic set has no split '{}'", wanted), .where = "train-split"});
   }
-  data::LoaderOptions options = options_for(recipe, source->spec(), is_evaluation);
+  data::LoaderOptions options = options_for(world, recipe, source->spec(), is_evaluation);
   if (options.is_evaluation || options.sampler.order == data::Order::blocked)
     options.sampler.order = options.is_evaluation ? data::Order::sequential : data::Order::keyed;
   auto augment = std::make_unique<data::Augment>(source->spec(), options.augment);
@@ -210,7 +203,7 @@ std::unique_ptr<Batches> open_batches(const runtime::Communicator& world, const 
   const bool is_there = std::ranges::any_of(manifest.splits, [&](const data::Split& s) { return s.name == split; });
   if (is_evaluation && !is_there) return nullptr;
   auto set = std::make_shared<const data::ShardSet>(recipe.data, std::move(manifest), split);
-  auto loader = std::make_unique<data::Loader>(world, set, options_for(recipe, set->spec(), is_evaluation));
+  auto loader = std::make_unique<data::Loader>(world, set, options_for(world, recipe, set->spec(), is_evaluation));
   const auto n_ranks = static_cast<std::uint64_t>(world.n_ranks());
   return std::make_unique<ShardBatches>(*set, split, std::move(loader), (recipe.batch + n_ranks - 1) / n_ranks);
 }

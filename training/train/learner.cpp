@@ -153,7 +153,7 @@ nn::LossSums Learner::run_parts(const nn::BatchView& view, float scale, std::uin
   nn::LossSums sums;
   executor_->begin_step(view.n);
   for (std::uint64_t part = 0; part < recipe_.accumulate; ++part) {
-    const std::uint64_t begin = view.n * part / recipe_.accumulate, end = view.n * (part + 1) / recipe_.accumulate;
+    const std::uint64_t begin = begin_of_part(recipe_, view.n, part), end = begin_of_part(recipe_, view.n, part + 1);
     {
       const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::forward};
       const nn::LossSums of_part = executor_->forward(part_of(view, begin, end - begin), true, epoch);
@@ -194,7 +194,12 @@ nn::LossSums Learner::run_lanes(const Samples& samples, std::uint64_t epoch) {
 
 nn::LossSums Learner::compute_gradients(const Samples& samples, std::uint64_t epoch) {
   if (lanes_) return run_lanes(samples, epoch);
-  return run_parts(samples.view, 1.0f / static_cast<float>(samples.n_global), epoch, true);
+  // Of a smaller batch some ranks have more samples than others: each moves the running statistics of all, by its part.
+  const bool is_uneven = samples.n_global < recipe_.batch;
+  if (is_uneven) average_statistics();
+  const nn::LossSums sums = run_parts(samples.view, 1.0f / static_cast<float>(samples.n_global), epoch, true);
+  if (is_uneven) average_statistics(samples.view.n);
+  return sums;
 }
 
 void Learner::update(double lr) {
@@ -225,15 +230,22 @@ void Learner::set_statistics(std::span<const float> from) {
   }
 }
 
-void Learner::average_statistics() {
+void Learner::average_statistics(std::uint64_t weight) {
   if (n_statistics_ == 0) return;
+  const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::communication};
   if (!lanes_) copy_statistics(statistics_);
   const std::vector<float> all = runtime::gather_values(world_, std::span<const float>{statistics_});
+  const auto weights = runtime::gather_values(world_, std::span<const std::uint64_t>{&weight, 1});
+  const std::size_t n_rows = all.size() / n_statistics_;
   std::vector<float> mean(n_statistics_);
-  for (std::size_t i = 0; i < n_statistics_ && !all.empty(); ++i) {
-    double sum = 0;
-    for (std::size_t at = i; at < all.size(); at += n_statistics_) sum += static_cast<double>(all[at]);
-    mean[i] = static_cast<float>(sum / static_cast<double>(all.size() / n_statistics_));
+  for (std::size_t i = 0; i < n_statistics_ && n_rows > 0; ++i) {
+    double sum = 0, total = 0;
+    for (std::size_t row = 0; row < n_rows; ++row) {
+      const auto of_row = static_cast<double>(weights[row * weights.size() / n_rows]);
+      sum += of_row * static_cast<double>(all[row * n_statistics_ + i]);
+      total += of_row;
+    }
+    mean[i] = static_cast<float>(sum / total);
   }
   world_.broadcast(std::as_writable_bytes(std::span{mean}));
   set_statistics(mean);

@@ -34,15 +34,15 @@ class Learner {
   /// Collective: parameters as the seed says, or those of a weights file.
   void initialize(const std::string& weights_file);
 
-  /// Forward and backward of all of `samples`: local, unless batch normalization takes samples of several ranks
-  /// together; then collective, also for ranks without samples. The gradient is that of the mean over the global batch.
+  /// Collective, also for ranks without samples: forward and backward of all of `samples`. The gradient is that of the
+  /// mean over the global batch.
   nn::LossSums compute_gradients(const Samples& samples, std::uint64_t epoch);
   /// Collective: sums the gradients of all ranks and updates the parameters.
   void update(double lr);
   /// Local: loss and right answers by running statistics, without dropout.
   nn::LossSums evaluate(const nn::BatchView& view);
-  /// Collective: running statistics become the mean over the ranks, or over the lanes.
-  void average_statistics();
+  /// Collective: running statistics become the mean over the ranks, or over the lanes; ranks count by their `weight`.
+  void average_statistics(std::uint64_t weight = 1);
 
   /// Rank 0: whole files only.
   void save(const std::string& path, const WeightsInfo& info, std::string_view flag) const;

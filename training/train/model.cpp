@@ -10,6 +10,7 @@
 #include "nn/models.hpp"
 #include "parallel/lanes.hpp"
 #include "training/train/recipe_layers.hpp"
+#include "training/train/recipe_specs.hpp"
 
 namespace lockstep::training::train {
 namespace {
@@ -70,6 +71,47 @@ std::optional<std::uint64_t> find_ranks_of_group(const Recipe& recipe, std::uint
        .fix = fmt::format("--batch {}{}", recipe.bn_group * parts, spans_parts ? ", or --accumulate 1" : "")});
 }
 
+std::uint64_t parts_up(std::uint64_t n, std::uint64_t size) noexcept { return n / size + (n % size != 0 ? 1 : 0); }
+
+/// Batch normalization of a single value per sample and channel; nullptr if there is none.
+const nn::Node* find_single_pixels(const nn::Network& network) {
+  const auto found = std::ranges::find_if(network.nodes(), [](const nn::Node& node) {
+    return std::holds_alternative<nn::BatchNorm>(node.layer) && node.output[1] * node.output[2] == 1;
+  });
+  return found == network.nodes().end() ? nullptr : &*found;
+}
+
+/// Whether one of `n` samples, normalized by groups of more, is left alone.
+bool is_one_alone(const Recipe& recipe, std::uint64_t n) noexcept { return n % recipe.bn_group == 1; }
+
+/// The same of `n` samples cut into lanes and these into parts, whose sizes differ by one at most.
+bool is_one_alone_in_lanes(const Recipe& recipe, std::uint64_t n) noexcept {
+  for (const std::uint64_t of_lane : {n / recipe.lanes, parts_up(n, recipe.lanes)})
+    for (const std::uint64_t of_part : {of_lane / recipe.accumulate, parts_up(of_lane, recipe.accumulate)})
+      if (is_one_alone(recipe, of_part)) return true;
+  return false;
+}
+
+/// The same of a batch as it is dealt to ranks. Their parts are cut between groups.
+bool is_one_alone_in_ranks(const Recipe& recipe, const data::LoaderOptions& options, std::uint64_t n_samples,
+                           std::uint64_t batch, int n_ranks) {
+  const int n_together = ranks_of_group(recipe, n_ranks);
+  for (int first = 0; first < n_ranks; first += n_together) {
+    std::uint64_t n = 0;
+    for (int rank = first; rank < first + n_together; ++rank)
+      n += data::batch_plan(options, n_samples, rank, n_ranks).share(batch).n;
+    if (is_one_alone(recipe, n)) return true;
+  }
+  return false;
+}
+
+/// Whether training goes on for so many batches of an epoch.
+bool comes_to_batch(const Recipe& recipe, std::uint64_t n_samples, std::uint64_t n_batches) noexcept {
+  const std::uint64_t n_epoch = recipe.drop_last ? n_batches * recipe.batch : n_samples;
+  return (recipe.max_steps == 0 || recipe.max_steps >= n_batches) &&
+         total_samples(recipe, n_epoch) > (n_batches - 1) * recipe.batch;
+}
+
 }  // namespace
 
 nn::Network make_network(const Recipe& recipe, const DataInfo& data) {
@@ -103,10 +145,45 @@ int ranks_of_group(const Recipe& recipe, int n_ranks) noexcept {
   return static_cast<int>(find_ranks_of_group(recipe, static_cast<std::uint64_t>(n_ranks)).value_or(1));
 }
 
+std::uint64_t unit_of_cuts(const Recipe& recipe) noexcept {
+  return recipe.deterministic ? 1 : std::max<std::uint64_t>(1, recipe.bn_group);
+}
+
+std::uint64_t begin_of_part(const Recipe& recipe, std::uint64_t n, std::uint64_t part) noexcept {
+  const std::uint64_t unit = unit_of_cuts(recipe);
+  return std::min(n, parts_up(n, unit) * part / recipe.accumulate * unit);
+}
+
+// All batches but the last consist of whole groups.
+void check_groups(const Recipe& recipe, const nn::Network& network, std::uint64_t n_samples, int n_ranks) {
+  const nn::Node* const node = find_single_pixels(network);
+  if (node == nullptr) return;
+  if (recipe.bn_group == 1)
+    core::fail_usage({.what = fmt::format("groups of 1 sample, in layer '{}' of 1x1 pixels", node->name),
+                      .where = "bn-group",
+                      .expected = "more than 1 value per channel",
+                      .fix = "a larger --bn-group, or larger images"});
+  const data::LoaderOptions options = loader_options(recipe, false, n_ranks);
+  const data::BatchPlan plan = data::batch_plan(options, n_samples, 0, n_ranks);
+  if (plan.n_batches() == 0 || !comes_to_batch(recipe, n_samples, plan.n_batches())) return;
+  const std::uint64_t last = plan.n_batches() - 1, n = plan.share(last).n_global;
+  const bool is_alone = recipe.deterministic ? is_one_alone_in_lanes(recipe, n)
+                                             : is_one_alone_in_ranks(recipe, options, n_samples, last, n_ranks);
+  if (!is_alone) return;
+  core::fail_usage(
+      {.what = fmt::format("the last batch of an epoch, of {} in place of {} samples, leaves one alone in its "
+                           "group, in layer '{}' of 1x1 pixels",
+                           n, recipe.batch, node->name),
+       .where = "batch",
+       .expected = "more than 1 value per channel",
+       .fix = last > 0 ? "--drop-last, or another --batch" : "another --batch"});
+}
+
 std::uint64_t samples_at_a_time(const Recipe& recipe, std::uint64_t most_of_rank, int n_ranks) noexcept {
+  const std::uint64_t unit = unit_of_cuts(recipe);
   const std::uint64_t parts =
       recipe.accumulate * (recipe.deterministic ? recipe.lanes / static_cast<std::uint64_t>(n_ranks) : 1);
-  return std::max<std::uint64_t>(1, (most_of_rank + parts - 1) / parts);
+  return std::max<std::uint64_t>(1, std::min(most_of_rank, parts_up(parts_up(most_of_rank, unit), parts) * unit));
 }
 
 nn::ExecutorOptions executor_options(const Recipe& recipe, std::uint64_t max_batch) noexcept {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "training/train/model.hpp"
 #include "training/train/recipe_words.hpp"
 
 namespace lockstep::training::train {
@@ -46,7 +47,7 @@ optim::ScheduleSpec schedule_spec(const Recipe& recipe, std::uint64_t n_epoch_sa
   return spec;
 }
 
-data::LoaderOptions loader_options(const Recipe& recipe, bool is_evaluation) {
+data::LoaderOptions loader_options(const Recipe& recipe, bool is_evaluation, int n_ranks) {
   data::LoaderOptions options;
   options.global_batch = recipe.batch;
   options.sampler = {.order = core::find_named(data::all_orders, recipe.order, "order", "order"),
@@ -59,6 +60,9 @@ data::LoaderOptions loader_options(const Recipe& recipe, bool is_evaluation) {
   options.threads = recipe.loader_threads;
   options.drop_last = recipe.drop_last && !is_evaluation;
   options.is_evaluation = is_evaluation;
+  if (is_evaluation) return options;
+  options.unit = unit_of_cuts(recipe);
+  options.n_together = static_cast<std::uint64_t>(ranks_of_group(recipe, n_ranks));
   return options;
 }
 

@@ -19,7 +19,7 @@ namespace lockstep::training::train {
 [[nodiscard]] std::uint64_t total_samples(const Recipe& recipe, std::uint64_t n_epoch_samples) noexcept;
 [[nodiscard]] optim::ScheduleSpec schedule_spec(const Recipe& recipe, std::uint64_t n_epoch_samples);
 
-[[nodiscard]] data::LoaderOptions loader_options(const Recipe& recipe, bool is_evaluation);
+[[nodiscard]] data::LoaderOptions loader_options(const Recipe& recipe, bool is_evaluation, int n_ranks);
 
 /// Of what `synthetic` makes: the kind that fits the model, and its options.
 [[nodiscard]] const data::Synthesizer& synthesizer_of(const Recipe& recipe);

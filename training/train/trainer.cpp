@@ -71,9 +71,10 @@ Trainer::Trainer(const runtime::Session& session, const ResolvedRecipe& resolved
   goal_ = goal_of(recipe_, n_epoch, batches_->n_batches());
   schedule_ = schedule_spec(recipe_, n_epoch);
   optim::check(schedule_);
+  nn::Network network = make_network(recipe_, batches_->info());
+  if (!options.evaluate_only) check_groups(recipe_, network, batches_->info().n_samples, world_.n_ranks());
   transport_ = comm::make_mpi_transport(world_, {.oversubscribed = topology_.is_oversubscribed()});
-  learner_ = std::make_unique<Learner>(world_, *transport_, recipe_, make_network(recipe_, batches_->info()),
-                                       batches_->most(), timers_);
+  learner_ = std::make_unique<Learner>(world_, *transport_, recipe_, std::move(network), batches_->most(), timers_);
   learner_->initialize(options.init_from);
   if (options.profile) profiler_.emplace(learner_->network(), executor_options(recipe_, 1), learner_->executor());
   control_ = std::make_unique<parallel::ControlWord>(*transport_, recipe_.deterministic);

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lockstep::data {
@@ -151,6 +154,125 @@ std::vector<Case> all_cases() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Small, BatchPlanCases, testing::ValuesIn(all_cases()));
+
+/// The second of two batches has `n` samples.
+std::vector<Share> second_batch(BatchPlan::Options options, std::uint64_t n) {
+  std::vector<Share> shares;
+  options.n_samples = options.global_batch + n;
+  for (options.rank = 0; options.rank < options.n_ranks; ++options.rank) {
+    const BatchPlan plan{options};
+    shares.push_back(plan.share(1));
+    EXPECT_EQ(shares.back().n_global, n);
+    EXPECT_LE(shares.back().n, plan.most());
+    EXPECT_LE(plan.most(), (options.global_batch + options.n_ranks - 1) / options.n_ranks);
+    shares.back().first -= options.global_batch;
+  }
+  return shares;
+}
+
+std::vector<std::uint64_t> sizes_of(const std::vector<Share>& shares) {
+  std::vector<std::uint64_t> sizes;
+  for (const Share& share : shares) sizes.push_back(share.n);
+  return sizes;
+}
+
+/// Sizes of batches around multiples of `unit`.
+std::vector<std::uint64_t> smaller_batches(std::uint64_t unit, std::uint64_t global_batch) {
+  std::vector<std::uint64_t> sizes;
+  for (std::uint64_t n = unit; n <= global_batch; n += unit)
+    for (const std::uint64_t each : {n - unit + 1, n - 1, n})
+      if (each > 0) sizes.push_back(each);
+  return sizes;
+}
+
+TEST(BatchPlan, UnitsStayTogether) {
+  const BatchPlan::Options four{.global_batch = 64, .unit = 16, .n_ranks = 4};
+  EXPECT_EQ(sizes_of(second_batch(four, 16)), (std::vector<std::uint64_t>{0, 0, 0, 16}));
+  EXPECT_EQ(sizes_of(second_batch(four, 33)), (std::vector<std::uint64_t>{0, 16, 16, 1}));
+  EXPECT_EQ(sizes_of(second_batch(four, 64)), (std::vector<std::uint64_t>{16, 16, 16, 16}));
+  const BatchPlan::Options two{.global_batch = 16, .unit = 4, .n_ranks = 2};
+  EXPECT_EQ(sizes_of(second_batch(two, 8)), (std::vector<std::uint64_t>{4, 4}));
+  EXPECT_EQ(sizes_of(second_batch(two, 10)), (std::vector<std::uint64_t>{4, 6}));
+}
+
+// Ranks have contiguous slices that begin at multiples of the unit: what lies between two of these lies on one rank.
+TEST(BatchPlan, UnitsAreTheSameForAnyNumberOfRanks) {
+  for (const std::uint64_t unit : {1, 4, 16}) {
+    for (std::uint64_t n_ranks = 1; n_ranks <= 5; ++n_ranks) {
+      const BatchPlan::Options options{.global_batch = 60 * unit, .unit = unit, .n_ranks = n_ranks};
+      for (const std::uint64_t n : smaller_batches(unit, options.global_batch)) {
+        SCOPED_TRACE(testing::Message() << "unit " << unit << ", ranks " << n_ranks << ", n " << n);
+        std::uint64_t next = 0;
+        for (const Share& share : second_batch(options, n)) {
+          ASSERT_EQ(share.first, next);
+          ASSERT_TRUE(share.first % unit == 0 || share.n == 0);
+          next += share.n;
+        }
+        ASSERT_EQ(next, n);
+      }
+    }
+  }
+}
+
+TEST(BatchPlan, RanksTogetherCutTheirUnitsEvenly) {
+  for (const auto& [n_ranks, n_together] : {std::pair{2, 2}, {3, 3}, {4, 2}, {4, 4}, {5, 5}, {6, 3}}) {
+    const auto size = static_cast<std::size_t>(n_together);
+    const BatchPlan::Options options{.global_batch = 60 * static_cast<std::uint64_t>(n_ranks / n_together),
+                                     .unit = 60,
+                                     .n_together = size,
+                                     .n_ranks = static_cast<std::uint64_t>(n_ranks)};
+    for (std::uint64_t n = 1; n <= options.global_batch; ++n) {
+      SCOPED_TRACE(testing::Message() << n_together << " of " << n_ranks << " ranks, n " << n);
+      const std::vector<Share> shares = second_batch(options, n);
+      std::vector<std::uint64_t> units;
+      std::uint64_t next = 0;
+      for (std::size_t first = 0; first < shares.size(); first += size) {
+        std::vector<std::uint64_t> sizes;
+        for (const Share& share : std::span{shares}.subspan(first, size)) {
+          ASSERT_EQ(share.first, next);
+          next += share.n;
+          sizes.push_back(share.n);
+        }
+        const auto [least, most] = std::ranges::minmax(sizes);
+        ASSERT_LE(most - least, 1u);
+        const std::uint64_t n_unit = std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
+        if (n_unit > 0) units.push_back(n_unit);
+      }
+      std::vector<std::uint64_t> expected(n / 60, 60);
+      if (n % 60 > 0) expected.push_back(n % 60);
+      ASSERT_EQ(units, expected);
+    }
+  }
+}
+
+TEST(BatchPlan, UnitsDoNotChangeFullBatches) {
+  for (std::uint64_t n_ranks = 1; n_ranks <= 5; ++n_ranks) {
+    for (const std::uint64_t unit : {1, 4, 16})
+      EXPECT_EQ(sizes_of(second_batch({.global_batch = 60 * unit, .unit = unit, .n_ranks = n_ranks}, 60 * unit)),
+                std::vector<std::uint64_t>(n_ranks, 60 * unit / n_ranks));
+    const BatchPlan::Options uneven{.global_batch = 13, .n_ranks = n_ranks};
+    BatchPlan::Options together = uneven;
+    together.unit = 13;
+    together.n_together = n_ranks;
+    for (std::uint64_t n = 1; n <= 13; ++n)
+      EXPECT_EQ(sizes_of(second_batch(together, n)), sizes_of(second_batch(uneven, n)));
+  }
+}
+
+TEST(BatchPlan, ASetSmallerThanABatchFitsToo) {
+  for (std::uint64_t n_ranks = 1; n_ranks <= 5; ++n_ranks) {
+    for (std::uint64_t n = 1; n < 240; ++n) {
+      std::uint64_t n_all = 0;
+      for (std::uint64_t rank = 0; rank < n_ranks; ++rank) {
+        const BatchPlan plan{{.n_samples = n, .global_batch = 240, .unit = 4, .rank = rank, .n_ranks = n_ranks}};
+        n_all += plan.share(0).n;
+        EXPECT_LE(plan.share(0).n, plan.most()) << n;
+        EXPECT_LE(plan.most(), std::min(n, 240 / n_ranks)) << n;
+      }
+      EXPECT_EQ(n_all, n);
+    }
+  }
+}
 
 TEST(BatchPlan, HugeSetsDoNotOverflow) {
   const std::uint64_t n = std::uint64_t{1} << 60;

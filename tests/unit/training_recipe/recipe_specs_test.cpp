@@ -68,7 +68,7 @@ TEST(RecipeSpecs, Loader) {
   const Recipe r = resolve(toy + "batch = 8\nseed = 7\naugment = \"flip\"\nval-augment = \"resize:4,centercrop:4\"\n",
                            {"--order", "blocked", "--window-chunks", "5", "--cache", "none", "--drop-last"})
                        .recipe;
-  const data::LoaderOptions train = loader_options(r, false);
+  const data::LoaderOptions train = loader_options(r, false, 4);
   EXPECT_EQ(train.global_batch, 8U);
   EXPECT_EQ(train.sampler.order, data::Order::blocked);
   EXPECT_EQ(train.sampler.window_chunks, 5U);
@@ -78,10 +78,25 @@ TEST(RecipeSpecs, Loader) {
   EXPECT_EQ(train.cache, data::Cache::none);
   EXPECT_EQ(train.threads, -1);
   EXPECT_TRUE(train.drop_last);
-  const data::LoaderOptions evaluation = loader_options(r, true);
+  const data::LoaderOptions evaluation = loader_options(r, true, 4);
   EXPECT_EQ(evaluation.augment.steps.size(), 2U);
   EXPECT_TRUE(evaluation.is_evaluation);
   EXPECT_FALSE(evaluation.drop_last);
+}
+
+TEST(RecipeSpecs, LoaderKeepsGroupsTogether) {
+  const auto expect = [](const Words& flags, bool is_evaluation, std::uint64_t unit, std::uint64_t n_together) {
+    const std::string batch_of_32 = "model = \"resnet18\"\nclasses = 10\nbatch = 32\n";
+    const data::LoaderOptions options = loader_options(resolve(batch_of_32, flags).recipe, is_evaluation, 4);
+    EXPECT_EQ(options.unit, unit);
+    EXPECT_EQ(options.n_together, n_together);
+  };
+  expect({"--bn-group", "8"}, false, 8, 1);
+  expect({"--bn-group", "16"}, false, 16, 2);
+  expect({}, false, 32, 4);
+  expect({"--bn-group", "16"}, true, 1, 1);
+  expect({"--bn-group", "8", "--deterministic"}, false, 1, 1);
+  EXPECT_EQ(loader_options(resolve(toy).recipe, false, 4).unit, 1U);
 }
 
 }  // namespace
