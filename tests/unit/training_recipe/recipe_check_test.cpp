@@ -3,7 +3,7 @@
 namespace lockstep::training::train {
 namespace {
 
-const std::string resnet = "model = \"resnet18\"\n";
+const std::string residual = "model = \"resnet18\"\n";
 
 TEST(RecipeCheck, RangesOfNumbers) {
   EXPECT_TRUE(
@@ -17,7 +17,7 @@ TEST(RecipeCheck, RangesOfNumbers) {
   EXPECT_TRUE(has(refused_text(toy, {"--lr", "1e999"}), "1e999 is out of range"));
   EXPECT_TRUE(has(refused_text(toy, {"--lr", "1x"}), "'1x' is not a number"));
   EXPECT_TRUE(has(refused_text(toy, {"--momentum", "1"}), "expected: a number from 0 to below 1"));
-  EXPECT_TRUE(has(refused_text(resnet, {"--label-smoothing", "1"}), "out of range"));
+  EXPECT_TRUE(has(refused_text(residual, {"--label-smoothing", "1"}), "out of range"));
   EXPECT_TRUE(has(refused_text(toy, {"--epochs", "0"}), "of at least 1"));
   EXPECT_TRUE(has(refused_text(toy, {"--epochs", "-3"}), "'-3' is not a number"));
   EXPECT_TRUE(has(refused_text(toy, {"--epochs", "99999999999999999999"}), "out of range"));
@@ -47,39 +47,39 @@ TEST(RecipeCheck, AnUnknownFlagHasANearMiss) {
 }
 
 TEST(RecipeCheck, GroupsAndPartsDivideTheBatch) {
-  const std::string message = refused_text(resnet + "batch = 64\nbn-group = 48\n");
+  const std::string message = refused_text(residual + "batch = 64\nbn-group = 48\n");
   EXPECT_TRUE(has(message, "groups of 48 samples do not fill the batch of 64 (bn-group, folder/r.toml:3:12)"))
       << message;
   EXPECT_TRUE(has(message, "--bn-group 32, or --batch 96")) << message;
-  EXPECT_EQ(resolve(resnet, {"--bn-group", "48", "--batch", "96"}).recipe.bn_group, 48U);
+  EXPECT_EQ(resolve(residual, {"--bn-group", "48", "--batch", "96"}).recipe.bn_group, 48U);
 
   EXPECT_TRUE(has(refused_text(toy, {"--batch", "10", "--accumulate", "4"}), "--accumulate 2"));
-  EXPECT_TRUE(has(refused_text(resnet, {"--batch", "64", "--accumulate", "4", "--bn-group", "32"}), "in 4 parts"));
+  EXPECT_TRUE(has(refused_text(residual, {"--batch", "64", "--accumulate", "4", "--bn-group", "32"}), "in 4 parts"));
   EXPECT_TRUE(has(refused_text(toy, {"--batch", "2", "--accumulate", "4"}), "--accumulate 2"));
 }
 
 TEST(RecipeCheck, ADivisorIsSuggestedAtOnceHoweverLargeTheBatch) {
-  EXPECT_TRUE(has(refused_text(resnet, {"--batch", "4294967291", "--bn-group", "4294967290"}), "--bn-group 1, "));
-  EXPECT_TRUE(has(refused_text(resnet, {"--batch", "100", "--bn-group", "49"}), "--bn-group 25, "));
+  EXPECT_TRUE(has(refused_text(residual, {"--batch", "4294967291", "--bn-group", "4294967290"}), "--bn-group 1, "));
+  EXPECT_TRUE(has(refused_text(residual, {"--batch", "100", "--bn-group", "49"}), "--bn-group 25, "));
 }
 
 TEST(RecipeCheck, LanesAreAPowerOfTwoThatDividesTheBatch) {
   EXPECT_TRUE(has(refused_text(toy, {"--lanes", "6"}), "--lanes 4"));
   EXPECT_EQ(resolve(toy, {"--batch", "30"}).recipe.lanes, 4U);
   EXPECT_TRUE(has(refused_text(toy, {"--batch", "30", "--deterministic"}), "--lanes 2, or --batch 32"));
-  EXPECT_TRUE(has(refused_text(resnet, {"--batch", "64", "--bn-group", "32", "--deterministic"}), "in 4 lanes"));
-  EXPECT_TRUE(resolve(resnet, {"--batch", "64", "--bn-group", "16", "--deterministic"}).recipe.deterministic);
+  EXPECT_TRUE(has(refused_text(residual, {"--batch", "64", "--bn-group", "32", "--deterministic"}), "in 4 lanes"));
+  EXPECT_TRUE(resolve(residual, {"--batch", "64", "--bn-group", "16", "--deterministic"}).recipe.deterministic);
 }
 
 TEST(RecipeCheck, WhatFollowsTheFixIsAccepted) {
   EXPECT_NO_THROW(static_cast<void>(resolve(toy, {"--batch", "32", "--deterministic"})));
-  EXPECT_NO_THROW(static_cast<void>(resolve(resnet, {"--bn-group", "32", "--batch", "64"})));
+  EXPECT_NO_THROW(static_cast<void>(resolve(residual, {"--bn-group", "32", "--batch", "64"})));
 }
 
 TEST(RecipeCheck, TheLossMustBeAbleToTrainTheModel) {
   const std::string message = refused_text(toy, {"--loss", "cross_entropy"});
   EXPECT_TRUE(has(message, "the loss cross_entropy does not train the model toy (--loss)")) << message;
-  EXPECT_TRUE(has(refused_text(resnet, {"--loss", "mse"}), "cross_entropy, as its outputs are classes"));
+  EXPECT_TRUE(has(refused_text(residual, {"--loss", "mse"}), "cross_entropy, as its outputs are classes"));
   EXPECT_EQ(resolve(toy, {"--loss", "mse"}).recipe.loss, "mse");
 }
 
