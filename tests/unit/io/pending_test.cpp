@@ -45,7 +45,7 @@ TEST(WriteWhole, NamesAPlaceThatCannotBeWrittenTo) {
 TEST(WriteWhole, DoesNotReplaceAFolder) {
   const TemporaryFolder folder;
   fs::create_directory(folder / "d");
-  expect_error([&] { write_whole(folder / "d", {}); }, ExitCode::system, {folder / "d"});
+  expect_error([&] { write_whole(folder / "d", {}); }, ExitCode::usage, {folder / "d"});
   EXPECT_TRUE(fs::is_directory(folder / "d"));
   EXPECT_EQ(folder.n_entries(), 1u);
 }
