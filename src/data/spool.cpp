@@ -44,7 +44,7 @@ void Spool::read_at(std::uint64_t offset, std::span<std::byte> data) const {
 }
 
 SpoolWriter::SpoolWriter(std::string folder) : folder_{std::move(folder)} {
-  std::string path = folder_ + "/lockstep-XXXXXX";
+  std::string path = folder_ + "/lockstep-" + std::string(6, 'X');  // the template that mkostemp(3) fills in
   descriptor_ = core::Descriptor{::mkostemp(path.data(), O_CLOEXEC)};
   if (!descriptor_) fail("create", folder_, errno);
   ::unlink(path.c_str());
