@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <pty.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -100,11 +101,17 @@ class Terminal {
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
-  /// What was written since the last call.
+  /// What was written since the last call. It comes in the pieces it was written in, some of them a little later.
   [[nodiscard]] std::string read() const {
-    std::string text(1000, '\0');
-    const ssize_t n = ::read(reader_, text.data(), text.size());
-    return text.substr(0, static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
+    constexpr int wait_ms = 100;
+    std::string text;
+    char piece[1000];
+    for (pollfd ready{reader_, POLLIN, 0}; poll(&ready, 1, wait_ms) > 0;) {
+      const ssize_t n = ::read(reader_, piece, sizeof piece);
+      if (n <= 0) break;
+      text.append(piece, static_cast<std::size_t>(n));
+    }
+    return text;
   }
 
  private:
