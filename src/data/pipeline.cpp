@@ -4,8 +4,15 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/timer.hpp"
 
 namespace lockstep::data {
+namespace {
+
+// To sleep and be woken takes tens of microseconds, longer than most batches of small samples.
+constexpr core::Seconds looks_before_sleep{50e-6};
+
+}  // namespace
 
 Pipeline::Pipeline(std::size_t n_threads, std::size_t n_slots, std::uint64_t n_pieces, Work work)
     : n_pieces_{n_pieces}, work_{std::move(work)}, slots_(n_slots) {
@@ -53,7 +60,7 @@ std::optional<Pipeline::Taken> Pipeline::take() {
     while (issued_ == next_) run(issue(0), lock);
   } else {
     has_work_.notify_all();
-    is_done_.wait(lock, [&] { return is_ready(next_); });
+    await(is_done_, lock, [&] { return is_ready(next_); });
   }
   if (const Slot& slot = slot_of(next_); slot.error) std::rethrow_exception(slot.error);
   const std::uint64_t batch = next_++;
@@ -90,10 +97,21 @@ void Pipeline::run(const Piece& piece, std::unique_lock<std::mutex>& lock) {
   if (--slot.n_open == 0 || n_busy_ == 0) is_done_.notify_all();
 }
 
+template <class Condition>
+void Pipeline::await(std::condition_variable& signal, std::unique_lock<std::mutex>& lock, Condition condition) {
+  const core::Stopwatch watch;
+  while (!condition() && watch.elapsed().value < looks_before_sleep.value) {
+    lock.unlock();
+    std::this_thread::yield();
+    lock.lock();
+  }
+  signal.wait(lock, condition);
+}
+
 void Pipeline::run_worker(std::size_t worker) {
   std::unique_lock lock{mutex_};
   for (;;) {
-    has_work_.wait(lock, [&] { return is_leaving_ || has_work(); });
+    await(has_work_, lock, [&] { return is_leaving_ || has_work(); });
     if (is_leaving_) return;
     run(issue(worker), lock);
   }

@@ -60,6 +60,8 @@ class Pipeline {
   [[nodiscard]] Piece issue(std::size_t worker) noexcept;
   void run(const Piece& piece, std::unique_lock<std::mutex>& lock);
   void run_worker(std::size_t worker);
+  template <class Condition>
+  static void await(std::condition_variable& signal, std::unique_lock<std::mutex>& lock, Condition condition);
 
   const std::uint64_t n_pieces_;
   const Work work_;
