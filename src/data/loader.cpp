@@ -75,7 +75,7 @@ std::unique_ptr<Store> make_store(const runtime::Communicator& world, const std:
   const std::size_t n_blocks =
       is_sequential ? 2 + 2 * n_threads : static_cast<std::size_t>(options.sampler.window_chunks) + 3 + n_threads;
   return make_streaming_store(
-      set, {.by_block = by_block, .n_blocks = n_blocks, .n_threads = n_threads, .is_sequential = is_sequential});
+      set, {.by_block = by_block, .n_blocks = n_blocks, .n_threads = n_threads + 1, .is_sequential = is_sequential});
 }
 
 LoaderOptions checked(LoaderOptions options) {
@@ -195,7 +195,7 @@ Loader::State::State(const runtime::Communicator& world, std::shared_ptr<const S
     slot.y.resize(most * y_bytes);
     slot.ids.resize(most);
   }
-  workspaces.resize(std::max<std::size_t>(1, n_threads));
+  workspaces.resize(n_threads + 1);
   for (Workspace& workspace : workspaces) workspace.scratch.resize(augment.scratch_bytes());
   pipeline.emplace(n_threads, slots.size(), n_pieces, [this](const Pipeline::Piece& piece) { make(piece); });
 }

@@ -56,11 +56,12 @@ std::optional<Pipeline::Taken> Pipeline::take() {
   std::unique_lock lock{mutex_};
   if (next_ >= end_) return std::nullopt;
   released_ = next_;
-  if (threads_.empty()) {
-    while (issued_ == next_) run(issue(0), lock);
-  } else {
-    has_work_.notify_all();
-    await(is_done_, lock, [&] { return is_ready(next_); });
+  has_work_.notify_all();
+  while (!is_ready(next_)) {
+    if (has_work())
+      run(issue(threads_.size()), lock);
+    else
+      await(is_done_, lock, [&] { return is_ready(next_); });
   }
   if (const Slot& slot = slot_of(next_); slot.error) std::rethrow_exception(slot.error);
   const std::uint64_t batch = next_++;

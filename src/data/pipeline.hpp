@@ -1,4 +1,4 @@
-// Batches made ahead of their use by several threads, a piece of a batch at a time, or inline by the caller.
+// Batches made ahead of their use by several threads, a piece of a batch at a time; the caller helps while it waits.
 // Invariant: batches come out in order; at most `n_slots` exist at once, the one taken last among them; what a piece
 // throws comes out of take(); the destructor waits for pieces under way and nothing else.
 // Used by data/loader and data/pack_pass.
@@ -23,12 +23,12 @@ class Pipeline {
     std::uint64_t batch = 0;
     std::size_t slot = 0;
     std::uint64_t number = 0;
-    std::size_t worker = 0;  ///< which thread does it; 0 without threads
+    std::size_t worker = 0;  ///< which thread does it; the number of threads: the caller of take()
   };
   using Work = std::function<void(const Piece&)>;
 
-  /// `work` is called by `n_threads` threads at once (fewer where the system allows no more), or by take() itself if
-  /// there are none; with threads, two slots at least.
+  /// `work` is called by `n_threads` threads (fewer where the system allows no more) and by take() at once; with threads,
+  /// two slots at least.
   Pipeline(std::size_t n_threads, std::size_t n_slots, std::uint64_t n_pieces, Work work);
   ~Pipeline();
   Pipeline(const Pipeline&) = delete;

@@ -82,7 +82,7 @@ BenchStages::BenchStages(const BenchOptions& options, const runtime::Communicato
       split_{options.split},
       layout_{options.layout} {
   loader_ = std::make_unique<data::Loader>(world, set_, loader_options(options, set_->spec()));
-  n_threads_ = std::max(1, loader_->stats().threads);
+  n_threads_ = 1 + loader_->stats().threads;
   const data::Split& split = set_->manifest().split(options.split, options.folder);
   stored_ = stored_bytes(split);
   unit_samples_ = set_->spec().is_encoded() ? encoded_unit_samples : set_->manifest().chunk_samples;
