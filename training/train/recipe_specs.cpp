@@ -55,6 +55,7 @@ data::LoaderOptions loader_options(const Recipe& recipe, bool is_evaluation, int
                      .window_chunks = recipe.window_chunks};
   options.augment.steps = is_evaluation ? data::parse_augment(recipe.val_augment, "val-augment")
                                         : data::parse_augment(recipe.augment, "augment");
+  options.augment.key = is_evaluation ? "val-augment" : "augment";
   options.augment.seed = recipe.seed;
   options.cache = core::find_named(data::all_caches, recipe.cache, "cache", "cache");
   options.threads = recipe.loader_threads;
