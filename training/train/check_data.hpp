@@ -11,8 +11,8 @@ namespace lockstep::training::train {
 /// Not one batch in an epoch.
 void check_batches(const ResolvedRecipe& resolved, const Batches& training);
 
-/// `evaluation`: null if there is none. None where one was asked for, or samples of another shape than the training's.
-void check_evaluation(const ResolvedRecipe& resolved, bool is_only, const DataInfo& training,
-                      const Batches* evaluation);
+/// `training`: null if the run only evaluates. No `evaluation` (null) where one was asked for, or samples of another shape
+/// than the training's.
+void check_evaluation(const ResolvedRecipe& resolved, const Batches* training, const Batches* evaluation);
 
 }  // namespace lockstep::training::train

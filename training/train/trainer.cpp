@@ -63,24 +63,21 @@ Trainer::Trainer(const runtime::Session& session, const ResolvedRecipe& resolved
   check_ranks(recipe_, world_.n_ranks());
   // Before ranks share anything: who leaves then is not waited for.
   data::together(world_, [this] { claim_outputs(); });
-  batches_ = open_batches(world_, recipe_, false);
+  if (!options.evaluate_only) batches_ = open_batches(world_, recipe_, false);
   evaluation_batches_ = open_batches(world_, recipe_, true);
-  check_batches(resolved_, *batches_);
-  check_evaluation(resolved_, options_.evaluate_only, batches_->info(), evaluation_batches_.get());
-  const std::uint64_t n_epoch = n_epoch_samples(recipe_, *batches_, world_.n_ranks());
-  goal_ = goal_of(recipe_, n_epoch, batches_->n_batches());
-  schedule_ = schedule_spec(recipe_, n_epoch);
-  optim::check(schedule_);
-  nn::Network network = make_network(recipe_, batches_->info());
-  if (!options.evaluate_only) check_groups(recipe_, network, batches_->info().n_samples, world_.n_ranks());
+  if (batches_) plan_training();
+  check_evaluation(resolved_, batches_.get(), evaluation_batches_.get());
+  const Batches& batches = batches_ ? *batches_ : *evaluation_batches_;
+  nn::Network network = make_network(recipe_, batches.info());
+  if (batches_) check_groups(recipe_, network, batches.info().n_samples, world_.n_ranks());
   transport_ = comm::make_mpi_transport(world_, {.oversubscribed = topology_.is_oversubscribed()});
-  learner_ = std::make_unique<Learner>(world_, *transport_, recipe_, std::move(network), batches_->most(), timers_);
+  learner_ = std::make_unique<Learner>(world_, *transport_, recipe_, std::move(network), batches.most(), timers_);
   learner_->initialize(options.init_from);
   if (options.profile) profiler_.emplace(learner_->network(), executor_options(recipe_, 1), learner_->executor());
   control_ = std::make_unique<parallel::ControlWord>(*transport_, recipe_.deterministic);
   next_report_ = first_report;
   RunInfo info = run_info(world_, topology_, resolved_, options.arguments);
-  compat_run_ = compat_run(world_, topology_, recipe_, *batches_, evaluation_batches_.get(), goal_.n_epochs);
+  compat_run_ = compat_run(world_, topology_, recipe_, batches, evaluation_batches_.get(), goal_.n_epochs);
   data::together(world_, [&] {
     if (directory_) directory_->start(info);
   });
@@ -95,6 +92,15 @@ void Trainer::claim_outputs() {
   if (options_.compat) compat_ = &require_compat_style(recipe_.name);
   directory_ = std::make_unique<RunDirectory>(options_.run_dir, recipe_.name);
   if (!options_.save_weights.empty()) const io::PendingFile writable{options_.save_weights, "--save-weights"};
+}
+
+// What training comes to on the set there is.
+void Trainer::plan_training() {
+  check_batches(resolved_, *batches_);
+  const std::uint64_t n_epoch = n_epoch_samples(recipe_, *batches_, world_.n_ranks());
+  goal_ = goal_of(recipe_, n_epoch, batches_->n_batches());
+  schedule_ = schedule_spec(recipe_, n_epoch);
+  optim::check(schedule_);
 }
 
 // One step of data-parallel training; false if it was the last.
@@ -235,7 +241,11 @@ void Trainer::evaluate() {
   evaluation_ = record;
   if (!is_lead()) return;
   directory_->log(record);
-  if (compat_ == nullptr) display_->print(evaluation_text(record, goal_));
+  const std::string text = evaluation_text(record, goal_);
+  if (options_.evaluate_only)
+    fmt::print("{}\n", text);  // the result of the run
+  else if (compat_ == nullptr)
+    display_->print(text);
 }
 
 std::string Trainer::weights_path() const {
@@ -275,7 +285,6 @@ bool Trainer::is_save_due() const noexcept { return recipe_.save_every > 0 && (e
 int Trainer::run() {
   if (options_.evaluate_only) {
     evaluate();
-    if (is_lead() && evaluation_) fmt::print("{}\n", evaluation_text(*evaluation_, goal_));
     finish();
     return exit_code_;
   }
@@ -334,7 +343,7 @@ void Trainer::finish() {
 }
 
 Position Trainer::position() const {
-  return {.epoch = epoch_ + 1, .step = n_steps_, .samples_seen = samples_seen_, .elapsed = watch_.elapsed()};
+  return {.epoch = batches_ ? epoch_ + 1 : 0, .step = n_steps_, .samples_seen = samples_seen_, .elapsed = watch_.elapsed()};
 }
 
 void Trainer::print_compat(const std::string& text) const {

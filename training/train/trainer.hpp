@@ -60,6 +60,7 @@ class Trainer {
   bool step(const Samples& samples);
   bool account(const std::optional<parallel::StepAgreement>& agreement);
   void claim_outputs();
+  void plan_training();
   void check_coverage(const std::optional<parallel::StepAgreement>& last) const;
   void stop_for_signal();
   bool train_epoch();
@@ -83,7 +84,7 @@ class Trainer {
   runtime::Watchdog& watchdog_;
   runtime::Topology topology_;
   std::unique_ptr<comm::Transport> transport_;
-  std::unique_ptr<Batches> batches_;
+  std::unique_ptr<Batches> batches_;  ///< none if the run only evaluates
   std::unique_ptr<Batches> evaluation_batches_;
   std::unique_ptr<Learner> learner_;
   std::unique_ptr<parallel::ControlWord> control_;
