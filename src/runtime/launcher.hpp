@@ -33,7 +33,8 @@ inline constexpr int most_processes = 4096;
 void check_nproc(int nproc, int n_ranks);
 
 /// Replaces this process by `mpirun -n n_ranks <this program> argv...` of the MPI it was built with (or $LOCKSTEP_MPIEXEC),
-/// with what Open MPI needs as root and, if n_ranks exceeds the cores, for oversubscription. Returns only by throwing.
-[[noreturn]] void relaunch_under_mpi(int n_ranks, int argc, char** argv);
+/// with what Open MPI needs as root and, if n_ranks exceeds the cores, for oversubscription. Ranks are bound to a core each,
+/// unless they have more than one thread. Returns only by throwing.
+[[noreturn]] void relaunch_under_mpi(int n_ranks, int argc, char** argv, int n_threads = 1);
 
 }  // namespace lockstep::runtime

@@ -37,7 +37,7 @@ int count_cores() {
 void set_default(const char* variable, const char* value) { setenv(variable, value, 0); }
 
 /// Launchers read their options from the environment as well; one does not know the variables of another.
-void prepare_environment(int n_ranks) {
+void prepare_environment(int n_ranks, int n_threads) {
   if (geteuid() == 0) {
     set_default("OMPI_ALLOW_RUN_AS_ROOT", "1");
     set_default("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
@@ -46,9 +46,10 @@ void prepare_environment(int n_ranks) {
     set_default("OMPI_MCA_rmaps_base_oversubscribe", "1");                   // Open MPI 4
     set_default("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");  // Open MPI 5
   } else {
-    set_default("OMPI_MCA_hwloc_base_binding_policy", "core");     // Open MPI 4
-    set_default("PRTE_MCA_hwloc_default_binding_policy", "core");  // Open MPI 5
-    set_default("HYDRA_BINDING", "core");                          // MPICH
+    const char* const binding = n_threads > 1 ? "none" : "core";
+    set_default("OMPI_MCA_hwloc_base_binding_policy", binding);     // Open MPI 4
+    set_default("PRTE_MCA_hwloc_default_binding_policy", binding);  // Open MPI 5
+    set_default("HYDRA_BINDING", binding);                          // MPICH
   }
 }
 
@@ -72,7 +73,7 @@ std::string find_launcher() {
 
 }  // namespace
 
-void relaunch_under_mpi(int n_ranks, int argc, char** argv) {
+void relaunch_under_mpi(int n_ranks, int argc, char** argv, int n_threads) {
   std::error_code error;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) core::fail_system("cannot read /proc/self/exe to start this program again: " + error.message());
@@ -83,7 +84,7 @@ void relaunch_under_mpi(int n_ranks, int argc, char** argv) {
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
 
-  prepare_environment(n_ranks);
+  prepare_environment(n_ranks, n_threads);
   execvp(launcher.c_str(), pointers.data());
   core::fail_usage({fmt::format("cannot start the MPI launcher '{}': {}", launcher, core::system_reason(errno)),
                     "--nproc", "the launcher of the MPI library this program was built with",

@@ -128,6 +128,7 @@ Invocation parse(const std::vector<std::string>& arguments) {
   if (command->print_config) return {.text = print_config(command->resolved)};
   require_data(command->resolved.recipe);
   command->options.arguments = arguments;
+  invocation.threads = command->resolved.recipe.threads;
   invocation.run = [command](const runtime::Session& session) { return train(*command, session); };
   return invocation;
 }

@@ -35,12 +35,13 @@ class Relaunch : public testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
 
   /// What the launcher wrote to `file` when a child replaced itself.
-  [[nodiscard]] std::vector<std::string> relaunch(int n_ranks, std::vector<std::string> words, const char* file) const {
+  [[nodiscard]] std::vector<std::string> relaunch(int n_ranks, std::vector<std::string> words, const char* file,
+                                                  int n_threads = 1) const {
     const pid_t child = fork();
     if (child == 0) {
       std::vector<char*> argv;
       for (std::string& word : words) argv.push_back(word.data());
-      relaunch_under_mpi(n_ranks, static_cast<int>(argv.size()), argv.data());
+      relaunch_under_mpi(n_ranks, static_cast<int>(argv.size()), argv.data(), n_threads);
     }
     int status = -1;
     waitpid(child, &status, 0);
@@ -73,6 +74,10 @@ TEST_F(Relaunch, BindsWhereThereAreCoresAndOversubscribesElsewhere) {
   const auto many = relaunch(100'000, {"x"}, "environment");
   EXPECT_TRUE(contains(many, "OMPI_MCA_rmaps_base_oversubscribe=1"));
   EXPECT_FALSE(contains(many, "OMPI_MCA_hwloc_base_binding_policy=core"));
+}
+
+TEST_F(Relaunch, DoesNotBindSeveralThreadsToACore) {
+  EXPECT_TRUE(contains(relaunch(1, {"x"}, "environment", 2), "OMPI_MCA_hwloc_base_binding_policy=none"));
 }
 
 TEST_F(Relaunch, LeavesTheUsersChoiceAlone) {
