@@ -110,7 +110,7 @@ constexpr std::array keys{
         from_to(1, most_parts)),
     key(Section::batches, "epochs", &Recipe::epochs, "N", "passes over the training split", at_least(1),
         instead_of("samples")),
-    key(Section::batches, "samples", &Recipe::samples, "N", "length of the training in samples, instead", at_least(1),
+    key(Section::batches, "samples", &Recipe::samples, "N", "instead: a length in samples, rounded up to whole batches", at_least(1),
         by_default("none"), instead_of("epochs")),
     key(Section::batches, "max-steps", &Recipe::max_steps, "N", "stop after so many steps; schedules stay as they are",
         at_least(1), by_default("none")),

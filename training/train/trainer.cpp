@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <csignal>
+#include <iterator>
 #include <utility>
 
 #include "comm/transport_mpi.hpp"
@@ -40,7 +41,9 @@ Goal goal_of(const Recipe& recipe, std::uint64_t n_epoch_samples, std::uint64_t 
   Goal goal{.n_samples = total_samples(recipe, n_epoch_samples)};
   const std::uint64_t n_whole = goal.n_samples / n_epoch_samples, rest = goal.n_samples % n_epoch_samples;
   goal.n_epochs = n_whole + (rest > 0 ? 1 : 0);
-  goal.n_steps = n_whole * n_batches + (rest + recipe.batch - 1) / recipe.batch;
+  const std::uint64_t n_rest_steps = (rest + recipe.batch - 1) / recipe.batch;
+  goal.n_samples = n_whole * n_epoch_samples + std::min(n_rest_steps * recipe.batch, n_epoch_samples);
+  goal.n_steps = n_whole * n_batches + n_rest_steps;
   if (recipe.max_steps > 0) goal.n_steps = std::min<std::uint64_t>(goal.n_steps, recipe.max_steps);
   return goal;
 }
@@ -77,6 +80,7 @@ Trainer::Trainer(const runtime::Session& session, const ResolvedRecipe& resolved
   control_ = std::make_unique<parallel::ControlWord>(*transport_, recipe_.deterministic);
   next_report_ = first_report;
   RunInfo info = run_info(world_, topology_, resolved_, options.arguments);
+  if (batches_) std::ranges::move(surprises(recipe_, goal_, evaluation_batches_.get()), std::back_inserter(info.warnings));
   compat_run_ = compat_run(world_, topology_, recipe_, batches, evaluation_batches_.get(), goal_.n_epochs);
   data::together(world_, [&] {
     if (directory_) directory_->start(info);
