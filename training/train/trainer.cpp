@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <csignal>
+#include <filesystem>
 #include <iterator>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "data/sampler.hpp"
 #include "data/together.hpp"
 #include "io/file.hpp"
+#include "runtime/guard.hpp"
 #include "runtime/interrupt.hpp"
 #include "training/train/check_data.hpp"
 #include "training/train/dry_run.hpp"
@@ -80,11 +82,13 @@ Trainer::Trainer(const runtime::Session& session, const ResolvedRecipe& resolved
   control_ = std::make_unique<parallel::ControlWord>(*transport_, recipe_.deterministic);
   next_report_ = first_report;
   RunInfo info = run_info(world_, topology_, resolved_, options.arguments);
-  if (batches_) std::ranges::move(surprises(recipe_, goal_, evaluation_batches_.get()), std::back_inserter(info.warnings));
+  if (batches_)
+    std::ranges::move(surprises(recipe_, goal_, evaluation_batches_.get()), std::back_inserter(info.warnings));
   compat_run_ = compat_run(world_, topology_, recipe_, batches, evaluation_batches_.get(), goal_.n_epochs);
   data::together(world_, [&] {
     if (directory_) directory_->start(info);
   });
+  share_status();
   if (!directory_) return;
   for (const std::string& warning : info.warnings) core::log_warning(warning);
   display_ = std::make_unique<ProgressDisplay>();
@@ -105,6 +109,24 @@ void Trainer::plan_training() {
   goal_ = goal_of(recipe_, n_epoch, batches_->n_batches());
   schedule_ = schedule_spec(recipe_, n_epoch);
   optim::check(schedule_);
+}
+
+// Collective: whoever is left can tell how the run has ended.
+void Trainer::share_status() {
+  std::string path;
+  if (directory_) path = std::filesystem::absolute(directory_->file("status.json")).string();
+  status_path_ = world_.broadcast(path);
+  if (status_path_.empty()) return;
+  runtime::set_last_deed(mark_failed, status_path_);
+  watchdog_.set_on_stall([path = status_path_](const std::string& report) { mark_failed(path, report); });
+}
+
+// This rank fails alone, while others may be waiting for it.
+void Trainer::tell_failure(const std::exception& error) const {
+  const auto* const known = dynamic_cast<const core::Error*>(&error);
+  const std::string reason = fmt::format("rank {} on {}: {}", world_.rank(), runtime::host_name(),
+                                         known != nullptr ? known->problem().what : error.what());
+  directory_ ? directory_->fail(position(), reason) : mark_failed(status_path_, reason);
 }
 
 // One step of data-parallel training; false if it was the last.
@@ -231,7 +253,10 @@ void Trainer::evaluate() {
   watchdog_.enter(runtime::Phase::evaluation);
   const core::Stopwatch watch;
   timers_.begin(metrics::Phase::evaluation);
-  const auto sums = train::evaluate(world_, *evaluation_batches_, *learner_, watchdog_);
+  const auto sums = train::evaluate(world_, *evaluation_batches_, *learner_, [this] {
+    watchdog_.beat();
+    if (directory_) directory_->keep_alive(position());
+  });
   timers_.end();
   if (!sums) return stop_for_signal();
   EvaluationRecord record{.at = position(), .n_samples = sums->n, .loss = ratio(sums->loss, sums->n)};
@@ -261,11 +286,18 @@ void Trainer::save(bool is_due) {
   watchdog_.enter(runtime::Phase::save);
   const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::save};
   learner_->average_statistics();
-  if (!is_lead()) return;
-  learner_->save(weights_path(), {.model = recipe_.model, .epoch = epoch_ + 1, .samples_seen = samples_seen_},
-                 "--save-weights");
-  if (compat_ != nullptr && compat_->on_saved != nullptr && is_due)
+  const auto complaint = core::complaint_of([this] {
+    if (!is_lead()) return;
+    learner_->save(weights_path(), {.model = recipe_.model, .epoch = epoch_ + 1, .samples_seen = samples_seen_},
+                   "--save-weights");
+  });
+  if (session_.agree(complaint)) {
+    state_ = RunState::failed;
+    message_ = complaint ? complaint->problem().what : "";
+    exit_code_ = core::to_int(core::ExitCode::system);
+  } else if (compat_ != nullptr && compat_->on_saved != nullptr && is_due) {
     print_compat(compat_->on_saved(epoch_, weights_path()));
+  }
 }
 
 void Trainer::end_epoch(bool is_last) {
@@ -286,12 +318,16 @@ void Trainer::end_epoch(bool is_last) {
 
 bool Trainer::is_save_due() const noexcept { return recipe_.save_every > 0 && (epoch_ + 1) % recipe_.save_every == 0; }
 
-int Trainer::run() {
-  if (options_.evaluate_only) {
-    evaluate();
-    finish();
-    return exit_code_;
-  }
+int Trainer::run() try {
+  options_.evaluate_only ? evaluate() : train_epochs();
+  finish();
+  return exit_code_;
+} catch (const std::exception& error) {
+  tell_failure(error);
+  throw;
+}
+
+void Trainer::train_epochs() {
   if (compat_ != nullptr && compat_->on_start != nullptr) print_compat(compat_->on_start(compat_run_));
   for (; epoch_ < goal_.n_epochs; ++epoch_) {
     if (compat_ != nullptr && compat_->on_epoch_begin != nullptr)
@@ -308,8 +344,6 @@ int Trainer::run() {
     if (is_last || exit_code_ != 0) break;
   }
   if (state_ != RunState::failed) save(exit_code_ == 0 && is_save_due());
-  finish();
-  return exit_code_;
 }
 
 int Trainer::describe() {
@@ -347,7 +381,8 @@ void Trainer::finish() {
 }
 
 Position Trainer::position() const {
-  return {.epoch = batches_ ? epoch_ + 1 : 0, .step = n_steps_, .samples_seen = samples_seen_, .elapsed = watch_.elapsed()};
+  return {
+      .epoch = batches_ ? epoch_ + 1 : 0, .step = n_steps_, .samples_seen = samples_seen_, .elapsed = watch_.elapsed()};
 }
 
 void Trainer::print_compat(const std::string& text) const {

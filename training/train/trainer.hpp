@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -67,6 +68,9 @@ class Trainer {
   void end_epoch(bool is_last);
   void evaluate();
   void save(bool is_due);
+  void train_epochs();
+  void share_status();
+  void tell_failure(const std::exception& error) const;
   [[nodiscard]] bool is_save_due() const noexcept;
   void report_progress();
   void finish();
@@ -92,6 +96,7 @@ class Trainer {
   optim::ScheduleSpec schedule_{};
   Goal goal_{};
 
+  std::string status_path_{};                   // of all ranks: rank 0's status.json; empty without one
   std::unique_ptr<RunDirectory> directory_{};   // rank 0
   std::unique_ptr<ProgressDisplay> display_{};  // rank 0
   const CompatStyle* compat_ = nullptr;         // rank 0
