@@ -119,7 +119,8 @@ AugmentChain make_chain(const SetSpec& spec, const AugmentOptions& options) {
       (options.dtype == spec.x.dtype || (!is_float && spec.x.dtype != DType::uint8)))
     return chain;
   if (!is_float && spec.x.dtype != DType::uint8)
-    fail(options, fmt::format("steps for samples of {}", name(spec.x.dtype)), "samples of uint8 or floats", "leave it out");
+    fail(options, fmt::format("steps for samples of {}", name(spec.x.dtype)), "samples of uint8 or floats",
+         "leave it out");
   if (options.dtype != DType::float32 && options.dtype != DType::bfloat16)
     fail(options, fmt::format("{} as type of the result", name(options.dtype)), "float32 or bfloat16");
   if (!is_image(spec) && !chain.geometry.empty())

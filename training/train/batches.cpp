@@ -179,13 +179,13 @@ class SyntheticBatches final : public ConvertedBatches {
 };
 
 [[noreturn]] void fail_no_training_split(const Recipe& recipe, const std::vector<std::string>& splits) {
-  core::fail_usage({.what = fmt::format("the set has no split '{}' to train on, only {}", recipe.train_split,
-                                        core::join(splits)),
-                    .where = fmt::format("train-split, {}", recipe.synthetic ? "synthetic" : recipe.data),
-                    .expected = "a split of the set",
-                    .fix = fmt::format("--train-split {}; or lockstep shard split makes one for training and one for "
-                                       "evaluation; --evaluate-only needs none for training",
-                                       splits.empty() ? "NAME" : splits.front())});
+  core::fail_usage(
+      {.what = fmt::format("the set has no split '{}' to train on, only {}", recipe.train_split, core::join(splits)),
+       .where = fmt::format("train-split, {}", recipe.synthetic ? "synthetic" : recipe.data),
+       .expected = "a split of the set",
+       .fix = fmt::format("--train-split {}; or lockstep shard split makes one for training and one for "
+                          "evaluation; --evaluate-only needs none for training",
+                          splits.empty() ? "NAME" : splits.front())});
 }
 
 std::unique_ptr<Batches> open_synthetic(const runtime::Communicator& world, const Recipe& recipe, bool is_evaluation) {

@@ -28,21 +28,21 @@ void check_evaluation(const ResolvedRecipe& resolved, const Batches* training, c
                       .expected = "a split of the set",
                       .fix = "lockstep shard stat lists the splits of a set; shard split makes one for evaluation"});
   if (evaluation == nullptr || training == nullptr || evaluation->info().input == training->info().input) return;
-  core::fail_usage({.what = fmt::format("samples for evaluation are [{}], those for training [{}]",
-                                        fmt::join(evaluation->info().input, ", "),
-                                        fmt::join(training->info().input, ", ")),
-                    .where = "augment, val-augment",
-                    .expected = "the same shape",
-                    .fix = "a --val-augment that ends with the same size, such as resize:256,centercrop:224"});
+  core::fail_usage(
+      {.what = fmt::format("samples for evaluation are [{}], those for training [{}]",
+                           fmt::join(evaluation->info().input, ", "), fmt::join(training->info().input, ", ")),
+       .where = "augment, val-augment",
+       .expected = "the same shape",
+       .fix = "a --val-augment that ends with the same size, such as resize:256,centercrop:224"});
 }
 
 std::vector<std::string> surprises(const Recipe& recipe, const Goal& goal, const Batches* evaluation) {
   std::vector<std::string> all;
   if (evaluation == nullptr && !recipe.val_split.empty())
-    all.push_back(fmt::format("nothing is evaluated, as {} has no split '{}'; --val-split names another one, or '' if "
-                              "none is meant",
-                              recipe.synthetic ? "the synthetic set" : fmt::format("'{}'", recipe.data),
-                              recipe.val_split));
+    all.push_back(
+        fmt::format("nothing is evaluated, as {} has no split '{}'; --val-split names another one, or '' if "
+                    "none is meant",
+                    recipe.synthetic ? "the synthetic set" : fmt::format("'{}'", recipe.data), recipe.val_split));
   if (recipe.samples > 0 && recipe.max_steps == 0 && goal.n_samples != recipe.samples)
     all.push_back(fmt::format("samples {} is rounded up to {}: training ends after a whole batch (of {})",
                               recipe.samples, goal.n_samples, recipe.batch));
