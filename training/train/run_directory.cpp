@@ -180,8 +180,9 @@ void RunDirectory::finish(const FinalRecord& record) {
   is_finished_ = true;
 }
 
+bool RunDirectory::is_stale() const noexcept { return since_status_.elapsed().value > longest_silence.value; }
+
 void RunDirectory::keep_alive(const Position& at) {
-  if (since_status_.elapsed().value < longest_silence.value) return;
   status_.at = at;
   replace_status();
 }

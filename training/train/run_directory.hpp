@@ -62,7 +62,9 @@ class RunDirectory {
   void log(const ProfileReport& report);
   void finish(const FinalRecord& record);
 
-  /// Nothing has changed but the time: a status that is a few seconds old is written again.
+  /// Whether the status is older than readers may think of a run that is alive.
+  [[nodiscard]] bool is_stale() const noexcept;
+  /// Nothing has changed but the position.
   void keep_alive(const Position& at);
   /// The run ends now, without a final line in its log. One that has finished stays as it is.
   void fail(const Position& at, const std::string& reason);

@@ -39,17 +39,6 @@ std::uint64_t n_epoch_samples(const Recipe& recipe, const Batches& batches, int 
   return (n + ranks - 1) / ranks * ranks;
 }
 
-Goal goal_of(const Recipe& recipe, std::uint64_t n_epoch_samples, std::uint64_t n_batches) {
-  Goal goal{.n_samples = total_samples(recipe, n_epoch_samples)};
-  const std::uint64_t n_whole = goal.n_samples / n_epoch_samples, rest = goal.n_samples % n_epoch_samples;
-  goal.n_epochs = n_whole + (rest > 0 ? 1 : 0);
-  const std::uint64_t n_rest_steps = (rest + recipe.batch - 1) / recipe.batch;
-  goal.n_samples = n_whole * n_epoch_samples + std::min(n_rest_steps * recipe.batch, n_epoch_samples);
-  goal.n_steps = n_whole * n_batches + n_rest_steps;
-  if (recipe.max_steps > 0) goal.n_steps = std::min<std::uint64_t>(goal.n_steps, recipe.max_steps);
-  return goal;
-}
-
 double ratio(double sum, std::uint64_t n) { return n > 0 ? sum / static_cast<double>(n) : 0; }
 
 }  // namespace
@@ -119,6 +108,10 @@ void Trainer::share_status() {
   if (status_path_.empty()) return;
   runtime::set_last_deed(mark_failed, status_path_);
   watchdog_.set_on_stall([path = status_path_](const std::string& report) { mark_failed(path, report); });
+}
+
+void Trainer::keep_alive() {
+  if (directory_ && directory_->is_stale()) directory_->keep_alive(position());
 }
 
 // This rank fails alone, while others may be waiting for it.
@@ -217,6 +210,7 @@ bool Trainer::train_epoch() {
     is_whole = samples == nullptr;
     if (is_whole) break;
     goes_on = step(*samples);
+    keep_alive();
     if (goes_on && n_steps_ == next_report_) report_progress();
   }
   if (profiler_ && profiler_->is_running()) profiler_->stop(world_, steady_.phases().of_steps().value);
@@ -255,7 +249,7 @@ void Trainer::evaluate() {
   timers_.begin(metrics::Phase::evaluation);
   const auto sums = train::evaluate(world_, *evaluation_batches_, *learner_, [this] {
     watchdog_.beat();
-    if (directory_) directory_->keep_alive(position());
+    keep_alive();
   });
   timers_.end();
   if (!sums) return stop_for_signal();
@@ -281,19 +275,25 @@ std::string Trainer::weights_path() const {
   return options_.save_weights.empty() ? directory_->file("weights.h5") : options_.save_weights;
 }
 
+void Trainer::save_file() const try {
+  learner_->save(weights_path(), {.model = recipe_.model, .epoch = epoch_ + 1, .samples_seen = samples_seen_}, "");
+} catch (const core::Error& error) {
+  throw core::Error{core::ExitCode::system,
+                    {.what = fmt::format("weights cannot be saved to '{}': {}", weights_path(), error.problem().what),
+                     .fix = "make room, or name another place with --save-weights"}};
+}
+
 // Collective. `is_due`: by the recipe's interval, as tutorials tell it.
 void Trainer::save(bool is_due) {
   watchdog_.enter(runtime::Phase::save);
   const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::save};
   learner_->average_statistics();
   const auto complaint = core::complaint_of([this] {
-    if (!is_lead()) return;
-    learner_->save(weights_path(), {.model = recipe_.model, .epoch = epoch_ + 1, .samples_seen = samples_seen_},
-                   "--save-weights");
+    if (is_lead()) save_file();
   });
   if (session_.agree(complaint)) {
     state_ = RunState::failed;
-    message_ = complaint ? complaint->problem().what : "";
+    if (complaint) message_ = complaint->problem().what;
     exit_code_ = core::to_int(core::ExitCode::system);
   } else if (compat_ != nullptr && compat_->on_saved != nullptr && is_due) {
     print_compat(compat_->on_saved(epoch_, weights_path()));

@@ -68,8 +68,10 @@ class Trainer {
   void end_epoch(bool is_last);
   void evaluate();
   void save(bool is_due);
+  void save_file() const;
   void train_epochs();
   void share_status();
+  void keep_alive();
   void tell_failure(const std::exception& error) const;
   [[nodiscard]] bool is_save_due() const noexcept;
   void report_progress();
