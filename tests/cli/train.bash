@@ -129,6 +129,16 @@ expect_err "no split 'train' to train on, only val"
 expect_err '--train-split val; or lockstep shard split'
 [ ! -e untrained ] || fail "something was left behind"
 
+# A rank that fails alone says why in status.json, which has the position.
+made synth digits --out damaged --samples 20000 --compress none
+shard=$(echo damaged/train-*.h5)
+flip "$shard" $(($(stat -c %s "$shard") * 9 / 10))
+run "$REDUCE_ALL" train digits --data damaged --cache none --max-steps 313 --nproc 2 --run-dir early
+expect_rc 1
+for member in '"state": "failed"' '"message": "rank [01] on .*CRC32C.*damaged/train' '"step": [1-9]'; do
+  grep -q "$member" early/status.json || fail "status lacks $member: $(cat early/status.json)"
+done
+
 # What a run does otherwise than its recipe may mean is told once, before it begins.
 mv idx/t10k-images-idx3-ubyte idx/train-images-idx3-ubyte
 mv idx/t10k-labels-idx1-ubyte idx/train-labels-idx1-ubyte

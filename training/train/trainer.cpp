@@ -116,9 +116,7 @@ void Trainer::keep_alive() {
 
 // This rank fails alone, while others may be waiting for it.
 void Trainer::tell_failure(const std::exception& error) const {
-  const auto* const known = dynamic_cast<const core::Error*>(&error);
-  const std::string reason = fmt::format("rank {} on {}: {}", world_.rank(), runtime::host_name(),
-                                         known != nullptr ? known->problem().what : error.what());
+  const std::string reason = fmt::format("rank {} on {}: {}", world_.rank(), runtime::host_name(), error.what());
   directory_ ? directory_->fail(position(), reason) : mark_failed(status_path_, reason);
 }
 
