@@ -28,7 +28,8 @@ struct Invocation {
   std::string text{};  ///< to print, such as --help
   std::optional<core::Error> error{};
   Run run{};
-  int nproc = 0;  ///< ranks to start; 0: not given
+  int nproc = 0;    ///< ranks to start; 0: not given
+  int threads = 0;  ///< of each rank; 0: not given
 };
 
 /// `arguments` as typed, without the program's name. Does not throw for what a user may type.

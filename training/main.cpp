@@ -27,7 +27,7 @@ std::optional<int> run_without_mpi(const Invocation& invocation, int argc, char*
     std::fputs(invocation.text.c_str(), stdout);
     return core::to_int(core::ExitCode::ok);
   }
-  if (invocation.nproc > 0) runtime::relaunch_under_mpi(invocation.nproc, argc, argv);
+  if (invocation.nproc > 0) runtime::relaunch_under_mpi(invocation.nproc, argc, argv, invocation.threads);
   return std::nullopt;
 }
 

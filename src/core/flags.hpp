@@ -94,15 +94,26 @@ class Flags {
 /// "--number" of "-n,--number".
 [[nodiscard]] std::string long_name(const std::string& flag);
 
+/// Why `text` has not become a Number: "-3 is out of range" also where a type without a sign cannot hold it.
+template <class Number>
+std::string describe_no_number(std::string_view text, std::errc status) {
+  const bool is_whole = std::is_integral_v<Number>;
+  const bool is_negative =
+      is_whole && text.size() > 1 && text.front() == '-' && text.find_first_not_of("0123456789", 1) == text.npos;
+  if (status == std::errc::result_out_of_range || status == std::errc{} || is_negative)
+    return fmt::format("{} is out of range", text);
+  return fmt::format("'{}' is not a {}number", text, is_whole ? "whole " : "");
+}
+
 /// Throws Error (usage) unless `text` is a number from `least` to `most`; `expected` says it better, if it can.
 template <class Number>
 Number parse_number(const std::string& text, const std::string& flag, Number least, Number most,
                     const std::string& expected = "") {
   Number value{};
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool is_number = end == text.data() + text.size() && !text.empty() && status != std::errc::invalid_argument;
-  if (is_number && status == std::errc{} && value >= least && value <= most) return value;
-  fail_usage({.what = is_number ? fmt::format("{} is out of range", text) : fmt::format("'{}' is not a number", text),
+  auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (end != text.data() + text.size()) status = std::errc::invalid_argument;
+  if (status == std::errc{} && value >= least && value <= most) return value;
+  fail_usage({.what = describe_no_number<Number>(text, status),
               .where = flag,
               .expected = expected.empty() ? fmt::format("a number from {} to {}", least, most) : expected,
               .fix = ""});

@@ -42,6 +42,7 @@ struct AugmentStep {
 
 struct AugmentOptions {
   std::vector<AugmentStep> steps{};
+  std::string key = "augment";               ///< what messages call the steps: "val-augment", "--augment"
   core::DType dtype = core::DType::float32;  ///< of the result: float32, bfloat16, or the stored type without any step
   ImageLayout layout = ImageLayout::nchw;
   std::uint64_t seed = 1;

@@ -1,6 +1,7 @@
 #include "data/augment_chain.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -15,9 +16,10 @@ using Kind = AugmentStep::Kind;
 constexpr std::size_t encoded_channels = 3;
 constexpr Size usual_photo{768, 1024};
 
-[[noreturn]] void fail(std::string what, std::string expected = {}, std::string fix = {}) {
+[[noreturn]] void fail(const AugmentOptions& options, std::string what, std::string expected = {},
+                       std::string fix = {}) {
   core::fail_usage(
-      {.what = std::move(what), .where = "augmentation", .expected = std::move(expected), .fix = std::move(fix)});
+      {.what = std::move(what), .where = options.key, .expected = std::move(expected), .fix = std::move(fix)});
 }
 
 bool is_image(const SetSpec& spec) {
@@ -31,19 +33,26 @@ std::size_t channels_of(const SetSpec& spec) {
 }
 
 /// Splits off the normalization, which is allowed at the end only.
-void take_steps(const std::vector<AugmentStep>& steps, AugmentChain& chain) {
-  if (steps.size() > max_steps) fail(fmt::format("{} steps", steps.size()), fmt::format("at most {}", max_steps));
+void take_steps(const AugmentOptions& options, AugmentChain& chain) {
+  const std::vector<AugmentStep>& steps = options.steps;
+  if (steps.size() > max_steps)
+    fail(options, fmt::format("{} steps", steps.size()), fmt::format("at most {}", max_steps));
   for (const AugmentStep& step : steps) {
     if (step.kind != Kind::normalize)
       chain.geometry.push_back(step);
     else if (&step != &steps.back())
-      fail("a step after normalize", "normalize once, as the last step");
+      fail(options, "a step after normalize", "normalize once, as the last step");
   }
 }
 
-std::vector<float> per_channel(const std::vector<double>& values, std::size_t n_channels) {
+std::vector<float> per_channel(const AugmentOptions& options, const std::vector<double>& values,
+                               std::size_t n_channels) {
   if (values.size() != 1 && values.size() != n_channels)
-    fail(fmt::format("{} values to normalize {} channels", values.size(), n_channels), "one value, or one per channel");
+    fail(options,
+         fmt::format("normalize has {} values for samples of {} channel{}", values.size(), n_channels,
+                     n_channels == 1 ? "" : "s"),
+         n_channels == 1 ? "one value: normalize:MEAN:STD"
+                         : fmt::format("one value, or {} separated by '/', as 3 are in 0.1/0.2/0.3", n_channels));
   std::vector<float> all(n_channels, static_cast<float>(values.front()));
   if (values.size() == n_channels)
     std::transform(values.begin(), values.end(), all.begin(), [](double v) { return static_cast<float>(v); });
@@ -51,7 +60,7 @@ std::vector<float> per_channel(const std::vector<double>& values, std::size_t n_
 }
 
 /// Walks the sizes through the steps; returns the last, nothing if it differs from image to image.
-std::optional<Size> walk(AugmentChain& chain) {
+std::optional<Size> walk(const AugmentOptions& options, AugmentChain& chain) {
   std::optional<Size> size = chain.size;
   bool is_cropped = false;
   const auto n_bytes = [&](Size of) { return static_cast<std::size_t>(of.height * of.width) * chain.n_channels; };
@@ -61,6 +70,7 @@ std::optional<Size> walk(AugmentChain& chain) {
     if (step.kind == Kind::random_crop || step.kind == Kind::center_crop) {
       if (step.kind == Kind::random_crop && size && !fits(step, *size))
         fail(
+            options,
             fmt::format("a crop of {}x{} from images of {}x{}", wanted.height, wanted.width, size->height, size->width),
             "a crop that fits into the image with its padding", "give the crop a padding, or resize first");
       is_cropped = true;
@@ -68,7 +78,7 @@ std::optional<Size> walk(AugmentChain& chain) {
       continue;
     }
     if (chain.n_channels != 1 && chain.n_channels != 3)
-      fail(fmt::format("a resize of images of {} channels", chain.n_channels), "1 or 3 channels");
+      fail(options, fmt::format("a resize of images of {} channels", chain.n_channels), "1 or 3 channels");
     if (is_cropped || step.kind == Kind::random_resized_crop)
       chain.scratch_bytes += n_bytes(size.value_or(usual_photo));
     is_cropped = false;
@@ -84,9 +94,9 @@ std::optional<Size> walk(AugmentChain& chain) {
 }
 
 void make_image_chain(const AugmentOptions& options, AugmentChain& chain) {
-  const std::optional<Size> size = walk(chain);
+  const std::optional<Size> size = walk(options, chain);
   if (!size)
-    fail("the images would differ in size", "a step that gives all the same size",
+    fail(options, "the images would differ in size", "a step that gives all the same size",
          "end with crop, centercrop or rrcrop");
   chain.layout = options.layout;
   const auto height = static_cast<std::uint64_t>(size->height);
@@ -102,18 +112,22 @@ void make_image_chain(const AugmentOptions& options, AugmentChain& chain) {
 AugmentChain make_chain(const SetSpec& spec, const AugmentOptions& options) {
   AugmentChain chain;
   chain.output = spec.x;
-  take_steps(options.steps, chain);
+  take_steps(options, chain);
   const bool is_normalized = chain.geometry.size() < options.steps.size();
   const bool is_float = core::is_floating(spec.x.dtype);
   if (!spec.is_encoded() && options.steps.empty() &&
       (options.dtype == spec.x.dtype || (!is_float && spec.x.dtype != DType::uint8)))
     return chain;
   if (!is_float && spec.x.dtype != DType::uint8)
-    fail(fmt::format("steps for samples of {}", name(spec.x.dtype)), "samples of uint8 or floats");
+    fail(options, fmt::format("steps for samples of {}", name(spec.x.dtype)), "samples of uint8 or floats",
+         "leave it out");
   if (options.dtype != DType::float32 && options.dtype != DType::bfloat16)
-    fail(fmt::format("{} as type of the result", name(options.dtype)), "float32 or bfloat16");
+    fail(options, fmt::format("{} as type of the result", name(options.dtype)), "float32 or bfloat16");
   if (!is_image(spec) && !chain.geometry.empty())
-    fail("crops, flips and resizes of what is no image", "images: uint8 of rows, columns and channels");
+    fail(options,
+         fmt::format("crops, flips or resizes of samples that are no images: {} [{}]", name(spec.x.dtype),
+                     fmt::join(spec.x.shape, ", ")),
+         "images: uint8 of rows, columns and channels", "leave it out, or normalize only");
   chain.path = is_float ? AugmentPath::floats : AugmentPath::pixels;
   chain.output.dtype = options.dtype;
   chain.n_channels = channels_of(spec);
@@ -123,8 +137,8 @@ AugmentChain make_chain(const SetSpec& spec, const AugmentOptions& options) {
     if (!is_image(spec) && spec.x.shape.size() < 3 && !spec.x.shape.empty() &&
         std::max(step.mean.size(), step.stddev.size()) > 1)
       chain.n_channels = spec.x.shape.back();
-    chain.mean = per_channel(step.mean, chain.n_channels);
-    chain.stddev = per_channel(step.stddev, chain.n_channels);
+    chain.mean = per_channel(options, step.mean, chain.n_channels);
+    chain.stddev = per_channel(options, step.stddev, chain.n_channels);
   }
   if (!is_image(spec)) {
     chain.size = Size{1, static_cast<std::int64_t>(spec.x.n_elements() / chain.n_channels)};

@@ -70,7 +70,7 @@ std::vector<double> per_channel(const Words& words, std::string_view text) {
   for (const std::string_view part : split(text, '/')) {
     const auto value = number<double>(part);
     if (!value || !(std::abs(*value) <= 1e6))
-      words.fail(fmt::format("'{}'", part), "numbers, one per channel, separated by '/'");
+      words.fail(fmt::format("'{}'", part), "a number, or one per channel separated by '/', as in 0.1/0.2/0.3");
     values.push_back(*value);
   }
   return values;
@@ -114,7 +114,7 @@ constexpr std::array<Grammar, 6> grammars{{
     {"rrcrop", Kind::random_resized_crop, "rrcrop:SIZE", 1, 1, take_size},
     {"resize", Kind::resize, "resize:SIZE", 1, 1, take_size},
     {"centercrop", Kind::center_crop, "centercrop:SIZE", 1, 1, take_size},
-    {"normalize", Kind::normalize, "normalize:MEAN:STD", 2, 2, take_normalize},
+    {"normalize", Kind::normalize, "normalize:MEAN:STD, of several channels as in 0.1/0.2/0.3", 2, 2, take_normalize},
 }};
 
 [[noreturn]] void fail_unknown(const Words& words) {

@@ -15,6 +15,13 @@ std::size_t n_waiting(int local) noexcept {
   return static_cast<std::size_t>(std::popcount(static_cast<unsigned>(local)));
 }
 
+/// "1, 2 or 4 ranks", of those that divide a power of two.
+std::string ranks_for(int n_lanes) {
+  std::string text = "1";
+  for (int n = 2; n <= n_lanes; n *= 2) text += fmt::format("{}{}", n < n_lanes ? ", " : " or ", n);
+  return text + (n_lanes > 1 ? " ranks" : " rank");
+}
+
 }  // namespace
 
 void require_lanes(int n_lanes, int n_ranks) {
@@ -23,7 +30,7 @@ void require_lanes(int n_lanes, int n_ranks) {
   core::fail_usage({.what = fmt::format("a deterministic run of {} lanes on {} ranks", n_lanes, n_ranks),
                     .where = "deterministic",
                     .expected = "lanes that are a power of two, and ranks that divide them",
-                    .fix = is_power ? fmt::format("use 1, 2, 4, ... or {} ranks", n_lanes) : "use 8 lanes"});
+                    .fix = is_power ? fmt::format("use {}", ranks_for(n_lanes)) : "use 8 lanes"});
 }
 
 comm::Slice lane_samples(std::size_t global_batch, int n_lanes, int lane) noexcept {

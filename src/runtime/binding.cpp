@@ -22,7 +22,9 @@ struct Node {
   std::vector<const Place*> places;
   std::set<int> cpus;
 
-  [[nodiscard]] bool is_oversubscribed() const { return places.size() > cpus.size(); }
+  [[nodiscard]] bool is_oversubscribed(std::size_t n_threads = 1) const {
+    return places.size() * n_threads > cpus.size();
+  }
 };
 
 std::vector<Node> group_by_node(const Topology& topology) {
@@ -73,9 +75,16 @@ bool each_has_a_core(const Topology& topology) {
   return std::all_of(topology.places.begin(), topology.places.end(), [](const Place& p) { return p.core >= 0; });
 }
 
-std::string warn_oversubscribed(const Node& node) {
+std::string warn_oversubscribed(const Node& node, std::size_t n_threads) {
+  const std::string what = count(node.places.size(), "rank");
+  if (node.cpus.size() >= node.places.size())
+    return fmt::format(
+        "{} runs {} with {} threads each on {}: they take turns; take fewer threads, or more processors where ranks "
+        "are "
+        "bound to few: mpirun --map-by slot:PE={}, or srun --cpus-per-task={}",
+        node.places.front()->host, what, n_threads, count(node.cpus.size(), "processor"), n_threads, n_threads);
   return fmt::format("{} runs {} on {}: they take turns, so times measure the scheduler; start at most {} per node",
-                     node.places.front()->host, count(node.places.size(), "rank"), count(node.cpus.size(), "processor"),
+                     node.places.front()->host, what, count(node.cpus.size(), "processor"),
                      count(node.cpus.size(), "rank"));
 }
 
@@ -121,16 +130,18 @@ std::string Topology::binding() const {
                      each_has_a_core(*this) ? "core" : "processors");
 }
 
-std::vector<std::string> Topology::warnings() const {
+std::vector<std::string> Topology::warnings(int n_threads) const {
+  const auto threads = static_cast<std::size_t>(std::max(n_threads, 1));
   std::vector<std::string> oversubscribed;
   std::vector<std::string> roaming;
   std::vector<std::string> conflicts;
   for (const Node& node : group_by_node(*this)) {
-    if (node.is_oversubscribed()) {  // no binding can mend that
-      oversubscribed.push_back(warn_oversubscribed(node));
+    if (node.is_oversubscribed(threads)) {  // no binding can mend that
+      oversubscribed.push_back(warn_oversubscribed(node, threads));
       continue;
     }
-    if (node.places.size() > 1 && count_roaming(node) > 0) roaming.push_back(warn_roaming(node));
+    const bool needs_to_roam = threads > 1;  // from processor to processor, as it has several threads
+    if (!needs_to_roam && node.places.size() > 1 && count_roaming(node) > 0) roaming.push_back(warn_roaming(node));
     if (const auto conflict = find_conflict(node)) conflicts.push_back(warn_conflict(node, *conflict));
   }
   std::vector<std::string> warnings;

@@ -1,17 +1,22 @@
 #include "runtime/guard.hpp"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "core/error.hpp"
 #include "runtime/session.hpp"
@@ -25,9 +30,23 @@ constexpr std::array passed_on{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR
 volatile std::sig_atomic_t guarded_process = 0;
 volatile std::sig_atomic_t last_passed_on = 0;
 
+/// Memory that rank and guard share. A function lies at the same address in both, as one is a copy of the other.
+struct Will {
+  std::atomic<LastDeed> deed;
+  std::array<char, 4001> note;
+};
+static_assert(std::atomic<LastDeed>::is_always_lock_free);
+
+// A process has one guard at most, which is made before there is anything that could own this.
+Will* will = nullptr;
+
+/// Rank 0 may be writing just now what it could still write without this rank.
+constexpr auto time_for_others = std::chrono::milliseconds{100};
+constexpr unsigned longest_deed_s = 2;  // the file system may hang as well
+
 void pass_on(int signal) {
   last_passed_on = signal;
-  kill(guarded_process, signal);
+  if (guarded_process != 0) kill(guarded_process, signal);
 }
 
 sigset_t signals_passed_on() noexcept {
@@ -51,13 +70,30 @@ int wait_for(pid_t process) noexcept {
   _exit(128 + signal);
 }
 
+/// Zeroed; nothing if there is no such memory.
+Will* make_will() noexcept {
+  void* const memory = mmap(nullptr, sizeof(Will), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  return memory == MAP_FAILED ? nullptr : static_cast<Will*>(memory);
+}
+
+void execute_will(const std::string& reason) {
+  const LastDeed deed = will != nullptr ? will->deed.load(std::memory_order_acquire) : nullptr;
+  if (deed == nullptr) return;
+  std::signal(SIGALRM, [](int) { _exit(core::to_int(core::ExitCode::system)); });
+  alarm(longest_deed_s);
+  std::this_thread::sleep_for(time_for_others);
+  deed(will->note.data(), reason);
+}
+
 [[noreturn]] void tell_end_of_rank(const LauncherHint& hint, pid_t process, int status) {
   if (WIFEXITED(status)) _exit(WEXITSTATUS(status));
   const int signal = WTERMSIG(status);
   if (signal == last_passed_on) end_by(signal);
-  const std::string text = fmt::format("error: rank {} on {} (pid {}) has died: signal {} ({})\n",
-                                       hint.rank.value_or(0), host_name(), process, signal, strsignal(signal));
+  const std::string reason = fmt::format("rank {} on {} (pid {}) has died: signal {} ({})", hint.rank.value_or(0),
+                                         host_name(), process, signal, strsignal(signal));
+  const std::string text = fmt::format("error: {}\n", reason);
   static_cast<void>(!write(STDERR_FILENO, text.data(), text.size()));
+  execute_will(reason);
   _exit(core::to_int(core::ExitCode::system));
 }
 
@@ -69,6 +105,7 @@ void guard_rank(const LauncherHint& hint) {
   sigset_t before;
   const sigset_t held = signals_passed_on();
   sigprocmask(SIG_BLOCK, &held, &before);
+  will = make_will();
   const pid_t rank = fork();
   if (rank < 0) core::fail_system("cannot start the process of a rank: " + core::system_reason(errno));
   if (rank == 0) {
@@ -83,7 +120,15 @@ void guard_rank(const LauncherHint& hint) {
   action.sa_handler = pass_on;
   for (const int signal : passed_on) sigaction(signal, &action, nullptr);
   sigprocmask(SIG_SETMASK, &before, nullptr);
-  tell_end_of_rank(hint, rank, wait_for(rank));
+  const int status = wait_for(rank);
+  guarded_process = 0;
+  tell_end_of_rank(hint, rank, status);
+}
+
+void set_last_deed(LastDeed deed, std::string_view note) noexcept {
+  if (will == nullptr || note.size() >= will->note.size()) return;
+  *std::copy(note.begin(), note.end(), will->note.begin()) = 0;
+  will->deed.store(deed, std::memory_order_release);
 }
 
 }  // namespace lockstep::runtime

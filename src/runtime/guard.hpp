@@ -3,6 +3,9 @@
 // Used by the main() of programs whose ranks may die while others wait for them.
 #pragma once
 
+#include <string>
+#include <string_view>
+
 #include "runtime/launcher.hpp"
 
 namespace lockstep::runtime {
@@ -13,5 +16,13 @@ namespace lockstep::runtime {
 /// that see a process die by a signal may kill all others at once, and then nobody is left to say which it was.
 /// The guard's exit code is that of its child otherwise. Without a launcher nothing happens.
 void guard_rank(const LauncherHint& hint);
+
+/// What is left to do for a rank that can do nothing any more. `note`: what the rank said to; `reason`: "rank 1 on node7
+/// (pid 4711) has died: signal 9 (Killed)".
+using LastDeed = void (*)(const std::string& note, const std::string& reason);
+
+/// For the rank: should a signal kill it from now on, its guard does `deed` before it leaves, for 2 s at most. Without a
+/// guard nothing happens, nor for a `note` of more than 4000 bytes.
+void set_last_deed(LastDeed deed, std::string_view note) noexcept;
 
 }  // namespace lockstep::runtime

@@ -21,7 +21,7 @@ void remember(int signal) {
   clock_gettime(CLOCK_MONOTONIC, &t);
   const std::int64_t now_ns = t.tv_sec * 1'000'000'000LL + t.tv_nsec;
   if (pending == 0) {
-    pending = signal;
+    pending = signal == SIGUSR1 ? SIGTERM : signal;
     pending_since_ns = now_ns;
   } else if (now_ns - pending_since_ns > same_signal_ns) {
     std::signal(signal, SIG_DFL);
@@ -37,6 +37,7 @@ void catch_interrupts() noexcept {
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGUSR1, &action, nullptr);
 }
 
 int pending_interrupt() noexcept { return pending; }

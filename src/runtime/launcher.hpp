@@ -32,8 +32,10 @@ inline constexpr int most_processes = 4096;
 /// Throws core::Error (usage) if --nproc contradicts the ranks a launcher has started; `nproc` 0: not given.
 void check_nproc(int nproc, int n_ranks);
 
-/// Replaces this process by `mpirun -n n_ranks <this program> argv...` of the MPI it was built with (or $LOCKSTEP_MPIEXEC),
-/// with what Open MPI needs as root and, if n_ranks exceeds the cores, for oversubscription. Returns only by throwing.
-[[noreturn]] void relaunch_under_mpi(int n_ranks, int argc, char** argv);
+/// Runs `mpirun -n n_ranks <this program> argv...` of the MPI it was built with (or $LOCKSTEP_MPIEXEC),
+/// with what Open MPI needs as root and, if n_ranks exceeds the cores, for oversubscription. Ranks are bound to a core each,
+/// unless they have more than one thread. Ends with the launcher's exit code; the first SIGINT or SIGTERM reaches the ranks as
+/// SIGUSR1, for an orderly end of any length, and the exit code is then 128 + that signal. Returns only by throwing.
+[[noreturn]] void relaunch_under_mpi(int n_ranks, int argc, char** argv, int n_threads = 1);
 
 }  // namespace lockstep::runtime

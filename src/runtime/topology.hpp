@@ -33,8 +33,9 @@ struct Topology {
   [[nodiscard]] bool is_oversubscribed() const;
   /// "2 ranks on 1 node, each bound to one core" in one line.
   [[nodiscard]] std::string binding() const;
-  /// What makes timings on this placement doubtful, one sentence each with the fix; empty if nothing.
-  [[nodiscard]] std::vector<std::string> warnings() const;
+  /// What makes timings on this placement doubtful, one sentence each with the fix; empty if nothing. Ranks compute with
+  /// `n_threads` threads each.
+  [[nodiscard]] std::vector<std::string> warnings(int n_threads = 1) const;
 };
 
 /// Collective: finds the place of every rank.

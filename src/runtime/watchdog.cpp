@@ -11,6 +11,8 @@
 #include <chrono>
 #include <condition_variable>
 #include <ctime>
+#include <future>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <string>
@@ -38,6 +40,8 @@ constexpr auto time_to_speak = 200ms;
 constexpr auto time_for_launcher = 1s;
 /// After a signal, for the main thread to end in order.
 constexpr std::int64_t time_for_order_ns = 700'000'000;
+/// To act on a stall: the file system may be what hangs.
+constexpr auto time_to_act = 1s;
 /// For the node that has evidence to speak before those that have none.
 constexpr auto time_for_other_nodes = 2s;
 
@@ -108,6 +112,7 @@ struct Watchdog::State {
   [[noreturn]] void report(const std::vector<Finding>& findings);
   [[noreturn]] void report_alone();
   [[noreturn]] void leave_after_report();
+  void act_on(const std::string& report);
   void say_last_words();
   [[noreturn]] void leave();
 
@@ -128,8 +133,9 @@ struct Watchdog::State {
   bool was_stopped = false;       ///< between the last two ticks
   std::int64_t signalled_ns = 0;  ///< when a pending interrupt was first seen
 
-  std::mutex mutex;  ///< guards is_over and last_words
+  std::mutex mutex;  ///< guards is_over, last_words and on_stall
   std::string last_words;
+  std::function<void(const std::string&)> on_stall;
   std::condition_variable wake;
   bool is_over = false;
   std::thread thread;
@@ -194,7 +200,9 @@ void Watchdog::State::report(const std::vector<Finding>& findings) {
     leave_after_report();
   }
   if (has_other_nodes() && !has_evidence(findings)) std::this_thread::sleep_for(time_for_other_nodes);
-  write_to(STDERR_FILENO, describe_stall(findings, {host_name(), timeout, phase(), has_other_nodes()}));
+  const std::string text = describe_stall(findings, {host_name(), timeout, phase(), has_other_nodes()});
+  write_to(STDERR_FILENO, text);
+  act_on(text);
   board->publish_report();
   say_last_words();
   std::this_thread::sleep_for(time_to_speak);
@@ -213,11 +221,27 @@ void Watchdog::State::leave_after_report() {
 
 void Watchdog::State::report_alone() {
   const int rank = slot->rank.load();
-  write_to(STDERR_FILENO,
-           fmt::format("error: stalled: no progress for {:g} s in phase {}\n  {}on {} (pid {})\n", timeout.value,
-                       name(phase()), rank >= 0 ? fmt::format("rank {} ", rank) : "", host_name(), getpid()));
+  const std::string text =
+      fmt::format("error: stalled: no progress for {:g} s in phase {}\n  {}on {} (pid {})\n", timeout.value,
+                  name(phase()), rank >= 0 ? fmt::format("rank {} ", rank) : "", host_name(), getpid());
+  write_to(STDERR_FILENO, text);
+  act_on(text);
   std::this_thread::sleep_for(time_to_speak);
   leave();
+}
+
+void Watchdog::State::act_on(const std::string& report) {
+  auto done = std::make_shared<std::promise<void>>();
+  std::future<void> is_done = done->get_future();
+  {
+    const std::lock_guard lock{mutex};
+    if (!on_stall) return;
+    std::thread{[action = on_stall, report, done] {
+      action(report);
+      done->set_value();
+    }}.detach();
+  }
+  is_done.wait_for(time_to_act);
 }
 
 void Watchdog::State::say_last_words() {
@@ -244,6 +268,11 @@ Watchdog::~Watchdog() = default;
 void Watchdog::set_rank(int rank, int n_ranks) noexcept {
   state_->slot->rank.store(rank);
   state_->n_ranks.store(n_ranks);
+}
+
+void Watchdog::set_on_stall(std::function<void(const std::string&)> action) {
+  const std::lock_guard lock{state_->mutex};
+  state_->on_stall = std::move(action);
 }
 
 void Watchdog::set_last_words(std::string words) {

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -37,6 +38,9 @@ class Watchdog {
   void enter(Phase phase) noexcept;
   /// One step of progress; costs one relaxed store to a line no other process writes.
   void beat() noexcept;
+  /// What this process does, in a thread of its own and within a second, if it is the one that reports a stall. It must not
+  /// throw, nor use what this object may outlive.
+  void set_on_stall(std::function<void(const std::string& report)> action);
   /// What this process still writes to stdout if it has to leave because of a stall, or if it has not withdrawn it 0.7 s
   /// after a signal, as launchers do not wait for long; replaces what was set before.
   void set_last_words(std::string words);

@@ -113,6 +113,56 @@ trained digits --synthetic-samples 640 --max-steps 15 --profile --run-dir profil
 expect_out '^conv2 +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+  oneDNN +[0-9]+$'
 expect_out '^all layers '
 
+# A set with nothing to train on is evaluated all the same, and the result is told once.
+mkdir idx
+{ printf '\0\0\x08\x03\0\0\0\x0a\0\0\0\x1c\0\0\0\x1c'; head -c 7840 /dev/zero; } >idx/t10k-images-idx3-ubyte
+printf '\0\0\x08\x01\0\0\0\x0a\0\1\2\3\4\5\6\7\x08\x09' >idx/t10k-labels-idx1-ubyte
+made import mnist idx --out val-only
+trained mnist_cnn --data val-only --evaluate-only --nproc 2 --run-dir evaluated
+expect_out '^evaluation: loss .* of 10 samples'
+[ "$(cat out err | grep -c 'evaluation:')" -eq 1 ] || fail "not one line"
+grep -q '"state": "finished"' evaluated/status.json || fail "status: $(cat evaluated/status.json)"
+run "$REDUCE_ALL" train mnist_cnn --data val-only --run-dir untrained
+expect_rc 2
+expect_one_error
+expect_err "no split 'train' to train on, only val"
+expect_err '--train-split val; or lockstep shard split'
+[ ! -e untrained ] || fail "something was left behind"
+
+# A rank that fails alone says why in status.json, which has the position.
+made synth digits --out damaged --samples 20000 --compress none
+shard=$(echo damaged/train-*.h5)
+flip "$shard" $(($(stat -c %s "$shard") * 9 / 10))
+run "$REDUCE_ALL" train digits --data damaged --cache none --max-steps 313 --nproc 2 --run-dir early
+expect_rc 1
+for member in '"state": "failed"' '"message": "rank [01] on .*CRC32C.*damaged/train' '"step": [1-9]'; do
+  grep -q "$member" early/status.json || fail "status lacks $member: $(cat early/status.json)"
+done
+
+# What a run does otherwise than its recipe may mean is told once, before it begins.
+mv idx/t10k-images-idx3-ubyte idx/train-images-idx3-ubyte
+mv idx/t10k-labels-idx1-ubyte idx/train-labels-idx1-ubyte
+made import mnist idx --out train-only
+trained mnist_cnn --data train-only --samples 21 --batch 4 --threads $(($(nproc --all) + 1)) --run-dir surprising
+[ "$(grep -c "nothing is evaluated, as 'train-only' has no split 'val'" err)" -eq 1 ] || fail "not told that nothing is evaluated"
+[ "$(grep -c 'samples 21 is rounded up to 24' err)" -eq 1 ] || fail "not told that samples are rounded up"
+[ "$(grep -c "1 rank with $(($(nproc --all) + 1)) threads" err)" -eq 1 ] || fail "not warned of the threads"
+expect_out '^finished after 3 epochs, 7 steps, 24 samples'
+
+# The demo ends with 1 if a network has learned less than it should.
+eval "$(sed -n '/^judge_training() {/,/^}/p' "$(dirname "$0")/../../bootstrap")"
+say() { echo "$*"; }
+mkdir judged
+for percent in 96.99 97.0 100.0; do
+  printf '{"kind":"evaluation","top1_percent":%s,"time_s":1.5}\n' 99.9 "$percent" >judged/log.jsonl
+  run judge_training judged
+  expect_rc "$([ "$percent" = 96.99 ]; echo $((! $?)))"
+done
+: >judged/log.jsonl
+run judge_training judged
+expect_rc 1
+expect_out 'FAILED: less than 97 %'
+
 trained toy --print-config
 expect_out '^batch = 32 '
 

@@ -42,11 +42,27 @@ refused 'warm-up' toy 1 --schedule cosine --warmup '5000 samples'
 refused 'the same shape' cifar_resnet18 --synthetic --image-size 64
 refused "no split 'vla'" digits --val-split vla
 refused 'no samples to evaluate on' toy --evaluate-only
+for flag in '--save-weights w.h5' --compat --dry-run --profile; do
+  # shellcheck disable=SC2086  # the words of a flag
+  refused "${flag%% *} goes with training" digits --evaluate-only $flag
+done
+refused 'batch.*a whole number from 1 to 4294967295|-3 is out of range' toy --batch -3
+refused 'samples that are no images: float32 \[20\]' toy --augment flip
+refused '\(augment\)' toy --augment flip
+refused '\(val-augment\)' digits --val-augment normalize:0.1/0.2/0.3:1
 refused 'as many outputs as classes' resnet50_synthetic --no-synthetic --data d
 resnet=(resnet50_synthetic --model resnet18 --image-size 32)
 refused 'the last batch of an epoch' "${resnet[@]}" --batch 16 --bn-group 4 --synthetic-samples 21
 cp "$(dirname "$0")/../../share/recipes/toy.toml" d/mine.toml
 refused 'replaces no tutorial' d/mine.toml --compat
+
+# Another number of ranks than the launcher has started; the same is fine.
+launch 2 train toy --nproc 3
+expect_rc 2
+expect_one_error
+expect_err 'started 2 ranks already'
+launch 2 train toy 1 --nproc 2 --dry-run
+expect_rc 0
 
 # Ranks that read different recipes, as nodes may.
 # shellcheck disable=SC2086  # the preflags are words

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # death.bash SIGNAL RANK WHEN HOW: in `lockstep train` on 3 ranks, SIGNAL comes to that rank at start-up, in training or in
 # evaluation; HOW: nproc or launcher. Killed: exit 3; stopped: exit 4 after the timeout. Either way rank and host are
-# named, all leave within 10 s, and no process is left.
+# named, also in status.json, all leave within 10 s, and no process is left.
 # death.bash none: the same without the signal goes on until it is done, so it is the signal that bites.
 . "$(dirname "$0")/../cli/lib.bash"
 run_dir=$folder/r
@@ -80,6 +80,11 @@ if [ "$signal" = STOP ]; then
 else
   expect_rc 3
   expect_err "rank $rank on $(hostname -s) \(pid $victim\) has died: signal"
+fi
+if [ "$moment" != startup ]; then
+  grep -q '"state": "failed"' "$run_dir/status.json" || fail "status: $(cat "$run_dir/status.json")"
+  grep -qE "\"message\": \".*rank $rank on $(hostname -s) \(pid $victim\)" "$run_dir/status.json" ||
+    fail "status: $(cat "$run_dir/status.json")"
 fi
 for _ in $(seq 50); do
   [ -z "$(ranks_with "$run_dir")" ] && exit 0

@@ -32,6 +32,7 @@ data::AugmentOptions augment_options(const BenchOptions& o, const data::SetSpec&
     options.dtype = becomes_float ? core::DType::float32 : spec.x.dtype;
   else
     options.dtype = core::find_dtype(o.dtype).value_or(spec.x.dtype);  // "stored"
+  options.key = "--augment";
   options.layout = o.layout;
   options.seed = o.seed;
   return options;

@@ -10,6 +10,8 @@
 
 #include "core/dtype.hpp"
 #include "core/error.hpp"
+#include "core/flags.hpp"
+#include "core/suggest.hpp"
 #include "data/shard_set.hpp"
 #include "training/train/recipe_specs.hpp"
 
@@ -176,6 +178,16 @@ class SyntheticBatches final : public ConvertedBatches {
   std::vector<std::byte> stored_{}, scratch_{}, x_{}, y_{};
 };
 
+[[noreturn]] void fail_no_training_split(const Recipe& recipe, const std::vector<std::string>& splits) {
+  core::fail_usage(
+      {.what = fmt::format("the set has no split '{}' to train on, only {}", recipe.train_split, core::join(splits)),
+       .where = fmt::format("train-split, {}", recipe.synthetic ? "synthetic" : recipe.data),
+       .expected = "a split of the set",
+       .fix = fmt::format("--train-split {}; or lockstep shard split makes one for training and one for "
+                          "evaluation; --evaluate-only needs none for training",
+                          splits.empty() ? "NAME" : splits.front())});
+}
+
 std::unique_ptr<Batches> open_synthetic(const runtime::Communicator& world, const Recipe& recipe, bool is_evaluation) {
   std::unique_ptr<data::Source> source = synthesizer_of(recipe).open(synth_options(recipe));
   const std::string& wanted = is_evaluation ? recipe.val_split : recipe.train_split;
@@ -183,7 +195,7 @@ std::unique_ptr<Batches> open_synthetic(const runtime::Communicator& world, cons
   const auto split = std::ranges::find(splits, wanted, &data::SourceSplit::name);
   if (split == splits.end() || split->n_samples == 0) {
     if (is_evaluation) return nullptr;
-    core::fail_usage({.what = fmt::format("the synthetic set has no split '{}'", wanted), .where = "train-split"});
+    fail_no_training_split(recipe, core::names_of(splits));
   }
   data::LoaderOptions options = options_for(world, recipe, source->spec(), is_evaluation);
   if (options.is_evaluation || options.sampler.order == data::Order::blocked)
@@ -200,8 +212,10 @@ std::unique_ptr<Batches> open_batches(const runtime::Communicator& world, const 
   if (is_evaluation && split.empty()) return nullptr;
   if (recipe.synthetic) return open_synthetic(world, recipe, is_evaluation);
   data::Manifest manifest = data::read_manifest(recipe.data, world);
-  const bool is_there = std::ranges::any_of(manifest.splits, [&](const data::Split& s) { return s.name == split; });
+  const std::vector<std::string> splits = core::names_of(manifest.splits);
+  const bool is_there = std::ranges::find(splits, split) != splits.end();
   if (is_evaluation && !is_there) return nullptr;
+  if (!is_there) fail_no_training_split(recipe, splits);
   auto set = std::make_shared<const data::ShardSet>(recipe.data, std::move(manifest), split);
   auto loader = std::make_unique<data::Loader>(world, set, options_for(world, recipe, set->spec(), is_evaluation));
   const auto n_ranks = static_cast<std::uint64_t>(world.n_ranks());

@@ -17,23 +17,36 @@ void check_batches(const ResolvedRecipe& resolved, const Batches& training) {
                     .fix = "take a smaller batch, or another set"});
 }
 
-void check_evaluation(const ResolvedRecipe& resolved, bool is_only, const DataInfo& training,
-                      const Batches* evaluation) {
+void check_evaluation(const ResolvedRecipe& resolved, const Batches* training, const Batches* evaluation) {
   const Recipe& recipe = resolved.recipe;
   const bool is_named = !recipe.val_split.empty() && resolved.origins[*find_key("val-split")].is_given;
-  if (evaluation == nullptr && (is_only || is_named))
+  if (evaluation == nullptr && (training == nullptr || is_named))
     core::fail_usage({.what = recipe.val_split.empty()
                                   ? "there are no samples to evaluate on"
                                   : fmt::format("the set has no split '{}' to evaluate on", recipe.val_split),
                       .where = recipe.synthetic ? "val-split, synthetic" : fmt::format("val-split, {}", recipe.data),
                       .expected = "a split of the set",
                       .fix = "lockstep shard stat lists the splits of a set; shard split makes one for evaluation"});
-  if (evaluation == nullptr || evaluation->info().input == training.input) return;
-  core::fail_usage({.what = fmt::format("samples for evaluation are [{}], those for training [{}]",
-                                        fmt::join(evaluation->info().input, ", "), fmt::join(training.input, ", ")),
-                    .where = "augment, val-augment",
-                    .expected = "the same shape",
-                    .fix = "a --val-augment that ends with the same size, such as resize:256,centercrop:224"});
+  if (evaluation == nullptr || training == nullptr || evaluation->info().input == training->info().input) return;
+  core::fail_usage(
+      {.what = fmt::format("samples for evaluation are [{}], those for training [{}]",
+                           fmt::join(evaluation->info().input, ", "), fmt::join(training->info().input, ", ")),
+       .where = "augment, val-augment",
+       .expected = "the same shape",
+       .fix = "a --val-augment that ends with the same size, such as resize:256,centercrop:224"});
+}
+
+std::vector<std::string> surprises(const Recipe& recipe, const Goal& goal, const Batches* evaluation) {
+  std::vector<std::string> all;
+  if (evaluation == nullptr && !recipe.val_split.empty())
+    all.push_back(
+        fmt::format("nothing is evaluated, as {} has no split '{}'; --val-split names another one, or '' if "
+                    "none is meant",
+                    recipe.synthetic ? "the synthetic set" : fmt::format("'{}'", recipe.data), recipe.val_split));
+  if (recipe.samples > 0 && recipe.max_steps == 0 && goal.n_samples != recipe.samples)
+    all.push_back(fmt::format("samples {} is rounded up to {}: training ends after a whole batch (of {})",
+                              recipe.samples, goal.n_samples, recipe.batch));
+  return all;
 }
 
 }  // namespace lockstep::training::train

@@ -1,18 +1,25 @@
-// What a recipe and its data are refused for together, once both are known and nothing is trained yet.
+// What a recipe and its data are refused or warned for together, once both are known and nothing is trained yet.
 // Invariant: pure functions of what all ranks know, so that all refuse alike; core::Error (usage).
 // Used by the trainer.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "training/train/batches.hpp"
 #include "training/train/recipe.hpp"
+#include "training/train/run_record.hpp"
 
 namespace lockstep::training::train {
 
 /// Not one batch in an epoch.
 void check_batches(const ResolvedRecipe& resolved, const Batches& training);
 
-/// `evaluation`: null if there is none. None where one was asked for, or samples of another shape than the training's.
-void check_evaluation(const ResolvedRecipe& resolved, bool is_only, const DataInfo& training,
-                      const Batches* evaluation);
+/// `training`: null if the run only evaluates. No `evaluation` (null) where one was asked for, or samples of another shape
+/// than the training's.
+void check_evaluation(const ResolvedRecipe& resolved, const Batches* training, const Batches* evaluation);
+
+/// What training will do otherwise than a reader of the recipe expects, one sentence each.
+[[nodiscard]] std::vector<std::string> surprises(const Recipe& recipe, const Goal& goal, const Batches* evaluation);
 
 }  // namespace lockstep::training::train

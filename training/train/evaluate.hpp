@@ -3,18 +3,19 @@
 // Used by the trainer.
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "nn/executor.hpp"
 #include "runtime/communicator.hpp"
-#include "runtime/watchdog.hpp"
 #include "training/train/batches.hpp"
 #include "training/train/learner.hpp"
 
 namespace lockstep::training::train {
 
-/// Collective: sums over the whole split, the same on all ranks; nothing if a signal ended it.
+/// Collective: sums over the whole split, the same on all ranks; nothing if a signal ended it. `on_batch` is called after
+/// each batch.
 [[nodiscard]] std::optional<nn::LossSums> evaluate(const runtime::Communicator& world, Batches& batches,
-                                                   Learner& learner, runtime::Watchdog& watchdog);
+                                                   Learner& learner, const std::function<void()>& on_batch);
 
 }  // namespace lockstep::training::train

@@ -33,6 +33,17 @@ std::uint64_t total_samples(const Recipe& recipe, std::uint64_t n_epoch_samples)
   return recipe.samples > 0 ? recipe.samples : product(recipe.epochs, n_epoch_samples);
 }
 
+Goal goal_of(const Recipe& recipe, std::uint64_t n_epoch_samples, std::uint64_t n_batches) noexcept {
+  Goal goal{.n_samples = total_samples(recipe, n_epoch_samples)};
+  const std::uint64_t n_whole = goal.n_samples / n_epoch_samples, rest = goal.n_samples % n_epoch_samples;
+  goal.n_epochs = n_whole + (rest > 0 ? 1 : 0);
+  const std::uint64_t n_rest_steps = (rest + recipe.batch - 1) / recipe.batch;
+  goal.n_samples = n_whole * n_epoch_samples + std::min(n_rest_steps * recipe.batch, n_epoch_samples);
+  goal.n_steps = n_whole * n_batches + n_rest_steps;
+  if (recipe.max_steps > 0) goal.n_steps = std::min<std::uint64_t>(goal.n_steps, recipe.max_steps);
+  return goal;
+}
+
 optim::ScheduleSpec schedule_spec(const Recipe& recipe, std::uint64_t n_epoch_samples) {
   optim::ScheduleSpec spec{.kind = core::find_named(optim::all_schedule_kinds, recipe.schedule, "schedule", "schedule"),
                            .lr = recipe.lr,
@@ -55,6 +66,7 @@ data::LoaderOptions loader_options(const Recipe& recipe, bool is_evaluation, int
                      .window_chunks = recipe.window_chunks};
   options.augment.steps = is_evaluation ? data::parse_augment(recipe.val_augment, "val-augment")
                                         : data::parse_augment(recipe.augment, "augment");
+  options.augment.key = is_evaluation ? "val-augment" : "augment";
   options.augment.seed = recipe.seed;
   options.cache = core::find_named(data::all_caches, recipe.cache, "cache", "cache");
   options.threads = recipe.loader_threads;

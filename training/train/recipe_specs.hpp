@@ -10,6 +10,7 @@
 #include "optim/optimizer_spec.hpp"
 #include "optim/schedule.hpp"
 #include "training/train/recipe.hpp"
+#include "training/train/run_record.hpp"
 
 namespace lockstep::training::train {
 
@@ -17,6 +18,8 @@ namespace lockstep::training::train {
 
 /// Samples of the whole training, where an epoch has `n_epoch_samples`; max_steps does not enter.
 [[nodiscard]] std::uint64_t total_samples(const Recipe& recipe, std::uint64_t n_epoch_samples) noexcept;
+/// Where training is to end, with epochs of `n_batches` batches: after a whole one, and at max_steps if it comes to that.
+[[nodiscard]] Goal goal_of(const Recipe& recipe, std::uint64_t n_epoch_samples, std::uint64_t n_batches) noexcept;
 [[nodiscard]] optim::ScheduleSpec schedule_spec(const Recipe& recipe, std::uint64_t n_epoch_samples);
 
 [[nodiscard]] data::LoaderOptions loader_options(const Recipe& recipe, bool is_evaluation, int n_ranks);

@@ -117,6 +117,23 @@ class Scan {
   std::size_t at_ = 0;
 };
 
+/// "texts go in quotes: model = \"toy\"" where line number `line` has a word without; empty if it has none.
+std::string quotes_for(std::string_view text, std::size_t line) {
+  for (; line > 1; --line) text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  text = text.substr(0, text.find_first_of("#\r\n"));
+  const std::size_t equals = text.find('=');
+  if (equals == text.npos) return "";
+  const auto trimmed = [](std::string_view part) {
+    const std::size_t begin = std::min(part.find_first_not_of(" \t"), part.size());
+    return part.substr(begin, part.find_last_not_of(" \t") + 1 - begin);
+  };
+  const std::string_view value = trimmed(text.substr(equals + 1));
+  const bool is_like_number = value.find_first_of("0123456789+-.") == 0 && value.find('/') == value.npos;
+  if (value.empty() || is_like_number || value.find_first_of("\"'[]{}=") != value.npos) return "";
+  if (value == "True" || value == "False") return "it is true or false, in small letters";
+  return fmt::format("texts go in quotes: {} = \"{}\"", trimmed(text.substr(0, equals)), value);
+}
+
 using Place = std::pair<toml::source_index, toml::source_index>;
 
 Place place_of(const toml::source_position& at) { return {at.line, at.column}; }
@@ -129,7 +146,7 @@ toml::table parse(std::string_view text, const std::string& file) {
     core::fail_usage({.what = std::string{error.description()},
                       .where = where(file, error.source().begin),
                       .expected = expected,
-                      .fix = ""});
+                      .fix = quotes_for(text, error.source().begin.line)});
   } catch (const BrokenAssertion&) {
     core::fail_usage({.what = "brackets or signs that make no value", .where = file, .expected = expected, .fix = ""});
   }

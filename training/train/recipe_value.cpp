@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
+#include "core/flags.hpp"
 #include "core/suggest.hpp"
 #include "data/augment.hpp"
 
@@ -44,6 +45,9 @@ bool takes(Form form) {
   if constexpr (std::is_same_v<T, Length> || std::is_same_v<T, Lengths>)
     return form == Form::integer || form == Form::real || form == Form::text;
 }
+
+/// Of whole numbers both ends are told.
+std::string describe_whole(const Range& range) { return fmt::format("from {:.0f} to {:.0f}", range.least, range.most); }
 
 std::string describe(const Range& range) {
   const std::string least = fmt::format("{} {}", range.excludes_least ? "above" : "of at least", range.least);
@@ -108,9 +112,9 @@ class Reader {
   template <class Number>
   Number number(std::string_view text) const {
     Number value{};
-    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (status == std::errc::result_out_of_range) refuse(fmt::format("{} is out of range", text));
-    if (status != std::errc{} || end != text.data() + text.size()) refuse(fmt::format("'{}' is not a number", text));
+    auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (end != text.data() + text.size()) status = std::errc::invalid_argument;
+    if (status != std::errc{}) refuse(core::describe_no_number<Number>(text, status));
     return value;
   }
 
@@ -172,7 +176,7 @@ auto with_value(const Key& key, AnyRecipe& recipe, Visit visit) {
 template <class T>
 std::string expected_value(const Key& key) {
   if constexpr (std::is_same_v<T, bool>) return "true or false";
-  if constexpr (is_whole<T>) return "a whole number " + describe(key.range);
+  if constexpr (is_whole<T>) return "a whole number " + describe_whole(key.range);
   if constexpr (std::is_same_v<T, double>) return "a number " + describe(key.range);
   if constexpr (std::is_same_v<T, Length>)
     return fmt::format("a number of epochs {}, or samples as in '20000 samples'", describe(key.range));

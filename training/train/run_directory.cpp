@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <ctime>
 #include <filesystem>
@@ -41,7 +42,40 @@ std::tm utc_now() { return fmt::gmtime(std::time(nullptr)); }
        .fix = "choose another name, move the old run away, or leave --run-dir out for a new folder in runs/"});
 }
 
+std::string time_text() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", utc_now()); }
+
+/// A report of several lines as a message: "a\n  b\n" is "a; b".
+std::string message_of(std::string_view report) {
+  constexpr std::string_view prefix = "error: ";
+  if (report.starts_with(prefix)) report.remove_prefix(prefix.size());
+  std::string message;
+  for (std::size_t begin = 0; begin < report.size();) {
+    const std::size_t end = std::min(report.find('\n', begin), report.size());
+    const std::size_t first = std::min(report.find_first_not_of(' ', begin), end);
+    if (first < end) message += fmt::format("{}{}", message.empty() ? "" : "; ", report.substr(first, end - first));
+    begin = end + 1;
+  }
+  return message;
+}
+
+constexpr core::Seconds longest_silence{5};  // of status.json, where there is something to say
+
 }  // namespace
+
+void mark_failed(const std::string& path, const std::string& reason) noexcept {
+  try {
+    Json status = Json::parse(io::read_text(path));
+    if (status.at("state") != name(RunState::running)) return;
+    status["state"] = name(RunState::failed);
+    status["message"] = message_of(reason);
+    status["eta_s"] = nullptr;
+    status["updated"] = time_text();
+    const std::string document = metrics::dump(status, 2) + "\n";
+    io::write_whole(path, std::as_bytes(std::span{document}));
+  } catch (const std::exception&) {
+    // Of a job that ends anyhow, for a reason that has been told.
+  }
+}
 
 std::string to_document(const RunInfo& info) {
   Json libraries = Json::object();
@@ -72,10 +106,8 @@ RunDirectory::RunDirectory(const std::string& path, const std::string& recipe_na
 RunDirectory::~RunDirectory() {
   if (!is_started_) {
     abandon();
-  } else if (!is_finished_) {
-    status_.state = RunState::failed;
-    status_.message = "the program ended early";
-    replace_status();
+  } else {
+    fail(status_.at, "the program ended early");
   }
 }
 
@@ -148,6 +180,20 @@ void RunDirectory::finish(const FinalRecord& record) {
   is_finished_ = true;
 }
 
+bool RunDirectory::is_stale() const noexcept { return since_status_.elapsed().value > longest_silence.value; }
+
+void RunDirectory::keep_alive(const Position& at) {
+  status_.at = at;
+  replace_status();
+}
+
+void RunDirectory::fail(const Position& at, const std::string& reason) {
+  if (is_finished_) return;
+  status_ = {.state = RunState::failed, .message = message_of(reason), .at = at, .loss = status_.loss};
+  replace_status();
+  is_finished_ = true;
+}
+
 /// A line that does not fit is taken back, so that the next one begins a line.
 void RunDirectory::append(const std::string& line) {
   const std::string text = line + "\n";
@@ -164,8 +210,9 @@ void RunDirectory::append(const std::string& line) {
 }
 
 void RunDirectory::replace_status() {
+  since_status_ = {};
   try {
-    const std::string document = to_document(status_, fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", utc_now()));
+    const std::string document = to_document(status_, time_text());
     io::write_whole(file("status.json"), std::as_bytes(std::span{document}));
   } catch (const std::exception& error) {
     if (!has_warned_) core::log_warning(error.what());

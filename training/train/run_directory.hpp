@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/descriptor.hpp"
+#include "core/timer.hpp"
 #include "io/file.hpp"
 #include "runtime/environment.hpp"
 #include "runtime/topology.hpp"
@@ -33,12 +34,17 @@ struct RunInfo {
 
 [[nodiscard]] std::string to_document(const RunInfo& info);
 
+/// For whoever is left of a run that its directory's owner cannot end, such as other ranks, guards and watchdogs: in the
+/// status.json at `path` a `running` state becomes `failed`, with `reason` as its message; other states stay. A file that
+/// is not there or cannot be replaced stays as it is.
+void mark_failed(const std::string& path, const std::string& reason) noexcept;
+
 class RunDirectory {
  public:
   /// Claims `path`, made if it is not there; if it is empty, a new `runs/<recipe>-<date>-<n>` in the current folder.
   /// core::Error (usage, naming --run-dir) if it holds another run or cannot be written to.
   RunDirectory(const std::string& path, const std::string& recipe_name);
-  /// Of a run that was started and not finished: its state is `failed` from now on.
+  /// Of a run that was started and neither finished nor failed: its state is `failed` from now on.
   ~RunDirectory();
   RunDirectory(const RunDirectory&) = delete;
   RunDirectory& operator=(const RunDirectory&) = delete;
@@ -56,6 +62,13 @@ class RunDirectory {
   void log(const ProfileReport& report);
   void finish(const FinalRecord& record);
 
+  /// Whether the status is older than readers may think of a run that is alive.
+  [[nodiscard]] bool is_stale() const noexcept;
+  /// Nothing has changed but the position.
+  void keep_alive(const Position& at);
+  /// The run ends now, without a final line in its log. One that has finished stays as it is.
+  void fail(const Position& at, const std::string& reason);
+
  private:
   void claim(const std::string& path);
   void claim_fresh(const std::string& recipe_name);
@@ -68,6 +81,7 @@ class RunDirectory {
   std::vector<std::string> made_{};  ///< folders, outermost first
   core::Descriptor log_{};
   Status status_{};
+  core::Stopwatch since_status_{};
   bool is_started_ = false;
   bool is_finished_ = false;
   bool has_warned_ = false;

@@ -20,7 +20,7 @@ RunInfo run_info(const runtime::Communicator& world, const runtime::Topology& to
           .libraries = {{"hdf5", LOCKSTEP_HDF5_VERSION},
                         {"kokkos", LOCKSTEP_KOKKOS_VERSION},
                         {"onednn", LOCKSTEP_ONEDNN_VERSION}},
-          .warnings = topology.warnings()};
+          .warnings = topology.warnings(resolved.recipe.threads)};
 }
 
 core::Bytes peak_memory(const runtime::Communicator& world) {

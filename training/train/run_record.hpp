@@ -28,7 +28,7 @@ struct Position {
 /// Where it is to end.
 struct Goal {
   std::uint64_t n_epochs = 0;
-  std::uint64_t n_samples = 0;  ///< of all epochs together
+  std::uint64_t n_samples = 0;  ///< of all epochs together, in whole batches
   std::uint64_t n_steps = 0;    ///< fewer than these samples take if there is a limit; 0: no limit
 };
 

@@ -108,8 +108,8 @@ std::string progress_text(const TrainRecord& record, const Goal& goal) {
 }
 
 std::string evaluation_text(const EvaluationRecord& record, const Goal& goal) {
-  return fmt::format("epoch {}/{}  evaluation: {} in {}", record.at.epoch, goal.n_epochs, results_text(record),
-                     core::format_seconds(record.time));
+  const std::string epoch = goal.n_epochs > 0 ? fmt::format("epoch {}/{}  ", record.at.epoch, goal.n_epochs) : "";
+  return fmt::format("{}evaluation: {} in {}", epoch, results_text(record), core::format_seconds(record.time));
 }
 
 std::string final_text(const FinalRecord& record) {

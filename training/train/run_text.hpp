@@ -14,7 +14,8 @@ namespace lockstep::training::train {
 
 /// "epoch 3/14  21 %  12345 samples/s  loss 0.1234  lr 0.49  ETA 0:03:12  step 4.10 ms: data wait 0.12, communication 0.30"
 [[nodiscard]] std::string progress_text(const TrainRecord& record, const Goal& goal);
-/// "epoch 3/14  evaluation: loss 0.0312, top-1 99.02 %, top-5 100.00 % of 10000 samples in 1.23 s"
+/// "epoch 3/14  evaluation: loss 0.0312, top-1 99.02 %, top-5 100.00 % of 10000 samples in 1.23 s"; without its epoch where
+/// nothing is trained
 [[nodiscard]] std::string evaluation_text(const EvaluationRecord& record, const Goal& goal);
 /// Several lines: outcome, loss and accuracy, steady rate and step time, a table of the phases.
 [[nodiscard]] std::string final_text(const FinalRecord& record);

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
 
 #include "core/flags.hpp"
 #include "runtime/launcher.hpp"
@@ -29,7 +32,7 @@ The run
       --run-dir FOLDER      where the run is kept                                     (runs/RECIPE-DATE-N)
       --init-from FILE      begin with these weights instead of the seed's
       --save-weights FILE   where the weights go                                      (weights.h5 in the run's folder)
-      --evaluate-only       measure accuracy or loss, train nothing
+      --evaluate-only       measure accuracy or loss of the split for evaluation, train nothing
       --compat              print the lines of the tutorial that the recipe replaces
       --dry-run             tell what a run needs: memory, steps, traffic; and train nothing
       --profile             time by layer, with its share of the step and of what the machine can do
@@ -51,6 +54,22 @@ void declare(core::Flags& flags, Command& command) {
   flags.toggle("--compat", command.options.compat);
   flags.toggle("--digest", command.options.digest);
   flags.toggle("--print-config", command.print_config);
+}
+
+/// Nothing that was typed is without effect.
+void check_evaluate_only(const TrainOptions& options) {
+  if (!options.evaluate_only) return;
+  const std::array<std::pair<std::string_view, bool>, 4> of_training{{{"--save-weights", !options.save_weights.empty()},
+                                                                      {"--compat", options.compat},
+                                                                      {"--dry-run", options.dry_run},
+                                                                      {"--profile", options.profile}}};
+  for (const auto& [flag, is_given] : of_training) {
+    if (!is_given) continue;
+    core::fail_usage({.what = fmt::format("{} goes with training, and --evaluate-only trains nothing", flag),
+                      .where = std::string{flag},
+                      .expected = "one of the two",
+                      .fix = "leave out one"});
+  }
 }
 
 /// Threads of this rank: as the recipe says, or its share of the cores. Deterministic runs need the same number however
@@ -104,10 +123,12 @@ Invocation parse(const std::vector<std::string>& arguments) {
   declare(flags, *command);
   flags.number("--nproc", invocation.nproc, 1, runtime::most_processes);
   flags.parse(arguments);
+  check_evaluate_only(command->options);
   command->resolved = resolve_recipe(command->words);
   if (command->print_config) return {.text = print_config(command->resolved)};
   require_data(command->resolved.recipe);
   command->options.arguments = arguments;
+  invocation.threads = command->resolved.recipe.threads;
   invocation.run = [command](const runtime::Session& session) { return train(*command, session); };
   return invocation;
 }

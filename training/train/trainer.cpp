@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <csignal>
+#include <filesystem>
+#include <iterator>
 #include <utility>
 
 #include "comm/transport_mpi.hpp"
@@ -12,6 +14,7 @@
 #include "data/sampler.hpp"
 #include "data/together.hpp"
 #include "io/file.hpp"
+#include "runtime/guard.hpp"
 #include "runtime/interrupt.hpp"
 #include "training/train/check_data.hpp"
 #include "training/train/dry_run.hpp"
@@ -36,15 +39,6 @@ std::uint64_t n_epoch_samples(const Recipe& recipe, const Batches& batches, int 
   return (n + ranks - 1) / ranks * ranks;
 }
 
-Goal goal_of(const Recipe& recipe, std::uint64_t n_epoch_samples, std::uint64_t n_batches) {
-  Goal goal{.n_samples = total_samples(recipe, n_epoch_samples)};
-  const std::uint64_t n_whole = goal.n_samples / n_epoch_samples, rest = goal.n_samples % n_epoch_samples;
-  goal.n_epochs = n_whole + (rest > 0 ? 1 : 0);
-  goal.n_steps = n_whole * n_batches + (rest + recipe.batch - 1) / recipe.batch;
-  if (recipe.max_steps > 0) goal.n_steps = std::min<std::uint64_t>(goal.n_steps, recipe.max_steps);
-  return goal;
-}
-
 double ratio(double sum, std::uint64_t n) { return n > 0 ? sum / static_cast<double>(n) : 0; }
 
 }  // namespace
@@ -63,27 +57,27 @@ Trainer::Trainer(const runtime::Session& session, const ResolvedRecipe& resolved
   check_ranks(recipe_, world_.n_ranks());
   // Before ranks share anything: who leaves then is not waited for.
   data::together(world_, [this] { claim_outputs(); });
-  batches_ = open_batches(world_, recipe_, false);
+  if (!options.evaluate_only) batches_ = open_batches(world_, recipe_, false);
   evaluation_batches_ = open_batches(world_, recipe_, true);
-  check_batches(resolved_, *batches_);
-  check_evaluation(resolved_, options_.evaluate_only, batches_->info(), evaluation_batches_.get());
-  const std::uint64_t n_epoch = n_epoch_samples(recipe_, *batches_, world_.n_ranks());
-  goal_ = goal_of(recipe_, n_epoch, batches_->n_batches());
-  schedule_ = schedule_spec(recipe_, n_epoch);
-  optim::check(schedule_);
-  nn::Network network = make_network(recipe_, batches_->info());
-  if (!options.evaluate_only) check_groups(recipe_, network, batches_->info().n_samples, world_.n_ranks());
+  if (batches_) plan_training();
+  check_evaluation(resolved_, batches_.get(), evaluation_batches_.get());
+  const Batches& batches = batches_ ? *batches_ : *evaluation_batches_;
+  nn::Network network = make_network(recipe_, batches.info());
+  if (batches_) check_groups(recipe_, network, batches.info().n_samples, world_.n_ranks());
   transport_ = comm::make_mpi_transport(world_, {.oversubscribed = topology_.is_oversubscribed()});
-  learner_ = std::make_unique<Learner>(world_, *transport_, recipe_, std::move(network), batches_->most(), timers_);
+  learner_ = std::make_unique<Learner>(world_, *transport_, recipe_, std::move(network), batches.most(), timers_);
   learner_->initialize(options.init_from);
   if (options.profile) profiler_.emplace(learner_->network(), executor_options(recipe_, 1), learner_->executor());
   control_ = std::make_unique<parallel::ControlWord>(*transport_, recipe_.deterministic);
   next_report_ = first_report;
   RunInfo info = run_info(world_, topology_, resolved_, options.arguments);
-  compat_run_ = compat_run(world_, topology_, recipe_, *batches_, evaluation_batches_.get(), goal_.n_epochs);
+  if (batches_)
+    std::ranges::move(surprises(recipe_, goal_, evaluation_batches_.get()), std::back_inserter(info.warnings));
+  compat_run_ = compat_run(world_, topology_, recipe_, batches, evaluation_batches_.get(), goal_.n_epochs);
   data::together(world_, [&] {
     if (directory_) directory_->start(info);
   });
+  share_status();
   if (!directory_) return;
   for (const std::string& warning : info.warnings) core::log_warning(warning);
   display_ = std::make_unique<ProgressDisplay>();
@@ -95,6 +89,35 @@ void Trainer::claim_outputs() {
   if (options_.compat) compat_ = &require_compat_style(recipe_.name);
   directory_ = std::make_unique<RunDirectory>(options_.run_dir, recipe_.name);
   if (!options_.save_weights.empty()) const io::PendingFile writable{options_.save_weights, "--save-weights"};
+}
+
+// What training comes to on the set there is.
+void Trainer::plan_training() {
+  check_batches(resolved_, *batches_);
+  const std::uint64_t n_epoch = n_epoch_samples(recipe_, *batches_, world_.n_ranks());
+  goal_ = goal_of(recipe_, n_epoch, batches_->n_batches());
+  schedule_ = schedule_spec(recipe_, n_epoch);
+  optim::check(schedule_);
+}
+
+// Collective: whoever is left can tell how the run has ended.
+void Trainer::share_status() {
+  std::string path;
+  if (directory_) path = std::filesystem::absolute(directory_->file("status.json")).string();
+  status_path_ = world_.broadcast(path);
+  if (status_path_.empty()) return;
+  runtime::set_last_deed(mark_failed, status_path_);
+  watchdog_.set_on_stall([path = status_path_](const std::string& report) { mark_failed(path, report); });
+}
+
+void Trainer::keep_alive() {
+  if (directory_ && directory_->is_stale()) directory_->keep_alive(position());
+}
+
+// This rank fails alone, while others may be waiting for it.
+void Trainer::tell_failure(const std::exception& error) const {
+  const std::string reason = fmt::format("rank {} on {}: {}", world_.rank(), runtime::host_name(), error.what());
+  directory_ ? directory_->fail(position(), reason) : mark_failed(status_path_, reason);
 }
 
 // One step of data-parallel training; false if it was the last.
@@ -185,6 +208,7 @@ bool Trainer::train_epoch() {
     is_whole = samples == nullptr;
     if (is_whole) break;
     goes_on = step(*samples);
+    keep_alive();
     if (goes_on && n_steps_ == next_report_) report_progress();
   }
   if (profiler_ && profiler_->is_running()) profiler_->stop(world_, steady_.phases().of_steps().value);
@@ -221,7 +245,10 @@ void Trainer::evaluate() {
   watchdog_.enter(runtime::Phase::evaluation);
   const core::Stopwatch watch;
   timers_.begin(metrics::Phase::evaluation);
-  const auto sums = train::evaluate(world_, *evaluation_batches_, *learner_, watchdog_);
+  const auto sums = train::evaluate(world_, *evaluation_batches_, *learner_, [this] {
+    watchdog_.beat();
+    keep_alive();
+  });
   timers_.end();
   if (!sums) return stop_for_signal();
   EvaluationRecord record{.at = position(), .n_samples = sums->n, .loss = ratio(sums->loss, sums->n)};
@@ -235,11 +262,23 @@ void Trainer::evaluate() {
   evaluation_ = record;
   if (!is_lead()) return;
   directory_->log(record);
-  if (compat_ == nullptr) display_->print(evaluation_text(record, goal_));
+  const std::string text = evaluation_text(record, goal_);
+  if (options_.evaluate_only)
+    fmt::print("{}\n", text);  // the result of the run
+  else if (compat_ == nullptr)
+    display_->print(text);
 }
 
 std::string Trainer::weights_path() const {
   return options_.save_weights.empty() ? directory_->file("weights.h5") : options_.save_weights;
+}
+
+void Trainer::save_file() const try {
+  learner_->save(weights_path(), {.model = recipe_.model, .epoch = epoch_ + 1, .samples_seen = samples_seen_}, "");
+} catch (const core::Error& error) {
+  throw core::Error{core::ExitCode::system,
+                    {.what = fmt::format("weights cannot be saved to '{}': {}", weights_path(), error.problem().what),
+                     .fix = "make room, or name another place with --save-weights"}};
 }
 
 // Collective. `is_due`: by the recipe's interval, as tutorials tell it.
@@ -247,11 +286,16 @@ void Trainer::save(bool is_due) {
   watchdog_.enter(runtime::Phase::save);
   const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::save};
   learner_->average_statistics();
-  if (!is_lead()) return;
-  learner_->save(weights_path(), {.model = recipe_.model, .epoch = epoch_ + 1, .samples_seen = samples_seen_},
-                 "--save-weights");
-  if (compat_ != nullptr && compat_->on_saved != nullptr && is_due)
+  const auto complaint = core::complaint_of([this] {
+    if (is_lead()) save_file();
+  });
+  if (session_.agree(complaint)) {
+    state_ = RunState::failed;
+    if (complaint) message_ = complaint->problem().what;
+    exit_code_ = core::to_int(core::ExitCode::system);
+  } else if (compat_ != nullptr && compat_->on_saved != nullptr && is_due) {
     print_compat(compat_->on_saved(epoch_, weights_path()));
+  }
 }
 
 void Trainer::end_epoch(bool is_last) {
@@ -272,13 +316,16 @@ void Trainer::end_epoch(bool is_last) {
 
 bool Trainer::is_save_due() const noexcept { return recipe_.save_every > 0 && (epoch_ + 1) % recipe_.save_every == 0; }
 
-int Trainer::run() {
-  if (options_.evaluate_only) {
-    evaluate();
-    if (is_lead() && evaluation_) fmt::print("{}\n", evaluation_text(*evaluation_, goal_));
-    finish();
-    return exit_code_;
-  }
+int Trainer::run() try {
+  options_.evaluate_only ? evaluate() : train_epochs();
+  finish();
+  return exit_code_;
+} catch (const std::exception& error) {
+  tell_failure(error);
+  throw;
+}
+
+void Trainer::train_epochs() {
   if (compat_ != nullptr && compat_->on_start != nullptr) print_compat(compat_->on_start(compat_run_));
   for (; epoch_ < goal_.n_epochs; ++epoch_) {
     if (compat_ != nullptr && compat_->on_epoch_begin != nullptr)
@@ -295,8 +342,6 @@ int Trainer::run() {
     if (is_last || exit_code_ != 0) break;
   }
   if (state_ != RunState::failed) save(exit_code_ == 0 && is_save_due());
-  finish();
-  return exit_code_;
 }
 
 int Trainer::describe() {
@@ -334,7 +379,8 @@ void Trainer::finish() {
 }
 
 Position Trainer::position() const {
-  return {.epoch = epoch_ + 1, .step = n_steps_, .samples_seen = samples_seen_, .elapsed = watch_.elapsed()};
+  return {
+      .epoch = batches_ ? epoch_ + 1 : 0, .step = n_steps_, .samples_seen = samples_seen_, .elapsed = watch_.elapsed()};
 }
 
 void Trainer::print_compat(const std::string& text) const {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -60,12 +61,18 @@ class Trainer {
   bool step(const Samples& samples);
   bool account(const std::optional<parallel::StepAgreement>& agreement);
   void claim_outputs();
+  void plan_training();
   void check_coverage(const std::optional<parallel::StepAgreement>& last) const;
   void stop_for_signal();
   bool train_epoch();
   void end_epoch(bool is_last);
   void evaluate();
   void save(bool is_due);
+  void save_file() const;
+  void train_epochs();
+  void share_status();
+  void keep_alive();
+  void tell_failure(const std::exception& error) const;
   [[nodiscard]] bool is_save_due() const noexcept;
   void report_progress();
   void finish();
@@ -83,7 +90,7 @@ class Trainer {
   runtime::Watchdog& watchdog_;
   runtime::Topology topology_;
   std::unique_ptr<comm::Transport> transport_;
-  std::unique_ptr<Batches> batches_;
+  std::unique_ptr<Batches> batches_;  ///< none if the run only evaluates
   std::unique_ptr<Batches> evaluation_batches_;
   std::unique_ptr<Learner> learner_;
   std::unique_ptr<parallel::ControlWord> control_;
@@ -91,6 +98,7 @@ class Trainer {
   optim::ScheduleSpec schedule_{};
   Goal goal_{};
 
+  std::string status_path_{};                   // of all ranks: rank 0's status.json; empty without one
   std::unique_ptr<RunDirectory> directory_{};   // rank 0
   std::unique_ptr<ProgressDisplay> display_{};  // rank 0
   const CompatStyle* compat_ = nullptr;         // rank 0

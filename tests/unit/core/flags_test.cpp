@@ -95,9 +95,13 @@ TEST(Flags, RefusesWithTheFlagAndTheWayOut) {
   EXPECT_TRUE(has(refusal({"a", "--numbr", "3"}), "did you mean '--number'?"));
   EXPECT_TRUE(has(refusal({"a", "--order", "blcoked"}), "did you mean 'blocked'?"));
   EXPECT_TRUE(has(refusal({"a", "--order", "x"}), "keyed, torch, blocked, sequential"));
-  EXPECT_TRUE(has(refusal({"a", "--number", "x3"}), "'x3' is not a number"));
-  EXPECT_TRUE(has(refusal({"a", "--number", "3x"}), "'3x' is not a number"));
-  EXPECT_TRUE(has(refusal({"a", "--number", "-3"}), "'-3' is not a number"));
+  EXPECT_TRUE(has(refusal({"a", "--number", "x3"}), "'x3' is not a whole number"));
+  EXPECT_TRUE(has(refusal({"a", "--number", "3x"}), "'3x' is not a whole number"));
+  EXPECT_TRUE(
+      has(refusal({"a", "--number", "-3"}), "-3 is out of range (--number)\n  expected: a number from 1 to 100"));
+  EXPECT_TRUE(has(refusal({"a", "--number", "-"}), "'-' is not a whole number"));
+  EXPECT_TRUE(has(refusal({"a", "--number", "2.5"}), "'2.5' is not a whole number"));
+  EXPECT_TRUE(has(refusal({"a", "--share", "x"}), "'x' is not a number"));
   EXPECT_TRUE(has(refusal({"a", "--number", "101"}), "a number from 1 to 100"));
   EXPECT_TRUE(has(refusal({"a", "--number", "99999999999999999999"}), "out of range"));
   EXPECT_TRUE(has(refusal({"a", "-n", "0"}), "--number"));

@@ -284,16 +284,18 @@ std::string refusal(std::string_view steps, std::vector<std::uint64_t> shape = {
 }
 
 TEST(Augment, RefusesWhatCannotFollow) {
-  const std::map<std::string, std::string> by_steps{{"crop:9", "a crop of 9x9 from images of 8x8"},
-                                                    {"crop:8x13:2", "a crop of 8x13"},
-                                                    {"resize:4,crop:5", "from images of 4x4"},
-                                                    {"normalize:0.5:0.5,flip", "a step after normalize"},
-                                                    {"normalize:0.1/0.2:1", "2 values to normalize 3"},
-                                                    {"crop:8:1,crop:4,resize:16x12,centercrop:30,crop:30", "accepted"}};
+  const std::map<std::string, std::string> by_steps{
+      {"crop:9", "a crop of 9x9 from images of 8x8"},
+      {"crop:8x13:2", "a crop of 8x13"},
+      {"resize:4,crop:5", "from images of 4x4"},
+      {"normalize:0.5:0.5,flip", "a step after normalize"},
+      {"normalize:0.1/0.2:1",
+       "normalize has 2 values for samples of 3 channels (augment)\n  expected: one value, or 3 separated by"},
+      {"crop:8:1,crop:4,resize:16x12,centercrop:30,crop:30", "accepted"}};
   for (const auto& [steps, message] : by_steps)
     EXPECT_NE(refusal(steps).find(message), std::string::npos) << refusal(steps);
-  EXPECT_NE(refusal("flip", {64}).find("what is no image"), std::string::npos);
-  EXPECT_NE(refusal("flip", {8, 8, 3}, DType::float32).find("what is no image"), std::string::npos);
+  EXPECT_NE(refusal("flip", {64}).find("samples that are no images"), std::string::npos);
+  EXPECT_NE(refusal("flip", {8, 8, 3}, DType::float32).find("samples that are no images"), std::string::npos);
   EXPECT_NE(refusal("normalize:0:1", {8}, DType::int32).find("samples of int32"), std::string::npos);
   EXPECT_NE(refusal("flip", {8, 8, 3}, DType::uint8, DType::uint8).find("float32 or bfloat16"), std::string::npos);
   EXPECT_NE(refusal("resize:4", {8, 8, 4}).find("4 channels"), std::string::npos);

@@ -144,6 +144,10 @@ TEST(Lanes, RanksMustDivideAPowerOfTwo) {
     ASSERT_TRUE(error) << lanes << " " << ranks;
     EXPECT_EQ(error->code(), core::ExitCode::usage);
   }
+  const auto fix_of = [](int lanes) { return core::complaint_of([lanes] { require_lanes(lanes, 3); })->problem().fix; };
+  EXPECT_EQ(fix_of(8), "use 1, 2, 4 or 8 ranks");
+  EXPECT_EQ(fix_of(2), "use 1 or 2 ranks");
+  EXPECT_EQ(fix_of(1), "use 1 rank");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -35,12 +36,13 @@ class Relaunch : public testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
 
   /// What the launcher wrote to `file` when a child replaced itself.
-  [[nodiscard]] std::vector<std::string> relaunch(int n_ranks, std::vector<std::string> words, const char* file) const {
+  [[nodiscard]] std::vector<std::string> relaunch(int n_ranks, std::vector<std::string> words, const char* file,
+                                                  int n_threads = 1) const {
     const pid_t child = fork();
     if (child == 0) {
       std::vector<char*> argv;
       for (std::string& word : words) argv.push_back(word.data());
-      relaunch_under_mpi(n_ranks, static_cast<int>(argv.size()), argv.data());
+      relaunch_under_mpi(n_ranks, static_cast<int>(argv.size()), argv.data(), n_threads);
     }
     int status = -1;
     waitpid(child, &status, 0);
@@ -53,6 +55,44 @@ class Relaunch : public testing::Test {
 
   fs::path folder_;
 };
+
+/// A launcher that runs `script`; how this program ends when `signals` come to it, a little more than a second apart, once
+/// the script has made the file `ready`.
+int end_under(const fs::path& folder, const std::string& script, const std::vector<int>& signals) {
+  const fs::path ready = folder / "ready";
+  fs::remove(ready);
+  std::ofstream{folder / "mpirun"} << "#!/bin/sh\n" << script;
+  const pid_t child = fork();
+  if (child == 0) {
+    std::string word = "x";
+    char* argv[] = {word.data()};
+    relaunch_under_mpi(2, 1, argv);
+  }
+  for (int i = 0; i < 500 && !fs::exists(ready) && !signals.empty(); ++i) usleep(10'000);
+  for (std::size_t i = 0; i < signals.size(); ++i) {
+    if (i > 0) usleep(1'100'000);
+    kill(child, signals[i]);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+TEST_F(Relaunch, EndsAsTheLauncherDoes) {
+  EXPECT_EQ(end_under(folder_, "exit 0\n", {}), 0);
+  EXPECT_EQ(end_under(folder_, "exit 3\n", {}), 3);
+  EXPECT_EQ(end_under(folder_, "kill -KILL $$\n", {}), 128 + SIGKILL);
+}
+
+TEST_F(Relaunch, AsksTheRanksForAnOrderlyEnd) {
+  const std::string ready = ": > '" + (folder_ / "ready").string() + "'\n";
+  const std::string loop = ready + "for i in $(seq 100); do sleep 0.05; done\n";
+  const std::string in_order = "trap 'exit 1' INT TERM\ntrap 'sleep 0.2; exit 143' USR1\n" + loop;
+  EXPECT_EQ(end_under(folder_, in_order, {SIGINT}), 128 + SIGINT);
+  EXPECT_EQ(end_under(folder_, in_order, {SIGTERM}), 128 + SIGTERM);
+  EXPECT_EQ(end_under(folder_, "trap 'exit 3' USR1\n" + loop, {SIGINT}), 3) << "what fails on the way is told";
+  EXPECT_EQ(end_under(folder_, "trap '' USR1\ntrap 'exit 1' TERM\n" + loop, {SIGINT, SIGINT}), 128 + SIGINT);
+}
 
 bool contains(const std::vector<std::string>& lines, const std::string& wanted) {
   return std::find(lines.begin(), lines.end(), wanted) != lines.end();
@@ -73,6 +113,10 @@ TEST_F(Relaunch, BindsWhereThereAreCoresAndOversubscribesElsewhere) {
   const auto many = relaunch(100'000, {"x"}, "environment");
   EXPECT_TRUE(contains(many, "OMPI_MCA_rmaps_base_oversubscribe=1"));
   EXPECT_FALSE(contains(many, "OMPI_MCA_hwloc_base_binding_policy=core"));
+}
+
+TEST_F(Relaunch, DoesNotBindSeveralThreadsToACore) {
+  EXPECT_TRUE(contains(relaunch(1, {"x"}, "environment", 2), "OMPI_MCA_hwloc_base_binding_policy=none"));
 }
 
 TEST_F(Relaunch, LeavesTheUsersChoiceAlone) {

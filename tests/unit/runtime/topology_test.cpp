@@ -106,6 +106,18 @@ TEST(Oversubscription, IsNamedAndNotBlamedOnBinding) {
   EXPECT_TRUE(has(warning, "at most 2 ranks")) << warning;
 }
 
+TEST(Oversubscription, CountsThreads) {
+  const Topology topology = make_topology({{0, {0, 1, 2, 3}}, {0, {0, 1, 2, 3}}});
+  EXPECT_TRUE(topology.warnings(2).empty());
+  ASSERT_EQ(topology.warnings(3).size(), 1);
+  EXPECT_TRUE(has(topology.warnings(3).front(), "node0 runs 2 ranks with 3 threads each on 4 processors"));
+  EXPECT_TRUE(make_topology({{0, {0}, 0}, {1, {0}, 0}}).warnings(1).empty());
+  EXPECT_TRUE(has(make_topology({{0, {0}, 0}, {1, {0}, 0}}).warnings(2).at(0), "(likewise on 1 other node)"));
+  const std::vector<std::string> ranks = make_topology({{0, {0}}, {0, {0}}}).warnings(2);
+  ASSERT_EQ(ranks.size(), 1);
+  EXPECT_TRUE(has(ranks.front(), "2 ranks on 1 processor"));
+}
+
 TEST(Oversubscription, IsCountedByNode) {
   EXPECT_FALSE(make_topology({{0, {0}, 0}, {1, {0}, 0}, {2, {0}, 0}}).is_oversubscribed());
   EXPECT_TRUE(make_topology({{0, {0}, 0}, {1, {0}, 0}, {1, {0}, 0}}).is_oversubscribed());

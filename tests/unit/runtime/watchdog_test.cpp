@@ -166,6 +166,22 @@ TEST(Watchdog, LetsAProcessSayItsLastWords) {
   EXPECT_EQ(count_of(outcome.messages, "replaced"), 0) << outcome.messages;
 }
 
+TEST(Watchdog, LetsTheReporterActAndDoesNotWaitForLong) {
+  const std::string job = unique_job();
+  const Outcome outcome = run_job([&](int rank) {
+    Watchdog watchdog{make_hint(job, rank), timeout};
+    watchdog.set_on_stall([](const std::string& report) {
+      const std::string text = "acted on" + report.substr(report.find(':'), report.find('\n'));
+      static_cast<void>(!write(STDERR_FILENO, text.data(), text.size()));
+      wait_forever();
+    });
+    if (rank == 3) raise(SIGSTOP);
+    wait_forever();
+  });
+  expect_all_stalled(outcome);
+  EXPECT_EQ(count_of(outcome.messages, "acted on: stalled: no progress"), 1) << outcome.messages;
+}
+
 TEST(Watchdog, NamesARankThatDied) {
   const std::string job = unique_job();
   const Outcome outcome = run_job([&](int rank) {

@@ -18,10 +18,12 @@ TEST(RecipeCheck, RangesOfNumbers) {
   EXPECT_TRUE(has(refused_text(toy, {"--lr", "1x"}), "'1x' is not a number"));
   EXPECT_TRUE(has(refused_text(toy, {"--momentum", "1"}), "expected: a number from 0 to below 1"));
   EXPECT_TRUE(has(refused_text(residual, {"--label-smoothing", "1"}), "out of range"));
-  EXPECT_TRUE(has(refused_text(toy, {"--epochs", "0"}), "of at least 1"));
-  EXPECT_TRUE(has(refused_text(toy, {"--epochs", "-3"}), "'-3' is not a number"));
+  EXPECT_TRUE(has(refused_text(toy, {"--epochs", "0"}), "a whole number from 1 to 9007199254740992"));
+  EXPECT_TRUE(has(refused_text(toy, {"--batch", "0"}), "a whole number from 1 to 4294967295"));
+  EXPECT_TRUE(has(refused_text(toy, {"--epochs", "-3"}), "-3 is out of range"));
+  EXPECT_TRUE(has(refused_text(toy, {"--epochs", "2.5"}), "'2.5' is not a whole number"));
   EXPECT_TRUE(has(refused_text(toy, {"--epochs", "99999999999999999999"}), "out of range"));
-  EXPECT_TRUE(has(refused_text(toy + "seed = -1"), "'-1' is not a number"));
+  EXPECT_TRUE(has(refused_text(toy + "seed = -1"), "-1 is out of range"));
   EXPECT_TRUE(has(refused_text(toy, {"--loader-threads", "-1"}), "from 0 to 256"));
   EXPECT_TRUE(has(refused_text(toy, {"--schedule", "step", "--gamma", "1.5"}), "a number above 0, at most 1"));
 }

@@ -32,7 +32,8 @@ TEST(RecipeLayers, NumbersAfterTheRecipeAreEpochsAndSaveEvery) {
   EXPECT_EQ(resolve(toy, {"7", "--batch", "8"}).recipe.epochs, 7U);
   EXPECT_EQ(resolve(toy, {"--batch", "8", "7", "2"}).recipe.save_every, 2U);
   EXPECT_TRUE(has(refused_text(toy, {"50", "10", "5"}), "unexpected argument '5'"));
-  EXPECT_TRUE(has(refused_text(toy, {"fifty"}), "'fifty' is not a number (epochs, first number after the recipe)"));
+  EXPECT_TRUE(
+      has(refused_text(toy, {"fifty"}), "'fifty' is not a whole number (epochs, first number after the recipe)"));
   EXPECT_TRUE(has(refused_text(toy, {"50", "--epochs", "5"}), "epochs is given twice"));
 }
 

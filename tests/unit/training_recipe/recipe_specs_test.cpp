@@ -33,6 +33,17 @@ TEST(RecipeSpecs, OptimizersHaveTheirDefaults) {
   }
 }
 
+TEST(RecipeSpecs, TrainingEndsAfterAWholeBatch) {
+  const auto goal = [](const Words& flags) { return goal_of(resolve(toy + "batch = 4\n", flags).recipe, 10, 3); };
+  EXPECT_EQ(goal({"--epochs", "2"}).n_samples, 20U);
+  EXPECT_EQ(goal({"--epochs", "2"}).n_steps, 6U);
+  EXPECT_EQ(goal({"--samples", "21"}).n_samples, 24U);
+  EXPECT_EQ(goal({"--samples", "21"}).n_steps, 7U);
+  EXPECT_EQ(goal({"--samples", "21"}).n_epochs, 3U);
+  EXPECT_EQ(goal({"--samples", "29"}).n_samples, 30U) << "the last batch of an epoch is smaller";
+  EXPECT_EQ(goal({"--samples", "29", "--max-steps", "2"}).n_steps, 2U);
+}
+
 TEST(RecipeSpecs, SchedulesCountSamples) {
   const Words flags{"--schedule", "multistep",   "--milestones",    "3,6",
                     "--warmup",   "500 samples", "--warmup-factor", "0.5"};

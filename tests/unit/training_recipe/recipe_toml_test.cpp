@@ -113,6 +113,15 @@ TEST(RecipeToml, WhatIsNoTomlIsRefusedWithItsPlace) {
   }
 }
 
+TEST(RecipeToml, AWordWithoutQuotesIsToldToTakeThem) {
+  EXPECT_TRUE(has(refused_text("# a\nmodel = toy  # b\n"), "texts go in quotes: model = \"toy\""));
+  EXPECT_TRUE(has(refused_text("data=../shards\n"), "texts go in quotes: data = \"../shards\""));
+  EXPECT_TRUE(has(refused_text("order = nan1"), "texts go in quotes: order = \"nan1\""));
+  EXPECT_TRUE(has(refused_text("deterministic = True"), "true or false, in small letters"));
+  for (const char* text : {"batch = ", "batch 64", "lr = .5.5", "batch = [1,", "model = \"a"})
+    EXPECT_FALSE(has(refused_text(text), "quotes:")) << text;
+}
+
 TEST(RecipeToml, WhatTheParserDoesNotExpectIsRefused) {
   EXPECT_TRUE(has(refused_text("lanes = [[2 ,2],} [3\n"), "folder/r.toml"));
 }

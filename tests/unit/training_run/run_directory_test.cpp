@@ -146,6 +146,46 @@ TEST(RunDirectory, ARunThatEndsEarlyHasFailed) {
   EXPECT_EQ(status["step"], 400);
 }
 
+TEST(RunDirectory, TellsWhyItFailed) {
+  const TemporaryFolder folder;
+  {
+    RunDirectory run{folder / "r", "toy"};
+    run.start(example_info());
+    run.log(example_train());
+    Position at = example_position();
+    at.step = 432;
+    run.fail(at, "error: stalled\n  rank 1\n  waiting for it: rank 0\n");
+  }
+  const Json status = Json::parse(get(folder / "r/status.json"));
+  EXPECT_EQ(status["state"], "failed");
+  EXPECT_EQ(status["message"], "stalled; rank 1; waiting for it: rank 0");
+  EXPECT_EQ(status["step"], 432);
+  EXPECT_EQ(status["loss"], 0.125);
+}
+
+TEST(RunDirectory, OthersMayTellThatARunHasFailed) {
+  const TemporaryFolder folder;
+  RunDirectory run{folder / "r", "toy"};
+  run.start(example_info());
+  run.log(example_train());
+  mark_failed(run.file("status.json"), "rank 1 has died");
+  const Json before = status_of(run);
+  EXPECT_EQ(before["state"], "failed");
+  EXPECT_EQ(before["message"], "rank 1 has died");
+  EXPECT_EQ(before["step"], 400);
+  EXPECT_TRUE(before["eta_s"].is_null());
+  mark_failed(run.file("status.json"), "told by another one");
+  EXPECT_EQ(status_of(run), before);
+  run.finish(example_final());
+  mark_failed(run.file("status.json"), "too late");
+  EXPECT_EQ(status_of(run)["state"], "finished");
+  mark_failed(folder / "none", "nobody");
+  EXPECT_FALSE(fs::exists(folder / "none"));
+  put(folder / "no.json", "{");
+  mark_failed(folder / "no.json", "nobody");
+  EXPECT_EQ(get(folder / "no.json"), "{");
+}
+
 TEST(RunDirectory, AFullDiskCostsLinesButNotTheRun) {
   const TemporaryFolder folder;
   RunDirectory run{folder / "r", "toy"};

@@ -44,6 +44,7 @@ TEST(RunText, EvaluationNamesWhatItIsOver) {
   record.top1_percent.reset();
   record.top5_percent.reset();
   EXPECT_EQ(evaluation_text(record, example_goal), "epoch 3/50  evaluation: loss 0.0312 of 10000 samples in 1.23 s");
+  EXPECT_EQ(evaluation_text(record, {}), "evaluation: loss 0.0312 of 10000 samples in 1.23 s");
 }
 
 TEST(RunText, TheReportSaysWhatItMeasured) {

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# A disk that fills up while weights are saved: one message, exit code 3, a status that says why and how far the run was, and
+# the weights of before as they were. Skipped where a small file system cannot be mounted.
+. "$(dirname "$0")/shard_lib.bash"
+mkdir "$folder/small"
+mount -t tmpfs -o size=8m none "$folder/small" 2>/dev/null || { echo "cannot mount a small file system"; exit 77; }
+trap 'umount "$folder/small"; rm -rf "$folder"' EXIT
+
+# Of 4.8 MB of weights one file fits, but not the next one beside it.
+for n in 1 2; do
+  launch "$n" train digits --synthetic-samples 128 --epochs 3 --save-every 1 --run-dir "$folder/small/r"
+  expect_rc 3
+  expect_one_error
+  expect_err "small/r/weights.h5': .*No space left"
+  expect_err 'fix: '
+  expect_out '^failed after 2 epochs, 4 steps'
+  grep -q MPI_ABORT "$folder/err" && fail "aborted"
+  status=$(cat "$folder/small/r/status.json")
+  for member in '"state": "failed"' '"message": ".*No space left' '"step": 4' '"epoch": 2'; do
+    grep -q "$member" <<<"$status" || fail "status lacks $member: $status"
+  done
+  [ "$(find "$folder/small/r" -name 'weights*')" = "$folder/small/r/weights.h5" ] || fail "more than the weights of before"
+  run "$REDUCE_ALL" train digits --synthetic-samples 128 --evaluate-only --init-from "$folder/small/r/weights.h5" \
+    --run-dir "$folder/e$n"
+  expect_rc 0
+  rm -r "$folder/small/r"
+done
