@@ -222,7 +222,7 @@ TEST(Hdf5Foreign, RefusesElementsThatAreNoNumbers) {
     add(file, "text", text, text, {2}, std::vector<char>(8, 'a'));
     H5Tclose(text);
     const hid_t narrow = H5Tcopy(H5T_STD_I32LE);
-    H5Tset_precision(narrow, 12);
+    H5Tset_precision(narrow, 24);
     add(file, "narrow", narrow, H5T_NATIVE_INT32, {2}, std::vector<std::int32_t>{1, 2});
     H5Tclose(narrow);
   });
