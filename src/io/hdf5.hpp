@@ -79,7 +79,8 @@ class Hdf5File {
   /// core::Error (usage) if there is none of this name, or its content is out of reach: behind a link that leads nowhere,
   /// in another file that is not there, packed by a filter the library lacks.
   [[nodiscard]] Hdf5Dataset open_dataset(const std::string& name) const;
-  /// Whether there is a data set of this name, be it behind links. core::Error (usage) if a link leads nowhere.
+  /// Whether there is a data set of this name, be it behind links. core::Error (usage) if a link leads nowhere, or what is
+  /// there cannot be opened.
   [[nodiscard]] bool has_dataset(const std::string& name) const;
   /// Names of all data sets, at any depth, "/" first, sorted; not of those behind links to groups.
   [[nodiscard]] std::vector<std::string> dataset_names() const;

@@ -79,7 +79,10 @@ void refuse_dead_links(const Place& place, hid_t file, const std::string& name, 
     H5L_info_t info;
     if (link == "/") continue;
     if (H5Lget_info(file, link.c_str(), &info, H5P_DEFAULT) < 0) return;
-    if (info.type == H5L_TYPE_HARD || leads_somewhere(file, link, link_list)) continue;
+    if (leads_somewhere(file, link, link_list)) continue;
+    if (info.type == H5L_TYPE_HARD)
+      fail_hdf5(place, fmt::format("open {}", link),
+                core::SourceLocation::current());  // damaged, or of a newer version
     core::fail_usage(
         {.what = fmt::format("the link {} leads nowhere: it points to {}", link, target_of(file, link, info)),
          .where = describe({.path = place.path}),

@@ -9,7 +9,7 @@
 
 namespace lockstep::io {
 
-/// Throws if `name` or a group on the way to it is a link that leads nowhere.
+/// Throws if `name` or a group on the way to it is a link that leads nowhere, or is there and cannot be opened.
 void refuse_dead_links(const Place& place, hid_t file, const std::string& name, hid_t link_list);
 
 /// Throws if the library lacks a filter of the data set, or a file of a virtual data set is not there.
