@@ -180,7 +180,8 @@ void PendingFolder::commit() {
   }
   if (std::rename(temporary_.c_str(), final_path_.c_str()) != 0) {
     const int error = errno;
-    if (!old.empty()) rename_to(old, final_path_);
+    if (!old.empty() && std::rename(old.c_str(), final_path_.c_str()) != 0)
+      core::log_warning(fmt::format("what was in '{}' before is in '{}'", final_path_, old));
     fail_at("create", final_path_, error);
   }
   is_committed_ = true;

@@ -61,6 +61,8 @@ class CsvParser {
             fmt::format("{} has only numbers and was taken as names; --no-header takes it as data", lines_.place()));
     }
     columns_ = select_columns(options_, names_, n_columns_);
+    if (std::find(columns_.x.begin(), columns_.x.end(), columns_.y) != columns_.x.end())
+      remarks_.push_back(fmt::format("column {} is y and also in x: a model sees the answer", columns_.y));
     row_.resize(columns_.x.size());
   }
 
