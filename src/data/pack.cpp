@@ -82,10 +82,12 @@ std::vector<BadRecord> share_bad(const runtime::Communicator& world, const std::
   return {records.begin(), records.end()};
 }
 
-// Only a set may be replaced: anything else at that place is there by mistake.
+// Only a set or nothing may be replaced: anything else at that place is there by mistake.
 void require_set(const std::string& folder) {
   namespace fs = std::filesystem;
-  if (!fs::exists(folder) || fs::exists(fs::path{folder} / manifest_name)) return;
+  std::error_code error;  // what cannot be looked at, creating the new folder tells
+  if (!fs::exists(folder, error) || fs::exists(fs::path{folder} / manifest_name, error)) return;
+  if (fs::is_directory(folder, error) && fs::is_empty(folder, error)) return;
   core::fail_usage({.what = fmt::format("'{}' is there, but is no set: it has no {}", folder, manifest_name),
                     .where = "--out, --force",
                     .expected = "a new folder, or one with a set to replace",

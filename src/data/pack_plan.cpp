@@ -26,6 +26,18 @@ void check_names(const std::vector<SourceSplit>& splits) {
   }
 }
 
+// Before anything is allocated that grows with the samples. A manifest of more shards would be above 1 GiB.
+void check_n_shards(const std::vector<SourceSplit>& splits, std::uint64_t shard_samples) {
+  constexpr std::uint64_t most_shards = std::uint64_t{1} << 22;
+  std::uint64_t n_shards = 0;
+  for (const SourceSplit& split : splits) n_shards += split.n_samples / shard_samples;
+  if (n_shards <= most_shards) return;
+  core::fail_usage({.what = fmt::format("{} shards of {} samples", n_shards, shard_samples),
+                    .where = "--shard-size",
+                    .expected = fmt::format("at most {} shards in a set", most_shards),
+                    .fix = "use larger shards, or several sets"});
+}
+
 std::uint64_t n_val_samples(const std::vector<SourceSplit>& splits, double share) {
   const std::string where = "--val";
   if (!(share > 0 && share < 1))
@@ -81,6 +93,7 @@ PackPlan::PackPlan(const std::vector<SourceSplit>& splits, const PackOptions& op
                    const std::vector<BadRecord>& bad)
     : shard_samples_{shard_samples} {
   check_names(splits);
+  check_n_shards(splits, shard_samples);
   if (options.val != 0)
     splits_ = divide(splits, options.val, options.seed);
   else

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,6 +31,21 @@ constexpr std::size_t buffer_bytes = std::size_t{1} << 17;
 std::string temporary_folder() {
   const char* folder = std::getenv("TMPDIR");
   return folder != nullptr && *folder != '\0' ? folder : "/tmp";
+}
+
+std::optional<Spool> Spool::open(const SpoolPlace& place) {
+  const std::string path = fmt::format("/proc/{}/fd/{}", place.process, place.descriptor);
+  core::Descriptor descriptor{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  struct stat status {};
+  if (!descriptor || ::fstat(descriptor.get(), &status) != 0) return std::nullopt;
+  if (status.st_dev != place.device || status.st_ino != place.inode) return std::nullopt;
+  return Spool{temporary_folder(), std::move(descriptor), place.size};
+}
+
+SpoolPlace Spool::place() const {
+  struct stat status {};
+  if (::fstat(descriptor_.get(), &status) != 0) fail("look at", folder_, errno);
+  return {::getpid(), descriptor_.get(), status.st_dev, status.st_ino, size_};
 }
 
 void Spool::read_at(std::uint64_t offset, std::span<std::byte> data) const {

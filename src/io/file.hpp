@@ -45,7 +45,8 @@ void write_whole(const std::string& path, std::span<const std::byte> content);
 /// commit() syncs and renames it, the destructor removes what was not committed.
 class PendingFile {
  public:
-  /// Creates the temporary file. core::Error (usage, naming `flag`) if its folder is none one may write to.
+  /// Creates the temporary file, beside the file that a link leads to. core::Error (usage, naming `flag`) if its folder is
+  /// none one may write to, or something other than a file has the name.
   explicit PendingFile(const std::string& final_path, std::string_view flag = "");
   ~PendingFile();
   PendingFile(const PendingFile&) = delete;

@@ -40,6 +40,8 @@ class Hdf5Dataset {
   [[nodiscard]] const Dimensions& dimensions() const noexcept;
   /// Empty if the element type is none of Lockstep's.
   [[nodiscard]] std::optional<core::DType> dtype() const noexcept;
+  /// Such as "compound elements of 8 bytes".
+  [[nodiscard]] std::string describe_elements() const;
 
   /// Stores chunk number `chunk` (along the first dimension) as it is: `stored` is already encoded.
   void write_chunk(std::uint64_t chunk, std::span<const std::byte> stored);
@@ -74,9 +76,13 @@ class Hdf5File {
   /// `chunk_rows` 0: contiguous. Chunks span all other dimensions. bfloat16 is stored as uint16 with an attribute.
   Hdf5Dataset create_dataset(const std::string& name, core::DType dtype, const Dimensions& dimensions,
                              std::uint64_t chunk_rows, Filter filter);
-  /// core::Error (usage) if there is none of this name.
+  /// core::Error (usage) if there is none of this name, or its content is out of reach: behind a link that leads nowhere,
+  /// in another file that is not there, packed by a filter the library lacks.
   [[nodiscard]] Hdf5Dataset open_dataset(const std::string& name) const;
-  /// Names of all data sets, at any depth, "/" first, sorted.
+  /// Whether there is a data set of this name, be it behind links. core::Error (usage) if a link leads nowhere, or what is
+  /// there cannot be opened.
+  [[nodiscard]] bool has_dataset(const std::string& name) const;
+  /// Names of all data sets, at any depth, "/" first, sorted; not of those behind links to groups.
   [[nodiscard]] std::vector<std::string> dataset_names() const;
 
   void set_attribute(const std::string& name, const std::string& value);

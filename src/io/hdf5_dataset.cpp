@@ -98,6 +98,11 @@ Hdf5Dataset::~Hdf5Dataset() = default;
 const Dimensions& Hdf5Dataset::dimensions() const noexcept { return state_->dimensions; }
 std::optional<core::DType> Hdf5Dataset::dtype() const noexcept { return state_->dtype; }
 
+std::string Hdf5Dataset::describe_elements() const {
+  const TypeId type{checked(state_->place, "read the element type", [&] { return H5Dget_type(state_->id.get()); })};
+  return io::describe_elements(type.get());
+}
+
 void Hdf5Dataset::write_chunk(std::uint64_t chunk, std::span<const std::byte> stored) {
   core::require(chunk < state_->n_chunks(), "a chunk that is written is one of the data set");
   std::vector<hsize_t> offset(state_->dimensions.size(), 0);

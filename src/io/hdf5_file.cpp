@@ -9,6 +9,7 @@
 #include "io/hdf5.hpp"
 #include "io/hdf5_attributes.hpp"
 #include "io/hdf5_dataset_state.hpp"
+#include "io/hdf5_origin.hpp"
 #include "io/hdf5_types.hpp"
 
 namespace lockstep::io {
@@ -32,10 +33,10 @@ void set_options(const Place& place, Set&& set) {
   checked(place, "set its options", set);
 }
 
-/// Closing a file closes what is open in it, so that its last bytes are written by then.
+/// Files are opened as the library opens those that external links point to: a link may point to its own file.
 ListId make_access_list(const Place& place) {
   ListId list = make_list(place, H5P_FILE_ACCESS);
-  set_options(place, [&] { return H5Pset_fclose_degree(list.get(), H5F_CLOSE_STRONG); });
+  set_options(place, [&] { return H5Pset_fclose_degree(list.get(), H5F_CLOSE_WEAK); });
   set_options(place, [&] { return turn_off_locks(list.get()); });
   return list;
 }
@@ -43,17 +44,22 @@ ListId make_access_list(const Place& place) {
 ListId make_new_access_list(const Place& place) {
   constexpr hsize_t aligned_from = 16384;  // smaller pieces would waste too much
   ListId list = make_access_list(place);
+  // Closing the file closes what is open in it, so that its last bytes are written by then.
+  set_options(place, [&] { return H5Pset_fclose_degree(list.get(), H5F_CLOSE_STRONG); });
   set_options(place, [&] { return H5Pset_libver_bounds(list.get(), H5F_LIBVER_V110, H5F_LIBVER_V110); });
   set_options(place, [&] { return H5Pset_alignment(list.get(), aligned_from, 4096); });
   return list;
 }
 
-/// Chunks that a read of some rows touches stay in memory until all of their rows were read.
+/// Chunks that a read of some rows touches stay in memory until all of their rows were read. Linked files are opened as
+/// this one.
 ListId make_read_list(const Place& place) {
   constexpr std::size_t n_slots = 12421;  // a prime, as the library wants it
   constexpr std::size_t cache_bytes = std::size_t{64} << 20;
   ListId list = make_list(place, H5P_DATASET_ACCESS);
   set_options(place, [&] { return H5Pset_chunk_cache(list.get(), n_slots, cache_bytes, 1.0); });
+  const ListId access = make_access_list(place);
+  set_options(place, [&] { return H5Pset_elink_fapl(list.get(), access.get()); });
   return list;
 }
 
@@ -171,8 +177,21 @@ Hdf5Dataset Hdf5File::open_dataset(const std::string& name) const {
   const Place place = state_->at(name);
   const ListId list = make_read_list(place);
   const auto open = [&] { return H5Dopen2(state_->id.get(), name.c_str(), list.get()); };
-  if (!can_open(open)) refuse_unknown(place, dataset_names());
-  return Hdf5Dataset{Hdf5Dataset::State::describe(place, DatasetId{checked(place, "open the data set", open)})};
+  if (!can_open(open)) {
+    refuse_dead_links(place, state_->id.get(), name, list.get());
+    refuse_unknown(place, dataset_names());
+  }
+  DatasetId id{checked(place, "open the data set", open)};
+  require_origin(place, id.get());
+  return Hdf5Dataset{Hdf5Dataset::State::describe(place, std::move(id))};
+}
+
+bool Hdf5File::has_dataset(const std::string& name) const {
+  const Place place = state_->at(name);
+  const ListId list = make_read_list(place);
+  if (can_open([&] { return H5Dopen2(state_->id.get(), name.c_str(), list.get()); })) return true;
+  refuse_dead_links(place, state_->id.get(), name, list.get());
+  return false;
 }
 
 std::vector<std::string> Hdf5File::dataset_names() const {

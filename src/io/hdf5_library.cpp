@@ -64,9 +64,13 @@ void fail_hdf5(const Place& place, const std::string& action, core::SourceLocati
   const std::string what = fmt::format("HDF5 cannot {}: {}", action, last_reason());
   if (place.new_file >= 0) give_up(place);
   if (place.code == core::ExitCode::usage) {
-    core::fail_usage(
-        {.what = what, .where = describe(place), .expected = "a sound HDF5 file", .fix = "copy or make the file again"},
-        location);
+    core::fail_usage({.what = what,
+                      .where = describe(place),
+                      .expected = "a sound HDF5 file",
+                      .fix = fmt::format("copy or make the file again; where a newer HDF5 than {} wrote it, in the "
+                                         "earliest format",
+                                         hdf5_version())},
+                     location);
   }
   throw core::Error{place.code, {.what = what, .where = describe(place)}, location};
 }

@@ -1,5 +1,7 @@
 #include "io/hdf5_types.hpp"
 
+#include <fmt/format.h>
+
 namespace lockstep::io {
 namespace {
 
@@ -16,7 +18,26 @@ TypeId make_float16(hid_t like) {
   return type;
 }
 
+const char* name_of(H5T_class_t kind) {
+  switch (kind) {
+    case H5T_INTEGER: return "integer";
+    case H5T_FLOAT: return "floating-point";
+    case H5T_STRING: return "text";
+    case H5T_COMPOUND: return "compound";
+    case H5T_REFERENCE: return "reference";
+    case H5T_ENUM: return "enumerated";
+    case H5T_VLEN: return "variable-length";
+    case H5T_ARRAY: return "array";
+    default: return "opaque";
+  }
+}
+
 }  // namespace
+
+std::string describe_elements(hid_t type) {
+  const std::size_t bytes = H5Tget_size(type);
+  return fmt::format("{} elements of {} byte{}", name_of(H5Tget_class(type)), bytes, bytes == 1 ? "" : "s");
+}
 
 TypeId type_in_file(DType dtype) {
   switch (dtype) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "core/dtype.hpp"
 #include "io/hdf5_library.hpp"
@@ -15,6 +16,9 @@ inline constexpr const char* dtype_attribute = "lockstep_dtype";
 
 [[nodiscard]] TypeId type_in_file(core::DType dtype);
 [[nodiscard]] TypeId type_in_memory(core::DType dtype);
+
+/// "text elements of 16 bytes"
+[[nodiscard]] std::string describe_elements(hid_t type);
 
 /// Of either byte order; nothing if it is none of Lockstep's. Never bfloat16.
 [[nodiscard]] std::optional<core::DType> find_dtype(hid_t type);

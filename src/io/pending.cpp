@@ -109,13 +109,23 @@ bool exists(const std::string& path) {
   return fs::exists(fs::symlink_status(path, error));
 }
 
+/// A rename would put a plain file in the place of a device, a pipe or a socket.
+void refuse_irregular(const std::string& path, std::string_view flag) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (fs::is_directory(status)) fail_to_create(path, flag, EISDIR);
+  if (!fs::exists(status) || fs::is_regular_file(status)) return;
+  core::fail_usage({.what = fmt::format("cannot write '{}': it is no regular file", path),
+                    .where = std::string{flag},
+                    .expected = "the name of a new file or of one to replace"});
+}
+
 }  // namespace
 
-PendingFile::PendingFile(const std::string& final_path, std::string_view flag) : final_path_{final_path} {
-  std::error_code error;
-  if (fs::is_directory(final_path, error)) fail_to_create(final_path, flag, EISDIR);
+PendingFile::PendingFile(const std::string& final_path, std::string_view flag) : final_path_{resolve(final_path)} {
+  refuse_irregular(final_path, flag);
   auto [temporary, raw] = create_sibling(
-      final_path, "tmp", [](const char* name) { return ::open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });
+      final_path_, "tmp", [](const char* name) { return ::open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });
   if (raw < 0) fail_to_create(final_path, flag, errno);
   const core::Descriptor closed{raw};
   temporary_ = std::move(temporary);
@@ -170,7 +180,8 @@ void PendingFolder::commit() {
   }
   if (std::rename(temporary_.c_str(), final_path_.c_str()) != 0) {
     const int error = errno;
-    if (!old.empty()) rename_to(old, final_path_);
+    if (!old.empty() && std::rename(old.c_str(), final_path_.c_str()) != 0)
+      core::log_warning(fmt::format("what was in '{}' before is in '{}'", final_path_, old));
     fail_at("create", final_path_, error);
   }
   is_committed_ = true;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Import of files another program made: MNIST's IDX, and CSV.
+# Import of files another program made: MNIST's IDX, CSV, and HDF5 of h5py.
 . "$(dirname "$0")/shard_lib.bash"
 mkdir "$folder/idx"
 
@@ -77,3 +77,70 @@ for verb in verify head; do
   expect_rc 1
   grep -q 'of another set' "$folder/out" "$folder/err" || fail "another set is not recognised"
 done
+
+# HDF5 files as h5py writes them: links of every kind, compression, types; each is imported as the plain one is, or named.
+python=$(for p in python3 /usr/bin/python3; do "$p" -c 'import h5py' 2>/dev/null && echo "$p" && break; done)
+[ -n "$python" ] || exit 0
+mkdir "$folder/h5" && cd "$folder/h5" || exit 1
+"$python" - <<'EOF'
+import h5py, numpy
+from h5py import ExternalLink, SoftLink
+x, y = numpy.arange(40, dtype="f4").reshape(10, 4), numpy.arange(10) % 3
+
+def write(name, **members):
+    with h5py.File(name + ".h5", "w") as file:
+        for path, member in members.items():
+            if isinstance(member, (SoftLink, ExternalLink)):
+                file[path.replace("__", "/")] = member
+            else:
+                data, options = member if isinstance(member, tuple) else (member, {})
+                file.create_dataset(path.replace("__", "/"), data=data, **options)
+
+write("plain", x=x, y=y)
+write("good_soft", d__x=x, d__y=y, x=SoftLink("/d/x"), y=SoftLink("d/y"))
+write("good_group", d__x=x, d__y=y, train=SoftLink("/d"))
+write("good_other", x=ExternalLink("plain.h5", "/x"), y=ExternalLink("plain.h5", "/y"))
+write("good_other_group", train=ExternalLink("plain.h5", "/"))
+write("good_self", d__x=x, d__y=y, x=ExternalLink("good_self.h5", "/d/x"), y=ExternalLink("good_self.h5", "/d/y"))
+write("good_gzip", x=(x, {"compression": "gzip", "shuffle": True, "fletcher32": True}), y=y)
+write("good_chunks", x=(x, {"chunks": (3, 2), "maxshape": (None, None)}), y=y.astype(">i2"))
+write("good_big_endian", x=x.astype(">f4"), y=y.astype(">u8"))
+write("bad_loop", x=SoftLink("/x"), y=y)
+write("bad_dangling", x=x, y=SoftLink("/nothing"))
+write("bad_gone", x=ExternalLink("gone.h5", "/x"), y=y)
+write("bad_lzf", x=(x, {"compression": "lzf"}), y=y)
+write("bad_compound", x=numpy.zeros(10, dtype=[("a", "f4"), ("b", "i4")]), y=y)
+write("bad_text", x=x, y=(["a"] * 10, {"dtype": h5py.string_dtype()}))
+write("bad_empty", x=x[:0], y=y[:0])
+write("float16", x=x.astype("f2"), y=y % 2 == 1)
+EOF
+n_done=0
+made import hdf5 plain.h5 --out expected
+for file in good_*.h5; do
+  made import hdf5 "$file" --out "of_$file" --nproc $((n_done++ % 2 + 1))
+  expect_same expected "of_$file"
+done
+made import hdf5 float16.h5 --out float16
+made stat float16
+expect_out 'x +float16 \[4\]'
+made head float16 -n 2
+expect_out '^id 1 +label 1 .*x: \[4, 5, 6, 7\]'
+
+# expect_bad NAME WORDS
+expect_bad() {
+  shard import hdf5 "bad_$1.h5" --out "of_bad" --nproc 2
+  expect_rc 2
+  expect_one_error
+  expect_err "$2"
+  expect_err "bad_$1\.h5"
+  expect_err 'expected: '
+  expect_err 'fix: '
+  expect_nothing_left of_bad
+}
+expect_bad loop "the link /x leads nowhere: it points to '/x'"
+expect_bad dangling "the link /y leads nowhere: it points to '/nothing'"
+expect_bad gone "the link /x leads nowhere: it points to '/x' of 'gone.h5'"
+expect_bad lzf 'filter 32000 \(lzf\)'
+expect_bad compound 'compound elements of 8 bytes'
+expect_bad text 'text elements'
+expect_bad empty 'shape \[0, 4\]'

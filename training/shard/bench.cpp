@@ -1,9 +1,6 @@
 // lockstep shard bench: how fast a set can be read, and what limits it.
 #include "training/shard/bench.hpp"
 
-#include <unistd.h>
-
-#include <filesystem>
 #include <limits>
 #include <memory>
 
@@ -55,18 +52,7 @@ void check(const core::Flags& flags, BenchOptions& o) {
 
 // Finds out before the measurement what write_whole would find out after it.
 void check_output(const std::string& path) {
-  namespace fs = std::filesystem;
-  if (path.empty()) return;
-  std::error_code reason;
-  const fs::path folder = fs::absolute(path, reason).parent_path();
-  if (fs::is_directory(path, reason)) reason = std::make_error_code(std::errc::is_a_directory);
-  if (!reason || reason == std::errc::no_such_file_or_directory)
-    reason = ::access(folder.c_str(), W_OK) == 0 ? std::error_code{} : std::error_code{errno, std::generic_category()};
-  if (!reason) return;
-  core::fail_usage({.what = fmt::format("cannot write '{}': {}", path, reason.message()),
-                    .where = "--json",
-                    .expected = "a file in an existing folder you may write to",
-                    .fix = "create the folder or name another file"});
+  if (!path.empty()) const io::PendingFile writable{path, "--json"};
 }
 
 /// One run of the benchmark.

@@ -1,6 +1,7 @@
 // lockstep shard import: one source of another program's files.
 #include <limits>
 #include <memory>
+#include <optional>
 
 #include "data/importers/importers.hpp"
 #include "data/importers/input.hpp"
@@ -44,22 +45,52 @@ void check(const core::Flags& flags, ImportArguments& o) {
                       .fix = "leave out --keep-encoded, or resize when loading"});
 }
 
-int import(const ImportArguments& o, const runtime::Session& session) {
+/// What becomes of a source that is opened on all ranks.
+struct Opening {
+  std::unique_ptr<data::Source> source{};
+  std::optional<int> exit_code{};  ///< set: there is none, and the program is to end with this
+};
+
+// Collective: the ranks that are not `mine` only take part in the agreement.
+void open_source(const ImportArguments& o, const data::ImportOptions& options, const runtime::Session& session,
+                 bool mine, Opening& opening) {
   const data::Importer& importer = core::find_named(data::importers, o.kind, "importer", "lockstep shard import");
-  std::unique_ptr<data::Source> source;
-  data::ImportOptions options = o.import;
-  options.n_threads = 1 + runtime::spare_cores(session.world());
   bool is_stopped = false;
   const auto complaint = core::complaint_of([&] {
     try {
-      source = importer.open(o.path, options);
+      if (mine) opening.source = importer.open(o.path, options);
     } catch (const data::Interrupted&) {
       is_stopped = true;
     }
   });
-  if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
-  if (session.world().any(is_stopped)) return end_stopped(session.world());
-  return pack_and_report(session, *source, o.pack);
+  if (const auto bad = session.agree(complaint))
+    opening.exit_code = core::to_int(*bad);
+  else if (session.world().any(is_stopped))
+    opening.exit_code = end_stopped(session.world());
+}
+
+// Collective: the first rank of each node unpacks and parses, the others open the spools it has made.
+void open_shared(const ImportArguments& o, data::ImportOptions options, const runtime::Session& session,
+                 Opening& opening) {
+  const runtime::Communicator node = session.world().split_shared();
+  data::SharedSpools spools;
+  options.spools = &spools;
+  open_source(o, options, session, node.rank() == 0, opening);
+  if (opening.exit_code) return;
+  const std::string offered = node.broadcast(spools.offer());
+  if (node.rank() != 0) spools = data::SharedSpools{offered};
+  open_source(o, options, session, node.rank() != 0, opening);
+}
+
+int import(const ImportArguments& o, const runtime::Session& session) {
+  data::ImportOptions options = o.import;
+  options.n_threads = 1 + runtime::spare_cores(session.world());
+  Opening opening;
+  if (core::find_named(data::importers, o.kind, "importer", "lockstep shard import").has_spools)
+    open_shared(o, options, session, opening);
+  else
+    open_source(o, options, session, true, opening);
+  return opening.exit_code ? *opening.exit_code : pack_and_report(session, *opening.source, o.pack);
 }
 
 }  // namespace
@@ -94,7 +125,7 @@ without a point, they are taken as classes, and a line says so. For targets of a
 Memory: three chunks (of images on several threads, four) and one shard's check sums per rank (some 20 MB by default),
 and what grows with the input: of images, 8 bytes and the name of each file; of movielens, some 50 bytes for each user
 and item while they are read, and then 8. Where the input is text or compressed (csv, .gz, .npz) a temporary file of the
-size in memory lies in the temporary folder (TMPDIR), one for each rank.
+size in memory lies in the temporary folder (TMPDIR), one on each node.
 )";
 }
 

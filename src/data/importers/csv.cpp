@@ -28,16 +28,24 @@ class CsvParser {
     const auto first = lines_.next();
     if (!first) fail("no lines", path_, "numbers in columns", "give a file with data");
     find_columns(*first);
-    if (!options_.has_header) add_row();
-    while (const auto line = lines_.next()) {
-      split(*line);
-      add_row();
-    }
-    if (n_rows_ == 0) fail("no line behind the header", path_, "numbers in columns", "give a file with data");
-    return make_source();
+    std::vector<Spool> spools = take_spools(options_.spools, 2, [&] { return parse_rows(); });
+    return make_source(std::move(spools[0]), std::move(spools[1]));
   }
 
  private:
+  /// Of x, float32, and of y: uint16 where all are classes, else float32.
+  std::vector<Spool> parse_rows() {
+    SpoolWriter x, y;
+    if (!options_.has_header) add_row(x, y);
+    while (const auto line = lines_.next()) {
+      split(*line);
+      add_row(x, y);
+    }
+    if (n_rows_ == 0) fail("no line behind the header", path_, "numbers in columns", "give a file with data");
+    Spool numbers = std::move(y).finish();
+    return make_spools(std::move(x).finish(), are_classes_ ? to_labels(numbers) : std::move(numbers));
+  }
+
   void find_columns(std::string_view line) {
     separator_ = line.find(',') != std::string_view::npos ? "," : line.find(';') != std::string_view::npos ? ";" : "\t";
     split(line);
@@ -53,6 +61,8 @@ class CsvParser {
             fmt::format("{} has only numbers and was taken as names; --no-header takes it as data", lines_.place()));
     }
     columns_ = select_columns(options_, names_, n_columns_);
+    if (std::find(columns_.x.begin(), columns_.x.end(), columns_.y) != columns_.x.end())
+      remarks_.push_back(fmt::format("column {} is y and also in x: a model sees the answer", columns_.y));
     row_.resize(columns_.x.size());
   }
 
@@ -65,15 +75,15 @@ class CsvParser {
            fmt::format("{}, as in the first line", n_columns_), "correct the line");
   }
 
-  void add_row() {
+  void add_row(SpoolWriter& x, SpoolWriter& y) {
     for (std::size_t i = 0; i < row_.size(); ++i) row_[i] = number(columns_.x[i]);
-    const float y = number(columns_.y);
+    const float target = number(columns_.y);
     if (are_classes_) {
       const auto label = parse_integer(fields_[columns_.y]);
       are_classes_ = label && *label >= 0 && *label <= largest_class;
     }
-    x_.append(std::as_bytes(std::span{row_}));
-    y_.append(std::as_bytes(std::span{&y, 1}));
+    x.append(std::as_bytes(std::span{row_}));
+    y.append(std::as_bytes(std::span{&target, 1}));
     ++n_rows_;
   }
 
@@ -87,21 +97,21 @@ class CsvParser {
              : "correct it (\"nan\" stands for a missing one), or choose other columns");
   }
 
-  std::unique_ptr<Source> make_source() {
+  /// The sizes of the spools tell how many rows there are and whether labels are classes.
+  std::unique_ptr<Source> make_source(Spool x, Spool y) {
+    const std::uint64_t n_rows = x.size() / (columns_.x.size() * sizeof(float));
+    const auto y_dtype = y.size() == n_rows * sizeof(std::uint16_t) ? core::DType::uint16 : core::DType::float32;
     std::vector<ArrayPair> pairs(1);
     pairs[0].split = "train";
-    Input x{path_ + ", columns of x", std::move(x_).finish()};
-    Input y{path_ + ", column of y", std::move(y_).finish()};
-    pairs[0].x = std::make_unique<InputArray>(std::move(x), 0, core::DType::float32,
-                                              std::vector<std::uint64_t>{n_rows_, columns_.x.size()});
-    const auto y_dtype = are_classes_ ? core::DType::uint16 : core::DType::float32;
-    pairs[0].y = std::make_unique<InputArray>(are_classes_ ? to_labels(y) : std::move(y), 0, y_dtype,
-                                              std::vector<std::uint64_t>{n_rows_});
+    pairs[0].x = std::make_unique<InputArray>(Input{path_ + ", columns of x", std::move(x)}, 0, core::DType::float32,
+                                              std::vector<std::uint64_t>{n_rows, columns_.x.size()});
+    pairs[0].y = std::make_unique<InputArray>(Input{path_ + ", column of y", std::move(y)}, 0, y_dtype,
+                                              std::vector<std::uint64_t>{n_rows});
     return make_array_source(std::move(pairs), {.remarks = std::move(remarks_)});
   }
 
   /// The same labels as uint16.
-  [[nodiscard]] Input to_labels(const Input& numbers) const {
+  [[nodiscard]] Spool to_labels(const Spool& numbers) const {
     SpoolWriter labels;
     std::vector<float> piece;
     for (std::uint64_t first = 0; first < n_rows_; first += piece.size()) {
@@ -110,7 +120,7 @@ class CsvParser {
       const std::vector<std::uint16_t> narrow(piece.begin(), piece.end());
       labels.append(std::as_bytes(std::span{narrow}));
     }
-    return Input{numbers.name(), std::move(labels).finish()};
+    return std::move(labels).finish();
   }
 
   [[noreturn]] static void fail(const std::string& what, const std::string& where, const std::string& expected,
@@ -128,8 +138,6 @@ class CsvParser {
   CsvColumns columns_{};
   std::vector<std::string_view> fields_{};
   std::vector<float> row_{};
-  SpoolWriter x_{};
-  SpoolWriter y_{};
   std::uint64_t n_rows_ = 0;
   bool are_classes_;
 };

@@ -16,10 +16,10 @@ std::string strip(const std::string& name) { return !name.empty() && name.front(
 
 core::DType checked_dtype(const io::Hdf5Dataset& dataset, const std::string& place) {
   if (const auto dtype = dataset.dtype()) return *dtype;
-  core::fail_usage({.what = "an element type that is no plain number",
+  core::fail_usage({.what = dataset.describe_elements(),
                     .where = place,
                     .expected = "integers of 8 to 64 bits, float16, bfloat16, float32 or float64",
-                    .fix = "write the data set with one of these types"});
+                    .fix = "write the data set as plain numbers, classes as 0, 1, 2, ..."});
 }
 
 class DatasetArray final : public RowArray {
@@ -50,7 +50,8 @@ std::unique_ptr<Source> open_hdf5(const std::string& path, const ImportOptions& 
                                           fmt::format("{}, data set /{}", path, name));
   };
   std::vector<ArrayPair> pairs;
-  for (const PairNames& pair : find_pairs(names, strip(options.x_name), strip(options.y_name), path)) {
+  const auto has = [&](const std::string& name) { return file->has_dataset("/" + name); };
+  for (const PairNames& pair : find_pairs(names, has, strip(options.x_name), strip(options.y_name), path)) {
     auto x = open(pair.x);
     auto y = open(pair.y);
     pairs.push_back({pair.split, std::move(x), std::move(y)});

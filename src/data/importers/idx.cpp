@@ -36,8 +36,8 @@ std::uint32_t read_big_endian(const Input& input, std::uint64_t offset) {
   return value;
 }
 
-std::unique_ptr<RowArray> open_array(const std::string& path, std::size_t n_dimensions) {
-  Input input{path};
+std::unique_ptr<RowArray> open_array(const std::string& path, std::size_t n_dimensions, SharedSpools* spools) {
+  Input input{path, spools};
   const std::uint32_t expected = 0x800U | static_cast<std::uint32_t>(n_dimensions);  // 8: unsigned bytes
   const std::uint32_t magic = read_big_endian(input, 0);
   if (magic != expected) {
@@ -51,7 +51,8 @@ std::unique_ptr<RowArray> open_array(const std::string& path, std::size_t n_dime
   return std::make_unique<InputArray>(std::move(input), 4 + 4 * n_dimensions, core::DType::uint8, dimensions);
 }
 
-void add_pair(std::vector<ArrayPair>& pairs, const std::string& folder, const std::string& prefix, const char* split) {
+void add_pair(std::vector<ArrayPair>& pairs, const std::string& folder, const std::string& prefix, const char* split,
+              SharedSpools* spools) {
   const auto images = find_file(folder, prefix + "-images", 3);
   const auto labels = find_file(folder, prefix + "-labels", 1);
   if (images.has_value() != labels.has_value()) {
@@ -62,17 +63,17 @@ void add_pair(std::vector<ArrayPair>& pairs, const std::string& folder, const st
                       .fix = "put both files there, or neither"});
   }
   if (!images) return;
-  auto x = open_array(*images, 3);
-  auto y = open_array(*labels, 1);
+  auto x = open_array(*images, 3, spools);
+  auto y = open_array(*labels, 1, spools);
   pairs.push_back({split, std::move(x), std::move(y)});
 }
 
 }  // namespace
 
-std::unique_ptr<Source> open_idx(const std::string& path, const ImportOptions& /*options*/) {
+std::unique_ptr<Source> open_idx(const std::string& path, const ImportOptions& options) {
   std::vector<ArrayPair> pairs;
-  add_pair(pairs, path, "train", "train");
-  add_pair(pairs, path, "t10k", "val");
+  add_pair(pairs, path, "train", "train", options.spools);
+  add_pair(pairs, path, "t10k", "val", options.spools);
   if (pairs.empty()) {
     core::fail_usage({.what = is_there(path) ? "no IDX files in it" : "no such folder",
                       .where = path,

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "data/shared_spools.hpp"
 #include "data/source.hpp"
 
 namespace lockstep::data {
@@ -30,12 +31,15 @@ struct ImportOptions {
   // hdf5, npy
   std::string x_name{"x"};
   std::string y_name{"y"};
+  // csv, mnist, movielens, npy
+  SharedSpools* spools = nullptr;  ///< of the ranks of a node; null: each makes its own
 };
 
 struct Importer {
   std::string_view name;     ///< the word
   std::string_view summary;  ///< one line for --help
   std::unique_ptr<Source> (*open)(const std::string& path, const ImportOptions& options);
+  bool has_spools = false;  ///< what it spools, the ranks of a node can share
 };
 
 std::unique_ptr<Source> open_idx(const std::string& path, const ImportOptions& options);  // mnist
@@ -48,13 +52,14 @@ std::unique_ptr<Source> open_csv(const std::string& path, const ImportOptions& o
 std::unique_ptr<Source> open_hdf5(const std::string& path, const ImportOptions& options);
 
 inline constexpr std::array<Importer, 8> importers{{
-    {"mnist", "IDX files, plain or gzip: MNIST, Fashion-MNIST, KMNIST; any of the four files in a folder", open_idx},
+    {"mnist", "IDX files, plain or gzip: MNIST, Fashion-MNIST, KMNIST; any of the four files in a folder", open_idx,
+     true},
     {"cifar10", "CIFAR-10 binary version: data_batch_*.bin, test_batch.bin", open_cifar10},
     {"cifar100", "CIFAR-100 binary version: train.bin, test.bin; fine labels", open_cifar100},
-    {"npy", "an .npz file with x and y, or a folder with x.npy and y.npy", open_npy},
+    {"npy", "an .npz file with x and y, or a folder with x.npy and y.npy", open_npy, true},
     {"images", "a folder per class with JPEG, PNG or PPM files; train/, val/, test/ above; TinyImageNet", open_images},
-    {"movielens", "ratings.csv (ml-latest) or ratings.dat (ml-1m)", open_movielens},
-    {"csv", "numbers in columns", open_csv},
+    {"movielens", "ratings.csv (ml-latest) or ratings.dat (ml-1m)", open_movielens, true},
+    {"csv", "numbers in columns", open_csv, true},
     {"hdf5", "an HDF5 file with data sets x and y", open_hdf5},
 }};
 

@@ -115,10 +115,10 @@ Spool unpack(ByteStream& stream) {
   return std::move(spool).finish();
 }
 
-std::variant<io::File, Spool> open_bytes(const std::string& path) {
+std::variant<io::File, Spool> open_bytes(const std::string& path, SharedSpools* spools) {
   io::File file{path};
-  if (is_gzip(file)) return unpack(*open_stream(std::move(file)));
-  return file;
+  if (!is_gzip(file)) return file;
+  return std::move(take_spools(spools, 1, [&] { return make_spools(unpack(*open_stream(std::move(file)))); }).front());
 }
 
 }  // namespace
@@ -135,7 +135,7 @@ bool is_file(const std::filesystem::path& path) {
 
 std::unique_ptr<ByteStream> open_stream(const std::string& path) { return open_stream(io::File{path}); }
 
-Input::Input(const std::string& path) : name_{path}, bytes_{open_bytes(path)}, size_{0} {
+Input::Input(const std::string& path, SharedSpools* spools) : name_{path}, bytes_{open_bytes(path, spools)}, size_{0} {
   const auto* file = std::get_if<io::File>(&bytes_);
   size_ = file != nullptr ? file->size().value : spool_size();
 }

@@ -11,7 +11,7 @@
 #include <string>
 #include <variant>
 
-#include "data/spool.hpp"
+#include "data/shared_spools.hpp"
 #include "io/file.hpp"
 
 namespace lockstep::data {
@@ -34,10 +34,10 @@ class ByteStream {
 
 [[nodiscard]] std::unique_ptr<ByteStream> open_stream(const std::string& path);
 
-/// The content of a file at any place; that of a gzip file is unpacked into a spool first.
+/// The content of a file at any place; that of a gzip file is unpacked into a spool first, which may be a shared one.
 class Input {
  public:
-  explicit Input(const std::string& path);
+  explicit Input(const std::string& path, SharedSpools* spools = nullptr);
   /// What was unpacked from elsewhere; `name` is what errors call it.
   Input(std::string name, Spool spool) : name_{std::move(name)}, bytes_{std::move(spool)}, size_{spool_size()} {}
 

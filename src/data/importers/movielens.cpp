@@ -32,10 +32,18 @@ constexpr std::string_view csv_header = "userId,movieId,rating";
 class Ids {
  public:
   void add(std::int64_t id) { seen_.insert(id); }
-  void finish() {
-    ids_.assign(seen_.begin(), seen_.end());
-    std::sort(ids_.begin(), ids_.end());
+  /// All of them, ascending.
+  [[nodiscard]] Spool sort() {
+    std::vector<std::int64_t> ids{seen_.begin(), seen_.end()};
+    std::sort(ids.begin(), ids.end());
     seen_ = {};
+    SpoolWriter spool;
+    spool.append(std::as_bytes(std::span{ids}));
+    return std::move(spool).finish();
+  }
+  void load(const Spool& sorted) {
+    ids_.resize(sorted.size() / sizeof(ids_[0]));
+    sorted.read_at(0, std::as_writable_bytes(std::span{ids_}));
   }
   [[nodiscard]] const std::vector<std::int64_t>& by_number() const noexcept { return ids_; }
   [[nodiscard]] std::int32_t number_of(std::int64_t id) const {
@@ -103,10 +111,11 @@ class RatingParser {
 
 class MovieLensSource final : public Source {
  public:
-  explicit MovieLensSource(const std::string& path) : ratings_{collect(path)} {
+  MovieLensSource(const std::string& path, SharedSpools* spools)
+      : spools_{take_spools(spools, 3, [&] { return collect(path); })}, ratings_{spools_[0]} {
     spec_ = {.x = {.dtype = core::DType::int32, .shape = {2}}, .y = {.dtype = core::DType::float32, .shape = {}}};
-    users_.finish();
-    items_.finish();
+    users_.load(spools_[1]);
+    items_.load(spools_[2]);
     const std::size_t most = std::max(users_.by_number().size(), items_.by_number().size());
     if (n_ratings() == 0 || most > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) {
       core::fail_usage({.what = fmt::format("{} ratings, {} different ids", n_ratings(), most),
@@ -144,7 +153,8 @@ class MovieLensSource final : public Source {
  private:
   [[nodiscard]] std::uint64_t n_ratings() const noexcept { return ratings_.size() / sizeof(Rating); }
 
-  Spool collect(const std::string& path) {
+  /// Ratings, users, items.
+  std::vector<Spool> collect(const std::string& path) {
     RatingParser parser{path};
     SpoolWriter spool;
     for (Rating rating{}; parser.next(rating);) {
@@ -152,12 +162,13 @@ class MovieLensSource final : public Source {
       items_.add(rating.item);
       spool.append(std::as_bytes(std::span{&rating, 1}));
     }
-    return std::move(spool).finish();
+    return make_spools(std::move(spool).finish(), users_.sort(), items_.sort());
   }
 
   Ids users_{};
   Ids items_{};
-  Spool ratings_;
+  std::vector<Spool> spools_;
+  const Spool& ratings_;
   SetSpec spec_;
 };
 
@@ -175,8 +186,8 @@ std::string find_ratings(const std::string& path) {
 
 }  // namespace
 
-std::unique_ptr<Source> open_movielens(const std::string& path, const ImportOptions& /*options*/) {
-  return std::make_unique<MovieLensSource>(find_ratings(path));
+std::unique_ptr<Source> open_movielens(const std::string& path, const ImportOptions& options) {
+  return std::make_unique<MovieLensSource>(find_ratings(path), options.spools);
 }
 
 }  // namespace lockstep::data

@@ -73,8 +73,9 @@ std::unique_ptr<Source> open_npz(const std::string& path, const ImportOptions& o
   const ZipArchive archive{path};
   std::vector<std::string> names;
   for (const std::string& member : archive.member_names()) add_name(names, member);
-  return make_source(find_npz_pairs(names, options, path), options,
-                     [&](const std::string& name) { return make_array(archive.unpack(name + std::string{ending})); });
+  return make_source(find_npz_pairs(names, options, path), options, [&](const std::string& name) {
+    return make_array(archive.unpack(name + std::string{ending}, options.spools));
+  });
 }
 
 }  // namespace
@@ -87,10 +88,10 @@ std::unique_ptr<Source> open_npy(const std::string& path, const ImportOptions& o
                                               ending, options.y_name, ending),
                       .fix = "name the folder"});
   if (is_file(path)) return open_npz(path, options);
-  return make_source(find_pairs(names_in_folder(path), options.x_name, options.y_name, path), options,
-                     [&](const std::string& name) {
-                       return make_array(Input{(fs::path{path} / (name + std::string{ending})).string()});
-                     });
+  return make_source(
+      find_pairs(names_in_folder(path), options.x_name, options.y_name, path), options, [&](const std::string& name) {
+        return make_array(Input{(fs::path{path} / (name + std::string{ending})).string(), options.spools});
+      });
 }
 
 }  // namespace lockstep::data

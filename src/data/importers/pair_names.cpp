@@ -13,12 +13,14 @@ namespace {
 
 class Finder {
  public:
-  Finder(const std::vector<std::string>& names, const std::string& where) : names_{names}, where_{where} {}
+  Finder(const std::vector<std::string>& names, const std::function<bool(const std::string&)>& has,
+         const std::string& where)
+      : names_{names}, has_{has}, where_{where} {}
 
   [[nodiscard]] std::optional<PairNames> find(const std::string& split, const std::string& x,
                                               const std::string& y) const {
-    if (!has(x)) return std::nullopt;
-    if (!has(y)) fail(fmt::format("array '{}' has no '{}' beside it", x, y));
+    if (!has_(x)) return std::nullopt;
+    if (!has_(y)) fail(fmt::format("array '{}' has no '{}' beside it", x, y));
     return PairNames{split, x, y};
   }
 
@@ -31,11 +33,8 @@ class Finder {
   }
 
  private:
-  [[nodiscard]] bool has(const std::string& name) const {
-    return std::find(names_.begin(), names_.end(), name) != names_.end();
-  }
-
   const std::vector<std::string>& names_;
+  const std::function<bool(const std::string&)>& has_;
   const std::string& where_;
 };
 
@@ -43,7 +42,15 @@ class Finder {
 
 std::vector<PairNames> find_pairs(const std::vector<std::string>& names, const std::string& x_name,
                                   const std::string& y_name, const std::string& where) {
-  const Finder finder{names, where};
+  return find_pairs(
+      names, [&](const std::string& name) { return std::find(names.begin(), names.end(), name) != names.end(); },
+      x_name, y_name, where);
+}
+
+std::vector<PairNames> find_pairs(const std::vector<std::string>& names,
+                                  const std::function<bool(const std::string& name)>& has, const std::string& x_name,
+                                  const std::string& y_name, const std::string& where) {
+  const Finder finder{names, has, where};
   std::vector<PairNames> pairs;
   const auto found = [&](const std::string& split, const std::string& x, const std::string& y) {
     const auto pair = finder.find(split, x, y);

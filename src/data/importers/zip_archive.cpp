@@ -50,8 +50,12 @@ std::vector<std::string> ZipArchive::member_names() const {
   return names;
 }
 
-Input ZipArchive::unpack(const std::string& member) const {
+Input ZipArchive::unpack(const std::string& member, SharedSpools* spools) const {
   const std::string where = fmt::format("{}, member {}", path_, member);
+  return Input{where, std::move(take_spools(spools, 1, [&] { return make_spools(spool(member, where)); }).front())};
+}
+
+Spool ZipArchive::spool(const std::string& member, const std::string& where) const {
   const core::UniqueHandle<MemberPolicy> file{zip_fopen(archive_.get(), member.c_str(), 0)};
   if (!file) fail_to_unpack(fmt::format("cannot be unpacked: {}", zip_strerror(archive_.get())), where);
   SpoolWriter spool;
@@ -59,7 +63,7 @@ Input ZipArchive::unpack(const std::string& member) const {
   for (;;) {
     const zip_int64_t n = zip_fread(file.get(), piece.data(), piece.size());
     if (n < 0) fail_to_unpack(fmt::format("is damaged: {}", zip_file_strerror(file.get())), where);
-    if (n == 0) return Input{where, std::move(spool).finish()};
+    if (n == 0) return std::move(spool).finish();
     spool.append(std::span{piece}.first(static_cast<std::size_t>(n)));
   }
 }

@@ -20,8 +20,9 @@ class ZipArchive {
   explicit ZipArchive(const std::string& path);
 
   [[nodiscard]] std::vector<std::string> member_names() const;
-  /// Unpacks a member into a spool. core::Error (usage) naming archive and member if it is damaged or encrypted.
-  [[nodiscard]] Input unpack(const std::string& member) const;
+  /// Unpacks a member into a spool, which may be a shared one. core::Error (usage) naming archive and member if it is
+  /// damaged or encrypted.
+  [[nodiscard]] Input unpack(const std::string& member, SharedSpools* spools = nullptr) const;
 
  private:
   struct Policy {
@@ -29,6 +30,8 @@ class ZipArchive {
     static Raw null() noexcept { return nullptr; }
     static void destroy(Raw raw) noexcept;
   };
+
+  [[nodiscard]] Spool spool(const std::string& member, const std::string& where) const;
 
   std::string path_;
   core::UniqueHandle<Policy> archive_;

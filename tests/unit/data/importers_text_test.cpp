@@ -74,6 +74,8 @@ TEST_F(CsvTest, ChoosesColumns) {
   EXPECT_EQ(x("0-1,3"), (Floats{10, 11, 13.5F}));
   EXPECT_EQ(x("b,a"), (Floats{11, 10}));
   EXPECT_EQ(x("d-e, a-b"), (Floats{13.5F, 10, 11}));
+  EXPECT_NE(open(text, {.x_columns = "0-1,3"})->remarks().at(0).find("column 3 is y and also in x"), std::string::npos);
+  EXPECT_TRUE(open(text, {.x_columns = "0-1"})->remarks().empty());
   expect_usage([&] { x("0-4"); }, {"'0-4'", "--x-columns", "0 to 3", "a, b, 2, d-e"});
   expect_usage([&] { x("1-0"); }, {"'1-0'"});
   expect_usage([&] { x("a,"); }, {"no column ''"});

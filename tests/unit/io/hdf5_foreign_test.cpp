@@ -115,6 +115,105 @@ TEST(Hdf5Foreign, TheLibrarysChunksAreOurs) {
   }
 }
 
+/// A file with one data set `x` of these numbers.
+void make_numbers(const std::string& path, const std::vector<std::int32_t>& values) {
+  make_file(path, [&](hid_t file) { add(file, "x", H5T_STD_I32LE, H5T_NATIVE_INT32, {values.size()}, values); });
+}
+
+void link_external(hid_t file, const char* name, const char* path, const char* object) {
+  ASSERT_GE(H5Lcreate_external(path, object, file, name, H5P_DEFAULT, H5P_DEFAULT), 0);
+}
+
+void link_soft(hid_t file, const char* name, const char* target) {
+  ASSERT_GE(H5Lcreate_soft(target, file, name, H5P_DEFAULT, H5P_DEFAULT), 0);
+}
+
+TEST(Hdf5Foreign, FollowsLinks) {
+  const TemporaryFolder folder;
+  make_numbers(folder / "g.h5", {7, 8});
+  make_numbers(folder / "f.h5", {1, 2});
+  const hid_t f = H5Fopen((folder / "f.h5").c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+  link_soft(f, "soft", "/x");
+  link_soft(f, "group", "/");
+  link_external(f, "self", "f.h5", "/x");
+  link_external(f, "other", "g.h5", "/x");
+  link_external(f, "others", "g.h5", "/");
+  H5Fclose(f);
+  const Hdf5File file = Hdf5File::open(folder / "f.h5");
+  for (const char* const name : {"soft", "/group/x", "self"}) {
+    EXPECT_TRUE(file.has_dataset(name)) << name;
+    EXPECT_EQ(read_all<std::int32_t>(file.open_dataset(name), 2), (std::vector{1, 2})) << name;
+  }
+  for (const char* const name : {"other", "/others/x"}) {
+    EXPECT_TRUE(file.has_dataset(name)) << name;
+    EXPECT_EQ(read_all<std::int32_t>(file.open_dataset(name), 2), (std::vector{7, 8})) << name;
+  }
+  for (const char* const name : {"group", "/group/y", "none", "/none/x", "/x/x"})
+    EXPECT_FALSE(file.has_dataset(name)) << name;
+}
+
+TEST(Hdf5Foreign, NamesLinksThatLeadNowhere) {
+  const TemporaryFolder folder;
+  make_numbers(folder / "g.h5", {7, 8});
+  make_file(folder / "f.h5", [&](hid_t file) {
+    link_soft(file, "gone", "/y");
+    link_soft(file, "itself", "/itself");
+    link_external(file, "file", "none.h5", "/x");
+    link_external(file, "object", "g.h5", "/y");
+  });
+  const Hdf5File file = Hdf5File::open(folder / "f.h5");
+  const auto expect_dead = [&](const std::string& name, const std::string& target) {
+    const std::initializer_list<std::string> words{"link", "leads nowhere", target, folder / "f.h5"};
+    expect_error([&] { static_cast<void>(file.has_dataset(name)); }, ExitCode::usage, words);
+    expect_error([&] { static_cast<void>(file.open_dataset(name)); }, ExitCode::usage, words);
+  };
+  expect_dead("gone", "'/y'");
+  expect_dead("itself", "'/itself'");
+  expect_dead("file", "'/x' of 'none.h5'");
+  expect_dead("/file/deeper/x", "'/x' of 'none.h5'");
+  expect_dead("object", "'/y' of 'g.h5'");
+  EXPECT_TRUE(file.dataset_names().empty());
+}
+
+TEST(Hdf5Foreign, NamesFiltersTheLibraryLacks) {
+  const TemporaryFolder folder;
+  make_file(folder / "f.h5", [&](hid_t file) {
+    const hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+    const hsize_t chunk = 2;
+    H5Pset_chunk(list, 1, &chunk);
+    H5Pset_filter(list, 32000, H5Z_FLAG_OPTIONAL, 0, nullptr);  // LZF, of h5py
+    add(file, "x", H5T_STD_I32LE, H5T_NATIVE_INT32, {4}, std::vector<std::int32_t>{1, 2, 3, 4}, list);
+    H5Pclose(list);
+  });
+  const Hdf5File file = Hdf5File::open(folder / "f.h5");
+  expect_error([&] { static_cast<void>(file.open_dataset("x")); }, ExitCode::usage,
+               {folder / "f.h5", "x", "filter 32000", "gzip"});
+}
+
+// The library would read zeros.
+TEST(Hdf5Foreign, NamesMissingPartsOfVirtualDataSets) {
+  const TemporaryFolder folder;
+  make_numbers(folder / "a.h5", {1, 2});
+  make_numbers(folder / "b.h5", {3, 4});
+  make_file(folder / "f.h5", [&](hid_t file) {
+    const hsize_t all = 4, part = 2;
+    const hid_t space = H5Screate_simple(1, &all, nullptr), source = H5Screate_simple(1, &part, nullptr);
+    const hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+    for (const hsize_t first : {0, 2}) {
+      H5Sselect_hyperslab(space, H5S_SELECT_SET, &first, nullptr, &part, nullptr);
+      H5Pset_virtual(list, space, first == 0 ? "a.h5" : "b.h5", "/x", source);
+    }
+    H5Dclose(H5Dcreate2(file, "x", H5T_STD_I32LE, space, H5P_DEFAULT, list, H5P_DEFAULT));
+    H5Pclose(list);
+    H5Sclose(source);
+    H5Sclose(space);
+  });
+  EXPECT_EQ(read_all<std::int32_t>(Hdf5File::open(folder / "f.h5").open_dataset("x"), 4), (std::vector{1, 2, 3, 4}));
+  std::filesystem::remove(folder / "b.h5");
+  const Hdf5File file = Hdf5File::open(folder / "f.h5");
+  expect_error([&] { static_cast<void>(file.open_dataset("x")); }, ExitCode::usage, {folder / "f.h5", "x", "'b.h5'"});
+}
+
 TEST(Hdf5Foreign, RefusesElementsThatAreNoNumbers) {
   const TemporaryFolder folder;
   make_file(folder / "f.h5", [&](hid_t file) {
@@ -123,7 +222,7 @@ TEST(Hdf5Foreign, RefusesElementsThatAreNoNumbers) {
     add(file, "text", text, text, {2}, std::vector<char>(8, 'a'));
     H5Tclose(text);
     const hid_t narrow = H5Tcopy(H5T_STD_I32LE);
-    H5Tset_precision(narrow, 12);
+    H5Tset_precision(narrow, 24);
     add(file, "narrow", narrow, H5T_NATIVE_INT32, {2}, std::vector<std::int32_t>{1, 2});
     H5Tclose(narrow);
   });
@@ -132,6 +231,8 @@ TEST(Hdf5Foreign, RefusesElementsThatAreNoNumbers) {
     const Hdf5Dataset dataset = file.open_dataset(name);
     EXPECT_FALSE(dataset.dtype());
     EXPECT_EQ(dataset.dimensions(), Dimensions{2});
+    EXPECT_EQ(dataset.describe_elements(),
+              name == std::string{"text"} ? "text elements of 4 bytes" : "integer elements of 4 bytes");
     expect_error([&] { dataset.read_rows(0, 0, {}); }, ExitCode::usage, {folder / "f.h5", name});
   }
 }

@@ -74,6 +74,29 @@ TEST(PendingFile, NamesTheFlagOfAPlaceThatCannotBeWrittenTo) {
   expect_error([&] { PendingFile{folder / "none/f", "--out"}; }, ExitCode::usage, {folder / "none/f", "--out"});
 }
 
+// Root could: a device would become a plain file.
+TEST(PendingFile, ReplacesFilesOnly) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
+  fs::create_symlink("pipe", folder / "link");
+  fs::create_directory(folder / "sub");
+  for (const char* const name : {"pipe", "link"})
+    expect_error([&] { PendingFile(folder / name, "--out"); }, ExitCode::usage,
+                 {folder / name, "--out", "no regular file"});
+  expect_error([&] { PendingFile(folder / "sub", "--out"); }, ExitCode::usage, {folder / "sub", "Is a directory"});
+  EXPECT_EQ(folder.n_entries(), 3u);
+}
+
+TEST(PendingFile, FollowsALink) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "sub");
+  put(folder / "sub/f", "old");
+  fs::create_symlink("sub/f", folder / "link");
+  write_whole(folder / "link", bytes_of("new"));
+  EXPECT_TRUE(fs::is_symlink(folder / "link"));
+  EXPECT_EQ(get(folder / "sub/f"), "new");
+}
+
 TEST(PendingFolder, AppearsWhenCommitted) {
   const TemporaryFolder folder;
   PendingFolder pending{folder / "out", false, "--out"};
