@@ -5,8 +5,8 @@
 . "$(dirname "$0")/ranks.bash"
 
 # The parameters are hashed before the first step, which takes seconds, and looked at before it ends.
-start nproc 2 train digits --batch 2048 --accumulate 16 --synthetic-samples 2048 --max-steps 1 --val-split '' --seed 7 \
-  --run-dir "$run_dir"
+start nproc 2 train digits --batch 4096 --accumulate 32 --synthetic-samples 4096 --max-steps 1 --val-split '' --threads 1 \
+  --seed 7 --run-dir "$run_dir"
 if [ "$1" = none ]; then
   end
   expect_rc 0
