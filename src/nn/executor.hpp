@@ -16,7 +16,8 @@
 
 namespace lockstep::nn {
 
-enum class Loss { cross_entropy, mse };
+/// cross_entropy takes the softmax of a network's outputs; nll takes outputs that are logarithms of probabilities already.
+enum class Loss { cross_entropy, nll, mse };
 
 /// bf16: of activations, their gradients, and what layers read weights from. Parameters, their gradients, statistics, sums
 /// and losses are float32 in both.
@@ -26,7 +27,7 @@ struct ExecutorOptions {
   std::uint64_t max_batch = 1;  ///< samples of one forward(), at most
   std::uint64_t bn_group = 0;   ///< samples whose statistics batch normalization takes together; 0: each call's batch
   Loss loss = Loss::cross_entropy;
-  double label_smoothing = 0;
+  double label_smoothing = 0;  ///< of cross_entropy
   Precision precision = Precision::f32;
   std::uint64_t seed = 1;         ///< of dropout
   bool is_deterministic = false;  ///< nothing is chosen by timing

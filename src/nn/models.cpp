@@ -161,7 +161,9 @@ Network make_model(const ModelSpec& spec) {
     core::fail_usage({.what = "samples are ids", .where = where, .expected = "samples of numbers"});
   if (spec.cifar_stem && !model.has_stems)
     core::fail_usage({.what = "there is no CIFAR stem", .where = where, .expected = "a ResNet"});
-  return model.make(spec);
+  Network net = model.make(spec);
+  if (spec.has_log_softmax) net.log_softmax({static_cast<int>(net.nodes().size() - 1)});
+  return net;
 }
 
 std::uint64_t embedding_width(std::uint64_t n_rows) noexcept {

@@ -21,6 +21,7 @@ struct ModelSpec {
   std::vector<std::uint64_t> n_ids{};  ///< rows of each table: users, items
   bool has_dropout = true;             ///< false: without, to compare with others step by step
   bool cifar_stem = false;             ///< ResNets begin with a 3x3 convolution of stride 1 and without max pooling
+  bool has_log_softmax = false;        ///< of classes: behind the model's own layers, as Loss::nll expects
 };
 
 struct ModelInfo {

@@ -163,6 +163,11 @@ Value Network::concat(std::vector<Value> values, const std::string& name) {
   return append(node, Concat{}, std::move(values), {n});
 }
 
+Value Network::log_softmax(Value x, const std::string& name) {
+  const std::string node = name_for(name, "log_softmax");
+  return append(node, LogSoftmax{}, {x}, features(x, node));
+}
+
 const Shape& Network::output() const {
   core::require(!nodes_.empty(), "a network has nodes");
   return nodes_.back().output;
@@ -234,6 +239,8 @@ const Shape& Network::numbers(Value x, const std::string& name) const {
   const Shape& in = shape(x);
   if (std::holds_alternative<Ids>(nodes_[static_cast<std::size_t>(x.node)].layer))
     refuse(name, fmt::format("{} ids", in[0]), "numbers; look the ids up in an embedding first");
+  if (std::holds_alternative<LogSoftmax>(nodes_[static_cast<std::size_t>(x.node)].layer))
+    refuse(name, "logarithms of probabilities", "nothing behind a log_softmax but the loss");
   return in;
 }
 

@@ -94,9 +94,11 @@ struct Embedding {
 };
 /// Features side by side.
 struct Concat {};
+/// Of classes, the logarithm of their probabilities: what a network may end with.
+struct LogSoftmax {};
 
 using Layer = std::variant<Input, Ids, Linear, Conv, BatchNorm, Relu, Add, MaxPool, GlobalAvgPool, Flatten, Dropout,
-                           Embedding, Concat>;
+                           Embedding, Concat, LogSoftmax>;
 
 struct Node {
   std::string name;  ///< "layer1.0.conv1"; of nodes without parameters only unique
@@ -127,6 +129,7 @@ class Network {
   Value dropout(Value x, Dropout layer, const std::string& name = {});
   Value embedding(const std::string& name, Value ids, Embedding layer);
   Value concat(std::vector<Value> values, const std::string& name = {});
+  Value log_softmax(Value x, const std::string& name = {});
 
   [[nodiscard]] const std::vector<Node>& nodes() const noexcept { return nodes_; }
   [[nodiscard]] const std::vector<Parameter>& parameters() const noexcept { return parameters_; }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Training from end to end: the tutorial's command, ranks, digests, what a run leaves behind.
 . "$(dirname "$0")/shard_lib.bash"
+tests=$(cd "$(dirname "$0")" && pwd)
 cd "$folder" || exit 1
 
 trained() {
@@ -18,10 +19,16 @@ trained toy 50 10 --run-dir two --nproc 3
 [ "$(loss_of)" = "$first" ] || fail "another loss on 3 ranks, not $first"
 awk -v loss="$first" 'BEGIN { exit !(loss > 0.05 && loss < 0.12) }' || fail "the loss is $first"
 for file in run.json log.jsonl status.json weights.h5; do [ -s "one/$file" ] || fail "no one/$file"; done
-if python3 -c 'import jsonschema' 2>/dev/null; then
-  python3 -c 'import json, jsonschema, sys; jsonschema.validate(*(json.load(open(f)) for f in sys.argv[1:]))' \
-    one/run.json "$(dirname "$0")/../../share/schemas/train_run-1.schema.json" || fail "run.json is not as its schema says"
-fi
+
+# expect_valid RUN KIND...: its files are as their schemas say, and its log has lines of these kinds.
+expect_valid() {
+  local run=$1
+  shift
+  python3 -c 'import jsonschema' 2>/dev/null || return 0
+  python3 "$tests/../unit/training_run/validate_run.py" "$run" "$tests/../../share/schemas" "$@" >"$folder/err" 2>&1 ||
+    fail "$run is not as the schemas say"
+}
+expect_valid one train
 
 # Weights begin where they were left: another epoch's loss is not that of the beginning.
 trained toy --epochs 1 --init-from one/weights.h5 --run-dir three
@@ -36,11 +43,25 @@ expect_same_digest() {
   done
   cmp -s digest1 digest2 && cmp -s digest1 digest4 && [ -s digest1 ] || fail "digests differ: $(cat digest1 digest2 digest4)"
 }
-expect_same_digest resnet50_synthetic --model resnet18 --image-size 32 --batch 16 --bn-group 4 --synthetic-steps 2
-expect_same_digest digits --synthetic-samples 640 --max-steps 5
+expect_same_digest resnet50_synthetic --model resnet18 --image-size 32 --batch 16 --bn-group 4 --synthetic-steps 2 \
+  --augment crop:32:4,flip,normalize:0.5:0.25
+expect_same_digest digits --synthetic-samples 640 --max-steps 5 --accumulate 2
 # The guard bites: another seed has another digest.
-trained digits --deterministic --synthetic-samples 640 --max-steps 5 --digest --seed 2 --run-dir seed2
+trained digits --deterministic --synthetic-samples 640 --max-steps 5 --accumulate 2 --digest --seed 2 --run-dir seed2
 grep -qF "$(cat digest1)" "$folder/out" && fail "the digest does not depend on the weights"
+
+# The learning rate follows the samples, whatever the number of ranks.
+rate_of() {
+  trained toy 3 --schedule cosine --warmup 0.1 --max-steps 10 --run-dir "rate$1" --nproc "$1"
+  grep -o '"samples_seen": *320,.*"learning_rate": *[^,]*' "rate$1/log.jsonl" | sed 's/.*"learning_rate"/rate/'
+}
+rate=$(rate_of 1)
+[ -n "$rate" ] || fail "no learning rate after 320 samples"
+for n in 2 4; do [ "$(rate_of "$n")" = "$rate" ] || fail "another learning rate on $n ranks, not $rate"; done
+
+# As the tutorial writes it, in two layers: the same network, layer by layer.
+trained digits --synthetic-samples 640 --max-steps 7 --loss nll --profile --run-dir nll
+expect_out '^log_softmax +[0-9.]+ +[0-9.]+ '
 
 # Embeddings of which a step touches few rows: the same loss on any number of ranks, in parts too, as where every row is
 # summed.
@@ -96,22 +117,11 @@ trained toy 2 1 --compat --nproc 2 --run-dir compat
 expect_out '^\[GPU1\] Epoch 0 \| Batchsize: 16 \| Steps: 64$'
 expect_out '^Epoch 0 \| Training checkpoint saved at '
 
-# The forecast of memory beside the peak of the real thing, on one rank.
-trained digits --synthetic-samples 640 --max-steps 5 --dry-run --run-dir dry
-[ ! -e dry ] || fail "--dry-run made a run directory"
-forecast=$(sed -n 's/^memory *\([0-9.]*\) MB.*/\1/p' "$folder/out")
-if command -v python3 >/dev/null; then
-  peak=$(python3 -c 'import resource, subprocess, sys
-subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True)
-print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024e-6)' \
-    "$REDUCE_ALL" train digits --synthetic-samples 640 --max-steps 5 --run-dir wet)
-  awk -v f="$forecast" -v p="$peak" 'BEGIN { exit !(f > 0.9 * p && f < 1.1 * p) }' ||
-    fail "forecast $forecast MB, peak $peak MB"
-fi
-
-trained digits --synthetic-samples 640 --max-steps 15 --profile --run-dir profile
+# By layer; and whatever a run of several ranks writes down.
+trained digits --synthetic-samples 640 --max-steps 15 --profile --nproc 2 --run-dir profile
 expect_out '^conv2 +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+  oneDNN +[0-9]+$'
 expect_out '^all layers '
+expect_valid profile train evaluation profile
 
 # A set with nothing to train on is evaluated all the same, and the result is told once.
 mkdir idx

@@ -1,9 +1,11 @@
 // The synchronizer over MPI's shared windows and messages, on one node and on simulated ones: exact, and guarded.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <functional>
 
 #include "comm/transport_mpi.hpp"
+#include "core/error.hpp"
 #include "parallel/control_word.hpp"
 #include "parallel/synchronizer.hpp"
 #include "support/mpi_main.hpp"
@@ -84,6 +86,28 @@ TEST_P(OnNodes, RowsOfEmbeddings) {
     for (std::uint64_t row = 0; row < n_rows; ++row)
       if (is_touched(row, world_->rank(), step)) synchronizer.touch(table, std::span{&row, 1});
   });
+}
+
+// At a rate of 0 the value stays as it is until the guard looks, after the second step.
+TEST_P(OnNodes, AValueChangedOnOneNodeIsNamedOnAllRanks) {
+  const int last_node = world_->nodes().back();
+  if (last_node == 0) GTEST_SKIP() << "one node";
+  const auto slots = support::make_slots({100, 5'000});
+  Synchronizer synchronizer{*world_, slots, {.guard_interval = 2}};
+  ControlWord word{*world_, false};
+  synchronizer.publish_initial();
+  synchronizer.step(0, 1);
+  float& element = synchronizer.parameters()[slots[1].offset + 4'000];
+  if (world_->rank() == world_->n_ranks() - 1) element = 1;
+  synchronizer.step(0, 1);
+  static_cast<void>(word.exchange({.replica = synchronizer.replica_hash()}));
+  EXPECT_FALSE(word.finish()->replicas_agree);
+  const auto error = core::complaint_of([&] { synchronizer.fail_for_replicas(); });
+  ASSERT_TRUE(error.has_value());
+  EXPECT_EQ(error->code(), core::ExitCode::failed);
+  EXPECT_NE(error->problem().what.find("'t1'"), std::string::npos) << error->what();
+  EXPECT_TRUE(error->problem().where.ends_with(fmt::format("on node {}", last_node))) << error->what();
+  support::world().barrier();  // nobody frees what others still read
 }
 
 // 0: the machine as it is.

@@ -15,6 +15,11 @@
 namespace lockstep::training::train {
 namespace {
 
+nn::Loss loss_of(const Recipe& recipe) noexcept {
+  if (recipe.loss == "mse") return nn::Loss::mse;
+  return recipe.loss == "nll" ? nn::Loss::nll : nn::Loss::cross_entropy;
+}
+
 std::uint64_t n_outputs(const Recipe& recipe, const data::SetSpec& spec) {
   if (recipe.loss == "mse") return spec.y.n_elements();
   if (recipe.classes == 0) return spec.classes.size();
@@ -122,7 +127,8 @@ nn::Network make_network(const Recipe& recipe, const DataInfo& data) {
        .n_outputs = n_outputs(recipe, data.spec),
        .n_ids = data.has_ids ? std::vector<std::uint64_t>{recipe.users, recipe.items} : std::vector<std::uint64_t>{},
        .has_dropout = recipe.dropout,
-       .cifar_stem = recipe.cifar_stem});
+       .cifar_stem = recipe.cifar_stem,
+       .has_log_softmax = recipe.loss == "nll"});
 }
 
 void check_ranks(const Recipe& recipe, int n_ranks) {
@@ -189,7 +195,7 @@ std::uint64_t samples_at_a_time(const Recipe& recipe, std::uint64_t most_of_rank
 nn::ExecutorOptions executor_options(const Recipe& recipe, std::uint64_t max_batch) noexcept {
   return {.max_batch = max_batch,
           .bn_group = recipe.bn_group,
-          .loss = recipe.loss == "mse" ? nn::Loss::mse : nn::Loss::cross_entropy,
+          .loss = loss_of(recipe),
           .label_smoothing = recipe.label_smoothing,
           .precision = recipe.precision == "bf16" ? nn::Precision::bf16 : nn::Precision::f32,
           .seed = recipe.seed,

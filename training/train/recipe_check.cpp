@@ -77,10 +77,11 @@ void Check::groups() const {
 
 void Check::loss() const {
   const ModelWord& model = core::find_named(models, r_.model, "model", "");
-  if (r_.loss == model.loss) return;
+  const bool is_of_classes = model.loss == "cross_entropy";
+  if (r_.loss == model.loss || (is_of_classes && r_.loss == "nll")) return;
   // Of a single output the softmax is 1: the tutorial's toy has a cross entropy of 0 and learns nothing.
   fail(fmt::format("the loss {} does not train the model {}", r_.loss, r_.model), "loss",
-       fmt::format("{}, as its outputs are {}", model.loss, model.loss == "mse" ? "numbers" : "classes"),
+       is_of_classes ? "cross_entropy or nll, as its outputs are classes" : "mse, as its outputs are numbers",
        "leave loss out");
 }
 

@@ -40,7 +40,7 @@ inline constexpr std::array<ForeignWord, 6> foreign_words{{
     {"total-epochs", "epochs"},
 }};
 
-inline constexpr std::array<std::string_view, 2> losses{"cross_entropy", "mse"};
+inline constexpr std::array<std::string_view, 3> losses{"cross_entropy", "nll", "mse"};
 inline constexpr std::array<std::string_view, 2> precisions{"f32", "bf16"};
 inline constexpr std::array<std::string_view, 1> strategies{"ddp"};
 

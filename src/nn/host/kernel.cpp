@@ -80,6 +80,13 @@ void Builder::reorder(const Tensor& from, const Tensor& to, std::vector<Primitiv
 
 bool Builder::needs_gradient(Value value) const { return needs_gradient_[static_cast<std::size_t>(value.node)]; }
 
+bool Builder::is_read_by_loss(std::size_t node) const {
+  const std::vector<Node>& nodes = network.nodes();
+  const bool has_log_softmax = std::holds_alternative<LogSoftmax>(nodes.back().layer);
+  const std::size_t last = nodes.size() - 1;
+  return node == last || (has_log_softmax && node + 1 == last);
+}
+
 void Builder::pend(const Tensor& gradient, int change) {
   const std::size_t buffer = gradient.place.index;
   if (n_pending_.size() <= buffer) n_pending_.resize(buffer + 1, 0);

@@ -72,6 +72,8 @@ class Builder {
   void reorder(const Tensor& from, const Tensor& to, std::vector<Primitive>& primitives);
 
   [[nodiscard]] bool needs_gradient(Value value) const;
+  /// Whether the loss reads the node, be it through a log_softmax. What it computes stays float32 then, as the loss.
+  [[nodiscard]] bool is_read_by_loss(std::size_t node) const;
 
   /// Counts (1) or discounts (-1) a gradient that waits for its node to be planned.
   void pend(const Tensor& gradient, int change);
@@ -120,6 +122,7 @@ struct Planned {
 [[nodiscard]] std::unique_ptr<Kernel> make_flatten(const Planned& planned);
 [[nodiscard]] std::unique_ptr<Kernel> make_global_avg_pool(const Planned& planned);
 [[nodiscard]] std::unique_ptr<Kernel> make_linear(const Planned& planned, const Linear& layer);
+[[nodiscard]] std::unique_ptr<Kernel> make_log_softmax(const Planned& planned);
 [[nodiscard]] std::unique_ptr<Kernel> make_max_pool(const Planned& planned, const MaxPool& layer);
 /// `is_in_place`: nobody else reads its input.
 [[nodiscard]] std::unique_ptr<Kernel> make_relu(const Planned& planned, bool is_in_place);

@@ -26,7 +26,9 @@ LossKernel::LossKernel(Builder& builder, const Tensor& output)
   if (output.desc != floats) floats_ = builder.make(floats);
   if (!is_training_) return;
   float_gradient_ = gradient_ = builder.make(floats);
-  if (type_of(floats) != builder.type) gradient_ = builder.make(plain_desc(dims_of(floats), builder.type));
+  const bool is_rounded_later = std::holds_alternative<LogSoftmax>(builder.network.nodes().back().layer);
+  if (type_of(floats) != builder.type && !is_rounded_later)
+    gradient_ = builder.make(plain_desc(dims_of(floats), builder.type));
 }
 
 LossSums LossKernel::forward(const Call& call) {
@@ -36,14 +38,18 @@ LossSums LossKernel::forward(const Call& call) {
   auto* const gradient = is_training_ ? storage_.at<float>(float_gradient_.place) : nullptr;
   const auto* const labels = reinterpret_cast<const std::int64_t*>(call.batch.y.data());
   const auto* const targets = reinterpret_cast<const float*>(call.batch.y.data());
-  if (loss_ == Loss::cross_entropy) check_labels(labels);
+  if (loss_ != Loss::mse) check_labels(labels);
   for_parts(n_, least_elements / 16 / n_outputs_ + 1, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
       const std::size_t at = i * n_outputs_;
       float* const of_sample = gradient == nullptr ? nullptr : gradient + at;
-      samples_[i] = loss_ == Loss::cross_entropy
-                        ? cross_entropy(output + at, static_cast<std::size_t>(labels[i]), of_sample)
-                        : mean_square(output + at, targets + at, of_sample);
+      switch (loss_) {
+        case Loss::cross_entropy:
+          samples_[i] = cross_entropy(output + at, static_cast<std::size_t>(labels[i]), of_sample);
+          break;
+        case Loss::nll: samples_[i] = negative_log(output + at, static_cast<std::size_t>(labels[i]), of_sample); break;
+        case Loss::mse: samples_[i] = mean_square(output + at, targets + at, of_sample); break;
+      }
     }
   });
   LossSums sums;
@@ -80,13 +86,28 @@ LossKernel::Sample LossKernel::cross_entropy(const float* logits, std::size_t la
       gradient[c] = static_cast<float>(std::exp(static_cast<double>(logits[c]) - log_sum) - share);
     gradient[label] = static_cast<float>(std::exp(of_label - log_sum) - share - (1 - label_smoothing_));
   }
-  std::size_t n_before = 0;  // of equal logits the first counts as larger; what is no number counts as larger too
+  rank_label(logits, label, sample);
+  return sample;
+}
+
+LossKernel::Sample LossKernel::negative_log(const float* outputs, std::size_t label, float* gradient) const {
+  Sample sample;
+  sample.loss = -static_cast<double>(outputs[label]);
+  if (gradient != nullptr) {
+    std::fill_n(gradient, n_outputs_, 0.0f);
+    gradient[label] = -1;
+  }
+  rank_label(outputs, label, sample);
+  return sample;
+}
+
+void LossKernel::rank_label(const float* outputs, std::size_t label, Sample& sample) const {
+  std::size_t n_before = 0;  // of equal outputs the first counts as larger; what is no number counts as larger too
   for (std::size_t c = 0; c < n_outputs_; ++c)
-    n_before += c != label && !(logits[c] < logits[label] || (logits[c] == logits[label] && c > label)) ? 1 : 0;
-  const bool is_number = std::isfinite(of_label);
+    n_before += c != label && !(outputs[c] < outputs[label] || (outputs[c] == outputs[label] && c > label)) ? 1 : 0;
+  const bool is_number = std::isfinite(outputs[label]);
   sample.is_top1 = is_number && n_before == 0;
   sample.is_top5 = is_number && n_before < 5;
-  return sample;
 }
 
 LossKernel::Sample LossKernel::mean_square(const float* output, const float* target, float* gradient) const {
@@ -104,7 +125,7 @@ void LossKernel::check_labels(const std::int64_t* labels) const {
   for (std::size_t i = 0; i < n_; ++i) {
     if (labels[i] < 0 || static_cast<std::size_t>(labels[i]) >= n_outputs_) {
       core::fail_usage({.what = fmt::format("label {} in the data", labels[i]),
-                        .where = "cross-entropy",
+                        .where = loss_ == Loss::nll ? "nll" : "cross-entropy",
                         .expected = fmt::format("classes from 0 to {}, as the model has outputs", n_outputs_ - 1)});
     }
   }

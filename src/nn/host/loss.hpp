@@ -16,7 +16,7 @@ class LossKernel {
 
   /// Throws core::Error (usage) if a label is no class.
   [[nodiscard]] LossSums forward(const Call& call);
-  /// Of the output, in the type of activations, after backward().
+  /// Of the output, after backward(): in the type of activations, but for a log_softmax, which rounds only then.
   [[nodiscard]] const Tensor& gradient() const noexcept { return gradient_; }
   /// Makes the gradient that of `scale` times the loss.
   void backward(float scale);
@@ -29,6 +29,8 @@ class LossKernel {
     bool is_top5 = false;
   };
   [[nodiscard]] Sample cross_entropy(const float* logits, std::size_t label, float* gradient) const;
+  [[nodiscard]] Sample negative_log(const float* outputs, std::size_t label, float* gradient) const;
+  void rank_label(const float* outputs, std::size_t label, Sample& sample) const;
   [[nodiscard]] Sample mean_square(const float* output, const float* target, float* gradient) const;
   void check_labels(const std::int64_t* labels) const;
 
@@ -41,7 +43,7 @@ class LossKernel {
   Tensor output_;
   Tensor floats_;  ///< the output as float32: itself, or a copy
   Tensor float_gradient_{};
-  Tensor gradient_{};  ///< of what the network computes with: itself, or a rounded copy
+  Tensor gradient_{};  ///< what the network's last node is given: itself, or a rounded copy
   std::vector<Sample> samples_;
 };
 

@@ -128,6 +128,7 @@ std::unique_ptr<Kernel> Program::make_kernel(Builder& builder, std::size_t index
       [&](const Dropout& layer) { return make_dropout(planned, layer); },
       [&](const Embedding& layer) { return make_embedding(planned, layer); },
       [&](const Concat&) { return make_concat(planned); },
+      [&](const LogSoftmax&) { return make_log_softmax(planned); },
   };
   return std::visit(make, node.layer);
 }

@@ -7,25 +7,25 @@
 namespace lockstep::data {
 namespace {
 
-constexpr std::uint64_t n = 1000;
+constexpr std::uint64_t n_ids = 1000;
 
 TEST(Ledger, IsTheSameInAnyOrder) {
   Ledger up, down;
-  for (std::uint64_t id = 0; id < n; ++id) {
+  for (std::uint64_t id = 0; id < n_ids; ++id) {
     up.add(id);
-    down.add(n - 1 - id);
+    down.add(n_ids - 1 - id);
   }
   EXPECT_EQ(up, down);
-  EXPECT_EQ(up, Ledger::complete(n));
-  EXPECT_EQ(up.n(), n);
+  EXPECT_EQ(up, Ledger::complete(n_ids));
+  EXPECT_EQ(up.n(), n_ids);
 }
 
 TEST(Ledger, SumsOfPartsAreTheWhole) {
   Ledger even, odd;
-  for (std::uint64_t id = 0; id < n; ++id) (id % 2 == 0 ? even : odd).add(id);
-  EXPECT_NE(even, Ledger::complete(n));
+  for (std::uint64_t id = 0; id < n_ids; ++id) (id % 2 == 0 ? even : odd).add(id);
+  EXPECT_NE(even, Ledger::complete(n_ids));
   even.add(odd);
-  EXPECT_EQ(even, Ledger::complete(n));
+  EXPECT_EQ(even, Ledger::complete(n_ids));
 }
 
 // One sample twice instead of another: the count is right, the hash is not.

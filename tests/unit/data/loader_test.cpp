@@ -171,6 +171,16 @@ TEST(BlockCache, UsesMemoryAgainThatNobodyHas) {
   EXPECT_NE(places[2], held.get());
 }
 
+TEST(BlockCache, GivesMemoryFromOneThreadToTheNext) {
+  BlockCache cache{1, [](std::uint64_t number, Block& block) { block.first = number; }};
+  std::vector<std::thread> threads;
+  for (std::uint64_t thread = 0; thread < 3; ++thread)
+    threads.emplace_back([&, thread] {
+      for (std::uint64_t i = 0; i < 2000; ++i) ASSERT_EQ(cache.get(i * (thread + 1) % 7)->first, i * (thread + 1) % 7);
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
 TEST(BlockCache, AFailureIsToldAndTriedAgain) {
   int n_reads = 0;
   BlockCache cache{2, [&](std::uint64_t number, Block& block) {
@@ -190,27 +200,43 @@ TEST(Blocks, BeginWithChunksAndNeverCrossShards) {
 
 class StoreSets : public testing::TestWithParam<SetShape> {};
 
+/// Fetches all samples, by nines, in an order of its own.
+void expect_all_samples(const Store& store, const SetShape& shape, std::uint64_t seed) {
+  const KeyedPermutation order{shape.n_samples, seed, 1};
+  Fetched fetched;
+  for (std::uint64_t first = 0; first < shape.n_samples; first += 9) {
+    std::vector<std::uint64_t> ids;
+    for (std::uint64_t p = first; p < std::min(first + 9, shape.n_samples); ++p) ids.push_back(order.at(p));
+    store.fetch(ids, fetched);
+    ASSERT_EQ(fetched.samples.size(), ids.size());
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      const auto& [x, y] = fetched.samples[i];
+      ASSERT_EQ(std::vector(x.begin(), x.end()), sample_of(shape, ids[i])) << "sample " << ids[i];
+      ASSERT_EQ(y.size(), 1u);
+      ASSERT_EQ(y[0], label_of(ids[i]));
+    }
+  }
+}
+
 TEST_P(StoreSets, HandOutWhatWasStored) {
   const TemporaryFolder folder;
-  const SetShape& shape = GetParam();
-  write_set(folder.path(), shape);
+  write_set(folder.path(), GetParam());
   const auto set = std::make_shared<const ShardSet>(folder.path().string(), "train");
-  const KeyedPermutation order{shape.n_samples, 1, 1};
+  for (const bool by_block : {false, true})
+    expect_all_samples(*make_streaming_store(set, {.by_block = by_block, .n_blocks = 2}), GetParam(), 1);
+}
+
+// Fewer blocks are kept than threads need: memory goes from one to the other.
+TEST_P(StoreSets, ServeSeveralThreads) {
+  const TemporaryFolder folder;
+  write_set(folder.path(), GetParam());
+  const auto set = std::make_shared<const ShardSet>(folder.path().string(), "train", 2);
   for (const bool by_block : {false, true}) {
-    const auto store = make_streaming_store(set, {.by_block = by_block, .n_blocks = 2});
-    Fetched fetched;
-    for (std::uint64_t first = 0; first < shape.n_samples; first += 9) {
-      std::vector<std::uint64_t> ids;
-      for (std::uint64_t p = first; p < std::min(first + 9, shape.n_samples); ++p) ids.push_back(order.at(p));
-      store->fetch(ids, fetched);
-      ASSERT_EQ(fetched.samples.size(), ids.size());
-      for (std::size_t i = 0; i < ids.size(); ++i) {
-        const auto& [x, y] = fetched.samples[i];
-        ASSERT_EQ(std::vector(x.begin(), x.end()), sample_of(shape, ids[i])) << "sample " << ids[i];
-        ASSERT_EQ(y.size(), 1u);
-        ASSERT_EQ(y[0], label_of(ids[i]));
-      }
-    }
+    const auto store = make_streaming_store(set, {.by_block = by_block, .n_blocks = 2, .n_threads = 3});
+    std::vector<std::thread> threads;
+    for (std::uint64_t seed = 1; seed <= 3; ++seed)
+      threads.emplace_back([&, seed] { expect_all_samples(*store, GetParam(), seed); });
+    for (std::thread& thread : threads) thread.join();
   }
 }
 

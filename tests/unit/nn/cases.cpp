@@ -36,7 +36,7 @@ std::vector<std::int64_t> some_whole(std::uint64_t seed, std::uint64_t n, std::u
   return values;
 }
 
-/// A case of `n` samples, with classes for cross-entropy or targets for mse.
+/// A case of `n` samples, with targets for mse, else with classes.
 Case make_case(std::string name, Network network, std::uint64_t n, Loss loss) {
   Case result{std::move(name), std::move(network)};
   const std::uint64_t n_outputs = n_elements(result.network.output());
@@ -148,6 +148,12 @@ Case residual() {
   return make_case("residual", net, 3, Loss::cross_entropy);
 }
 
+Case log_softmax() {
+  Network net;
+  net.log_softmax(net.linear("fc", net.input({5}), {.n_out = 4}));
+  return make_case("log_softmax", net, 3, Loss::nll);
+}
+
 Case embedding() {
   Network net;
   const Value ids = net.ids(2);
@@ -165,7 +171,8 @@ std::vector<Case> layer_cases() {
           batch_norm(),    batch_norm_plain(),
           max_pool(),      max_pool_overlapping(),
           max_pool_ties(), dropout(),
-          residual(),      embedding()};
+          residual(),      embedding(),
+          log_softmax()};
 }
 
 std::vector<Case> model_cases() {
@@ -175,6 +182,8 @@ std::vector<Case> model_cases() {
   };
   add("toy", {.name = "toy", .input = {20}, .n_outputs = 1}, 8, Loss::mse);
   add("mnist_cnn", {.name = "mnist_cnn", .input = {1, 10, 10}, .n_outputs = 10}, 4, Loss::cross_entropy);
+  add("mnist_cnn_nll", {.name = "mnist_cnn", .input = {1, 10, 10}, .n_outputs = 10, .has_log_softmax = true}, 4,
+      Loss::nll);
   Case& cifar = add("resnet18_cifar", {.name = "resnet18", .input = {3, 9, 9}, .n_outputs = 10, .cifar_stem = true}, 4,
                     Loss::cross_entropy);
   cifar.options.label_smoothing = 0.1;

@@ -116,6 +116,16 @@ TEST(Models, StemsDifferInStrideAndPooling) {
   EXPECT_EQ(with_image_net_stem.shape({3}), (Shape{64, 56, 56}));
 }
 
+TEST(Models, EndInALogSoftmaxWhereTheLossWantsIt) {
+  ModelSpec spec{.name = "mnist_cnn", .input = {1, 28, 28}, .n_outputs = 10};
+  const Network without = make_model(spec);
+  spec.has_log_softmax = true;
+  const Network with = make_model(spec);
+  EXPECT_TRUE(std::holds_alternative<LogSoftmax>(with.nodes().back().layer));
+  EXPECT_EQ(with.nodes().size(), without.nodes().size() + 1);
+  EXPECT_EQ(with.output(), without.output());
+}
+
 TEST(Models, ReluIsPartOfTheNodeBeforeIt) {
   const Network net = make_model(image_net("resnet50"));
   for (const Node& node : net.nodes()) {

@@ -55,6 +55,19 @@ TEST(Network, ShapesFollowFromLayers) {
   EXPECT_EQ(net.shape(flat), Shape{18});
 }
 
+TEST(Network, EndsWithALogSoftmax) {
+  Network net;
+  const Value features = net.linear("fc", net.input({4}), {.n_out = 3});
+  const Value x = net.log_softmax(features);
+  EXPECT_EQ(net.output(), Shape{3});
+  EXPECT_EQ(net.nodes().back().name, "log_softmax");
+  expect_refusal([&] { net.relu(x); }, "relu", "logarithms of probabilities");
+  expect_refusal([&] { net.linear("fc2", x, {.n_out = 2}); }, "fc2", "logarithms of probabilities");
+  Network of_images;
+  const Value image = of_images.input({2, 3, 3});
+  expect_refusal([&] { of_images.log_softmax(image); }, "log_softmax", "image of shape 2x3x3");
+}
+
 TEST(Network, EmbeddingsLookUpAColumnOfTheIds) {
   Network net;
   const Value ids = net.ids(2);

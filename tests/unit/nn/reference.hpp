@@ -17,7 +17,7 @@ struct ReferenceBatch {
   std::uint64_t n = 0;
   std::vector<double> x{};              ///< {n, ...shape of the input}
   std::vector<std::int64_t> ids{};      ///< {n, columns}, of a network that begins with ids
-  std::vector<std::int64_t> classes{};  ///< {n}, for cross_entropy
+  std::vector<std::int64_t> classes{};  ///< {n}, for cross_entropy and nll
   std::vector<double> targets{};        ///< {n, outputs}, for mse
 };
 
@@ -41,7 +41,8 @@ class Reference {
   [[nodiscard]] std::vector<double>& parameter(std::size_t i) { return parameters_.at(i); }
   [[nodiscard]] std::vector<double>& statistic(std::size_t i) { return statistics_.at(i); }
 
-  /// Cross-entropy is that of the softmax, labels smoothed as PyTorch does; mse the mean over a sample's outputs.
+  /// Cross-entropy is that of the softmax, labels smoothed as PyTorch does; nll is minus the class's output, mse the
+  /// mean over a sample's outputs.
   /// Training also moves the running statistics, once a call, as nn::BatchNorm says.
   LossSums forward(const ReferenceBatch& batch, const ReferenceOptions& options);
 

@@ -334,6 +334,27 @@ void backward(const Concat&, const Pass& pass) {
   for_each_part(pass, [&](auto i, auto input, auto j) { (*pass.dx[input])[j] += (*pass.dy)[i]; });
 }
 
+void forward(const LogSoftmax&, const Pass& pass) {
+  const std::uint64_t n = pass.node.output[0];
+  for (std::uint64_t s = 0; s < pass.batch.n; ++s) {
+    const double* const x = pass.x[0]->data() + s * n;
+    const double greatest = *std::max_element(x, x + n);
+    double sum = 0;
+    for (std::uint64_t i = 0; i < n; ++i) sum += std::exp(x[i] - greatest);
+    for (std::uint64_t i = 0; i < n; ++i) (*pass.y)[s * n + i] = x[i] - greatest - std::log(sum);
+  }
+}
+
+void backward(const LogSoftmax&, const Pass& pass) {
+  const std::uint64_t n = pass.node.output[0];
+  for (std::uint64_t s = 0; s < pass.batch.n; ++s) {
+    const std::uint64_t begin = s * n, end = begin + n;
+    double sum = 0;
+    for (std::uint64_t i = begin; i < end; ++i) sum += (*pass.dy)[i];
+    for (std::uint64_t i = begin; i < end; ++i) (*pass.dx[0])[i] += (*pass.dy)[i] - std::exp((*pass.y)[i]) * sum;
+  }
+}
+
 }  // namespace
 
 void forward(const Pass& pass) {

@@ -29,6 +29,15 @@ void add_cross_entropy(std::span<const double> z, std::size_t right, double smoo
     sums.loss -= target * log_probability;
     if (dz != nullptr) dz[i] = scale * (std::exp(log_probability) - target);
   }
+}
+
+void add_nll(std::span<const double> z, std::size_t right, double scale, LossSums& sums, double* dz) {
+  core::require(right < z.size(), "a class is one of the outputs");
+  sums.loss -= z[right];
+  if (dz != nullptr) dz[right] = -scale;
+}
+
+void add_place(std::span<const double> z, std::size_t right, LossSums& sums) {
   const std::uint64_t place = place_of(z, right);
   sums.n_top1 += place < 1;
   sums.n_top5 += place < 5;
@@ -53,10 +62,16 @@ LossSums loss_of(const ReferenceBatch& batch, const ReferenceOptions& options, c
     const std::size_t begin = s * n_outputs;
     const std::span<const double> z{y.data() + begin, n_outputs};
     double* dz = dy == nullptr ? nullptr : dy->data() + begin;
-    if (options.loss == Loss::cross_entropy)
-      add_cross_entropy(z, static_cast<std::size_t>(batch.classes.at(s)), options.label_smoothing, scale, sums, dz);
-    else
+    if (options.loss == Loss::mse) {
       add_mse(z, &batch.targets.at(begin), scale, sums, dz);
+      continue;
+    }
+    const auto right = static_cast<std::size_t>(batch.classes.at(s));
+    if (options.loss == Loss::cross_entropy)
+      add_cross_entropy(z, right, options.label_smoothing, scale, sums, dz);
+    else
+      add_nll(z, right, scale, sums, dz);
+    add_place(z, right, sums);
   }
   return sums;
 }

@@ -45,7 +45,7 @@ Golden results_of(const Case& c, const std::function<Values(const Values&)>& sho
   const std::size_t last = c.network.nodes().size() - 1;
   results["loss"] = {sums.loss};
   results["output"] = reference.value(last);
-  if (c.options.loss == Loss::cross_entropy) results["top1"] = {static_cast<double>(sums.n_top1)};
+  if (c.options.loss != Loss::mse) results["top1"] = {static_cast<double>(sums.n_top1)};
   if (c.batch.ids.empty()) results["input_gradient"] = shown(reference.value_gradient(0));
   for (std::size_t i = 0; i < c.network.parameters().size(); ++i)
     results["gradient:" + c.network.parameters()[i].name] = shown(reference.gradient(i));

@@ -107,6 +107,21 @@ TEST(HostLoss, CountsTheFirstAndTheFirstFive) {
   EXPECT_EQ(sums.n_top5, 5);  // 1 3 5 2 7
 }
 
+// As the tutorial writes it, and in one: the softmax rounded to float32 in between is all that differs.
+TEST(HostLoss, NllOfALogSoftmaxIsTheCrossEntropy) {
+  constexpr double ulp = 0x1p-23;
+  Harness fused{model_case("mnist_cnn")}, apart{model_case("mnist_cnn_nll")};
+  const LossSums expected = fused.forward(), found = apart.forward();
+  EXPECT_NEAR(found.loss, expected.loss, 4 * ulp * expected.loss);
+  EXPECT_EQ(found.n_top1, expected.n_top1);
+  EXPECT_EQ(found.n_top5, expected.n_top5);
+  fused.backward(0.25f);
+  apart.backward(0.25f);
+  const auto& parameters = fused.tested.network.parameters();
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    EXPECT_LT(relative_error(apart.gradient(i), fused.gradient(i)), 4 * ulp) << parameters[i].name;
+}
+
 TEST(HostLoss, OfANaNIsRightForNobody) {
   Network net;
   net.linear("fc", net.input({2}), {.n_out = 6});

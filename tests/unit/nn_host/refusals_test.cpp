@@ -25,10 +25,14 @@ Case classes_case() {
 
 TEST(HostRefusals, NameALabelThatIsNoClass) {
   for (const std::int64_t label : {-1, 2}) {
-    Harness harness{classes_case()};
-    harness.samples.classes[1] = label;
-    EXPECT_NE(complaint([&] { harness.forward(); }).find("label " + std::to_string(label)), std::string::npos);
-    EXPECT_THROW(harness.backward(), core::Error);
+    for (const Loss loss : {Loss::cross_entropy, Loss::nll}) {
+      Case given = classes_case();
+      given.options.loss = loss;
+      Harness harness{given};
+      harness.samples.classes[1] = label;
+      EXPECT_NE(complaint([&] { harness.forward(); }).find("label " + std::to_string(label)), std::string::npos);
+      EXPECT_THROW(harness.backward(), core::Error);
+    }
   }
 }
 

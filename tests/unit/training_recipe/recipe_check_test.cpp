@@ -81,7 +81,10 @@ TEST(RecipeCheck, WhatFollowsTheFixIsAccepted) {
 TEST(RecipeCheck, TheLossMustBeAbleToTrainTheModel) {
   const std::string message = refused_text(toy, {"--loss", "cross_entropy"});
   EXPECT_TRUE(has(message, "the loss cross_entropy does not train the model toy (--loss)")) << message;
-  EXPECT_TRUE(has(refused_text(residual, {"--loss", "mse"}), "cross_entropy, as its outputs are classes"));
+  EXPECT_TRUE(has(refused_text(residual, {"--loss", "mse"}), "cross_entropy or nll, as its outputs are classes"));
+  EXPECT_TRUE(has(refused_text(toy, {"--loss", "nll"}), "mse, as its outputs are numbers"));
+  EXPECT_EQ(resolve(residual, {"--loss", "nll"}).recipe.loss, "nll");
+  EXPECT_TRUE(has(refused_text(residual, {"--loss", "nll", "--label-smoothing", "0.1"}), "label-smoothing"));
   EXPECT_EQ(resolve(toy, {"--loss", "mse"}).recipe.loss, "mse");
 }
 

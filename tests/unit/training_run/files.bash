@@ -18,7 +18,7 @@ case $1 in
   schemas)
     python_with jsonschema
     "$WRITE_EXAMPLE" "$folder"
-    "$python" "$here/validate_run.py" "$folder/run" "$SCHEMAS"
+    "$python" "$here/validate_run.py" "$folder/run" "$SCHEMAS" train evaluation
     ;;
   weights)
     python_with h5py

@@ -1,5 +1,6 @@
-"""validate_run.py RUN_DIRECTORY SCHEMA_FOLDER: exit 1 if a file of the run is not what its schema says, or if a schema lets
-a file pass that lacks a key or has one too many."""
+"""validate_run.py RUN_DIRECTORY SCHEMA_FOLDER KIND...: exit 1 if a file of the run is not what its schema says, if its log has
+other kinds of lines than these between the first and the last, or if a schema lets a file pass that lacks a key or has one
+too many."""
 import copy
 import json
 import pathlib
@@ -48,12 +49,13 @@ def check(validate, document):
         assert not validate.is_valid(changed), f"the schema accepts it {what}"
 
 
-def main(run, schemas):
+def main(run, schemas, *kinds):
     run, schemas = pathlib.Path(run), pathlib.Path(schemas)
     check(validator(schemas, "train_run"), json.loads((run / "run.json").read_text(encoding="utf-8")))
     check(validator(schemas, "train_status"), json.loads((run / "status.json").read_text(encoding="utf-8")))
     lines = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert [line["kind"] for line in lines] == ["start", "train", "evaluation", "final"], lines
+    assert lines[0]["kind"] == "start" and lines[-1]["kind"] == "final", lines
+    assert {line["kind"] for line in lines[1:-1]} == set(kinds), lines
     for line in lines:
         check(validator(schemas, "train_log"), line)
     short = dict(lines[-1], steady=None, evaluation=None)

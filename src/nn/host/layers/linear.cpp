@@ -52,7 +52,7 @@ class LinearKernel final : public Kernel {
     n_in_ = static_cast<memory::dim>(n_physical(input_.desc) / builder.n);
     weights_ = master_ = builder.parameter(node_.parameters[0]).place;
     if (type_ != memory::data_type::f32) weights_ = builder.make(matrix(n_out_, n_in_, type_)).place;
-    const bool is_last = planned.index + 1 == builder.network.nodes().size();
+    const bool is_last = builder.is_read_by_loss(planned.index);
     output_ = builder.make(matrix(n_, n_out_, is_last ? memory::data_type::f32 : type_));
     plan_forward(builder);
   }

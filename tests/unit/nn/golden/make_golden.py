@@ -114,7 +114,7 @@ class Residual(nn.Module):
 
 
 class MnistNet(nn.Module):
-    """pytorch/examples mnist, for images of any size; its log_softmax belongs to the loss here."""
+    """pytorch/examples mnist, for images of any size; its log_softmax belongs to the loss."""
 
     def __init__(self, pixels):
         super().__init__()
@@ -129,6 +129,13 @@ class MnistNet(nn.Module):
         x = F.relu(self.conv2(F.relu(self.conv1(x))))
         x = self.dropout1(F.max_pool2d(x, 2)).flatten(1)
         return self.fc2(self.dropout2(F.relu(self.fc1(x))))
+
+
+class MnistNll(MnistNet):
+    """As the example writes it."""
+
+    def forward(self, x):
+        return F.log_softmax(super().forward(x), 1)
 
 
 class NeuralRecSys(nn.Module):
@@ -166,8 +173,9 @@ def resnet(name, n_outputs, cifar_stem=False):
 
 class Case:
     def __init__(self, name, model, n, x=None, ids=None, classes=None, targets=None, smoothing=0.0, group=0,
-                 is_rounded=False):
+                 is_rounded=False, is_nll=False):
         self.name, self.model, self.n, self.smoothing, self.group = name, model.double(), n, smoothing, group
+        self.is_nll = is_nll
         self.x = values(X, n, *x).requires_grad_() if x else whole(IDS, n * len(ids), min(ids)).reshape(n, len(ids))
         if is_rounded:
             self.x = torch.round(2 * self.x.detach()).requires_grad_()
@@ -178,6 +186,8 @@ class Case:
         """Summed over the samples."""
         if self.classes is None:
             return F.mse_loss(y, self.targets) * self.n
+        if self.is_nll:
+            return F.nll_loss(y, self.classes, reduction="sum")
         return F.cross_entropy(y, self.classes, reduction="sum", label_smoothing=self.smoothing)
 
     def results(self):
@@ -222,6 +232,7 @@ def layer_cases():
         Case("dropout", Flow(dropout=MaskedDropout(0.25), fc=nn.Linear(8, 2)), 3, [8], targets=2),
         Case("residual", Residual(), 3, [3, 4, 4], classes=3),
         Case("embedding", Factors(), 6, ids=[5, 4], targets=1),
+        Case("log_softmax", Flow(fc=nn.Linear(5, 4), log_softmax=nn.LogSoftmax(1)), 3, [5], classes=4, is_nll=True),
     ]
 
 
@@ -229,6 +240,7 @@ def model_cases():
     return [
         Case("toy", nn.Linear(20, 1), 8, [20], targets=1),
         Case("mnist_cnn", MnistNet(10), 4, [1, 10, 10], classes=10),
+        Case("mnist_cnn_nll", MnistNll(10), 4, [1, 10, 10], classes=10, is_nll=True),
         Case("resnet18_cifar", resnet("resnet18", 10, True), 4, [3, 9, 9], classes=10, smoothing=0.1, group=2),
         Case("resnet50", resnet("resnet50", 12), 4, [3, 17, 17], classes=12),
         Case("movielens", NeuralRecSys(6, 9), 16, ids=[6, 9], targets=1),

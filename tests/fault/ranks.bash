@@ -1,0 +1,50 @@
+# Helpers for tests that do something to a rank of `lockstep train`, on top of ../cli/lib.bash.
+. "$(dirname "$0")/../cli/lib.bash"
+run_dir=$folder/r
+launcher=
+# Ours alone: below the launcher that this test started, and of this program.
+trap 'kill_ours; rm -rf "$folder"' EXIT
+
+# The process that computes as rank $1; its guard has another name.
+process_of() {
+  local pid
+  for pid in $(ranks_with "$run_dir"); do
+    [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = lockstep ] || continue
+    tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ" | grep -qxE "(OMPI_COMM_WORLD_RANK|PMI_RANK)=$1" && echo "$pid"
+  done
+}
+
+kill_ours() {
+  # shellcheck disable=SC2046  # process ids of our own making
+  [ -z "$(ranks_with "$run_dir")" ] || kill -KILL $(ranks_with "$run_dir")
+}
+
+await() {
+  for _ in $(seq 600); do
+    "$@" && return
+    sleep 0.05
+  done
+  fail "waited 30 s for: $*"
+}
+has_rank() { [ -n "$(process_of "$1")" ]; }
+has_line() { grep -qs "$1" "$run_dir/log.jsonl"; }
+
+# start nproc|launcher N ARGUMENTS...: the program on N ranks, in the background as $launcher.
+# shellcheck disable=SC2086  # the preflags are words
+start() {
+  local how=$1 n=$2
+  shift 2
+  command_line="$*"
+  if [ "$how" = nproc ]; then
+    "$REDUCE_ALL" "$@" --nproc "$n" >"$folder/out" 2>"$folder/err" &
+  else
+    "$MPIEXEC" "$MPIEXEC_NUMPROC_FLAG" "$n" ${MPIEXEC_PREFLAGS:-} "$REDUCE_ALL" "$@" >"$folder/out" 2>"$folder/err" &
+  fi
+  launcher=$!
+}
+
+# end: waits for the program, whose exit code is then $rc.
+end() {
+  rc=0
+  wait "$launcher" || rc=$?
+}

@@ -1,0 +1,143 @@
+// However a batch is split over ranks and parts, its gradient is that of the whole.
+#include "training/train/learner.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "comm/transport_mpi.hpp"
+#include "nn/models.hpp"
+#include "support/mpi_main.hpp"
+#include "tensor/session.hpp"
+
+namespace lockstep::training::train {
+namespace {
+
+/// Kokkos runs once in a process: from the first test to the last.
+class KokkosSession : public testing::Environment {
+ public:
+  void SetUp() override { session_ = std::make_unique<tensor::Session>(1); }
+  void TearDown() override { session_.reset(); }
+
+ private:
+  std::unique_ptr<tensor::Session> session_;
+};
+const auto* const kokkos_session = testing::AddGlobalTestEnvironment(new KokkosSession);
+
+constexpr std::uint64_t n_samples = 12, n_users = 60, n_items = 90;
+
+nn::Network network_of(const Recipe& recipe) {
+  if (recipe.model == "movielens")
+    return nn::make_model({.name = "movielens", .n_outputs = 1, .n_ids = {n_users, n_items}});
+  return nn::make_model({.name = recipe.model, .input = {1, 10, 10}, .n_outputs = 10});
+}
+
+/// Of the whole batch.
+struct Batch {
+  std::vector<float> numbers{}, targets{};
+  std::vector<std::int64_t> x_ids{}, classes{};
+  std::vector<std::uint64_t> ids{};
+
+  explicit Batch(const Recipe& recipe) {
+    for (std::uint64_t i = 0; i < n_samples; ++i) {
+      ids.push_back(i);
+      if (recipe.model == "movielens") {
+        x_ids.insert(x_ids.end(), {static_cast<std::int64_t>(i * i % n_users), static_cast<std::int64_t>(i * 7 % 11)});
+        targets.push_back(std::sin(static_cast<float>(i)));
+      } else {
+        for (std::uint64_t k = 0; k < 100; ++k) numbers.push_back(std::sin(static_cast<float>(i * 100 + k * k)));
+        classes.push_back(static_cast<std::int64_t>(i * 3 % 10));
+      }
+    }
+  }
+
+  [[nodiscard]] nn::BatchView part(std::uint64_t begin, std::uint64_t end) const {
+    const auto cut = [&](const auto& values) {
+      const std::size_t each = values.size() / n_samples;
+      return std::as_bytes(std::span{values}.subspan(begin * each, (end - begin) * each));
+    };
+    return {.x = x_ids.empty() ? cut(numbers) : cut(x_ids),
+            .y = classes.empty() ? cut(targets) : cut(classes),
+            .ids = std::span{ids}.subspan(begin, end - begin),
+            .n = end - begin};
+  }
+};
+
+/// The parameters after a step so long that they are all but its gradient.
+std::vector<float> after_long_step(const runtime::Communicator& world, const Recipe& recipe) {
+  const auto transport = comm::make_mpi_transport(world, {.oversubscribed = true});
+  const auto n_ranks = static_cast<std::uint64_t>(world.n_ranks()), rank = static_cast<std::uint64_t>(world.rank());
+  metrics::PhaseTimers timers;
+  Learner learner{world, *transport, recipe, network_of(recipe), (n_samples + n_ranks - 1) / n_ranks, timers};
+  learner.initialize("");
+  const Batch batch{recipe};
+  const nn::BatchView mine = batch.part(n_samples * rank / n_ranks, n_samples * (rank + 1) / n_ranks);
+  learner.compute_gradients({.view = mine, .n_global = n_samples}, 3);
+  learner.update(0x1p20);
+  const auto parameters = learner.synchronizer().parameters();
+  std::vector<float> copy(parameters.begin(), parameters.end());
+  world.barrier();  // nobody frees what others still read
+  return copy;
+}
+
+Recipe recipe_of(const std::string& model) {
+  Recipe recipe;
+  recipe.model = model;
+  recipe.loss = model == "movielens" ? "mse" : "cross_entropy";
+  recipe.batch = n_samples;
+  return recipe;
+}
+
+/// Of each tensor by itself: the largest difference in units in the last place of its largest element.
+double difference_in_ulp(const Recipe& recipe, const std::vector<float>& found, const std::vector<float>& expected) {
+  const auto executor = nn::make_host_executor(network_of(recipe), {});
+  double most = found.size() == expected.size() ? 0 : INFINITY;
+  for (const nn::ArenaSlot& slot : executor->slots()) {
+    float difference = 0, magnitude = 0;
+    for (std::size_t i = slot.offset; i < slot.offset + slot.n_elements; ++i) {
+      difference = std::max(difference, std::abs(found.at(i) - expected.at(i)));
+      magnitude = std::max(magnitude, std::abs(expected[i]));
+    }
+    const float ulp = std::nextafter(magnitude, INFINITY) - magnitude;
+    most = std::max(most, static_cast<double>(difference / ulp));
+  }
+  return most;
+}
+
+// Sums of hundreds of terms that partly cancel, taken in another order. Of movielens a step touches few rows, which travel
+// as such; the other side sums whole tables, as its batch is said to be larger.
+TEST(Learner, GradientsAreThoseOfTheWholeBatch) {
+  const runtime::Communicator alone = support::world().split(support::world().rank(), 0);
+  for (const char* const model : {"mnist_cnn", "movielens"}) {
+    Recipe recipe = recipe_of(model);
+    Recipe dense = recipe;
+    dense.batch = 100 * n_samples;
+    const std::vector<float> expected = after_long_step(alone, dense);
+    for (const std::uint64_t accumulate : {1, 2, 3}) {
+      recipe.accumulate = accumulate;
+      EXPECT_LE(difference_in_ulp(recipe, after_long_step(support::world(), recipe), expected), 32)
+          << model << " in " << accumulate << " parts";
+    }
+  }
+}
+
+TEST(Learner, GradientsHaveTheSameBitsInLanes) {
+  const runtime::Communicator alone = support::world().split(support::world().rank(), 0);
+  if (4 % support::world().n_ranks() != 0) GTEST_SKIP() << "4 lanes";
+  for (const char* const model : {"mnist_cnn", "movielens"}) {
+    for (const std::uint64_t accumulate : {1, 3}) {
+      Recipe recipe = recipe_of(model);
+      recipe.deterministic = true;
+      recipe.accumulate = accumulate;
+      EXPECT_EQ(after_long_step(support::world(), recipe), after_long_step(alone, recipe))
+          << model << " in " << accumulate << " parts";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::training::train
