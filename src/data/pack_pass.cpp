@@ -74,8 +74,8 @@ void PackPass::write_shard(const ShardTask& task) {
 void PackPass::copy_raw(const ShardTask& task, std::optional<ShardWriter>& writer, ShardRecord& record) {
   const std::uint64_t batch = job_.layout.chunk_samples;
   const std::size_t n_readers = job_.source.n_readers();
-  const std::size_t n_threads = n_readers > 1 ? n_readers : 0;
-  const std::uint64_t n_pieces = n_threads > 0 ? n_threads * pieces_per_reader : 1;
+  const std::size_t n_threads = n_readers > 1 ? n_readers - 1 : 0;
+  const std::uint64_t n_pieces = n_threads > 0 ? n_readers * pieces_per_reader : 1;
   std::vector<Chunk> chunks(n_threads > 0 ? 2 : 1);
   for (Chunk& chunk : chunks) chunk.bad.resize(n_pieces);
   const auto samples_of = [&](std::uint64_t number) {
