@@ -95,6 +95,6 @@ if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null && command -v prlimit >
   as_nobody prlimit --nproc=1 "$REDUCE_ALL" shard bench "$d" --threads 4 --seconds 0.1
   expect_rc 3
   expect_one_error
-  expect_err 'cannot start thread 2 of 4'
+  expect_err 'cannot start thread 1 of 4'
   expect_err 'fix: '
 fi

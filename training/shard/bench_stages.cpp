@@ -143,7 +143,7 @@ Work BenchStages::on_threads(const std::function<Work(int)>& body) const {
   } catch (const std::system_error& error) {
     errors[thread] = std::make_exception_ptr(
         core::Error{core::ExitCode::system,
-                    {.what = fmt::format("cannot start thread {} of {}: {}", thread + 1, n, error.code().message()),
+                    {.what = fmt::format("cannot start thread {} of {}: {}", thread, n - 1, error.code().message()),
                      .fix = "use fewer --threads, or allow more processes (ulimit -u)"}});
   }
   for (std::thread& started : threads) started.join();
