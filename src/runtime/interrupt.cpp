@@ -21,9 +21,9 @@ void remember(int signal) {
   clock_gettime(CLOCK_MONOTONIC, &t);
   const std::int64_t now_ns = t.tv_sec * 1'000'000'000LL + t.tv_nsec;
   if (pending == 0) {
-    pending = signal == SIGUSR1 ? SIGTERM : signal;
+    pending = signal == SIGINT ? SIGINT : SIGTERM;
     pending_since_ns = now_ns;
-  } else if (now_ns - pending_since_ns > same_signal_ns) {
+  } else if (signal != SIGUSR1 && now_ns - pending_since_ns > same_signal_ns) {
     std::signal(signal, SIG_DFL);
     raise(signal);
   }
@@ -38,6 +38,9 @@ void catch_interrupts() noexcept {
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   sigaction(SIGUSR1, &action, nullptr);
+  struct sigaction hangup {};
+  sigaction(SIGHUP, nullptr, &hangup);
+  if (hangup.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);  // nohup ignores it
 }
 
 int pending_interrupt() noexcept { return pending; }

@@ -1,4 +1,4 @@
-// Ctrl-C, SIGTERM and SIGUSR1 as a flag that long work looks at.
+// Ctrl-C, SIGTERM, SIGHUP and SIGUSR1 as a flag that long work looks at.
 // Invariant: the first signal only sets the flag; another one, a second later or more, ends the process as if nothing had
 // been installed.
 // Used by both programs.
@@ -8,8 +8,9 @@
 
 namespace lockstep::runtime {
 
-/// From now on SIGINT, SIGTERM and SIGUSR1 ask for an orderly end. SIGUSR1 counts as SIGTERM: it is what launchers pass on
-/// without an end of their own, so --nproc and batch systems use it.
+/// From now on SIGINT, SIGTERM, SIGHUP (unless it is ignored) and SIGUSR1 ask for an orderly end; all but SIGINT count as
+/// SIGTERM. A second one, a second later, ends at once, but for SIGUSR1: it is what launchers pass on without an end of their
+/// own, so --nproc and batch systems use it, and --nproc repeats it.
 void catch_interrupts() noexcept;
 
 /// The signal that came to this process, or 0.

@@ -6,10 +6,8 @@
 #include <unistd.h>
 
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <csignal>
-#include <cstdint>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
@@ -21,6 +19,7 @@
 
 #include "core/descriptor.hpp"
 #include "core/error.hpp"
+#include "core/timer.hpp"
 #include "runtime/launcher.hpp"
 
 namespace lockstep::runtime {
@@ -80,31 +79,31 @@ std::string find_launcher() {
   return chosen != nullptr && *chosen != '\0' ? chosen : LOCKSTEP_MPIEXEC_EXECUTABLE;
 }
 
-// A signal handler can reach nothing but globals.
-volatile std::sig_atomic_t launcher_process = 0;
-volatile std::sig_atomic_t end_asked_by = 0;
-volatile std::sig_atomic_t is_end_forced = 0;
-std::atomic<std::int64_t> end_asked_ns{0};
-
-/// Of SIGINT and SIGTERM launchers make an end within a second, whatever the ranks have to finish; SIGUSR1 they pass on. A
-/// second signal is meant as they take it; as in ranks (interrupt.cpp), within a second it is still the first.
-void ask_for_end(int signal) {
-  std::timespec t{};
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  const std::int64_t now_ns = t.tv_sec * 1'000'000'000LL + t.tv_nsec;
-  if (end_asked_by == 0) {
-    end_asked_by = signal;
-    end_asked_ns = now_ns;
-    kill(launcher_process, SIGUSR1);
-  } else if (now_ns - end_asked_ns > 1'000'000'000) {
-    is_end_forced = 1;
-    kill(launcher_process, SIGTERM);
+/// What asks for an end, but for what is ignored (nohup ignores SIGHUP), and the end of the launcher.
+sigset_t awaited_signals() {
+  std::signal(SIGCHLD, SIG_DFL);
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGCHLD);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
+    struct sigaction action {};
+    sigaction(signal, nullptr, &action);
+    if (action.sa_handler != SIG_IGN) sigaddset(&set, signal);
   }
+  return set;
+}
+
+/// A launcher without one of the three hangs at its end (Open MPI 4), and a pipe may take their places.
+void open_standard_descriptors() {
+  int descriptor = 0;
+  while (descriptor >= 0 && descriptor <= STDERR_FILENO) descriptor = open("/dev/null", O_RDWR);
+  if (descriptor >= 0) close(descriptor);
 }
 
 /// Becomes the launcher; on failure tells why through `failure`. In a process group of its own it gets no Ctrl-C from the
 /// terminal, and should this program be killed, the launcher ends the job.
-[[noreturn]] void become_launcher(char* const* words, pid_t parent, int failure) {
+[[noreturn]] void become_launcher(char* const* words, pid_t parent, int failure, const sigset_t& held) {
+  sigprocmask(SIG_UNBLOCK, &held, nullptr);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(core::to_int(core::ExitCode::system));
   setpgid(0, 0);
@@ -116,38 +115,64 @@ void ask_for_end(int signal) {
   _exit(core::to_int(core::ExitCode::usage));
 }
 
-/// Returns the error number of a launcher that cannot be started; else when launcher_process runs.
-int start_launcher(char* const* words) {
+struct Started {
+  pid_t process = 0;
+  int error = 0;  ///< why it could not be started
+};
+
+Started start_launcher(char* const* words, const sigset_t& held) {
   std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) return errno;
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) return {.error = errno};
   const core::Descriptor from_child{ends[0]};
   core::Descriptor to_parent{ends[1]};
   const pid_t parent = getpid();
-  launcher_process = fork();
-  if (launcher_process < 0) return errno;
-  if (launcher_process == 0) become_launcher(words, parent, to_parent.get());
+  const pid_t process = fork();
+  if (process < 0) return {.error = errno};
+  if (process == 0) become_launcher(words, parent, to_parent.get(), held);
   to_parent = core::Descriptor{};
   int error = 0;
-  const bool has_failed = read(from_child.get(), &error, sizeof error) == sizeof error;
-  if (has_failed) waitpid(launcher_process, nullptr, 0);
-  return error;
+  if (read(from_child.get(), &error, sizeof error) == sizeof error) waitpid(process, nullptr, 0);
+  return {process, error};
 }
 
-[[noreturn]] void follow_launcher() {
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) {
-    struct sigaction action {};
-    sigaction(signal, nullptr, &action);
-    if (action.sa_handler == SIG_IGN) continue;
-    action = {};
-    action.sa_handler = ask_for_end;
-    sigaction(signal, &action, nullptr);
-  }
-  int status = 0;
-  while (waitpid(launcher_process, &status, 0) < 0 && errno == EINTR) {
-  }
+/// The end a user asked for.
+struct Asked {
+  int signal = 0;  ///< the first one; 0: none yet
+  core::Stopwatch since_first{};
+  bool is_forced = false;
+  core::Stopwatch since_forced{};
+};
+
+int exit_code(int status, const Asked& asked) {
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  const bool is_as_asked = code == 128 + SIGTERM || code == 128 + SIGUSR1 || is_end_forced != 0;
-  _exit(end_asked_by != 0 && is_as_asked ? 128 + end_asked_by : code);
+  // 1 is what launchers end with that got the signal as well.
+  const bool is_as_asked = code == 1 || code == 128 + SIGTERM || code == 128 + SIGUSR1 || asked.is_forced;
+  return asked.signal != 0 && is_as_asked ? 128 + asked.signal : code;
+}
+
+/// Of SIGINT and SIGTERM launchers make an end within a second, whatever the ranks have to finish; SIGUSR1 they pass on to
+/// the ranks there are, so it is sent until they have gone. A second signal is meant as launchers take it; within a second it
+/// is still the first, as in ranks (interrupt.cpp).
+[[noreturn]] void follow_launcher(pid_t launcher, const sigset_t& awaited) {
+  std::timespec between_signals{.tv_sec = 0, .tv_nsec = 50'000'000};  // twice as long each time, up to a second
+  constexpr core::Seconds same_signal{1}, patience{5};
+  Asked asked;
+  for (int status = 0;;) {
+    if (waitpid(launcher, &status, WNOHANG) == launcher) _exit(exit_code(status, asked));
+    const int signal = sigtimedwait(&awaited, nullptr, asked.signal != 0 ? &between_signals : nullptr);
+    const bool asks = signal > 0 && signal != SIGCHLD;
+    if (asks && asked.signal == 0) {
+      asked = {.signal = signal == SIGINT ? SIGINT : SIGTERM};
+    } else if (asks && !asked.is_forced && asked.since_first.elapsed().value > same_signal.value) {
+      asked.is_forced = true;
+      asked.since_forced = {};
+      kill(launcher, SIGTERM);
+    }
+    if (asked.is_forced && asked.since_forced.elapsed().value > patience.value) kill(launcher, SIGKILL);
+    if (asked.signal == 0 || asked.is_forced) continue;
+    kill(launcher, SIGUSR1);
+    if (between_signals.tv_nsec < 500'000'000) between_signals.tv_nsec *= 2;
+  }
 }
 
 }  // namespace
@@ -164,9 +189,13 @@ void relaunch_under_mpi(int n_ranks, int argc, char** argv, int n_threads) {
   pointers.push_back(nullptr);
 
   prepare_environment(n_ranks, n_threads);
-  const int reason = start_launcher(pointers.data());
-  if (reason == 0) follow_launcher();
-  core::fail_usage({fmt::format("cannot start the MPI launcher '{}': {}", launcher, core::system_reason(reason)),
+  open_standard_descriptors();
+  const sigset_t awaited = awaited_signals();
+  sigprocmask(SIG_BLOCK, &awaited, nullptr);
+  const Started started = start_launcher(pointers.data(), awaited);
+  if (started.error == 0) follow_launcher(started.process, awaited);
+  sigprocmask(SIG_UNBLOCK, &awaited, nullptr);
+  core::fail_usage({fmt::format("cannot start the MPI launcher '{}': {}", launcher, core::system_reason(started.error)),
                     "--nproc", "the launcher of the MPI library this program was built with",
                     "install it (Debian: openmpi-bin for Open MPI, mpich for MPICH), load its module, or name it in "
                     "LOCKSTEP_MPIEXEC"});

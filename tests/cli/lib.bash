@@ -59,3 +59,12 @@ ranks_with() {
     if [ "$(readlink "/proc/$pid/exe")" = "$(readlink -f "$REDUCE_ALL")" ]; then echo "$pid"; fi
   done
 }
+
+# process_of RANK: the one that computes as that rank of the job in $run_dir; its guard has another name.
+process_of() {
+  local pid
+  for pid in $(ranks_with "$run_dir"); do
+    [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = lockstep ] || continue
+    tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ" | grep -qxE "(OMPI_COMM_WORLD_RANK|PMI_RANK)=$1" && echo "$pid"
+  done
+}

@@ -42,11 +42,12 @@ refused 'warm-up' toy 1 --schedule cosine --warmup '5000 samples'
 refused 'the same shape' cifar_resnet18 --synthetic --image-size 64
 refused "no split 'vla'" digits --val-split vla
 refused 'no samples to evaluate on' toy --evaluate-only
-for flag in '--save-weights w.h5' --compat --dry-run --profile; do
+for flag in '--save-weights w.h5' --compat --dry-run --profile '--lr 3' '--max-steps 3' '--epochs 2'; do
   # shellcheck disable=SC2086  # the words of a flag
   refused "${flag%% *} goes with training" digits --evaluate-only $flag
 done
 refused 'batch.*a whole number from 1 to 4294967295|-3 is out of range' toy --batch -3
+refused 'from 1 to 512' toy --threads 513
 refused 'samples that are no images: float32 \[20\]' toy --augment flip
 refused '\(augment\)' toy --augment flip
 refused '\(val-augment\)' digits --val-augment normalize:0.1/0.2/0.3:1

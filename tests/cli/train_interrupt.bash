@@ -1,18 +1,9 @@
 #!/usr/bin/env bash
-# Ctrl-C under --nproc: the step is finished however long it takes, the weights are kept, and the exit code is 130.
+# Signals to --nproc. Ctrl-C: the step is finished however long it takes, the weights are kept, and the exit code is 130.
 . "$(dirname "$0")/lib.bash"
 run_dir=$folder/r
 # shellcheck disable=SC2046  # process ids of our own making
 trap 'kill -KILL $(ranks_with "$run_dir") 2>/dev/null; rm -rf "$folder"' EXIT
-
-# The process that computes as rank $1; its guard has another name.
-process_of() {
-  local pid
-  for pid in $(ranks_with "$run_dir"); do
-    [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = lockstep ] || continue
-    tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ" | grep -qxE "(OMPI_COMM_WORLD_RANK|PMI_RANK)=$1" && echo "$pid"
-  done
-}
 
 # A background job of a script ignores SIGINT unless it is told not to.
 env --default-signal=INT "$REDUCE_ALL" train toy 1000000 --nproc 2 --run-dir "$run_dir" >"$folder/out" 2>"$folder/err" &
@@ -32,8 +23,29 @@ rc=$?
 expect_rc 130
 grep -q '"state": "stopped"' "$run_dir/status.json" || fail "status: $(cat "$run_dir/status.json")"
 [ -s "$run_dir/weights.h5" ] || fail "no weights"
-for _ in $(seq 50); do
-  [ -z "$(ranks_with "$run_dir")" ] && exit 0
-  sleep 0.1
+expect_none_left() {
+  for _ in $(seq 50); do
+    [ -z "$(ranks_with "$run_dir")" ] && return
+    sleep 0.1
+  done
+  fail "processes are left"
+}
+expect_none_left
+
+# A signal that comes before there are ranks is not lost.
+for after in 0.02 0.05 0.3; do
+  timeout -k 5 30 "$REDUCE_ALL" train toy 1000000 --nproc 2 --run-dir "$run_dir-$after" >"$folder/out" 2>"$folder/err" &
+  job=$!
+  sleep "$after"
+  # shellcheck disable=SC2046  # what timeout has started
+  kill -TERM $(pgrep -P "$job")
+  wait "$job"
+  rc=$?
+  expect_rc 143
 done
-fail "processes are left"
+
+# Without any standard descriptor a run ends all the same.
+timeout -k 5 30 "$REDUCE_ALL" train toy 1 --nproc 2 --run-dir "$run_dir-closed" <&- >&- 2>&-
+rc=$?
+expect_rc 0
+expect_none_left

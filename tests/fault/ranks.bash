@@ -5,15 +5,6 @@ launcher=
 # Ours alone: below the launcher that this test started, and of this program.
 trap 'kill_ours; rm -rf "$folder"' EXIT
 
-# The process that computes as rank $1; its guard has another name.
-process_of() {
-  local pid
-  for pid in $(ranks_with "$run_dir"); do
-    [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = lockstep ] || continue
-    tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ" | grep -qxE "(OMPI_COMM_WORLD_RANK|PMI_RANK)=$1" && echo "$pid"
-  done
-}
-
 kill_ours() {
   # shellcheck disable=SC2046  # process ids of our own making
   [ -z "$(ranks_with "$run_dir")" ] || kill -KILL $(ranks_with "$run_dir")

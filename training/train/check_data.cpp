@@ -36,8 +36,16 @@ void check_evaluation(const ResolvedRecipe& resolved, const Batches* training, c
        .fix = "a --val-augment that ends with the same size, such as resize:256,centercrop:224"});
 }
 
-std::vector<std::string> surprises(const Recipe& recipe, const Goal& goal, const Batches* evaluation) {
+std::vector<std::string> surprises(const Recipe& recipe, const Goal& goal, const Batches* training,
+                                   const Batches* evaluation, bool has_weights) {
+  if (training == nullptr) {
+    if (has_weights) return {};
+    return {"what is evaluated has learned nothing: its weights are made from the seed; --init-from names others"};
+  }
   std::vector<std::string> all;
+  if (evaluation != nullptr && recipe.val_split == recipe.train_split)
+    all.push_back(
+        fmt::format("it is evaluated on the samples that it learns: both splits are '{}'", recipe.train_split));
   if (evaluation == nullptr && !recipe.val_split.empty())
     all.push_back(
         fmt::format("nothing is evaluated, as {} has no split '{}'; --val-split names another one, or '' if "

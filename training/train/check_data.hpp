@@ -19,7 +19,9 @@ void check_batches(const ResolvedRecipe& resolved, const Batches& training);
 /// than the training's.
 void check_evaluation(const ResolvedRecipe& resolved, const Batches* training, const Batches* evaluation);
 
-/// What training will do otherwise than a reader of the recipe expects, one sentence each.
-[[nodiscard]] std::vector<std::string> surprises(const Recipe& recipe, const Goal& goal, const Batches* evaluation);
+/// What the run will do otherwise than a reader of its recipe and flags expects, one sentence each. `training` and
+/// `evaluation`: null if there is none; `has_weights`: from a file.
+[[nodiscard]] std::vector<std::string> surprises(const Recipe& recipe, const Goal& goal, const Batches* training,
+                                                 const Batches* evaluation, bool has_weights);
 
 }  // namespace lockstep::training::train

@@ -28,6 +28,7 @@ constexpr Range length_above_zero{.most = 1e15, .excludes_least = true};
 constexpr double most_rows = 2147483648.0;
 constexpr double most_samples = 4294967295.0;  // of one step
 constexpr double most_parts = 65536;
+constexpr double most_threads = 512;  // that Kokkos has room for
 
 constexpr std::string_view resnets = "resnet18 resnet34 resnet50 resnet101 resnet152";
 constexpr std::string_view classifiers = "mnist_cnn resnet18 resnet34 resnet50 resnet101 resnet152";
@@ -160,7 +161,7 @@ constexpr std::array keys{
         "the same bits for any rank count that divides lanes"),
     key(Section::machine, "lanes", &Recipe::lanes, "N", "parts of a batch that are summed in a fixed tree",
         from_to(1, most_parts)),
-    key(Section::machine, "threads", &Recipe::threads, "N", "of each rank, for computing", from_to(1, 1024),
+    key(Section::machine, "threads", &Recipe::threads, "N", "of each rank, for computing", from_to(1, most_threads),
         by_default("its share of the cores")),
 };
 

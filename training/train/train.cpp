@@ -2,17 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <csignal>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string_view>
-#include <utility>
 
 #include "core/flags.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/topology.hpp"
 #include "runtime/watchdog.hpp"
 #include "tensor/session.hpp"
+#include "training/train/recipe_keys.hpp"
 #include "training/train/trainer.hpp"
 
 namespace lockstep::training::train {
@@ -56,20 +58,30 @@ void declare(core::Flags& flags, Command& command) {
   flags.toggle("--print-config", command.print_config);
 }
 
+bool is_of_training(const Key& key) {
+  constexpr std::array<std::string_view, 6> of_batches{"accumulate", "epochs",         "samples",
+                                                       "max-steps",  "evaluate-every", "save-every"};
+  return key.section == Section::optimizer || key.section == Section::schedule ||
+         std::ranges::find(of_batches, key.name) != of_batches.end();
+}
+
 /// Nothing that was typed is without effect.
-void check_evaluate_only(const TrainOptions& options) {
+void check_evaluate_only(const TrainOptions& options, const ResolvedRecipe& resolved) {
   if (!options.evaluate_only) return;
-  const std::array<std::pair<std::string_view, bool>, 4> of_training{{{"--save-weights", !options.save_weights.empty()},
-                                                                      {"--compat", options.compat},
-                                                                      {"--dry-run", options.dry_run},
-                                                                      {"--profile", options.profile}}};
-  for (const auto& [flag, is_given] : of_training) {
-    if (!is_given) continue;
-    core::fail_usage({.what = fmt::format("{} goes with training, and --evaluate-only trains nothing", flag),
-                      .where = std::string{flag},
-                      .expected = "one of the two",
-                      .fix = "leave out one"});
-  }
+  std::string flag;
+  for (std::size_t i = 0; i < all_keys().size(); ++i)
+    if (resolved.origins[i].is_given && resolved.origins[i].layer == Layer::command_line &&
+        is_of_training(all_keys()[i]))
+      flag = resolved.origins[i].where;
+  if (!options.save_weights.empty()) flag = "--save-weights";
+  if (options.compat) flag = "--compat";
+  if (options.dry_run) flag = "--dry-run";
+  if (options.profile) flag = "--profile";
+  if (flag.empty()) return;
+  core::fail_usage({.what = fmt::format("{} goes with training, and --evaluate-only trains nothing", flag),
+                    .where = flag,
+                    .expected = "one of the two",
+                    .fix = "leave out one"});
 }
 
 /// Threads of this rank: as the recipe says, or its share of the cores. Deterministic runs need the same number however
@@ -97,6 +109,7 @@ void require_same_recipe(const runtime::Communicator& world, const Recipe& recip
 
 int train(Command& command, const runtime::Session& session) {
   Recipe& recipe = command.resolved.recipe;
+  std::signal(SIGPIPE, SIG_IGN);  // a reader of the output that leaves does not end the training
   const auto misfit = core::complaint_of([&] { require_same_recipe(session.world(), recipe); });
   if (const auto bad = session.agree(misfit)) return core::to_int(*bad);
   const int threads = n_threads(session.world(), recipe);
@@ -123,8 +136,8 @@ Invocation parse(const std::vector<std::string>& arguments) {
   declare(flags, *command);
   flags.number("--nproc", invocation.nproc, 1, runtime::most_processes);
   flags.parse(arguments);
-  check_evaluate_only(command->options);
   command->resolved = resolve_recipe(command->words);
+  check_evaluate_only(command->options, command->resolved);
   if (command->print_config) return {.text = print_config(command->resolved)};
   require_data(command->resolved.recipe);
   command->options.arguments = arguments;

@@ -71,14 +71,14 @@ Trainer::Trainer(const runtime::Session& session, const ResolvedRecipe& resolved
   control_ = std::make_unique<parallel::ControlWord>(*transport_, recipe_.deterministic);
   next_report_ = first_report;
   RunInfo info = run_info(world_, topology_, resolved_, options.arguments);
-  if (batches_)
-    std::ranges::move(surprises(recipe_, goal_, evaluation_batches_.get()), std::back_inserter(info.warnings));
+  std::ranges::move(surprises(recipe_, goal_, batches_.get(), evaluation_batches_.get(), !options.init_from.empty()),
+                    std::back_inserter(info.warnings));
   compat_run_ = compat_run(world_, topology_, recipe_, batches, evaluation_batches_.get(), goal_.n_epochs);
   data::together(world_, [&] {
     if (directory_) directory_->start(info);
   });
   share_status();
-  if (!directory_) return;
+  if (!is_lead()) return;
   for (const std::string& warning : info.warnings) core::log_warning(warning);
   display_ = std::make_unique<ProgressDisplay>();
 }
@@ -346,6 +346,7 @@ void Trainer::train_epochs() {
 
 int Trainer::describe() {
   const DryRun plan = plan_run(world_, topology_, recipe_, *batches_, *learner_, goal_);
+  if (const int signal = runtime::agree_on_interrupt(world_)) return 128 + signal;
   if (is_lead()) fmt::print("{}", dry_run_text(plan));
   return core::to_int(core::ExitCode::ok);
 }

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "core/error.hpp"
+#include "runtime/interrupt.hpp"
 
 namespace lockstep::data {
 namespace {
@@ -61,6 +62,7 @@ Spool ZipArchive::spool(const std::string& member, const std::string& where) con
   SpoolWriter spool;
   std::vector<std::byte> piece(unpacked_together);
   for (;;) {
+    if (runtime::pending_interrupt() != 0) throw Interrupted{};
     const zip_int64_t n = zip_fread(file.get(), piece.data(), piece.size());
     if (n < 0) fail_to_unpack(fmt::format("is damaged: {}", zip_file_strerror(file.get())), where);
     if (n == 0) return std::move(spool).finish();
