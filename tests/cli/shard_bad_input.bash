@@ -66,6 +66,10 @@ refuse_together '--out|none' synth toy --out "$folder/none/d"
 echo x >"$folder/file"
 refuse '--out|file' synth toy --out "$folder/file/d"
 refuse 'cannot write' bench "$d" --json "$folder/none/b.json"
+rm -r "$folder/copy" && cp -r "$d" "$folder/copy"
+refuse_together 'in a set of shards' bench "$d" --seconds 0.1 --json "$d/manifest.json"
+refuse 'in a set of shards' bench "$d" --seconds 0.1 --json "$d/b.json"
+expect_same "$d" "$folder/copy"
 refuse 'crop' bench "$d" --augment crop:8
 if [ "$(id -u)" -ne 0 ]; then
   mkdir -m 500 "$folder/locked"

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "core/log.hpp"
+#include "core/result_path.hpp"
 #include "data/together.hpp"
 #include "io/file.hpp"
 #include "runtime/buffer.hpp"
@@ -52,7 +53,9 @@ void check(const core::Flags& flags, BenchOptions& o) {
 
 // Finds out before the measurement what write_whole would find out after it.
 void check_output(const std::string& path) {
-  if (!path.empty()) const io::PendingFile writable{path, "--json"};
+  if (path.empty()) return;
+  core::refuse_in_shard_set(path, "--json");
+  const io::PendingFile writable{path, "--json"};
 }
 
 /// One run of the benchmark.

@@ -22,6 +22,7 @@
 #include "training/train/model.hpp"
 #include "training/train/recipe_specs.hpp"
 #include "training/train/run_info.hpp"
+#include "training/train/weights.hpp"
 
 namespace lockstep::training::train {
 namespace {
@@ -88,7 +89,9 @@ void Trainer::claim_outputs() {
   if (!is_lead() || options_.dry_run) return;
   if (options_.compat) compat_ = &require_compat_style(recipe_.name);
   directory_ = std::make_unique<RunDirectory>(options_.run_dir, recipe_.name);
-  if (!options_.save_weights.empty()) const io::PendingFile writable{options_.save_weights, "--save-weights"};
+  if (options_.save_weights.empty()) return;
+  check_replaceable(options_.save_weights, "--save-weights");
+  const io::PendingFile writable{options_.save_weights, "--save-weights"};
 }
 
 // What training comes to on the set there is.
