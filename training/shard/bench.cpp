@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "core/log.hpp"
+#include "core/print.hpp"
 #include "core/result_path.hpp"
 #include "data/together.hpp"
 #include "io/file.hpp"
@@ -171,13 +172,15 @@ int bench(const BenchOptions& o, const runtime::Session& session) {
   const auto failure = core::complaint_of([&] { report = bench->run(); });
   if (const auto bad = session.agree(failure)) return core::to_int(*bad);
   const runtime::Environment environment = runtime::read_environment(world);
-  if (world.rank() == 0) fmt::print("{}", describe(report));
+  const auto unprinted = core::complaint_of([&] {
+    if (world.rank() == 0) core::print(describe(report));
+  });
   const auto unwritten = core::complaint_of([&] {
     if (world.rank() != 0 || o.json.empty()) return;
     const std::string json = to_json(report, o, environment);
     io::write_whole(o.json, std::as_bytes(std::span{json}));
   });
-  if (const auto bad = session.agree(unwritten)) return core::to_int(*bad);
+  if (const auto bad = session.agree(unprinted ? unprinted : unwritten)) return core::to_int(*bad);
   const int signal = runtime::agree_on_interrupt(world);
   return signal == 0 ? core::to_int(core::ExitCode::ok) : 128 + signal;
 }
