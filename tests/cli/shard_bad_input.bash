@@ -79,6 +79,7 @@ refuse '--shard-size' synth toy --out "$folder/e" --chunk-size 1 --shard-size 1
 refuse '[0-9]{8} shards .*--shard-size' synth toy --out "$folder/e" --samples 281474976710656 --val 0.5
 refuse '--chunk-size' synth toy --out "$folder/e" --chunk-size 1T --shard-size 1T
 refuse '--seconds' bench "$d" --seconds 1e308
+refuse 'its folder' import mnist "$folder/file" --out "$folder/e"
 refuse 'csv, hdf5, npy' import mnist "$folder" --out "$folder/e" --no-classes
 refuse '--users' synth ratings --out "$folder/e" --users 2147483648
 mkdir "$folder/empty"

@@ -64,6 +64,9 @@ refused 'warm-up' toy 1 --schedule cosine --warmup '5000 samples'
 refused 'the same shape' cifar_resnet18 --synthetic --image-size 64
 refused "no split 'vla'" digits --val-split vla
 refused 'no samples to evaluate on' toy --evaluate-only
+expect_err 'fix: .*--data'
+refused "model toy does not take the samples of 'd'" toy --data d --val-split ''
+expect_err 'fix: '
 for flag in '--save-weights w.h5' --compat --dry-run --profile; do
   # shellcheck disable=SC2086  # the words of a flag
   refused "${flag%% *} goes with training" digits --evaluate-only $flag
