@@ -9,6 +9,7 @@
 
 #include "core/descriptor.hpp"
 #include "core/error.hpp"
+#include "core/result_path.hpp"
 
 namespace lockstep::reduce_all {
 namespace {
@@ -41,6 +42,7 @@ std::string resolve(const std::string& path) {
 
 OutputFile::OutputFile(const std::string& path, std::string_view flag)
     : path_{resolve(path)}, temporary_{fmt::format("{}.tmp.{}", path_, ::getpid())} {
+  core::refuse_in_shard_set(path, flag);
   std::error_code none;
   const fs::file_status status = fs::status(path_, none);
   if (status.type() == fs::file_type::none) refuse(path, flag, none.message());

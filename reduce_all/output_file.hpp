@@ -10,7 +10,8 @@ namespace lockstep::reduce_all {
 
 class OutputFile {
  public:
-  /// Tries to create PATH.tmp beside it. Throws core::Error (usage, naming `flag`) if `path` could not be replaced.
+  /// Tries to create PATH.tmp beside it. Throws core::Error (usage, naming `flag`) if `path` could not be replaced,
+  /// or lies in a set of shards.
   OutputFile(const std::string& path, std::string_view flag);
 
   /// Throws core::Error (system) if the file system refuses, for example because it is full.

@@ -1,11 +1,9 @@
 // lockstep: the second program. From the command line to the exit code; each command lives in a folder of its own.
-#include <fmt/format.h>
-
-#include <cstdio>
 #include <exception>
 #include <optional>
 
 #include "core/log.hpp"
+#include "core/print.hpp"
 #include "runtime/guard.hpp"
 #include "runtime/interrupt.hpp"
 #include "runtime/launcher.hpp"
@@ -24,7 +22,7 @@ std::optional<int> run_without_mpi(const Invocation& invocation, int argc, char*
     return core::to_int(invocation.error->code());
   }
   if (!invocation.text.empty()) {
-    std::fputs(invocation.text.c_str(), stdout);
+    core::print(invocation.text);
     return core::to_int(core::ExitCode::ok);
   }
   if (invocation.nproc > 0) runtime::relaunch_under_mpi(invocation.nproc, argc, argv, invocation.threads);
@@ -38,8 +36,10 @@ int run_on_all_ranks(const runtime::Session& session, const Invocation& invocati
   }
   if (const auto bad = session.agree(invocation.error)) return core::to_int(*bad);
   if (!invocation.text.empty()) {
-    if (session.world().rank() == 0) std::fputs(invocation.text.c_str(), stdout);
-    return core::to_int(core::ExitCode::ok);
+    const auto unprinted = core::complaint_of([&] {
+      if (session.world().rank() == 0) core::print(invocation.text);
+    });
+    return core::to_int(session.agree(unprinted).value_or(core::ExitCode::ok));
   }
   const auto surplus = core::complaint_of([&] { runtime::check_nproc(invocation.nproc, session.world().n_ranks()); });
   if (const auto bad = session.agree(surplus)) return core::to_int(*bad);

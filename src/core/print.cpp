@@ -5,8 +5,6 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "core/error.hpp"
-
 namespace lockstep::core {
 
 void print(std::string_view text) {
@@ -17,6 +15,10 @@ void print(std::string_view text) {
                .expected = "",
                .fix = "free space where stdout goes, or send it elsewhere"},
               SourceLocation::current()};
+}
+
+void Printer::print(std::string_view text) {
+  if (!complaint_) complaint_ = complaint_of([text] { core::print(text); });
 }
 
 }  // namespace lockstep::core

@@ -1,13 +1,36 @@
 // Results on stdout, at once and in full.
 // Invariant: text that does not get out, as on a full disk, is an error and not a silence.
-// Used by reduce_all.
+// Used by the programs.
 #pragma once
 
+#include <fmt/format.h>
+
+#include <optional>
 #include <string_view>
+#include <utility>
+
+#include "core/error.hpp"
 
 namespace lockstep::core {
 
 /// So that a reader behind a pipe sees every line when it is done. Throws core::Error (system) if stdout refuses.
 void print(std::string_view text);
+
+template <class First, class... Rest>
+void print(fmt::format_string<First, Rest...> format, First&& first, Rest&&... rest) {
+  print(std::string_view{fmt::format(format, std::forward<First>(first), std::forward<Rest>(rest)...)});
+}
+
+/// For work that is worth more than its lines: goes on when stdout refuses, and tells at the end.
+class Printer {
+ public:
+  /// Nothing more is printed after the first text that did not get out.
+  void print(std::string_view text);
+  /// Why that was; nothing if all got out.
+  [[nodiscard]] const std::optional<Error>& complaint() const noexcept { return complaint_; }
+
+ private:
+  std::optional<Error> complaint_{};
+};
 
 }  // namespace lockstep::core

@@ -31,10 +31,14 @@ bool is_about_the_place(int error) {
 }
 
 [[noreturn]] void fail_to_create(const std::string& path, std::string_view flag, int error) {
-  if (!is_about_the_place(error)) fail_at("write", path, error);
-  core::fail_usage({.what = fmt::format("cannot write '{}': {}", path, core::system_reason(error)),
+  const std::string what = fmt::format("cannot write '{}': {}", path, core::system_reason(error));
+  if (!is_about_the_place(error))
+    throw core::Error{core::ExitCode::system,
+                      {.what = what, .where = std::string{flag}, .fix = "make room, or name another place"}};
+  core::fail_usage({.what = what,
                     .where = std::string{flag},
-                    .expected = "a name in an existing folder that can be written to"});
+                    .expected = "a name in an existing folder that can be written to",
+                    .fix = "make the folder, or name another place"});
 }
 
 /// Creates a sibling of `path` under a name nobody has: `create` makes it, or returns a negative number and sets errno.

@@ -26,6 +26,21 @@ launch() {
   fi
 }
 
+# run_full COMMAND...: as run, with a stdout that takes nothing.
+run_full() {
+  run bash -c '"$@" >/dev/full' bash "$@"
+}
+
+# expect_full: that is told once, with exit code 3.
+expect_full() {
+  expect_rc 3
+  expect_one_error
+  expect_err 'cannot write to stdout: No space left'
+  expect_err 'fix: '
+  grep -q MPI_ABORT "$folder/err" && fail "aborted"
+  return 0
+}
+
 fail() {
   echo "FAILED: $*"
   echo "command: ${command_line:-}"

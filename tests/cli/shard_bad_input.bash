@@ -66,6 +66,10 @@ refuse_together '--out|none' synth toy --out "$folder/none/d"
 echo x >"$folder/file"
 refuse '--out|file' synth toy --out "$folder/file/d"
 refuse 'cannot write' bench "$d" --json "$folder/none/b.json"
+rm -r "$folder/copy" && cp -r "$d" "$folder/copy"
+refuse_together 'in a set of shards' bench "$d" --seconds 0.1 --json "$d/manifest.json"
+refuse 'in a set of shards' bench "$d" --seconds 0.1 --json "$d/b.json"
+expect_same "$d" "$folder/copy"
 refuse 'crop' bench "$d" --augment crop:8
 if [ "$(id -u)" -ne 0 ]; then
   mkdir -m 500 "$folder/locked"
@@ -75,6 +79,7 @@ refuse '--shard-size' synth toy --out "$folder/e" --chunk-size 1 --shard-size 1
 refuse '[0-9]{8} shards .*--shard-size' synth toy --out "$folder/e" --samples 281474976710656 --val 0.5
 refuse '--chunk-size' synth toy --out "$folder/e" --chunk-size 1T --shard-size 1T
 refuse '--seconds' bench "$d" --seconds 1e308
+refuse 'its folder' import mnist "$folder/file" --out "$folder/e"
 refuse 'csv, hdf5, npy' import mnist "$folder" --out "$folder/e" --no-classes
 refuse '--users' synth ratings --out "$folder/e" --users 2147483648
 mkdir "$folder/empty"

@@ -2,6 +2,18 @@
 # A disk that fills up while packing: one message, exit code 3, nothing left, and the old folder as it was.
 # Skipped where a small file system cannot be mounted.
 . "$(dirname "$0")/shard_lib.bash"
+# So is a stdout that is full; what goes elsewhere gets there.
+made synth images --out "$folder/d" --samples 40 --classes 4
+for words in --version --help 'shard stat --help' "shard stat $folder/d" "shard stat $folder/d --json" "shard verify $folder/d" \
+  "shard head $folder/d" "shard bench $folder/d --seconds 0.05 --json $folder/b.json" \
+  "shard synth toy --out $folder/made --samples 20"; do
+  # shellcheck disable=SC2086  # words are words
+  run_full "$REDUCE_ALL" $words
+  expect_full
+done
+grep -q lockstep.shard_bench "$folder/b.json" || fail "no figures in the file"
+made verify "$folder/made"
+
 mkdir "$folder/small"
 mount -t tmpfs -o size=1m none "$folder/small" 2>/dev/null || { echo "cannot mount a small file system"; exit 77; }
 trap 'umount "$folder/small"; rm -rf "$folder"' EXIT

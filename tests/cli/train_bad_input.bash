@@ -37,11 +37,36 @@ refused 'another run|holds' toy --run-dir r --nproc 2
 rm -r r
 refused 'save-weights' toy --save-weights none/w.h5
 refused 'save-weights' toy --save-weights d
+# What is there and is no file of weights stays, and a set of shards stays one.
+cp -r d kept
+ln -s "$folder/d/new.h5" r
+for place in d/train-00000.h5 d/manifest.json d/new.h5 r; do
+  refused "would be a file in a set of shards" toy 1 --save-weights $place
+done
+refused 'holds a set of shards' toy 1 --run-dir d
+expect_same d kept
+rm -r r kept && cp d/train-00000.h5 r && cp r kept
+refused 'no file of weights' toy 1 --save-weights r
+cmp -s r kept || fail "the shard was replaced"
+echo 'notes of mine' >r && cp r kept
+refused 'no file of weights' toy 1 --save-weights r
+refused 'no file of weights' toy 1 --save-weights r --nproc 2
+cmp -s r kept || fail "the notes were replaced"
+rm r kept
+mkdir kept
+for epochs in 1 2; do
+  run "$REDUCE_ALL" train toy $epochs --save-weights kept/w.h5 --run-dir "kept/$epochs"
+  expect_rc 0  # weights replace weights
+done
+rm -r kept
 refused 'step-samples' toy --schedule step --step-size 0.0001
 refused 'warm-up' toy 1 --schedule cosine --warmup '5000 samples'
 refused 'the same shape' cifar_resnet18 --synthetic --image-size 64
 refused "no split 'vla'" digits --val-split vla
 refused 'no samples to evaluate on' toy --evaluate-only
+expect_err 'fix: .*--data'
+refused "model toy does not take the samples of 'd'" toy --data d --val-split ''
+expect_err 'fix: '
 for flag in '--save-weights w.h5' --compat --dry-run --profile '--lr 3' '--max-steps 3' '--epochs 2'; do
   # shellcheck disable=SC2086  # the words of a flag
   refused "${flag%% *} goes with training" digits --evaluate-only $flag

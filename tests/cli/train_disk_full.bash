@@ -2,6 +2,25 @@
 # A disk that fills up while weights are saved: one message, exit code 3, a status that says why and how far the run was, and
 # the weights of before as they were. Skipped where a small file system cannot be mounted.
 . "$(dirname "$0")/shard_lib.bash"
+# A stdout that is full costs no training: the weights are saved, then exit code 3 tells.
+for words in 'toy --print-config' 'toy --dry-run' --help; do
+  # shellcheck disable=SC2086  # words are words
+  run_full "$REDUCE_ALL" train $words
+  expect_full
+done
+run "$REDUCE_ALL" train toy 2 --save-weights "$folder/right.h5" --run-dir "$folder/right"
+expect_rc 0
+for flags in '' --digest --compat --profile; do
+  # shellcheck disable=SC2086
+  run_full "$REDUCE_ALL" train toy 2 --save-weights "$folder/w.h5" --run-dir "$folder/full" $flags
+  expect_full
+  grep -q '"state": "finished"' "$folder/full/status.json" || fail "the run has not finished"
+  cmp -s "$folder/w.h5" "$folder/right.h5" || fail "other weights than with a stdout"
+  rm -r "$folder/w.h5" "$folder/full"
+done
+run_full "$REDUCE_ALL" train digits --synthetic-samples 128 --evaluate-only --run-dir "$folder/e"
+expect_full
+
 mkdir "$folder/small"
 mount -t tmpfs -o size=8m none "$folder/small" 2>/dev/null || { echo "cannot mount a small file system"; exit 77; }
 trap 'umount "$folder/small"; rm -rf "$folder"' EXIT

@@ -5,6 +5,8 @@
 #include <memory>
 
 #include "core/log.hpp"
+#include "core/print.hpp"
+#include "core/result_path.hpp"
 #include "data/together.hpp"
 #include "io/file.hpp"
 #include "runtime/buffer.hpp"
@@ -52,7 +54,9 @@ void check(const core::Flags& flags, BenchOptions& o) {
 
 // Finds out before the measurement what write_whole would find out after it.
 void check_output(const std::string& path) {
-  if (!path.empty()) const io::PendingFile writable{path, "--json"};
+  if (path.empty()) return;
+  core::refuse_in_shard_set(path, "--json");
+  const io::PendingFile writable{path, "--json"};
 }
 
 /// One run of the benchmark.
@@ -168,13 +172,15 @@ int bench(const BenchOptions& o, const runtime::Session& session) {
   const auto failure = core::complaint_of([&] { report = bench->run(); });
   if (const auto bad = session.agree(failure)) return core::to_int(*bad);
   const runtime::Environment environment = runtime::read_environment(world);
-  if (world.rank() == 0) fmt::print("{}", describe(report));
+  const auto unprinted = core::complaint_of([&] {
+    if (world.rank() == 0) core::print(describe(report));
+  });
   const auto unwritten = core::complaint_of([&] {
     if (world.rank() != 0 || o.json.empty()) return;
     const std::string json = to_json(report, o, environment);
     io::write_whole(o.json, std::as_bytes(std::span{json}));
   });
-  if (const auto bad = session.agree(unwritten)) return core::to_int(*bad);
+  if (const auto bad = session.agree(unprinted ? unprinted : unwritten)) return core::to_int(*bad);
   const int signal = runtime::agree_on_interrupt(world);
   return signal == 0 ? core::to_int(core::ExitCode::ok) : 128 + signal;
 }

@@ -4,6 +4,7 @@
 #include <limits>
 #include <memory>
 
+#include "core/print.hpp"
 #include "core/printable.hpp"
 #include "data/image.hpp"
 #include "data/shard_set.hpp"
@@ -32,21 +33,21 @@ void print_raw(const data::ShardSet& set, std::uint64_t sample) {
   std::vector<std::byte> x(spec.x.bytes());
   std::vector<std::byte> y(spec.y.bytes());
   set.read(sample, 1, x, y);
-  fmt::print("id {}  {}  x: {}\n", sample, describe_label(spec, y), describe_values(spec.x, x));
-  fmt::print("{}", draw(spec.x, x));
+  core::print("id {}  {}  x: {}\n", sample, describe_label(spec, y), describe_values(spec.x, x));
+  core::print(draw(spec.x, x));
 }
 
 void print_encoded(const data::ShardSet& set, std::uint64_t sample) {
   std::vector<std::byte> y(set.spec().y.bytes());
   const std::vector<std::byte> file = set.read_encoded(sample, y);
-  fmt::print("id {}  {}  x: file of {} B", sample, describe_label(set.spec(), y), file.size());
+  core::print("id {}  {}  x: file of {} B", sample, describe_label(set.spec(), y), file.size());
   try {
     const data::Image image = data::decode_image(file, 3);
     const data::ArraySpec pixels{.dtype = core::DType::uint8, .shape = {image.height, image.width, image.channels}};
-    fmt::print(", {} x {} pixels, {}\n{}", image.height, image.width, describe_values(pixels, image.pixels),
-               draw(pixels, image.pixels));
+    core::print(", {} x {} pixels, {}\n{}", image.height, image.width, describe_values(pixels, image.pixels),
+                draw(pixels, image.pixels));
   } catch (const data::ImageError& error) {
-    fmt::print(", which cannot be decoded: {}\n", error.reason);
+    core::print(", which cannot be decoded: {}\n", error.reason);
   }
 }
 

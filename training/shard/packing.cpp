@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/log.hpp"
+#include "core/print.hpp"
 #include "core/printable.hpp"
 #include "core/timer.hpp"
 #include "runtime/interrupt.hpp"
@@ -82,9 +83,9 @@ void print_remarks(const runtime::Communicator& world, const data::Source& sourc
 void print_result(const data::PackResult& result, const data::PackOptions& options, core::Seconds time) {
   const core::Bytes bytes = stored_bytes(result.manifest);
   print_skipped(result.bad);
-  fmt::print("Wrote {}: {}; {:.4g} MB in {} ({:.3g} MB/s).\n", options.out, describe_splits(result.manifest),
-             static_cast<double>(bytes.value) * 1e-6, core::format_seconds(time),
-             core::gigabytes_per_second(bytes, time) * 1e3);
+  core::print("Wrote {}: {}; {:.4g} MB in {} ({:.3g} MB/s).\n", options.out, describe_splits(result.manifest),
+              static_cast<double>(bytes.value) * 1e-6, core::format_seconds(time),
+              core::gigabytes_per_second(bytes, time) * 1e3);
 }
 
 }  // namespace
@@ -162,8 +163,10 @@ int pack_and_report(const runtime::Session& session, data::Source& source, const
   if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
   if (runtime::broadcast_value(world, result.is_stopped)) return end_stopped(world);
   print_remarks(world, source, result.remarks);
-  if (world.rank() == 0) print_result(result, options, watch.elapsed());
-  return core::to_int(core::ExitCode::ok);
+  const auto unprinted = core::complaint_of([&] {
+    if (world.rank() == 0) print_result(result, options, watch.elapsed());
+  });
+  return core::to_int(session.agree(unprinted).value_or(core::ExitCode::ok));
 }
 
 }  // namespace lockstep::training::shard

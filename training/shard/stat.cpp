@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "core/print.hpp"
 #include "core/printable.hpp"
 #include "core/table.hpp"
 #include "training/shard/class_counts.hpp"
@@ -42,15 +43,15 @@ std::string describe_chunk(const data::Manifest& manifest) {
 
 void print_head(const std::string& folder, const data::Manifest& manifest) {
   const data::SetSpec& spec = manifest.spec;
-  fmt::print("{}\n", folder);
-  fmt::print("  x            {}\n", spec.is_encoded() ? "image files, decoded when loaded" : describe(spec.x));
-  fmt::print("  y            {}\n", describe(spec.y));
-  fmt::print("  classes      {}\n", spec.classes.empty() ? "none" : std::to_string(spec.classes.size()));
-  fmt::print("  compression  {}\n", io::name(manifest.filter));
-  fmt::print("  chunk        {}\n", describe_chunk(manifest));
+  core::print("{}\n", folder);
+  core::print("  x            {}\n", spec.is_encoded() ? "image files, decoded when loaded" : describe(spec.x));
+  core::print("  y            {}\n", describe(spec.y));
+  core::print("  classes      {}\n", spec.classes.empty() ? "none" : std::to_string(spec.classes.size()));
+  core::print("  compression  {}\n", io::name(manifest.filter));
+  core::print("  chunk        {}\n", describe_chunk(manifest));
   for (const data::ExtraEntry& extra : manifest.extras)
-    fmt::print("  extra file   {} ({})\n", extra.file, core::format_bytes({extra.bytes}));
-  fmt::print("\n");
+    core::print("  extra file   {} ({})\n", extra.file, core::format_bytes({extra.bytes}));
+  core::print("\n");
 }
 
 void print_splits(const data::Manifest& manifest) {
@@ -60,13 +61,13 @@ void print_splits(const data::Manifest& manifest) {
                            {.header = "stored", .unit = "MB", .width = 12},
                            {.header = "ratio", .unit = "", .width = 8}},
                           "  "};
-  fmt::print("{}", table.header());
+  core::print(table.header());
   for (const data::Split& split : manifest.splits) {
     const SplitFacts facts = describe(split, manifest.spec);
-    fmt::print("{}", table.row({core::printable(split.name), std::to_string(split.n_samples),
-                                std::to_string(split.shards.size()),
-                                fmt::format("{:.3f}", static_cast<double>(facts.bytes.value) * 1e-6),
-                                facts.ratio ? fmt::format("{:.2f}", *facts.ratio) : "-"}));
+    core::print(
+        table.row({core::printable(split.name), std::to_string(split.n_samples), std::to_string(split.shards.size()),
+                   fmt::format("{:.3f}", static_cast<double>(facts.bytes.value) * 1e-6),
+                   facts.ratio ? fmt::format("{:.2f}", *facts.ratio) : "-"}));
   }
 }
 
@@ -76,15 +77,15 @@ void print_classes(const data::Manifest& manifest, const std::vector<ClassCounts
                                     {.header = "name", .unit = "", .width = 20, .align = core::Align::left}};
   for (const data::Split& split : manifest.splits) columns.push_back({.header = split.name, .unit = "", .width = 10});
   const core::Table table{columns, "  "};
-  fmt::print("\n{}", table.header());
+  core::print("\n{}", table.header());
   for (std::size_t label = 0; label < manifest.spec.classes.size(); ++label) {
     std::vector<std::string> cells{std::to_string(label), core::printable(manifest.spec.classes[label])};
     for (const ClassCounts& of_split : counts) cells.push_back(std::to_string(of_split.by_class[label]));
-    fmt::print("{}", table.row(cells));
+    core::print(table.row(cells));
   }
   for (std::size_t i = 0; i < counts.size(); ++i) {
     if (counts[i].n_out_of_range > 0)
-      fmt::print("  {} labels of {} are no class\n", counts[i].n_out_of_range, manifest.splits[i].name);
+      core::print("  {} labels of {} are no class\n", counts[i].n_out_of_range, manifest.splits[i].name);
   }
 }
 
@@ -117,7 +118,13 @@ void print_json(const data::Manifest& manifest, const std::vector<ClassCounts>& 
                   {"compression", io::name(manifest.filter)},
                   {"chunk_samples", manifest.chunk_samples},
                   {"splits", splits}};
-  fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+  core::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+void print_tables(const std::string& folder, const data::Manifest& manifest, const std::vector<ClassCounts>& counts) {
+  print_head(folder, manifest);
+  print_splits(manifest);
+  if (!counts.empty()) print_classes(manifest, counts);
 }
 
 int stat(const StatArguments& o, const runtime::Session& session) {
@@ -132,15 +139,10 @@ int stat(const StatArguments& o, const runtime::Session& session) {
   });
   if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
   for (ClassCounts& of_split : counts) of_split = sum(world, of_split);
-  if (world.rank() != 0) return core::to_int(core::ExitCode::ok);
-  if (o.json) {
-    print_json(manifest, counts);
-  } else {
-    print_head(o.folder, manifest);
-    print_splits(manifest);
-    if (!counts.empty()) print_classes(manifest, counts);
-  }
-  return core::to_int(core::ExitCode::ok);
+  const auto unprinted = core::complaint_of([&] {
+    if (world.rank() == 0) o.json ? print_json(manifest, counts) : print_tables(o.folder, manifest, counts);
+  });
+  return core::to_int(session.agree(unprinted).value_or(core::ExitCode::ok));
 }
 
 }  // namespace

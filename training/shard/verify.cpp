@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "core/log.hpp"
+#include "core/print.hpp"
 #include "core/timer.hpp"
 #include "runtime/interrupt.hpp"
 #include "training/progress.hpp"
@@ -13,14 +14,14 @@ namespace lockstep::training::shard {
 namespace {
 
 int report(const std::string& folder, const data::VerifyResult& result, core::Seconds time) {
-  for (const data::Damage& damage : result.damages) fmt::print("{}: {}\n", damage.file, damage.text);
+  for (const data::Damage& damage : result.damages) core::print("{}: {}\n", damage.file, damage.text);
   if (result.damages.empty()) {
-    fmt::print("{} is whole: {} files, {:.4g} MB, {} samples, every byte as it was written ({}, {:.3g} MB/s).\n",
-               folder, result.n_files, static_cast<double>(result.bytes) * 1e-6, result.n_samples,
-               core::format_seconds(time), core::gigabytes_per_second({result.bytes}, time) * 1e3);
+    core::print("{} is whole: {} files, {:.4g} MB, {} samples, every byte as it was written ({}, {:.3g} MB/s).\n",
+                folder, result.n_files, static_cast<double>(result.bytes) * 1e-6, result.n_samples,
+                core::format_seconds(time), core::gigabytes_per_second({result.bytes}, time) * 1e3);
     return core::to_int(core::ExitCode::ok);
   }
-  fmt::print(
+  core::print(
       "{} is damaged: {} defect{} named above. Copy these files again from where they are right, or make the set "
       "again.\n",
       folder, result.damages.size(), result.damages.size() == 1 ? "" : "s");
@@ -43,7 +44,11 @@ int verify(const std::string& folder, const runtime::Session& session) {
     if (world.rank() == 0) core::log_warning(fmt::format("stopped by signal {}: not everything was read", signal));
     return 128 + signal;
   }
-  const int code = world.rank() == 0 ? report(folder, result, watch.elapsed()) : 0;
+  int code = 0;
+  const auto unprinted = core::complaint_of([&] {
+    if (world.rank() == 0) code = report(folder, result, watch.elapsed());
+  });
+  if (const auto bad = session.agree(unprinted)) return core::to_int(*bad);
   return runtime::broadcast_value(world, code);
 }
 

@@ -26,7 +26,9 @@ void check_evaluation(const ResolvedRecipe& resolved, const Batches* training, c
                                   : fmt::format("the set has no split '{}' to evaluate on", recipe.val_split),
                       .where = recipe.synthetic ? "val-split, synthetic" : fmt::format("val-split, {}", recipe.data),
                       .expected = "a split of the set",
-                      .fix = "lockstep shard stat lists the splits of a set; shard split makes one for evaluation"});
+                      .fix = recipe.synthetic ? "name a set that has one: --data FOLDER --val-split NAME"
+                                              : "lockstep shard stat lists the splits of a set; shard split makes one "
+                                                "for evaluation"});
   if (evaluation == nullptr || training == nullptr || evaluation->info().input == training->info().input) return;
   core::fail_usage(
       {.what = fmt::format("samples for evaluation are [{}], those for training [{}]",

@@ -119,7 +119,7 @@ bool comes_to_batch(const Recipe& recipe, std::uint64_t n_samples, std::uint64_t
 
 }  // namespace
 
-nn::Network make_network(const Recipe& recipe, const DataInfo& data) {
+nn::Network make_network(const Recipe& recipe, const DataInfo& data) try {
   check_kind(recipe, data);
   return nn::make_model(
       {.name = recipe.model,
@@ -129,6 +129,14 @@ nn::Network make_network(const Recipe& recipe, const DataInfo& data) {
        .has_dropout = recipe.dropout,
        .cifar_stem = recipe.cifar_stem,
        .has_log_softmax = recipe.loss == "nll"});
+} catch (const core::Error& error) {
+  if (!error.problem().where.starts_with("layer ")) throw;
+  core::fail_usage({.what = fmt::format("model {} does not take the samples of {}: {} in {}", recipe.model,
+                                        recipe.synthetic ? "the recipe" : fmt::format("'{}'", recipe.data),
+                                        error.problem().what, error.problem().where),
+                    .where = "model, data",
+                    .expected = error.problem().expected,
+                    .fix = "choose a recipe or model for such samples, or another set"});
 }
 
 void check_ranks(const Recipe& recipe, int n_ranks) {

@@ -15,6 +15,7 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "core/result_path.hpp"
 #include "metrics/fingerprint.hpp"
 
 namespace lockstep::training::train {
@@ -40,6 +41,13 @@ std::tm utc_now() { return fmt::gmtime(std::time(nullptr)); }
        .where = flag,
        .expected = "a folder without a run, or the name of a new one",
        .fix = "choose another name, move the old run away, or leave --run-dir out for a new folder in runs/"});
+}
+
+[[noreturn]] void refuse_shard_set(const std::string& path) {
+  core::fail_usage({.what = fmt::format("'{}' holds a set of shards", path),
+                    .where = flag,
+                    .expected = "a folder without one, or the name of a new one",
+                    .fix = "choose another name, or leave --run-dir out for a new folder in runs/"});
 }
 
 std::string time_text() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", utc_now()); }
@@ -130,6 +138,7 @@ void RunDirectory::make_folders(const std::string& path) {
 void RunDirectory::claim(const std::string& path) {
   path_ = path;
   make_folders(path);
+  if (core::is_shard_set(path)) refuse_shard_set(path);
   std::error_code error;
   if (fs::exists(file("run.json"), error)) refuse_other_run(path);
   const int raw = ::open(file("log.jsonl").c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);

@@ -42,7 +42,7 @@ void mark_failed(const std::string& path, const std::string& reason) noexcept;
 class RunDirectory {
  public:
   /// Claims `path`, made if it is not there; if it is empty, a new `runs/<recipe>-<date>-<n>` in the current folder.
-  /// core::Error (usage, naming --run-dir) if it holds another run or cannot be written to.
+  /// core::Error (usage, naming --run-dir) if it holds another run or a set of shards, or cannot be written to.
   RunDirectory(const std::string& path, const std::string& recipe_name);
   /// Of a run that was started and neither finished nor failed: its state is `failed` from now on.
   ~RunDirectory();

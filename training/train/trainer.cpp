@@ -22,6 +22,7 @@
 #include "training/train/model.hpp"
 #include "training/train/recipe_specs.hpp"
 #include "training/train/run_info.hpp"
+#include "training/train/weights.hpp"
 
 namespace lockstep::training::train {
 namespace {
@@ -88,7 +89,9 @@ void Trainer::claim_outputs() {
   if (!is_lead() || options_.dry_run) return;
   if (options_.compat) compat_ = &require_compat_style(recipe_.name);
   directory_ = std::make_unique<RunDirectory>(options_.run_dir, recipe_.name);
-  if (!options_.save_weights.empty()) const io::PendingFile writable{options_.save_weights, "--save-weights"};
+  if (options_.save_weights.empty()) return;
+  check_replaceable(options_.save_weights, "--save-weights");
+  const io::PendingFile writable{options_.save_weights, "--save-weights"};
 }
 
 // What training comes to on the set there is.
@@ -157,7 +160,7 @@ bool Trainer::account(const std::optional<parallel::StepAgreement>& agreement) {
   losses_.update(std::as_bytes(std::span{&agreement->loss, 1}));
   const std::uint64_t step = n_epoch_agreed_++;
   if (compat_ != nullptr && compat_->on_step != nullptr && step % compat_->step_interval == 0)
-    print_compat(compat_->on_step(compat_run_, epoch_, step, ratio(agreement->loss, agreement->n)));
+    printer_.print(compat_->on_step(compat_run_, epoch_, step, ratio(agreement->loss, agreement->n)));
   if (agreement->not_finite) {
     exit_code_ = fail_not_finite(*agreement->not_finite);
     return false;
@@ -264,7 +267,7 @@ void Trainer::evaluate() {
   directory_->log(record);
   const std::string text = evaluation_text(record, goal_);
   if (options_.evaluate_only)
-    fmt::print("{}\n", text);  // the result of the run
+    printer_.print(text + "\n");  // the result of the run
   else if (compat_ == nullptr)
     display_->print(text);
 }
@@ -294,7 +297,7 @@ void Trainer::save(bool is_due) {
     if (complaint) message_ = complaint->problem().what;
     exit_code_ = core::to_int(core::ExitCode::system);
   } else if (compat_ != nullptr && compat_->on_saved != nullptr && is_due) {
-    print_compat(compat_->on_saved(epoch_, weights_path()));
+    printer_.print(compat_->on_saved(epoch_, weights_path()));
   }
 }
 
@@ -310,7 +313,7 @@ void Trainer::end_epoch(bool is_last) {
   compat_epoch_.evaluation_top1.reset();
   if (is_last || (recipe_.evaluate_every > 0 && (epoch_ + 1) % recipe_.evaluate_every == 0)) evaluate();
   if (compat_ != nullptr && compat_->on_epoch_end != nullptr)
-    print_compat(compat_->on_epoch_end(compat_run_, compat_epoch_));
+    printer_.print(compat_->on_epoch_end(compat_run_, compat_epoch_));
   if (!is_last && exit_code_ == 0 && is_save_due()) save(true);
 }
 
@@ -319,17 +322,17 @@ bool Trainer::is_save_due() const noexcept { return recipe_.save_every > 0 && (e
 int Trainer::run() try {
   options_.evaluate_only ? evaluate() : train_epochs();
   finish();
-  return exit_code_;
+  return exit_code();
 } catch (const std::exception& error) {
   tell_failure(error);
   throw;
 }
 
 void Trainer::train_epochs() {
-  if (compat_ != nullptr && compat_->on_start != nullptr) print_compat(compat_->on_start(compat_run_));
+  if (compat_ != nullptr && compat_->on_start != nullptr) printer_.print(compat_->on_start(compat_run_));
   for (; epoch_ < goal_.n_epochs; ++epoch_) {
     if (compat_ != nullptr && compat_->on_epoch_begin != nullptr)
-      print_compat(compat_->on_epoch_begin(compat_run_, epoch_));
+      printer_.print(compat_->on_epoch_begin(compat_run_, epoch_));
     const Position begin = position();
     const bool goes_on = train_epoch();
     compat_epoch_.time = {position().elapsed.value - begin.elapsed.value};
@@ -347,8 +350,8 @@ void Trainer::train_epochs() {
 int Trainer::describe() {
   const DryRun plan = plan_run(world_, topology_, recipe_, *batches_, *learner_, goal_);
   if (const int signal = runtime::agree_on_interrupt(world_)) return 128 + signal;
-  if (is_lead()) fmt::print("{}", dry_run_text(plan));
-  return core::to_int(core::ExitCode::ok);
+  if (is_lead()) printer_.print(dry_run_text(plan));
+  return exit_code();
 }
 
 // Collective.
@@ -372,11 +375,12 @@ void Trainer::finish() {
   directory_->finish(record);
   display_.reset();
   compat_end_.time = watch_.elapsed();
-  if (compat_ != nullptr && compat_->on_end != nullptr) print_compat(compat_->on_end(compat_run_, compat_end_));
-  if (compat_ == nullptr && !options_.evaluate_only) fmt::print("{}", final_text(record));
-  if (profiler_) fmt::print("\n{}", profiler_->report() ? profile_text(*profiler_->report()) : no_profile_text);
-  if (compat_ == nullptr) fmt::print("run         {}\n", directory_->path());
-  if (options_.digest) fmt::print("digest      weights {} losses {}\n", learner_->digest(), losses_.hex());
+  if (compat_ != nullptr && compat_->on_end != nullptr) printer_.print(compat_->on_end(compat_run_, compat_end_));
+  if (compat_ == nullptr && !options_.evaluate_only) printer_.print(final_text(record));
+  if (profiler_) printer_.print("\n" + (profiler_->report() ? profile_text(*profiler_->report()) : no_profile_text));
+  if (compat_ == nullptr) printer_.print(fmt::format("run         {}\n", directory_->path()));
+  if (options_.digest)
+    printer_.print(fmt::format("digest      weights {} losses {}\n", learner_->digest(), losses_.hex()));
 }
 
 Position Trainer::position() const {
@@ -384,9 +388,10 @@ Position Trainer::position() const {
       .epoch = batches_ ? epoch_ + 1 : 0, .step = n_steps_, .samples_seen = samples_seen_, .elapsed = watch_.elapsed()};
 }
 
-void Trainer::print_compat(const std::string& text) const {
-  fmt::print("{}", text);
-  std::fflush(stdout);
+// Collective, at the end.
+int Trainer::exit_code() const {
+  const auto bad = session_.agree(printer_.complaint());
+  return bad && exit_code_ == 0 ? core::to_int(*bad) : exit_code_;
 }
 
 }  // namespace lockstep::training::train

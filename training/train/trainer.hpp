@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "comm/transport.hpp"
+#include "core/print.hpp"
 #include "core/timer.hpp"
 #include "io/digest.hpp"
 #include "metrics/phase_timers.hpp"
@@ -80,7 +81,7 @@ class Trainer {
   [[nodiscard]] Position position() const;
   [[nodiscard]] bool is_lead() const noexcept { return world_.rank() == 0; }
   [[nodiscard]] std::string weights_path() const;
-  void print_compat(const std::string& text) const;
+  [[nodiscard]] int exit_code() const;
 
   const runtime::Session& session_;
   const runtime::Communicator& world_;
@@ -128,6 +129,7 @@ class Trainer {
   RunState state_ = RunState::finished;
   std::string message_{};
   int exit_code_ = 0;
+  core::Printer printer_{};  // a full stdout is told at the end, when weights are saved
 };
 
 }  // namespace lockstep::training::train

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
@@ -13,6 +14,7 @@
 
 #include "core/crc32c.hpp"
 #include "core/error.hpp"
+#include "core/result_path.hpp"
 #include "core/suggest.hpp"
 #include "io/file.hpp"
 #include "io/hdf5.hpp"
@@ -91,6 +93,14 @@ Header read_header(const io::Hdf5File& file) {
           .info = {.model = file.find_text_attribute("model").value_or(""),
                    .epoch = file.find_number_attribute("epoch").value_or(0),
                    .samples_seen = file.find_number_attribute("samples_seen").value_or(0)}};
+}
+
+bool are_weights_of_ours(const std::string& path) {
+  try {
+    return begins_as_hdf5(path) && read_header(io::Hdf5File::open(path)).format == format;
+  } catch (const core::Error&) {
+    return false;
+  }
 }
 
 void refuse_other_formats(const NamedFile& named, const Header& header) {
@@ -223,6 +233,14 @@ void save_weights(const std::string& path, const WeightsInfo& info, std::span<co
   }
   file.close();
   pending.commit();
+}
+
+void check_replaceable(const std::string& path, std::string_view flag) {
+  core::refuse_in_shard_set(path, flag);
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error) || are_weights_of_ours(path)) return;
+  refuse({path, flag}, "is there, and is no file of weights that Lockstep has written",
+         "the name of a new file, or of weights to replace", "choose another name, or move that file away");
 }
 
 WeightsInfo load_weights(const std::string& path, const std::string& model, std::span<const TensorSpec> tensors,

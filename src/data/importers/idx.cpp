@@ -75,7 +75,9 @@ std::unique_ptr<Source> open_idx(const std::string& path, const ImportOptions& o
   add_pair(pairs, path, "train", "train", options.spools);
   add_pair(pairs, path, "t10k", "val", options.spools);
   if (pairs.empty()) {
-    core::fail_usage({.what = is_there(path) ? "no IDX files in it" : "no such folder",
+    core::fail_usage({.what = !is_there(path)          ? "no such folder"
+                              : fs::is_directory(path) ? "no IDX files in it"
+                                                       : "a file, where its folder is wanted",
                       .where = path,
                       .expected = "train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-... in it, plain or .gz",
                       .fix = "give the folder the files were fetched to, under their original names"});

@@ -71,7 +71,11 @@ TEST(PendingFile, LeavesNothingWhenNotCommitted) {
 
 TEST(PendingFile, NamesTheFlagOfAPlaceThatCannotBeWrittenTo) {
   const TemporaryFolder folder;
-  expect_error([&] { PendingFile{folder / "none/f", "--out"}; }, ExitCode::usage, {folder / "none/f", "--out"});
+  expect_error(
+      [&] {
+        PendingFile{folder / "none/f", "--out"};
+      },
+      ExitCode::usage, {folder / "none/f", "--out", "fix: make the folder"});
 }
 
 // Root could: a device would become a plain file.

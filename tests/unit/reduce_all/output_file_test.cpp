@@ -66,6 +66,14 @@ TEST_F(OutputFileTest, WritesWhatADanglingLinkNames) {
   EXPECT_EQ(read(folder_ / "target"), "new");
 }
 
+TEST_F(OutputFileTest, RefusesAPlaceInASetOfShards) {
+  std::ofstream{folder_ / "manifest.json"} << "{\n  \"format\": \"lockstep-shards\",\n  \"version\": 1,\n";
+  EXPECT_THROW((OutputFile{path_.string(), "--json"}), core::Error);
+  EXPECT_THROW((OutputFile{(folder_ / "manifest.json").string(), "--json"}), core::Error);
+  std::ofstream{folder_ / "manifest.json"} << "{\n  \"format\": \"another\",\n  \"version\": 1,\n";
+  EXPECT_NO_THROW((OutputFile{path_.string(), "--json"}));
+}
+
 TEST_F(OutputFileTest, RefusesLinksInACircle) {
   fs::create_symlink("other", path_);
   fs::create_symlink("r.json", folder_ / "other");

@@ -101,6 +101,13 @@ TEST(RunDirectory, RefusesAFolderWithAnotherRun) {
   EXPECT_FALSE(fs::exists(folder / "old/log.jsonl"));
 }
 
+TEST(RunDirectory, RefusesASetOfShards) {
+  const TemporaryFolder folder;
+  put(folder / "manifest.json", "{\n  \"format\": \"lockstep-shards\",\n  \"version\": 1,\n");
+  refuse(folder / "", {"holds a set of shards", "--run-dir", "leave --run-dir out"});
+  EXPECT_FALSE(fs::exists(folder / "log.jsonl"));
+}
+
 TEST(RunDirectory, SharesAFolderWithWhatIsNoRun) {
   const TemporaryFolder folder;
   put(folder / "slurm-1.out", "text");

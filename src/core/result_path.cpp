@@ -1,0 +1,44 @@
+#include "core/result_path.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "core/error.hpp"
+
+namespace lockstep::core {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The folder of what `path` leads to, by a link to nothing too.
+std::string folder_of(const std::string& path) {
+  constexpr int most_links = 40;
+  fs::path file = path;
+  std::error_code ignored;
+  for (int i = 0; i < most_links && fs::is_symlink(fs::symlink_status(file, ignored)); ++i)
+    file = file.parent_path() / fs::read_symlink(file, ignored);  // an absolute target replaces what is before it
+  const std::string folder = file.parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+}  // namespace
+
+bool is_shard_set(const std::string& folder) {
+  constexpr std::string_view begin = "{\n  \"format\": \"lockstep-shards\"";
+  std::ifstream manifest{fs::path{folder} / "manifest.json", std::ios::binary};
+  std::string text(begin.size(), '\0');
+  return manifest.read(text.data(), static_cast<std::streamsize>(text.size())) && text == begin;
+}
+
+void refuse_in_shard_set(const std::string& path, std::string_view flag) {
+  const std::string folder = folder_of(path);
+  if (!is_shard_set(folder)) return;
+  fail_usage({.what = fmt::format("'{}' would be a file in a set of shards", path),
+              .where = std::string{flag},
+              .expected = "a place outside of sets: their manifests vouch for what is in them",
+              .fix = fmt::format("name a file outside of '{}'", folder)});
+}
+
+}  // namespace lockstep::core

@@ -1,0 +1,18 @@
+// Places where results must not go: folders that are sets of shards.
+// Invariant: nothing is written here; a folder is a set if its manifest.json begins as those of `lockstep shard` do.
+// Used by all flags that name a file or folder for results.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace lockstep::core {
+
+/// Whether `folder` is a set of shards, be it whole or damaged.
+[[nodiscard]] bool is_shard_set(const std::string& folder);
+
+/// Throws core::Error (usage, naming `flag`) if the file `path`, or what a link of this name leads to, would lie in a set of
+/// shards: a result would replace one of its files, or be one that belongs to no set.
+void refuse_in_shard_set(const std::string& path, std::string_view flag);
+
+}  // namespace lockstep::core
