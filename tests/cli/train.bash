@@ -139,6 +139,23 @@ expect_err "no split 'train' to train on, only val"
 expect_err '--train-split val; or lockstep shard split'
 [ ! -e untrained ] || fail "something was left behind"
 
+# From a copy of the set on the node: the same losses, both splits read there, and the original no longer needed but for its
+# manifest. What was read is told.
+made synth digits --out few --samples 640
+trained digits --data few --epochs 1 --order blocked --window-chunks 1 --digest --run-dir unstaged
+digest=$(sed -n 's/^digest *//p' out)
+trained digits --data few --epochs 1 --order blocked --window-chunks 1 --digest --run-dir staged --stage local --nproc 1
+[ "$(sed -n 's/^digest *//p' out)" = "$digest" ] && [ -n "$digest" ] || fail "other losses from the copy, not $digest"
+expect_out '^data  .* read \([0-9.e-]+ GB/s\) in [0-9]+ chunks, 0 check sum failures.*, mixing [01]'
+expect_valid staged train evaluation
+mkdir original
+mv few/*.h5 original
+trained digits --data few --epochs 1 --nproc 2 --run-dir copy --stage local
+grep -q '"data": *{"read_bytes": *[1-9].*"mixing": *null' copy/log.jsonl || fail "not told what was read: $(tail -n 1 copy/log.jsonl)"
+run "$REDUCE_ALL" train digits --synthetic --stage local --run-dir none
+expect_rc 2
+expect_err 'stage has no effect where synthetic is true'
+
 # A rank that fails alone says why in status.json, which has the position.
 made synth digits --out damaged --samples 20000 --compress none
 shard=$(echo damaged/train-*.h5)
