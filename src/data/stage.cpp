@@ -27,8 +27,13 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t copied_together = std::uint64_t{4} << 20;
 
+[[noreturn]] void fail_to_stage(const std::string& what) {
+  throw core::Error{core::ExitCode::system,
+                    {.what = what, .where = "--stage", .fix = "make room, or name another folder"}};
+}
+
 [[noreturn]] void fail_to_write(const std::string& path) {
-  core::fail_system(fmt::format("cannot write {}: {}", path, core::system_reason(errno)));
+  fail_to_stage(fmt::format("cannot write {}: {}", path, core::system_reason(errno)));
 }
 
 /// A file in the making, removed again unless it is finished.
@@ -129,11 +134,8 @@ void check_room(const std::string& folder, std::uint64_t needed) {
   const auto space = fs::space(folder, error);
   if (error || needed <= space.available) return;
   fs::remove(folder, error);  // if it is empty
-  throw core::Error{core::ExitCode::system,
-                    {.what = fmt::format("'{}' has no room for the set: {} are missing, {} are free", folder,
-                                         core::format_bytes({needed}), core::format_bytes({space.available})),
-                     .where = "--stage",
-                     .fix = "make room, or name another folder"}};
+  fail_to_stage(fmt::format("'{}' has no room for the set: {} are missing, {} are free", folder,
+                            core::format_bytes({needed}), core::format_bytes({space.available})));
 }
 
 /// Collective over a node: what its ranks are about to write.

@@ -150,8 +150,12 @@ expect_out '^data  .* read \([0-9.e-]+ GB/s\) in [0-9]+ chunks, 0 check sum fail
 expect_valid staged train evaluation
 mkdir original
 mv few/*.h5 original
-trained digits --data few --epochs 1 --nproc 2 --run-dir copy --stage local
-grep -q '"data": *{"read_bytes": *[1-9].*"mixing": *null' copy/log.jsonl || fail "not told what was read: $(tail -n 1 copy/log.jsonl)"
+for n in 1 2; do
+  trained digits --data few --epochs 1 --cache node --nproc "$n" --run-dir "copy$n" --stage local
+  grep -o '"data": *{"read_bytes": *[1-9].*"cached": *true, *"mixing": *null' "copy$n/log.jsonl" |
+    grep -o '"read_bytes": *[0-9]*' >"read$n"
+done
+cmp -s read1 read2 && [ -s read1 ] || fail "2 ranks tell otherwise what they read: $(cat read1 read2)"
 run "$REDUCE_ALL" train digits --synthetic --stage local --run-dir none
 expect_rc 2
 expect_err 'stage has no effect where synthetic is true'

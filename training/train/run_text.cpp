@@ -63,11 +63,12 @@ std::string steady_text(const FinalRecord& record) {
       step_time_text(record.steady->step_s));
 }
 
-/// "1.5 MB read (0.152 GB/s) in 96 chunks, 0 check sum failures, mixing 0.75".
+/// "0.987 GB read (0.1 GB/s) in 96 chunks, 0 check sum failures, mixing 0.75".
 std::string data_text(const DataRecord& record, core::Seconds time) {
-  std::string text = fmt::format("{} read ({:.3g} GB/s) in {}, {}", core::format_bytes(record.read),
-                                 core::gigabytes_per_second(record.read, time), counted(record.n_chunks, "chunk"),
-                                 counted(record.n_crc_failures, "check sum failure"));
+  std::string text =
+      fmt::format("{:.3g} GB read ({:.3g} GB/s) in {}, {}", static_cast<double>(record.read.value) * 1e-9,
+                  core::gigabytes_per_second(record.read, time), counted(record.n_chunks, "chunk"),
+                  counted(record.n_crc_failures, "check sum failure"));
   if (record.is_cached) text += ", kept in memory";
   if (record.mixing) text += fmt::format(", mixing {:.3g}", *record.mixing);
   return text;
