@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -86,8 +87,10 @@ class Loader {
   std::unique_ptr<State> state_;
 };
 
-/// Collective: copies the split's shards to `folder` (node-local) once per node, verified by digest, and returns the
-/// folder to open instead; what is there already and right is kept.
-std::string stage(const runtime::Communicator& world, const std::string& set_folder, const std::string& folder);
+/// Collective: copies the set's files into a folder of its own within `parent` (node-local) once per node, verified by
+/// digest, and returns that folder, to be opened instead; its name follows from the manifest, and what is there already
+/// and right is kept. `on_file` is called as files are done. A signal ends it early: it returns `set_folder` then.
+std::string stage(const runtime::Communicator& world, const std::string& set_folder, const std::string& parent,
+                  const std::function<void()>& on_file = {});
 
 }  // namespace lockstep::data

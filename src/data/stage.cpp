@@ -17,6 +17,7 @@
 #include "data/together.hpp"
 #include "io/digest.hpp"
 #include "io/file.hpp"
+#include "runtime/interrupt.hpp"
 #include "runtime/session.hpp"
 
 namespace lockstep::data {
@@ -26,8 +27,13 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t copied_together = std::uint64_t{4} << 20;
 
+[[noreturn]] void fail_to_stage(const std::string& what) {
+  throw core::Error{core::ExitCode::system,
+                    {.what = what, .where = "--stage", .fix = "make room, or name another folder"}};
+}
+
 [[noreturn]] void fail_to_write(const std::string& path) {
-  core::fail_system(fmt::format("cannot write {}: {}", path, core::system_reason(errno)));
+  fail_to_stage(fmt::format("cannot write {}: {}", path, core::system_reason(errno)));
 }
 
 /// A file in the making, removed again unless it is finished.
@@ -91,15 +97,26 @@ void copy_item(const fs::path& from, const fs::path& to, const ManifestFile& ite
   copy.finish();
 }
 
-/// This rank's items that are not there yet, or not right.
-std::vector<ManifestFile> find_missing(const std::vector<ManifestFile>& items, const fs::path& folder,
-                                       const runtime::Communicator& node) {
-  std::vector<ManifestFile> missing;
-  for (std::size_t i = 0; i < items.size(); ++i)
-    if (i % static_cast<std::size_t>(node.n_ranks()) == static_cast<std::size_t>(node.rank()) &&
-        !is_right(folder / items[i].file, items[i]))
-      missing.push_back(items[i]);
-  return missing;
+/// Files of `items` that fall to this rank of its node.
+std::vector<ManifestFile> share_of(const std::vector<ManifestFile>& items, const runtime::Communicator& node) {
+  std::vector<ManifestFile> mine;
+  for (auto i = static_cast<std::size_t>(node.rank()); i < items.size(); i += static_cast<std::size_t>(node.n_ranks()))
+    mine.push_back(items[i]);
+  return mine;
+}
+
+/// Collective: `work` with each of this rank's files; ranks wait for each other after every one, so that none of them
+/// seems to hang. False if a signal asks for an end.
+bool over_files(const runtime::Communicator& world, const std::vector<ManifestFile>& mine,
+                const std::function<void(const ManifestFile&)>& work, const std::function<void()>& on_file) {
+  for (std::size_t i = 0; world.any(i < mine.size()); ++i) {
+    if (runtime::agree_on_interrupt(world) != 0) return false;
+    together(world, [&] {
+      if (i < mine.size()) work(mine[i]);
+    });
+    if (on_file) on_file();
+  }
+  return true;
 }
 
 void make_folder(const std::string& folder) {
@@ -116,10 +133,9 @@ void check_room(const std::string& folder, std::uint64_t needed) {
   std::error_code error;
   const auto space = fs::space(folder, error);
   if (error || needed <= space.available) return;
-  core::fail_usage(
-      {.what = fmt::format("'{}' on {} has no room for the set: {} are missing, {} are free", folder,
-                           runtime::host_name(), core::format_bytes({needed}), core::format_bytes({space.available})),
-       .where = "--stage"});
+  fs::remove(folder, error);  // if it is empty
+  fail_to_stage(fmt::format("'{}' has no room for the set: {} are missing, {} are free", folder,
+                            core::format_bytes({needed}), core::format_bytes({space.available})));
 }
 
 /// Collective over a node: what its ranks are about to write.
@@ -133,26 +149,30 @@ std::uint64_t bytes_of_node(const std::vector<ManifestFile>& missing, const runt
 
 }  // namespace
 
-std::string stage(const runtime::Communicator& world, const std::string& set_folder, const std::string& folder) {
+std::string stage(const runtime::Communicator& world, const std::string& set_folder, const std::string& parent,
+                  const std::function<void()>& on_file) {
   std::string text;
   together(world, [&] {
     if (world.rank() == 0) text = io::read_text((fs::path{set_folder} / manifest_name).string());
   });
   text = world.broadcast(text);
   const Manifest manifest = parse_manifest(text, set_folder);
-  const std::vector<ManifestFile> items = manifest.files();
+  const std::string folder = (fs::path{parent} / io::digest_of(std::as_bytes(std::span{text}))).string();
 
   const runtime::Communicator node = world.split_shared();
   together(world, [&] {
     if (node.rank() == 0) make_folder(folder);
   });
   std::vector<ManifestFile> missing;
-  together(world, [&] { missing = find_missing(items, folder, node); });
+  const auto find_missing = [&](const ManifestFile& item) {
+    if (!is_right(fs::path{folder} / item.file, item)) missing.push_back(item);
+  };
+  const std::vector<ManifestFile> items = manifest.files();
+  if (!over_files(world, share_of(items, node), find_missing, on_file)) return set_folder;
   const std::uint64_t needed = bytes_of_node(missing, node);
   together(world, [&] { check_room(folder, needed); });
-  together(world, [&] {
-    for (const ManifestFile& item : missing) copy_item(set_folder, folder, item);
-  });
+  const auto copy = [&](const ManifestFile& item) { copy_item(set_folder, folder, item); };
+  if (!over_files(world, missing, copy, on_file)) return set_folder;
   // The manifest comes last: a folder that has one is whole.
   together(world, [&] {
     const std::string path = (fs::path{folder} / manifest_name).string();

@@ -52,6 +52,41 @@ made synth ratings --out "$folder/r" --samples 2000
 made bench "$folder/r" --seconds 0.1
 expect_report
 
+# From a copy on the node: made once, kept the next time, and apart from that of another set with the same names. The copy is
+# read: its damage is noticed where nothing else is, and mended by the next run.
+staged() {
+  launch "$1" shard bench "$2" --stage "$folder/local" --cache none --seconds 0.07
+  expect_report
+}
+copy_of() {
+  local each
+  for each in "$folder"/local/*; do
+    if cmp -s "$each/manifest.json" "$1/manifest.json"; then echo "$each"; fi
+  done
+}
+staged 2 "$d"
+copy=$(copy_of "$d")
+expect_same "$d" "$copy"
+made synth digits --out "$folder/other" --samples 300 --seed 2
+staged 1 "$folder/other"
+expect_same "$folder/other" "$(copy_of "$folder/other")"
+expect_same "$d" "$copy"
+before=$(stat -c '%n %i' "$copy"/*)
+staged 1 "$d"
+[ "$(stat -c '%n %i' "$copy"/*)" = "$before" ] || fail "copied again"
+flip "$copy/train-00000.h5" 100000
+staged 2 "$d"
+expect_same "$d" "$copy"
+
+# No folder to copy to: one message, and no trace of it.
+echo >"$folder/file"
+for n in 1 2; do
+  launch "$n" shard bench "$d" --stage "$folder/file/local"
+  expect_rc 2
+  expect_one_error
+  expect_err '--stage'
+done
+
 # Damage found in the middle ends as it does elsewhere, on any number of ranks.
 cp -r "$d" "$folder/damaged"
 flip "$folder/damaged/train-00000.h5" 100000

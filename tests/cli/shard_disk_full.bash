@@ -33,6 +33,16 @@ for n in 1 2; do
   expect_same "$folder/small/old" "$folder/copy"
 done
 
+# Nor is there room for a copy: nothing of it is begun.
+made synth digits --out "$folder/large" --samples 4000 --compress none
+for n in 1 2; do
+  launch "$n" shard bench "$folder/large" --stage "$folder/small/local"
+  expect_rc 3
+  expect_one_error
+  expect_err 'no room for the set'
+  [ -z "$(ls "$folder/small/local")" ] || fail "something is left: $(find "$folder/small/local")"
+done
+
 # Nor does a full disk abort a measurement.
 head -c 2M /dev/zero >"$folder/small/fill" 2>/dev/null
 for n in 1 2; do

@@ -139,6 +139,29 @@ expect_err "no split 'train' to train on, only val"
 expect_err '--train-split val; or lockstep shard split'
 [ ! -e untrained ] || fail "something was left behind"
 
+# From a copy of the set on the node: the same losses, both splits read there, and the original no longer needed but for its
+# manifest. What was read is told.
+made synth digits --out few --samples 640
+trained digits --data few --epochs 1 --order blocked --window-chunks 1 --deterministic --digest --run-dir unstaged
+digest=$(sed -n 's/^digest *//p' out)
+trained digits --data few --epochs 1 --order blocked --window-chunks 1 --deterministic --digest --run-dir staged --stage local
+[ "$(sed -n 's/^digest *//p' out)" = "$digest" ] && [ -n "$digest" ] || fail "other losses from the copy, not $digest"
+expect_out '^data  .* read \([0-9.e-]+ GB/s\) in [0-9]+ chunks, 0 check sum failures.*, mixing [01]'
+expect_valid staged train evaluation
+mkdir original
+mv few/*.h5 original
+for n in 1 2; do
+  trained digits --data few --epochs 1 --cache node --nproc "$n" --run-dir "copy$n" --stage local
+  grep -o '"data": *{"read_bytes": *[1-9].*"cached": *true, *"mixing": *null' "copy$n/log.jsonl" |
+    sed 's/.*"read_bytes": *\([0-9]*\).*/\1/' >"read$n"
+done
+# All of it once, by all ranks together, and again only chunks in which both have samples.
+awk -v one="$(cat read1)" -v two="$(cat read2)" 'BEGIN { exit !(one > 5e5 && two >= one && two < 1.5 * one) }' ||
+  fail "1 and 2 ranks have read $(cat read1 read2)"
+run "$REDUCE_ALL" train digits --synthetic --stage local --run-dir none
+expect_rc 2
+expect_err 'stage has no effect where synthetic is true'
+
 # A rank that fails alone says why in status.json, which has the position.
 made synth digits --out damaged --samples 20000 --compress none
 shard=$(echo damaged/train-*.h5)

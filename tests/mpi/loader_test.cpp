@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,8 +13,8 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "io/digest.hpp"
 #include "runtime/communicator.hpp"
+#include "shared_set.hpp"
 #include "support/mpi_main.hpp"
 #include "unit/data/loader_set.hpp"
 
@@ -23,36 +22,6 @@ namespace lockstep::data {
 namespace {
 
 using support::world;
-
-/// A set that rank 0 makes and all read.
-class SharedSet {
- public:
-  explicit SharedSet(const SetShape& shape) : shape_{shape} {
-    if (world().rank() == 0) {
-      folder_.emplace();
-      write_set(folder_->path(), shape);
-    }
-    path_ = world().broadcast(folder_ ? folder_->path().string() : "");
-  }
-  ~SharedSet() { world().barrier(); }
-  SharedSet(const SharedSet&) = delete;
-  SharedSet& operator=(const SharedSet&) = delete;
-
-  [[nodiscard]] std::shared_ptr<const ShardSet> open() const {
-    return std::make_shared<const ShardSet>(path_, "train");
-  }
-  [[nodiscard]] const std::string& path() const noexcept { return path_; }
-  [[nodiscard]] const SetShape& shape() const noexcept { return shape_; }
-  void damage(std::uint64_t id) const {
-    if (world().rank() == 0) damage_sample(path_, id);
-    world().barrier();
-  }
-
- private:
-  SetShape shape_;
-  std::optional<TemporaryFolder> folder_;
-  std::string path_;
-};
 
 /// A batch that outlives the next one.
 struct Kept {
@@ -321,76 +290,6 @@ TEST(Loader, RefusesBadOptions) {
       EXPECT_EQ(error.problem().where, flag);
     }
   }
-}
-
-/// A folder to stage to, the same for all ranks.
-class StageFolder {
- public:
-  StageFolder() {
-    if (world().rank() == 0) folder_.emplace();
-    path_ = std::filesystem::path{world().broadcast(folder_ ? folder_->path().string() : "")} / "staged";
-  }
-  ~StageFolder() { world().barrier(); }
-  StageFolder(const StageFolder&) = delete;
-  StageFolder& operator=(const StageFolder&) = delete;
-  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
-
- private:
-  std::optional<TemporaryFolder> folder_;
-  std::filesystem::path path_;
-};
-
-TEST(Stage, CopiesEverythingAndKeepsWhatIsRight) {
-  namespace fs = std::filesystem;
-  const SharedSet shared{{}};
-  const StageFolder to;
-  EXPECT_EQ(stage(world(), shared.path(), to.path().string()), to.path().string());
-  std::size_t n_files = 0;
-  for (const auto& entry : fs::directory_iterator{to.path()}) {
-    ++n_files;
-    EXPECT_EQ(io::digest_of_file(entry.path().string()),
-              io::digest_of_file((fs::path{shared.path()} / entry.path().filename()).string()));
-  }
-  EXPECT_EQ(n_files, 4u);  // 3 shards and the manifest: nothing temporary
-
-  const fs::path kept = to.path() / "train-00000.h5", damaged = to.path() / "train-00001.h5";
-  const fs::path missing = to.path() / "train-00002.h5";
-  world().barrier();
-  if (world().rank() == 0) {
-    damage_sample(to.path(), 57);
-    fs::remove(missing);
-  }
-  world().barrier();
-  const auto time_kept = fs::last_write_time(kept);
-  const std::string digest = io::digest_of_file((fs::path{shared.path()} / "train-00001.h5").string());
-  EXPECT_NE(io::digest_of_file(damaged.string()), digest);
-  world().barrier();
-  stage(world(), shared.path(), to.path().string());
-  EXPECT_EQ(fs::last_write_time(kept), time_kept);
-  EXPECT_EQ(io::digest_of_file(damaged.string()), digest);
-  EXPECT_TRUE(fs::exists(missing));
-}
-
-TEST(Stage, ADamagedSourceIsAnErrorOnAllRanks) {
-  const SharedSet shared{{}};
-  shared.damage(57);
-  const StageFolder to;
-  bool is_caught = false;
-  try {
-    stage(world(), shared.path(), to.path().string());
-  } catch (const core::Error& error) {
-    is_caught = true;
-    EXPECT_EQ(error.code(), core::ExitCode::failed);
-    EXPECT_NE(std::string{error.what()}.find("train-00001.h5"), std::string::npos) << error.what();
-  }
-  EXPECT_TRUE(is_caught);
-  EXPECT_FALSE(std::filesystem::exists(to.path() / manifest_name));
-  EXPECT_FALSE(std::filesystem::exists(to.path() / "train-00001.h5"));
-}
-
-TEST(Stage, AnUnwritableFolderIsAnErrorOnAllRanks) {
-  const SharedSet shared{{}};
-  EXPECT_THROW(stage(world(), shared.path(), "/proc/no_such_place"), core::Error);
 }
 
 }  // namespace

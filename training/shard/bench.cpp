@@ -147,8 +147,8 @@ BenchReport Bench::report(bool was_warmed, bool is_complete) const {
   return report;
 }
 
-std::shared_ptr<const data::ShardSet> open(const BenchOptions& o) {
-  auto set = std::make_shared<const data::ShardSet>(o.folder, o.split);
+std::shared_ptr<const data::ShardSet> open(const BenchOptions& o, const std::string& folder) {
+  auto set = std::make_shared<const data::ShardSet>(folder, o.split);
   if (set->n_samples() == 0)
     core::fail_usage({.what = fmt::format("the split to read of '{}' has no samples", o.folder),
                       .where = "--split",
@@ -162,9 +162,13 @@ int bench(const BenchOptions& o, const runtime::Session& session) {
   std::shared_ptr<const data::ShardSet> set;
   const auto complaint = core::complaint_of([&] {
     if (world.rank() == 0) check_output(o.json);
-    set = open(o);
+    set = open(o, o.folder);
   });
   if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
+  const auto unstaged = core::complaint_of([&] {
+    if (!o.stage.empty()) set = open(o, data::stage(world, o.folder, o.stage));
+  });
+  if (const auto bad = session.agree(unstaged)) return core::to_int(*bad);
   std::unique_ptr<Bench> bench;
   const auto misfit = core::complaint_of([&] { bench = std::make_unique<Bench>(o, world, set); });
   if (const auto bad = session.agree(misfit)) return core::to_int(*bad);
@@ -208,6 +212,7 @@ What is read                                                                    
       --layout L         nchw or nhwc                                                 (nchw)
 How it is read
       --threads N        of each rank, beside its own; 0: none                        (the spare cores, at most 8)
+      --stage FOLDER     local to each node: copy the set there and read the copy
       --cache C          auto: in memory once per node if it fits; none; node         (auto)
       --cold             drop the files from the page cache before each repeat        (warm: read once before)
       --seconds T        for each of five stages                                      (3s)
@@ -227,6 +232,7 @@ Action declare_bench(core::Flags& flags) {
   constexpr std::uint64_t one = 1;
   constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
   flags.word("FOLDER", o->folder);
+  flags.text("--stage", o->stage);
   flags.text("--split", o->split);
   flags.number("--batch", o->batch, one, most);
   flags.choice("--order", "order", o->order, data::all_orders);

@@ -18,6 +18,7 @@ namespace lockstep::training::shard {
 
 struct BenchOptions {
   std::string folder;
+  std::string stage{};  ///< folder of each node to copy the set to; empty: none
   std::string split{};  ///< empty: the first
   std::uint64_t batch = 64;
   data::Order order = data::Order::keyed;

@@ -94,6 +94,7 @@ Json to_json(const StageResult& result, const BenchReport& report) {
 
 Json options_json(const BenchOptions& o) {
   return {{"split", o.split.empty() ? Json() : Json(o.split)},
+          {"stage", o.stage.empty() ? Json() : Json(o.stage)},
           {"batch", o.batch},
           {"order", data::name(o.order)},
           {"window_chunks", o.window_chunks},

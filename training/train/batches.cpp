@@ -103,6 +103,7 @@ class ShardBatches final : public ConvertedBatches {
   [[nodiscard]] std::uint64_t n_batches() const noexcept override { return loader_->n_batches(); }
   [[nodiscard]] std::uint64_t most() const noexcept override { return most_; }
   [[nodiscard]] std::uint64_t stored_bytes() const noexcept override { return stored_bytes_; }
+  [[nodiscard]] std::optional<data::LoaderStats> loader_stats() const override { return loader_->stats(); }
   void begin_epoch(std::uint64_t epoch) override { loader_->begin_epoch(epoch); }
   [[nodiscard]] const data::Ledger& ledger() const noexcept override { return loader_->ledger(); }
 
@@ -205,21 +206,54 @@ std::unique_ptr<Batches> open_synthetic(const runtime::Communicator& world, cons
       world, recipe, std::move(source), static_cast<std::size_t>(split - splits.begin()), options, std::move(augment));
 }
 
-}  // namespace
-
-std::unique_ptr<Batches> open_batches(const runtime::Communicator& world, const Recipe& recipe, bool is_evaluation) {
+std::unique_ptr<Batches> open_split(const runtime::Communicator& world, const Recipe& recipe, const std::string& folder,
+                                    const data::Manifest& manifest, bool is_evaluation) {
   const std::string& split = is_evaluation ? recipe.val_split : recipe.train_split;
-  if (is_evaluation && split.empty()) return nullptr;
-  if (recipe.synthetic) return open_synthetic(world, recipe, is_evaluation);
-  data::Manifest manifest = data::read_manifest(recipe.data, world);
-  const std::vector<std::string> splits = core::names_of(manifest.splits);
-  const bool is_there = std::ranges::find(splits, split) != splits.end();
-  if (is_evaluation && !is_there) return nullptr;
-  if (!is_there) fail_no_training_split(recipe, splits);
-  auto set = std::make_shared<const data::ShardSet>(recipe.data, std::move(manifest), split);
+  auto set = std::make_shared<const data::ShardSet>(folder, manifest, split);
   auto loader = std::make_unique<data::Loader>(world, set, options_for(world, recipe, set->spec(), is_evaluation));
   const auto n_ranks = static_cast<std::uint64_t>(world.n_ranks());
   return std::make_unique<ShardBatches>(*set, split, std::move(loader), (recipe.batch + n_ranks - 1) / n_ranks);
+}
+
+}  // namespace
+
+OpenBatches open_batches(const runtime::Communicator& world, const Recipe& recipe, bool is_trained,
+                         const std::function<void()>& on_progress) {
+  OpenBatches open;
+  if (recipe.synthetic) {
+    if (is_trained) open.training = open_synthetic(world, recipe, false);
+    if (!recipe.val_split.empty()) open.evaluation = open_synthetic(world, recipe, true);
+    return open;
+  }
+  const data::Manifest manifest = data::read_manifest(recipe.data, world);
+  const std::vector<std::string> splits = core::names_of(manifest.splits);
+  const auto has = [&splits](const std::string& split) { return std::ranges::find(splits, split) != splits.end(); };
+  const bool is_evaluated = !recipe.val_split.empty() && has(recipe.val_split);
+  if (is_trained && !has(recipe.train_split)) fail_no_training_split(recipe, splits);
+  if (!is_trained && !is_evaluated) return open;
+  const std::string folder =
+      recipe.stage.empty() ? recipe.data : data::stage(world, recipe.data, recipe.stage, on_progress);
+  if (is_trained) open.training = open_split(world, recipe, folder, manifest, false);
+  if (is_evaluated) open.evaluation = open_split(world, recipe, folder, manifest, true);
+  return open;
+}
+
+std::optional<DataRecord> gather_data(const runtime::Communicator& world, const Recipe& recipe, const Batches* training,
+                                      const Batches* evaluation) {
+  if (recipe.synthetic) return std::nullopt;
+  DataRecord all{.is_cached = true};
+  for (const Batches* const batches : {training, evaluation}) {
+    if (batches == nullptr) continue;
+    const data::LoaderStats mine = *batches->loader_stats();
+    for (const data::LoaderStats& stats : runtime::gather_values(world, std::span{&mine, 1})) {
+      all.read.value += stats.bytes_read;
+      all.n_chunks += stats.n_chunks;
+      all.n_crc_failures += stats.n_crc_failures;
+      all.is_cached = all.is_cached && stats.is_cached;
+    }
+    if (batches == training && recipe.order == "blocked") all.mixing = mine.mixing;
+  }
+  return all;
 }
 
 }  // namespace lockstep::training::train

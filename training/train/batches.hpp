@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,7 @@
 #include "nn/executor.hpp"
 #include "runtime/communicator.hpp"
 #include "training/train/recipe.hpp"
+#include "training/train/run_record.hpp"
 
 namespace lockstep::training::train {
 
@@ -42,6 +45,8 @@ class Batches {
   [[nodiscard]] virtual std::uint64_t most() const noexcept = 0;
   /// Of the split on disk, as all ranks together read it in an epoch; 0 if it is not from there.
   [[nodiscard]] virtual std::uint64_t stored_bytes() const noexcept { return 0; }
+  /// Of this rank's reading so far; nothing if it is not from disk.
+  [[nodiscard]] virtual std::optional<data::LoaderStats> loader_stats() const { return std::nullopt; }
   virtual void begin_epoch(std::uint64_t epoch) = 0;
   /// nullptr after the last batch.
   [[nodiscard]] virtual const Samples* next() = 0;
@@ -49,8 +54,17 @@ class Batches {
   [[nodiscard]] virtual const data::Ledger& ledger() const noexcept = 0;
 };
 
-/// Collective. nullptr if the split of evaluation is empty by the recipe, or not there. Throws core::Error as data::Loader.
-[[nodiscard]] std::unique_ptr<Batches> open_batches(const runtime::Communicator& world, const Recipe& recipe,
-                                                    bool is_evaluation);
+struct OpenBatches {
+  std::unique_ptr<Batches> training{};    ///< none if there is nothing to train
+  std::unique_ptr<Batches> evaluation{};  ///< none if its split is empty by the recipe, or not there
+};
+
+/// Collective. `on_progress` is called now and then while the set is staged. Throws core::Error as data::Loader.
+[[nodiscard]] OpenBatches open_batches(const runtime::Communicator& world, const Recipe& recipe, bool is_trained,
+                                       const std::function<void()>& on_progress);
+
+/// Collective: what all ranks have read so far, at rank 0. Either may be missing.
+[[nodiscard]] std::optional<DataRecord> gather_data(const runtime::Communicator& world, const Recipe& recipe,
+                                                    const Batches* training, const Batches* evaluation);
 
 }  // namespace lockstep::training::train

@@ -37,6 +37,7 @@ struct Recipe {
   double label_smoothing = 0;
 
   std::string data{};
+  std::string stage{};  ///< folder of each node to copy the set to; empty: none
   std::string train_split = "train";
   std::string val_split = "val";  ///< empty: nothing is evaluated
   bool synthetic = false;

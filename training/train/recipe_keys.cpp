@@ -80,6 +80,8 @@ constexpr std::array keys{
 
     key(Section::data, "data", &Recipe::data, "FOLDER", "set of shards; lockstep shard --help says how to make one",
         by_default("none"), instead_of("synthetic")),
+    key(Section::data, "stage", &Recipe::stage, "FOLDER", "local to each node: copy the set there and read the copy",
+        by_default("none"), goes_with("synthetic", "false")),
     key(Section::data, "train-split", &Recipe::train_split, "NAME", "split to train on"),
     key(Section::data, "val-split", &Recipe::val_split, "NAME", "split to evaluate on; empty: none", TextRule::any),
     key(Section::data, "synthetic", &Recipe::synthetic, "", "samples from the seed instead of a set",

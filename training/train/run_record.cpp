@@ -37,6 +37,12 @@ Json results_of(const EvaluationRecord& record) {
           {"time_s", record.time.value}};
 }
 
+Json to_json(const DataRecord& record, core::Seconds time) {
+  return {{"read_bytes", record.read.value}, {"read_GBps", core::gigabytes_per_second(record.read, time)},
+          {"chunks", record.n_chunks},       {"crc_failures", record.n_crc_failures},
+          {"cached", record.is_cached},      {"mixing", or_null(record.mixing)}};
+}
+
 Json to_json(const metrics::StepSummary& steps, std::uint64_t n_warmup_steps) {
   const core::Summary& s = steps.step_s;
   return {{"steps", steps.n_steps},
@@ -129,6 +135,7 @@ std::string to_line(const FinalRecord& record) {
                {"global_batch", record.global_batch},
                {"steady", record.steady ? to_json(*record.steady, record.n_warmup_steps) : Json()},
                {"evaluation", record.evaluation ? results_of(*record.evaluation) : Json()},
+               {"data", record.data ? to_json(*record.data, record.at.elapsed) : Json()},
                {"phases", to_json(record.phases)}});
   return line_of(line);
 }

@@ -54,6 +54,15 @@ struct EvaluationRecord {
   core::Seconds time{};
 };
 
+/// What was read of a set in the whole run, for training and evaluation.
+struct DataRecord {
+  core::Bytes read{};  ///< as stored
+  std::uint64_t n_chunks = 0;
+  std::uint64_t n_crc_failures = 0;
+  bool is_cached = false;          ///< all of it is in memory, once per node
+  std::optional<double> mixing{};  ///< of order blocked: data::Sampler::mixing()
+};
+
 /// A run at its end.
 struct FinalRecord {
   Position at{};
@@ -67,6 +76,7 @@ struct FinalRecord {
   std::optional<metrics::StepSummary> steady{};
   metrics::PhaseReport phases{};  ///< of the whole run
   std::optional<EvaluationRecord> evaluation{};
+  std::optional<DataRecord> data{};  ///< nothing if samples were made on the spot
 };
 
 /// The rates of one interval, and the time left at its pace. `phases`: sums over the interval's steps.

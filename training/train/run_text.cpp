@@ -63,6 +63,17 @@ std::string steady_text(const FinalRecord& record) {
       step_time_text(record.steady->step_s));
 }
 
+/// "0.987 GB read (0.1 GB/s) in 96 chunks, 0 check sum failures, mixing 0.75".
+std::string data_text(const DataRecord& record, core::Seconds time) {
+  std::string text =
+      fmt::format("{:.3g} GB read ({:.3g} GB/s) in {}, {}", static_cast<double>(record.read.value) * 1e-9,
+                  core::gigabytes_per_second(record.read, time), counted(record.n_chunks, "chunk"),
+                  counted(record.n_crc_failures, "check sum failure"));
+  if (record.is_cached) text += ", kept in memory";
+  if (record.mixing) text += fmt::format(", mixing {:.3g}", *record.mixing);
+  return text;
+}
+
 /// "rank 3 (node7)"; nobody where all are equal.
 std::string most_on(const metrics::PhaseRow& row) {
   return row.max_s > row.min_s ? fmt::format("rank {} ({})", row.max_rank, row.max_host) : "-";
@@ -118,6 +129,7 @@ std::string final_text(const FinalRecord& record) {
     text += fmt::format("training    loss {:.4g}\n", record.loss);
   if (record.evaluation) text += fmt::format("evaluation  {}\n", results_text(*record.evaluation));
   text += steady_text(record);
+  if (record.data) text += fmt::format("data        {}\n", data_text(*record.data, record.at.elapsed));
   return record.phases.rows.empty() ? text : text + "\n" + phase_table(record.phases);
 }
 

@@ -58,8 +58,11 @@ Trainer::Trainer(const runtime::Session& session, const ResolvedRecipe& resolved
   check_ranks(recipe_, world_.n_ranks());
   // Before ranks share anything: who leaves then is not waited for.
   data::together(world_, [this] { claim_outputs(); });
-  if (!options.evaluate_only) batches_ = open_batches(world_, recipe_, false);
-  evaluation_batches_ = open_batches(world_, recipe_, true);
+  Recipe to_read = recipe_;
+  if (options.dry_run) to_read.stage.clear();  // nothing is left behind
+  OpenBatches open = open_batches(world_, to_read, !options.evaluate_only, [this] { watchdog_.beat(); });
+  batches_ = std::move(open.training);
+  evaluation_batches_ = std::move(open.evaluation);
   if (batches_) plan_training();
   check_evaluation(resolved_, batches_.get(), evaluation_batches_.get());
   const Batches& batches = batches_ ? *batches_ : *evaluation_batches_;
@@ -358,6 +361,7 @@ int Trainer::describe() {
 void Trainer::finish() {
   const auto steady = steady_.reduce(world_);
   metrics::PhaseReport phases = metrics::reduce_phases(world_, topology_, timers_.sums());
+  const auto data = gather_data(world_, recipe_, batches_.get(), evaluation_batches_.get());
   compat_end_.peak_bytes = peak_memory(world_).value;
   if (!is_lead()) return;
   FinalRecord record{.at = position(),
@@ -370,7 +374,8 @@ void Trainer::finish() {
                      .n_warmup_steps = n_warmup_steps,
                      .steady = steady,
                      .phases = std::move(phases),
-                     .evaluation = evaluation_};
+                     .evaluation = evaluation_,
+                     .data = data};
   if (profiler_ && profiler_->report()) directory_->log(*profiler_->report());
   directory_->finish(record);
   display_.reset();

@@ -78,7 +78,8 @@ inline FinalRecord example_final() {
           .n_warmup_steps = 5,
           .steady = example_steps(),
           .phases = example_phases(),
-          .evaluation = example_evaluation()};
+          .evaluation = example_evaluation(),
+          .data = DataRecord{.read = {987'000'000}, .n_chunks = 321, .is_cached = true, .mixing = 0.75}};
 }
 
 }  // namespace lockstep::training::train

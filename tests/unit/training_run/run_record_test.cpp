@@ -73,6 +73,22 @@ TEST(RunRecord, TheFinalLineHoldsRatesPhasesAndAccuracy) {
   EXPECT_EQ(line["phases"][0]["max_host"], "node2");
 }
 
+TEST(RunRecord, TheFinalLineTellsWhatWasRead) {
+  FinalRecord record = example_final();
+  record.data->n_crc_failures = 2;
+  const Json data = Json::parse(to_line(record))["data"];
+  EXPECT_EQ(data["read_bytes"], 987'000'000);
+  EXPECT_DOUBLE_EQ(data["read_GBps"], 0.1);
+  EXPECT_EQ(data["chunks"], 321);
+  EXPECT_EQ(data["crc_failures"], 2);
+  EXPECT_EQ(data["cached"], true);
+  EXPECT_EQ(data["mixing"], 0.75);
+  record.data->mixing.reset();
+  EXPECT_TRUE(Json::parse(to_line(record))["data"]["mixing"].is_null());
+  record.data.reset();
+  EXPECT_TRUE(Json::parse(to_line(record))["data"].is_null());
+}
+
 TEST(RunRecord, AShortRunClaimsNoRate) {
   FinalRecord record = example_final();
   record.steady.reset();

@@ -62,6 +62,24 @@ TEST(RunText, TheReportSaysWhatItMeasured) {
     EXPECT_NE(text.find(fmt::format("\n{} ", metrics::name(phase))), std::string::npos) << text;
 }
 
+TEST(RunText, TheReportTellsWhatWasRead) {
+  FinalRecord record = example_final();
+  std::string text = final_text(record);
+  EXPECT_NE(
+      text.find(
+          "\ndata        0.987 GB read (0.1 GB/s) in 321 chunks, 0 check sum failures, kept in memory, mixing 0.75\n"),
+      std::string::npos)
+      << text;
+  record.data->is_cached = false;
+  record.data->mixing.reset();
+  text = final_text(record);
+  EXPECT_NE(text.find("\ndata        0.987 GB read (0.1 GB/s) in 321 chunks, 0 check sum failures\n"),
+            std::string::npos)
+      << text;
+  record.data.reset();
+  EXPECT_EQ(final_text(record).find("\ndata  "), std::string::npos);
+}
+
 TEST(RunText, TheReportOfAStoppedRunSaysWhy) {
   FinalRecord record{.at = {.epoch = 1, .step = 1, .samples_seen = 64, .elapsed = {0.5}},
                      .state = RunState::stopped,

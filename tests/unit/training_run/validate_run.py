@@ -58,7 +58,7 @@ def main(run, schemas, *kinds):
     assert {line["kind"] for line in lines[1:-1]} == set(kinds), lines
     for line in lines:
         check(validator(schemas, "train_log"), line)
-    short = dict(lines[-1], steady=None, evaluation=None)
+    short = dict(lines[-1], steady=None, evaluation=None, data=None)
     validator(schemas, "train_log").validate(short)
 
 
