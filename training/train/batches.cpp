@@ -256,4 +256,11 @@ std::optional<DataRecord> gather_data(const runtime::Communicator& world, const 
   return all;
 }
 
+std::uint64_t n_epoch_samples(const Recipe& recipe, const Batches& batches, int n_ranks) noexcept {
+  if (recipe.drop_last) return batches.n_batches() * recipe.batch;
+  const std::uint64_t n = batches.info().n_samples,
+                      ranks = recipe.order == "torch" ? static_cast<std::uint64_t>(n_ranks) : 1;
+  return (n + ranks - 1) / ranks * ranks;
+}
+
 }  // namespace lockstep::training::train

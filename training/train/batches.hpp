@@ -63,6 +63,9 @@ struct OpenBatches {
 [[nodiscard]] OpenBatches open_batches(const runtime::Communicator& world, const Recipe& recipe, bool is_trained,
                                        const std::function<void()>& on_progress);
 
+/// Of all batches of an epoch; the order torch repeats some where ranks do not divide them.
+[[nodiscard]] std::uint64_t n_epoch_samples(const Recipe& recipe, const Batches& batches, int n_ranks) noexcept;
+
 /// Collective: what all ranks have read so far, at rank 0. Either may be missing.
 [[nodiscard]] std::optional<DataRecord> gather_data(const runtime::Communicator& world, const Recipe& recipe,
                                                     const Batches* training, const Batches* evaluation);

@@ -32,14 +32,6 @@ constexpr std::uint64_t first_report = 10;  // steps; from then on by time
 constexpr core::Seconds report_interval{2};
 constexpr const char* no_profile_text = "no profile: all steps were warm-up\n";
 
-/// Samples of all batches of an epoch; the order torch repeats some where ranks do not divide them.
-std::uint64_t n_epoch_samples(const Recipe& recipe, const Batches& batches, int n_ranks) {
-  if (recipe.drop_last) return batches.n_batches() * recipe.batch;
-  const std::uint64_t n = batches.info().n_samples,
-                      ranks = recipe.order == "torch" ? static_cast<std::uint64_t>(n_ranks) : 1;
-  return (n + ranks - 1) / ranks * ranks;
-}
-
 double ratio(double sum, std::uint64_t n) { return n > 0 ? sum / static_cast<double>(n) : 0; }
 
 }  // namespace
