@@ -20,17 +20,6 @@ core::Descriptor open_for_writing(const std::string& path) {
   return core::Descriptor{::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
 }
 
-// The file behind symbolic links, even if it does not exist yet, so that the links survive the rename. Of links in a
-// circle one of them.
-std::string resolve(const std::string& path) {
-  constexpr int most_links = 40;
-  fs::path file = path;
-  std::error_code ignored;
-  for (int i = 0; i < most_links && fs::is_symlink(fs::symlink_status(file, ignored)); ++i)
-    file = file.parent_path() / fs::read_symlink(file, ignored);  // an absolute target replaces what is before it
-  return file.string();
-}
-
 [[noreturn]] void refuse(const std::string& path, std::string_view flag, const std::string& why) {
   core::fail_usage({.what = fmt::format("cannot write '{}': {}", path, why),
                     .where = std::string{flag},
@@ -41,7 +30,8 @@ std::string resolve(const std::string& path) {
 }  // namespace
 
 OutputFile::OutputFile(const std::string& path, std::string_view flag)
-    : path_{resolve(path)}, temporary_{fmt::format("{}.tmp.{}", path_, ::getpid())} {
+    : path_{core::behind_links(path)},  // so that links survive the rename
+      temporary_{fmt::format("{}.tmp.{}", path_, ::getpid())} {
   core::refuse_in_shard_set(path, flag);
   std::error_code none;
   const fs::file_status status = fs::status(path_, none);

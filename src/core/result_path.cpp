@@ -12,18 +12,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The folder of what `path` leads to, by a link to nothing too.
 std::string folder_of(const std::string& path) {
+  const std::string folder = fs::path{behind_links(path)}.parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+}  // namespace
+
+std::string behind_links(const std::string& path) {
   constexpr int most_links = 40;
   fs::path file = path;
   std::error_code ignored;
   for (int i = 0; i < most_links && fs::is_symlink(fs::symlink_status(file, ignored)); ++i)
     file = file.parent_path() / fs::read_symlink(file, ignored);  // an absolute target replaces what is before it
-  const std::string folder = file.parent_path().string();
-  return folder.empty() ? "." : folder;
+  return file.string();
 }
-
-}  // namespace
 
 bool is_shard_set(const std::string& folder) {
   constexpr std::string_view begin = "{\n  \"format\": \"lockstep-shards\"";

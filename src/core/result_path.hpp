@@ -1,4 +1,4 @@
-// Places where results must not go: folders that are sets of shards.
+// Places where results go, and where they must not: folders that are sets of shards.
 // Invariant: nothing is written here; a folder is a set if its manifest.json begins as those of `lockstep shard` do.
 // Used by all flags that name a file or folder for results.
 #pragma once
@@ -7,6 +7,9 @@
 #include <string_view>
 
 namespace lockstep::core {
+
+/// The file behind symbolic links, even if it does not exist yet. Of links in a circle one of them.
+[[nodiscard]] std::string behind_links(const std::string& path);
 
 /// Whether `folder` is a set of shards, be it whole or damaged.
 [[nodiscard]] bool is_shard_set(const std::string& folder);
