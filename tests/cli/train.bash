@@ -132,10 +132,14 @@ trained mnist_cnn --data val-only --evaluate-only --nproc 2 --run-dir evaluated
 expect_out '^evaluation: loss .* of 10 samples'
 [ "$(cat out err | grep -c 'evaluation:')" -eq 1 ] || fail "not one line"
 grep -q '"state": "finished"' evaluated/status.json || fail "status: $(cat evaluated/status.json)"
-run "$REDUCE_ALL" train mnist_cnn --data val-only --run-dir untrained
+trained mnist_cnn --data val-only --run-dir only-split
+[ "$(grep -c "no split 'train': its only one, 'val', is trained on" err)" -eq 1 ] || fail "not told what is trained on"
+[ "$(grep -c 'evaluated on the samples that it learns' err)" -eq 1 ] || fail "not told what is evaluated"
+expect_out '10 samples'
+run "$REDUCE_ALL" train mnist_cnn --data val-only --train-split first --run-dir untrained
 expect_rc 2
 expect_one_error
-expect_err "no split 'train' to train on, only val"
+expect_err "no split 'first' to train on, only val"
 expect_err '--train-split val; or lockstep shard split'
 [ ! -e untrained ] || fail "something was left behind"
 

@@ -62,8 +62,13 @@ data::LoaderOptions options_for(const runtime::Communicator& world, const Recipe
   return options;
 }
 
-DataInfo info_of(const data::SetSpec& spec, const data::Augment& augment, std::uint64_t n_samples) {
-  return {.spec = spec, .input = augment.output().shape, .has_ids = are_ids(spec), .n_samples = n_samples};
+DataInfo info_of(const data::SetSpec& spec, const data::Augment& augment, std::uint64_t n_samples,
+                 std::string_view split = {}) {
+  return {.spec = spec,
+          .input = augment.output().shape,
+          .has_ids = are_ids(spec),
+          .n_samples = n_samples,
+          .split = std::string{split}};
 }
 
 /// What both kinds have in common: the conversion to what executors take.
@@ -94,7 +99,8 @@ class ShardBatches final : public ConvertedBatches {
  public:
   ShardBatches(const data::ShardSet& set, std::string_view split, std::unique_ptr<data::Loader> loader,
                std::uint64_t most)
-      : ConvertedBatches{info_of(set.spec(), loader->augment(), set.n_samples()), loader->augment().output().dtype},
+      : ConvertedBatches{info_of(set.spec(), loader->augment(), set.n_samples(), split),
+                         loader->augment().output().dtype},
         loader_{std::move(loader)},
         most_{most} {
     for (const data::ShardEntry& shard : set.manifest().split(split, set.folder()).shards) stored_bytes_ += shard.bytes;
@@ -207,8 +213,7 @@ std::unique_ptr<Batches> open_synthetic(const runtime::Communicator& world, cons
 }
 
 std::unique_ptr<Batches> open_split(const runtime::Communicator& world, const Recipe& recipe, const std::string& folder,
-                                    const data::Manifest& manifest, bool is_evaluation) {
-  const std::string& split = is_evaluation ? recipe.val_split : recipe.train_split;
+                                    const data::Manifest& manifest, const std::string& split, bool is_evaluation) {
   auto set = std::make_shared<const data::ShardSet>(folder, manifest, split);
   auto loader = std::make_unique<data::Loader>(world, set, options_for(world, recipe, set->spec(), is_evaluation));
   const auto n_ranks = static_cast<std::uint64_t>(world.n_ranks());
@@ -229,12 +234,15 @@ OpenBatches open_batches(const runtime::Communicator& world, const Recipe& recip
   const std::vector<std::string> splits = core::names_of(manifest.splits);
   const auto has = [&splits](const std::string& split) { return std::ranges::find(splits, split) != splits.end(); };
   const bool is_evaluated = !recipe.val_split.empty() && has(recipe.val_split);
-  if (is_trained && !has(recipe.train_split)) fail_no_training_split(recipe, splits);
+  // A set of one split, such as MNIST's test files alone, is trained on whatever that is called.
+  const bool is_only = splits.size() == 1 && recipe.train_split == Recipe{}.train_split;
+  const std::string train_split = is_only ? splits.front() : recipe.train_split;
+  if (is_trained && !has(train_split)) fail_no_training_split(recipe, splits);
   if (!is_trained && !is_evaluated) return open;
   const std::string folder =
       recipe.stage.empty() ? recipe.data : data::stage(world, recipe.data, recipe.stage, on_progress);
-  if (is_trained) open.training = open_split(world, recipe, folder, manifest, false);
-  if (is_evaluated) open.evaluation = open_split(world, recipe, folder, manifest, true);
+  if (is_trained) open.training = open_split(world, recipe, folder, manifest, train_split, false);
+  if (is_evaluated) open.evaluation = open_split(world, recipe, folder, manifest, recipe.val_split, true);
   return open;
 }
 

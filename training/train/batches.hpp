@@ -26,6 +26,7 @@ struct DataInfo {
   nn::Shape input{};            ///< of one sample as the executor gets it
   bool has_ids = false;         ///< x are whole numbers
   std::uint64_t n_samples = 0;  ///< of the split
+  std::string split{};          ///< its name; empty if it is synthetic
 };
 
 /// One step's samples of this rank; valid until the next call of next().

@@ -45,9 +45,15 @@ std::vector<std::string> surprises(const Recipe& recipe, const Goal& goal, const
     return {"what is evaluated has learned nothing: its weights are made from the seed; --init-from names others"};
   }
   std::vector<std::string> all;
-  if (evaluation != nullptr && recipe.val_split == recipe.train_split)
+  const std::string& split = training->info().split;
+  if (!split.empty() && split != recipe.train_split)
+    all.push_back(fmt::format("'{}' has no split '{}': its only one, '{}', is trained on", recipe.data,
+                              recipe.train_split, split));
+  if (evaluation != nullptr && !split.empty() && evaluation->info().split == split)
     all.push_back(
-        fmt::format("it is evaluated on the samples that it learns: both splits are '{}'", recipe.train_split));
+        fmt::format("it is evaluated on the samples that it learns, those of '{}'; lockstep shard split "
+                    "makes a split for evaluation",
+                    split));
   if (evaluation == nullptr && !recipe.val_split.empty())
     all.push_back(
         fmt::format("nothing is evaluated, as {} has no split '{}'; --val-split names another one, or '' if "

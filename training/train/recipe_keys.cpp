@@ -82,7 +82,7 @@ constexpr std::array keys{
         by_default("none"), instead_of("synthetic")),
     key(Section::data, "stage", &Recipe::stage, "FOLDER", "local to each node: copy the set there and read the copy",
         by_default("none"), goes_with("synthetic", "false")),
-    key(Section::data, "train-split", &Recipe::train_split, "NAME", "split to train on"),
+    key(Section::data, "train-split", &Recipe::train_split, "NAME", "split to train on; of a set of one split: that one"),
     key(Section::data, "val-split", &Recipe::val_split, "NAME", "split to evaluate on; empty: none", TextRule::any),
     key(Section::data, "synthetic", &Recipe::synthetic, "", "samples from the seed instead of a set",
         instead_of("data")),
