@@ -80,8 +80,7 @@ std::string warn_oversubscribed(const Node& node, std::size_t n_threads) {
   if (node.cpus.size() >= node.places.size())
     return fmt::format(
         "{} runs {} with {} threads each on {}: they take turns; take fewer threads, or more processors where ranks "
-        "are "
-        "bound to few: mpirun --map-by slot:PE={}, or srun --cpus-per-task={}",
+        "are bound to few: mpirun --map-by slot:PE={}, or srun --cpus-per-task={}",
         node.places.front()->host, what, n_threads, count(node.cpus.size(), "processor"), n_threads, n_threads);
   return fmt::format("{} runs {} on {}: they take turns, so times measure the scheduler; start at most {} per node",
                      node.places.front()->host, what, count(node.cpus.size(), "processor"),
