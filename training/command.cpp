@@ -39,7 +39,8 @@ Commands
   -h, --help       of the program, of a command, or of a verb: lockstep shard import --help
       --version
 
-Exit codes: 0 done, 1 a verification failed, 2 usage or bad input, 3 system or MPI, 4 a rank hangs, 128+n ended by signal n.
+Exit codes: 0 done, 1 a verification failed, 2 usage or bad input, 3 system or MPI, 4 a rank hangs,
+128+n ended by signal n.
 )";
   return text;
 }

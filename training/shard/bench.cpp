@@ -219,9 +219,9 @@ How it is read
       --epochs N         passes over the whole split for each stage, instead
       --json F           all figures as a file
 
-Stages, each by these threads and the rank's own: copy, memory into cache, which the others are set against (what stays in
-a cache exceeds it); pread, the files alone; read, with check sums and decoding; augment, of samples in memory; loader,
-the whole path as a trainer sees it. Each is measured seven times in turn; figures are medians with their 95 % interval,
+Stages, each by these threads and the rank's own: copy, memory into cache, which the others are set against (what stays
+in a cache exceeds it); pread, the files alone; read, with check sums and decoding; augment, of samples in memory;
+loader, the whole path as a trainer sees it. Each is measured seven times in turn; figures are medians with their 95 % interval,
 where there are repeats enough for one. Rates are of all ranks together.
 Memory: the loader's batches, 0.5 GiB at most for the copy, and with --cache auto or node the set once per node.
 )";
