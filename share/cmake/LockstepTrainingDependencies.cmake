@@ -78,12 +78,29 @@ else()
   _lockstep_missing(tomlplusplus "toml++/toml.h" libtomlplusplus-dev)
 endif()
 
-# oneDNN: convolutions and matrix products on the host.
-find_package(dnnl 2.6 CONFIG QUIET)
+# oneDNN: convolutions and matrix products on the host. Its version file refuses another major version than the one asked
+# for. One built for GPUs too (Debian 12) ends configuring by itself where OpenCL is missing, so that is looked at first.
+find_package(OpenCL QUIET)
+find_package(dnnl 999 CONFIG QUIET)  # none is so new: tells where one is, but does not read it yet
+set(_dnnl_without_opencl "")
+foreach(_config IN LISTS dnnl_CONSIDERED_CONFIGS)
+  file(STRINGS "${_config}" _opencl REGEX "DNNL_GPU_RUNTIME \"OCL\"\\)")
+  if(_opencl MATCHES "^set" AND NOT OpenCL_FOUND)
+    set(_dnnl_without_opencl "${_config}")
+  endif()
+endforeach()
+if(NOT _dnnl_without_opencl)
+  find_package(dnnl 3.0 CONFIG QUIET)
+  if(NOT dnnl_FOUND)
+    find_package(dnnl 2.6 CONFIG QUIET)
+  endif()
+endif()
 if(dnnl_FOUND)
   _lockstep_found(oneDNN DNNL::dnnl "${dnnl_VERSION}" "${dnnl_DIR}")
+elseif(_dnnl_without_opencl)
+  _lockstep_missing(oneDNN "OpenCL, which ${_dnnl_without_opencl} asks for" ocl-icd-opencl-dev)
 else()
-  _lockstep_missing(oneDNN "oneDNN >= 2.6 (package dnnl)" libdnnl-dev)
+  _lockstep_missing(oneDNN "oneDNN 2.6 to 3 (package dnnl)" libdnnl-dev)
 endif()
 
 # Kokkos, for the host. Not every package is whole: that of Debian's Trilinos has no OpenMP and names an include folder
@@ -113,3 +130,4 @@ else()
 endif()
 unset(_missing)
 unset(_where)
+unset(_dnnl_without_opencl)
