@@ -53,8 +53,9 @@ struct ScaleShiftArgument {
   std::size_t offset;
   Desc desc;
 };
-/// The arguments (or their gradients) through which batch normalization takes an array of scales, then shifts.
-[[nodiscard]] std::vector<ScaleShiftArgument> scale_shift_arguments(std::size_t n_channels, bool is_gradient);
+enum class ScaleShift { forward, backward, gradient };  ///< input of which pass, or output of the backward one
+/// The arguments through which batch normalization takes or fills an array of scales, then shifts.
+[[nodiscard]] std::vector<ScaleShiftArgument> scale_shift_arguments(std::size_t n_channels, ScaleShift what);
 
 [[nodiscard]] dnnl::pooling_forward::primitive_desc describe_max_pool(const dnnl::engine& engine, const Desc& src,
                                                                       const Desc& dst, const Window& window);

@@ -80,10 +80,10 @@ dnnl::batch_normalization_backward::primitive_desc describe_batch_norm_backward(
   return {desc, make_attributes(), engine, forward, may_be_empty};
 }
 
-std::vector<ScaleShiftArgument> scale_shift_arguments(std::size_t n_channels, bool is_gradient) {
+std::vector<ScaleShiftArgument> scale_shift_arguments(std::size_t n_channels, ScaleShift what) {
   const Desc both{
       {2, static_cast<dnnl::memory::dim>(n_channels)}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::nc};
-  return {{is_gradient ? DNNL_ARG_DIFF_SCALE_SHIFT : DNNL_ARG_SCALE_SHIFT, 0, both}};
+  return {{what == ScaleShift::gradient ? DNNL_ARG_DIFF_SCALE_SHIFT : DNNL_ARG_SCALE_SHIFT, 0, both}};
 }
 
 dnnl::pooling_forward::primitive_desc describe_max_pool(const dnnl::engine& engine, const Desc& src, const Desc& dst,

@@ -101,11 +101,12 @@ dnnl::batch_normalization_backward::primitive_desc describe_batch_norm_backward(
           forward, make_attributes(),   may_be_empty};
 }
 
-std::vector<ScaleShiftArgument> scale_shift_arguments(std::size_t n_channels, bool is_gradient) {
+std::vector<ScaleShiftArgument> scale_shift_arguments(std::size_t n_channels, ScaleShift what) {
   const Desc one{
       {static_cast<dnnl::memory::dim>(n_channels)}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::a};
-  return {{is_gradient ? DNNL_ARG_DIFF_SCALE : DNNL_ARG_SCALE, 0, one},
-          {is_gradient ? DNNL_ARG_DIFF_SHIFT : DNNL_ARG_SHIFT, n_channels, one}};
+  if (what == ScaleShift::gradient) return {{DNNL_ARG_DIFF_SCALE, 0, one}, {DNNL_ARG_DIFF_SHIFT, n_channels, one}};
+  if (what == ScaleShift::backward) return {{DNNL_ARG_SCALE, 0, one}};  // one argument too many is an error
+  return {{DNNL_ARG_SCALE, 0, one}, {DNNL_ARG_SHIFT, n_channels, one}};
 }
 
 dnnl::pooling_forward::primitive_desc describe_max_pool(const dnnl::engine& engine, const Desc& src, const Desc& dst,

@@ -107,7 +107,7 @@ class BatchNormKernel final : public Kernel {
                                           layer_.has_relu, is_training_);
     core::require(static_cast<bool>(group.described), "oneDNN has this batch normalization");
     Primitive::Arguments more = statistics_arguments(builder, group);
-    append_scale_shift(builder, scale_shift_, false, more);
+    append_scale_shift(builder, scale_shift_, ScaleShift::forward, more);
     if (is_training_ && layer_.has_relu) {
       group.positive = builder.make(group.described.workspace_desc());
       more.emplace_back(DNNL_ARG_WORKSPACE,
@@ -130,8 +130,8 @@ class BatchNormKernel final : public Kernel {
             {DNNL_ARG_VARIANCE, builder.storage.memory(channels_, group.variance.place, builder.time)}};
   }
 
-  void append_scale_shift(Builder& builder, const Place& array, bool is_gradient, Primitive::Arguments& more) const {
-    for (const ScaleShiftArgument& argument : scale_shift_arguments(n_channels_, is_gradient)) {
+  void append_scale_shift(Builder& builder, const Place& array, ScaleShift what, Primitive::Arguments& more) const {
+    for (const ScaleShiftArgument& argument : scale_shift_arguments(n_channels_, what)) {
       Place place = array;
       place.offset += argument.offset * sizeof(float);
       more.emplace_back(argument.argument, builder.storage.memory(argument.desc, place, builder.time));
@@ -142,8 +142,8 @@ class BatchNormKernel final : public Kernel {
     const auto described = describe_batch_norm_backward(
         builder.engine, group.input.desc, static_cast<float>(layer_.eps), layer_.has_relu, group.described);
     Primitive::Arguments more;
-    append_scale_shift(builder, scale_shift_, false, more);
-    append_scale_shift(builder, of_scale_shift_, true, more);
+    append_scale_shift(builder, scale_shift_, ScaleShift::backward, more);
+    append_scale_shift(builder, of_scale_shift_, ScaleShift::gradient, more);
     if (layer_.has_relu)
       more.emplace_back(DNNL_ARG_WORKSPACE,
                         builder.storage.memory(group.positive.desc, group.positive.place, builder.time));
