@@ -50,8 +50,8 @@ Results
       --verdict            end with a few sentences about these numbers
       --list               the algorithms with their steps and bytes
       --demo               the known answer of the tutorials; exit 1 if it is wrong
-      --inject FAULT       a fire drill: stop:RANK:PHASE, wrong:RANK[:INDEX] or move:LOOKS (cores); phases are init, setup,
-                           warmup, timing, verification, finish
+      --inject FAULT       a fire drill: stop:RANK:PHASE, wrong:RANK[:INDEX] or move:LOOKS (of cores); phases are init,
+                           setup, warmup, timing, verification, finish
   -h, --help, --version
 
 How to read a row: `time p50` is the median of the slowest rank's time, with the 95 % interval of that median; algbw is

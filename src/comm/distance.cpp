@@ -17,8 +17,9 @@ constexpr std::size_t n_runs = 31;
 constexpr int trips_per_run = 64;
 constexpr int trips_per_run_on_shared_cores = 2;
 
-// One word of every line, in four streams. On an EPYC the fastest or within 8 % of it, between near cores (52 GB/s of 64 KiB) and
-// far ones (22 GB/s); wider loads gain nothing, prefetches 10 % between far cores, and cost as much between near ones.
+// One word of every line, in four streams. On an EPYC the fastest or within 8 % of it, between near cores (52 GB/s of
+// 64 KiB) and far ones (22 GB/s); wider loads gain nothing, prefetches 10 % between far cores and cost as much between
+// near ones.
 std::uint64_t sum_of_lines(const std::byte* from, std::size_t bytes) {
   constexpr std::size_t n_streams = 4;
   std::array<std::uint64_t, n_streams> sums{};
