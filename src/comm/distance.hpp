@@ -1,4 +1,4 @@
-// How far apart the cores of a node's ranks are: a cache line's round trip, and reading what another core has just written.
+// How far apart the cores of a node's ranks are: a line's round trip, and reading what another core has just written.
 // Invariant: loads and stores in shared memory only; a look takes a millisecond; ranks that share cores give them away.
 // Used by reduce_all/: its header, its limit, and to notice that a host moved the cores.
 #pragma once
