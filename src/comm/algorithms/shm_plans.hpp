@@ -1,10 +1,11 @@
 // The two ways ranks of one node work through memory they share: flat for short vectors, sliced for long ones.
-// Invariant: no locks and no read-modify-write; every flag and buffer has one writer; two buffers take turns, so that a call
-// needs no barrier at its end.
+// Invariant: no locks and no read-modify-write; every flag and buffer has one writer; at least two buffers take turns, so
+// that a call needs no barrier at its end.
 // Used by shm and hierarchical.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -14,9 +15,13 @@
 
 namespace lockstep::comm {
 
+/// How ranks write what others read; only speed depends on it.
+enum class Writing : std::uint8_t { measured, cached, streaming };
+
 /// Collective: every rank publishes its whole input next to its flag and reads what it needs from all others.
 /// One synchronisation a call; traffic grows with the square of the ranks.
-[[nodiscard]] std::unique_ptr<Plan> make_flat_plan(Transport& node, const Call& call);
+[[nodiscard]] std::unique_ptr<Plan> make_flat_plan(Transport& node, const Call& call,
+                                                   Writing writing = Writing::measured);
 
 /// How a vector is worked on in slices.
 struct Slicing {
@@ -28,6 +33,7 @@ struct Slicing {
   std::size_t piece_bytes = 256 * 1024;
   /// Set where the owner's sum is only this node's share: a plan that finishes `n_elements` of it in place, with other nodes.
   std::function<std::unique_ptr<Plan>(std::size_t n_elements)> finish_between_nodes;
+  Writing writing = Writing::measured;
 };
 
 /// Collective: chunk by chunk, every rank copies in the slices of others, each owner adds up its slice (its own part

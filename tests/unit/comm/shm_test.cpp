@@ -1,0 +1,122 @@
+// Shared memory: every way of writing gives the same exact result, over more calls than there are places to write to.
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "comm/algorithms/shm_plans.hpp"
+#include "comm/algorithms/shm_readers.hpp"
+#include "comm/transport_threads.hpp"
+#include "support/collective_case.hpp"
+
+namespace lockstep {
+namespace {
+
+using comm::Algorithm;
+using comm::Call;
+using comm::Collective;
+using comm::PeerDistance;
+using comm::ReduceOp;
+using comm::Transport;
+using comm::Writing;
+using core::DType;
+using std::chrono::nanoseconds;
+
+template <Writing writing>
+std::unique_ptr<comm::Plan> make_flat(Transport& transport, const Call& call) {
+  return comm::make_flat_plan(transport, call, writing);
+}
+
+template <Writing writing>
+std::unique_ptr<comm::Plan> make_sliced(Transport& transport, const Call& call) {
+  return comm::make_sliced_plan(transport, call,
+                                {.n_owners = transport.n_ranks(),
+                                 .divisor = call.op == ReduceOp::avg ? transport.n_ranks() : 1,
+                                 .piece_bytes = 4096,
+                                 .finish_between_nodes = {},
+                                 .writing = writing});
+}
+
+Algorithm algorithm(std::string_view name, comm::MakePlan make) {
+  const comm::Implementation all{.make = make};
+  return {.name = name,
+          .summary = {},
+          .steps = {},
+          .bytes = {},
+          .all_reduce = all,
+          .reduce_scatter = all,
+          .all_gather = all};
+}
+
+const Algorithm ways[] = {
+    algorithm("flat, measured", make_flat<Writing::measured>),
+    algorithm("flat, cached", make_flat<Writing::cached>),
+    algorithm("flat, streaming", make_flat<Writing::streaming>),
+    algorithm("sliced, measured", make_sliced<Writing::measured>),
+    algorithm("sliced, cached", make_sliced<Writing::cached>),
+    algorithm("sliced, streaming", make_sliced<Writing::streaming>),
+};
+
+TEST(Shm, EveryWayOfWritingIsExact) {
+  for (const int n_ranks : {2, 3}) {
+    for (const Algorithm& way : ways) {
+      EXPECT_NO_THROW(comm::run_as_threads(
+          std::vector<int>(static_cast<std::size_t>(n_ranks)),
+          [&](Transport& t) {
+            for (const Collective collective : comm::all_collectives)
+              for (const std::size_t n : {513, 2111, 20'011})
+                for (const bool in_place : {false, true})
+                  support::check(t, {.algorithm = &way,
+                                     .call = {collective, DType::bfloat16, ReduceOp::sum, n},
+                                     .in_place = in_place,
+                                     .mode = in_place ? support::Mode::start_test : support::Mode::run});
+          }))
+          << way.name << ", " << n_ranks << " ranks";
+    }
+  }
+}
+
+TEST(Shm, PlacesAreWrittenAgain) {
+  const Call call{Collective::all_reduce, DType::float32, ReduceOp::sum, 2111};  // over 8 KiB
+  const std::size_t n_turns = comm::count_turns(call.n_elements * sizeof(float), 2);
+  ASSERT_GT(n_turns, 2U);
+  for (const Algorithm& way : ways) {
+    EXPECT_NO_THROW(comm::run_as_threads({0, 0}, [&](Transport& t) {
+      support::check(t, {.algorithm = &way, .call = call, .n_calls = static_cast<int>(2 * n_turns + 3)});
+    })) << way.name;
+  }
+}
+
+TEST(Shm, PlacesTakeBoundedMemory) {
+  EXPECT_EQ(comm::count_turns(64, 2), 2U);
+  EXPECT_EQ(comm::count_turns(std::size_t{1} << 30, 2), 2U);
+  for (const std::size_t n_ranks : {2, 16, 128})
+    for (const std::size_t n_bytes : {8 << 10, 100'000, 1 << 20})
+      EXPECT_LE((comm::count_turns(n_bytes, n_ranks) - 2) * n_bytes * n_ranks, runtime::last_level_cache().value / 2);
+}
+
+TEST(PeerDistance, FollowsWhatLooksTake) {
+  PeerDistance distance;
+  EXPECT_FALSE(distance.is_far());
+  for (int i = 0; i < 8; ++i) distance.note(nanoseconds{30});
+  EXPECT_FALSE(distance.is_far());
+  distance.note(nanoseconds{3'000'000});  // an interruption
+  EXPECT_FALSE(distance.is_far());
+  for (int i = 0; i < 4; ++i) distance.note(nanoseconds{120});
+  EXPECT_TRUE(distance.is_far());
+  for (int i = 0; i < 4; ++i) distance.note(nanoseconds{30});
+  EXPECT_FALSE(distance.is_far());
+}
+
+TEST(PeerDistance, CountsOnlyLooksAtWhatIsNew) {
+  comm::Flag flag{};
+  PeerDistance distance;
+  EXPECT_FALSE(distance.reached(flag, 1));
+  flag.publish(2);
+  EXPECT_TRUE(distance.reached(flag, 1));
+  for (int i = 0; i < 8; ++i) distance.note(nanoseconds{150});
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(distance.reached(flag, 2));
+  EXPECT_TRUE(distance.is_far());  // its line is in our own cache, which says nothing
+}
+
+}  // namespace
+}  // namespace lockstep
