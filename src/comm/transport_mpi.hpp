@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "comm/transport.hpp"
 #include "runtime/communicator.hpp"
@@ -13,6 +14,8 @@ namespace lockstep::comm {
 struct MpiTransportOptions {
   /// Greater than 0: pretend that every so many ranks of a node are a node of their own.
   int ranks_per_node = 0;
+  /// Where each rank of `world` runs in its node; empty: nobody knows.
+  std::vector<Seat> seats;
   /// Whether ranks share cores, so that waiting must give the processor away at once.
   bool oversubscribed = false;
 };

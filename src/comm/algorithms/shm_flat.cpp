@@ -48,7 +48,7 @@ class FlatPlan final : public Plan {
         sources_(n_ranks_) {
     const std::size_t payload = input_bytes(0);  // the longest
     const std::size_t stride = Mailbox::stride(payload);
-    mailboxes_.resize(count_turns(payload, n_ranks_));
+    mailboxes_.resize(count_turns(payload, n_ranks_, writing));
     segment_ = node.share(mailboxes_.size() * stride);
     for (std::size_t r = 0; r < n_ranks_; ++r)
       for (std::size_t turn = 0; turn < mailboxes_.size(); ++turn)
@@ -116,6 +116,7 @@ class FlatPlan final : public Plan {
     for (std::size_t r = 0; r < n_ranks_; ++r)
       sources_[r] = (r == rank_ ? input_.data() : mailboxes()[r].payload()) + offset;
     fold_({.first = output_.data()}, sources_, wanted.count, divisor_);
+    for (std::size_t r = 0; r < n_ranks_; ++r) note_reading(r, wanted);
   }
 
   void gather() {
@@ -123,7 +124,12 @@ class FlatPlan final : public Plan {
       const Slice part = call_.part(static_cast<int>(r), static_cast<int>(n_ranks_));
       std::byte* const target = output_.data() + part.offset * call_.element_size();
       if (target != input_.data()) copy_bytes(target, mailboxes()[r].payload(), part.count * call_.element_size());
+      note_reading(r, part);
     }
+  }
+
+  void note_reading(std::size_t rank, const Slice& slice) const {
+    if (rank != rank_) segment_->note_reading(static_cast<int>(rank), slice.count * call_.element_size());
   }
 
   Transport& node_;

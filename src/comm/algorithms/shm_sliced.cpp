@@ -18,10 +18,10 @@ namespace {
 /// One rank's shared memory: two flags, then for each turn the pieces it copies in for each owner and the piece it owns.
 class Layout {
  public:
-  Layout(std::size_t n_owners, std::size_t n_ranks, std::size_t longest_piece_bytes)
+  Layout(std::size_t n_owners, std::size_t n_ranks, std::size_t longest_piece_bytes, Writing writing)
       : n_owners_{n_owners},
         stride_{(longest_piece_bytes + flag_stride - 1) / flag_stride * flag_stride},
-        n_turns_{count_turns((n_owners + 1) * stride_, n_ranks)} {}
+        n_turns_{count_turns((n_owners + 1) * stride_, n_ranks, writing)} {}
 
   [[nodiscard]] std::size_t n_turns() const { return n_turns_; }
   [[nodiscard]] std::size_t bytes() const { return 2 * flag_stride + n_turns_ * (n_owners_ + 1) * stride_; }
@@ -58,7 +58,7 @@ class SlicedPlan final : public Plan {
         n_ranks_{static_cast<std::size_t>(node.n_ranks())},
         n_owners_{static_cast<std::size_t>(slicing.n_owners)},
         n_chunks_{count_segments(call, slice(0).count, slicing.piece_bytes)},
-        layout_{n_owners_, n_ranks_, bytes(segment(slice(0), n_chunks_, 0))},
+        layout_{n_owners_, n_ranks_, bytes(segment(slice(0), n_chunks_, 0)), slicing.writing},
         is_large_{2 * n_ranks_ * call.n_elements * call.element_size() > runtime::last_level_cache().value},
         fold_{kernels().find_fold(call.dtype, call.op)},
         divide_{kernels().find_divide(call.dtype)},
@@ -192,9 +192,11 @@ class SlicedPlan final : public Plan {
       if (own != from) copy_bytes(own, from, bytes(mine));
       return true;
     }
-    for (std::size_t r = 0; r < n_ranks_; ++r)
+    for (std::size_t r = 0; r < n_ranks_; ++r) {
       sources_[r] = r == rank_ ? input_.data() + mine.offset * call_.element_size()
                                : layout_.copied_in(parts_[r], turn(c), rank_);
+      if (r != rank_) segment_->note_reading(static_cast<int>(r), bytes(mine));
+    }
     fold_(fold_target(own, shared), sources_, mine.count, slicing_.finish_between_nodes ? 1 : slicing_.divisor);
     if (slicing_.finish_between_nodes) send_off(c, shared);
     return true;
@@ -241,6 +243,7 @@ class SlicedPlan final : public Plan {
         copy_streaming_(target, source, bytes(to));
       else
         copy_bytes(target, source, bytes(to));
+      segment_->note_reading(static_cast<int>(owner), bytes(to));
     }
     n_copied_out_ = 0;
     return true;

@@ -20,6 +20,7 @@ using comm::Transport;
 using comm::Writing;
 using core::DType;
 using std::chrono::nanoseconds;
+using support::CollectiveCase;
 
 template <Writing writing>
 std::unique_ptr<comm::Plan> make_flat(Transport& transport, const Call& call) {
@@ -77,7 +78,7 @@ TEST(Shm, EveryWayOfWritingIsExact) {
 
 TEST(Shm, PlacesAreWrittenAgain) {
   const Call call{Collective::all_reduce, DType::float32, ReduceOp::sum, 2111};  // over 8 KiB
-  const std::size_t n_turns = comm::count_turns(call.n_elements * sizeof(float), 2);
+  const std::size_t n_turns = comm::count_turns(call.n_elements * sizeof(float), 2, Writing::measured);
   ASSERT_GT(n_turns, 2U);
   for (const Algorithm& way : ways) {
     EXPECT_NO_THROW(comm::run_as_threads({0, 0}, [&](Transport& t) {
@@ -87,11 +88,60 @@ TEST(Shm, PlacesAreWrittenAgain) {
 }
 
 TEST(Shm, PlacesTakeBoundedMemory) {
-  EXPECT_EQ(comm::count_turns(64, 2), 2U);
-  EXPECT_EQ(comm::count_turns(std::size_t{1} << 30, 2), 2U);
+  EXPECT_EQ(comm::count_turns(64, 2, Writing::measured), 2U);
+  EXPECT_EQ(comm::count_turns(std::size_t{1} << 30, 2, Writing::measured), 2U);
+  EXPECT_EQ(comm::count_turns(100'000, 2, Writing::cached), 2U);
   for (const std::size_t n_ranks : {2, 16, 128})
     for (const std::size_t n_bytes : {8 << 10, 100'000, 1 << 20})
-      EXPECT_LE((comm::count_turns(n_bytes, n_ranks) - 2) * n_bytes * n_ranks, runtime::last_level_cache().value / 2);
+      EXPECT_LE((comm::count_turns(n_bytes, n_ranks, Writing::measured) - 2) * n_bytes * n_ranks,
+                runtime::last_level_cache().value / 2);
+}
+
+/// 32 ranks: two sockets of four last-level caches of four ranks.
+std::vector<comm::Seat> two_sockets() {
+  std::vector<comm::Seat> seats;
+  for (int r = 0; r < 32; ++r) seats.push_back({.socket = r / 16, .cache = r / 4});
+  return seats;
+}
+
+comm::Traffic run_shm(const std::vector<comm::Seat>& seats, const CollectiveCase& which) {
+  return comm::run_as_threads(
+      std::vector<int>(seats.size()), [&](Transport& t) { support::check(t, which); }, {60}, seats);
+}
+
+TEST(ShmInGroups, EachLineCrossesTheSocketsOnceEachWay) {
+  const Algorithm* shm = comm::find_algorithm("shm");
+  for (const std::size_t n : {1, 7, 100, 100'003}) {
+    const CollectiveCase once{
+        .algorithm = shm, .call = {Collective::all_reduce, DType::float32, ReduceOp::sum, n}, .n_calls = 1};
+    EXPECT_EQ(run_shm(two_sockets(), once).read_across, 2 * n * sizeof(float)) << n;
+    auto sockets_only = two_sockets();
+    for (comm::Seat& seat : sockets_only) seat.cache = 0;
+    EXPECT_EQ(run_shm(sockets_only, once).read_across, 2 * n * sizeof(float)) << n;
+  }
+}
+
+TEST(ShmInGroups, ResultIsExactForEveryTypeAndOperation) {
+  const Algorithm* shm = comm::find_algorithm("shm");
+  auto wide = two_sockets();
+  wide.resize(28);  // sockets of 4 and 3 caches; of more ranks the sum of some int8 would not fit
+  auto uneven = two_sockets();
+  uneven.resize(22);  // the last of 6 caches has 2 ranks
+  for (const auto& seats : {wide, uneven}) {
+    for (const DType dtype : core::all_dtypes) {
+      for (const ReduceOp op : comm::all_reduce_ops) {
+        const CollectiveCase twice{.algorithm = shm,
+                                   .call = {Collective::all_reduce, dtype, op, 203},
+                                   .in_place = true,
+                                   .mode = support::Mode::start_test,
+                                   .n_calls = 2};
+        EXPECT_NO_THROW(run_shm(seats, twice)) << support::describe(twice);
+      }
+    }
+    const CollectiveCase longer{.algorithm = shm,
+                                .call = {Collective::all_reduce, DType::float64, ReduceOp::avg, 200'003}};
+    EXPECT_NO_THROW(run_shm(seats, longer)) << support::describe(longer);
+  }
 }
 
 TEST(PeerDistance, FollowsWhatLooksTake) {
