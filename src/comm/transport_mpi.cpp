@@ -226,7 +226,13 @@ class MpiTransport final : public Transport {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_mpi_transport(const runtime::Communicator& world, MpiTransportOptions options) {
+std::vector<Seat> seats(const runtime::Topology& topology) {
+  std::vector<Seat> all;
+  for (const runtime::Place& place : topology.places) all.push_back({place.socket, place.cache});
+  return all;
+}
+
+std::unique_ptr<Transport> make_mpi_transport(const runtime::Communicator& world, const MpiTransportOptions& options) {
   // A node's label is the lowest rank on it; simulated nodes count on from there.
   const runtime::Communicator local = world.split_shared();
   const int lowest = runtime::broadcast_value(local, world.rank());
