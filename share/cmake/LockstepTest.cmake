@@ -1,9 +1,30 @@
 # How tests are registered. Names: <kind>.<what>[.np<n>]; labels: the kind, np<n> and whatever is given.
 
+# Limits are for hangs, never for slowness: some five times what the slowest test took on the slowest machine seen.
+set(LOCKSTEP_TEST_TIMEOUT 600)
+
+# lockstep_add_test(<name> COMMAND ... [LABELS ...] [PROCESSORS <n>] [ENVIRONMENT ...]): what all tests have in common: a
+# temporary folder of its own for each, the time limit, and 77 as the exit code of a test that cannot run here.
+function(lockstep_add_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PROCESSORS" "COMMAND;LABELS;ENVIRONMENT")
+  lockstep_reject_unparsed(lockstep_add_test "${arg_UNPARSED_ARGUMENTS}")
+  if(NOT arg_PROCESSORS)
+    set(arg_PROCESSORS 1)
+  endif()
+  add_test(NAME ${name} COMMAND ${PROJECT_SOURCE_DIR}/tests/support/in_own_folder ${arg_COMMAND})
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" PROCESSORS ${arg_PROCESSORS} ENVIRONMENT "${arg_ENVIRONMENT}"
+                                          TIMEOUT ${LOCKSTEP_TEST_TIMEOUT} SKIP_RETURN_CODE 77)
+endfunction()
+
 # What every MPI test needs from its launcher, as environment: harmless to an MPI that does not know it.
 set(LOCKSTEP_MPI_TEST_ENVIRONMENT "OMP_NUM_THREADS=1;OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_ALLOW_RUN_AS_ROOT=1"
                                   "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_hwloc_base_binding_policy=none"
                                   "ASAN_OPTIONS=detect_leaks=0")  # MPI libraries keep memory until the end
+
+# For scripts that start ranks themselves: the launcher too.
+set(LOCKSTEP_LAUNCHER_TEST_ENVIRONMENT
+    "${LOCKSTEP_MPI_TEST_ENVIRONMENT};MPIEXEC=${MPIEXEC_EXECUTABLE};MPIEXEC_NUMPROC_FLAG=${MPIEXEC_NUMPROC_FLAG}"
+    "MPIEXEC_PREFLAGS=${MPIEXEC_PREFLAGS}")
 
 # Builds what the thread sanitizer can judge: ranks as threads only, as MPI libraries are not built for it.
 add_custom_target(tsan_tests)
@@ -22,32 +43,27 @@ function(lockstep_add_test_program name)
   endif()
 endfunction()
 
-# lockstep_add_unit_test(<name> SOURCES ... LIBRARIES ... [LABELS ...] [TIMEOUT <s>]): GoogleTest, no launcher.
+# lockstep_add_unit_test(<name> SOURCES ... LIBRARIES ... [LABELS ...]): GoogleTest, no launcher.
 function(lockstep_add_unit_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;LIBRARIES;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES;LABELS")
   lockstep_reject_unparsed(lockstep_add_unit_test "${arg_UNPARSED_ARGUMENTS}")
-  if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 120)
-  endif()
   lockstep_add_test_program(${name} SOURCES ${arg_SOURCES} LIBRARIES ${arg_LIBRARIES} GTest::gtest_main)
   if("tsan" IN_LIST arg_LABELS)
     add_dependencies(tsan_tests ${name})
   endif()
-  add_test(NAME unit.${name} COMMAND ${name})
-  set_tests_properties(unit.${name} PROPERTIES LABELS "unit;${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+  lockstep_add_test(unit.${name} COMMAND $<TARGET_FILE:${name}> LABELS unit ${arg_LABELS})
 endfunction()
 
-# lockstep_add_mpi_test(<name> COMMAND ... RANKS 1 2 3 4 [LABELS ...] [TIMEOUT <s>] [ENVIRONMENT ...]): one test per rank count.
+# lockstep_add_mpi_test(<name> COMMAND ... RANKS 1 2 3 4 [LABELS ...]): one test per rank count.
 function(lockstep_add_mpi_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "COMMAND;RANKS;LABELS;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "COMMAND;RANKS;LABELS")
   lockstep_reject_unparsed(lockstep_add_mpi_test "${arg_UNPARSED_ARGUMENTS}")
-  if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 120)
-  endif()
   separate_arguments(preflags UNIX_COMMAND "${MPIEXEC_PREFLAGS}")
   foreach(n IN LISTS arg_RANKS)
-    add_test(NAME mpi.${name}.np${n} COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${n} ${preflags} ${arg_COMMAND})
-    set_tests_properties(mpi.${name}.np${n} PROPERTIES LABELS "mpi;np${n};${arg_LABELS}" PROCESSORS ${n} TIMEOUT ${arg_TIMEOUT}
-                         SKIP_RETURN_CODE 77 ENVIRONMENT "${LOCKSTEP_MPI_TEST_ENVIRONMENT};${arg_ENVIRONMENT}")
+    lockstep_add_test(mpi.${name}.np${n}
+      COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${n} ${preflags} ${arg_COMMAND}
+      LABELS mpi np${n} ${arg_LABELS}
+      PROCESSORS ${n}
+      ENVIRONMENT ${LOCKSTEP_MPI_TEST_ENVIRONMENT})
   endforeach()
 endfunction()

@@ -7,8 +7,8 @@ mount -t tmpfs -o size=8k none "$folder/small" 2>/dev/null || { echo "cannot mou
 trap 'umount "$folder/small"; rm -rf "$folder"' EXIT
 
 SECONDS=0
-launch 2 -b 8 -e 64K -n 10 --timeout 30s --json "$folder/small/r.json"
-[ "$SECONDS" -lt 20 ] || fail "the ranks did not leave at once"
+launch 2 -b 8 -e 64K -n 10 --timeout 120s --json "$folder/small/r.json"
+[ "$SECONDS" -lt 60 ] || fail "the ranks did not leave at once"
 expect_rc 3
 expect_one_error
 expect_err "rank 0 .*$folder/small/r.json': No space left"

@@ -50,6 +50,15 @@ fail() {
   exit 1
 }
 
+# await COMMAND...: until it succeeds. The limit is for hangs: a slow or busy machine may take a while.
+await() {
+  local begin=$SECONDS
+  until "$@"; do
+    [ $((SECONDS - begin)) -lt 120 ] || fail "waited 120 s for: $*"
+    sleep 0.05
+  done
+}
+
 expect_rc() { [ "$rc" -eq "$1" ] || fail "expected exit code $1"; }
 expect_out() { grep -qE -e "$1" "$folder/out" || fail "stdout lacks /$1/"; }
 expect_err() { grep -qE -e "$1" "$folder/err" || fail "stderr lacks /$1/"; }
@@ -74,6 +83,12 @@ ranks_with() {
     if [ "$(readlink "/proc/$pid/exe")" = "$(readlink -f "$REDUCE_ALL")" ]; then echo "$pid"; fi
   done
 }
+
+# none_with WORD: whether no rank with it is left.
+none_with() { [ -z "$(ranks_with "$1")" ]; }
+
+# has_line PATTERN FILE: whether FILE is there and has such a line.
+has_line() { grep -qs -e "$1" "$2"; }
 
 # process_of RANK: the one that computes as that rank of the job in $run_dir; its guard has another name.
 process_of() {

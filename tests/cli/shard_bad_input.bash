@@ -89,8 +89,10 @@ refuse 'fix: ' stat "$folder/empty"
 # What root may do, nobody may not.
 if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null && command -v prlimit >/dev/null; then
   chmod 755 "$folder"
+  chmod a+x "$(dirname "$folder")"
+  mkdir -m 777 "$folder/nobody"
   chmod 700 "$d"
-  as_nobody() { run env TMPDIR=/tmp setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
+  as_nobody() { run env TMPDIR="$folder/nobody" setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
   as_nobody "$REDUCE_ALL" --version
   [ "$rc" -eq 0 ] || exit 0  # the program lies where nobody may not look
   as_nobody "$REDUCE_ALL" shard stat "$d"

@@ -7,12 +7,9 @@ trap 'kill -KILL $(ranks_with "$folder/big") 2>/dev/null; rm -rf "$folder"' EXIT
 start() {
   "$@" shard synth images --out "$folder/big" --samples 10000000 --chunk-size 1M >"$folder/out" 2>"$folder/err" &
   job=$!
-  for _ in $(seq 200); do
-    [ -n "$(find "$folder" -path '*big*' -name 'train-*' 2>/dev/null)" ] && return
-    sleep 0.1
-  done
-  fail "nothing is written after 20 s"
+  await is_written
 }
+is_written() { [ -n "$(find "$folder" -path '*big*' -name 'train-*' 2>/dev/null)" ]; }
 
 for signal in INT TERM; do
   # A background job of a script ignores SIGINT unless it is told not to.

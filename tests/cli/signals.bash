@@ -12,11 +12,7 @@ start() {
   rm -f "$folder/r.json"
   (launch 2 -i 8 -e 256K -n 500 --algorithm ring --seed "$1" --json "$folder/r.json"; exit "$rc") &
   job=$!
-  for _ in $(seq 300); do
-    grep -qs '"bytes"' "$folder/r.json" && return
-    sleep 0.1
-  done
-  fail "no row within 30 s"
+  await has_line '"bytes"' "$folder/r.json"
 }
 
 expect_valid() {
@@ -24,19 +20,11 @@ expect_valid() {
     "$folder/r.json" || fail "the file is not valid"
 }
 
-expect_gone() {
-  for _ in $(seq 100); do
-    [ -z "$(ranks_with "$1")" ] && return
-    sleep 0.1
-  done
-  fail "processes are left: $(ranks_with "$1")"
-}
-
 start "$seed"
 expect_valid
 kill -TERM "$(ranks_with "$seed" | head -n 1)"
 wait "$job" && fail "exit code 0 after SIGTERM"
-expect_gone "$seed"
+await none_with "$seed"
 expect_valid
 expect_out '^# not complete: (terminated \(SIGTERM\)|.* a signal came)'  # the latter on a very busy machine
 expect_out '^# Avg bus bandwidth    : '
@@ -47,23 +35,20 @@ for pid in $(pids_with "$seed"); do
   if [ "$(readlink "/proc/$pid/exe")" != "$(readlink -f "$REDUCE_ALL")" ]; then kill -INT "$pid"; fi
 done
 wait "$job"
-expect_gone "$seed"
+await none_with "$seed"
 expect_valid
 
 # In the middle of a size: the samples of one size alone would take minutes.
 seed=$((seed + 1))
 (launch 2 -b 1M -e 1M -n 1000000 --algorithm shm --seed "$seed"; exit "$rc") &
 job=$!
-for _ in $(seq 300); do
-  grep -qs '^# *(B)' "$folder/out" && break
-  sleep 0.1
-done
+await has_line '^# *(B)' "$folder/out"
 sleep 1
 for pid in $(pids_with "$seed"); do
   if [ "$(readlink "/proc/$pid/exe")" != "$(readlink -f "$REDUCE_ALL")" ]; then kill -INT "$pid"; fi
 done
 wait "$job"
-expect_gone "$seed"
+await none_with "$seed"
 expect_out '^# not complete: '
 expect_out '^# Out of bounds values : '
 expect_out '^# Avg bus bandwidth    : '

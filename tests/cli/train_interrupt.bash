@@ -8,10 +8,7 @@ trap 'kill -KILL $(ranks_with "$run_dir") 2>/dev/null; rm -rf "$folder"' EXIT
 # A background job of a script ignores SIGINT unless it is told not to.
 env --default-signal=INT "$REDUCE_ALL" train toy 1000000 --nproc 2 --run-dir "$run_dir" >"$folder/out" 2>"$folder/err" &
 job=$!
-for _ in $(seq 300); do
-  grep -qs '"kind":"train"' "$run_dir/log.jsonl" && break
-  sleep 0.1
-done
+await has_line '"kind":"train"' "$run_dir/log.jsonl"
 slow=$(process_of 1)
 [ -n "$slow" ] || fail "no rank 1"
 kill -STOP "$slow"
@@ -23,18 +20,11 @@ rc=$?
 expect_rc 130
 grep -q '"state": "stopped"' "$run_dir/status.json" || fail "status: $(cat "$run_dir/status.json")"
 [ -s "$run_dir/weights.h5" ] || fail "no weights"
-expect_none_left() {
-  for _ in $(seq 50); do
-    [ -z "$(ranks_with "$run_dir")" ] && return
-    sleep 0.1
-  done
-  fail "processes are left"
-}
-expect_none_left
+await none_with "$run_dir"
 
 # A signal that comes before there are ranks is not lost.
 for after in 0.02 0.05 0.3; do
-  timeout -k 5 30 "$REDUCE_ALL" train toy 1000000 --nproc 2 --run-dir "$run_dir-$after" >"$folder/out" 2>"$folder/err" &
+  timeout -k 5 120 "$REDUCE_ALL" train toy 1000000 --nproc 2 --run-dir "$run_dir-$after" >"$folder/out" 2>"$folder/err" &
   job=$!
   sleep "$after"
   # shellcheck disable=SC2046  # what timeout has started
@@ -45,7 +35,7 @@ for after in 0.02 0.05 0.3; do
 done
 
 # Without any standard descriptor a run ends all the same.
-timeout -k 5 30 "$REDUCE_ALL" train toy 1 --nproc 2 --run-dir "$run_dir-closed" <&- >&- 2>&-
+timeout -k 5 120 "$REDUCE_ALL" train toy 1 --nproc 2 --run-dir "$run_dir-closed" <&- >&- 2>&-
 rc=$?
 expect_rc 0
-expect_none_left
+await none_with "$run_dir"

@@ -13,7 +13,7 @@ if [ "$1" = none ]; then
   exit 0
 fi
 
-await has_line '"kind":"start"'
+await has_logged '"kind":"start"'
 "$FLIP_BIT" "$(process_of 0)" "$1" 7 >"$folder/flipped" 2>&1
 flipped=$?
 [ "$flipped" -ne 77 ] || { cat "$folder/flipped" && exit 77; }

@@ -10,15 +10,8 @@ kill_ours() {
   [ -z "$(ranks_with "$run_dir")" ] || kill -KILL $(ranks_with "$run_dir")
 }
 
-await() {
-  for _ in $(seq 600); do
-    "$@" && return
-    sleep 0.05
-  done
-  fail "waited 30 s for: $*"
-}
 has_rank() { [ -n "$(process_of "$1")" ]; }
-has_line() { grep -qs "$1" "$run_dir/log.jsonl"; }
+has_logged() { has_line "$1" "$run_dir/log.jsonl"; }
 
 # start nproc|launcher N ARGUMENTS...: the program on N ranks, in the background as $launcher.
 # shellcheck disable=SC2086  # the preflags are words

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The structure of the sources: a folder of src/ includes only folders above it in `layers`, heavy headers and the
-# collectives of MPI stay in the folders that own them, and no file grows beyond one concept. usage: structure.sh <repository>
+# collectives of MPI stay in the folders that own them, no file grows beyond one concept, and tests
+# are registered in one way. usage: structure.sh <repository>
 set -euo pipefail
 cd "$1"
 
@@ -45,8 +46,16 @@ check_lengths() {
   [[ $lines -lt 80 ]] || complain reduce_all/main.cpp "$lines lines, not under 80"
 }
 
+check_tests() {
+  local hit
+  while IFS= read -r hit; do
+    complain "$hit" 'tests are registered by lockstep_add_test(), which gives each a folder and a time limit'
+  done < <(grep -rlE '^ *add_test\(' --include=CMakeLists.txt --include='*.cmake' tests share/cmake | grep -v '/LockstepTest\.cmake$')
+}
+
 check_layers
 check_lengths
+check_tests
 forbid '#include *<mpi\.h>' '^src/(runtime|comm)/' '<mpi.h> belongs in src/runtime and src/comm'
 forbid '#include *<hdf5' '^src/io/' '<hdf5.h> belongs in src/io'
 forbid '#include *<Kokkos' '^src/(tensor|nn/host)/' 'Kokkos belongs in src/tensor and src/nn/host'

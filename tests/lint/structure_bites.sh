@@ -7,6 +7,7 @@ trap 'rm -rf "$copy"' EXIT
 cd "$1"
 cp -r src reduce_all "$copy"
 mkdir -p "$copy/share/cmake" "$copy/tests"
+cp tests/CMakeLists.txt "$copy/tests"
 
 # plant <file> <line> <words expected in the report>
 plant() {
@@ -29,4 +30,5 @@ plant src/runtime/session.cpp '  MPI_Allreduce(a, b, 1, MPI_INT, MPI_SUM, c);' '
 plant src/comm/transport_mpi.cpp '  MPI_Allgather(a, 1, MPI_INT, b, 1, MPI_INT, c);' 'algorithm mpi only'
 plant src/core/units.cpp '#include <hdf5.h>' '<hdf5.h> belongs'
 plant src/core/units.cpp "$(yes '// line' | head -400)" 'more than 400'
+plant tests/CMakeLists.txt 'add_test(NAME alone COMMAND true)' 'registered by lockstep_add_test'
 echo "every planted violation was noticed"

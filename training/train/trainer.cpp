@@ -70,6 +70,9 @@ Trainer::Trainer(const runtime::Session& session, const ResolvedRecipe& resolved
   RunInfo info = run_info(world_, topology_, resolved_, options.arguments);
   std::ranges::move(surprises(recipe_, goal_, batches_.get(), evaluation_batches_.get(), !options.init_from.empty()),
                     std::back_inserter(info.warnings));
+  const std::vector<std::string> slow = learner_->executor().slow_layers();
+  if (!slow.empty())
+    info.warnings.push_back(fmt::format("oneDNN has no fast code for this processor for {}", fmt::join(slow, ", ")));
   compat_run_ = compat_run(world_, topology_, recipe_, batches, evaluation_batches_.get(), goal_.n_epochs);
   data::together(world_, [&] {
     if (directory_) directory_->start(info);

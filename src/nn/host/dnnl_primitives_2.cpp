@@ -14,6 +14,14 @@ dnnl::primitive_attr make_attributes() {
   return attributes;
 }
 
+dnnl::primitive_attr make_adding_attributes() {
+  dnnl::post_ops sum;
+  sum.append_sum();
+  dnnl::primitive_attr attributes = make_attributes();
+  attributes.set_post_ops(sum);
+  return attributes;
+}
+
 dnnl::normalization_flags make_flags(bool has_relu, bool is_training) {
   dnnl::normalization_flags flags = dnnl::normalization_flags::use_scale_shift;
   if (has_relu) flags |= dnnl::normalization_flags::fuse_norm_relu;
@@ -59,9 +67,9 @@ dnnl::convolution_backward_weights::primitive_desc describe_conv_weights(
 }
 
 dnnl::matmul::primitive_desc describe_matmul(const dnnl::engine& engine, const Desc& a, const Desc& b, const Desc& bias,
-                                             const Desc& dst) {
+                                             const Desc& dst, bool is_added) {
   const dnnl::matmul::desc desc{a, b, bias, dst};
-  return {desc, make_attributes(), engine, may_be_empty};
+  return {desc, is_added ? make_adding_attributes() : make_attributes(), engine, may_be_empty};
 }
 
 dnnl::batch_normalization_forward::primitive_desc describe_batch_norm(const dnnl::engine& engine, const Desc& data,
@@ -80,10 +88,10 @@ dnnl::batch_normalization_backward::primitive_desc describe_batch_norm_backward(
   return {desc, make_attributes(), engine, forward, may_be_empty};
 }
 
-std::vector<ScaleShiftArgument> scale_shift_arguments(std::size_t n_channels, bool is_gradient) {
+std::vector<ScaleShiftArgument> scale_shift_arguments(std::size_t n_channels, ScaleShift what) {
   const Desc both{
       {2, static_cast<dnnl::memory::dim>(n_channels)}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::nc};
-  return {{is_gradient ? DNNL_ARG_DIFF_SCALE_SHIFT : DNNL_ARG_SCALE_SHIFT, 0, both}};
+  return {{what == ScaleShift::gradient ? DNNL_ARG_DIFF_SCALE_SHIFT : DNNL_ARG_SCALE_SHIFT, 0, both}};
 }
 
 dnnl::pooling_forward::primitive_desc describe_max_pool(const dnnl::engine& engine, const Desc& src, const Desc& dst,
