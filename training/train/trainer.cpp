@@ -60,7 +60,8 @@ Trainer::Trainer(const runtime::Session& session, const ResolvedRecipe& resolved
   const Batches& batches = batches_ ? *batches_ : *evaluation_batches_;
   nn::Network network = make_network(recipe_, batches.info());
   if (batches_) check_groups(recipe_, network, batches.info().n_samples, world_.n_ranks());
-  transport_ = comm::make_mpi_transport(world_, {.oversubscribed = topology_.is_oversubscribed()});
+  transport_ = comm::make_mpi_transport(
+      world_, {.seats = comm::seats(topology_), .oversubscribed = topology_.is_oversubscribed()});
   learner_ = std::make_unique<Learner>(world_, *transport_, recipe_, std::move(network), batches.most(), timers_);
   learner_->initialize(options.init_from);
   if (options.profile) profiler_.emplace(learner_->network(), executor_options(recipe_, 1), learner_->executor());
