@@ -43,6 +43,11 @@ std::optional<runtime::Phase> find_phase(std::string_view word) {
 
 std::optional<Injection> injection_in(const std::vector<std::string_view>& parts) {
   if (parts.size() < 2) return std::nullopt;
+  if (parts[0] == "move") {
+    const auto looks = to_integer<std::size_t>(parts[1]);
+    if (!looks || *looks == 0 || parts.size() != 2) return std::nullopt;
+    return Injection{.kind = Injection::Kind::move, .rank = 0, .phase = runtime::Phase::timing, .index = *looks};
+  }
   const auto rank = to_integer<int>(parts[1]);
   if (!rank) return std::nullopt;
   if (parts[0] == "stop" && parts.size() == 3) {
@@ -64,8 +69,8 @@ Injection parse_injection(std::string_view text) {
   if (const auto injection = injection_in(split(text, ':'))) return *injection;
   core::fail_usage({.what = fmt::format("'{}' is no fault to inject", text),
                     .where = "--inject",
-                    .expected = "stop:RANK:PHASE with a phase of init, setup, warmup, timing, verification, finish; or "
-                                "wrong:RANK[:INDEX]",
+                    .expected = "stop:RANK:PHASE with a phase of init, setup, warmup, timing, verification, finish; "
+                                "wrong:RANK[:INDEX]; or move:LOOKS",
                     .fix = ""});
 }
 
@@ -81,6 +86,11 @@ void Drill::corrupt(std::span<std::byte> output, std::size_t element_size, int r
   if (pending_->index >= output.size() / element_size) return;
   output[pending_->index * element_size] ^= std::byte{1};
   pending_.reset();
+}
+
+double Drill::distance(double measured_ns) {
+  if (!pending_ || pending_->kind != Injection::Kind::move) return measured_ns;
+  return n_looks_++ / pending_->index % 2 == 0 ? 100 : 400;
 }
 
 }  // namespace lockstep::reduce_all

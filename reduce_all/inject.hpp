@@ -1,5 +1,5 @@
-// Fire drills: a stall or a wrong result made on purpose, to prove that the alarms work.
-// Invariant: without --inject nothing here has an effect; with it the fault happens exactly once.
+// Fire drills: a stall, a wrong result or moving cores made on purpose, to prove that the alarms work.
+// Invariant: without --inject nothing here has an effect; with it a stall or a wrong result happens exactly once.
 // Used by main(), the measuring loop and the fault tests.
 #pragma once
 
@@ -12,16 +12,16 @@
 
 namespace lockstep::reduce_all {
 
-/// `stop:RANK:PHASE` or `wrong:RANK[:INDEX]`.
+/// `stop:RANK:PHASE`, `wrong:RANK[:INDEX]` or `move:LOOKS`.
 struct Injection {
-  enum class Kind { stop, wrong };
+  enum class Kind { stop, wrong, move };
   Kind kind = Kind::stop;
   int rank = 0;
   runtime::Phase phase = runtime::Phase::init;  ///< stop: on entering it
-  std::size_t index = 0;                        ///< wrong: element of that rank's output
+  std::size_t index = 0;                        ///< wrong: element of that rank's output; move: looks between moves
 };
 
-/// Throws core::Error (usage) if `text` is neither form.
+/// Throws core::Error (usage) if `text` has none of these forms.
 [[nodiscard]] Injection parse_injection(std::string_view text);
 
 /// One process's part in a drill. A drill for another rank does nothing.
@@ -33,9 +33,13 @@ class Drill {
   void enter(runtime::Phase phase, int rank);
   /// Flips a bit of the element if the drill says so and `output` has it.
   void corrupt(std::span<std::byte> output, std::size_t element_size, int rank);
+  /// What a look at the cores' distance finds, in ns: if the drill says so, 100 for so many looks, then 400 for as many,
+  /// and so on, on every rank.
+  [[nodiscard]] double distance(double measured_ns);
 
  private:
   std::optional<Injection> pending_;
+  std::size_t n_looks_ = 0;
 };
 
 }  // namespace lockstep::reduce_all

@@ -1,5 +1,6 @@
 #include "reduce_all/limit.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "comm/kernels.hpp"
@@ -33,13 +34,66 @@ class CopyPlan final : public comm::Plan {
   std::span<std::byte> output_;
 };
 
+class ReadingPlan final : public comm::Plan {
+ public:
+  ReadingPlan(comm::CoreProbe& probe, core::Bytes bytes) : probe_{probe}, bytes_{bytes} {}
+
+  void bind(std::span<const std::byte>, std::span<std::byte>) override {}
+  void run() override {
+    start();
+    wait();
+  }
+  void start() override { probe_.write(bytes_); }
+  bool test() override { return false; }
+  void wait() override { probe_.read(); }
+
+ private:
+  comm::CoreProbe& probe_;
+  core::Bytes bytes_;
+};
+
+constexpr core::Bytes least_read{64 << 10};
+
+double seconds_of_copying(const comm::Call& call, core::Seconds whole, int n_ranks) {
+  return whole.value * (call.collective == comm::Collective::all_reduce ? 1.0 : (1.0 + 1.0 / n_ranks) / 2);
+}
+
+double seconds_of_reading(const comm::Call& call, const LimitTimes& times, int n_ranks) {
+  if (times.read.value == 0) return 0;
+  // Only if every rank needs something of every other one do they wait for each other.
+  const bool all_wait =
+      call.collective == comm::Collective::all_reduce || call.n_elements >= static_cast<std::size_t>(n_ranks);
+  const double first_line = all_wait ? std::min(times.one_way.value, times.reading.value) : 0;
+  const auto needed = static_cast<double>(bytes_from_others(call, n_ranks).value);
+  return first_line + (times.reading.value - first_line) * needed / static_cast<double>(times.read.value);
+}
+
 }  // namespace
 
 std::unique_ptr<comm::Plan> make_copy_plan(CopyKind kind) { return std::make_unique<CopyPlan>(kind); }
 
-double limit_GBps(comm::Collective collective, core::Bytes bytes, core::Seconds copy_time, int n_ranks) {
-  const double share = collective == comm::Collective::all_reduce ? 1.0 : (1.0 + 1.0 / n_ranks) / 2;
-  return core::gigabytes_per_second(bytes, {copy_time.value * share});
+std::unique_ptr<comm::Plan> make_reading_plan(comm::CoreProbe& probe, core::Bytes bytes) {
+  return std::make_unique<ReadingPlan>(probe, bytes);
+}
+
+core::Bytes bytes_from_others(const comm::Call& call, int n_ranks) {
+  const auto n = static_cast<std::uint64_t>(n_ranks);
+  const std::uint64_t n_halves = call.collective == comm::Collective::all_reduce ? 2 : 1;
+  return {n_halves * call.n_elements * call.element_size() / n * (n - 1)};
+}
+
+core::Bytes bytes_to_read(const comm::Call& call, int n_ranks, core::Bytes room) {
+  const core::Bytes needed = bytes_from_others(call, n_ranks);
+  return needed > room ? core::Bytes{} : std::max(needed, least_read);
+}
+
+std::string_view name(LimitedBy by) noexcept { return by == LimitedBy::copying ? "copying" : "cores"; }
+
+Limit find_limit(const comm::Call& call, const LimitTimes& times, int n_ranks) {
+  const double copying = seconds_of_copying(call, times.copying, n_ranks);
+  const double reading = seconds_of_reading(call, times, n_ranks);
+  return {core::gigabytes_per_second({call.n_elements * call.element_size()}, {std::max(copying, reading)}),
+          reading > copying ? LimitedBy::cores : LimitedBy::copying};
 }
 
 }  // namespace lockstep::reduce_all

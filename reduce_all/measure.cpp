@@ -63,14 +63,22 @@ Meter::Meter(const Options& options, const runtime::Communicator& world, Progres
             {call, world.rank(), world.n_ranks(), options.seed + 1}} {}
 
 CallBuffers Meter::bind_next(Contender& contender) {
-  const CallBuffers buffers = contender.is_copy ? pool_.next_pair(call_.n_elements * call_.element_size())
-                                                : pool_.next(call_, world_.rank(), world_.n_ranks());
+  const CallBuffers buffers = contender.role != Role::algorithm
+                                  ? pool_.next_pair(call_.n_elements * call_.element_size())
+                                  : pool_.next(call_, world_.rank(), world_.n_ranks());
   contender.plan->bind(buffers.input, buffers.output);
   return buffers;
 }
 
 double Meter::time_block(Contender& contender, int block) {
   comm::Plan& plan = *contender.plan;
+  if (contender.role == Role::reading) {
+    plan.start();
+    world_.barrier();
+    const core::Stopwatch watch;
+    plan.wait();
+    return watch.elapsed().value;
+  }
   const core::Stopwatch watch;
   for (int i = 0; i < block; ++i) plan.run();
   return watch.elapsed().value / block;
@@ -78,7 +86,7 @@ double Meter::time_block(Contender& contender, int block) {
 
 void Meter::warm_up(Contender& contender, const IsOver& is_over) {
   progress_.enter(runtime::Phase::warmup);
-  const bool is_checked = options_.check > 0 && options_.warmup_iterations > 0 && !contender.is_copy;
+  const bool is_checked = options_.check > 0 && options_.warmup_iterations > 0 && contender.role == Role::algorithm;
   if (is_checked) run_checked(contender);
   data_[0].fill(bind_next(contender).input);
   contender.estimate = std::numeric_limits<double>::infinity();

@@ -24,11 +24,18 @@ struct Pace {
   int n_samples = 0;  ///< in all rounds together
 };
 
+/// What a contender is measured for.
+enum class Role {
+  algorithm,
+  copying,  ///< the limit's: between two buffers of the call's whole size
+  reading,  ///< the limit's: start() makes ready, wait() is what counts
+};
+
 /// One plan that competes at one call.
 struct Contender {
   std::string_view name;
   std::unique_ptr<comm::Plan> plan;
-  bool is_copy = false;  ///< the limit's probe: no result to check
+  Role role = Role::algorithm;
   Pace pace{};
   double estimate = 0;  ///< seconds per run on this rank, from the warm-up
   double barrier = 0;   ///< seconds per sample that go to the barrier before it, from the warm-up

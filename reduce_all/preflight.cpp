@@ -26,7 +26,7 @@ core::Bytes footprint(core::Bytes largest, BufferMode mode) {
 core::Bytes samples_footprint(const Options& options, std::size_t n_algorithms, std::size_t n_ranks,
                               std::size_t n_local) {
   const auto n_samples = static_cast<std::uint64_t>(options.iterations);
-  const std::uint64_t n_own = n_algorithms + 2;  // and the two copies
+  const std::uint64_t n_own = n_algorithms + 3;  // and the limit's
   return {n_samples * sizeof(double) * (n_own + 3 * ((n_ranks + n_local - 1) / n_local))};
 }
 
@@ -123,12 +123,17 @@ std::vector<std::string> find_warnings(const runtime::Topology& topology) {
   return warnings;
 }
 
-std::string describe_limit(const Options& options, const runtime::Topology& topology) {
+std::string describe_limit(const Options& options, const runtime::Topology& topology, bool reads_from_others) {
   const bool is_whole = options.collective == comm::Collective::all_reduce;
   std::string text = fmt::format(
-      "algbw against all ranks copying their vector at the same time (input read once, output written once{}), "
-      "measured at every size in this run; in cache it is the cache's",
-      is_whole ? "" : "; scaled to the part that is read or written");
+      "algbw against {}all ranks copying their vector at the same time (input read once, output written once{}){}; "
+      "measured at every size in this run",
+      reads_from_others ? "the slower of " : "", is_whole ? "" : "; scaled to the part that is read or written",
+      reads_from_others
+          ? fmt::format(" and all reading from other cores what they need of them ({}(P-1)/P of the vector, "
+                        "just written)",
+                        is_whole ? "2" : "")
+          : "; in cache it is the cache's");
   if (topology.n_nodes > 1) text += "; the network between the nodes is not part of it";
   return text;
 }

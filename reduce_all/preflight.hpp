@@ -28,7 +28,8 @@ void check_memory(const Options& options, const runtime::Topology& topology, int
 /// What makes the numbers doubtful: placement, a debug build, sanitizers.
 [[nodiscard]] std::vector<std::string> find_warnings(const runtime::Topology& topology);
 
-/// What the percentages of the table refer to.
-[[nodiscard]] std::string describe_limit(const Options& options, const runtime::Topology& topology);
+/// What the percentages of the table refer to; `reads_from_others`: what ranks of one node read from other cores too.
+[[nodiscard]] std::string describe_limit(const Options& options, const runtime::Topology& topology,
+                                         bool reads_from_others);
 
 }  // namespace lockstep::reduce_all

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "reduce_all/cores.hpp"
 #include "reduce_all/options.hpp"
 #include "reduce_all/output_file.hpp"
 #include "reduce_all/result.hpp"
@@ -24,6 +25,8 @@ struct RunInfo {
   std::vector<std::string> algorithms;
   std::vector<std::string> warnings;  ///< what makes the numbers doubtful
   std::string limit;                  ///< what the percentages refer to
+  std::optional<CoreReach> cores;     ///< nothing if that is not measured
+  std::string why_no_cores;           ///< then the reason; empty for one rank
   int simulated_nodes = 0;            ///< by --ranks-per-node; 0: the nodes are real
 };
 
@@ -42,6 +45,7 @@ struct Outcome {
   std::string cut_short_by;  ///< what ended it early, and what is missing; empty if nothing did
   int signal = 0;            ///< the signal that ended it, or 0
   std::uint64_t n_wrong = 0;
+  int n_repeated = 0;  ///< times a call was measured again, because cores moved
 };
 
 /// Text of the table: lines before it, one line per row, lines after it.

@@ -12,6 +12,16 @@ using Json = nlohmann::ordered_json;  // keys in the order written here
 
 Json number_or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
+Json cores(const RunInfo& info) {
+  if (!info.cores) return nullptr;
+  const CoreReach& c = *info.cores;
+  return {{"round_trip_ns_nearest", c.round_trip.nearest_ns},
+          {"round_trip_ns_median", c.round_trip.median_ns},
+          {"round_trip_ns_farthest", c.round_trip.farthest_ns},
+          {"read_bytes", c.read.value},
+          {"read_GBps", c.read_GBps}};
+}
+
 Json meta(const RunInfo& info) {
   const Options& o = info.options;
   const Json places = metrics::to_json(info.topology);
@@ -25,6 +35,7 @@ Json meta(const RunInfo& info) {
             {"buffers", name(o.buffers)},
             {"seed", o.seed},
             {"limit", info.limit},
+            {"cores", cores(info)},
             {"warnings", info.warnings},
             {"binding", places["binding"]}};
   meta.update(metrics::to_json(info.environment));
@@ -55,7 +66,11 @@ std::string json_row(const Row& r) {
            {"limit_GBps", r.limit_GBps},
            {"limit_percent", r.limit_percent},
            {"slowest_rank", r.slowest_rank},
-           {"wrong", r.wrong ? Json(*r.wrong) : Json()}};
+           {"wrong", r.wrong ? Json(*r.wrong) : Json()},
+           {"limit_by", r.limit_by},
+           {"core_round_trip_ns_before", number_or_null(r.core_round_trip_ns_before)},
+           {"core_round_trip_ns_after", number_or_null(r.core_round_trip_ns_after)},
+           {"distance_changed", r.distance_changed ? Json(*r.distance_changed) : Json()}};
   if (!r.samples_us.empty()) row["samples_us"] = r.samples_us;
   return metrics::dump(row, -1);
 }

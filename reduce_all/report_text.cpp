@@ -6,6 +6,7 @@
 
 #include "core/suggest.hpp"
 #include "core/table.hpp"
+#include "reduce_all/cores_text.hpp"
 #include "reduce_all/report.hpp"
 
 namespace lockstep::reduce_all {
@@ -26,6 +27,7 @@ core::Table make_table() {
                       {"%limit", "", 6, Align::right},
                       {"wrong", "", 5, Align::right},
                       {"iters", "", 5, Align::right},
+                      {"cores", "(ns)", 9, Align::right},
                       {"best", "", 4, Align::left}},
                      "# "};
 }
@@ -58,6 +60,7 @@ std::vector<std::string> cells(const Row& row, bool is_best_row) {
           fmt::format("{:.1f}", row.limit_percent),
           row.wrong ? fmt::format("{}", *row.wrong) : "-",
           fmt::format("{}", row.iterations),
+          cores_cell(row),
           is_best_row ? "*" : ""};
 }
 
@@ -67,6 +70,22 @@ std::string how_it_was_timed(const Options& options) {
   return fmt::format("sync {} ({}), buffers {}, {}, {}, seed {}", name(options.sync),
                      options.sync == Sync::barrier ? "a barrier before each sample" : "samples back to back",
                      name(options.buffers), options.in_place ? "in place" : "out of place", checked, options.seed);
+}
+
+std::string about_cores(std::span<const Row> rows, const Outcome& outcome) {
+  std::string text;
+  if (outcome.n_repeated > 0)
+    text += fmt::format("# cores moved: sizes were measured again {} time{}\n", outcome.n_repeated,
+                        outcome.n_repeated == 1 ? "" : "s");
+  if (const std::string moving = name_moving(rows); !moving.empty())
+    text += fmt::format(
+        "# cores moved while rows were measured that are marked `>`, and again when those were "
+        "repeated: {}\n",
+        moving);
+  if (const std::string distances = name_distances(rows); !distances.empty())
+    text +=
+        fmt::format("# cores were not equally far apart, so compare within a size only: round trip of {}\n", distances);
+  return text;
 }
 
 }  // namespace
@@ -91,6 +110,10 @@ std::string text_header(const RunInfo& info) {
                         info.options.in_place
                             ? ", and in place nothing to copy: these are empty calls, so rates and %limit mean nothing"
                             : "; algbw and busbw are the rate at which input is copied to output");
+  if (info.cores)
+    text += fmt::format("# cores: {}\n", describe_cores(*info.cores, info.topology.places.size()));
+  else if (!info.why_no_cores.empty())
+    text += fmt::format("# cores: {}\n", info.why_no_cores);
   for (const std::string& warning : info.warnings) text += fmt::format("# WARNING: {}\n", warning);
   return text + "#\n" + make_table().header();
 }
@@ -119,6 +142,7 @@ std::string text_closing(std::span<const Row> rows, const Outcome& outcome) {
   if (!outcome.cut_short_by.empty()) text += fmt::format("# not complete: {}\n", outcome.cut_short_by);
   const bool is_unchecked = std::any_of(rows.begin(), rows.end(), [](const Row& row) { return !row.wrong; });
   if (is_unchecked) text += "# not checked: nothing is known about the results of rows whose `wrong` is -\n";
+  text += about_cores(rows, outcome);
   // These two lines are nccl-tests', letter for letter: programs read them.
   text += fmt::format("# Out of bounds values : {} {}\n", outcome.n_wrong, outcome.n_wrong == 0 ? "OK" : "FAILED");
   text += fmt::format("# Avg bus bandwidth    : {:g} \n", mean);

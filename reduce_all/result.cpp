@@ -51,8 +51,14 @@ Row make_row(const Measured& m) {
   row.time_us_mean = time.mean * 1e6;
   row.algbw_GBps = core::gigabytes_per_second(bytes, {time.median});
   row.busbw_GBps = row.algbw_GBps * bus_factor(m.call.collective, m.n_ranks);
-  row.limit_GBps = m.limit_GBps;
-  row.limit_percent = m.limit_GBps > 0 ? 100 * row.algbw_GBps / m.limit_GBps : 0;
+  row.limit_GBps = m.limit.GBps;
+  row.limit_percent = m.limit.GBps > 0 ? 100 * row.algbw_GBps / m.limit.GBps : 0;
+  row.limit_by = name(m.limit.by);
+  if (m.distance) {
+    row.core_round_trip_ns_before = m.distance->before_ns;
+    row.core_round_trip_ns_after = m.distance->after_ns;
+    row.distance_changed = m.distance->has_changed;
+  }
   row.slowest_rank = m.times.slowest_rank;
   row.wrong = m.n_wrong;
   if (m.keep_samples) {

@@ -11,6 +11,7 @@
 
 #include "comm/collective.hpp"
 #include "core/units.hpp"
+#include "reduce_all/limit.hpp"
 
 namespace lockstep::reduce_all {
 
@@ -35,9 +36,14 @@ struct Row {
   double busbw_GBps = 0;
   double limit_GBps = 0;
   double limit_percent = 0;
+  std::string limit_by;  ///< "copying" or "cores"
   int slowest_rank = 0;
   std::optional<std::uint64_t> wrong;  ///< nothing if no run was checked
-  std::vector<double> samples_us;      ///< per iteration, maximum over ranks; empty unless asked for
+  /// Round trip of a cache line between neighbours farthest apart, before the row was measured and when it was done.
+  std::optional<double> core_round_trip_ns_before;
+  std::optional<double> core_round_trip_ns_after;
+  std::optional<bool> distance_changed;  ///< whether cores moved in between; nothing where that is not measured
+  std::vector<double> samples_us;        ///< per iteration, maximum over ranks; empty unless asked for
 };
 
 /// Per iteration the slowest rank's time, and the rank that was slowest most often.
@@ -53,6 +59,13 @@ struct SlowestTimes {
 /// rank, where nothing travels and algbw is the copy bandwidth.
 [[nodiscard]] double bus_factor(comm::Collective collective, int n_ranks);
 
+/// How far apart the cores were while a call was measured: the farthest neighbours of a node.
+struct DistanceSeen {
+  double before_ns = 0;
+  double after_ns = 0;
+  bool has_changed = false;
+};
+
 /// What rank 0 knows about one contender once a call is measured.
 struct Measured {
   comm::Call call;
@@ -60,7 +73,8 @@ struct Measured {
   bool in_place = false;
   int n_ranks = 1;
   SlowestTimes times;
-  double limit_GBps = 0;
+  Limit limit{};
+  std::optional<DistanceSeen> distance{};
   std::optional<std::uint64_t> n_wrong{};
   bool keep_samples = false;
 };

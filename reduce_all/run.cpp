@@ -22,13 +22,15 @@ std::vector<std::string> names_of(const std::vector<const comm::Algorithm*>& alg
 }
 
 // Collective.
-RunInfo describe_run(const Job& job) {
+RunInfo describe_run(const Job& job, CoreWatch& cores) {
   RunInfo info{.options = job.options,
                .environment = runtime::read_environment(job.world),
                .topology = job.topology,
                .algorithms = names_of(job.algorithms),
                .warnings = find_warnings(job.topology),
-               .limit = describe_limit(job.options, job.topology)};
+               .limit = describe_limit(job.options, job.topology, cores.is_on() && job.transport.n_nodes() == 1),
+               .cores = cores.reach(),
+               .why_no_cores = cores.why_off()};
   if (job.options.ranks_per_node > 0) info.simulated_nodes = job.transport.n_nodes();
   return info;
 }
@@ -45,13 +47,14 @@ void print_verdict(const Job& job, const Report& report, const Outcome& outcome)
 
 // Collective: everything after the checks.
 int measure(const Job& job, Report* report) {
-  RunInfo info = describe_run(job);
+  CoreWatch cores{job.world, job.transport, job.topology.is_oversubscribed(), job.progress};
+  RunInfo info = describe_run(job, cores);
   if (report != nullptr) {
     report->begin(std::move(info));
     // Long vectors take seconds to set up.
     job.progress.set_last_words(text_closing({}, {.is_complete = false, .cut_short_by = "nothing is measured"}));
   }
-  const Outcome outcome = Sweep{job, report}.run();
+  const Outcome outcome = Sweep{job, cores, report}.run();
   job.progress.enter(runtime::Phase::finish);
   if (report != nullptr) {
     report->end(outcome, job.progress.withdraw_last_words().empty());
@@ -82,8 +85,9 @@ int run(const runtime::Session& session, const CommandLine& line, const runtime:
   runtime::catch_interrupts();
   progress.enter(runtime::Phase::setup);
   const runtime::Topology topology = runtime::discover_topology(world);
-  const auto transport = comm::make_mpi_transport(
-      world, {.ranks_per_node = options.ranks_per_node, .oversubscribed = topology.is_oversubscribed()});
+  const auto transport = comm::make_mpi_transport(world, {.ranks_per_node = options.ranks_per_node,
+                                                          .seats = comm::seats(topology),
+                                                          .oversubscribed = topology.is_oversubscribed()});
   Job job{options, world, topology, *transport, progress, {}};
   std::unique_ptr<Report> report;
   const auto complaint = core::complaint_of([&] {

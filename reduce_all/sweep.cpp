@@ -17,14 +17,31 @@
 namespace lockstep::reduce_all {
 namespace {
 
+constexpr int most_tries = 3;
+
+// Reading what others have just written takes another start(), so its runs cannot follow one another.
+Pace pace_of(const Options& options, const Contender& contender) {
+  Pace pace = choose_pace(options, contender.estimate, contender.barrier);
+  if (contender.role == Role::reading) pace.block = 1;
+  return pace;
+}
+
 // Rank 0's paces for all.
 std::vector<Pace> decide_paces(const Options& options, const runtime::Communicator& world,
                                const std::vector<Contender>& contenders) {
   std::vector<Pace> paces;
-  for (const Contender& contender : contenders)
-    paces.push_back(choose_pace(options, contender.estimate, contender.barrier));
+  for (const Contender& contender : contenders) paces.push_back(pace_of(options, contender));
   world.broadcast(std::as_writable_bytes(std::span{paces}));
   return paces;
+}
+
+// Samples, checks and time of a try that does not count go; wrong elements stay.
+void start_afresh(std::vector<Contender>& contenders) {
+  for (Contender& contender : contenders) {
+    contender.samples.clear();
+    contender.n_done = 0;
+    contender.spent = 0;
+  }
 }
 
 std::string describe_call(const comm::Call& call) {
@@ -55,8 +72,9 @@ core::Bytes largest_size(const Options& options) {
   return largest;
 }
 
-Sweep::Sweep(const Job& job, Report* report)
+Sweep::Sweep(const Job& job, CoreWatch& cores, Report* report)
     : job_{job},
+      cores_{cores},
       report_{report},
       pool_{largest_size(job.options), job.options.buffers, job.options.in_place},
       order_{job.options.seed} {}
@@ -105,7 +123,7 @@ bool Sweep::measure_call(const comm::Call& call) {
   job_.progress.enter(runtime::Phase::setup);
   std::vector<Contender> contenders = make_contenders(call);
   Meter meter{job_.options, job_.world, job_.progress, pool_, call};
-  if (!set_pace(meter, contenders) || !run_rounds(meter, contenders)) {
+  if (!measure_until_cores_stay(meter, contenders)) {
     outcome_.is_complete = false;
     outcome_.cut_short_by =
         fmt::format("{}; nothing from {} on is measured",
@@ -118,12 +136,32 @@ bool Sweep::measure_call(const comm::Call& call) {
   return true;
 }
 
+// What was measured while cores moved is measured again, a few times at most. False if a signal ended it.
+bool Sweep::measure_until_cores_stay(Meter& meter, std::vector<Contender>& contenders) {
+  for (int n_tries = 1;; ++n_tries) {
+    cores_.settle();
+    if (!set_pace(meter, contenders)) return false;
+    const Ended ended = run_rounds(meter, contenders, n_tries < most_tries);
+    if (ended != Ended::by_moving_cores) return ended == Ended::done;
+    start_afresh(contenders);
+    ++outcome_.n_repeated;
+  }
+}
+
+// For the limit. Between nodes vectors travel in messages, and nothing says what a rank must read from a core of its node.
+core::Bytes Sweep::bytes_to_read(const comm::Call& call) const {
+  if (!cores_.is_on() || job_.transport.n_nodes() > 1) return {};
+  return reduce_all::bytes_to_read(call, job_.world.n_ranks(), cores_.largest_read());
+}
+
 std::vector<Contender> Sweep::make_contenders(const comm::Call& call) {
   std::vector<Contender> contenders;
   for (const comm::Algorithm* algorithm : job_.algorithms)
     contenders.push_back({.name = algorithm->name, .plan = comm::make_plan(*algorithm, job_.transport, call)});
-  contenders.push_back({.name = "copy", .plan = make_copy_plan(CopyKind::cached), .is_copy = true});
-  contenders.push_back({.name = "streaming copy", .plan = make_copy_plan(CopyKind::streaming), .is_copy = true});
+  contenders.push_back({.name = "copy", .plan = make_copy_plan(CopyKind::cached), .role = Role::copying});
+  contenders.push_back({.name = "streaming copy", .plan = make_copy_plan(CopyKind::streaming), .role = Role::copying});
+  if (const core::Bytes bytes = bytes_to_read(call); bytes.value > 0)
+    contenders.push_back({.name = "reading", .plan = make_reading_plan(cores_.probe(), bytes), .role = Role::reading});
   return contenders;
 }
 
@@ -146,18 +184,20 @@ bool Sweep::set_pace(Meter& meter, std::vector<Contender>& contenders) {
   return true;
 }
 
-// A batch of every contender per round, in an order of its own each round. False if a signal ended it.
-bool Sweep::run_rounds(Meter& meter, std::vector<Contender>& contenders) {
+// A batch of every contender per round, in an order of its own each round. Ends at once if cores have moved and
+// `may_repeat`.
+Ended Sweep::run_rounds(Meter& meter, std::vector<Contender>& contenders, bool may_repeat) {
   std::vector<std::size_t> order(contenders.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto has_samples_left = [](const Contender& c) { return c.n_done < c.pace.n_samples; };
   while (std::any_of(contenders.begin(), contenders.end(), has_samples_left)) {
     core::shuffle(order, order_);
     for (const std::size_t i : order) {
-      if (has_samples_left(contenders[i]) && !run_turn(meter, contenders[i])) return false;
+      if (has_samples_left(contenders[i]) && !run_turn(meter, contenders[i])) return Ended::by_signal;
     }
+    if (cores_.have_moved() && may_repeat && !is_time_spent()) return Ended::by_moving_cores;
   }
-  return true;
+  return Ended::done;
 }
 
 // A batch and the checked runs due after it. False if a signal ended it.
@@ -176,7 +216,7 @@ bool Sweep::run_turn(Meter& meter, Contender& contender) {
   if (affordable > 0) meter.run_batch(contender, affordable);
   const std::int64_t n_before = checks_due(contender);
   contender.n_done += planned;
-  return contender.is_copy || run_checks(meter, contender, checks_due(contender) - n_before);
+  return contender.role != Role::algorithm || run_checks(meter, contender, checks_due(contender) - n_before);
 }
 
 // The checked runs are spread evenly over the samples.
@@ -196,14 +236,16 @@ bool Sweep::run_checks(Meter& meter, Contender& contender, std::int64_t n) {
 void Sweep::collect(const comm::Call& call, const std::vector<Contender>& contenders) {
   std::vector<Measured> measured;
   const bool is_checked = job_.options.check > 0;
-  double copy_seconds = std::numeric_limits<double>::infinity();
+  LimitTimes limit{.copying = {std::numeric_limits<double>::infinity()}};
   for (const Contender& contender : contenders) {
     const std::vector<double> times = runtime::gather_values(job_.world, std::span<const double>{contender.samples});
     const auto wrong = runtime::gather_values(job_.world, std::span{&contender.mismatch.n_wrong, 1});
     if (report_ == nullptr) continue;
     SlowestTimes slowest = slowest_times(times, contender.samples.size());
-    if (contender.is_copy)
-      copy_seconds = std::min(copy_seconds, core::summarize(slowest.seconds).median);
+    if (contender.role == Role::copying)
+      limit.copying = std::min(limit.copying, core::Seconds{core::summarize(slowest.seconds).median});
+    else if (contender.role == Role::reading)
+      limit.reading = {core::summarize(slowest.seconds).median};
     else
       measured.push_back({.call = call,
                           .algorithm = std::string{contender.name},
@@ -215,11 +257,17 @@ void Sweep::collect(const comm::Call& call, const std::vector<Contender>& conten
                                          : std::nullopt,
                           .keep_samples = job_.options.samples});
   }
+  const DistanceSeen distance{.before_ns = cores_.at_first().farthest_ns,
+                              .after_ns = cores_.at_last().farthest_ns,
+                              .has_changed = cores_.has_moved()};
+  const double shortest_ns = cores_.shortest().farthest_ns;
   if (report_ == nullptr) return;
-  const core::Bytes bytes{call.n_elements * call.element_size()};
+  limit.one_way = {shortest_ns / 2 * 1e-9};
+  limit.read = bytes_to_read(call);
   std::vector<Row> rows;
   for (Measured& m : measured) {
-    m.limit_GBps = limit_GBps(call.collective, bytes, {copy_seconds}, m.n_ranks);
+    m.limit = find_limit(call, limit, m.n_ranks);
+    if (cores_.is_on()) m.distance = distance;
     rows.push_back(make_row(m));
   }
   report_->add(rows);

@@ -10,6 +10,7 @@
 #include "core/rng.hpp"
 #include "core/timer.hpp"
 #include "reduce_all/buffers.hpp"
+#include "reduce_all/cores.hpp"
 #include "reduce_all/measure.hpp"
 #include "reduce_all/progress.hpp"
 #include "reduce_all/report.hpp"
@@ -28,10 +29,13 @@ struct Job {
   std::vector<const comm::Algorithm*> algorithms;  ///< those that take part
 };
 
+/// How a round of measuring ended; the same on all ranks.
+enum class Ended { done, by_signal, by_moving_cores };
+
 class Sweep {
  public:
   /// `report` on rank 0, null elsewhere.
-  Sweep(const Job& job, Report* report);
+  Sweep(const Job& job, CoreWatch& cores, Report* report);
 
   /// Collective: measures everything, or until time is up or a signal arrives; the same outcome on all ranks.
   Outcome run();
@@ -39,9 +43,11 @@ class Sweep {
  private:
   std::string closing_if_stalled(const comm::Call& call) const;
   bool measure_call(const comm::Call& call);
+  bool measure_until_cores_stay(Meter& meter, std::vector<Contender>& contenders);
+  core::Bytes bytes_to_read(const comm::Call& call) const;
   std::vector<Contender> make_contenders(const comm::Call& call);
   bool set_pace(Meter& meter, std::vector<Contender>& contenders);
-  bool run_rounds(Meter& meter, std::vector<Contender>& contenders);
+  Ended run_rounds(Meter& meter, std::vector<Contender>& contenders, bool may_repeat);
   bool run_turn(Meter& meter, Contender& contender);
   std::int64_t checks_due(const Contender& contender) const;
   bool run_checks(Meter& meter, Contender& contender, std::int64_t n);
@@ -52,6 +58,7 @@ class Sweep {
   bool is_time_spent();
 
   const Job& job_;
+  CoreWatch& cores_;
   Report* report_;
   BufferPool pool_;
   core::Random order_;

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "comm/registry.hpp"
+#include "reduce_all/cores_text.hpp"
 
 namespace lockstep::reduce_all {
 namespace {
@@ -97,9 +98,11 @@ std::string rate_large(const std::vector<Row>& best, const VerdictContext& conte
     return fmt::format("Nothing is known about bandwidth: the run ended at {}, and that takes sizes of {} and more.",
                        size_text(largest.bytes), size_text(large_bytes));
   if (largest.bytes < large_bytes) return "";
+  const bool is_copying = largest.limit_by != name(LimitedBy::cores);
   std::string text = fmt::format(
-      "At {} it moves {:.1f} GB/s of vector per rank, {:.0f} % of what all ranks reach by copying alone ({:.1f} GB/s)",
-      size_text(largest.bytes), largest.algbw_GBps, largest.limit_percent, largest.limit_GBps);
+      "At {} it moves {:.1f} GB/s of vector per rank, {:.0f} % of what all ranks reach by {} alone ({:.1f} GB/s)",
+      size_text(largest.bytes), largest.algbw_GBps, largest.limit_percent,
+      is_copying ? "copying" : "reading what others have written", largest.limit_GBps);
   if (context.n_nodes > 1) text += "; the rest goes to the network as well";
   return text + ".";
 }
@@ -123,6 +126,14 @@ std::string judge(std::span<const Row> rows, const VerdictContext& context) {
                        context.n_warnings == 1 ? "it" : "each of them");
   if (!context.is_complete)
     return "The run ended early, so sizes are missing: give it more time, or a machine on which nothing else runs.";
+  if (const std::string moving = name_moving(rows); !moving.empty())
+    return fmt::format("The cores kept moving while {} {} measured: trust no time marked `>`.", moving,
+                       moving.find(',') == std::string::npos ? "was" : "were");
+  if (const std::string distances = name_distances(rows); !distances.empty())
+    return fmt::format(
+        "The cores were not always equally far apart (round trip of {}), so times of different sizes do not "
+        "compare.",
+        distances);
   return "";
 }
 

@@ -19,9 +19,8 @@ class FlagWord {
  public:
   /// Everything this rank wrote before is visible to whoever has seen `value`.
   void publish(std::uint64_t value) noexcept { value_.store(value, publish_order); }
-  [[nodiscard]] bool reached(std::uint64_t value) const noexcept {
-    return value_.load(std::memory_order_acquire) >= value;
-  }
+  [[nodiscard]] std::uint64_t value() const noexcept { return value_.load(std::memory_order_acquire); }
+  [[nodiscard]] bool reached(std::uint64_t wanted) const noexcept { return value() >= wanted; }
 
  private:
   std::atomic<std::uint64_t> value_;

@@ -50,7 +50,7 @@ constexpr std::array table{
               .all_gather = {}},
     Algorithm{.name = "shm",
               .summary = "through memory shared by the ranks of one node; no messages",
-              .steps = "1 up to 64 KiB/(P-1), else 2 per chunk",
+              .steps = "1 up to 32 KiB/(P-1), else 2 per chunk",
               .bytes = "0",
               .all_reduce = {shm::make, shm::cost},
               .reduce_scatter = {shm::make, shm::cost},

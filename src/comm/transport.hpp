@@ -34,6 +34,14 @@ class SharedSegment {
   virtual ~SharedSegment() = default;
   /// The part of `rank`, at least the bytes asked for; aligned to 128 bytes, a pair of cache lines.
   [[nodiscard]] virtual std::span<std::byte> part(int rank) const = 0;
+  /// Says that this rank reads so many bytes of another's part: for transports that count.
+  virtual void note_reading(int /*rank*/, std::size_t /*n_bytes*/) const {}
+};
+
+/// Where in its node a rank runs, as numbers that are equal for ranks that share the thing, and where nobody knows.
+struct Seat {
+  int socket = 0;
+  int cache = 0;  ///< the last-level cache
 };
 
 /// A group of ranks and how they reach each other.
@@ -46,6 +54,8 @@ class Transport {
   /// Node index of every rank, counted from 0 in order of the lowest rank; ranks of one node can share memory.
   [[nodiscard]] virtual const std::vector<int>& nodes() const noexcept = 0;
   [[nodiscard]] int n_nodes() const noexcept;
+  /// Of every rank.
+  [[nodiscard]] virtual const std::vector<Seat>& seats() const noexcept = 0;
 
   /// Collective.
   [[nodiscard]] virtual std::unique_ptr<Channel> open_channel(int n_slots) = 0;

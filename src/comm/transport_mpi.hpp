@@ -4,22 +4,28 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "comm/transport.hpp"
 #include "runtime/communicator.hpp"
+#include "runtime/topology.hpp"
 
 namespace lockstep::comm {
 
 struct MpiTransportOptions {
   /// Greater than 0: pretend that every so many ranks of a node are a node of their own.
   int ranks_per_node = 0;
+  /// Where each rank of `world` runs in its node; empty: nobody knows.
+  std::vector<Seat> seats = {};
   /// Whether ranks share cores, so that waiting must give the processor away at once.
   bool oversubscribed = false;
 };
 
+[[nodiscard]] std::vector<Seat> seats(const runtime::Topology& topology);
+
 /// Collective over `world`.
 [[nodiscard]] std::unique_ptr<Transport> make_mpi_transport(const runtime::Communicator& world,
-                                                            MpiTransportOptions options);
+                                                            const MpiTransportOptions& options);
 
 /// The communicator behind `transport`, or null if its ranks are no MPI processes.
 [[nodiscard]] const runtime::Communicator* mpi_communicator(const Transport& transport) noexcept;

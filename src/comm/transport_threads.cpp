@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
@@ -51,12 +52,14 @@ struct Group {
 /// Everything the threads share. One lock: this transport is for correctness, not for speed.
 class Hub {
  public:
-  Hub(std::vector<int> nodes, core::Seconds patience)
+  Hub(std::vector<int> nodes, std::vector<Seat> seats, core::Seconds patience)
       : nodes_{std::move(nodes)},
+        seats_{std::move(seats)},
         patience_{patience.value},
         wake_(nodes_.size()),
         steps_(nodes_.size()),
         waiting_(nodes_.size()) {
+    seats_.resize(nodes_.size());
     Group world;
     for (std::size_t r = 0; r < nodes_.size(); ++r) world.members.push_back(static_cast<int>(r));
     groups_.push_back(std::move(world));
@@ -117,7 +120,14 @@ class Hub {
     return groups_[static_cast<std::size_t>(group)].members;
   }
   const std::vector<int>& nodes() const noexcept { return nodes_; }
+  const std::vector<Seat>& seats() const noexcept { return seats_; }
   core::Seconds patience() const noexcept { return {patience_.count()}; }
+
+  /// By world ranks.
+  void note_reading(int reader, int writer, std::size_t n_bytes) noexcept {
+    const auto socket = [&](int rank) { return seats_[static_cast<std::size_t>(rank)].socket; };
+    if (socket(reader) != socket(writer)) read_across_.fetch_add(n_bytes, std::memory_order_relaxed);
+  }
 
   void throw_if_failed() {
     const std::lock_guard lock{mutex_};
@@ -144,6 +154,7 @@ class Hub {
         core::fail_system(fmt::format("{} message(s) from rank {} to rank {} of group {} were never received",
                                       queue.size(), std::get<2>(route), std::get<3>(route), std::get<0>(route)));
     }
+    traffic_.read_across = read_across_;
     traffic_.steps = *std::max_element(steps_.begin(), steps_.end());
     return traffic_;
   }
@@ -196,6 +207,7 @@ class Hub {
 
   std::mutex mutex_;
   std::vector<int> nodes_;
+  std::vector<Seat> seats_;
   std::chrono::duration<double> patience_;
   std::vector<std::condition_variable> wake_;  ///< one per rank: a message wakes its receiver only
   std::vector<Group> groups_;
@@ -205,6 +217,7 @@ class Hub {
   std::vector<std::pair<std::string, std::function<bool()>>> waiting_;
   int n_gone_ = 0;
   Traffic traffic_;
+  std::atomic<std::uint64_t> read_across_{0};
   std::exception_ptr failure_;
 };
 
@@ -253,10 +266,18 @@ class ThreadChannel final : public Channel {
 
 class ThreadSegment final : public SharedSegment {
  public:
-  explicit ThreadSegment(std::shared_ptr<std::vector<runtime::HostBuffer>> parts) : parts_{std::move(parts)} {}
+  ThreadSegment(Hub& hub, std::vector<int> members, int world_rank,
+                std::shared_ptr<std::vector<runtime::HostBuffer>> parts)
+      : hub_{hub}, members_{std::move(members)}, world_rank_{world_rank}, parts_{std::move(parts)} {}
   std::span<std::byte> part(int rank) const override { return (*parts_)[static_cast<std::size_t>(rank)].bytes(); }
+  void note_reading(int rank, std::size_t n_bytes) const override {
+    hub_.note_reading(world_rank_, members_[static_cast<std::size_t>(rank)], n_bytes);
+  }
 
  private:
+  Hub& hub_;
+  std::vector<int> members_;
+  int world_rank_;
   std::shared_ptr<std::vector<runtime::HostBuffer>> parts_;
 };
 
@@ -267,13 +288,17 @@ class ThreadTransport final : public Transport {
     n_ranks_ = static_cast<int>(members.size());
     rank_ = static_cast<int>(std::find(members.begin(), members.end(), world_rank) - members.begin());
     std::vector<int> labels;
-    for (const int member : members) labels.push_back(hub.nodes()[static_cast<std::size_t>(member)]);
+    for (const int member : members) {
+      labels.push_back(hub.nodes()[static_cast<std::size_t>(member)]);
+      seats_.push_back(hub.seats()[static_cast<std::size_t>(member)]);
+    }
     nodes_ = renumber_nodes(labels);
   }
 
   int rank() const noexcept override { return rank_; }
   int n_ranks() const noexcept override { return n_ranks_; }
   const std::vector<int>& nodes() const noexcept override { return nodes_; }
+  const std::vector<Seat>& seats() const noexcept override { return seats_; }
 
   std::unique_ptr<Channel> open_channel(int n_slots) override {
     return std::make_unique<ThreadChannel>(hub_, group_, n_channels_++, rank_, world_rank_, n_slots);
@@ -310,7 +335,7 @@ class ThreadTransport final : public Transport {
     };
     auto parts = hub_.meet(group_, n_meetings_++, rank_, world_rank_, {static_cast<std::int64_t>(bytes), 0}, make,
                            [](Meeting& meeting) { return meeting.parts; });
-    return std::make_unique<ThreadSegment>(std::move(parts));
+    return std::make_unique<ThreadSegment>(hub_, hub_.members_of(group_), world_rank_, std::move(parts));
   }
 
   // Threads usually outnumber the cores, so waiting gives the processor away at once.
@@ -332,6 +357,7 @@ class ThreadTransport final : public Transport {
   int n_channels_ = 0;
   int n_meetings_ = 0;
   std::vector<int> nodes_;
+  std::vector<Seat> seats_;
   std::vector<int> world_members_;
   core::Seconds waiting_since_;
 };
@@ -339,8 +365,8 @@ class ThreadTransport final : public Transport {
 }  // namespace
 
 Traffic run_as_threads(const std::vector<int>& nodes, const std::function<void(Transport&)>& body,
-                       core::Seconds patience) {
-  Hub hub{nodes, patience};
+                       core::Seconds patience, const std::vector<Seat>& seats) {
+  Hub hub{nodes, seats, patience};
   std::vector<std::thread> threads;
   for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
     threads.emplace_back([&hub, &body, rank] {

@@ -102,6 +102,10 @@ class Executor {
   /// parameters change; gradients are overwritten.
   [[nodiscard]] virtual std::string find_not_finite() const = 0;
 
+  /// Layers that run on code which is slow for want of better on this device, with the reason; as batches of max_batch
+  /// samples show them.
+  [[nodiscard]] virtual std::vector<std::string> slow_layers() const = 0;
+
   /// Memory it holds itself, arenas not counted.
   [[nodiscard]] virtual std::size_t n_bytes() const noexcept = 0;
 };

@@ -13,6 +13,7 @@ struct Processor {
   int core = -1;
   int socket = -1;
   int numa = -1;
+  int cache = -1;  ///< of the third level
 };
 
 [[nodiscard]] std::vector<Processor> read_processors();

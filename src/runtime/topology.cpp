@@ -104,8 +104,8 @@ struct Report {
 
 std::string to_text(const Report& report) {
   const Place& p = report.place;
-  return fmt::format("{} {} {} {} {} {} {} {}", report.leader, report.n_cores, p.local_rank, p.socket, p.core, p.numa,
-                     p.host, format_cpus(p.cpus));
+  return fmt::format("{} {} {} {} {} {} {} {} {}", report.leader, report.n_cores, p.local_rank, p.socket, p.core,
+                     p.numa, p.cache, p.host, format_cpus(p.cpus));
 }
 
 Report from_text(const std::string& line) {
@@ -113,7 +113,7 @@ Report from_text(const std::string& line) {
   Place& p = report.place;
   std::string cpus;
   std::istringstream{line} >> report.leader >> report.n_cores >> p.local_rank >> p.socket >> p.core >> p.numa >>
-      p.host >> cpus;
+      p.cache >> p.host >> cpus;
   p.cpus = parse_cpus(cpus);
   return report;
 }
@@ -130,6 +130,7 @@ Report describe_this_rank(const Communicator& world) {
   place.socket = common_index(processors, place.cpus, &Processor::socket);
   place.core = common_index(processors, place.cpus, &Processor::core);
   place.numa = common_index(processors, place.cpus, &Processor::numa);
+  place.cache = common_index(processors, place.cpus, &Processor::cache);
   report.leader = broadcast_value(node, world.rank());
   report.n_cores = count_usable_cores(node, processors, place.cpus);
   return report;

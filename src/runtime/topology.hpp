@@ -21,6 +21,7 @@ struct Place {
   int socket = -1;        ///< index of the socket all `cpus` belong to; -1 if several or unknown
   int core = -1;          ///< index of the core all `cpus` belong to; -1 if several or unknown
   int numa = -1;          ///< index of the NUMA node all `cpus` belong to; -1 if several or unknown
+  int cache = -1;         ///< index of the third-level cache all `cpus` belong to; -1 if several or unknown
 };
 
 /// All ranks and what their nodes offer.

@@ -51,7 +51,8 @@ std::vector<Processor> read_processors() {
   hwloc_obj_t unit = nullptr;
   while ((unit = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_PU, unit)) != nullptr) {
     processors.push_back({static_cast<int>(unit->os_index), index_of_ancestor(topology, HWLOC_OBJ_CORE, unit),
-                          index_of_ancestor(topology, HWLOC_OBJ_PACKAGE, unit), index_of_numa(topology, unit)});
+                          index_of_ancestor(topology, HWLOC_OBJ_PACKAGE, unit), index_of_numa(topology, unit),
+                          index_of_ancestor(topology, HWLOC_OBJ_L3CACHE, unit)});
   }
   return processors;
 }

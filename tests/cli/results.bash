@@ -15,6 +15,7 @@ for n in 1 2 3; do
 done
 expect_out 'MPI: '
 expect_out '^# %limit: '
+expect_out '^# cores: (a line travels between|not measured, as ranks share cores)'
 expect_out '\*$'
 
 launch 1 -e 8 -n 10

@@ -60,7 +60,8 @@ Trainer::Trainer(const runtime::Session& session, const ResolvedRecipe& resolved
   const Batches& batches = batches_ ? *batches_ : *evaluation_batches_;
   nn::Network network = make_network(recipe_, batches.info());
   if (batches_) check_groups(recipe_, network, batches.info().n_samples, world_.n_ranks());
-  transport_ = comm::make_mpi_transport(world_, {.oversubscribed = topology_.is_oversubscribed()});
+  transport_ = comm::make_mpi_transport(
+      world_, {.seats = comm::seats(topology_), .oversubscribed = topology_.is_oversubscribed()});
   learner_ = std::make_unique<Learner>(world_, *transport_, recipe_, std::move(network), batches.most(), timers_);
   learner_->initialize(options.init_from);
   if (options.profile) profiler_.emplace(learner_->network(), executor_options(recipe_, 1), learner_->executor());
@@ -69,6 +70,9 @@ Trainer::Trainer(const runtime::Session& session, const ResolvedRecipe& resolved
   RunInfo info = run_info(world_, topology_, resolved_, options.arguments);
   std::ranges::move(surprises(recipe_, goal_, batches_.get(), evaluation_batches_.get(), !options.init_from.empty()),
                     std::back_inserter(info.warnings));
+  const std::vector<std::string> slow = learner_->executor().slow_layers();
+  if (!slow.empty())
+    info.warnings.push_back(fmt::format("oneDNN has no fast code for this processor for {}", fmt::join(slow, ", ")));
   compat_run_ = compat_run(world_, topology_, recipe_, batches, evaluation_batches_.get(), goal_.n_epochs);
   data::together(world_, [&] {
     if (directory_) directory_->start(info);

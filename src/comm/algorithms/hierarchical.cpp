@@ -15,26 +15,10 @@ constexpr std::size_t largest_piece = 256 * 1024;
 constexpr std::size_t smallest_piece = 4 * 1024;
 constexpr std::size_t largest_short_message = 16 * 1024;
 
-/// Ranks per node.
-std::vector<int> node_sizes(std::span<const int> nodes) {
-  std::vector<int> sizes;
-  for (const int node : nodes) {
-    sizes.resize(std::max(sizes.size(), static_cast<std::size_t>(node) + 1));
-    ++sizes[static_cast<std::size_t>(node)];
-  }
-  return sizes;
-}
-
-/// How many slices a vector is cut into: as many as the smallest node has ranks.
-int count_owners(std::span<const int> nodes) {
-  const std::vector<int> sizes = node_sizes(nodes);
-  return *std::min_element(sizes.begin(), sizes.end());
-}
-
 /// Keeps the shared memory of the fullest node within a usual last-level cache of 32 MiB, where there are not so many ranks
 /// that messages would become tiny. A function of the placement alone, as all nodes must cut alike.
 std::size_t piece_bytes(std::span<const int> nodes) {
-  const std::vector<int> sizes = node_sizes(nodes);
+  const std::vector<int> sizes = group_sizes(nodes);
   const auto n_ranks = static_cast<std::size_t>(*std::max_element(sizes.begin(), sizes.end()));
   return std::clamp((std::size_t{32} << 20) / (4 * n_ranks * n_ranks), smallest_piece, largest_piece);
 }
@@ -57,46 +41,24 @@ Call piece_call(const Call& call, std::size_t n_elements) {
   return {Collective::all_reduce, call.dtype, call.op == ReduceOp::avg ? ReduceOp::sum : call.op, n_elements};
 }
 
-class HierarchicalPlan final : public Plan {
- public:
-  HierarchicalPlan(Transport& world, const Call& call) {
-    const int node = world.nodes()[static_cast<std::size_t>(world.rank())];
-    on_node_ = world.split(node, world.rank());
-    between_nodes_ = world.split(on_node_->rank(), node);
-    const Setting setting{world.rank(), world.n_ranks(), call};
-    const auto finish = [this, call](std::size_t n_elements) {
-      const Call piece = piece_call(call, n_elements);
-      const BetweenNodes chosen = choose(piece, between_nodes_->n_ranks());
-      return make_scheduled_plan(*between_nodes_, piece,
-                                 chosen.write({between_nodes_->rank(), between_nodes_->n_ranks(), piece}));
-    };
-    plan_ = make_sliced_plan(*on_node_, call,
-                             {.n_owners = count_owners(world.nodes()),
-                              .divisor = setting.divisor(),
-                              .piece_bytes = piece_bytes(world.nodes()),
-                              .finish_between_nodes = finish});
-  }
-
-  void bind(std::span<const std::byte> input, std::span<std::byte> output) override { plan_->bind(input, output); }
-  void run() override { plan_->run(); }
-  void start() override { plan_->start(); }
-  bool test() override { return plan_->test(); }
-  void wait() override { plan_->wait(); }
-
- private:
-  std::unique_ptr<Transport> on_node_;
-  std::unique_ptr<Transport> between_nodes_;  ///< owners of the same slice
-  std::unique_ptr<Plan> plan_;
-};
-
 }  // namespace
 
 std::unique_ptr<Plan> make(Transport& transport, const Call& call) {
-  return std::make_unique<HierarchicalPlan>(transport, call);
+  const Setting setting{transport.rank(), transport.n_ranks(), call};
+  const auto finish = [call](Transport& across, std::size_t n_elements) {
+    const Call piece = piece_call(call, n_elements);
+    return make_scheduled_plan(across, piece,
+                               choose(piece, across.n_ranks()).write({across.rank(), across.n_ranks(), piece}));
+  };
+  return make_grouped_plan(
+      transport, call, transport.nodes(),
+      {.divisor = setting.divisor(), .piece_bytes = piece_bytes(transport.nodes()), .finish_between_nodes = {}},
+      finish);
 }
 
 Cost cost(const Call& call, std::span<const int> nodes) {
-  const auto n_owners = static_cast<std::size_t>(count_owners(nodes));
+  const std::vector<int> sizes = group_sizes(nodes);
+  const auto n_owners = static_cast<std::size_t>(*std::min_element(sizes.begin(), sizes.end()));
   const int n_nodes = 1 + *std::max_element(nodes.begin(), nodes.end());
   std::vector<int> one_rank_each(static_cast<std::size_t>(n_nodes));
   for (int node = 0; node < n_nodes; ++node) one_rank_each[static_cast<std::size_t>(node)] = node;

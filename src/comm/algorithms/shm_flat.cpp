@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "comm/algorithms/shm_plans.hpp"
+#include "comm/algorithms/shm_readers.hpp"
 #include "comm/copy.hpp"
 #include "comm/flag.hpp"
 #include "comm/kernels.hpp"
@@ -25,7 +26,7 @@ class Mailbox {
 
   [[nodiscard]] std::byte* payload() const noexcept { return payload_; }
   void publish(std::uint64_t call) const noexcept { flag_->publish(call); }
-  [[nodiscard]] bool reached(std::uint64_t call) const noexcept { return flag_->reached(call); }
+  [[nodiscard]] const FlagWord& flag() const noexcept { return *flag_; }
 
  private:
   static std::size_t payload_offset(std::size_t payload_bytes) { return payload_bytes <= 56 ? 8 : 64; }
@@ -36,19 +37,21 @@ class Mailbox {
 
 class FlatPlan final : public Plan {
  public:
-  FlatPlan(Transport& node, const Call& call)
+  FlatPlan(Transport& node, const Call& call, Writing writing)
       : node_{node},
         call_{call},
         rank_{static_cast<std::size_t>(node.rank())},
         n_ranks_{static_cast<std::size_t>(node.n_ranks())},
         divisor_{call.op == ReduceOp::avg ? node.n_ranks() : 1},
         fold_{kernels().find_fold(call.dtype, call.op)},
+        readers_{n_ranks_, input_bytes(0), writing},
         sources_(n_ranks_) {
     const std::size_t payload = input_bytes(0);  // the longest
     const std::size_t stride = Mailbox::stride(payload);
-    segment_ = node.share(2 * stride);
+    mailboxes_.resize(count_turns(payload, n_ranks_, writing));
+    segment_ = node.share(mailboxes_.size() * stride);
     for (std::size_t r = 0; r < n_ranks_; ++r)
-      for (std::size_t turn = 0; turn < 2; ++turn)
+      for (std::size_t turn = 0; turn < mailboxes_.size(); ++turn)
         mailboxes_[turn].emplace_back(segment_->part(static_cast<int>(r)).subspan(turn * stride, stride), payload);
   }
 
@@ -63,27 +66,27 @@ class FlatPlan final : public Plan {
     wait();
   }
 
-  // A mailbox is written again two calls later. A rank gets there only after it has seen the flags of the call between,
+  // A mailbox is written again two or more calls later. A rank gets there only after it has seen the flags of the call between,
   // which its peers set only after they had read this one: so two mailboxes are enough and no rank waits at the end.
   void start() override {
     ++n_calls_;
     const Mailbox& mine = mailboxes()[rank_];
-    copy_bytes(mine.payload(), input_.data(), input_.size());
+    readers_.copy_for_all(mine.payload(), input_.data(), input_.size());
     mine.publish(n_calls_);
     next_peer_ = 1;
   }
 
   bool test() override {
     for (; next_peer_ < n_ranks_; ++next_peer_)
-      if (!peer().reached(n_calls_)) return false;
+      if (!has_reached(peer())) return false;
     complete();
     return true;
   }
 
   void wait() override {
     for (; next_peer_ < n_ranks_; ++next_peer_) {
-      const Mailbox& box = peer();
-      wait_until(node_, [&] { return box.reached(n_calls_); });
+      const std::size_t rank = peer();
+      wait_until(node_, [&] { return has_reached(rank); });
     }
     complete();
   }
@@ -92,8 +95,11 @@ class FlatPlan final : public Plan {
   [[nodiscard]] std::size_t input_bytes(std::size_t rank) const {
     return call_.input_elements(static_cast<int>(rank), static_cast<int>(n_ranks_)) * call_.element_size();
   }
-  [[nodiscard]] std::vector<Mailbox>& mailboxes() { return mailboxes_[n_calls_ % 2]; }
-  [[nodiscard]] const Mailbox& peer() { return mailboxes()[(rank_ + next_peer_) % n_ranks_]; }
+  [[nodiscard]] std::vector<Mailbox>& mailboxes() { return mailboxes_[n_calls_ % mailboxes_.size()]; }
+  [[nodiscard]] std::size_t peer() const { return (rank_ + next_peer_) % n_ranks_; }
+  [[nodiscard]] bool has_reached(std::size_t rank) {
+    return readers_.reached(rank, mailboxes()[rank].flag(), n_calls_);
+  }
 
   /// All payloads are there; once more is harmless.
   void complete() {
@@ -110,6 +116,7 @@ class FlatPlan final : public Plan {
     for (std::size_t r = 0; r < n_ranks_; ++r)
       sources_[r] = (r == rank_ ? input_.data() : mailboxes()[r].payload()) + offset;
     fold_({.first = output_.data()}, sources_, wanted.count, divisor_);
+    for (std::size_t r = 0; r < n_ranks_; ++r) note_reading(r, wanted);
   }
 
   void gather() {
@@ -117,7 +124,12 @@ class FlatPlan final : public Plan {
       const Slice part = call_.part(static_cast<int>(r), static_cast<int>(n_ranks_));
       std::byte* const target = output_.data() + part.offset * call_.element_size();
       if (target != input_.data()) copy_bytes(target, mailboxes()[r].payload(), part.count * call_.element_size());
+      note_reading(r, part);
     }
+  }
+
+  void note_reading(std::size_t rank, const Slice& slice) const {
+    if (rank != rank_) segment_->note_reading(static_cast<int>(rank), slice.count * call_.element_size());
   }
 
   Transport& node_;
@@ -126,8 +138,9 @@ class FlatPlan final : public Plan {
   std::size_t n_ranks_;
   int divisor_;
   Fold fold_;
+  Readers readers_;
   std::unique_ptr<SharedSegment> segment_;
-  std::vector<Mailbox> mailboxes_[2];
+  std::vector<std::vector<Mailbox>> mailboxes_;  ///< by turn, by rank
   std::vector<const std::byte*> sources_;
   std::span<const std::byte> input_;
   std::span<std::byte> output_;
@@ -137,8 +150,8 @@ class FlatPlan final : public Plan {
 
 }  // namespace
 
-std::unique_ptr<Plan> make_flat_plan(Transport& node, const Call& call) {
-  return std::make_unique<FlatPlan>(node, call);
+std::unique_ptr<Plan> make_flat_plan(Transport& node, const Call& call, Writing writing) {
+  return std::make_unique<FlatPlan>(node, call, writing);
 }
 
 }  // namespace lockstep::comm

@@ -1,12 +1,16 @@
-// The two ways ranks of one node work through memory they share: flat for short vectors, sliced for long ones.
-// Invariant: no locks and no read-modify-write; every flag and buffer has one writer; two buffers take turns, so that a call
-// needs no barrier at its end.
+// The ways ranks of one node work through memory they share: flat for short vectors, sliced for long
+// ones, and both in groups.
+// Invariant: no locks and no read-modify-write; every flag and buffer has one writer; at least two buffers take turns, so
+// that a call needs no barrier at its end.
 // Used by shm and hierarchical.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "comm/collective.hpp"
 #include "comm/plan.hpp"
@@ -14,9 +18,13 @@
 
 namespace lockstep::comm {
 
+/// How ranks write what others read; only speed and memory depend on it. `cached`: plainly, and to two places in turn.
+enum class Writing : std::uint8_t { measured, cached, streaming };
+
 /// Collective: every rank publishes its whole input next to its flag and reads what it needs from all others.
 /// One synchronisation a call; traffic grows with the square of the ranks.
-[[nodiscard]] std::unique_ptr<Plan> make_flat_plan(Transport& node, const Call& call);
+[[nodiscard]] std::unique_ptr<Plan> make_flat_plan(Transport& node, const Call& call,
+                                                   Writing writing = Writing::measured);
 
 /// How a vector is worked on in slices.
 struct Slicing {
@@ -28,7 +36,19 @@ struct Slicing {
   std::size_t piece_bytes = 256 * 1024;
   /// Set where the owner's sum is only this node's share: a plan that finishes `n_elements` of it in place, with other nodes.
   std::function<std::unique_ptr<Plan>(std::size_t n_elements)> finish_between_nodes;
+  Writing writing = Writing::measured;
 };
+
+/// A plan that finishes `n_elements` of a sum in place, over `across`: the ranks that own the same slice in their groups.
+using FinishAcross = std::function<std::unique_ptr<Plan>(Transport& across, std::size_t n_elements)>;
+
+/// Collective: all_reduce in groups of ranks with equal labels: sliced in each group, and each slice is finished among its
+/// owners in all groups. `slicing` without owners, which are as many as the smallest group has ranks, and without a finish.
+[[nodiscard]] std::unique_ptr<Plan> make_grouped_plan(Transport& world, const Call& call, std::span<const int> groups,
+                                                      Slicing slicing, FinishAcross finish);
+
+/// Ranks per group; labels are numbers from 0 without gaps.
+[[nodiscard]] std::vector<int> group_sizes(std::span<const int> groups);
 
 /// Collective: chunk by chunk, every rank copies in the slices of others, each owner adds up its slice (its own part
 /// straight from the input) and all copy out. Copying in one chunk overlaps waiting for the one before.

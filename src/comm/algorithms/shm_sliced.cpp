@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "comm/algorithms/shm_plans.hpp"
+#include "comm/algorithms/shm_readers.hpp"
 #include "comm/copy.hpp"
 #include "comm/flag.hpp"
 #include "comm/kernels.hpp"
@@ -14,13 +15,16 @@
 namespace lockstep::comm {
 namespace {
 
-/// One rank's shared memory: two flags, then the pieces it copies in for each owner and the piece it owns, both twice.
+/// One rank's shared memory: two flags, then for each turn the pieces it copies in for each owner and the piece it owns.
 class Layout {
  public:
-  Layout(std::size_t n_owners, std::size_t longest_piece_bytes)
-      : n_owners_{n_owners}, stride_{(longest_piece_bytes + flag_stride - 1) / flag_stride * flag_stride} {}
+  Layout(std::size_t n_owners, std::size_t n_ranks, std::size_t longest_piece_bytes, Writing writing)
+      : n_owners_{n_owners},
+        stride_{(longest_piece_bytes + flag_stride - 1) / flag_stride * flag_stride},
+        n_turns_{count_turns((n_owners + 1) * stride_, n_ranks, writing)} {}
 
-  [[nodiscard]] std::size_t bytes() const { return 2 * flag_stride + 2 * (n_owners_ + 1) * stride_; }
+  [[nodiscard]] std::size_t n_turns() const { return n_turns_; }
+  [[nodiscard]] std::size_t bytes() const { return 2 * flag_stride + n_turns_ * (n_owners_ + 1) * stride_; }
   static Flag& arrived(std::span<std::byte> part) { return *reinterpret_cast<Flag*>(part.data()); }
   static Flag& finished(std::span<std::byte> part) { return *reinterpret_cast<Flag*>(part.data() + flag_stride); }
   [[nodiscard]] std::byte* copied_in(std::span<std::byte> part, std::size_t turn, std::size_t owner) const {
@@ -33,6 +37,7 @@ class Layout {
  private:
   std::size_t n_owners_;
   std::size_t stride_;
+  std::size_t n_turns_;
 };
 
 /// What a rank does with a chunk. Flags count chunks since the plan was made.
@@ -53,12 +58,13 @@ class SlicedPlan final : public Plan {
         n_ranks_{static_cast<std::size_t>(node.n_ranks())},
         n_owners_{static_cast<std::size_t>(slicing.n_owners)},
         n_chunks_{count_segments(call, slice(0).count, slicing.piece_bytes)},
-        layout_{n_owners_, segment(slice(0), n_chunks_, 0).count * call.element_size()},
+        layout_{n_owners_, n_ranks_, bytes(segment(slice(0), n_chunks_, 0)), slicing.writing},
         is_large_{2 * n_ranks_ * call.n_elements * call.element_size() > runtime::last_level_cache().value},
         fold_{kernels().find_fold(call.dtype, call.op)},
         divide_{kernels().find_divide(call.dtype)},
         copy_streaming_{kernels().copy_streaming},
         segment_{node.share(layout_.bytes())},
+        readers_{n_ranks_, bytes(segment(slice(0), n_chunks_, 0)), slicing.writing},
         sources_(n_ranks_) {
     for (std::size_t r = 0; r < n_ranks_; ++r) parts_.push_back(segment_->part(static_cast<int>(r)));
     slicing_.finish_between_nodes ? order_for_overlap() : order_for_latency();
@@ -95,7 +101,7 @@ class SlicedPlan final : public Plan {
   [[nodiscard]] bool reduces() const { return call_.collective != Collective::all_gather; }
   [[nodiscard]] bool gathers() const { return call_.collective != Collective::reduce_scatter; }
   [[nodiscard]] std::uint64_t count(std::size_t chunk) const { return n_done_ + chunk; }
-  [[nodiscard]] std::size_t turn(std::size_t chunk) const { return count(chunk) % 2; }
+  [[nodiscard]] std::size_t turn(std::size_t chunk) const { return count(chunk) % layout_.n_turns(); }
 
   /// Copy in one chunk ahead, then see each chunk through.
   void order_for_latency() {
@@ -156,7 +162,7 @@ class SlicedPlan final : public Plan {
 
   bool copy_in(std::size_t c, bool may_wait) {
     if (reduces()) {
-      // The memory was last used two chunks ago: every owner must have folded that one.
+      // The memory was last used two chunks ago or earlier: every owner must have folded that one.
       const std::uint64_t needed = count(c) > 0 ? count(c) - 1 : 0;
       for (std::size_t owner = 0; owner < n_owners_; ++owner)
         if (owner != rank_ && !await_finished(owner, needed, may_wait)) return false;
@@ -164,8 +170,8 @@ class SlicedPlan final : public Plan {
         const std::size_t owner = (rank_ + step) % n_owners_;
         if (owner == rank_) continue;
         const Slice from = piece(c, owner);
-        copy_bytes(layout_.copied_in(parts_[rank_], turn(c), owner), input_.data() + from.offset * call_.element_size(),
-                   bytes(from));
+        readers_.copy_for(owner, layout_.copied_in(parts_[rank_], turn(c), owner),
+                          input_.data() + from.offset * call_.element_size(), bytes(from));
       }
     }
     // Also says that this rank has copied out the chunk before the last, so that owners may write over it.
@@ -175,25 +181,31 @@ class SlicedPlan final : public Plan {
 
   bool fold(std::size_t c, bool may_wait) {
     for (std::size_t r = 0; r < n_ranks_; ++r)
-      if (r != rank_ && !await(may_wait, [&] { return Layout::arrived(parts_[r]).reached(count(c) + 1); }))
+      if (r != rank_ && !await(may_wait, [&] { return readers_.reached(r, Layout::arrived(parts_[r]), count(c) + 1); }))
         return false;
     const Slice mine = piece(c, rank_);
     std::byte* const shared = layout_.result(parts_[rank_], turn(c));
     std::byte* const own = own_output(mine);
     if (!reduces()) {
       const std::byte* const from = input_.data() + (mine.offset - slice(rank_).offset) * call_.element_size();
-      copy_bytes(shared, from, bytes(mine));
+      readers_.copy_for_all(shared, from, bytes(mine));
       if (own != from) copy_bytes(own, from, bytes(mine));
       return true;
     }
-    for (std::size_t r = 0; r < n_ranks_; ++r)
+    for (std::size_t r = 0; r < n_ranks_; ++r) {
       sources_[r] = r == rank_ ? input_.data() + mine.offset * call_.element_size()
                                : layout_.copied_in(parts_[r], turn(c), rank_);
-    FoldTarget target{.first = own, .second = gathers() ? shared : nullptr, .stream = is_large_};
-    if (slicing_.finish_between_nodes) target = {.first = shared};
-    fold_(target, sources_, mine.count, slicing_.finish_between_nodes ? 1 : slicing_.divisor);
+      if (r != rank_) segment_->note_reading(static_cast<int>(r), bytes(mine));
+    }
+    fold_(fold_target(own, shared), sources_, mine.count, slicing_.finish_between_nodes ? 1 : slicing_.divisor);
     if (slicing_.finish_between_nodes) send_off(c, shared);
     return true;
+  }
+
+  [[nodiscard]] FoldTarget fold_target(std::byte* own, std::byte* shared) const {
+    if (slicing_.finish_between_nodes) return {.first = shared};
+    if (gathers() && readers_.any_is_far()) return {.first = shared, .second = own, .stream = true};
+    return {.first = own, .second = gathers() ? shared : nullptr, .stream = is_large_};
   }
 
   void send_off(std::size_t c, std::byte* shared) {
@@ -231,6 +243,7 @@ class SlicedPlan final : public Plan {
         copy_streaming_(target, source, bytes(to));
       else
         copy_bytes(target, source, bytes(to));
+      segment_->note_reading(static_cast<int>(owner), bytes(to));
     }
     n_copied_out_ = 0;
     return true;
@@ -257,6 +270,7 @@ class SlicedPlan final : public Plan {
   Divide divide_;
   void (*copy_streaming_)(std::byte*, const std::byte*, std::size_t);
   std::unique_ptr<SharedSegment> segment_;
+  Readers readers_;
   std::vector<std::span<std::byte>> parts_;
   std::vector<const std::byte*> sources_;
   std::vector<Action> actions_;

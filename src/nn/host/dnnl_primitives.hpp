@@ -16,6 +16,9 @@ using Dims = dnnl::memory::dims;
 [[nodiscard]] Dims dims_of(const Desc& desc);
 [[nodiscard]] dnnl::memory::data_type type_of(const Desc& desc);
 
+/// Whether oneDNN has nothing but its reference implementation here, which is hundreds of times slower than the others.
+[[nodiscard]] bool is_reference(const dnnl::primitive_desc_base& described);
+
 /// A convolution's or a pool's window.
 struct Window {
   Dims kernel;
@@ -35,9 +38,9 @@ struct Window {
     const dnnl::engine& engine, const Desc& src, const Desc& weights, const Desc& bias, const Desc& dst,
     const Window& window, const dnnl::convolution_forward::primitive_desc& forward);
 
-/// dst = a b (+ bias), of matrices of any strides.
+/// dst = a b (+ bias) (+ dst, if the product is added), of matrices of any strides.
 [[nodiscard]] dnnl::matmul::primitive_desc describe_matmul(const dnnl::engine& engine, const Desc& a, const Desc& b,
-                                                           const Desc& bias, const Desc& dst);
+                                                           const Desc& bias, const Desc& dst, bool is_added = false);
 
 /// With scale and shift. `is_training`: by the batch's own mean and variance, which are results then.
 [[nodiscard]] dnnl::batch_normalization_forward::primitive_desc describe_batch_norm(const dnnl::engine& engine,

@@ -21,7 +21,7 @@ ExecutorState::ExecutorState(const Network& given, const ExecutorOptions& given_
 }
 
 Program& ExecutorState::plan(std::uint64_t n, bool is_training) {
-  const Common common{network, options, engine, parameters, statistics, choices};
+  const Common common{network, options, engine, parameters, statistics, choices, slow_layers};
   auto program = std::make_unique<Program>(common, n, is_training);
   planned_bytes = std::max(planned_bytes, program->n_bytes());
   return *(programs[{n, is_training}] = std::move(program));

@@ -59,6 +59,7 @@ struct ExecutorState {
   ParameterLayout parameters;
   Statistics statistics{};
   Choices choices{};
+  SlowLayers slow_layers{};
   std::map<std::pair<std::uint64_t, bool>, std::unique_ptr<Program>> programs{};
   ActivationArena arena{};
   std::size_t planned_bytes = 0;  ///< of the largest program

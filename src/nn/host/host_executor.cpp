@@ -117,6 +117,10 @@ std::string HostExecutor::find_not_finite() const {
   return observer.found() ? state_->network.nodes()[*observer.found()].name : std::string{};
 }
 
+std::vector<std::string> HostExecutor::slow_layers() const {
+  return {state_->slow_layers.begin(), state_->slow_layers.end()};
+}
+
 std::size_t HostExecutor::n_bytes() const noexcept {
   std::size_t n = std::max(state_->planned_bytes, state_->arena.n_bytes());
   for (const std::vector<float>& statistic : state_->statistics) n += statistic.size() * sizeof(float);

@@ -36,6 +36,7 @@ class HostExecutor final : public Executor {
   LossSums forward(const BatchView& batch, bool is_training, std::uint64_t epoch) override;
   void backward(float scale, bool accumulate, const std::function<void(std::size_t slot)>& on_ready) override;
   [[nodiscard]] std::string find_not_finite() const override;
+  [[nodiscard]] std::vector<std::string> slow_layers() const override;
   [[nodiscard]] std::size_t n_bytes() const noexcept override;
 
   /// oneDNN reorders in the last forward() and backward() together.

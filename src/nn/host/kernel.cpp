@@ -1,5 +1,7 @@
 #include "nn/host/kernel.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/error.hpp"
@@ -7,14 +9,15 @@
 namespace lockstep::nn::host {
 
 Builder::Builder(dnnl::engine engine_, const Network& network_, const ExecutorOptions& options_,
-                 ParameterLayout& parameters_, Statistics& statistics_, Choices& choices_, Storage& storage_,
-                 std::uint64_t n_, bool is_training_)
+                 ParameterLayout& parameters_, Statistics& statistics_, Choices& choices_, SlowLayers& slow_layers_,
+                 Storage& storage_, std::uint64_t n_, bool is_training_)
     : engine{std::move(engine_)},
       network{network_},
       options{options_},
       parameters{parameters_},
       statistics{statistics_},
       choices{choices_},
+      slow_layers{slow_layers_},
       storage{storage_},
       n{n_},
       is_training{is_training_},
@@ -52,6 +55,7 @@ Tensor Builder::gradient(int parameter) const {
 Primitive Builder::primitive(const dnnl::primitive_desc_base& described, Arguments arguments,
                              Primitive::Arguments more) {
   core::require(static_cast<bool>(described), "oneDNN has this primitive");
+  if (is_reference(described)) note_slow(described);
   for (const auto& [name, tensor] : arguments) more.emplace_back(name, storage.memory(tensor.desc, tensor.place, time));
   const Desc scratchpad = described.scratchpad_desc();
   if (scratchpad.get_size() > 0)
@@ -59,8 +63,16 @@ Primitive Builder::primitive(const dnnl::primitive_desc_base& described, Argumen
   return {described.get(), more};
 }
 
+void Builder::note_slow(const dnnl::primitive_desc_base& described) {
+  const auto now = static_cast<std::size_t>(time), n_nodes = network.nodes().size();
+  const bool is_forward = now < n_nodes;
+  slow_layers.insert(fmt::format("{} ({}, {})", network.nodes()[is_forward ? now : 2 * n_nodes - now].name,
+                                 is_forward ? "forward" : "backward", described.impl_info_str()));
+}
+
 Tensor Builder::reordered(const Tensor& tensor, const Desc& desc, std::vector<Primitive>& primitives) {
-  if (tensor.desc == desc) return tensor;
+  // Equal ones may differ in what oneDNN looks at all the same: a single channel's stride.
+  if (tensor.desc == desc) return {desc, tensor.place};
   const Tensor copy = make(desc);
   reorder(tensor, copy, primitives);
   return copy;

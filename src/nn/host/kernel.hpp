@@ -7,7 +7,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -31,12 +33,15 @@ struct Call {
 using Statistics = std::vector<std::vector<float>>;
 /// What the first program found out by timing, by what it is about; the others take it over.
 using Choices = std::map<Dims, bool>;
+/// Layers for which oneDNN has nothing but reference code, one line each.
+using SlowLayers = std::set<std::string>;
 
 /// Hands out memory and primitives to the kernels of one program while it is planned.
 class Builder {
  public:
   Builder(dnnl::engine engine, const Network& network, const ExecutorOptions& options, ParameterLayout& parameters,
-          Statistics& statistics, Choices& choices, Storage& storage, std::uint64_t n, bool is_training);
+          Statistics& statistics, Choices& choices, SlowLayers& slow_layers, Storage& storage, std::uint64_t n,
+          bool is_training);
 
   const dnnl::engine engine;
   const Network& network;
@@ -44,6 +49,7 @@ class Builder {
   ParameterLayout& parameters;
   Statistics& statistics;
   Choices& choices;
+  SlowLayers& slow_layers;
   Storage& storage;
   const std::uint64_t n;  ///< samples
   const bool is_training;
@@ -63,7 +69,8 @@ class Builder {
   using Arguments = std::initializer_list<std::pair<int, Tensor>>;
   /// A batch of samples of this shape, which lie in order.
   [[nodiscard]] Desc samples(const Shape& shape) const;
-  /// Adds the scratchpad. Throws core::Error if `described` is empty: oneDNN knows no such primitive.
+  /// Adds the scratchpad, and to slow_layers if that is what it is. Throws core::Error if `described` is empty: oneDNN
+  /// knows no such primitive.
   [[nodiscard]] Primitive primitive(const dnnl::primitive_desc_base& described, Arguments arguments,
                                     Primitive::Arguments more = {});
   /// `tensor` in the layout `desc`: itself, or a copy that a reorder appended to `primitives` makes.
@@ -81,6 +88,8 @@ class Builder {
   [[nodiscard]] bool may_overwrite(const Tensor& gradient) const;
 
  private:
+  void note_slow(const dnnl::primitive_desc_base& described);
+
   std::vector<bool> needs_gradient_{};
   std::vector<int> n_pending_{};  ///< of each buffer
 };

@@ -52,8 +52,9 @@ bool reads(const Node& node, std::size_t index) {
 
 Program::Program(const Common& common, std::uint64_t n, bool is_training)
     : network_{common.network}, storage_{common.engine, common.parameters}, steps_(common.network.nodes().size()) {
-  Builder builder{common.engine,     common.network, common.options, common.parameters,
-                  common.statistics, common.choices, storage_,       n,
+  Builder builder{common.engine,      common.network,    common.options,
+                  common.parameters,  common.statistics, common.choices,
+                  common.slow_layers, storage_,          n,
                   is_training};
   plan_forward(builder);
   if (is_training) plan_backward(builder);

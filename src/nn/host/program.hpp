@@ -19,6 +19,7 @@ struct Common {
   ParameterLayout& parameters;
   Statistics& statistics;
   Choices& choices;
+  SlowLayers& slow_layers;
 };
 
 /// Told how a pass proceeds.

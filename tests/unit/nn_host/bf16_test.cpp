@@ -99,7 +99,8 @@ TEST_F(Bf16, HoldsHalfTheActivations) {
   of_floats.is_deterministic = of_bfloats.is_deterministic = true;
   const Harness floats{given, of_floats}, bfloats{given, of_bfloats};
   EXPECT_LT(bfloats.executor.n_bytes(), 0.7 * static_cast<double>(floats.executor.n_bytes()));
-  EXPECT_EQ(bfloats.executor.arena_elements(), floats.executor.arena_elements());
+  // Of parameters that stay float32; padding may differ.
+  EXPECT_GE(bfloats.executor.arena_elements(), floats.executor.arena_elements());
 }
 
 TEST_F(Bf16, GivesTheSameBitsAgain) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <dnnl.hpp>
 #include <memory>
 
 #include "core/dtype.hpp"
@@ -90,6 +91,8 @@ std::vector<Precision> precisions() {
   if (!complaint) all.push_back(Precision::bf16);
   return all;
 }
+
+bool has_avx512() { return dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core; }
 
 Harness::Harness(const Case& given) : Harness{given, options_of(given)} {}
 

@@ -79,6 +79,9 @@ class Harness {
 /// Those this processor computes in.
 [[nodiscard]] std::vector<Precision> precisions();
 
+/// Whether oneDNN uses AVX-512 here, for which our own changes of layout are made.
+[[nodiscard]] bool has_avx512();
+
 /// Largest |a - b| over the largest |b|, or over 1e-3: gradients may cancel out.
 template <class A, class B>
 double relative_error(const A& a, const B& b) {

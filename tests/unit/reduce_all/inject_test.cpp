@@ -3,13 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <vector>
 
 #include "core/error.hpp"
 
 namespace lockstep::reduce_all {
 namespace {
 
-TEST(Inject, ParsesBothFaults) {
+TEST(Inject, ParsesAllFaults) {
   const Injection stop = parse_injection("stop:3:timing");
   EXPECT_EQ(stop.kind, Injection::Kind::stop);
   EXPECT_EQ(stop.rank, 3);
@@ -19,12 +20,23 @@ TEST(Inject, ParsesBothFaults) {
   EXPECT_EQ(wrong.rank, 2);
   EXPECT_EQ(wrong.index, 17u);
   EXPECT_EQ(parse_injection("wrong:0").index, 0u);
+  EXPECT_EQ(parse_injection("move:3").kind, Injection::Kind::move);
+  EXPECT_EQ(parse_injection("move:3").index, 3u);
 }
 
 TEST(Inject, RefusesEverythingElse) {
-  for (const char* text : {"", "stop", "stop:1", "stop:x:init", "stop:1:never", "stop:-1:init", "wrong",
-                           "wrong:", "wrong:1:x", "wrong:1:2:3", "stop:1:init:2", "halt:1:init"})
+  for (const char* text :
+       {"", "stop", "stop:1", "stop:x:init", "stop:1:never", "stop:-1:init", "wrong", "wrong:", "wrong:1:x",
+        "wrong:1:2:3", "stop:1:init:2", "halt:1:init", "move", "move:0", "move:x", "move:1:2"})
     EXPECT_THROW(static_cast<void>(parse_injection(text)), core::Error) << text;
+}
+
+TEST(Inject, MovesTheCoresAfterSoManyLooksAndBack) {
+  Drill drill{parse_injection("move:2")};
+  std::vector<double> seen;
+  for (int i = 0; i < 6; ++i) seen.push_back(drill.distance(77));
+  EXPECT_EQ(seen, (std::vector<double>{100, 100, 400, 400, 100, 100}));
+  EXPECT_EQ(Drill{parse_injection("wrong:0")}.distance(77), 77);
 }
 
 TEST(Inject, FlipsOneBitOnceOnTheNamedRank) {

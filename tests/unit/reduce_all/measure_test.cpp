@@ -82,10 +82,47 @@ TEST(Pace, PreparedBuffersForbidBlocks) {
   EXPECT_EQ(choose_pace(options, 1e-6).block, 1);
 }
 
+comm::Call call_of(comm::Collective collective) {
+  return {.collective = collective, .dtype = core::DType::int8, .n_elements = 1000};
+}
+
 TEST(Limit, HalvesMoveLessThanAnAllReduce) {
-  EXPECT_DOUBLE_EQ(limit_GBps(comm::Collective::all_reduce, {1000}, {1e-6}, 4), 1.0);
-  EXPECT_DOUBLE_EQ(limit_GBps(comm::Collective::reduce_scatter, {1000}, {1e-6}, 4), 1.6);
-  EXPECT_DOUBLE_EQ(limit_GBps(comm::Collective::all_gather, {1000}, {1e-6}, 1), 1.0);
+  const LimitTimes times{.copying = {1e-6}};
+  EXPECT_DOUBLE_EQ(find_limit(call_of(comm::Collective::all_reduce), times, 4).GBps, 1.0);
+  EXPECT_DOUBLE_EQ(find_limit(call_of(comm::Collective::reduce_scatter), times, 4).GBps, 1.6);
+  EXPECT_DOUBLE_EQ(find_limit(call_of(comm::Collective::all_gather), times, 1).GBps, 1.0);
+}
+
+TEST(Limit, EveryRankReadsWhatOthersAddUpOrBring) {
+  EXPECT_EQ(bytes_from_others(call_of(comm::Collective::all_reduce), 2).value, 1000u);
+  EXPECT_EQ(bytes_from_others(call_of(comm::Collective::all_reduce), 4).value, 1500u);
+  EXPECT_EQ(bytes_from_others(call_of(comm::Collective::reduce_scatter), 4).value, 750u);
+  EXPECT_EQ(bytes_from_others(call_of(comm::Collective::all_gather), 1).value, 0u);
+  EXPECT_EQ(bytes_to_read(call_of(comm::Collective::all_reduce), 2, {1 << 20}).value, 65536u);
+  EXPECT_EQ(bytes_to_read({.n_elements = 50'000}, 2, {1 << 20}).value, 200'000u);
+  EXPECT_EQ(bytes_to_read({.n_elements = 1'000'000}, 2, {1 << 20}).value, 0u) << "not in the caches";
+}
+
+TEST(Limit, TheSlowerOfCopyingAndReadingBinds) {
+  const comm::Call call = call_of(comm::Collective::all_reduce);
+  // Of a tenth of what was read: a line's way, and a tenth of the rest.
+  LimitTimes times{.copying = {1e-7}, .one_way = {5e-8}, .reading = {1e-6}, .read = {10'000}};
+  Limit limit = find_limit(call, times, 2);
+  EXPECT_DOUBLE_EQ(limit.GBps, 1000 / 145.0);
+  EXPECT_EQ(limit.by, LimitedBy::cores);
+  times.read = {1000};
+  EXPECT_DOUBLE_EQ(find_limit(call, times, 2).GBps, 1);
+  times.copying = {1e-5};
+  limit = find_limit(call, times, 2);
+  EXPECT_DOUBLE_EQ(limit.GBps, 0.1);
+  EXPECT_EQ(limit.by, LimitedBy::copying);
+}
+
+TEST(Limit, RanksThatNeedNothingOfEachOtherDoNotWait) {
+  const LimitTimes times{.copying = {1e-9}, .one_way = {1e-6}, .reading = {1e-6}, .read = {65'536}};
+  EXPECT_EQ(find_limit({.n_elements = 1}, times, 4).by, LimitedBy::cores);
+  EXPECT_EQ(find_limit({.collective = comm::Collective::all_gather, .n_elements = 1}, times, 4).by, LimitedBy::copying);
+  EXPECT_EQ(find_limit({.collective = comm::Collective::all_gather, .n_elements = 4}, times, 4).by, LimitedBy::cores);
 }
 
 TEST(Limit, BothProbesCopy) {

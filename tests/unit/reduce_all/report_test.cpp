@@ -29,6 +29,10 @@ Row sample_row() {
   row.busbw_GBps = 2.5;
   row.limit_GBps = 1;
   row.limit_percent = 0.64;
+  row.limit_by = "cores";
+  row.core_round_trip_ns_before = 118.25;
+  row.core_round_trip_ns_after = 560;
+  row.distance_changed = true;
   return row;
 }
 
@@ -66,19 +70,36 @@ TEST(JsonReport, IsValidWithNoneOneAndTwoRows) {
 
 TEST(JsonReport, RowsHaveTheKeysUsersRelyOn) {
   const auto row = nlohmann::json::parse(json_row(sample_row()));
-  for (const char* key : {"bytes",           "count",
-                          "dtype",           "op",
-                          "algorithm",       "in_place",
-                          "iterations",      "time_us_p50",
-                          "time_us_p50_low", "time_us_p50_high",
-                          "time_us_p99",     "time_us_min",
-                          "time_us_max",     "time_us_mean",
-                          "algbw_GBps",      "busbw_GBps",
-                          "limit_GBps",      "limit_percent",
-                          "slowest_rank",    "wrong",
-                          "collective"})
+  for (const char* key : {"bytes",
+                          "count",
+                          "dtype",
+                          "op",
+                          "algorithm",
+                          "in_place",
+                          "iterations",
+                          "time_us_p50",
+                          "time_us_p50_low",
+                          "time_us_p50_high",
+                          "time_us_p99",
+                          "time_us_min",
+                          "time_us_max",
+                          "time_us_mean",
+                          "algbw_GBps",
+                          "busbw_GBps",
+                          "limit_GBps",
+                          "limit_percent",
+                          "slowest_rank",
+                          "wrong",
+                          "collective",
+                          "limit_by",
+                          "distance_changed",
+                          "core_round_trip_ns_before",
+                          "core_round_trip_ns_after"})
     EXPECT_TRUE(row.contains(key)) << key;
-  EXPECT_EQ(row.size(), 21u);
+  EXPECT_EQ(row.size(), 25u);
+  EXPECT_EQ(row["core_round_trip_ns_before"], 118.25);
+  EXPECT_EQ(row["distance_changed"], true);
+  EXPECT_TRUE(nlohmann::json::parse(json_row(Row{}))["distance_changed"].is_null());
   EXPECT_EQ(row["time_us_p50"], 1.25);
   EXPECT_TRUE(row["time_us_p99"].is_null());
   Row with_samples = sample_row();
@@ -87,10 +108,12 @@ TEST(JsonReport, RowsHaveTheKeysUsersRelyOn) {
 }
 
 TEST(CsvReport, RowsHaveAsManyFieldsAsTheHeader) {
-  EXPECT_EQ(n_fields(csv_header()), 20u);
-  EXPECT_EQ(n_fields(csv_row(sample_row())), 20u);
-  EXPECT_EQ(csv_row(sample_row()),
-            "8,2,float32,sum,ring,all_reduce,false,20,1.25,1,1.5,,0.5,4,1.5,0.0064,2.5,1,0.64,0,0\n");
+  EXPECT_EQ(n_fields(csv_header()), 24u);
+  EXPECT_EQ(n_fields(csv_row(sample_row())), 24u);
+  EXPECT_EQ(n_fields(csv_row(Row{})), 24u);
+  EXPECT_EQ(
+      csv_row(sample_row()),
+      "8,2,float32,sum,ring,all_reduce,false,20,1.25,1,1.5,,0.5,4,1.5,0.0064,2.5,1,0.64,0,0,cores,118.25,560,true\n");
 }
 
 TEST(TextReport, WarningsAndTheMeaningOfTheLimitComeBeforeNumbers) {
@@ -112,6 +135,39 @@ TEST(TextReport, OneRankIsSaidToCommunicateNothing) {
   EXPECT_NE(text_header(info).find("in place nothing to copy"), std::string::npos);
 }
 
+TEST(TextReport, SaysHowFarApartTheCoresAreOrWhyNot) {
+  RunInfo info = sample_info();
+  EXPECT_EQ(text_header(info).find("# cores"), std::string::npos);
+  info.why_no_cores = "not measured, as ranks share cores";
+  EXPECT_NE(text_header(info).find("# cores: not measured, as ranks share cores\n"), std::string::npos);
+  info.cores = CoreReach{{110, 110, 110}, {65536}, 49.06};
+  EXPECT_NE(
+      text_header(info).find("# cores: a line travels between the ranks in 55 ns (round trip 110 ns); 64 KiB just "
+                             "written by another are read at 49.1 GB/s\n"),
+      std::string::npos)
+      << text_header(info);
+}
+
+TEST(TextReport, SaysWhatWasMeasuredAgainAndWhatIsDoubtful) {
+  std::vector<Row> rows{sample_row()};
+  EXPECT_NE(text_rows(rows).find(" 118>560"), std::string::npos) << text_rows(rows);
+  Outcome repeated;
+  repeated.n_repeated = 2;
+  std::string closing = text_closing(rows, repeated);
+  EXPECT_NE(closing.find("# cores moved: sizes were measured again 2 times\n"), std::string::npos) << closing;
+  EXPECT_NE(closing.find("when those were repeated: 8 B\n"), std::string::npos) << closing;
+  rows[0].distance_changed = false;
+  closing = text_closing(rows, {});
+  EXPECT_EQ(closing.find("# cores"), std::string::npos) << closing;
+  rows.push_back(rows[0]);
+  rows[1].bytes = 16;
+  rows[1].core_round_trip_ns_before = 560;
+  closing = text_closing(rows, {});
+  EXPECT_NE(closing.find("compare within a size only: round trip of 8 B at 118 ns, 16 B at 560 ns\n"),
+            std::string::npos)
+      << closing;
+}
+
 TEST(TextReport, MarksTheBestOfSeveral) {
   std::vector<Row> rows{sample_row(), sample_row()};
   rows[1].time_us_p50 = 1;
@@ -127,12 +183,13 @@ TEST(Reports, SayWhatWasNotChecked) {
   Row row = sample_row();
   row.wrong.reset();
   EXPECT_TRUE(nlohmann::json::parse(json_row(row))["wrong"].is_null());
-  EXPECT_TRUE(csv_row(row).ends_with(",\n"));
+  EXPECT_NE(csv_row(row).find(",0.64,0,,cores,"), std::string::npos);
   EXPECT_NE(text_closing(std::vector{row}, {}).find("# not checked"), std::string::npos);
 }
 
 TEST(TextReport, ClosesAsNcclTestsDoes) {
   std::vector<Row> rows{sample_row(), sample_row()};
+  for (Row& row : rows) row.distance_changed = false;
   rows[1].busbw_GBps = 1;
   EXPECT_EQ(text_closing(rows, {}), "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 1.75 \n");
   Outcome wrong;

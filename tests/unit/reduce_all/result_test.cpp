@@ -26,7 +26,8 @@ Measured measured(std::vector<double> seconds) {
           .algorithm = "ring",
           .n_ranks = 4,
           .times = {std::move(seconds), 2},
-          .limit_GBps = 8};
+          .limit = {8, LimitedBy::cores},
+          .distance = DistanceSeen{110, 500, true}};
 }
 
 TEST(Result, RatesComeFromTheMedian) {
@@ -39,7 +40,11 @@ TEST(Result, RatesComeFromTheMedian) {
   EXPECT_DOUBLE_EQ(row.algbw_GBps, 2);
   EXPECT_DOUBLE_EQ(row.busbw_GBps, 3);
   EXPECT_DOUBLE_EQ(row.limit_percent, 25);
+  EXPECT_EQ(row.limit_by, "cores");
   EXPECT_EQ(row.slowest_rank, 2);
+  EXPECT_EQ(row.core_round_trip_ns_before, 110);
+  EXPECT_EQ(row.core_round_trip_ns_after, 500);
+  EXPECT_EQ(row.distance_changed, true);
 }
 
 TEST(Result, ClaimsOnlyWhatTheSampleSupports) {

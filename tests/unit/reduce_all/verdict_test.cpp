@@ -69,6 +69,26 @@ TEST(Verdict, WarningsAndWrongElementsAreNotForgotten) {
   EXPECT_NE(text.find("mpi at 8 B, shm at 16 B"), std::string::npos) << text;
 }
 
+TEST(Verdict, SaysWhatTheLargestSizeIsComparedWith) {
+  std::vector<Row> rows = two_algorithms();
+  EXPECT_NE(text_of(rows, {.n_ranks = 2}).find("67 % of what all ranks reach by copying alone"), std::string::npos);
+  for (Row& row : rows) row.limit_by = name(LimitedBy::cores);
+  EXPECT_NE(text_of(rows, {.n_ranks = 2}).find("by reading what others have written alone"), std::string::npos);
+}
+
+TEST(Verdict, SaysThatCoresMoved) {
+  std::vector<Row> rows = two_algorithms();
+  for (Row& row : rows) {
+    row.core_round_trip_ns_before = row.core_round_trip_ns_after = row.bytes < 100 ? 110 : 560;
+    row.distance_changed = false;
+  }
+  std::string text = text_of(rows, {.n_ranks = 2});
+  EXPECT_NE(text.find("8 B to 16 B at 110 ns, 64 MiB at 560 ns"), std::string::npos) << text;
+  rows[0].distance_changed = rows[1].distance_changed = true;
+  text = text_of(rows, {.n_ranks = 2});
+  EXPECT_NE(text.find("The cores kept moving while 8 B was measured"), std::string::npos) << text;
+}
+
 TEST(Verdict, SaysThatSizesAreMissing) {
   const std::string text = text_of(two_algorithms(), {.n_ranks = 2, .is_complete = false});
   EXPECT_NE(text.find("The run ended early"), std::string::npos) << text;

@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "core/error.hpp"
+#include "nn/host/elements.hpp"
 #include "nn/host/layers/batch_statistics.hpp"
-#include "nn/host/loops.hpp"
 
 namespace lockstep::nn::host {
 namespace {
@@ -50,6 +50,7 @@ class BatchNormKernel final : public Kernel {
     running_variance_ = &builder.statistics[static_cast<std::size_t>(node_.statistics[1])];
     output_ = builder.make(input_.desc);
     scale_shift_ = builder.make_bytes(whole_lanes(2 * n_channels_) * sizeof(float));
+    includes_relu_ = layer.has_relu && !is_reference(describe(builder, input_.desc, true));
     const std::uint64_t group = is_training_ && builder.options.bn_group > 0 ? builder.options.bn_group : builder.n;
     for (std::uint64_t first = 0; first < builder.n; first += group)
       plan_group(builder, first, std::min(group, builder.n - first));
@@ -58,7 +59,8 @@ class BatchNormKernel final : public Kernel {
   void forward(Call& call) override {
     gather_scale_shift();
     for (const Group& group : groups_) group.forward.run(call.run);
-    if (layer_.has_relu) call.is_finite = call.is_finite && has_finite_arrays();
+    if (layer_.has_relu && !includes_relu_) relu();
+    if (includes_relu_) call.is_finite = call.is_finite && has_finite_arrays();
     if (is_training_ && call.share_of_step > 0) move_statistics(call);
   }
 
@@ -69,9 +71,16 @@ class BatchNormKernel final : public Kernel {
     weight_gradient_ = builder.gradient(node_.parameters[0]).place;
     bias_gradient_ = builder.gradient(node_.parameters[1]).place;
     const Tensor result = builder.may_overwrite(gradients[0]) ? gradients[0] : builder.make(input_.desc);
+    const bool has_own_relu = layer_.has_relu && !includes_relu_;
+    if (has_own_relu) {
+      builder.use(output_);
+      relu_gradient_ = builder.use(gradients[0]).place;
+      before_relu_ = result;
+    }
+    const Tensor& gradient = has_own_relu ? result : gradients[0];
     std::size_t first = 0;
     for (Group& group : groups_) {
-      plan_group_backward(builder, group, slice(gradients[0], first, group.n_samples),
+      plan_group_backward(builder, group, slice(gradient, first, group.n_samples),
                           slice(result, first, group.n_samples));
       first += group.n_samples;
     }
@@ -81,6 +90,7 @@ class BatchNormKernel final : public Kernel {
 
   void backward(Call& call) override {
     gather_scale_shift();
+    if (before_relu_) relu_backward(storage_, output_, std::span{&relu_gradient_, 1}, *before_relu_);
     auto* const of_weight = storage_.at<float>(weight_gradient_);
     auto* const of_bias = storage_.at<float>(bias_gradient_);
     const auto* const sums = storage_.at<const float>(of_scale_shift_);
@@ -97,18 +107,31 @@ class BatchNormKernel final : public Kernel {
   }
 
  private:
+  dnnl::batch_normalization_forward::primitive_desc describe(const Builder& builder, const Desc& data,
+                                                             bool has_relu) const {
+    return describe_batch_norm(builder.engine, data, static_cast<float>(layer_.eps), has_relu, is_training_);
+  }
+
+  void relu() const {
+    with_type(output_, [&]<class T>(T) {
+      auto* const out = storage_.at<T>(output_.place);
+      for_elements(output_, [&](std::size_t begin, std::size_t end) {
+        loops().of<T>().relu(out + begin, out + begin, end - begin);
+      });
+    });
+  }
+
   void plan_group(Builder& builder, std::size_t first, std::size_t n) {
     if (is_training_ && n * node_.output[1] * node_.output[2] == 1) fail_for_single_value(node_);
     Group& group = groups_.emplace_back();
     group.n_samples = n;
     group.input = slice(input_, first, n);
     group.output = slice(output_, first, n);
-    group.described = describe_batch_norm(builder.engine, group.input.desc, static_cast<float>(layer_.eps),
-                                          layer_.has_relu, is_training_);
+    group.described = describe(builder, group.input.desc, includes_relu_);
     core::require(static_cast<bool>(group.described), "oneDNN has this batch normalization");
     Primitive::Arguments more = statistics_arguments(builder, group);
     append_scale_shift(builder, scale_shift_, ScaleShift::forward, more);
-    if (is_training_ && layer_.has_relu) {
+    if (is_training_ && includes_relu_) {
       group.positive = builder.make(group.described.workspace_desc());
       more.emplace_back(DNNL_ARG_WORKSPACE,
                         builder.storage.memory(group.positive.desc, group.positive.place, builder.time));
@@ -140,11 +163,11 @@ class BatchNormKernel final : public Kernel {
 
   void plan_group_backward(Builder& builder, Group& group, const Tensor& gradient, const Tensor& result) {
     const auto described = describe_batch_norm_backward(
-        builder.engine, group.input.desc, static_cast<float>(layer_.eps), layer_.has_relu, group.described);
+        builder.engine, group.input.desc, static_cast<float>(layer_.eps), includes_relu_, group.described);
     Primitive::Arguments more;
     append_scale_shift(builder, scale_shift_, ScaleShift::backward, more);
     append_scale_shift(builder, of_scale_shift_, ScaleShift::gradient, more);
-    if (layer_.has_relu)
+    if (includes_relu_)
       more.emplace_back(DNNL_ARG_WORKSPACE,
                         builder.storage.memory(group.positive.desc, group.positive.place, builder.time));
     group.backward = builder.primitive(described,
@@ -203,6 +226,7 @@ class BatchNormKernel final : public Kernel {
   Storage& storage_;
   Tensor input_;
   bool is_training_ = false;
+  bool includes_relu_ = false;  ///< in oneDNN's primitives: some have it in reference code only, and it is ours then
   std::size_t n_channels_ = 0;
   Desc channels_{};
   Place weight_{}, bias_{}, weight_gradient_{}, bias_gradient_{};
@@ -210,6 +234,8 @@ class BatchNormKernel final : public Kernel {
   std::vector<float>* running_mean_ = nullptr;
   std::vector<float>* running_variance_ = nullptr;
   std::vector<Group> groups_{};
+  Place relu_gradient_{};                ///< of the output
+  std::optional<Tensor> before_relu_{};  ///< of what ReLU reads, where it is ours
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "core/error.hpp"
 #include "nn/host/kernel.hpp"
 #include "nn/host/layers/conv_columns.hpp"
+#include "nn/host/layers/conv_products.hpp"
 #include "nn/host/layers/conv_weights.hpp"
 
 namespace lockstep::nn::host {
@@ -34,14 +35,16 @@ class ConvKernel final : public Kernel {
   ConvKernel(const Planned& planned, const Conv& layer)
       : node_{planned.node}, storage_{planned.builder.storage}, window_{window_of(layer)}, input_{planned.inputs[0]} {
     Builder& builder = planned.builder;
-    const Desc wanted_src = any_layout(dims_of(input_.desc), builder.type),
-               wanted_dst = any_layout(with_batch(builder.n, node_.output), builder.type);
     if (layer.has_bias) bias_ = plain_desc({static_cast<memory::dim>(layer.n_out)});
-    const auto describe = [&](const Desc& weights) {
-      return describe_conv(builder.engine, wanted_src, weights, bias_, wanted_dst, window_);
-    };
-    choose_layouts(builder, describe);
+    const Layouts chosen = choose_layouts(builder);
+    if (!builder.parameters.find(node_.parameters[0])) {
+      builder.parameters.set(node_.parameters[0], chosen.of_weights);
+      if (!bias_.is_zero()) builder.parameters.set(node_.parameters[1], bias_);
+    }
     const Tensor weights = builder.parameter(node_.parameters[0]);
+    const auto describe = [&](const Desc& layout) {
+      return describe_conv(builder.engine, chosen.src, layout, bias_, chosen.dst, window_);
+    };
     described_ = prefer_layout(weights.desc, builder.type, describe, [](const auto& d) { return d.weights_desc(); });
     src_ = builder.reordered(input_, described_.src_desc(), forward_);
     output_ = builder.make(described_.dst_desc());
@@ -70,21 +73,41 @@ class ConvKernel final : public Kernel {
   }
 
  private:
-  /// The weights' layout in the arenas is what their gradient is computed in.
-  template <class Describe>
-  void choose_layouts(Builder& builder, const Describe& describe) {
-    const int weights = node_.parameters[0];
-    if (builder.parameters.find(weights)) return;
-    const Shape& shape = builder.network.parameters()[static_cast<std::size_t>(weights)].shape;
+  struct Layouts {
+    Desc src, dst, of_weights;  ///< the weights' in the arenas: what their gradient is computed in
+    int n_reference = 0;        ///< passes for which oneDNN has only reference code then
+  };
+
+  /// The first in which no pass runs reference code: those that oneDNN likes for the output, which may have nothing
+  /// else backward; channels last; channels first.
+  Layouts choose_layouts(Builder& builder) const {
+    std::optional<Layouts> best;
+    for (const auto tag : {memory::format_tag::any, memory::format_tag::acdb, memory::format_tag::abcd}) {
+      const auto found = passes_with(builder, tag);
+      if (found && (!best || found->n_reference < best->n_reference)) best = found;
+      if (best && best->n_reference == 0) break;
+    }
+    core::require(best.has_value(), "oneDNN has this convolution and its gradients");
+    return *best;
+  }
+
+  std::optional<Layouts> passes_with(Builder& builder, memory::format_tag tag) const {
+    const Shape& shape = builder.network.parameters()[static_cast<std::size_t>(node_.parameters[0])].shape;
     const Dims dims(shape.begin(), shape.end());
-    const auto forward = describe(any_layout(dims, builder.type));
-    core::require(static_cast<bool>(forward), "oneDNN has this convolution");
-    const auto backward =
-        describe_conv_weights(builder.engine, forward.src_desc(), any_layout(dims, memory::data_type::f32), bias_,
-                              forward.dst_desc(), window_, forward);
-    core::require(static_cast<bool>(backward), "oneDNN has this convolution's gradient");
-    builder.parameters.set(weights, backward.diff_weights_desc());
-    if (!bias_.is_zero()) builder.parameters.set(node_.parameters[1], bias_);
+    const Desc weights = any_layout(dims, builder.type);
+    const auto forward = describe_conv(builder.engine, {dims_of(input_.desc), builder.type, tag}, weights, bias_,
+                                       {with_batch(builder.n, node_.output), builder.type, tag}, window_);
+    if (!forward) return std::nullopt;
+    const Desc src = forward.src_desc(), dst = forward.dst_desc();
+    const auto of_weights = describe_conv_weights(builder.engine, src, any_layout(dims, memory::data_type::f32), bias_,
+                                                  dst, window_, forward);
+    if (!of_weights) return std::nullopt;
+    Layouts found{src, dst, of_weights.diff_weights_desc(), is_reference(forward) + is_reference(of_weights)};
+    if (!builder.needs_gradient(node_.inputs[0])) return found;
+    const auto of_data = describe_conv_data(builder.engine, src, weights, dst, window_, forward);
+    if (!of_data) return std::nullopt;
+    found.n_reference += is_reference(of_data);
+    return found;
   }
 
   void run_forward(Builder& builder, const Tensor& weights) {
@@ -201,6 +224,7 @@ class ConvKernel final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_conv(const Planned& planned, const Conv& layer) {
+  if (is_for_products(planned, layer)) return make_conv_products(planned, layer);
   return std::make_unique<ConvKernel>(planned, layer);
 }
 

@@ -1,0 +1,80 @@
+// Watches how far apart the ranks' cores are: the host of a virtual machine moves them while it runs.
+// Invariant: all ranks learn the same; a change counts only if a second look confirms it.
+// Used by run (header), the sweep (what was measured while cores moved is measured again) and the limit.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "comm/distance.hpp"
+#include "reduce_all/progress.hpp"
+#include "runtime/communicator.hpp"
+
+namespace lockstep::reduce_all {
+
+/// Round trips of a cache line between neighbours of a node, over all pairs that were measured.
+struct CoreDistance {
+  double nearest_ns = 0;
+  double median_ns = 0;
+  double farthest_ns = 0;
+};
+
+/// What the header says: how far, and how fast all ranks at once read what their neighbours have just written.
+struct CoreReach {
+  CoreDistance round_trip;
+  core::Bytes read;
+  double read_GBps = 0;  ///< of the slowest rank
+};
+
+/// By more than this factor it is another distance. Cores of one cache, of two caches and of two sockets differ by 2 and
+/// more, looks at cores that stay by a few percent.
+inline constexpr double another_distance = 1.5;
+
+/// All members are collective, but for those that say otherwise.
+class CoreWatch {
+ public:
+  /// Off where no two ranks are on a node, where ranks share cores, or where there is no room for shared memory.
+  CoreWatch(const runtime::Communicator& world, comm::Transport& transport, bool oversubscribed, Progress& progress);
+
+  /// Local; the same on all ranks.
+  [[nodiscard]] bool is_on() const noexcept { return probe_.has_value(); }
+  /// Local: why it is off, in words; empty if it is on or there is one rank.
+  [[nodiscard]] const char* why_off() const noexcept { return why_off_; }
+  /// Local: for reading what another has written. Nothing unless it is on.
+  [[nodiscard]] comm::CoreProbe& probe() { return *probe_; }
+  /// Local: the most that one rank writes and another reads.
+  [[nodiscard]] core::Bytes largest_read() const noexcept { return largest_read_; }
+
+  /// Looks, and takes what it finds for the distance from here on.
+  void settle();
+  /// Looks again: true on all ranks if a pair is no longer as far apart as at settle(); from then on without looking.
+  bool have_moved();
+
+  /// Local: whether have_moved() was true since settle().
+  [[nodiscard]] bool has_moved() const noexcept { return has_moved_; }
+  /// For rank 0 only. Nothing unless it is on.
+  [[nodiscard]] std::optional<CoreReach> reach();
+
+  /// At settle(), at the last look, and the shortest of each pair since settle(); for rank 0 only.
+  [[nodiscard]] CoreDistance at_first() const;
+  [[nodiscard]] CoreDistance at_last() const;
+  [[nodiscard]] CoreDistance shortest() const;
+
+ private:
+  void look();
+  [[nodiscard]] bool is_elsewhere() const;
+  [[nodiscard]] CoreDistance over_pairs(double mine_ns) const;
+
+  const runtime::Communicator& world_;
+  Progress& progress_;
+  core::Bytes largest_read_;
+  std::optional<comm::CoreProbe> probe_;
+  const char* why_off_ = "";
+  bool has_moved_ = false;
+  // Round trips of this rank's pair; 0 if it leads none.
+  double first_ns_ = 0;
+  double last_ns_ = 0;
+  double shortest_ns_ = 0;
+};
+
+}  // namespace lockstep::reduce_all
