@@ -50,14 +50,15 @@ Results
       --verdict            end with a few sentences about these numbers
       --list               the algorithms with their steps and bytes
       --demo               the known answer of the tutorials; exit 1 if it is wrong
-      --inject FAULT       a fire drill: stop:RANK:PHASE, wrong:RANK[:INDEX] or move:LOOKS (cores); phases are init, setup, warmup,
-                           timing, verification, finish
+      --inject FAULT       a fire drill: stop:RANK:PHASE, wrong:RANK[:INDEX] or move:LOOKS (of cores); phases are init,
+                           setup, warmup, timing, verification, finish
   -h, --help, --version
 
 How to read a row: `time p50` is the median of the slowest rank's time, with the 95 % interval of that median; algbw is
-size/time; busbw is algbw times 2(P-1)/P, as in nccl-tests; %limit: algbw against what copying or, in the caches, reading
+size/time; busbw is algbw times 2(P-1)/P, as in nccl-tests; %limit: algbw against what copying or, in caches, reading
 from other cores allows; cores: round trip of a cache line between them (110>560: they moved meanwhile); `*`: fastest.
 For reduce_scatter and all_gather busbw is algbw times (P-1)/P. On an idle machine the bare command takes half a minute.
+In the environment ONEDNN_MAX_CPU_ISA=AVX2 (or SSE41) does without newer vector instructions, in lockstep train alike.
 Exit codes: 0 right, 1 a wrong element, 2 usage, 3 system or MPI, 4 a hang; 128+n ended by signal n (a launcher may make
 another of it, such as 1: look at "complete" in the JSON file).
 )";

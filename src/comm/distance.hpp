@@ -1,6 +1,5 @@
-// How far apart the cores of a node's ranks are: what a cache line takes between two of them, and how fast one core reads what
-// another has just written.
-// Invariant: loads and stores in shared memory only; a look takes a millisecond, and ranks that share cores give them away.
+// How far apart the cores of a node's ranks are: a line's round trip, and reading what another core has just written.
+// Invariant: loads and stores in shared memory only; a look takes a millisecond; ranks that share cores give them away.
 // Used by reduce_all/: its header, its limit, and to notice that a host moved the cores.
 #pragma once
 
@@ -21,14 +20,14 @@ class CoreProbe {
   /// Whether this rank's node has other ranks; if not, nothing below does anything.
   [[nodiscard]] bool has_neighbour() const noexcept { return node_->n_ranks() > 1; }
 
-  /// Collective: the round trip of a cache line between this rank and its right neighbour, as the median of short runs. Pairs
-  /// that have no rank in common are measured at the same time. Nothing for the second of two ranks, whose pair is the
-  /// first one's.
+  /// Collective: the round trip of a cache line between this rank and its right neighbour, as the lower quartile of
+  /// short runs, since other work only lengthens them. Pairs that have no rank in common are measured at the same
+  /// time. Nothing for the second of two ranks, whose pair is the first one's.
   [[nodiscard]] std::optional<core::Seconds> round_trip();
 
   /// Collective, in turn with read(): writes `bytes`, and returns once the right neighbour has done so too.
   void write(core::Bytes bytes);
-  /// Local: brings what the right neighbour wrote, all its lines, to this core: the fastest way, by one load a line.
+  /// Local: brings all lines that the right neighbour wrote to this core, by one load each, which is the fastest way.
   void read();
 
  private:
@@ -37,8 +36,6 @@ class CoreProbe {
   [[nodiscard]] std::byte* data(int rank) const noexcept;
   [[nodiscard]] core::Seconds lead();
   void follow();
-  template <class Reached>
-  void await(Reached reached);
 
   std::unique_ptr<Transport> node_;
   std::unique_ptr<SharedSegment> segment_;

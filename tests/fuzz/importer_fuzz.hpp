@@ -37,6 +37,7 @@ class Folder {
   [[nodiscard]] std::string path() const { return path_.string(); }
 
   std::string write(const std::string& name, std::string_view content) const {
+    std::filesystem::remove(path_ / name);  // a file cut and written again waits for the disk
     std::ofstream{path_ / name, std::ios::binary} << content;
     return (path_ / name).string();
   }

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "comm/transport_mpi.hpp"
 #include "mpi/forbidden_collectives.hpp"
 #include "support/collective_case.hpp"

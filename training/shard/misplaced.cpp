@@ -1,5 +1,7 @@
 #include "training/shard/misplaced.hpp"
 
+#include <algorithm>
+
 namespace lockstep::training::shard {
 namespace {
 

@@ -1,6 +1,7 @@
 // mpi: the library's own collectives, the peer every other algorithm is measured against. The only file that calls them.
 #include <mpi.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 #include <vector>

@@ -7,6 +7,7 @@
 #include <png.h>
 #include <turbojpeg.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -1,10 +1,12 @@
+#include "data/spool.hpp"
+
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <optional>
 
-#include "data/spool.hpp"
 #include "data/importers/text.hpp"
 #include "importers_fixture.hpp"
 

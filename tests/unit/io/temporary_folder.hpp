@@ -79,7 +79,11 @@ class OrdinaryUser {
   uid_t before_;
 };
 
-inline void put(const std::string& path, const std::string& text) { std::ofstream{path, std::ios::binary} << text; }
+/// As a new file: one that is cut and written again waits for the disk.
+inline void put(const std::string& path, const std::string& text) {
+  std::filesystem::remove(path);
+  std::ofstream{path, std::ios::binary} << text;
+}
 
 inline std::string get(const std::string& path) {
   std::ifstream file{path, std::ios::binary};
