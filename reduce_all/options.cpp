@@ -11,6 +11,7 @@
 
 #include "comm/registry.hpp"
 #include "core/flags.hpp"
+#include "core/instruction_sets.hpp"
 #include "reduce_all/sizes.hpp"
 #include "runtime/launcher.hpp"
 
@@ -191,6 +192,7 @@ void parse(const std::vector<std::string>& arguments, Options& options) {
   declare_where(flags, options);
   flags.parse(arguments);
   if (options.task != Task::measure && options.task != Task::demo) return;
+  core::check_instruction_limit();
   check_combinations(flags, options);
   check_sizes(options);
 }

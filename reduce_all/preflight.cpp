@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/instruction_sets.hpp"
 #include "core/version.hpp"
 #include "reduce_all/buffers.hpp"
 #include "reduce_all/sweep.hpp"
@@ -120,6 +121,7 @@ std::vector<std::string> find_warnings(const runtime::Topology& topology) {
     warnings.push_back(fmt::format("this is a {} build: times are not those of a Release build", core::build_type()));
   if (!sanitizers.empty())
     warnings.push_back(fmt::format("built with sanitizers ({}): times mean nothing", sanitizers));
+  if (const std::string warning = core::instruction_limit_warning(); !warning.empty()) warnings.push_back(warning);
   return warnings;
 }
 

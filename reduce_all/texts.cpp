@@ -58,6 +58,7 @@ How to read a row: `time p50` is the median of the slowest rank's time, with the
 size/time; busbw is algbw times 2(P-1)/P, as in nccl-tests; %limit: algbw against what copying or, in caches, reading
 from other cores allows; cores: round trip of a cache line between them (110>560: they moved meanwhile); `*`: fastest.
 For reduce_scatter and all_gather busbw is algbw times (P-1)/P. On an idle machine the bare command takes half a minute.
+In the environment ONEDNN_MAX_CPU_ISA=AVX2 (or SSE41) does without newer vector instructions, in lockstep train alike.
 Exit codes: 0 right, 1 a wrong element, 2 usage, 3 system or MPI, 4 a hang; 128+n ended by signal n (a launcher may make
 another of it, such as 1: look at "complete" in the JSON file).
 )";

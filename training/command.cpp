@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/instruction_sets.hpp"
 #include "core/suggest.hpp"
 #include "core/version.hpp"
 #include "runtime/launcher.hpp"
@@ -63,7 +64,9 @@ Invocation parse(const std::vector<std::string>& arguments) {
   const auto is_it = [&word](const Command& command) { return command.name == word; };
   const auto command = std::find_if(commands.begin(), commands.end(), is_it);
   if (command == commands.end()) core::fail_unknown(word.starts_with('-') ? "flag" : "command", word, "", candidates);
-  return command->parse({arguments.begin() + 1, arguments.end()});
+  Invocation invocation = command->parse({arguments.begin() + 1, arguments.end()});
+  if (invocation.run) core::check_instruction_limit();
+  return invocation;
 }
 
 }  // namespace

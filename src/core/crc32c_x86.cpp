@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/crc32c_paths.hpp"
+#include "core/instruction_sets.hpp"
 
 // The instruction takes one word a cycle but answers after three, so three lanes of the data are in flight at once and
 // then folded into one register (Gopal et al. 2011, "Fast CRC computation for iSCSI polynomial using CRC32 instruction").
@@ -113,7 +114,7 @@ constexpr std::uint64_t factor(std::uint32_t bits) noexcept {
 
 Crc32cPath crc32c_by_wide_instructions() noexcept {
   __builtin_cpu_init();
-  const bool has_all = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("vpclmulqdq");
+  const bool has_all = instruction_sets().avx512 && __builtin_cpu_supports("vpclmulqdq");
   return has_all ? &crc32c_by_folding : nullptr;
 }
 

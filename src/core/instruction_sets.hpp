@@ -1,11 +1,14 @@
 // Which vector instructions may be used here, for loops that are compiled once for each set.
 // Invariant: whoever asks gets the same answer; no set is there on processors other than x86.
-// Used by comm, optim, nn/host and tensor, where they choose among their loops.
+// Used by comm, data, optim, nn/host and tensor, where they choose among their loops, and told by every result.
 #pragma once
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 
 namespace lockstep::core {
 
@@ -17,9 +20,24 @@ struct InstructionSets {
 };
 
 /// Of the processor and the system, which has to save the registers.
+[[nodiscard]] InstructionSets processor_sets() noexcept;
+
+/// Those of the processor that ONEDNN_MAX_CPU_ISA allows: the variable that limits oneDNN limits our loops alike.
 [[nodiscard]] InstructionSets instruction_sets() noexcept;
 
-/// Loops in three versions: those that can run here, the plain ones first and the widest last.
+/// The widest of them: "avx512", "avx2" or "plain".
+[[nodiscard]] std::string_view widest(const InstructionSets& sets) noexcept;
+
+/// What is left of `sets` under a limit by one of oneDNN's names, in upper or lower case; nothing if it has none such.
+[[nodiscard]] std::optional<InstructionSets> limited(const InstructionSets& sets, std::string_view limit) noexcept;
+
+/// Which variable limits the sets, and to what; "" if neither that nor the older DNNL_MAX_CPU_ISA does.
+[[nodiscard]] std::string instruction_limit_warning();
+
+/// Fails with what there is to choose from if the limit is no name of oneDNN's, which would silently do without.
+void check_instruction_limit();
+
+/// Loops in three versions: those that may run here, the plain ones first and the widest last.
 template <class Loops>
 class LoopVersions {
  public:

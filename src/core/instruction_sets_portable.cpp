@@ -2,6 +2,6 @@
 
 namespace lockstep::core {
 
-InstructionSets instruction_sets() noexcept { return {}; }
+InstructionSets processor_sets() noexcept { return {}; }
 
 }  // namespace lockstep::core

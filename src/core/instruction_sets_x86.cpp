@@ -14,20 +14,15 @@ bool has_f16c() noexcept {
   return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
 }
 
-InstructionSets find() noexcept {
+}  // namespace
+
+InstructionSets processor_sets() noexcept {
   __builtin_cpu_init();
   InstructionSets sets;
   sets.avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
   sets.avx512 = sets.avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                 __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
   sets.avx512_vbmi = sets.avx512 && __builtin_cpu_supports("avx512vbmi");
-  return sets;
-}
-
-}  // namespace
-
-InstructionSets instruction_sets() noexcept {
-  static const InstructionSets sets = find();
   return sets;
 }
 

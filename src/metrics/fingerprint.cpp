@@ -16,6 +16,7 @@ Json to_json(const runtime::Environment& e) {
           {"mpi_standard", e.mpi_standard},
           {"mpi_thread_level", e.mpi_thread_level},
           {"cpu_model", e.cpu_model},
+          {"instruction_set", e.instruction_set},
           {"governor", e.governor},
           {"kernel", e.kernel},
           {"transparent_huge_pages", e.transparent_huge_pages},

@@ -106,6 +106,9 @@ class Executor {
   /// samples show them.
   [[nodiscard]] virtual std::vector<std::string> slow_layers() const = 0;
 
+  /// Whether what is kept in bf16 is computed in float32, as this device computes nothing in bf16.
+  [[nodiscard]] virtual bool computes_in_floats() const = 0;
+
   /// Memory it holds itself, arenas not counted.
   [[nodiscard]] virtual std::size_t n_bytes() const noexcept = 0;
 };

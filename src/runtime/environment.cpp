@@ -11,15 +11,16 @@
 #include <ctime>
 #include <fstream>
 
+#include "core/instruction_sets.hpp"
 #include "core/version.hpp"
 #include "runtime/session.hpp"
 
 namespace lockstep::runtime {
 namespace {
 
-constexpr std::array allowed_names{"OMP_NUM_THREADS",     "OMP_PROC_BIND",       "OMP_PLACES",
-                                   "SLURM_JOB_ID",        "SLURM_JOB_NUM_NODES", "SLURM_NTASKS",
-                                   "SLURM_JOB_PARTITION", "PBS_JOBID",           "CUDA_VISIBLE_DEVICES"};
+constexpr std::array allowed_names{"OMP_NUM_THREADS",      "OMP_PROC_BIND",      "OMP_PLACES",          "SLURM_JOB_ID",
+                                   "SLURM_JOB_NUM_NODES",  "SLURM_NTASKS",       "SLURM_JOB_PARTITION", "PBS_JOBID",
+                                   "CUDA_VISIBLE_DEVICES", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"};
 constexpr std::array allowed_prefixes{"OMPI_MCA_", "PRTE_MCA_", "PMIX_MCA_", "MPIR_CVAR_", "MPICH_",
                                       "UCX_",      "FI_",       "NCCL_",     "PALS_",      "LOCKSTEP_"};
 /// In upper case. The first line may name secrets, the second is how launchers talk to their processes.
@@ -126,6 +127,7 @@ Environment read_environment(const Communicator& world) {
   e.mpi_standard = read_mpi_standard();
   e.mpi_thread_level = read_mpi_thread_level();
   e.cpu_model = read_cpu_model();
+  e.instruction_set = core::widest(core::instruction_sets());
   e.governor = read_first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
   e.kernel = read_kernel();
   e.transparent_huge_pages = read_transparent_huge_pages();

@@ -21,7 +21,8 @@ struct Environment {
   std::string mpi_standard;  ///< "3.1"
   std::string mpi_thread_level;
   std::string cpu_model;
-  std::string governor;  ///< frequency governor of processor 0; "unknown" where there is none
+  std::string instruction_set;  ///< the widest that our own loops use here: "plain", "avx2" or "avx512"
+  std::string governor;         ///< frequency governor of processor 0; "unknown" where there is none
   std::string kernel;
   std::string transparent_huge_pages;
   long page_bytes = 0;

@@ -37,6 +37,7 @@ refuse 'use 8' -b 7
 refuse 'does not use this' --demo --inject wrong:1
 refuse 'does not use this' --demo --collective all_gather
 refuse 'less than a second' --timeout 0.0001
+ONEDNN_MAX_CPU_ISA=AVX22 refuse "did you mean 'AVX2'" -e 8
 refuse 'are the same' --json "$folder/x" --csv "$folder/./x"
 
 for n in 1 2 4; do

@@ -44,6 +44,12 @@ expect_right
 expect_out '^Fastest here: '
 expect_out '^The shortest call \(8 B\) takes '
 
+# The loops of an older processor, said so.
+ONEDNN_MAX_CPU_ISA=SSE41 launch 2 -d float32,bfloat16 -o avg -e 2K -f 16 -n 6 --json "$folder/sse41.json"
+expect_right
+expect_out '^# WARNING: ONEDNN_MAX_CPU_ISA=SSE41 limits .* the plain ones'
+grep -q '"instruction_set": *"plain"' "$folder/sse41.json" || fail "the result does not tell the instruction set"
+
 run "$REDUCE_ALL" --nproc 2 -e 8 -n 6
 expect_right
 expect_out '^# ranks 2,'

@@ -26,7 +26,7 @@ resnet=(resnet50_synthetic --model resnet18 --image-size 32)
 refused 'groups of 12 samples do not fill' "${resnet[@]}" --batch 24 --bn-group 12 --nproc 3
 refused 'computed one after another' "${resnet[@]}" --batch 16 --bn-group 8 --accumulate 2 --nproc 2
 refused 'groups of 16 samples .* in 4 lanes' "${resnet[@]}" --batch 16 --bn-group 16 --deterministic
-ONEDNN_MAX_CPU_ISA=AVX2 refused 'no instructions for layers in bf16' toy --precision bf16
+ONEDNN_MAX_CPU_ISA=AVX22 refused "did you mean 'AVX2'" toy --nproc 2
 refused 'weights|none.h5' toy --init-from none.h5
 made synth images --out d --samples 64 --height 4 --width 4
 refused 'too small|image' mnist_cnn --data d --augment normalize:0.5:0.5 --classes 10 --val-split ''

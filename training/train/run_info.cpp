@@ -5,13 +5,17 @@
 #include <algorithm>
 #include <map>
 #include <span>
+#include <utility>
 
+#include "core/instruction_sets.hpp"
 #include "runtime/session.hpp"
 
 namespace lockstep::training::train {
 
 RunInfo run_info(const runtime::Communicator& world, const runtime::Topology& topology, const ResolvedRecipe& resolved,
                  const std::vector<std::string>& arguments) {
+  std::vector<std::string> warnings = topology.warnings(resolved.recipe.threads);
+  if (const std::string warning = core::instruction_limit_warning(); !warning.empty()) warnings.push_back(warning);
   return {.arguments = arguments,
           .recipe_name = resolved.recipe.name,
           .recipe_json = recipe_json(resolved.recipe),
@@ -20,7 +24,7 @@ RunInfo run_info(const runtime::Communicator& world, const runtime::Topology& to
           .libraries = {{"hdf5", LOCKSTEP_HDF5_VERSION},
                         {"kokkos", LOCKSTEP_KOKKOS_VERSION},
                         {"onednn", LOCKSTEP_ONEDNN_VERSION}},
-          .warnings = topology.warnings(resolved.recipe.threads)};
+          .warnings = std::move(warnings)};
 }
 
 core::Bytes peak_memory(const runtime::Communicator& world) {

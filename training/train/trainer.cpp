@@ -70,6 +70,8 @@ Trainer::Trainer(const runtime::Session& session, const ResolvedRecipe& resolved
   RunInfo info = run_info(world_, topology_, resolved_, options.arguments);
   std::ranges::move(surprises(recipe_, goal_, batches_.get(), evaluation_batches_.get(), !options.init_from.empty()),
                     std::back_inserter(info.warnings));
+  if (learner_->executor().computes_in_floats())
+    info.warnings.emplace_back("this processor has no instructions for bf16: it is kept, and computed in float32");
   const std::vector<std::string> slow = learner_->executor().slow_layers();
   if (!slow.empty())
     info.warnings.push_back(fmt::format("oneDNN has no fast code for this processor for {}", fmt::join(slow, ", ")));

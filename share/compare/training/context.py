@@ -27,6 +27,7 @@ class Context:
     tcmalloc: str  # path of the library, or None
     repeats: int
     quick: bool
+    isa: str = "default"  # the instructions that both sides are held to
     rows: list = field(default_factory=list)
     goals: list = field(default_factory=list)
     notes: list = field(default_factory=list)

@@ -12,7 +12,15 @@ std::size_t round_up(std::size_t n) { return (n + alignment - 1) / alignment * a
 
 bool is_needed(const Lifetime& buffer) { return buffer.n_bytes > 0 && buffer.first <= buffer.last; }
 
-bool live_together(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
+bool lives(const Lifetime& buffer, int first, int last) {
+  const auto is_within = [&](int time) { return first <= time && time <= last; };
+  if (buffer.is_forgotten) return is_within(buffer.first) || is_within(buffer.last);
+  return buffer.first <= last && first <= buffer.last;
+}
+
+bool live_together(const Lifetime& a, const Lifetime& b) {
+  return b.is_forgotten ? lives(a, b.first, b.first) || lives(a, b.last, b.last) : lives(a, b.first, b.last);
+}
 
 }  // namespace
 

@@ -13,7 +13,8 @@ namespace lockstep::nn::host {
 struct Lifetime {
   std::size_t n_bytes = 0;
   int first = 0;
-  int last = -1;  ///< before `first`: never needed
+  int last = -1;              ///< before `first`: never needed
+  bool is_forgotten = false;  ///< between the two: needed at either, without what it held
 };
 
 struct ArenaPlan {

@@ -14,14 +14,14 @@ void ActivationArena::grow(std::size_t n_bytes) {
 
 ExecutorState::ExecutorState(const Network& given, const ExecutorOptions& given_options)
     : network{given}, options{given_options}, parameters{network, engine} {
-  if (options.precision == Precision::bf16) require_bf16(engine);
+  computes_in_floats = options.precision == Precision::bf16 && !computes_bf16(engine);
   // Vectors of oneDNN may reach over the end of an array of channels.
   for (const Statistic& statistic : network.statistics())
     statistics.emplace_back((statistic.n_channels + 15) / 16 * 16, statistic.initial);
 }
 
 Program& ExecutorState::plan(std::uint64_t n, bool is_training) {
-  const Common common{network, options, engine, parameters, statistics, choices, slow_layers};
+  const Common common{network, options, engine, parameters, statistics, choices, slow_layers, computes_in_floats};
   auto program = std::make_unique<Program>(common, n, is_training);
   planned_bytes = std::max(planned_bytes, program->n_bytes());
   return *(programs[{n, is_training}] = std::move(program));

@@ -60,6 +60,7 @@ struct ExecutorState {
   Statistics statistics{};
   Choices choices{};
   SlowLayers slow_layers{};
+  bool computes_in_floats = false;  ///< what is kept in bf16
   std::map<std::pair<std::uint64_t, bool>, std::unique_ptr<Program>> programs{};
   ActivationArena arena{};
   std::size_t planned_bytes = 0;  ///< of the largest program

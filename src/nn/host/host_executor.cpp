@@ -121,6 +121,8 @@ std::vector<std::string> HostExecutor::slow_layers() const {
   return {state_->slow_layers.begin(), state_->slow_layers.end()};
 }
 
+bool HostExecutor::computes_in_floats() const { return state_->computes_in_floats; }
+
 std::size_t HostExecutor::n_bytes() const noexcept {
   std::size_t n = std::max(state_->planned_bytes, state_->arena.n_bytes());
   for (const std::vector<float>& statistic : state_->statistics) n += statistic.size() * sizeof(float);

@@ -37,6 +37,7 @@ class HostExecutor final : public Executor {
   void backward(float scale, bool accumulate, const std::function<void(std::size_t slot)>& on_ready) override;
   [[nodiscard]] std::string find_not_finite() const override;
   [[nodiscard]] std::vector<std::string> slow_layers() const override;
+  [[nodiscard]] bool computes_in_floats() const override;
   [[nodiscard]] std::size_t n_bytes() const noexcept override;
 
   /// oneDNN reorders in the last forward() and backward() together.

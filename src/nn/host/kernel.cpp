@@ -124,14 +124,11 @@ ImageLayout image_layout(const Desc& desc) {
   core::fail_system("oneDNN chose a layout of images that is not known here");
 }
 
-void require_bf16(const dnnl::engine& engine) {
+bool computes_bf16(const dnnl::engine& engine) {
   const Desc images{{1, 16, 4, 4}, dnnl::memory::data_type::bf16, dnnl::memory::format_tag::any};
   const Desc weights{{16, 16, 1, 1}, dnnl::memory::data_type::bf16, dnnl::memory::format_tag::any};
-  if (describe_conv(engine, images, weights, {}, images, {{1, 1}, {1, 1}, {0, 0}, {0, 0}})) return;
-  core::fail_usage({.what = "this processor has no instructions for layers in bf16",
-                    .where = "precision",
-                    .expected = "AVX-512, or whatever else oneDNN computes bf16 with",
-                    .fix = "--precision f32"});
+  const auto found = describe_conv(engine, images, weights, {}, images, {{1, 1}, {1, 1}, {0, 0}, {0, 0}});
+  return found && !is_reference(found);
 }
 
 Dims with_batch(std::uint64_t n, const Shape& shape) {

@@ -3,6 +3,7 @@
 // Used by nn/host: layers/ implement kernels, the program plans and runs them.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -53,8 +54,8 @@ class Builder {
   Storage& storage;
   const std::uint64_t n;  ///< samples
   const bool is_training;
-  const dnnl::memory::data_type type;  ///< of activations and their gradients
-  int time = 0;                        ///< of the pass of the node that is planned: nodes forward, then backward
+  dnnl::memory::data_type type;  ///< of activations and their gradients
+  int time = 0;                  ///< of the pass of the node that is planned: nodes forward, then backward
 
   /// A new buffer, used now.
   [[nodiscard]] Tensor make(const Desc& desc);
@@ -121,6 +122,8 @@ struct Planned {
   std::vector<Tensor> inputs;
 };
 
+using MakeKernel = std::function<std::unique_ptr<Kernel>(const Planned&)>;
+
 // layers/
 [[nodiscard]] std::unique_ptr<Kernel> make_add(const Planned& planned, const Add& layer);
 [[nodiscard]] std::unique_ptr<Kernel> make_batch_norm(const Planned& planned, const BatchNorm& layer);
@@ -130,6 +133,8 @@ struct Planned {
 [[nodiscard]] std::unique_ptr<Kernel> make_embedding(const Planned& planned, const Embedding& layer);
 [[nodiscard]] std::unique_ptr<Kernel> make_flatten(const Planned& planned);
 [[nodiscard]] std::unique_ptr<Kernel> make_global_avg_pool(const Planned& planned);
+/// What `make` makes of the layer for float32, within a network that keeps bf16.
+[[nodiscard]] std::unique_ptr<Kernel> make_in_floats(const Planned& planned, const MakeKernel& make);
 [[nodiscard]] std::unique_ptr<Kernel> make_linear(const Planned& planned, const Linear& layer);
 [[nodiscard]] std::unique_ptr<Kernel> make_log_softmax(const Planned& planned);
 [[nodiscard]] std::unique_ptr<Kernel> make_max_pool(const Planned& planned, const MaxPool& layer);
@@ -153,8 +158,8 @@ struct ImageLayout {
 /// Of {n, channels, height, width}: channels first, last, or in blocks of 4, 8 or 16.
 [[nodiscard]] ImageLayout image_layout(const Desc& desc);
 
-/// Throws core::Error (usage) if oneDNN computes no layers in bf16 on this processor.
-void require_bf16(const dnnl::engine& engine);
+/// Whether oneDNN computes layers in bf16 on this processor, by other than its reference implementation.
+[[nodiscard]] bool computes_bf16(const dnnl::engine& engine);
 
 [[nodiscard]] Dims with_batch(std::uint64_t n, const Shape& shape);
 

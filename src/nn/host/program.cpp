@@ -51,7 +51,10 @@ bool reads(const Node& node, std::size_t index) {
 }  // namespace
 
 Program::Program(const Common& common, std::uint64_t n, bool is_training)
-    : network_{common.network}, storage_{common.engine, common.parameters}, steps_(common.network.nodes().size()) {
+    : network_{common.network},
+      computes_in_floats_{common.computes_in_floats},
+      storage_{common.engine, common.parameters},
+      steps_(common.network.nodes().size()) {
   Builder builder{common.engine,      common.network,    common.options,
                   common.parameters,  common.statistics, common.choices,
                   common.slow_layers, storage_,          n,
@@ -112,18 +115,22 @@ std::unique_ptr<Kernel> Program::make_kernel(Builder& builder, std::size_t index
   for (const Value input : node.inputs)
     planned.inputs.push_back(steps_[static_cast<std::size_t>(input.node)].kernel->output());
   const auto is_in_place = [&] { return may_be_overwritten(static_cast<std::size_t>(node.inputs[0].node)); };
+  const auto by_onednn = [&](const MakeKernel& make) {
+    return computes_in_floats_ ? make_in_floats(planned, make) : make(planned);
+  };
   const auto make = Overloaded{
       [&](const Input&) -> std::unique_ptr<Kernel> { return std::make_unique<InputKernel>(planned, false); },
       [&](const Ids&) -> std::unique_ptr<Kernel> { return std::make_unique<InputKernel>(planned, true); },
-      [&](const Linear& layer) { return make_linear(planned, layer); },
-      [&](const Conv& layer) { return make_conv(planned, layer); },
+      [&](const Linear& layer) { return by_onednn([layer](const Planned& p) { return make_linear(p, layer); }); },
+      [&](const Conv& layer) { return by_onednn([layer](const Planned& p) { return make_conv(p, layer); }); },
       [&](const BatchNorm& layer) {
         const bool is_shared = builder.is_training && builder.options.sum_group;
-        return is_shared ? make_sync_batch_norm(planned, layer) : make_batch_norm(planned, layer);
+        if (is_shared) return make_sync_batch_norm(planned, layer);
+        return by_onednn([layer](const Planned& p) { return make_batch_norm(p, layer); });
       },
       [&](const Relu&) { return make_relu(planned, is_in_place()); },
       [&](const Add& layer) { return make_add(planned, layer); },
-      [&](const MaxPool& layer) { return make_max_pool(planned, layer); },
+      [&](const MaxPool& layer) { return by_onednn([layer](const Planned& p) { return make_max_pool(p, layer); }); },
       [&](const GlobalAvgPool&) { return make_global_avg_pool(planned); },
       [&](const Flatten&) { return make_flatten(planned); },
       [&](const Dropout& layer) { return make_dropout(planned, layer); },

@@ -20,6 +20,7 @@ struct Common {
   Statistics& statistics;
   Choices& choices;
   SlowLayers& slow_layers;
+  bool computes_in_floats;  ///< what is kept in bf16
 };
 
 /// Told how a pass proceeds.
@@ -67,6 +68,7 @@ class Program {
   [[nodiscard]] bool may_be_overwritten(std::size_t index) const;
 
   const Network& network_;
+  bool computes_in_floats_;
   Storage storage_;
   std::vector<Step> steps_{};
   std::unique_ptr<LossKernel> loss_{};

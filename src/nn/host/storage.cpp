@@ -17,6 +17,10 @@ void Storage::use(const Place& place, int time) {
   lifetime.last = is_first ? time : std::max(lifetime.last, time);
 }
 
+void Storage::forget_between(const Place& place) { lifetimes_[place.index].is_forgotten = true; }
+
+bool Storage::is_used(const Place& place, int time) const { return lifetimes_[place.index].last == time; }
+
 dnnl::memory Storage::memory(const Desc& desc, const Place& place, int time) {
   use(place, time);
   auto& held = place.space == Space::input ? held_inputs_ : held_;

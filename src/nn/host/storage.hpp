@@ -41,6 +41,10 @@ class Storage {
   /// A buffer, without a place until it is used.
   [[nodiscard]] Place add(std::size_t n_bytes);
   void use(const Place& place, int time);
+  /// Of a buffer that is used at two times at most: what it holds is not needed from one to the other.
+  void forget_between(const Place& place);
+  /// Whether the buffer's last use so far is at `time`.
+  [[nodiscard]] bool is_used(const Place& place, int time) const;
   /// For a primitive that runs at `time`; follows when addresses change.
   [[nodiscard]] dnnl::memory memory(const Desc& desc, const Place& place, int time);
 

@@ -76,7 +76,7 @@ class Harness {
 
 [[nodiscard]] ExecutorOptions options_of(const Case& given, Precision precision = Precision::f32);
 
-/// Those this processor computes in.
+/// All there are.
 [[nodiscard]] std::vector<Precision> precisions();
 
 /// Whether oneDNN uses AVX-512 here, for which our own changes of layout are made.

@@ -6,16 +6,17 @@ namespace lockstep::runtime {
 namespace {
 
 TEST(Recordable, SettingsThatChangeATiming) {
-  for (const char* variable : {"OMP_NUM_THREADS", "OMPI_MCA_coll", "OMPI_MCA_btl_vader_single_copy_mechanism",
-                               "PRTE_MCA_hwloc_x", "PMIX_MCA_gds", "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM",
-                               "MPICH_GPU_SUPPORT_ENABLED", "UCX_TLS", "FI_PROVIDER", "NCCL_ALGO", "PALS_APID",
-                               "SLURM_JOB_ID", "SLURM_NTASKS", "PBS_JOBID", "LOCKSTEP_MPIEXEC", "CUDA_VISIBLE_DEVICES"})
+  for (const char* variable :
+       {"OMP_NUM_THREADS", "OMPI_MCA_coll", "OMPI_MCA_btl_vader_single_copy_mechanism", "PRTE_MCA_hwloc_x",
+        "PMIX_MCA_gds", "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM", "MPICH_GPU_SUPPORT_ENABLED", "UCX_TLS", "FI_PROVIDER",
+        "NCCL_ALGO", "PALS_APID", "SLURM_JOB_ID", "SLURM_NTASKS", "PBS_JOBID", "LOCKSTEP_MPIEXEC",
+        "CUDA_VISIBLE_DEVICES", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"})
     EXPECT_TRUE(is_recordable(variable)) << variable;
 }
 
 TEST(Recordable, NothingOutsideTheAllowList) {
   for (const char* variable : {"", "HOME", "PATH", "USER", "LD_PRELOAD", "SLURM_JOB_USER", "SSH_CONNECTION", "OMP_NUM",
-                               "MY_NCCL_ALGO", "ncc_algo"})
+                               "MY_NCCL_ALGO", "ncc_algo", "ONEDNN_VERBOSE"})
     EXPECT_FALSE(is_recordable(variable)) << variable;
 }
 

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# recipe.bash RECIPE: two steps of a recipe's model under every instruction set that this processor has and that can be
+# forced, for oneDNN and our own loops alike. No layer may run an implementation that oneDNN calls a reference, by its own
+# log, and the losses of all sets agree. In each set: float32 and bfloat16, on one rank, and deterministic on two.
+set -u
+recipe=$1
+[ "$(uname -m)" = x86_64 ] || { echo "no x86 processor: its instruction sets cannot be forced"; exit 77; }
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+n_failed=0
+
+fail() {
+  echo "FAILED: $*"
+  n_failed=$((n_failed + 1))
+}
+
+# Few samples and, but for one recipe, small images: a step takes moments. Groups of few values would not do: batch
+# normalization turns what was lost in rounding into different losses.
+case $recipe in
+  cifar_resnet18) size=(--image-size 32 --batch 8 --bn-group 4) ;;
+  resnet50_synthetic) size=(--image-size 64 --batch 8 --bn-group 4 --classes 10) ;;
+  tinyimagenet_resnet50) size=(--image-size 224 --batch 4 --bn-group 2) ;;
+  *) size=(--batch 8) ;;
+esac
+
+# train SET WORDS...: the loss of two steps in $loss, oneDNN's log and ours in $folder/out.
+train() {
+  rm -rf run
+  loss=
+  ONEDNN_MAX_CPU_ISA=$1 ONEDNN_VERBOSE=1 "$LOCKSTEP" train "$recipe" --synthetic --synthetic-steps 2 --max-steps 2 \
+    "${size[@]}" --lanes 2 --lr 1e-3 --val-split '' --threads 1 --run-dir run "${@:2}" >out 2>err ||
+    { fail "$*: exit code $?: $(grep -m 1 'error: ' err || tail -n 1 err)"; return 1; }
+  loss=$(grep -o '"loss": *[^,]*' run/log.jsonl | tail -n 1 | sed 's/.*: *//')
+}
+
+# The log's lines are onednn_verbose,exec,cpu,KIND,IMPLEMENTATION,PASS,... with a version and "primitive" before exec in
+# oneDNN 3. What is reordered once, before the first step, may be done in any way.
+executed() { sed -nE 's/^onednn_verbose,(.*,)?exec,cpu,([^,]*),([^,]*),([^,]*),.*/\2 \3 \4/p' out; }
+
+expect_no_reference() {
+  executed >executed
+  [ -s executed ] || fail "$*: oneDNN's log names nothing that was executed"
+  local found
+  found=$(grep -E ' ([^ ]*[:_])?ref([:_]|$| )' executed | sort | uniq -c | sed -E 's/^ +/  /')
+  [ -z "$found" ] || fail "$*: reference implementations (times executed, kind, implementation, pass)"$'\n'"$found"
+}
+
+# expect_near A B SHARE: two losses.
+expect_near() {
+  awk -v a="$1" -v b="$2" -v share="$3" 'BEGIN { d = a - b; exit !(d <= share * b && -d <= share * b) }' </dev/null
+}
+
+widest_of_run() { sed -nE 's/.*"instruction_set": *"([a-z0-9]*)".*/\1/p' run/run.json; }
+
+limit=${ONEDNN_MAX_CPU_ISA:-DEFAULT}
+train "$limit" || exit 1
+case $(widest_of_run) in
+  avx512) sets="SSE41 AVX2 AVX512_CORE" ;;
+  avx2) sets="SSE41 AVX2"; echo "without AVX512_CORE: this processor has none, or ONEDNN_MAX_CPU_ISA=$limit" ;;
+  *) sets="SSE41"; echo "without AVX512_CORE and AVX2: this processor has none, or ONEDNN_MAX_CPU_ISA=$limit" ;;
+esac
+case " $sets " in *" $limit "*) ;; *) sets="$sets $limit" ;; esac
+
+for precision in f32 bf16; do
+  # What is lost in rounding: 2^-24 of each product, 2^-9 of each value kept in bfloat16, over all layers and two steps.
+  if [ $precision = f32 ]; then share=1e-5; else share=0.01; fi
+  first=
+  for set in $sets; do
+    for words in "--nproc 1" "--nproc 2 --deterministic"; do
+      # shellcheck disable=SC2086  # words are words
+      train "$set" --precision $precision $words || continue
+      expect_no_reference "$set, $precision, $words"
+      first=${first:-$loss}
+      expect_near "$loss" "$first" $share || fail "$set, $precision, $words: a loss of $loss, not $first"
+    done
+  done
+done
+[ $n_failed -eq 0 ]
