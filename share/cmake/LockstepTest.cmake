@@ -16,9 +16,12 @@ function(lockstep_add_test name)
                                           TIMEOUT ${LOCKSTEP_TEST_TIMEOUT} SKIP_RETURN_CODE 77)
 endfunction()
 
-# What every MPI test needs from its launcher, as environment: harmless to an MPI that does not know it.
-set(LOCKSTEP_MPI_TEST_ENVIRONMENT "OMP_NUM_THREADS=1;OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_ALLOW_RUN_AS_ROOT=1"
-                                  "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_hwloc_base_binding_policy=none"
+# What every MPI test needs from its launcher, as environment: harmless to an MPI that does not know it. OMPI_MCA_ is for
+# Open MPI 4, PRTE_MCA_ for Open MPI 5.
+set(LOCKSTEP_MPI_TEST_ENVIRONMENT "OMP_NUM_THREADS=1;OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
+                                  "OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_hwloc_base_binding_policy=none"
+                                  "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe"
+                                  "PRTE_MCA_hwloc_default_binding_policy=none"
                                   "ASAN_OPTIONS=detect_leaks=0")  # MPI libraries keep memory until the end
 
 # For scripts that start ranks themselves: the launcher too.

@@ -78,8 +78,8 @@ class Contestant:
 
     @property
     def command_line(self):
-        """As a user would type it, with names for the scratch paths."""
-        return " & ".join(map(shlex.join, self.filled_in("FOLDER", "FILE", self.sizes)))
+        """As a user would type it, with names for the scratch paths; empty for a contestant that cannot be had."""
+        return " & ".join(map(shlex.join, self.filled_in("FOLDER", "FILE", self.sizes))) if self.commands else ""
 
 
 @dataclass(frozen=True)

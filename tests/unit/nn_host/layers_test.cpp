@@ -87,7 +87,7 @@ TEST(HostModels, Resnet50IsAsTheReference) {
   harness.reference.backward(1);
   harness.backward();
   expect_gradients(harness, 1e-2);
-  if (has_avx512()) EXPECT_EQ(harness.executor.n_reorders(), 4u);  // where matrix products begin
+  if (has_avx512()) { EXPECT_EQ(harness.executor.n_reorders(), 4u); }  // where matrix products begin
 }
 
 TEST(HostLoss, CountsTheFirstAndTheFirstFive) {
