@@ -201,9 +201,9 @@ class MpiTransport final : public Transport {
   }
 
   int spin_limit() const noexcept override { return oversubscribed_ ? 0 : 10'000; }
-  // Yielding to other work may cost a whole time slice, and whoever sleeps is woken: 2 ranks, 16 MiB, other work on both
-  // cores take 59 ms yielding, 8 ms sleeping. Among ranks that share cores yielding finds one that has work: 4 ranks on 2
-  // cores, 8 B take 2.5 us yielding, 105 us sleeping.
+  // Yielding to other work may cost a whole time slice, and whoever sleeps is woken: 2 ranks, 16 MiB, other work on
+  // both cores take 59 ms yielding, 8 ms sleeping. Among ranks that share cores yielding finds one that has work:
+  // 4 ranks on 2 cores, 8 B take 2.5 us yielding, 105 us sleeping.
   void relax(std::uint64_t) override {
     if (oversubscribed_)
       sched_yield();

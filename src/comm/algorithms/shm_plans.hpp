@@ -39,11 +39,11 @@ struct Slicing {
   Writing writing = Writing::measured;
 };
 
-/// A plan that finishes `n_elements` of a sum in place, over `across`: the ranks that own the same slice in their groups.
+/// A plan that finishes `n_elements` of a sum in place, over `across`: ranks that own the same slice in their groups.
 using FinishAcross = std::function<std::unique_ptr<Plan>(Transport& across, std::size_t n_elements)>;
 
-/// Collective: all_reduce in groups of ranks with equal labels: sliced in each group, and each slice is finished among its
-/// owners in all groups. `slicing` without owners, which are as many as the smallest group has ranks, and without a finish.
+/// Collective: all_reduce in groups of ranks with equal labels: sliced in each group, and each slice is finished among
+/// its owners in all groups. `slicing` without owners, as many as the smallest group has ranks, and without a finish.
 [[nodiscard]] std::unique_ptr<Plan> make_grouped_plan(Transport& world, const Call& call, std::span<const int> groups,
                                                       Slicing slicing, FinishAcross finish);
 

@@ -99,7 +99,8 @@ class Readers {
   }
 
  private:
-  /// Shorter pieces cross faster from cache to cache. Measured with 2 ranks; where there are many, memory would be the limit.
+  /// Shorter pieces cross faster from cache to cache. Measured with 2 ranks; where there are many, memory would be the
+  /// limit.
   static bool may_stream(std::size_t n_ranks, std::size_t longest_bytes) {
     constexpr std::size_t most_ranks = 8;
     constexpr std::size_t shortest = 2048;
@@ -115,8 +116,8 @@ class Readers {
   void (*copy_streaming_)(std::byte*, const std::byte*, std::size_t) = kernels().copy_streaming;
 };
 
-/// In how many places a rank writes in turn when it writes `n_bytes` at a time; at least 2, which plans need. Together twice
-/// the usual L2, but with those of the other ranks no more than half the last-level cache. Near cores, 2 ranks: 128 KiB
+/// In how many places a rank writes in turn when it writes `n_bytes` at a time; at least 2, which plans need. Together
+/// twice the usual L2, but with those of the other ranks no more than half the last-level cache. Near cores, 2 ranks: 128 KiB
 /// takes 8 instead of 20 us, 64 KiB 5 instead of 11; below 8 KiB two places are faster.
 [[nodiscard]] inline std::size_t count_turns(std::size_t n_bytes, std::size_t n_ranks, Writing writing) {
   constexpr std::size_t shortest = 8 * 1024;
