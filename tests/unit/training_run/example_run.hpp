@@ -28,6 +28,7 @@ inline RunInfo example_info() {
                .warnings = {"more ranks than cores"}};
   info.environment.time = "2026-01-02T03:04:05Z";
   info.environment.lockstep = "0.1.0";
+  info.environment.instruction_set = "avx2";
   info.environment.hosts = {"node1", "node2"};
   info.environment.variables = {{"OMP_NUM_THREADS", "1"}};
   return info;
