@@ -1,7 +1,7 @@
 // What of oneDNN differs between its versions 2 and 3: how primitives are described.
 // Invariant: every description asks for a scratchpad of ours and may come back empty where oneDNN has no such primitive;
 // all are of training, so that layouts are the same in evaluation.
-// Used by the layers; defined in dnnl_primitives_2.cpp or dnnl_primitives_3.cpp, whichever fits the library.
+// Used by the layers; what differs is in dnnl_primitives_2.cpp or dnnl_primitives_3.cpp, whichever fits the library.
 #pragma once
 
 #include <dnnl.hpp>
@@ -18,6 +18,9 @@ using Dims = dnnl::memory::dims;
 
 /// Whether oneDNN has nothing but its reference implementation here, which is hundreds of times slower than the others.
 [[nodiscard]] bool is_reference(const dnnl::primitive_desc_base& described);
+
+/// With a scratchpad of ours; `is_added`: results are added to what is there.
+[[nodiscard]] dnnl::primitive_attr make_attributes(bool is_added = false);
 
 /// A convolution's or a pool's window.
 struct Window {

@@ -8,20 +8,6 @@ using dnnl::prop_kind;
 
 constexpr bool may_be_empty = true;
 
-dnnl::primitive_attr make_attributes() {
-  dnnl::primitive_attr attributes;
-  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  return attributes;
-}
-
-dnnl::primitive_attr make_adding_attributes() {
-  dnnl::post_ops sum;
-  sum.append_sum();
-  dnnl::primitive_attr attributes = make_attributes();
-  attributes.set_post_ops(sum);
-  return attributes;
-}
-
 dnnl::normalization_flags make_flags(bool has_relu, bool is_training) {
   dnnl::normalization_flags flags = dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;
   if (has_relu) flags |= dnnl::normalization_flags::fuse_norm_relu;
@@ -87,7 +73,7 @@ dnnl::convolution_backward_weights::primitive_desc describe_conv_weights(
 
 dnnl::matmul::primitive_desc describe_matmul(const dnnl::engine& engine, const Desc& a, const Desc& b, const Desc& bias,
                                              const Desc& dst, bool is_added) {
-  return {engine, a, b, bias, dst, is_added ? make_adding_attributes() : make_attributes(), may_be_empty};
+  return {engine, a, b, bias, dst, make_attributes(is_added), may_be_empty};
 }
 
 dnnl::batch_normalization_forward::primitive_desc describe_batch_norm(const dnnl::engine& engine, const Desc& data,

@@ -79,9 +79,7 @@ Tensor Builder::reordered(const Tensor& tensor, const Desc& desc, std::vector<Pr
 }
 
 void Builder::reorder(const Tensor& from, const Tensor& to, std::vector<Primitive>& primitives) {
-  dnnl::primitive_attr attributes;
-  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  const dnnl::reorder::primitive_desc described{engine, from.desc, engine, to.desc, attributes};
+  const dnnl::reorder::primitive_desc described{engine, from.desc, engine, to.desc, make_attributes()};
   Primitive::Arguments arguments{{DNNL_ARG_FROM, storage.memory(from.desc, from.place, time)},
                                  {DNNL_ARG_TO, storage.memory(to.desc, to.place, time)}};
   const Desc scratchpad = described.scratchpad_desc();

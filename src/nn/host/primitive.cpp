@@ -1,12 +1,6 @@
 #include "nn/host/primitive.hpp"
 
-#include <string_view>
-
 namespace lockstep::nn::host {
-
-bool is_reference(const dnnl::primitive_desc_base& described) {
-  return std::string_view{described.impl_info_str()}.find("ref") != std::string_view::npos;
-}
 
 Primitive::Primitive(const_dnnl_primitive_desc_t described, const Arguments& arguments, bool is_reorder)
     : primitive_{described}, is_reorder_{is_reorder} {
