@@ -52,6 +52,13 @@ int affordable_samples(const Options& options, const Contender& contender, int p
   return static_cast<int>(std::clamp(std::max(affordable, needed), 0.0, static_cast<double>(planned)));
 }
 
+bool may_measure_again(const Options& options, int n_tries, core::Seconds repeated) {
+  constexpr int most_tries = 3;
+  constexpr double largest_share = 0.25;
+  const double limit = options.max_time.value;
+  return n_tries < most_tries && (limit <= 0 || repeated.value < largest_share * limit);
+}
+
 Meter::Meter(const Options& options, const runtime::Communicator& world, Progress& progress, BufferPool& pool,
              const comm::Call& call)
     : options_{options},

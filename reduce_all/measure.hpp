@@ -90,4 +90,8 @@ class Meter {
 [[nodiscard]] int affordable_samples(const Options& options, const Contender& contender, int planned,
                                      bool is_time_spent = false);
 
+/// Rank 0's decision whether a call may be measured once more if its cores move: twice, and under --max-time only while
+/// that has taken less than a quarter of it (`repeated`), since missing sizes are worse than marked ones.
+[[nodiscard]] bool may_measure_again(const Options& options, int n_tries, core::Seconds repeated);
+
 }  // namespace lockstep::reduce_all

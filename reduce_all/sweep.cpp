@@ -17,8 +17,6 @@
 namespace lockstep::reduce_all {
 namespace {
 
-constexpr int most_tries = 3;
-
 // Reading what others have just written takes another start(), so its runs cannot follow one another.
 Pace pace_of(const Options& options, const Contender& contender) {
   Pace pace = choose_pace(options, contender.estimate, contender.barrier);
@@ -139,11 +137,15 @@ bool Sweep::measure_call(const comm::Call& call) {
 // What was measured while cores moved is measured again, a few times at most. False if a signal ended it.
 bool Sweep::measure_until_cores_stay(Meter& meter, std::vector<Contender>& contenders) {
   for (int n_tries = 1;; ++n_tries) {
+    const core::Stopwatch watch;
     cores_.settle();
     if (!set_pace(meter, contenders)) return false;
-    const Ended ended = run_rounds(meter, contenders, n_tries < most_tries);
+    const bool may_repeat =
+        runtime::broadcast_value(job_.world, may_measure_again(job_.options, n_tries, {repeated_seconds_}));
+    const Ended ended = run_rounds(meter, contenders, may_repeat);
     if (ended != Ended::by_moving_cores) return ended == Ended::done;
     start_afresh(contenders);
+    repeated_seconds_ += watch.elapsed().value;
     ++outcome_.n_repeated;
   }
 }

@@ -63,7 +63,8 @@ class Sweep {
   BufferPool pool_;
   core::Random order_;
   core::Stopwatch watch_;
-  bool has_measured_ = false;  ///< any size
+  bool has_measured_ = false;    ///< any size
+  double repeated_seconds_ = 0;  ///< spent on what was measured again
   Outcome outcome_;
 };
 

@@ -50,6 +50,15 @@ TEST(Pace, TheTimeOfTheRunEndsTheNumberAskedFor) {
   EXPECT_EQ(affordable_samples(options, contender, 875, false), 875);
 }
 
+TEST(Pace, WhatMovingCoresSpoiltIsMeasuredAgainTwiceAndInAQuarterOfTheTime) {
+  Options options;
+  EXPECT_TRUE(may_measure_again(options, 2, {1e6}));
+  EXPECT_FALSE(may_measure_again(options, 3, {0}));
+  options.max_time = {40};
+  EXPECT_TRUE(may_measure_again(options, 2, {9.9}));
+  EXPECT_FALSE(may_measure_again(options, 1, {10}));
+}
+
 TEST(Pace, ABatchIsAnEighthOfTheRowOrATenthOfASecond) {
   Contender contender;
   contender.pace = {.block = 2, .n_samples = 1000};
