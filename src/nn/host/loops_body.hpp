@@ -30,6 +30,12 @@ using core::bfloat16;
   out.bits = static_cast<std::uint16_t>(rounded(x) >> 16);
 }
 
+/// `x` or 0. A choice between the two by `?` may be a jump for each element with AVX2: dropout's mask, 590,000 elements on a
+/// Zen 4, 1.5 instead of 0.13 ms.
+[[gnu::always_inline]] inline float if_true(bool condition, float x) {
+  return __builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, x) & (0u - static_cast<std::uint32_t>(condition)));
+}
+
 // NaN stays NaN: a comparison with 0 must not hide it.
 template <class T>
 void relu(const T* x, T* out, std::size_t n) {
@@ -41,13 +47,10 @@ template <class T>
 void relu_backward(const T* y, const T* a, const T* b, T* out, std::size_t n) {
   if (b == nullptr) {
 #pragma omp simd
-    for (std::size_t i = 0; i < n; ++i) store(load(y[i]) <= 0 ? 0.0f : load(a[i]), out[i]);
+    for (std::size_t i = 0; i < n; ++i) store(if_true(!(load(y[i]) <= 0), load(a[i])), out[i]);
   } else {
 #pragma omp simd
-    for (std::size_t i = 0; i < n; ++i) {
-      const float sum = load(a[i]) + load(b[i]);
-      store(load(y[i]) <= 0 ? 0.0f : sum, out[i]);
-    }
+    for (std::size_t i = 0; i < n; ++i) store(if_true(!(load(y[i]) <= 0), load(a[i]) + load(b[i])), out[i]);
   }
 }
 
@@ -69,7 +72,7 @@ void add_relu(const T* a, const T* b, T* out, std::size_t n) {
 template <class T>
 void mask(const T* x, const std::uint8_t* kept, float factor, T* out, std::size_t n) {
 #pragma omp simd
-  for (std::size_t i = 0; i < n; ++i) store(kept[i] != 0 ? load(x[i]) * factor : 0.0f, out[i]);
+  for (std::size_t i = 0; i < n; ++i) store(if_true(kept[i] != 0, load(x[i]) * factor), out[i]);
 }
 
 template <class T>
