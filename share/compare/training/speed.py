@@ -232,7 +232,8 @@ def run(context):
 
     if context.isa != "default":
         for what, ranks in FORCED_GOALS[context.isa]:
-            attempt(compare, what, ranks, rates)
+            if ranks in n_ranks:
+                attempt(compare, what, ranks, rates)
         for what in ("ResNet-18@64", "ResNet-50@224"):
             attempt(compare_bf16, what, n_ranks[-1])
         return
