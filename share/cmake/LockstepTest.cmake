@@ -16,6 +16,17 @@ function(lockstep_add_test name)
                                           TIMEOUT ${LOCKSTEP_TEST_TIMEOUT} SKIP_RETURN_CODE 77)
 endfunction()
 
+# lockstep_add_long_test(<name> COMMAND ...): long.<name>, which takes longer than all other tests together, so it only runs
+# when asked for: ctest -C long -L long. Its working folder, long/<name> of the build, keeps what it finds.
+function(lockstep_add_long_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "COMMAND")
+  lockstep_reject_unparsed(lockstep_add_long_test "${arg_UNPARSED_ARGUMENTS}")
+  set(folder ${PROJECT_BINARY_DIR}/long/${name})
+  file(MAKE_DIRECTORY ${folder})
+  add_test(NAME long.${name} COMMAND ${arg_COMMAND} CONFIGURATIONS long WORKING_DIRECTORY ${folder})
+  set_tests_properties(long.${name} PROPERTIES LABELS long TIMEOUT 7200)
+endfunction()
+
 # What every MPI test needs from its launcher, as environment: harmless to an MPI that does not know it. OMPI_MCA_ is for
 # Open MPI 4, PRTE_MCA_ for Open MPI 5.
 set(LOCKSTEP_MPI_TEST_ENVIRONMENT "OMP_NUM_THREADS=1;OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
@@ -33,15 +44,19 @@ set(LOCKSTEP_LAUNCHER_TEST_ENVIRONMENT
 add_custom_target(tsan_tests)
 
 # lockstep_add_test_program(<name> SOURCES ... LIBRARIES ...): tests/ is its include root beside src/. What a test itself
-# does takes little time, so it is hardly optimized: that builds sooner. (Not at all under sanitizers costs more than it
-# saves: tests of parallel/ then take twice as long under that of threads.)
+# does takes little time, so it is hardly optimized, or not at all under the address sanitizer: that builds sooner. (Not so
+# under that of threads, where tests of parallel/ then take twice as long.)
 function(lockstep_add_test_program name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
   lockstep_reject_unparsed(lockstep_add_test_program "${arg_UNPARSED_ARGUMENTS}")
   add_executable(${name} ${arg_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} lockstep_options)
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  if(LOCKSTEP_SANITIZE MATCHES "address")
+    target_compile_options(${name} PRIVATE -O0)
+  else()
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  endif()
 endfunction()
 
 # lockstep_add_unit_test(<name> SOURCES ... LIBRARIES ... [LABELS ...]): GoogleTest, no launcher.
@@ -55,14 +70,18 @@ function(lockstep_add_unit_test name)
   lockstep_add_test(unit.${name} COMMAND $<TARGET_FILE:${name}> LABELS unit ${arg_LABELS})
 endfunction()
 
-# lockstep_add_mpi_test(<name> COMMAND ... RANKS 1 2 3 4 [LABELS ...]): one test per rank count.
+# Builds what the tests of MPI need.
+add_custom_target(mpi_tests)
+
+# lockstep_add_mpi_test(<name> PROGRAM <target> RANKS 1 2 3 4 [LABELS ...]): one test per rank count.
 function(lockstep_add_mpi_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "COMMAND;RANKS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PROGRAM" "RANKS;LABELS")
   lockstep_reject_unparsed(lockstep_add_mpi_test "${arg_UNPARSED_ARGUMENTS}")
+  add_dependencies(mpi_tests ${arg_PROGRAM})
   separate_arguments(preflags UNIX_COMMAND "${MPIEXEC_PREFLAGS}")
   foreach(n IN LISTS arg_RANKS)
     lockstep_add_test(mpi.${name}.np${n}
-      COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${n} ${preflags} ${arg_COMMAND}
+      COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${n} ${preflags} $<TARGET_FILE:${arg_PROGRAM}>
       LABELS mpi np${n} ${arg_LABELS}
       PROCESSORS ${n}
       ENVIRONMENT ${LOCKSTEP_MPI_TEST_ENVIRONMENT})

@@ -12,7 +12,7 @@
 namespace lockstep::core {
 namespace {
 
-/// As oneDNN looks for them: the second where the first is not set.
+/// As oneDNN looks for them: the second where the first is not set or empty.
 constexpr std::array variables{"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"};
 
 struct Limit {
@@ -24,12 +24,12 @@ constexpr InstructionSets up_to_avx2{.avx2 = true};
 constexpr InstructionSets up_to_avx512{.avx2 = true, .avx512 = true};
 constexpr InstructionSets all{.avx2 = true, .avx512 = true, .avx512_vbmi = true};
 
-/// Those of oneDNN 2.6 to 3.7, but for Xeon Phi. Permutations of bytes came with the processors after AVX512_CORE_BF16's.
-constexpr std::array<Limit, 18> limits{{{"SSE41", {}},
+/// Those of oneDNN 2.6 to 3.7, but for Xeon Phi's and AVX2_VNNI_2, without which 2.6 would do as if there were no limit.
+/// Permutations of bytes came with the processors after AVX512_CORE_BF16's.
+constexpr std::array<Limit, 17> limits{{{"SSE41", {}},
                                         {"AVX", {}},
                                         {"AVX2", up_to_avx2},
                                         {"AVX2_VNNI", up_to_avx2},
-                                        {"AVX2_VNNI_2", up_to_avx2},
                                         {"AVX512_CORE", up_to_avx512},
                                         {"AVX512_CORE_VNNI", up_to_avx512},
                                         {"AVX512_CORE_BF16", up_to_avx512},

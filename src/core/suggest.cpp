@@ -41,20 +41,21 @@ std::optional<std::string> near_miss(std::string_view word, std::span<const std:
   // A slip leaves at least one letter of the word as it was.
   std::size_t least = std::min(std::max<std::size_t>(1, word.size() / 3), word.size() - 1) + 1;
   const std::string* nearest = nullptr;
-  const std::string* completed = nullptr;
-  std::size_t n_completed = 0;
+  std::vector<std::string_view> completed;
   for (const std::string& candidate : candidates) {
     if (const std::size_t distance = edit_distance(word, candidate); distance < least) {
       least = distance;
       nearest = &candidate;
     }
-    if (starts_with(candidate, word)) {
-      ++n_completed;
-      completed = &candidate;
-    }
+    if (starts_with(candidate, word)) completed.push_back(candidate);
+  }
+  const bool is_one_letter_off = nearest != nullptr && least <= 1;
+  if (!completed.empty() && !is_one_letter_off) {
+    const std::string_view shortest = *std::ranges::min_element(completed, {}, &std::string_view::size);
+    if (std::ranges::all_of(completed, [&](std::string_view longer) { return starts_with(longer, shortest); }))
+      return std::string{shortest};
   }
   if (nearest != nullptr) return *nearest;
-  if (n_completed == 1) return *completed;
   return std::nullopt;
 }
 

@@ -10,7 +10,8 @@
 
 namespace lockstep::core {
 
-/// The candidate nearest to `word` by edit distance with transpositions (Damerau 1964), if near enough to be a slip.
+/// The candidate nearest to `word` by edit distance with transpositions (Damerau 1964), if near enough to be a slip; or
+/// the one that `word` begins, or with which all that it begins begin.
 [[nodiscard]] std::optional<std::string> near_miss(std::string_view word, std::span<const std::string> candidates);
 
 /// "a, b, c" for messages.

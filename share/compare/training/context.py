@@ -28,6 +28,7 @@ class Context:
     repeats: int
     quick: bool
     isa: str = "default"  # the instructions that both sides are held to
+    works: tuple = ()  # names of what speed is measured of
     rows: list = field(default_factory=list)
     goals: list = field(default_factory=list)
     notes: list = field(default_factory=list)

@@ -47,7 +47,7 @@ class InstructionLimit : public testing::Test {
 TEST(InstructionSets, FollowTheNamesOfOneDnn) {
   EXPECT_EQ(widest_under("SSE41"), "plain");
   EXPECT_EQ(widest_under("AVX"), "plain");  // without FMA
-  for (const char* name : {"AVX2", "avx2", "AVX2_VNNI", "AVX2_VNNI_2"}) EXPECT_EQ(widest_under(name), "avx2") << name;
+  for (const char* name : {"AVX2", "avx2", "AVX2_VNNI"}) EXPECT_EQ(widest_under(name), "avx2") << name;
   for (const char* name : {"AVX512_CORE", "AVX512_CORE_BF16", "AVX512_CORE_AMX", "AVX10_1_512", "ALL", "default"})
     EXPECT_EQ(widest_under(name), "avx512") << name;
   for (const char* name : {"", "AVX3", "AVX512", "AVX2 "}) EXPECT_FALSE(limited(all, name)) << name;

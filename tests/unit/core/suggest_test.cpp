@@ -29,6 +29,7 @@ TEST(Suggest, CompletesUniqueBeginnings) {
   EXPECT_EQ(near_miss("rec", algorithms), "recursive_doubling");
   EXPECT_EQ(near_miss("t", algorithms), "tree");
   EXPECT_FALSE(near_miss("r", algorithms));
+  EXPECT_EQ(near_miss("AVX512", std::vector<std::string>{"AVX2", "AVX512_CORE_VNNI", "AVX512_CORE"}), "AVX512_CORE");
 }
 
 TEST(Suggest, IsSilentWhereNothingIsNear) {
