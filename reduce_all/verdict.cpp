@@ -100,9 +100,9 @@ std::string rate_large(const std::vector<Row>& best, const VerdictContext& conte
   if (largest.bytes < large_bytes) return "";
   const bool is_copying = largest.limit_by != name(LimitedBy::cores);
   std::string text = fmt::format(
-      "At {} it moves {:.1f} GB/s of vector per rank, {:.0f} % of what all ranks reach by {} alone ({:.1f} GB/s)",
+      "At {} it moves {:.1f} GB/s of vector per rank, {:.0f} % of what all ranks reach by {} ({:.1f} GB/s)",
       size_text(largest.bytes), largest.algbw_GBps, largest.limit_percent,
-      is_copying ? "copying" : "reading what others have written", largest.limit_GBps);
+      is_copying ? "copying alone" : "only reading what others have written", largest.limit_GBps);
   if (context.n_nodes > 1) text += "; the rest goes to the network as well";
   return text + ".";
 }

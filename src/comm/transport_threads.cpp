@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -58,7 +59,8 @@ class Hub {
         patience_{patience.value},
         wake_(nodes_.size()),
         steps_(nodes_.size()),
-        waiting_(nodes_.size()) {
+        waiting_(nodes_.size()),
+        read_from_(nodes_.size()) {
     seats_.resize(nodes_.size());
     Group world;
     for (std::size_t r = 0; r < nodes_.size(); ++r) world.members.push_back(static_cast<int>(r));
@@ -124,9 +126,10 @@ class Hub {
   core::Seconds patience() const noexcept { return {patience_.count()}; }
 
   /// By world ranks.
-  void note_reading(int reader, int writer, std::size_t n_bytes) noexcept {
+  void note_reading(int reader, int writer, std::size_t n_bytes) {
     const auto socket = [&](int rank) { return seats_[static_cast<std::size_t>(rank)].socket; };
     if (socket(reader) != socket(writer)) read_across_.fetch_add(n_bytes, std::memory_order_relaxed);
+    read_from_[static_cast<std::size_t>(reader)].insert(writer);  // by the reader's own thread only
   }
 
   void throw_if_failed() {
@@ -155,6 +158,7 @@ class Hub {
                                       queue.size(), std::get<2>(route), std::get<3>(route), std::get<0>(route)));
     }
     traffic_.read_across = read_across_;
+    for (const std::set<int>& writers : read_from_) traffic_.most_read = std::max(traffic_.most_read, writers.size());
     traffic_.steps = *std::max_element(steps_.begin(), steps_.end());
     return traffic_;
   }
@@ -218,6 +222,7 @@ class Hub {
   int n_gone_ = 0;
   Traffic traffic_;
   std::atomic<std::uint64_t> read_across_{0};
+  std::vector<std::set<int>> read_from_;  ///< by reader
   std::exception_ptr failure_;
 };
 

@@ -17,11 +17,12 @@ struct Traffic {
   std::uint64_t messages = 0;
   std::uint64_t bytes = 0;
   std::uint64_t read_across = 0;  ///< bytes that ranks read from shared memory written in another socket
+  std::size_t most_read = 0;      ///< the most ranks whose shared memory a single one has read
   std::uint64_t steps = 0;  ///< the longest chain of messages each of which had to arrive before the next was sent
 };
 
-/// Runs `body` once per rank, each in a thread of its own; `nodes[r]` is the simulated node of rank r, `seats[r]` where in it
-/// that rank runs (no seats: all in one place).
+/// Runs `body` once per rank, each in a thread of its own; `nodes[r]` is the simulated node of rank r, `seats[r]` where
+/// in it that rank runs (no seats: all in one place).
 /// Rethrows the first failure. A rank that waits without result for `patience` counts as one.
 Traffic run_as_threads(const std::vector<int>& nodes, const std::function<void(Transport&)>& body,
                        core::Seconds patience = {30}, const std::vector<Seat>& seats = {});

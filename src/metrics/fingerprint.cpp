@@ -35,7 +35,8 @@ Json to_json(const runtime::Topology& topology) {
                          {"cpus", place.cpus},
                          {"socket", place.socket},
                          {"core", place.core},
-                         {"numa", place.numa}});
+                         {"numa", place.numa},
+                         {"cache", place.cache}});
   }
   return {{"ranks", topology.places.size()},
           {"nodes", topology.n_nodes},

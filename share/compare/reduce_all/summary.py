@@ -147,7 +147,7 @@ def worst_goal(text, ratio):
 
 
 def others_goal(figures):
-    text = "shm against the best of all others, ours too, every size: >= 0.95, or the launches' medians overlap"
+    text = "shm against the best of all others, ours too, every size: >= 0.95, or the ranges of the launches' medians overlap"
     others = {name: sizes for name, sizes in figures.items() if name != OURS and name not in OVERHEAD_SERIES}
     ratio, slower = {}, []
     for size, ours in figures.get(OURS, {}).items():

@@ -24,16 +24,32 @@ constexpr int largest_group = 16;
 // What all ranks of a node share for one plan in groups.
 constexpr std::size_t largest_shared = 64 * 1024 * 1024;
 
-/// The ranks of one last-level cache, else of one socket; empty where that makes no groups of two ranks or more.
+/// Each group of more than largest_group ranks in parts of about the same size, by the order of ranks.
+std::vector<int> split_large(const std::vector<int>& groups) {
+  const std::vector<int> sizes = group_sizes(groups);
+  const auto n_ranks = static_cast<int>(groups.size());
+  std::vector<int> n_seen(sizes.size());
+  std::vector<int> labels;
+  for (const int group : groups) {
+    const auto g = static_cast<std::size_t>(group);
+    const int n_parts = (sizes[g] + largest_group - 1) / largest_group;
+    labels.push_back(group * n_ranks + n_seen[g]++ * n_parts / sizes[g]);
+  }
+  return renumber_nodes(labels);
+}
+
+/// The ranks of one last-level cache, else of one socket, else all, in groups of two ranks or more; empty where that is
+/// one group.
 std::vector<int> find_groups(const Transport& transport) {
   for (int Seat::*const level : {&Seat::cache, &Seat::socket}) {
     std::vector<int> labels;
     for (const Seat& seat : transport.seats()) labels.push_back(seat.*level);
     const std::vector<int> groups = renumber_nodes(labels);
     const std::vector<int> sizes = group_sizes(groups);
-    if (sizes.size() > 1 && *std::min_element(sizes.begin(), sizes.end()) > 1) return groups;
+    if (sizes.size() > 1 && *std::min_element(sizes.begin(), sizes.end()) > 1) return split_large(groups);
   }
-  return {};
+  if (transport.n_ranks() <= largest_group) return {};
+  return split_large(std::vector<int>(static_cast<std::size_t>(transport.n_ranks())));
 }
 
 /// All ranks with all.

@@ -66,6 +66,7 @@ Primitive Builder::primitive(const dnnl::primitive_desc_base& described, Argumen
 void Builder::note_slow(const dnnl::primitive_desc_base& described) {
   const auto now = static_cast<std::size_t>(time), n_nodes = network.nodes().size();
   const bool is_forward = now < n_nodes;
+  core::require(now != n_nodes, "a layer is planned, not the loss");
   slow_layers.insert(fmt::format("{} ({}, {})", network.nodes()[is_forward ? now : 2 * n_nodes - now].name,
                                  is_forward ? "forward" : "backward", described.impl_info_str()));
 }

@@ -151,6 +151,26 @@ TEST(ShmInGroups, GroupsMayBeUneven) {
   }
 }
 
+// A last-level cache or a socket may have many cores, and nothing may be known of where ranks run.
+TEST(ShmInGroups, NoRankReadsFromMany) {
+  const CollectiveCase longer{.algorithm = comm::find_algorithm("shm"),
+                              .call = {Collective::all_reduce, DType::float64, ReduceOp::avg, 20'003},
+                              .n_calls = 1};
+  const std::size_t many = 100'003;
+  const CollectiveCase once{.algorithm = longer.algorithm,
+                            .call = {Collective::all_reduce, DType::float32, ReduceOp::sum, many},
+                            .n_calls = 1};
+  for (const int n_ranks : {17, 33, 50}) {
+    const comm::Traffic traffic = run_shm(std::vector<comm::Seat>(static_cast<std::size_t>(n_ranks)), longer);
+    EXPECT_LE(traffic.most_read, 15u + 3u) << n_ranks;
+  }
+  std::vector<comm::Seat> one_cache_each;
+  for (int r = 0; r < 40; ++r) one_cache_each.push_back({.socket = r / 20, .cache = r / 20});
+  const comm::Traffic traffic = run_shm(one_cache_each, once);
+  EXPECT_LE(traffic.most_read, 9u + 1u + 1u);
+  EXPECT_EQ(traffic.read_across, 2 * many * sizeof(float));
+}
+
 TEST(PeerDistance, FollowsWhatLooksTake) {
   PeerDistance distance;
   EXPECT_FALSE(distance.is_far());

@@ -6,20 +6,42 @@
 namespace lockstep::nn::host {
 namespace {
 
-/// Of 32 channels, from one layout to another.
-bool is_slow(dnnl::memory::format_tag from, dnnl::memory::format_tag to) {
-  const dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+/// A convolution of 32 channels, from one layout to another.
+auto describe(const dnnl::engine& engine, dnnl::memory::format_tag from, dnnl::memory::format_tag to) {
   const auto images = [](dnnl::memory::format_tag tag) {
     return Desc{{2, 32, 8, 8}, dnnl::memory::data_type::f32, tag};
   };
   const Desc weights{{32, 32, 3, 3}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
-  return is_reference(describe_conv(engine, images(from), weights, {}, images(to), {{3, 3}, {1, 1}, {1, 1}, {1, 1}}));
+  return describe_conv(engine, images(from), weights, {}, images(to), {{3, 3}, {1, 1}, {1, 1}, {1, 1}});
 }
 
+const dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+const auto slow = describe(engine, dnnl::memory::format_tag::abcd, dnnl::memory::format_tag::aBcd8b);
+const auto fast = describe(engine, dnnl::memory::format_tag::abcd, dnnl::memory::format_tag::abcd);
+
 TEST(HostSlowLayers, AreToldByTheNameOfTheirCode) {
-  using Tag = dnnl::memory::format_tag;
-  EXPECT_TRUE(is_slow(Tag::abcd, Tag::aBcd8b));
-  EXPECT_FALSE(is_slow(Tag::abcd, Tag::abcd));
+  EXPECT_TRUE(is_reference(slow));
+  EXPECT_FALSE(is_reference(fast));
+}
+
+TEST(HostSlowLayers, AreNotedWithTheirPass) {
+  const Case given = make_case(image_network(3), 2, Loss::cross_entropy);
+  const ExecutorOptions options = options_of(given);
+  ParameterLayout parameters{given.network, engine};
+  Statistics statistics;
+  Choices choices;
+  SlowLayers slow_layers;
+  Storage storage{engine, parameters};
+  Builder builder{engine, given.network, options, parameters, statistics, choices, slow_layers, storage, 2, true};
+  static_cast<void>(builder.primitive(fast, {}));
+  EXPECT_EQ(slow_layers, SlowLayers{});
+  static_cast<void>(builder.primitive(slow, {}));
+  static_cast<void>(builder.primitive(slow, {}));
+  builder.time = static_cast<int>(2 * given.network.nodes().size() - 1);
+  static_cast<void>(builder.primitive(slow, {}));
+  const std::string code = slow.impl_info_str();
+  EXPECT_EQ(slow_layers, (SlowLayers{given.network.nodes()[0].name + " (forward, " + code + ")",
+                                     given.network.nodes()[1].name + " (backward, " + code + ")"}));
 }
 
 TEST(HostSlowLayers, AreNoneOfAnyModel) {
