@@ -6,7 +6,7 @@ namespace lockstep::comm {
 
 int Transport::n_nodes() const noexcept { return 1 + *std::max_element(nodes().begin(), nodes().end()); }
 
-std::vector<int> renumber_nodes(const std::vector<int>& labels) {
+std::vector<int> renumber(const std::vector<int>& labels) {
   std::vector<int> seen;
   std::vector<int> nodes;
   nodes.reserve(labels.size());

@@ -70,7 +70,7 @@ class Transport {
   virtual void relax(std::uint64_t n_before) = 0;
 };
 
-/// Any labels of nodes, one per rank, as indices from 0 in order of first appearance.
-[[nodiscard]] std::vector<int> renumber_nodes(const std::vector<int>& labels);
+/// Any labels, one per rank, as indices from 0 in order of first appearance.
+[[nodiscard]] std::vector<int> renumber(const std::vector<int>& labels);
 
 }  // namespace lockstep::comm

@@ -170,7 +170,7 @@ class MpiTransport final : public Transport {
       : communicator_{std::move(communicator)}, node_{node}, seat_{seat}, oversubscribed_{oversubscribed} {
     const auto n = static_cast<std::size_t>(n_ranks());
     const auto labels = runtime::gather_values<int>(communicator_, std::span<const int>{&node_, 1});
-    nodes_ = labels.empty() ? std::vector<int>(n) : renumber_nodes(labels);
+    nodes_ = labels.empty() ? std::vector<int>(n) : renumber(labels);
     communicator_.broadcast(std::as_writable_bytes(std::span{nodes_}));
     seats_ = runtime::gather_values<Seat>(communicator_, std::span<const Seat>{&seat_, 1});
     seats_.resize(n);

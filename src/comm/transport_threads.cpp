@@ -297,7 +297,7 @@ class ThreadTransport final : public Transport {
       labels.push_back(hub.nodes()[static_cast<std::size_t>(member)]);
       seats_.push_back(hub.seats()[static_cast<std::size_t>(member)]);
     }
-    nodes_ = renumber_nodes(labels);
+    nodes_ = renumber(labels);
   }
 
   int rank() const noexcept override { return rank_; }

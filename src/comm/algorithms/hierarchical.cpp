@@ -52,8 +52,7 @@ std::unique_ptr<Plan> make(Transport& transport, const Call& call) {
   };
   return make_grouped_plan(
       transport, call, transport.nodes(),
-      {.divisor = setting.divisor(), .piece_bytes = piece_bytes(transport.nodes()), .finish_between_nodes = {}},
-      finish);
+      {.divisor = setting.divisor(), .piece_bytes = piece_bytes(transport.nodes()), .finish_across = {}}, finish);
 }
 
 Cost cost(const Call& call, std::span<const int> nodes) {

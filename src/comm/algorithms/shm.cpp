@@ -35,7 +35,7 @@ std::vector<int> split_large(const std::vector<int>& groups) {
     const int n_parts = (sizes[g] + largest_group - 1) / largest_group;
     labels.push_back(group * n_ranks + n_seen[g]++ * n_parts / sizes[g]);
   }
-  return renumber_nodes(labels);
+  return renumber(labels);
 }
 
 /// The ranks of one last-level cache, else of one socket, else all, in groups of two ranks or more; empty where that is
@@ -44,7 +44,7 @@ std::vector<int> find_groups(const Transport& transport) {
   for (int Seat::*const level : {&Seat::cache, &Seat::socket}) {
     std::vector<int> labels;
     for (const Seat& seat : transport.seats()) labels.push_back(seat.*level);
-    const std::vector<int> groups = renumber_nodes(labels);
+    const std::vector<int> groups = renumber(labels);
     const std::vector<int> sizes = group_sizes(groups);
     if (sizes.size() > 1 && *std::min_element(sizes.begin(), sizes.end()) > 1) return split_large(groups);
   }
@@ -62,7 +62,7 @@ std::unique_ptr<Plan> make_together(Transport& transport, const Call& call, int 
       std::clamp(runtime::last_level_cache().value / (4 * n_ranks * n_ranks), smallest_piece, largest_piece);
   return make_sliced_plan(
       transport, call,
-      {.n_owners = transport.n_ranks(), .divisor = divisor, .piece_bytes = piece, .finish_between_nodes = {}});
+      {.n_owners = transport.n_ranks(), .divisor = divisor, .piece_bytes = piece, .finish_across = {}});
 }
 
 /// In groups of one last-level cache, and across these in groups of one socket.
@@ -78,9 +78,9 @@ std::unique_ptr<Plan> make_in_groups(Transport& transport, const Call& call, std
     const std::vector<int> wider = find_groups(across);
     return wider.empty() ? make_together(across, sum, 1) : make_in_groups(across, sum, wider, 1);
   };
-  return make_grouped_plan(
-      transport, call, groups,
-      {.divisor = divisor, .piece_bytes = piece, .finish_between_nodes = {}, .writing = Writing::cached}, finish);
+  return make_grouped_plan(transport, call, groups,
+                           {.divisor = divisor, .piece_bytes = piece, .finish_across = {}, .writing = Writing::cached},
+                           finish);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ class GroupedPlan final : public Plan {
     across_ = world.split(inside_->rank(), group);
     const std::vector<int> sizes = group_sizes(groups);
     slicing.n_owners = *std::min_element(sizes.begin(), sizes.end());
-    slicing.finish_between_nodes = [this, finish = std::move(finish)](std::size_t n_elements) {
+    slicing.finish_across = [this, finish = std::move(finish)](std::size_t n_elements) {
       return finish(*across_, n_elements);
     };
     plan_ = make_sliced_plan(*inside_, call, slicing);

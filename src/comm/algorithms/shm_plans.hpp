@@ -35,7 +35,7 @@ struct Slicing {
   /// A slice is worked on in pieces of at most so many bytes; the same on all nodes that work together.
   std::size_t piece_bytes = 256 * 1024;
   /// Set where the owner's sum is only this node's share: a plan that finishes `n_elements` of it in place, with other nodes.
-  std::function<std::unique_ptr<Plan>(std::size_t n_elements)> finish_between_nodes;
+  std::function<std::unique_ptr<Plan>(std::size_t n_elements)> finish_across;
   Writing writing = Writing::measured;
 };
 

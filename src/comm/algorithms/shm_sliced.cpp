@@ -67,7 +67,7 @@ class SlicedPlan final : public Plan {
         readers_{n_ranks_, bytes(segment(slice(0), n_chunks_, 0)), slicing.writing},
         sources_(n_ranks_) {
     for (std::size_t r = 0; r < n_ranks_; ++r) parts_.push_back(segment_->part(static_cast<int>(r)));
-    slicing_.finish_between_nodes ? order_for_overlap() : order_for_latency();
+    slicing_.finish_across ? order_for_overlap() : order_for_latency();
   }
 
   void bind(std::span<const std::byte> input, std::span<std::byte> output) override {
@@ -123,8 +123,8 @@ class SlicedPlan final : public Plan {
     }
     if (!is_owner()) return;
     for (std::size_t c = 0; c < n_chunks_; ++c) {
-      auto& plan = between_nodes_[c % 2][piece(c, rank_).count];
-      if (!plan) plan = slicing_.finish_between_nodes(piece(c, rank_).count);
+      auto& plan = across_[c % 2][piece(c, rank_).count];
+      if (!plan) plan = slicing_.finish_across(piece(c, rank_).count);
     }
   }
 
@@ -197,27 +197,27 @@ class SlicedPlan final : public Plan {
                                : layout_.copied_in(parts_[r], turn(c), rank_);
       if (r != rank_) segment_->note_reading(static_cast<int>(r), bytes(mine));
     }
-    fold_(fold_target(own, shared), sources_, mine.count, slicing_.finish_between_nodes ? 1 : slicing_.divisor);
-    if (slicing_.finish_between_nodes) send_off(c, shared);
+    fold_(fold_target(own, shared), sources_, mine.count, slicing_.finish_across ? 1 : slicing_.divisor);
+    if (slicing_.finish_across) send_off(c, shared);
     return true;
   }
 
   [[nodiscard]] FoldTarget fold_target(std::byte* own, std::byte* shared) const {
-    if (slicing_.finish_between_nodes) return {.first = shared};
+    if (slicing_.finish_across) return {.first = shared};
     if (gathers() && readers_.any_is_far()) return {.first = shared, .second = own, .stream = true};
     return {.first = own, .second = gathers() ? shared : nullptr, .stream = is_large_};
   }
 
   void send_off(std::size_t c, std::byte* shared) {
-    Plan& plan = between_nodes(c);
+    Plan& plan = across(c);
     plan.bind({shared, bytes(piece(c, rank_))}, {shared, bytes(piece(c, rank_))});
     plan.start();
     travelling_ = &plan;
   }
 
   bool finish(std::size_t c, bool may_wait) {
-    if (slicing_.finish_between_nodes) {
-      Plan& plan = between_nodes(c);
+    if (slicing_.finish_across) {
+      Plan& plan = across(c);
       if (may_wait)
         plan.wait();
       else if (!plan.test())
@@ -249,7 +249,7 @@ class SlicedPlan final : public Plan {
     return true;
   }
 
-  [[nodiscard]] Plan& between_nodes(std::size_t c) { return *between_nodes_[c % 2].at(piece(c, rank_).count); }
+  [[nodiscard]] Plan& across(std::size_t c) { return *across_[c % 2].at(piece(c, rank_).count); }
 
   /// Where this rank's own piece belongs in its output.
   [[nodiscard]] std::byte* own_output(const Slice& mine) const {
@@ -274,7 +274,7 @@ class SlicedPlan final : public Plan {
   std::vector<std::span<std::byte>> parts_;
   std::vector<const std::byte*> sources_;
   std::vector<Action> actions_;
-  std::map<std::size_t, std::unique_ptr<Plan>> between_nodes_[2];  ///< by elements; two chunks may travel at a time
+  std::map<std::size_t, std::unique_ptr<Plan>> across_[2];  ///< by elements; two chunks may travel at a time
   Plan* travelling_ = nullptr;
   std::span<const std::byte> input_;
   std::span<std::byte> output_;

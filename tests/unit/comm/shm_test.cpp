@@ -33,7 +33,7 @@ std::unique_ptr<comm::Plan> make_sliced(Transport& transport, const Call& call) 
                                 {.n_owners = transport.n_ranks(),
                                  .divisor = call.op == ReduceOp::avg ? transport.n_ranks() : 1,
                                  .piece_bytes = 4096,
-                                 .finish_between_nodes = {},
+                                 .finish_across = {},
                                  .writing = writing});
 }
 
