@@ -7,7 +7,7 @@ validate() { python3 "$here/validate.py" "$SCHEMA" "$@" || fail "not as the sche
 
 launch 2 -e 64 -f 8 -n 10 -d float32,int8 -o sum,avg --json "$folder/r.json" --csv "$folder/r.csv"
 expect_rc 0
-n_rows=$(grep -cE '(float32|int8) ' "$folder/out")
+n_rows=$(grep -cE '^ +[0-9]+ +[0-9]+ +(float32|int8) ' "$folder/out")
 validate "$folder/r.json" complete rows="$n_rows"
 [ "$(wc -l <"$folder/r.csv")" -eq $((n_rows + 1)) ] || fail "CSV has another number of rows"
 awk -F, 'NF != 25 { exit 1 }' "$folder/r.csv" || fail "a CSV line has another number of fields"

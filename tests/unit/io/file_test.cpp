@@ -47,8 +47,7 @@ TEST(File, RefusesWhatIsNoFile) {
 TEST(File, RefusesWhatMayNotBeRead) {
   const TemporaryFolder folder;
   put(folder / "f", "secret");
-  ASSERT_EQ(chmod((folder / "f").c_str(), 0), 0);
-  const OrdinaryUser user;
+  const LockedOut me{folder};
   expect_error([&] { File{folder / "f"}; }, ExitCode::usage, {folder / "f", "Permission denied"});
 }
 

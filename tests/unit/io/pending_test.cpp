@@ -38,7 +38,7 @@ TEST(WriteWhole, LeavesTheOldFileOnAFullDisk) {
 TEST(WriteWhole, NamesAPlaceThatCannotBeWrittenTo) {
   const TemporaryFolder folder;
   expect_error([&] { write_whole(folder / "none/f", {}); }, ExitCode::usage, {folder / "none/f", "No such file"});
-  const OrdinaryUser user;
+  const LockedOut me{folder};
   expect_error([&] { write_whole(folder / "f", {}); }, ExitCode::usage, {folder / "f", "Permission denied"});
 }
 
@@ -187,7 +187,7 @@ TEST(PendingFolder, NamesTheFlagOfAPlaceThatCannotBeWrittenTo) {
   const auto make = [&](const std::string& name) { PendingFolder{folder / name, false, "--out"}; };
   expect_error([&] { make("none/out"); }, ExitCode::usage, {"none/out", "--out", "No such file"});
   expect_error([&] { make("file/out"); }, ExitCode::usage, {"file/out", "--out", "Not a directory"});
-  const OrdinaryUser user;
+  const LockedOut me{folder};
   expect_error([&] { make("out"); }, ExitCode::usage, {"out", "--out", "Permission denied"});
 }
 

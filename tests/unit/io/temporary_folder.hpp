@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -63,19 +64,20 @@ class FullDisk {
   void (*handler_)(int);
 };
 
-/// Root may open everything, so root becomes somebody else.
-class OrdinaryUser {
+/// Somebody who may do nothing in the folder. (Root may do everything, so root becomes somebody else meanwhile.)
+class LockedOut {
  public:
-  OrdinaryUser() : before_{geteuid()} {
-    if (before_ == 0 && seteuid(65534) != 0) std::abort();
+  explicit LockedOut(const TemporaryFolder& folder) : path_{folder.path()}, before_{geteuid()} {
+    if (chmod(path_.c_str(), 0) != 0 || (before_ == 0 && seteuid(65534) != 0)) std::abort();
   }
-  ~OrdinaryUser() {
-    if (seteuid(before_) != 0) std::abort();
+  ~LockedOut() {
+    if (seteuid(before_) != 0 || chmod(path_.c_str(), 0700) != 0) std::abort();
   }
-  OrdinaryUser(const OrdinaryUser&) = delete;
-  OrdinaryUser& operator=(const OrdinaryUser&) = delete;
+  LockedOut(const LockedOut&) = delete;
+  LockedOut& operator=(const LockedOut&) = delete;
 
  private:
+  std::string path_;
   uid_t before_;
 };
 

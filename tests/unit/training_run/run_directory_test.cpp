@@ -123,7 +123,7 @@ TEST(RunDirectory, NamesWhatCannotBeWrittenTo) {
   refuse(folder / "file/r", {"Not a directory"});
   refuse(folder / std::string(300, 'n'), {"File name too long"});
   const InFolder here{folder.path()};
-  const io::OrdinaryUser user;
+  const io::LockedOut me{folder};
   refuse(folder / "r", {"Permission denied", "--run-dir", "a folder that can be written to"});
   refuse(folder.path(), {"Permission denied"});
   refuse("", {"Permission denied", "--run-dir"});
