@@ -11,7 +11,7 @@
 namespace lockstep::core {
 
 /// The candidate nearest to `word` by edit distance with transpositions (Damerau 1964), if near enough to be a slip; or
-/// the one that `word` begins, or with which all that it begins begin.
+/// the shortest of those that begin with `word`, if all the others begin with that one.
 [[nodiscard]] std::optional<std::string> near_miss(std::string_view word, std::span<const std::string> candidates);
 
 /// "a, b, c" for messages.
