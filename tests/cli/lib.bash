@@ -90,11 +90,13 @@ none_with() { [ -z "$(ranks_with "$1")" ]; }
 # has_line PATTERN FILE: whether FILE is there and has such a line.
 has_line() { grep -qs -e "$1" "$2"; }
 
-# process_of RANK: the one that computes as that rank of the job in $run_dir; its guard has another name.
+# process_of RANK: the one that computes as that rank of the job in $run_dir: a child of its guard, which has another name
+# from the moment on at which both are there.
 process_of() {
-  local pid
+  local pid parent
   for pid in $(ranks_with "$run_dir"); do
-    [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = lockstep ] || continue
+    parent=$(sed -n 's/^PPid:[[:space:]]*//p' "/proc/$pid/status" 2>/dev/null)
+    [ "$(cat "/proc/$parent/comm" 2>/dev/null)" = lockstep-guard ] || continue
     tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ" | grep -qxE "(OMPI_COMM_WORLD_RANK|PMI_RANK)=$1" && echo "$pid"
   done
 }

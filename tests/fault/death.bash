@@ -20,7 +20,7 @@ await has_rank "$rank"
 [ "$moment" = training ] && await has_logged '"kind":"train"'
 [ "$moment" = evaluation ] && await has_logged '"kind":"start"' && sleep 0.5
 victim=$(process_of "$rank")
-kill "-$signal" "$victim"
+kill "-$signal" "$victim" || fail "no process to signal: '$victim'"
 begin=$SECONDS
 end
 [ $((SECONDS - begin)) -le 30 ] || fail "took $((SECONDS - begin)) s"
