@@ -17,6 +17,12 @@ expect_out 'finished after 50 epochs, 3200 steps, 102400 samples'
 first=$(loss_of)
 trained toy 50 10 --run-dir two --nproc 3
 [ "$(loss_of)" = "$first" ] || fail "another loss on 3 ranks, not $first"
+# What is about to happen is told first, then each step of the way, once.
+[ "$(grep -oE '^(model|data|ranks|steps|memory|run|first step|epoch 1/50  training:)' "$folder/err" | paste -sd ' ')" = \
+  'model data ranks steps memory run first step epoch 1/50  training:' ] || fail "told otherwise, or in another order"
+[ "$(grep -c 'epoch .*training: loss' "$folder/err")" -eq 50 ] || fail "not a line per epoch"
+expect_err '^ranks   3 ranks$'
+expect_err '^steps   3200 of 32 samples in 50 epochs$'
 awk -v loss="$first" 'BEGIN { exit !(loss > 0.05 && loss < 0.12) }' || fail "the loss is $first"
 for file in run.json log.jsonl status.json weights.h5; do [ -s "one/$file" ] || fail "no one/$file"; done
 
@@ -150,7 +156,7 @@ trained digits --data few --epochs 1 --order blocked --window-chunks 1 --determi
 digest=$(sed -n 's/^digest *//p' out)
 trained digits --data few --epochs 1 --order blocked --window-chunks 1 --deterministic --digest --run-dir staged --stage local
 [ "$(sed -n 's/^digest *//p' out)" = "$digest" ] && [ -n "$digest" ] || fail "other losses from the copy, not $digest"
-expect_out '^data  .* read \([0-9.e-]+ GB/s\) in [0-9]+ chunks, 0 check sum failures.*, mixing [01]'
+expect_out '^data  .* read \([0-9.]+ ([kMG]B|bytes)/s\) in [0-9]+ chunks, 0 check sum failures.*, mixing [01]'
 expect_valid staged train evaluation
 mkdir original
 mv few/*.h5 original

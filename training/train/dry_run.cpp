@@ -13,6 +13,7 @@
 #include "comm/registry.hpp"
 #include "core/error.hpp"
 #include "parallel/slots.hpp"
+#include "training/train/run_text.hpp"
 
 namespace lockstep::training::train {
 namespace {
@@ -75,13 +76,6 @@ std::uint64_t network_bytes(const Recipe& recipe, std::span<const parallel::Slot
     bytes += slot.row_elements > 0 ? std::min(all, of_samples) : all;
   }
   return bytes;
-}
-
-std::string bytes_text(std::uint64_t bytes) {
-  const auto value = static_cast<double>(bytes);
-  if (value >= 1e9) return fmt::format("{:.2f} GB", value * 1e-9);
-  if (value >= 1e6) return fmt::format("{:.1f} MB", value * 1e-6);
-  return value >= 1e3 ? fmt::format("{:.1f} kB", value * 1e-3) : fmt::format("{} bytes", bytes);
 }
 
 }  // namespace

@@ -17,6 +17,11 @@ namespace lockstep::training::train {
 enum class RunState { running, finished, stopped, failed };
 [[nodiscard]] std::string_view name(RunState state) noexcept;
 
+/// 0 of nothing.
+[[nodiscard]] constexpr double mean(double sum, std::uint64_t n) noexcept {
+  return n > 0 ? sum / static_cast<double>(n) : 0;
+}
+
 /// Where a run stands.
 struct Position {
   std::uint64_t epoch = 0;  ///< counting from 1; 0: before the first
@@ -30,6 +35,30 @@ struct Goal {
   std::uint64_t n_epochs = 0;
   std::uint64_t n_samples = 0;  ///< of all epochs together, in whole batches
   std::uint64_t n_steps = 0;    ///< fewer than these samples take if there is a limit; 0: no limit
+};
+
+/// What is about to be trained, and where it goes.
+struct StartRecord {
+  std::string name{};  ///< of the recipe
+  std::uint64_t n_parameters = 0;
+  std::string precision{};
+  std::string data{};  ///< the set, or how samples are made
+  std::uint64_t n_samples = 0;
+  std::uint64_t n_evaluation = 0;  ///< 0: nothing is evaluated
+  std::uint64_t n_ranks = 1;
+  int n_nodes = 1;
+  std::uint64_t global_batch = 0;
+  core::Bytes memory{};  ///< of this rank: activations, parameters and gradients
+  std::string folder{};
+};
+
+/// One epoch of training, or what was made of it.
+struct EpochRecord {
+  Position at{};
+  std::uint64_t n_samples = 0;
+  double loss = 0;                       ///< mean over the samples
+  std::optional<double> top1_percent{};  ///< of classes only
+  core::Seconds time{};
 };
 
 /// One progress interval.

@@ -63,12 +63,12 @@ std::string steady_text(const FinalRecord& record) {
       step_time_text(record.steady->step_s));
 }
 
-/// "0.987 GB read (0.1 GB/s) in 96 chunks, 0 check sum failures, mixing 0.75".
+/// "987.0 MB read (100.0 MB/s) in 96 chunks, 0 check sum failures, mixing 0.75".
 std::string data_text(const DataRecord& record, core::Seconds time) {
+  const auto per_s = static_cast<std::uint64_t>(core::gigabytes_per_second(record.read, time) * 1e9);
   std::string text =
-      fmt::format("{:.3g} GB read ({:.3g} GB/s) in {}, {}", static_cast<double>(record.read.value) * 1e-9,
-                  core::gigabytes_per_second(record.read, time), counted(record.n_chunks, "chunk"),
-                  counted(record.n_crc_failures, "check sum failure"));
+      fmt::format("{} read ({}/s) in {}, {}", bytes_text(record.read.value), bytes_text(per_s),
+                  counted(record.n_chunks, "chunk"), counted(record.n_crc_failures, "check sum failure"));
   if (record.is_cached) text += ", kept in memory";
   if (record.mixing) text += fmt::format(", mixing {:.3g}", *record.mixing);
   return text;
@@ -103,10 +103,44 @@ std::size_t terminal_width() {
 
 }  // namespace
 
+std::string bytes_text(std::uint64_t bytes) {
+  const auto value = static_cast<double>(bytes);
+  if (value >= 1e9) return fmt::format("{:.2f} GB", value * 1e-9);
+  if (value >= 1e6) return fmt::format("{:.1f} MB", value * 1e-6);
+  return value >= 1e3 ? fmt::format("{:.1f} kB", value * 1e-3) : fmt::format("{} bytes", bytes);
+}
+
 std::string clock_text(core::Seconds time) {
   if (!std::isfinite(time.value) || time.value < 0) return "-";
   const auto seconds = static_cast<std::uint64_t>(std::llround(time.value));
   return fmt::format("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+}
+
+std::string start_text(const StartRecord& record, const Goal& goal) {
+  std::string text =
+      fmt::format("model   {}: {}, {}\ndata    {}: {}", record.name, counted(record.n_parameters, "parameter"),
+                  record.precision, record.data, counted(record.n_samples, "sample"));
+  text += record.n_evaluation > 0 ? fmt::format(", evaluated on {}\n", record.n_evaluation) : ", not evaluated\n";
+  text += fmt::format("ranks   {}", counted(record.n_ranks, "rank"));
+  if (record.n_nodes > 1) text += fmt::format(" on {} nodes", record.n_nodes);
+  if (goal.n_steps > 0)
+    text += fmt::format("\nsteps   {} of {} in {}", goal.n_steps, counted(record.global_batch, "sample"),
+                        counted(goal.n_epochs, "epoch"));
+  return text + fmt::format("\nmemory  {} per rank for activations, parameters and gradients\nrun     {}",
+                            bytes_text(record.memory.value), record.folder);
+}
+
+std::string first_step_text(core::Seconds time, const Goal& goal) {
+  return fmt::format("first step in {}, of {}", core::format_seconds(time), goal.n_steps);
+}
+
+std::string epoch_text(const EpochRecord& record, const Goal& goal) {
+  std::string text = fmt::format("epoch {}/{}  training: loss {:.4g}", record.at.epoch, goal.n_epochs, record.loss);
+  if (record.top1_percent) text += fmt::format(", top-1 {:.2f} %", *record.top1_percent);
+  text += fmt::format(" of {} in {}", counted(record.n_samples, "sample"), core::format_seconds(record.time));
+  if (record.time.value > 0)
+    text += fmt::format(" ({} samples/s)", rate_text(static_cast<double>(record.n_samples) / record.time.value));
+  return text;
 }
 
 std::string progress_text(const TrainRecord& record, const Goal& goal) {

@@ -9,9 +9,17 @@
 
 namespace lockstep::training::train {
 
+/// "1.23 GB", "12.3 MB", "45.6 kB" or "789 bytes".
+[[nodiscard]] std::string bytes_text(std::uint64_t bytes);
 /// "0:03:12": hours, minutes, seconds.
 [[nodiscard]] std::string clock_text(core::Seconds time);
 
+/// Several lines: model, data, ranks, steps, memory, and where the run is kept.
+[[nodiscard]] std::string start_text(const StartRecord& record, const Goal& goal);
+/// "first step in 1.23 s, of 1564"
+[[nodiscard]] std::string first_step_text(core::Seconds time, const Goal& goal);
+/// "epoch 3/14  training: loss 0.0412, top-1 98.70 % of 60000 samples in 4.56 s (13158 samples/s)"
+[[nodiscard]] std::string epoch_text(const EpochRecord& record, const Goal& goal);
 /// "epoch 3/14  21 %  12345 samples/s  loss 0.1234  lr 0.49  ETA 0:03:12  step 4.10 ms: data wait 0.12, communication 0.30"
 [[nodiscard]] std::string progress_text(const TrainRecord& record, const Goal& goal);
 /// "epoch 3/14  evaluation: loss 0.0312, top-1 99.02 %, top-5 100.00 % of 10000 samples in 1.23 s"; without its epoch where

@@ -25,16 +25,6 @@
 #include "training/train/weights.hpp"
 
 namespace lockstep::training::train {
-namespace {
-
-constexpr std::uint64_t n_warmup_steps = 5;
-constexpr std::uint64_t first_report = 10;  // steps; from then on by time
-constexpr core::Seconds report_interval{2};
-constexpr const char* no_profile_text = "no profile: all steps were warm-up\n";
-
-double ratio(double sum, std::uint64_t n) { return n > 0 ? sum / static_cast<double>(n) : 0; }
-
-}  // namespace
 
 Trainer::Trainer(const runtime::Session& session, const ResolvedRecipe& resolved, const TrainOptions& options,
                  runtime::Watchdog& watchdog)
@@ -45,7 +35,7 @@ Trainer::Trainer(const runtime::Session& session, const ResolvedRecipe& resolved
       options_{options},
       watchdog_{watchdog},
       topology_{runtime::discover_topology(world_)},
-      interval_{n_warmup_steps},
+      interval_{1},  // progress is told early, so of more than the first step
       steady_{n_warmup_steps} {
   check_ranks(recipe_, world_.n_ranks());
   // Before ranks share anything: who leaves then is not waited for.
@@ -66,15 +56,10 @@ Trainer::Trainer(const runtime::Session& session, const ResolvedRecipe& resolved
   learner_->initialize(options.init_from);
   if (options.profile) profiler_.emplace(learner_->network(), executor_options(recipe_, 1), learner_->executor());
   control_ = std::make_unique<parallel::ControlWord>(*transport_, recipe_.deterministic);
-  next_report_ = first_report;
   RunInfo info = run_info(world_, topology_, resolved_, options.arguments);
   std::ranges::move(surprises(recipe_, goal_, batches_.get(), evaluation_batches_.get(), !options.init_from.empty()),
                     std::back_inserter(info.warnings));
-  if (learner_->executor().computes_in_floats())
-    info.warnings.emplace_back("this processor has no instructions for bf16: it is kept, and computed in float32");
-  const std::vector<std::string> slow = learner_->executor().slow_layers();
-  if (!slow.empty())
-    info.warnings.push_back(fmt::format("oneDNN has no fast code for this processor for {}", fmt::join(slow, ", ")));
+  std::ranges::move(warnings_of(learner_->executor()), std::back_inserter(info.warnings));
   compat_run_ = compat_run(world_, topology_, recipe_, batches, evaluation_batches_.get(), goal_.n_epochs);
   data::together(world_, [&] {
     if (directory_) directory_->start(info);
@@ -161,7 +146,7 @@ bool Trainer::account(const std::optional<parallel::StepAgreement>& agreement) {
   losses_.update(std::as_bytes(std::span{&agreement->loss, 1}));
   const std::uint64_t step = n_epoch_agreed_++;
   if (compat_ != nullptr && compat_->on_step != nullptr && step % compat_->step_interval == 0)
-    printer_.print(compat_->on_step(compat_run_, epoch_, step, ratio(agreement->loss, agreement->n)));
+    printer_.print(compat_->on_step(compat_run_, epoch_, step, mean(agreement->loss, agreement->n)));
   if (agreement->not_finite) {
     exit_code_ = fail_not_finite(*agreement->not_finite);
     return false;
@@ -213,7 +198,8 @@ bool Trainer::train_epoch() {
     if (is_whole) break;
     goes_on = step(*samples);
     keep_alive();
-    if (goes_on && n_steps_ == next_report_) report_progress();
+    if (goes_on && n_steps_ == 1) tell_first_step();
+    if (goes_on && (n_steps_ == next_report_ || n_steps_ == goal_.n_steps)) report_progress();
   }
   if (profiler_ && profiler_->is_running()) profiler_->stop(world_, steady_.phases().of_steps().value);
   const auto last = control_->finish();
@@ -222,25 +208,6 @@ bool Trainer::train_epoch() {
   if (!account(last)) return false;
   if (is_whole) check_coverage(last);
   return recipe_.max_steps == 0 || n_steps_ < recipe_.max_steps;
-}
-
-// Collective.
-void Trainer::report_progress() {
-  const auto steps = interval_.reduce(world_);
-  const metrics::PhaseReport phases = metrics::reduce_phases(world_, topology_, interval_.phases());
-  std::uint64_t n_next = first_report;
-  if (is_lead() && steps) {
-    const TrainRecord record =
-        make_train_record(position(), ratio(loss_sum_, n_loss_), last_lr_, *steps, phases, goal_);
-    directory_->log(record);
-    if (compat_ == nullptr) display_->update(progress_text(record, goal_));
-    n_next =
-        static_cast<std::uint64_t>(std::clamp(report_interval.value / std::max(steps->step_s.median, 1e-9), 1.0, 1e9));
-  }
-  next_report_ = n_steps_ + runtime::broadcast_value(world_, n_next);
-  interval_.clear();
-  loss_sum_ = 0;
-  n_loss_ = 0;
 }
 
 // Collective.
@@ -255,10 +222,10 @@ void Trainer::evaluate() {
   });
   timers_.end();
   if (!sums) return stop_for_signal();
-  EvaluationRecord record{.at = position(), .n_samples = sums->n, .loss = ratio(sums->loss, sums->n)};
+  EvaluationRecord record{.at = position(), .n_samples = sums->n, .loss = mean(sums->loss, sums->n)};
   if (recipe_.loss != "mse") {
-    record.top1_percent = 100 * ratio(static_cast<double>(sums->n_top1), sums->n);
-    record.top5_percent = 100 * ratio(static_cast<double>(sums->n_top5), sums->n);
+    record.top1_percent = 100 * mean(static_cast<double>(sums->n_top1), sums->n);
+    record.top5_percent = 100 * mean(static_cast<double>(sums->n_top5), sums->n);
     compat_epoch_.evaluation_top1 = compat_end_.evaluation_top1 = sums->n_top1;
   }
   record.time = watch.elapsed();
@@ -305,9 +272,10 @@ void Trainer::save(bool is_due) {
 void Trainer::end_epoch(bool is_last) {
   compat_epoch_.epoch = epoch_;
   compat_epoch_.learning_rate = last_lr_;
-  compat_epoch_.loss = ratio(epoch_loss_, n_epoch_loss_);
-  compat_epoch_.top1_percent = 100 * ratio(static_cast<double>(n_epoch_top1_), n_epoch_loss_);
+  compat_epoch_.loss = mean(epoch_loss_, n_epoch_loss_);
+  compat_epoch_.top1_percent = 100 * mean(static_cast<double>(n_epoch_top1_), n_epoch_loss_);
   last_loss_ = compat_epoch_.loss;
+  tell_epoch();
   epoch_loss_ = 0;
   n_epoch_loss_ = n_epoch_top1_ = 0;
   compat_epoch_.evaluation_loss.reset();
@@ -331,6 +299,7 @@ int Trainer::run() try {
 
 void Trainer::train_epochs() {
   if (compat_ != nullptr && compat_->on_start != nullptr) printer_.print(compat_->on_start(compat_run_));
+  if (is_lead() && compat_ == nullptr) display_->print(start_text(start_record(), goal_));
   for (; epoch_ < goal_.n_epochs; ++epoch_) {
     if (compat_ != nullptr && compat_->on_epoch_begin != nullptr)
       printer_.print(compat_->on_epoch_begin(compat_run_, epoch_));
@@ -353,37 +322,6 @@ int Trainer::describe() {
   if (const int signal = runtime::agree_on_interrupt(world_)) return 128 + signal;
   if (is_lead()) printer_.print(dry_run_text(plan));
   return exit_code();
-}
-
-// Collective.
-void Trainer::finish() {
-  const auto steady = steady_.reduce(world_);
-  metrics::PhaseReport phases = metrics::reduce_phases(world_, topology_, timers_.sums());
-  const auto data = gather_data(world_, recipe_, batches_.get(), evaluation_batches_.get());
-  compat_end_.peak_bytes = peak_memory(world_).value;
-  if (!is_lead()) return;
-  FinalRecord record{.at = position(),
-                     .state = state_,
-                     .message = message_,
-                     .loss = n_epoch_loss_ > 0 ? ratio(epoch_loss_, n_epoch_loss_) : last_loss_,
-                     .n_ranks = static_cast<std::uint64_t>(world_.n_ranks()),
-                     .n_nodes = topology_.n_nodes,
-                     .global_batch = recipe_.batch,
-                     .n_warmup_steps = n_warmup_steps,
-                     .steady = steady,
-                     .phases = std::move(phases),
-                     .evaluation = evaluation_,
-                     .data = data};
-  if (profiler_ && profiler_->report()) directory_->log(*profiler_->report());
-  directory_->finish(record);
-  display_.reset();
-  compat_end_.time = watch_.elapsed();
-  if (compat_ != nullptr && compat_->on_end != nullptr) printer_.print(compat_->on_end(compat_run_, compat_end_));
-  if (compat_ == nullptr && !options_.evaluate_only) printer_.print(final_text(record));
-  if (profiler_) printer_.print("\n" + (profiler_->report() ? profile_text(*profiler_->report()) : no_profile_text));
-  if (compat_ == nullptr) printer_.print(fmt::format("run         {}\n", directory_->path()));
-  if (options_.digest)
-    printer_.print(fmt::format("digest      weights {} losses {}\n", learner_->digest(), losses_.hex()));
 }
 
 Position Trainer::position() const {

@@ -75,13 +75,19 @@ class Trainer {
   void keep_alive();
   void tell_failure(const std::exception& error) const;
   [[nodiscard]] bool is_save_due() const noexcept;
+  void plan_report(double step_s, double most_steps);
+  void tell_first_step();
   void report_progress();
+  void tell_epoch();
   void finish();
   int fail_not_finite(const parallel::NotFinite& found);
+  [[nodiscard]] StartRecord start_record() const;
   [[nodiscard]] Position position() const;
   [[nodiscard]] bool is_lead() const noexcept { return world_.rank() == 0; }
   [[nodiscard]] std::string weights_path() const;
   [[nodiscard]] int exit_code() const;
+
+  static constexpr std::uint64_t n_warmup_steps = 5;
 
   const runtime::Session& session_;
   const runtime::Communicator& world_;

@@ -29,6 +29,44 @@ TEST(RunText, ProgressIsOneLine) {
   EXPECT_NE(text.find("ETA -"), std::string::npos) << text;
 }
 
+TEST(RunText, TheStartSaysWhatIsAboutToHappen) {
+  StartRecord record{.name = "mnist_cnn",
+                     .n_parameters = 1'199'882,
+                     .precision = "bf16",
+                     .data = "digits",
+                     .n_samples = 60'000,
+                     .n_evaluation = 10'000,
+                     .n_ranks = 4,
+                     .n_nodes = 2,
+                     .global_batch = 64,
+                     .memory = {123'456'789},
+                     .folder = "runs/mnist_cnn-1"};
+  EXPECT_EQ(start_text(record, {.n_epochs = 3, .n_samples = 180'000, .n_steps = 2814}),
+            "model   mnist_cnn: 1199882 parameters, bf16\n"
+            "data    digits: 60000 samples, evaluated on 10000\n"
+            "ranks   4 ranks on 2 nodes\n"
+            "steps   2814 of 64 samples in 3 epochs\n"
+            "memory  123.5 MB per rank for activations, parameters and gradients\n"
+            "run     runs/mnist_cnn-1");
+  record.n_evaluation = 0;
+  record.n_ranks = record.n_nodes = 1;
+  record.memory = {2'000'000'000};
+  EXPECT_EQ(
+      start_text(record, {}),
+      "model   mnist_cnn: 1199882 parameters, bf16\ndata    digits: 60000 samples, not evaluated\nranks   1 rank\n"
+      "memory  2.00 GB per rank for activations, parameters and gradients\nrun     runs/mnist_cnn-1");
+}
+
+TEST(RunText, AnEpochIsOneLine) {
+  EpochRecord record{.at = {.epoch = 3}, .n_samples = 2048, .loss = 0.04119, .top1_percent = 98.7, .time = {0.16}};
+  EXPECT_EQ(epoch_text(record, example_goal),
+            "epoch 3/50  training: loss 0.04119, top-1 98.70 % of 2048 samples in 160 ms (12800 samples/s)");
+  record.top1_percent.reset();
+  record.time = {};
+  EXPECT_EQ(epoch_text(record, example_goal), "epoch 3/50  training: loss 0.04119 of 2048 samples in 0 s");
+  EXPECT_EQ(first_step_text({1.234}, {.n_steps = 100}), "first step in 1.23 s, of 100");
+}
+
 TEST(RunText, TellsHours) {
   EXPECT_EQ(clock_text({0}), "0:00:00");
   EXPECT_EQ(clock_text({59.6}), "0:01:00");
@@ -65,15 +103,14 @@ TEST(RunText, TheReportSaysWhatItMeasured) {
 TEST(RunText, TheReportTellsWhatWasRead) {
   FinalRecord record = example_final();
   std::string text = final_text(record);
-  EXPECT_NE(
-      text.find(
-          "\ndata        0.987 GB read (0.1 GB/s) in 321 chunks, 0 check sum failures, kept in memory, mixing 0.75\n"),
-      std::string::npos)
+  EXPECT_NE(text.find("\ndata        987.0 MB read (100.0 MB/s) in 321 chunks, 0 check sum failures, kept in memory, "
+                      "mixing 0.75\n"),
+            std::string::npos)
       << text;
   record.data->is_cached = false;
   record.data->mixing.reset();
   text = final_text(record);
-  EXPECT_NE(text.find("\ndata        0.987 GB read (0.1 GB/s) in 321 chunks, 0 check sum failures\n"),
+  EXPECT_NE(text.find("\ndata        987.0 MB read (100.0 MB/s) in 321 chunks, 0 check sum failures\n"),
             std::string::npos)
       << text;
   record.data.reset();
