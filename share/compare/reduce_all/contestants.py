@@ -36,11 +36,6 @@ class Contestant:
         """One of the two that are compared for what the benchmark itself costs."""
         return self.name in ("plain_overhead", "lockstep_mpi")
 
-    @property
-    def portions(self):
-        """The sizes in the parts that one launch takes: launches are short, so that cores rarely move within one."""
-        return [self.sizes[i : i + SIZES_PER_LAUNCH] for i in range(0, len(self.sizes), SIZES_PER_LAUNCH)]
-
     def measure(self, sizes, timeout_s):
         """One launch: {series: {bytes: row}}, a row having time_us_p50, time_us_p50_low and time_us_p50_high."""
         with tempfile.TemporaryDirectory() as scratch:

@@ -36,6 +36,7 @@ class GlooPeer {
   [[nodiscard]] int rank() const noexcept { return control_->rank; }
   [[nodiscard]] int n_ranks() const noexcept { return control_->size; }
   void barrier() { gloo::barrier(barrier_); }
+  [[nodiscard]] static double core_distance_ns() { return 0; }  // its ranks share no memory
   void max_over_ranks(std::vector<double>& values) const {
     gloo::AllreduceOptions options(control_);
     options.setOutput(values.data(), values.size());

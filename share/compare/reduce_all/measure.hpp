@@ -1,9 +1,12 @@
 // How every peer is measured: one loop, written once, so that the contestants differ in nothing else.
 // Invariant: one sample = barrier, then `calls_per_sample` calls back to back; its time is the maximum over the ranks.
+// The ranks' cores are looked at before and after each size, as the host of a virtual machine may move them.
 // Used by plain_allreduce.cpp and gloo_allreduce.cpp.
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
@@ -102,8 +105,39 @@ double warm_up(Peer& peer, Operation& operation) {
   return longest_rank(n_calls) / static_cast<double>(n_calls);
 }
 
-/// One line of JSON: median over the samples with its 95 % interval from order statistics (normal approximation).
-inline void print_row(std::size_t bytes, std::vector<double> samples_us, std::size_t n_calls, std::size_t wrong) {
+/// A word of a line of its own, in memory of all ranks.
+struct alignas(128) Line {
+  std::atomic<int> value{0};
+};
+
+/// ns of a round trip of a cache line between the caller, one of whose ranks leads, and its peer: the median of short
+/// runs. Both start with 0 in their own line and leave 0 behind.
+inline double round_trip_ns(Line& mine, const Line& other, bool leads) {
+  constexpr int n_runs = 11;
+  constexpr int n_trips = 1'000;  // of a run
+  const auto await = [&other](int value) {
+    while (other.value.load(std::memory_order_acquire) != value) continue;
+  };
+  std::array<double, n_runs> ns{};
+  int trip = 0;
+  for (double& one : ns) {
+    const auto start = std::chrono::steady_clock::now();
+    for (const int end = trip + n_trips; trip < end;) {
+      ++trip;
+      if (!leads) await(trip);
+      mine.value.store(trip, std::memory_order_release);
+      if (leads) await(trip);
+    }
+    one = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count() / n_trips;
+  }
+  std::nth_element(ns.begin(), ns.begin() + n_runs / 2, ns.end());
+  return ns[n_runs / 2];
+}
+
+/// One line of JSON: median over the samples with its 95 % interval from order statistics (normal approximation). The
+/// distances are 0 where they are not known.
+inline void print_row(std::size_t bytes, std::vector<double> samples_us, std::size_t n_calls, std::size_t wrong,
+                      double distance_before_ns, double distance_after_ns) {
   std::sort(samples_us.begin(), samples_us.end());
   const auto n = static_cast<double>(samples_us.size());
   const auto at = [&](double position) {
@@ -113,9 +147,10 @@ inline void print_row(std::size_t bytes, std::vector<double> samples_us, std::si
   const double median = (at((n - 1) / 2) + at(n / 2)) / 2;
   std::printf(
       "{\"bytes\": %zu, \"time_us_p50\": %.4f, \"time_us_p50_low\": %.4f, \"time_us_p50_high\": %.4f, "
-      "\"samples\": %zu, \"calls_per_sample\": %zu, \"wrong\": %zu}\n",
+      "\"samples\": %zu, \"calls_per_sample\": %zu, \"wrong\": %zu, \"core_round_trip_ns_before\": %.1f, "
+      "\"core_round_trip_ns_after\": %.1f}\n",
       bytes, median, at(std::floor(n / 2 - half_width)), at(std::ceil(n / 2 + half_width)), samples_us.size(), n_calls,
-      wrong);
+      wrong, distance_before_ns, distance_after_ns);
   std::fflush(stdout);
 }
 
@@ -131,8 +166,9 @@ std::size_t verify(Peer& peer, Operation& operation, const FloatBuffer& input, F
 }
 
 /// Collective: warms up, measures, verifies, and prints a row on rank 0. `Peer` has rank(), n_ranks(), barrier(),
-/// max_over_ranks(std::vector<double>&), plan(input, output), which returns the all-reduce as a callable, and
-/// block_below_s: shorter calls are timed several at once, so that clock and barrier do not count.
+/// max_over_ranks(std::vector<double>&), plan(input, output), which returns the all-reduce as a callable,
+/// core_distance_ns(), 0 if it cannot tell, and block_below_s: shorter calls are timed several at once, so that clock and
+/// barrier do not count.
 template <class Peer>
 void measure(Peer& peer, std::size_t bytes, double seconds) {
   const FloatBuffer input(bytes / sizeof(float));
@@ -145,13 +181,17 @@ void measure(Peer& peer, std::size_t bytes, double seconds) {
   const double n_calls = call_s < Peer::block_below_s ? std::ceil(block_s / call_s) : 1.0;
   const double n_samples = std::clamp(seconds / (n_calls * call_s), 20.0, 5000.0);
 
+  const double distance_before_ns = peer.core_distance_ns();
   std::vector<double> samples_us(static_cast<std::size_t>(n_samples));
   for (double& sample : samples_us) {
     sample = time_calls(peer, operation, static_cast<std::size_t>(n_calls)) * 1e6 / n_calls;
   }
+  const double distance_after_ns = peer.core_distance_ns();
   peer.max_over_ranks(samples_us);
   const std::size_t wrong = verify(peer, operation, input, output);
-  if (peer.rank() == 0) print_row(bytes, std::move(samples_us), static_cast<std::size_t>(n_calls), wrong);
+  if (peer.rank() == 0)
+    print_row(bytes, std::move(samples_us), static_cast<std::size_t>(n_calls), wrong, distance_before_ns,
+              distance_after_ns);
 }
 
 }  // namespace compare

@@ -30,9 +30,9 @@ def as_json(run, figures):
             "cores": len(run.machine.cores),
             "kernel": run.machine.kernel,
             "load_before": run.machine.load,
-            "core_distance": run.launches.word,
-            "core_distance_ns": run.launches.usual_ns,
-            "launches_repeated": run.launches.n_repeated,
+            "core_distance": run.distance.word,
+            "core_distance_ns": run.distance.usual_ns,
+            "sizes_left_out": run.distance.n_moved,
             "ranks": run.setting.n_ranks,
             "repeats": run.repeats,
             "quick": run.quick,
@@ -78,15 +78,15 @@ def as_markdown(run, figures):
 def header(run):
     machine, setting = run.machine, run.setting
     lines = [
-        f"# All-reduce of {setting.n_ranks} ranks on {run.launches.word} cores: Lockstep and its peers, {run.date[:10]}",
+        f"# All-reduce of {setting.n_ranks} ranks on {run.distance.word} cores: Lockstep and its peers, {run.date[:10]}",
         "",
         f"{machine.cpu}, {len(machine.cores)} cores, Linux {machine.kernel}. float32 sum, out of place, buffers hot, "
         f"each rank bound to a core of its own. Medians over {run.repeats} launches, in random order, of each launch's "
         "median over samples; a sample is the maximum over the ranks.",
         "",
-        f"Round trip of a cache line between the ranks' cores: {run.launches.usual_ns:.0f} ns ({run.launches.word}), "
-        "within a factor of 1.5 the same before and after every launch that counts. Launches repeated because the cores "
-        f"had moved: {run.launches.n_repeated}.",
+        f"Round trip of a cache line between the ranks' cores: {run.distance.usual_ns:.0f} ns ({run.distance.word}), "
+        "within a factor of 1.5 the same before and after every size of every launch that counts (of gloo: of every "
+        f"launch). Sizes that did not count because the cores had moved: {run.distance.n_moved}.",
         "",
         *(f"- {name}: {version}" for name, version in run.versions.items()),
     ]

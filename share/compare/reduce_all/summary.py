@@ -124,6 +124,7 @@ def judge(figures, n_ranks):
         mean_goal("shm against gloo's best, all sizes: geometric mean >= 5", gloo, 5),
         limit_goal(figures),
     ]
+    goals.append(agreement_goal(figures))
     goals += [algorithm_goal(figures, name, n_ranks) for name in OPEN_MPI_ALGORITHM_IDS]
     return goals + [overhead_goal(figures, size) for size in OVERHEAD_SIZES]
 
@@ -212,6 +213,16 @@ def overhead_goal(figures, size):
         f"{own.interval_percent:.1f} % and {plain.interval_percent:.1f} % wide"
     )
     return Goal(text, figure, abs(difference) <= 5 and max(own.interval_percent, plain.interval_percent) < 10)
+
+
+def agreement_goal(figures):
+    """They make the same calls of the same library: where they differ, something but the library was measured."""
+    text = "Open MPI alone and as Lockstep's row mpi, every size: within a factor of 1.5"
+    ratio = ratios(times(figures, "open_mpi"), times(figures, "lockstep mpi"))
+    if not ratio:
+        return Goal(text, "-")
+    most = max(ratio, key=lambda size: abs(math.log(ratio[size])))
+    return Goal(text, f"most {ratio[most]:.2f} at {format_bytes(most)}", 1 / 1.5 < ratio[most] < 1.5)
 
 
 def format_bytes(size):
