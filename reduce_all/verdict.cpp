@@ -29,11 +29,12 @@ bool is_the_librarys(const Row& row) {
   return algorithm != nullptr && algorithm->needs == comm::Needs::mpi_processes;
 }
 
-// The rows of the first type and op.
+// The rows of the first type and op that can be trusted.
 std::vector<Row> first_series(std::span<const Row> rows) {
   std::vector<Row> series;
   for (const Row& row : rows) {
-    if (row.dtype == rows.front().dtype && row.op == rows.front().op) series.push_back(row);
+    const bool is_of_first = row.dtype == rows.front().dtype && row.op == rows.front().op;
+    if (is_of_first && !row.distance_changed.value_or(false)) series.push_back(row);
   }
   return series;
 }

@@ -41,13 +41,20 @@ expect 3 $? 'may not mount'
 # Many files, so that removing them takes longer than the second interrupt needs to come.
 stand_in 'for word; do case $word in */fresh-debian*) work=$word ;; esac; done
 [ "${work:-}" ] || exit 0
-mkdir "$work/many" && (cd "$work/many" && seq 5000 | xargs touch) && touch "$work/../../started" && exec sleep 60'
-for signal in HUP INT TERM; do
+mkdir "$work/many" && (cd "$work/many" && seq 5000 | xargs touch) && touch "$work/../../started"
+[ -e "$work/../../ends" ] || exec sleep 60'
+
+# start RELEASE...: run in a group of its own, in which an interrupt is not ignored, as $!; waits until files are there.
+start() {
   rm -f "$folder/started"
-  set -m  # a group of its own, in which an interrupt is not ignored
-  "$run" 12 -- true 2>"$folder/err" &
+  set -m
+  "$run" "$@" -- true 2>"$folder/err" &
   set +m
-  until [ -e "$folder/started" ]; do sleep 0.05; done
+  until [ -e "$folder/started" ]; do sleep 0.01; done
+}
+
+for signal in HUP INT TERM; do
+  start 12
   kill -s $signal -- "-$!"
   sleep 0.03
   kill -s $signal -- "-$!" 2>/dev/null
@@ -55,3 +62,11 @@ for signal in HUP INT TERM; do
   status=$?
   expect $((128 + $(kill -l $signal))) $status ''
 done
+
+# An interrupt between two releases, while the first is removed, is not forgotten.
+touch "$folder/ends"
+start 12 13
+sleep 0.02
+kill -s TERM -- "-$!"
+wait $!
+expect 143 $? ''

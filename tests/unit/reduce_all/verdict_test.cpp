@@ -87,6 +87,10 @@ TEST(Verdict, SaysThatCoresMoved) {
   rows[0].distance_changed = rows[1].distance_changed = true;
   text = text_of(rows, {.n_ranks = 2});
   EXPECT_NE(text.find("The cores kept moving while 8 B was measured"), std::string::npos) << text;
+  EXPECT_NE(text.find("The shortest call (16 B)"), std::string::npos) << text;
+  for (Row& row : rows) row.distance_changed = true;
+  text = text_of(rows, {.n_ranks = 2});
+  EXPECT_TRUE(text.starts_with("The cores kept moving")) << "says something of times that are not to be trusted: " << text;
 }
 
 TEST(Verdict, SaysThatSizesAreMissing) {
