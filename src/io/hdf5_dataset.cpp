@@ -90,6 +90,21 @@ std::unique_ptr<Hdf5Dataset::State> Hdf5Dataset::State::describe(Place place, Da
   return state;
 }
 
+Hdf5Dataset::State::Rows Hdf5Dataset::State::select(std::uint64_t first, std::uint64_t n,
+                                                    const std::string& action) const {
+  std::vector<hsize_t> count = to_sizes(dimensions);
+  count.front() = n;
+  std::vector<hsize_t> start(count.size(), 0);
+  start.front() = first;
+  const auto rank = static_cast<int>(count.size());
+  Rows rows{SpaceId{checked(place, action, [&] { return H5Screate_simple(rank, count.data(), nullptr); })},
+            SpaceId{checked(place, action, [&] { return H5Dget_space(id.get()); })}};
+  checked(place, action, [&] {
+    return H5Sselect_hyperslab(rows.file.get(), H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr);
+  });
+  return rows;
+}
+
 Hdf5Dataset::Hdf5Dataset(std::unique_ptr<State> state) : state_{std::move(state)} {}
 Hdf5Dataset::Hdf5Dataset(Hdf5Dataset&&) noexcept = default;
 Hdf5Dataset& Hdf5Dataset::operator=(Hdf5Dataset&&) noexcept = default;
@@ -128,19 +143,11 @@ void Hdf5Dataset::read_rows(std::uint64_t first, std::uint64_t n, std::span<std:
   core::require(data.size() == n * state.row_bytes, "room for the rows that are read");
   if (data.empty()) return;
   const std::string action = fmt::format("read rows [{}, {})", first, first + n);
-  std::vector<hsize_t> count = to_sizes(state.dimensions);
-  count.front() = n;
-  std::vector<hsize_t> start(count.size(), 0);
-  start.front() = first;
-  const auto rank = static_cast<int>(count.size());
-  const SpaceId memory{checked(state.place, action, [&] { return H5Screate_simple(rank, count.data(), nullptr); })};
-  const SpaceId file{checked(state.place, action, [&] { return H5Dget_space(state.id.get()); })};
+  const State::Rows rows = state.select(first, n, action);
   const TypeId type = type_in_memory(*state.dtype);
   checked(state.place, action, [&] {
-    return H5Sselect_hyperslab(file.get(), H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr);
+    return H5Dread(state.id.get(), type.get(), rows.memory.get(), rows.file.get(), H5P_DEFAULT, data.data());
   });
-  checked(state.place, action,
-          [&] { return H5Dread(state.id.get(), type.get(), memory.get(), file.get(), H5P_DEFAULT, data.data()); });
 }
 
 void Hdf5Dataset::set_attribute(const std::string& name, std::uint64_t value) {

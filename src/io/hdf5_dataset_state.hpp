@@ -21,6 +21,13 @@ struct Hdf5Dataset::State {
   /// Of a data set just created or opened.
   [[nodiscard]] static std::unique_ptr<State> describe(Place place, DatasetId id);
 
+  /// Rows [first, first + n), in memory and in the file.
+  struct Rows {
+    SpaceId memory;
+    SpaceId file;
+  };
+  [[nodiscard]] Rows select(std::uint64_t first, std::uint64_t n, const std::string& action) const;
+
   [[nodiscard]] std::uint64_t n_rows() const noexcept { return dimensions.empty() ? 0 : dimensions.front(); }
   [[nodiscard]] std::uint64_t n_chunks() const noexcept {
     return chunk.empty() ? 0 : n_rows() / chunk.front() + (n_rows() % chunk.front() != 0 ? 1 : 0);

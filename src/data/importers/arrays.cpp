@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/printable.hpp"
+#include "core/suggest.hpp"
 
 namespace lockstep::data {
 namespace {
@@ -97,12 +99,15 @@ void check_pairs(const std::vector<ArrayPair>& pairs) {
 class ArraySource final : public Source {
  public:
   ArraySource(std::vector<ArrayPair> pairs, ArrayOptions options)
-      : pairs_{std::move(pairs)}, remarks_{std::move(options.remarks)} {
+      : pairs_{std::move(pairs)}, remarks_{std::move(options.remarks)}, kept_{std::move(options.kept)} {
     check_pairs(pairs_);
     spec_.x = pairs_.front().x->row();
     spec_.y = pairs_.front().y->row();
     const bool may_be_classes = !core::is_floating(spec_.y.dtype) && spec_.y.n_elements() == 1;
-    if (may_be_classes && !options.no_classes) find_classes(options.least_classes);
+    if (!options.words.empty())
+      name_classes(options.words);
+    else if (may_be_classes && !options.no_classes)
+      find_classes(options.least_classes);
   }
 
   [[nodiscard]] const SetSpec& spec() const override { return spec_; }
@@ -117,7 +122,7 @@ class ArraySource final : public Source {
             std::span<std::byte> y) override {
     const ArrayPair& pair = pairs_.at(split);
     pair.x->read_rows(first, n, x);
-    if (pair.y->row().dtype == spec_.y.dtype)
+    if (pair.y->row().dtype == spec_.y.dtype && sorted_.empty())
       pair.y->read_rows(first, n, y);
     else
       read_labels(*pair.y, first, n, y);
@@ -126,6 +131,20 @@ class ArraySource final : public Source {
   [[nodiscard]] std::vector<std::string> remarks() const override { return remarks_; }
 
  private:
+  void name_classes(const std::vector<std::string>& words) {
+    spec_.y = {.dtype = label_dtype(words.size()), .shape = {}};
+    spec_.classes = words;
+    std::sort(spec_.classes.begin(), spec_.classes.end());
+    for (const std::string& word : words) {
+      const auto at = std::lower_bound(spec_.classes.begin(), spec_.classes.end(), word);
+      sorted_.push_back(static_cast<std::uint64_t>(at - spec_.classes.begin()));
+    }
+    constexpr std::size_t most_shown = 10;
+    const auto shown = std::span{std::as_const(spec_.classes)}.first(std::min(most_shown, words.size()));
+    remarks_.push_back(fmt::format("labels: {} words taken as classes in sorted order: {}{}", words.size(),
+                                   core::printable(core::join(shown)), shown.size() < words.size() ? ", ..." : ""));
+  }
+
   void find_classes(std::uint64_t least_classes) {
     Labels labels;
     for (const ArrayPair& pair : pairs_) {
@@ -162,7 +181,8 @@ class ArraySource final : public Source {
       if constexpr (std::is_unsigned_v<To>) {
         std::byte* out = y.data();
         for_values<From>(wide, [&](From value) {
-          const To label = static_cast<To>(static_cast<std::make_unsigned_t<From>>(value));
+          const auto number = static_cast<std::make_unsigned_t<From>>(value);
+          const To label = static_cast<To>(sorted_.empty() ? number : sorted_.at(number));
           std::memcpy(out, &label, sizeof(To));
           out += sizeof(To);
         });
@@ -172,6 +192,8 @@ class ArraySource final : public Source {
 
   std::vector<ArrayPair> pairs_;
   std::vector<std::string> remarks_;
+  std::vector<Spool> kept_;
+  std::vector<std::uint64_t> sorted_{};  ///< where labels are words: the class of each
   SetSpec spec_;
 };
 

@@ -1,6 +1,6 @@
 // Text files with numbers in columns, separated by commas, semicolons or tabs (whichever the first line has).
 // x becomes float32 [columns]; y becomes float32 [], or a class if all of it is written as integers from 0 to 65535:
-// "3" is a class, "3.0" a number, as is "3" with --no-classes.
+// "3" is a class, "3.0" a number, as is "3" with --no-classes. If the first y is no number, all are words, and classes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,12 +12,14 @@
 #include "data/importers/csv_columns.hpp"
 #include "data/importers/importers.hpp"
 #include "data/importers/text.hpp"
+#include "data/importers/words.hpp"
 
 namespace lockstep::data {
 namespace {
 
 constexpr std::int64_t largest_class = 65535;
 constexpr std::uint64_t piece_rows = 4096;
+constexpr char line_end = '\n';
 
 class CsvParser {
  public:
@@ -28,14 +30,14 @@ class CsvParser {
     const auto first = lines_.next();
     if (!first) fail("no lines", path_, "numbers in columns", "give a file with data");
     find_columns(*first);
-    std::vector<Spool> spools = take_spools(options_.spools, 2, [&] { return parse_rows(); });
-    return make_source(std::move(spools[0]), std::move(spools[1]));
+    std::vector<Spool> spools = take_spools(options_.spools, 3, [&] { return parse_rows(); });
+    return make_source(std::move(spools[0]), std::move(spools[1]), std::move(spools[2]));
   }
 
  private:
-  /// Of x, float32, and of y: uint16 where all are classes, else float32.
+  /// Of x, float32, of y: uint16 where all are classes, else float32; and of the words that y has, a line each.
   std::vector<Spool> parse_rows() {
-    SpoolWriter x, y;
+    SpoolWriter x, y, words;
     if (!options_.has_header) add_row(x, y);
     while (const auto line = lines_.next()) {
       split(*line);
@@ -43,7 +45,12 @@ class CsvParser {
     }
     if (n_rows_ == 0) fail("no line behind the header", path_, "numbers in columns", "give a file with data");
     Spool numbers = std::move(y).finish();
-    return make_spools(std::move(x).finish(), are_classes_ ? to_labels(numbers) : std::move(numbers));
+    for (const std::string& word : words_.list()) {
+      words.append(std::as_bytes(std::span{word}));
+      words.append(std::as_bytes(std::span{&line_end, 1}));
+    }
+    return make_spools(std::move(x).finish(), are_classes_ ? to_labels(numbers) : std::move(numbers),
+                       std::move(words).finish());
   }
 
   void find_columns(std::string_view line) {
@@ -77,10 +84,12 @@ class CsvParser {
 
   void add_row(SpoolWriter& x, SpoolWriter& y) {
     for (std::size_t i = 0; i < row_.size(); ++i) row_[i] = number(columns_.x[i]);
-    const float target = number(columns_.y);
-    if (are_classes_) {
-      const auto label = parse_integer(fields_[columns_.y]);
-      are_classes_ = label && *label >= 0 && *label <= largest_class;
+    const std::string_view label = fields_[columns_.y];
+    if (n_rows_ == 0) are_words_ = are_classes_ && !label.empty() && !parse_float(label);
+    const float target = are_words_ ? words_.number(label, [&] { return place(columns_.y); }) : number(columns_.y);
+    if (are_classes_ && !are_words_) {
+      const auto number = parse_integer(label);
+      are_classes_ = number && *number >= 0 && *number <= largest_class;
     }
     x.append(std::as_bytes(std::span{row_}));
     y.append(std::as_bytes(std::span{&target, 1}));
@@ -89,16 +98,19 @@ class CsvParser {
 
   float number(std::size_t column) const {
     if (const auto value = parse_float(fields_[column])) return *value;
-    const std::string name = names_.empty() ? "" : fmt::format(" ({})", core::printable(names_[column]));
-    fail(fmt::format("{} is no number", in_quotes(fields_[column])),
-         fmt::format("{}, column {}{}", lines_.place(), column, name), "a number that float32 can hold",
+    fail(fmt::format("{} is no number", in_quotes(fields_[column])), place(column), "a number that float32 can hold",
          n_rows_ == 0 && !options_.has_header
              ? "leave out --no-header if these are names"
              : "correct it (\"nan\" stands for a missing one), or choose other columns");
   }
 
+  [[nodiscard]] std::string place(std::size_t column) const {
+    const std::string name = names_.empty() ? "" : fmt::format(" ({})", core::printable(names_[column]));
+    return fmt::format("{}, column {}{}", lines_.place(), column, name);
+  }
+
   /// The sizes of the spools tell how many rows there are and whether labels are classes.
-  std::unique_ptr<Source> make_source(Spool x, Spool y) {
+  std::unique_ptr<Source> make_source(Spool x, Spool y, Spool words) {
     const std::uint64_t n_rows = x.size() / (columns_.x.size() * sizeof(float));
     const auto y_dtype = y.size() == n_rows * sizeof(std::uint16_t) ? core::DType::uint16 : core::DType::float32;
     std::vector<ArrayPair> pairs(1);
@@ -107,7 +119,18 @@ class CsvParser {
                                               std::vector<std::uint64_t>{n_rows, columns_.x.size()});
     pairs[0].y = std::make_unique<InputArray>(Input{path_ + ", column of y", std::move(y)}, 0, y_dtype,
                                               std::vector<std::uint64_t>{n_rows});
-    return make_array_source(std::move(pairs), {.remarks = std::move(remarks_)});
+    ArrayOptions options{.words = read_lines(words), .remarks = std::move(remarks_)};
+    options.kept.push_back(std::move(words));
+    return make_array_source(std::move(pairs), std::move(options));
+  }
+
+  [[nodiscard]] static std::vector<std::string> read_lines(const Spool& spool) {
+    std::string text(spool.size(), '\0');
+    spool.read_at(0, std::as_writable_bytes(std::span{text}));
+    std::vector<std::string> lines;
+    for (std::size_t at = 0; at < text.size(); at += lines.back().size() + 1)
+      lines.push_back(text.substr(at, text.find(line_end, at) - at));
+    return lines;
   }
 
   /// The same labels as uint16.
@@ -140,6 +163,8 @@ class CsvParser {
   std::vector<float> row_{};
   std::uint64_t n_rows_ = 0;
   bool are_classes_;
+  bool are_words_ = false;
+  Words words_{};
 };
 
 }  // namespace

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
-#include "data/importers/arrays.hpp"
 #include "data/importers/importers.hpp"
 #include "data/importers/pair_names.hpp"
+#include "data/importers/words.hpp"
 
 namespace lockstep::data {
 namespace {
@@ -39,24 +39,36 @@ class DatasetArray final : public RowArray {
   io::Hdf5Dataset dataset_;
 };
 
+std::unique_ptr<RowArray> make_words(std::shared_ptr<const io::Hdf5File> file, io::Hdf5Dataset dataset,
+                                     const std::string& place, std::shared_ptr<Words> words) {
+  const auto kept = std::make_shared<const io::Hdf5Dataset>(std::move(dataset));
+  const auto read = [file = std::move(file), kept](std::uint64_t first, std::uint64_t n) {
+    return kept->read_texts(first, n);
+  };
+  return std::make_unique<WordArray>(place, kept->dimensions(), read, std::move(words));
+}
+
 }  // namespace
 
 std::unique_ptr<Source> open_hdf5(const std::string& path, const ImportOptions& options) {
   const auto file = std::make_shared<const io::Hdf5File>(io::Hdf5File::open(path));
   std::vector<std::string> names;
   for (const std::string& name : file->dataset_names()) names.push_back(strip(name));
-  const auto open = [&](const std::string& name) {
-    return std::make_unique<DatasetArray>(file, file->open_dataset("/" + name),
-                                          fmt::format("{}, data set /{}", path, name));
+  const auto words = std::make_shared<Words>();
+  const auto open = [&](const std::string& name, bool is_label) -> std::unique_ptr<RowArray> {
+    io::Hdf5Dataset dataset = file->open_dataset("/" + name);
+    const std::string place = fmt::format("{}, data set /{}", path, name);
+    if (is_label && dataset.is_text()) return make_words(file, std::move(dataset), place, words);
+    return std::make_unique<DatasetArray>(file, std::move(dataset), place);
   };
   std::vector<ArrayPair> pairs;
   const auto has = [&](const std::string& name) { return file->has_dataset("/" + name); };
   for (const PairNames& pair : find_pairs(names, has, strip(options.x_name), strip(options.y_name), path)) {
-    auto x = open(pair.x);
-    auto y = open(pair.y);
+    auto x = open(pair.x, false);
+    auto y = open(pair.y, true);
     pairs.push_back({pair.split, std::move(x), std::move(y)});
   }
-  return make_array_source(std::move(pairs), {.no_classes = options.no_classes});
+  return make_word_source(std::move(pairs), *words, options.no_classes);
 }
 
 }  // namespace lockstep::data

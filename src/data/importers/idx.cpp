@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "core/error.hpp"
+#include "core/suggest.hpp"
 #include "data/importers/arrays.hpp"
 #include "data/importers/importers.hpp"
 
@@ -68,21 +69,55 @@ void add_pair(std::vector<ArrayPair>& pairs, const std::string& folder, const st
   pairs.push_back({split, std::move(x), std::move(y)});
 }
 
+std::vector<ArrayPair> open_pairs_in(const std::string& folder, SharedSpools* spools) {
+  std::vector<ArrayPair> pairs;
+  add_pair(pairs, folder, "train", "train", spools);
+  add_pair(pairs, folder, "t10k", "val", spools);
+  return pairs;
+}
+
+bool has_idx(const std::string& folder) {
+  for (const char* prefix : {"train", "t10k"})
+    if (find_file(folder, std::string{prefix} + "-images", 3) || find_file(folder, std::string{prefix} + "-labels", 1))
+      return true;
+  return false;
+}
+
+/// `path`, or the one folder below it where torchvision has put a set's files; empty if there is none.
+std::string find_folder(const std::string& path) {
+  if (has_idx(path)) return path;
+  std::vector<std::string> found;
+  for (const char* below : {"raw", "MNIST/raw", "FashionMNIST/raw", "KMNIST/raw"})
+    if (const std::string folder = (fs::path{path} / below).string(); has_idx(folder)) found.push_back(folder);
+  if (found.size() > 1)
+    core::fail_usage({.what = "several sets",
+                      .where = path,
+                      .expected = "one set in the folder: " + core::join(found),
+                      .fix = "give the folder of one of them"});
+  return found.empty() ? "" : found.front();
+}
+
+bool has_npz(const std::string& path) {
+  std::error_code error;
+  for (fs::directory_iterator entry{path, error}, end; !error && entry != end; entry.increment(error))
+    if (entry->path().extension() == ".npz") return true;
+  return false;
+}
+
 }  // namespace
 
 std::unique_ptr<Source> open_idx(const std::string& path, const ImportOptions& options) {
-  std::vector<ArrayPair> pairs;
-  add_pair(pairs, path, "train", "train", options.spools);
-  add_pair(pairs, path, "t10k", "val", options.spools);
-  if (pairs.empty()) {
+  const std::string folder = find_folder(path);
+  if (folder.empty()) {
     core::fail_usage({.what = !is_there(path)          ? "no such folder"
                               : fs::is_directory(path) ? "no IDX files in it"
                                                        : "a file, where its folder is wanted",
                       .where = path,
                       .expected = "train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-... in it, plain or .gz",
-                      .fix = "give the folder the files were fetched to, under their original names"});
+                      .fix = has_npz(path) ? fmt::format("for .npz files: lockstep shard import npy {}", path)
+                                           : "give the folder the files were fetched to, under their original names"});
   }
-  return make_array_source(std::move(pairs), {.least_classes = least_classes});
+  return make_array_source(open_pairs_in(folder, options.spools), {.least_classes = least_classes});
 }
 
 }  // namespace lockstep::data

@@ -31,6 +31,7 @@ struct ImportOptions {
   // hdf5, npy
   std::string x_name{"x"};
   std::string y_name{"y"};
+  std::string y_path{};  ///< npy: the file of the labels, where `path` is that of the inputs
   // csv, mnist, movielens, npy
   SharedSpools* spools = nullptr;  ///< of the ranks of a node; null: each makes its own
 };

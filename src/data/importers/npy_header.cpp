@@ -15,8 +15,7 @@ namespace lockstep::data {
 namespace {
 
 constexpr std::string_view npy_magic = "\x93NUMPY";
-constexpr std::uint64_t preamble_bytes = 8;    // npy_magic and version
-constexpr std::uint64_t most_bytes = 1 << 16;  // of the text; NumPy itself refuses above 10,000
+constexpr std::uint64_t preamble_bytes = 8;  // npy_magic and version
 constexpr std::array<std::pair<std::string_view, core::DType>, 12> types{{{"b1", core::DType::uint8},
                                                                           {"i1", core::DType::int8},
                                                                           {"u1", core::DType::uint8},
@@ -45,8 +44,8 @@ std::string read_text(const Input& input, std::uint64_t offset, std::uint64_t n)
 /// The Python literal of the header: a dictionary of strings, True or False, and tuples of numbers.
 class HeaderParser {
  public:
-  HeaderParser(const Input& input, std::string_view text, std::uint64_t offset)
-      : input_{input}, text_{text}, offset_{offset} {}
+  HeaderParser(const Input& input, std::string_view text, std::uint64_t offset, bool may_be_words)
+      : input_{input}, text_{text}, offset_{offset}, may_be_words_{may_be_words} {}
 
   void parse(NpyHeader& header) {
     bool has_type = false, has_order = false, has_shape = false;
@@ -55,7 +54,7 @@ class HeaderParser {
       const std::string_view key = parse_string();
       expect(':');
       if (key == "descr" && !std::exchange(has_type, true))
-        header.dtype = parse_type();
+        parse_type(header);
       else if (key == "fortran_order" && !std::exchange(has_order, true))
         parse_order();
       else if (key == "shape" && !std::exchange(has_shape, true))
@@ -69,7 +68,7 @@ class HeaderParser {
   }
 
  private:
-  core::DType parse_type() {
+  void parse_type(NpyHeader& header) {
     if (peek() == '[')
       fail(input_, place(), "a structured type", "an array of numbers", "save its fields as arrays of their own");
     const std::string_view word = parse_string();
@@ -80,11 +79,25 @@ class HeaderParser {
       fail(input_, place(), fmt::format("big-endian type '{}'", word), "a little-endian type",
            "save a.astype(a.dtype.newbyteorder('<'))");
     const std::string_view kind = word.substr(word.empty() ? 0 : 1);
+    if (may_be_words_ && (kind.starts_with('U') || kind.starts_with('S'))) return parse_word(kind, header);
     const auto type = std::find_if(types.begin(), types.end(), [&](const auto& entry) { return entry.first == kind; });
     if (type == types.end() || (word.front() != '<' && (word.front() != '|' || kind.back() != '1')))
       fail(input_, place(), fmt::format("type '{}'", word),
            "integers of 8 to 64 bits, float16, float32, float64 or bool", "save a.astype(numpy.float32), or such");
-    return type->second;
+    header.dtype = type->second;
+  }
+
+  /// "U12": twelve code points; "S12": twelve bytes.
+  void parse_word(std::string_view kind, NpyHeader& header) {
+    constexpr std::uint64_t longest = 4096;
+    std::uint64_t n = 0;
+    const auto [end, error] = std::from_chars(kind.data() + 1, kind.data() + kind.size(), n);
+    if (error != std::errc{} || end != kind.data() + kind.size() || n == 0 || n > longest)
+      fail(input_, place(), fmt::format("words of type '{}'", kind),
+           fmt::format("U1 to U{0} or S1 to S{0}", longest).c_str());
+    header.is_wide = kind.front() == 'U';
+    header.word_bytes = header.is_wide ? 4 * n : n;
+    header.dtype = core::DType::uint8;
   }
 
   void parse_order() {
@@ -148,12 +161,13 @@ class HeaderParser {
   const Input& input_;
   std::string_view text_;
   std::uint64_t offset_;  ///< of the text in the file
+  bool may_be_words_;
   std::size_t at_ = 0;
 };
 
 }  // namespace
 
-NpyHeader read_npy_header(const Input& input) {
+NpyHeader read_npy_header(const Input& input, bool may_be_words) {
   if (input.size() < preamble_bytes || read_text(input, 0, npy_magic.size()) != npy_magic)
     fail(input, 0, "no .npy file", "\\x93NUMPY");
   const auto version = static_cast<unsigned char>(read_text(input, npy_magic.size(), 1).front());
@@ -164,11 +178,12 @@ NpyHeader read_npy_header(const Input& input) {
   const std::string length_text = read_text(input, preamble_bytes, length_bytes);
   for (std::uint64_t i = 0; i < length_bytes; ++i)
     length |= std::uint64_t{static_cast<unsigned char>(length_text[i])} << (8 * i);
-  if (length > most_bytes) fail(input, preamble_bytes, fmt::format("a header of {} bytes", length), "64 KiB at most");
+  if (length > longest_npy_text)
+    fail(input, preamble_bytes, fmt::format("a header of {} bytes", length), "64 KiB at most");
   NpyHeader header;
   header.bytes = preamble_bytes + length_bytes + length;
   const std::string text = read_text(input, preamble_bytes + length_bytes, length);
-  HeaderParser{input, text, preamble_bytes + length_bytes}.parse(header);
+  HeaderParser{input, text, preamble_bytes + length_bytes, may_be_words}.parse(header);
   return header;
 }
 

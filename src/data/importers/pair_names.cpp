@@ -11,6 +11,20 @@
 namespace lockstep::data {
 namespace {
 
+/// "kmnist-test-labels" for "kmnist-test-imgs"; nothing if it is not named after images.
+std::optional<std::string> labels_beside(const std::string& images) {
+  for (const std::string_view word : {"images", "imgs"}) {
+    const std::size_t at = images.find(word);
+    if (at != std::string::npos) return std::string{images}.replace(at, word.size(), "labels");
+  }
+  return std::nullopt;
+}
+
+std::string split_named_in(std::string_view name) {
+  const auto has = [&](std::string_view word) { return name.find(word) != std::string_view::npos; };
+  return has("train") ? "train" : has("val") ? "val" : has("test") || has("t10k") ? "test" : "train";
+}
+
 class Finder {
  public:
   Finder(const std::vector<std::string>& names, const std::function<bool(const std::string&)>& has,
@@ -22,6 +36,23 @@ class Finder {
     if (!has_(x)) return std::nullopt;
     if (!has_(y)) fail(fmt::format("array '{}' has no '{}' beside it", x, y));
     return PairNames{split, x, y};
+  }
+
+  /// Pairs named after images and labels.
+  [[nodiscard]] std::vector<PairNames> find_labelled() const {
+    std::vector<PairNames> pairs;
+    for (const char* split : {"train", "val", "test"}) {
+      for (const std::string& x : names_) {
+        const auto y = labels_beside(x);
+        if (!y || split_named_in(x) != split || !has_(*y)) continue;
+        if (!pairs.empty() && pairs.back().split == split)
+          fail(fmt::format("'{}' and '{}' may both be the inputs of {}", pairs.back().x, x, split));
+        pairs.push_back({split, x, *y});
+      }
+    }
+    if (!pairs.empty() && pairs.back().split == "test" && (pairs.size() < 2 || pairs[pairs.size() - 2].split != "val"))
+      pairs.back().split = "val";
+    return pairs;
   }
 
   [[noreturn]] void fail(const std::string& what) const {
@@ -64,6 +95,7 @@ std::vector<PairNames> find_pairs(const std::vector<std::string>& names,
   if (!found("train", x_name, y_name)) found_split("train");
   const bool has_val = found_split("val");
   if (found_split("test") && !has_val) pairs.back().split = "val";
+  if (pairs.empty() && x_name == "x" && y_name == "y") pairs = finder.find_labelled();
   if (pairs.empty()) finder.fail(fmt::format("no array '{}'", x_name));
   return pairs;
 }

@@ -16,8 +16,10 @@ struct PairNames {
 };
 
 /// For the split "train" NAME, train/NAME or NAME_train; for "val" val/NAME or NAME_val; for "test" test/NAME or
-/// NAME_test, which is called "val" if there is no other. `has` tells what is there. Throws core::Error (usage) naming
-/// `where` and `names`, the arrays there are, if there is no x or an x lacks its y.
+/// NAME_test, which is called "val" if there is no other. Where x and y are called so and are not there, arrays named
+/// after images (or imgs) and labels are taken, such as kmnist-test-imgs and kmnist-test-labels. `has` tells what is
+/// there. Throws core::Error (usage) naming `where` and `names`, the arrays there are, if there is no x, an x lacks its
+/// y, or there are several of a split.
 [[nodiscard]] std::vector<PairNames> find_pairs(const std::vector<std::string>& names,
                                                 const std::function<bool(const std::string& name)>& has,
                                                 const std::string& x_name, const std::string& y_name,

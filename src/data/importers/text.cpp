@@ -35,7 +35,18 @@ std::errc parse_whole(std::string_view text, T& value) {
 
 LineReader::LineReader(const std::string& path) : path_{path}, stream_{open_stream(path)} {
   refill();
+  check_encoding();
   if (std::string_view{buffer_}.substr(0, byte_order_mark.size()) == byte_order_mark) at_ = byte_order_mark.size();
+}
+
+/// UTF-16 begins with its byte order mark, or has a zero in its first character.
+void LineReader::check_encoding() const {
+  const std::string_view begin = std::string_view{buffer_}.substr(0, 2);
+  if (begin != "\xff\xfe" && begin != "\xfe\xff" && begin.find('\0') == std::string_view::npos) return;
+  core::fail_usage({.what = "text in UTF-16, or no text",
+                    .where = path_ + ", byte 0",
+                    .expected = "text in UTF-8 or ASCII",
+                    .fix = "write it again: iconv -f UTF-16 -t UTF-8 FILE"});
 }
 
 std::optional<std::string_view> LineReader::next() {

@@ -17,7 +17,7 @@ namespace lockstep::data {
 /// The lines of a file, plain or gzip, that are not blank. They end in LF or CRLF, the last one perhaps in nothing.
 class LineReader {
  public:
-  /// A byte order mark of UTF-8 is skipped.
+  /// A byte order mark of UTF-8 is skipped. core::Error (usage) for UTF-16.
   explicit LineReader(const std::string& path);
 
   /// The next line without its end, valid until the next call; nothing at the end of the file. core::Error (usage) for
@@ -31,6 +31,7 @@ class LineReader {
  private:
   [[nodiscard]] std::optional<std::string_view> next_raw();
   bool refill();
+  void check_encoding() const;
 
   std::string path_;
   std::unique_ptr<ByteStream> stream_;

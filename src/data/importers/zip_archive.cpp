@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <zip.h>
 
+#include <algorithm>
+#include <limits>
 #include <span>
 
 #include "core/error.hpp"
@@ -11,7 +13,7 @@
 namespace lockstep::data {
 namespace {
 
-constexpr std::size_t unpacked_together = std::size_t{1} << 18;
+constexpr std::uint64_t unpacked_together = std::uint64_t{1} << 18;
 
 [[noreturn]] void fail_to_unpack(const std::string& what, const std::string& where) {
   core::fail_usage({.what = what,
@@ -51,22 +53,37 @@ std::vector<std::string> ZipArchive::member_names() const {
   return names;
 }
 
-Input ZipArchive::unpack(const std::string& member, SharedSpools* spools) const {
-  const std::string where = fmt::format("{}, member {}", path_, member);
-  return Input{where, std::move(take_spools(spools, 1, [&] { return make_spools(spool(member, where)); }).front())};
+std::uint64_t ZipArchive::member_bytes(const std::string& member) const {
+  zip_stat_t stat;
+  zip_stat_init(&stat);
+  if (zip_stat(archive_.get(), member.c_str(), 0, &stat) != 0 || (stat.valid & ZIP_STAT_SIZE) == 0)
+    fail_to_unpack("has no size", place(member));
+  return stat.size;
 }
 
-Spool ZipArchive::spool(const std::string& member, const std::string& where) const {
+Input ZipArchive::head(const std::string& member, std::uint64_t most) const {
+  return Input{place(member), spool(member, most)};
+}
+
+Input ZipArchive::unpack(const std::string& member, SharedSpools* spools) const {
+  const auto make = [&] { return make_spools(spool(member, std::numeric_limits<std::uint64_t>::max())); };
+  return Input{place(member), std::move(take_spools(spools, 1, make).front())};
+}
+
+std::string ZipArchive::place(const std::string& member) const { return fmt::format("{}, member {}", path_, member); }
+
+Spool ZipArchive::spool(const std::string& member, std::uint64_t most) const {
   const core::UniqueHandle<MemberPolicy> file{zip_fopen(archive_.get(), member.c_str(), 0)};
-  if (!file) fail_to_unpack(fmt::format("cannot be unpacked: {}", zip_strerror(archive_.get())), where);
+  if (!file) fail_to_unpack(fmt::format("cannot be unpacked: {}", zip_strerror(archive_.get())), place(member));
   SpoolWriter spool;
-  std::vector<std::byte> piece(unpacked_together);
+  std::vector<std::byte> piece(std::min<std::uint64_t>(most, unpacked_together));
   for (;;) {
     if (runtime::pending_interrupt() != 0) throw Interrupted{};
-    const zip_int64_t n = zip_fread(file.get(), piece.data(), piece.size());
-    if (n < 0) fail_to_unpack(fmt::format("is damaged: {}", zip_file_strerror(file.get())), where);
+    const zip_int64_t n = zip_fread(file.get(), piece.data(), std::min<std::uint64_t>(most, piece.size()));
+    if (n < 0) fail_to_unpack(fmt::format("is damaged: {}", zip_file_strerror(file.get())), place(member));
     if (n == 0) return std::move(spool).finish();
     spool.append(std::span{piece}.first(static_cast<std::size_t>(n)));
+    most -= static_cast<std::uint64_t>(n);
   }
 }
 

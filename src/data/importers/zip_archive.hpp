@@ -3,7 +3,7 @@
 // Used by the npy importer.
 #pragma once
 
-#include <memory>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -20,6 +20,10 @@ class ZipArchive {
   explicit ZipArchive(const std::string& path);
 
   [[nodiscard]] std::vector<std::string> member_names() const;
+  /// Of a member when it is unpacked, as the archive says.
+  [[nodiscard]] std::uint64_t member_bytes(const std::string& member) const;
+  /// Unpacks the first `most` bytes of a member, with errors as unpack().
+  [[nodiscard]] Input head(const std::string& member, std::uint64_t most) const;
   /// Unpacks a member into a spool, which may be a shared one. core::Error (usage) naming archive and member if it is
   /// damaged or encrypted.
   [[nodiscard]] Input unpack(const std::string& member, SharedSpools* spools = nullptr) const;
@@ -31,7 +35,8 @@ class ZipArchive {
     static void destroy(Raw raw) noexcept;
   };
 
-  [[nodiscard]] Spool spool(const std::string& member, const std::string& where) const;
+  [[nodiscard]] std::string place(const std::string& member) const;
+  [[nodiscard]] Spool spool(const std::string& member, std::uint64_t most) const;
 
   std::string path_;
   core::UniqueHandle<Policy> archive_;

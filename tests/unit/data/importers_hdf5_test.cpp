@@ -1,3 +1,5 @@
+#include <hdf5.h>
+
 #include "importers_fixture.hpp"
 #include "io/hdf5.hpp"
 
@@ -41,9 +43,63 @@ TEST_F(Hdf5ImportTest, ReadsXAndY) {
 
 TEST_F(Hdf5ImportTest, TakesOtherNames) {
   const std::string file =
-      write_hdf5({{"images", x_.dtype, x_.dimensions, x_.data}, {"labels", y_.dtype, y_.dimensions, y_.data}});
-  EXPECT_EQ(open_hdf5(file, {.x_name = "/images", .y_name = "labels"})->splits()[0].n_samples, 3);
-  expect_usage([&] { open_hdf5(file, {}); }, {"no array 'x'", "a.h5", "images, labels", "--x-name"});
+      write_hdf5({{"inputs", x_.dtype, x_.dimensions, x_.data}, {"labels", y_.dtype, y_.dimensions, y_.data}});
+  EXPECT_EQ(open_hdf5(file, {.x_name = "/inputs", .y_name = "labels"})->splits()[0].n_samples, 3);
+  expect_usage([&] { open_hdf5(file, {}); }, {"no array 'x'", "a.h5", "inputs, labels", "--x-name"});
+  EXPECT_EQ(
+      open_hdf5(
+          write_hdf5({{"images", x_.dtype, x_.dimensions, x_.data}, {"labels", y_.dtype, y_.dimensions, y_.data}}), {})
+          ->splits()[0]
+          .n_samples,
+      3);
+}
+
+/// Adds texts as foreign programs write them: of variable length if `length` is 0.
+void add_texts(const std::string& file, const char* name, std::vector<const char*> texts, std::size_t length,
+               H5T_str_t padding = H5T_STR_NULLPAD) {
+  const hid_t id = H5Fopen(file.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+  const hid_t type = H5Tcopy(H5T_C_S1);
+  const hsize_t n = texts.size();
+  const hid_t space = H5Screate_simple(1, &n, nullptr);
+  std::string fixed;
+  for (const char* text : texts) {
+    fixed += text;
+    fixed.resize(fixed.size() + length - std::min(length, std::strlen(text)), padding == H5T_STR_SPACEPAD ? ' ' : '\0');
+  }
+  EXPECT_GE(H5Tset_size(type, length == 0 ? H5T_VARIABLE : length), 0);
+  if (length > 0) H5Tset_strpad(type, padding);
+  const hid_t dataset = H5Dcreate2(id, name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  const void* data = length == 0 ? static_cast<const void*>(texts.data()) : fixed.data();
+  EXPECT_GE(H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), 0);
+  H5Dclose(dataset);
+  H5Sclose(space);
+  H5Tclose(type);
+  H5Fclose(id);
+}
+
+TEST_F(Hdf5ImportTest, TakesWordsAsClasses) {
+  struct Kind {
+    std::size_t length;
+    H5T_str_t padding;
+  };
+  for (const Kind kind : {Kind{0, H5T_STR_NULLTERM}, Kind{4, H5T_STR_NULLPAD}, Kind{6, H5T_STR_SPACEPAD}}) {
+    const std::string file = write_hdf5({x_});
+    add_texts(file, "y", {"wasp", "ant", "wasp"}, kind.length, kind.padding);
+    const auto source = open_hdf5(file, {});
+    EXPECT_EQ(source->spec().y, (ArraySpec{core::DType::uint8, {}}));
+    EXPECT_EQ(source->spec().classes, (std::vector<std::string>{"ant", "wasp"}));
+    EXPECT_EQ(values<std::uint8_t>(read_split(*source).y), (std::vector<std::uint8_t>{1, 0, 1}));
+    expect_random_access(*source);
+  }
+  const std::string gap = write_hdf5({x_});
+  add_texts(gap, "y", {"wasp", "", "wasp"}, 0);
+  expect_usage([&] { open_hdf5(gap, {}); }, {"an empty label", "a.h5, data set /y, row 1"});
+  const std::string words = write_hdf5({y_});
+  add_texts(words, "x", {"wasp", "ant", "wasp"}, 0);
+  expect_usage([&] { open_hdf5(words, {}); }, {"text elements", "/x"});
+  const std::string long_words = write_hdf5({x_});
+  add_texts(long_words, "y", {"wasp", "ant", "wasp"}, 70000);
+  expect_usage([&] { open_hdf5(long_words, {}); }, {"texts of 70000 bytes", "/y"});
 }
 
 TEST_F(Hdf5ImportTest, NamesDataSetAndLength) {

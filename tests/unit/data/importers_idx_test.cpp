@@ -56,6 +56,20 @@ TEST_F(IdxTest, FindsGzipAndPointsAndEitherPair) {
   expect_random_access(*source);
 }
 
+TEST_F(IdxTest, FindsWhereTorchvisionPutsThem) {
+  expect_usage([&] { open(); }, {"no IDX files"});
+  for (const char* set : {"MNIST", "FashionMNIST"}) {
+    write(std::string{set} + "/raw/train-images-idx3-ubyte", images(3));
+    write(std::string{set} + "/raw/train-labels-idx1-ubyte", labels({9, 0, 1}));
+    EXPECT_EQ(open_idx(path(set), {})->splits()[0].n_samples, 3);
+  }
+  expect_usage([&] { open(); }, {"several sets", "/MNIST/raw, ", "/FashionMNIST/raw", "give the folder of one"});
+  std::filesystem::remove_all(path("FashionMNIST"));
+  EXPECT_EQ(values<std::uint8_t>(read_split(*open()).y), (std::vector<std::uint8_t>{9, 0, 1}));
+  std::filesystem::remove(path("MNIST/raw/train-labels-idx1-ubyte"));
+  expect_usage([&] { open_idx(path("MNIST"), {}); }, {"images without labels", "MNIST/raw/train-images"});
+}
+
 TEST_F(IdxTest, TellsGzipByItsContent) {
   const std::string packed = content(write_gzip("packed", images(2)));
   write("train-images-idx3-ubyte", packed);

@@ -21,14 +21,14 @@ class NpyTest : public ImporterTest {
  protected:
   std::unique_ptr<Source> open(const ImportOptions& options = {}) const { return open_npy(folder_.string(), options); }
 
-  [[nodiscard]] std::string write_npz(const std::vector<std::pair<std::string, std::string>>& members,
-                                      int method) const {
-    const std::string file = path("a.npz");
+  [[nodiscard]] std::string write_npz(const std::vector<std::pair<std::string, std::string>>& members, int method,
+                                      const char* name = "a.npz") const {
+    const std::string file = path(name);
     std::filesystem::remove(file);
     zip_t* archive = zip_open(file.c_str(), ZIP_CREATE, nullptr);
-    for (const auto& [name, data] : members) {
+    for (const auto& [member, data] : members) {
       zip_source_t* source = zip_source_buffer(archive, data.data(), data.size(), 0);
-      const zip_int64_t index = zip_file_add(archive, name.c_str(), source, 0);
+      const zip_int64_t index = zip_file_add(archive, member.c_str(), source, 0);
       EXPECT_EQ(zip_set_file_compression(archive, static_cast<zip_uint64_t>(index), method, 0), 0);
     }
     EXPECT_EQ(zip_close(archive), 0);
@@ -97,6 +97,103 @@ TEST_F(NpyTest, FindsSplitsByName) {
   EXPECT_EQ(folders->splits()[2].name, "test");
   expect_usage([&] { open_npy(folder_.string(), {.x_name = "a"}); },
                {"'train/a' has no 'train/y'", "train/b", "--y-name"});
+}
+
+TEST_F(NpyTest, TakesInputsAndLabelsInTwoFiles) {
+  const std::string x1 = npy("<f4", "(1, 2)", bytes<float>({7, 8}));
+  const std::string y1 = npy("|u1", "(1,)", "\2");
+  const std::string x = write_npz({{"arr_0.npy", x_}}, ZIP_CM_DEFLATE, "kmnist-train-imgs.npz");
+  const std::string y =
+      write_npz({{"arr_0.npy", npy("|u1", "(3,)", {2, 0, 1})}}, ZIP_CM_DEFLATE, "kmnist-train-labels.npz");
+  static_cast<void>(write_npz({{"arr_0.npy", x1}}, ZIP_CM_DEFLATE, "kmnist-test-imgs.npz"));
+  static_cast<void>(write_npz({{"arr_0.npy", y1}}, ZIP_CM_DEFLATE, "kmnist-test-labels.npz"));
+  const auto folder = open();
+  ASSERT_EQ(folder->splits().size(), 2);
+  EXPECT_EQ(folder->splits()[0].n_samples, 3);
+  EXPECT_EQ(folder->splits()[1].name, "val");
+  EXPECT_EQ(values<float>(read_split(*folder, 1).x), (std::vector<float>{7, 8}));
+  EXPECT_EQ(values<std::uint8_t>(read_split(*folder).y), (std::vector<std::uint8_t>{2, 0, 1}));
+  const auto two = open_npy(x, {.y_path = y});
+  ASSERT_EQ(two->splits().size(), 1);
+  EXPECT_EQ(read_split(*two), read_split(*folder));
+  expect_usage([&] { open_npy(x, {}); }, {"one array, 'arr_0'", "kmnist-train-imgs.npz", "file of the labels behind"});
+  expect_usage([&] { open_npy(x, {.y_path = path("kmnist-test-labels.npz")}); }, {"1 labels", "3, one per sample"});
+  const std::string both = write_npz({{"x.npy", x_}, {"y.npy", y_}}, ZIP_CM_STORE, "k49-train-imgs.npz");
+  expect_usage([&] { open_npy(both, {.y_path = y}); }, {"2 arrays: x.npy, y.npy", "k49-train-imgs.npz"});
+  static_cast<void>(write_npz({{"arr_0.npy", y_}}, ZIP_CM_STORE, "k49-train-labels.npz"));
+  expect_usage([&] { open(); }, {"'k49-train-imgs.npz' and 'kmnist-train-imgs.npz' may both be the inputs of train"});
+  expect_usage([&] { open_idx(folder_.string(), {}); }, {"no IDX files", "lockstep shard import npy"});
+}
+
+TEST_F(NpyTest, FindsSplitsNamedAfterImagesAndLabels) {  // as MedMNIST has them
+  const auto source = open_npy(write_npz({{"train_images.npy", x_},
+                                          {"train_labels.npy", y_},
+                                          {"val_images.npy", x_},
+                                          {"val_labels.npy", y_},
+                                          {"test_images.npy", x_},
+                                          {"test_labels.npy", y_}},
+                                         ZIP_CM_DEFLATE),
+                               {});
+  ASSERT_EQ(source->splits().size(), 3);
+  EXPECT_EQ(source->splits()[1].name, "val");
+  EXPECT_EQ(source->splits()[2].name, "test");
+}
+
+TEST_F(NpyTest, TakesWordsAsClasses) {
+  write("x.npy", x_);
+  const auto expect_words = [&](const std::string& y) {
+    write("y.npy", y);
+    const auto source = open();
+    EXPECT_EQ(source->spec().y, (ArraySpec{core::DType::uint8, {}}));
+    EXPECT_EQ(source->spec().classes, (Strings{"ant", "bee\xc3\xa9\xf0\x9f\x90\x9d"}));
+    EXPECT_EQ(values<std::uint8_t>(read_split(*source).y), (std::vector<std::uint8_t>{1, 0, 1}));
+    expect_random_access(*source);
+    ASSERT_EQ(source->remarks().size(), 1);
+    EXPECT_NE(source->remarks()[0].find("2 words taken as classes in sorted order: ant, bee"), std::string::npos);
+  };
+  const std::u32string bee = U"bee\u00e9\U0001f41d", ant = std::u32string{U"ant"} + U'\0' + U'\0',
+                       all = bee + ant + bee;
+  expect_words(npy("<U5", "(3,)", {reinterpret_cast<const char*>(all.data()), all.size() * 4}));
+  const std::string text = "bee\xc3\xa9\xf0\x9f\x90\x9d";
+  expect_words(npy("|S9", "(3, 1)", text + std::string{"ant\0\0\0\0\0\0", 9} + text));
+  expect_usage([&] { open({.no_classes = true}); }, {"labels that are words", "y.npy", "leave out --no-classes"});
+}
+
+TEST_F(NpyTest, RefusesWordsThatNameNoClass) {
+  write("x.npy", x_);
+  const auto expect = [&](const std::string& y, std::initializer_list<const char*> words) {
+    write("y.npy", y);
+    expect_usage([&] { open(); }, words);
+  };
+  expect(npy("|S1", "(3,)", {'a', '\0', 'b'}), {"an empty label", "y.npy, row 1"});
+  expect(npy("|S1", "(3,)", "a\xe9z"), {"no UTF-8", "y.npy, row 1"});
+  expect(npy("|S3", "(3,)", "abc\xed\xa0\x80xyz"), {"no UTF-8", "row 1"});  // a surrogate
+  expect(npy("<U1", "(3,)", bytes<std::uint32_t>({97, 0xffffffff, 98})), {"no UTF-8", "row 1"});
+  expect(npy("|S2", "(3, 2)", "a1b1c1a2b2c2"), {"2 words for a sample"});
+  expect(npy("|S2", "(3,)", "a1b1c"), {"5 bytes of data, truncated"});
+  expect(npy("<U99999999999999999999", "(3,)", "a"), {"words of type", "U1 to U4096"});
+  expect(npy("|S0", "(3,)", ""), {"words of type"});
+  expect(npy("|S4096", "(4503599627370496,)", "a"), {"larger than any file"});
+  std::string many;
+  for (int i = 0; i < 70000; ++i) many += std::to_string(100000 + i);
+  write("x.npy", npy("|u1", "(70000,)", std::string(70000, 'x')));
+  expect(npy("|S6", "(70000,)", many), {"one label too many", "row 65536", "at most 65536"});
+  for (const char* split : {"train", "val"}) write(std::string{"x_"} + split + ".npy", x_);
+  std::filesystem::remove(path("x.npy"));
+  write("y_train.npy", npy("|S1", "(3,)", "aba"));
+  write("y_val.npy", npy("<u2", "(3,)", bytes<std::uint16_t>({9, 9, 9})));
+  expect_usage([&] { open(); }, {"labels that are numbers", "y_val.npy", "words, as in"});
+}
+
+TEST_F(NpyTest, ComparesAHeaderBeforeItUnpacks) {
+  std::string truncated = npy("|u1", "(1000000000000,)", std::string(1 << 20, 'x'));
+  const std::string file = write_npz({{"x.npy", truncated}, {"y.npy", y_}}, ZIP_CM_DEFLATE);
+  expect_usage([&] { open_npy(file, {}); }, {"a.npz, member x.npy", "1000000000128 bytes, as the array's header says"});
+  expect_usage(
+      [&] {
+        open_npy(write_npz({{"x.npy", npy("|O", "(9,)", "?")}, {"y.npy", y_}}, ZIP_CM_STORE), {});
+      },
+      {"pickled", "member x.npy"});
 }
 
 TEST_F(NpyTest, KeepsEveryType) {
@@ -189,7 +286,11 @@ TEST_F(NpyTest, RefusesDamagedHeaders) {
 TEST_F(NpyTest, RefusesDamagedArchives) {
   expect_usage([&] { open_npy(path("none"), {}); }, {"none", "No such file"});
   expect_usage([&] { open_npy(write("x.npz", x_), {}); }, {"x.npz", "zip archive"});
-  expect_usage([&] { open_npy(write_npz({{"a.npy", x_}}, ZIP_CM_STORE), {}); }, {"no array 'x'", "a.npz", "there: a"});
+  expect_usage(
+      [&] {
+        open_npy(write_npz({{"a.npy", x_}}, ZIP_CM_STORE), {});
+      },
+      {"one array, 'a'", "a.npz", "labels behind it"});
   const std::string file = write_npz({{"x.npy", x_}, {"y.npy", y_}}, ZIP_CM_STORE);
   std::string flipped = content(file);
   const std::size_t at = flipped.find(bytes<float>({1, 2, 3}));

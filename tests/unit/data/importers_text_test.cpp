@@ -50,6 +50,28 @@ TEST_F(CsvTest, KeepsNumbersIfToldSo) {
   EXPECT_TRUE(source->remarks().empty());
 }
 
+TEST_F(CsvTest, TakesWordsAsClasses) {
+  const auto source = open("a,species\n1,setosa\n2,virginica\n3,\"setosa\"\n4,1.5\n");
+  EXPECT_EQ(source->spec().y, (ArraySpec{core::DType::uint8, {}}));
+  EXPECT_EQ(source->spec().classes, (std::vector<std::string>{"1.5", "setosa", "virginica"}));
+  EXPECT_EQ(values<std::uint8_t>(read_split(*source).y), (std::vector<std::uint8_t>{1, 2, 1, 0}));
+  expect_random_access(*source);
+  ASSERT_EQ(source->remarks().size(), 1);
+  EXPECT_NE(source->remarks()[0].find("3 words taken as classes in sorted order: 1.5, setosa"), std::string::npos);
+  expect_usage([&] { open("a,b\n1,x\n2,\n"); }, {"an empty label", "f.csv, line 3, column 1 (b)"});
+  expect_usage([&] { open("a,b\n1,x\n2,\xe9\n"); }, {"no UTF-8", "line 3"});
+  expect_usage([&] { open("a,b\n1,x\033[31m\n"); }, {"control character", "line 2"});
+  expect_usage([&] { open("a,b\n1,x\n", {.no_classes = true}); }, {"'x' is no number", "line 2"});
+  expect_usage([&] { open("a,b\nx,1\n"); }, {"'x' is no number", "column 0 (a)"});
+}
+
+TEST_F(CsvTest, RefusesUtf16) {
+  const std::string text{"a\0,\0b\0\n\0001\0,\0002\0\n\0", 16};
+  expect_usage([&] { open("\xff\xfe" + text); }, {"UTF-16", "f.csv, byte 0", "iconv -f UTF-16 -t UTF-8"});
+  expect_usage([&] { open(text); }, {"UTF-16"});
+  expect_usage([&] { open("\xfe\xff" + std::string{"\0a", 2}); }, {"UTF-16"});
+}
+
 TEST_F(CsvTest, ToleratesHowProgramsWrite) {
   const std::string plain = "a,b,c\n1,2,3.5\n4,5,6.5\n";
   const Samples expected = read_split(*open(plain));
@@ -95,7 +117,7 @@ TEST_F(CsvTest, NamesLineAndColumn) {
   expect_usage([&] { open(""); }, {"no lines"});
   expect_usage([&] { open("a,b\n1,2\n", {.has_header = false}); },
                {"'a'", "line 1, column 0", "leave out --no-header"});
-  expect_usage([&] { open(std::string{"a,b\n1,\0002\n", 9}); }, {"'?2'"});
+  expect_usage([&] { open(std::string{"a,b\n\0002,1\n", 9}); }, {"'?2'"});
 }
 
 TEST_F(CsvTest, RemarksOnNumbersTakenAsNames) {

@@ -72,8 +72,8 @@ class SharedImportTest : public ImporterTest {
 };
 
 TEST_F(SharedImportTest, Csv) {
-  for (const char* const y : {"7", "0.5"}) {
-    const std::string file = write("f.csv", std::string{"a,b,y\n1,2,0\n3,4,"} + y + "\n");
+  for (const char* const rows : {"1,2,0\n3,4,7\n", "1,2,0\n3,4,0.5\n", "1,2,wasp\n3,4,ant\n"}) {
+    const std::string file = write("f.csv", std::string{"a,b,y\n"} + rows);
     expect_shared(open_csv, file, [&] { write("f.csv", "a,b,y\n"); });
   }
 }

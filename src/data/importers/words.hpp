@@ -1,0 +1,51 @@
+// Labels that are words, such as "cat": each different word is a class.
+// Invariant: a word keeps the number it was first given, so labels can be read again; every word is UTF-8.
+// Used by the importers of csv, npy and HDF5.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/importers/arrays.hpp"
+
+namespace lockstep::data {
+
+class Words {
+ public:
+  /// In the order of arrival, from 0 on. core::Error (usage) naming `where` if the word is empty or no UTF-8, or there are
+  /// more than 65,536.
+  std::uint16_t number(std::string_view word, const std::function<std::string()>& where);
+  /// By number.
+  [[nodiscard]] std::vector<std::string> list() const;
+
+ private:
+  std::map<std::string, std::uint16_t, std::less<>> numbers_{};
+};
+
+/// The labels of a split as numbers of words.
+class WordArray final : public RowArray {
+ public:
+  /// Labels [first, first + n).
+  using Read = std::function<std::vector<std::string>(std::uint64_t first, std::uint64_t n)>;
+
+  /// Reads all of them. core::Error (usage) unless `dimensions` are those of one word per sample.
+  WordArray(const std::string& place, const std::vector<std::uint64_t>& dimensions, Read read,
+            std::shared_ptr<Words> words);
+  void read_rows(std::uint64_t first, std::uint64_t n, std::span<std::byte> data) const override;
+
+ private:
+  Read read_;
+  std::shared_ptr<Words> words_;
+};
+
+/// The source of pairs of which some y may be a WordArray of `words`. core::Error (usage) if others are not, or
+/// `no_classes` wants numbers.
+[[nodiscard]] std::unique_ptr<Source> make_word_source(std::vector<ArrayPair> pairs, const Words& words,
+                                                       bool no_classes);
+
+}  // namespace lockstep::data
