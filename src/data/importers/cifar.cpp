@@ -1,4 +1,5 @@
-// The binary versions of CIFAR-10 and CIFAR-100: records of label(s) and a planar 32x32 image, nothing before or after.
+// CIFAR-10 and CIFAR-100: the binary versions, records of label(s) and a planar 32x32 image with nothing before or after; and
+// those for Python, pickles (see cifar_pickle.hpp).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "data/importers/arrays.hpp"
+#include "data/importers/cifar_pickle.hpp"
 #include "data/importers/importers.hpp"
 #include "io/file.hpp"
 
@@ -21,33 +23,56 @@ constexpr std::uint64_t n_channels = 3;
 constexpr std::uint64_t image_bytes = n_image_pixels * n_channels;
 constexpr std::uint64_t piece_records = 256;
 
-/// What differs between the two sets.
-struct CifarKind {
+/// What a version of a set is made of.
+struct CifarFiles {
   const char* subfolder;  ///< of the archive the set comes in
   std::vector<std::string> train;
   std::string test;
-  const char* class_names;  ///< a file with one name a line
-  std::uint64_t n_classes;
-  std::uint64_t n_labels;  ///< bytes before an image; the last is the label that is used
+  const char* class_names;  ///< a file with one name a line, or a pickle
+};
 
-  [[nodiscard]] std::uint64_t record_bytes() const { return n_labels + image_bytes; }
+/// What differs between the two sets.
+struct CifarKind {
+  CifarFiles binary;
+  CifarFiles pickled;
+  const char* labels_key;  ///< of pickles
+  const char* names_key;
+  std::uint64_t n_classes;
+  std::uint64_t n_labels;  ///< bytes before an image of the binary version; the last is the label that is used
 };
 
 CifarKind cifar10() {
-  return {"cifar-10-batches-bin",
-          {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"},
-          "test_batch.bin",
-          "batches.meta.txt",
+  return {{"cifar-10-batches-bin",
+           {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"},
+           "test_batch.bin",
+           "batches.meta.txt"},
+          {"cifar-10-batches-py",
+           {"data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5"},
+           "test_batch",
+           "batches.meta"},
+          "labels",
+          "label_names",
           10,
           1};
 }
 
-CifarKind cifar100() { return {"cifar-100-binary", {"train.bin"}, "test.bin", "fine_label_names.txt", 100, 2}; }
+CifarKind cifar100() {
+  return {{"cifar-100-binary", {"train.bin"}, "test.bin", "fine_label_names.txt"},
+          {"cifar-100-python", {"train"}, "test", "meta"},
+          "fine_labels",
+          "fine_label_names",
+          100,
+          2};
+}
 
+/// A file whose images lie at equal distances.
 struct RecordFile {
-  io::File file;
+  Input input;
   std::uint64_t first = 0;  ///< number of its first record in the split
   std::uint64_t n_records = 0;
+  std::uint64_t offset = 0;         ///< of the first record
+  std::uint64_t n_labels = 0;       ///< bytes of a record before the image
+  std::vector<std::byte> labels{};  ///< of all records, if there are none before the images
 };
 
 struct RecordSplit {
@@ -80,18 +105,39 @@ std::vector<std::string> read_class_names(const fs::path& path, std::uint64_t n_
   return names;
 }
 
+bool has_split(const fs::path& folder, const CifarFiles& files) {
+  const auto is_in_folder = [&](const std::string& name) { return is_file(folder / name); };
+  return is_in_folder(files.test) || std::any_of(files.train.begin(), files.train.end(), is_in_folder);
+}
+
+/// `path` or the folder of the archive below it; nothing if neither has files of a split.
+std::optional<fs::path> find_folder(const fs::path& path, const CifarFiles& files) {
+  for (const fs::path& folder : {path, path / files.subfolder})
+    if (has_split(folder, files)) return folder;
+  return std::nullopt;
+}
+
 class CifarSource final : public Source {
  public:
-  CifarSource(const fs::path& folder, CifarKind kind) : kind_{std::move(kind)} {
+  CifarSource(const fs::path& path, CifarKind kind) : kind_{std::move(kind)} {
     spec_.x = {.dtype = core::DType::uint8, .shape = {32, 32, n_channels}};
-    spec_.classes = read_class_names(folder / kind_.class_names, kind_.n_classes);
-    add_split(folder, "train", kind_.train);
-    add_split(folder, "val", {kind_.test});
-    if (!splits_.empty()) return;
-    core::fail_usage({.what = is_there(folder) ? "no CIFAR files in it" : "no such folder",
-                      .where = folder.string(),
-                      .expected = fmt::format("{} or {} in it", kind_.train.front(), kind_.test),
-                      .fix = "unpack the archive of the binary version (not the one for Python) and give its folder"});
+    if (const auto folder = find_folder(path, kind_.binary)) {
+      spec_.classes = read_class_names(*folder / kind_.binary.class_names, kind_.n_classes);
+      add_splits(*folder, kind_.binary, [this](const std::string& file) { return open_binary(file); });
+    } else if (const auto pickles = find_folder(path, kind_.pickled)) {
+      const fs::path names = *pickles / kind_.pickled.class_names;
+      spec_.classes = is_there(names) ? read_pickled_names(names.string(), kind_.names_key, kind_.n_classes)
+                                      : numbered_classes(kind_.n_classes);
+      add_splits(*pickles, kind_.pickled, [this](const std::string& file) { return open_pickled(file); });
+    } else {
+      core::fail_usage(
+          {.what = is_there(path) ? "no CIFAR files in it" : "no such folder",
+           .where = path.string(),
+           .expected = fmt::format("{0} or {1} (binary version), or {2} or {3} (for Python), in it or in {4} or {5}",
+                                   kind_.binary.train.front(), kind_.binary.test, kind_.pickled.train.front(),
+                                   kind_.pickled.test, kind_.binary.subfolder, kind_.pickled.subfolder),
+           .fix = "unpack the archive and give its folder"});
+    }
   }
 
   [[nodiscard]] const SetSpec& spec() const override { return spec_; }
@@ -118,7 +164,14 @@ class CifarSource final : public Source {
   [[nodiscard]] std::vector<std::string> remarks() const override { return remarks_; }
 
  private:
-  void add_split(const fs::path& folder, const char* name, const std::vector<std::string>& files) {
+  template <class Open>
+  void add_splits(const fs::path& folder, const CifarFiles& files, Open&& open) {
+    add_split(folder, "train", files.train, open);
+    add_split(folder, "val", {files.test}, open);
+  }
+
+  template <class Open>
+  void add_split(const fs::path& folder, const char* name, const std::vector<std::string>& files, Open&& open) {
     RecordSplit split{.name = name};
     std::vector<std::string> missing;
     for (const std::string& file : files) {
@@ -126,7 +179,8 @@ class CifarSource final : public Source {
         missing.push_back(file);
         continue;
       }
-      split.files.push_back(open_file((folder / file).string(), split.n_samples));
+      split.files.push_back(open((folder / file).string()));
+      split.files.back().first = split.n_samples;
       split.n_samples += split.files.back().n_records;
     }
     if (split.files.empty()) return;
@@ -134,38 +188,47 @@ class CifarSource final : public Source {
     splits_.push_back(std::move(split));
   }
 
-  [[nodiscard]] RecordFile open_file(const std::string& path, std::uint64_t first) const {
-    io::File file{path};
-    const std::uint64_t size = file.size().value;
-    if (size == 0 || size % kind_.record_bytes() != 0) {
-      core::fail_usage(
-          {.what = fmt::format("{} bytes, {} past the last whole record", size, size % kind_.record_bytes()),
-           .where = path,
-           .expected = fmt::format("a multiple of {} bytes", kind_.record_bytes()),
-           .fix = "fetch the file again: it is truncated or no CIFAR file"});
+  [[nodiscard]] RecordFile open_binary(const std::string& path) const {
+    Input input{path};
+    const std::uint64_t record_bytes = kind_.n_labels + image_bytes;
+    const std::uint64_t size = input.size();
+    if (size == 0 || size % record_bytes != 0) {
+      core::fail_usage({.what = size == 0
+                                    ? "an empty file"
+                                    : fmt::format("{} bytes, {} past the last whole record", size, size % record_bytes),
+                        .where = path,
+                        .expected = fmt::format("records of {} bytes, at least one", record_bytes),
+                        .fix = "fetch the file again: it is truncated or no CIFAR file"});
     }
-    return {std::move(file), first, size / kind_.record_bytes()};
+    return {.input = std::move(input), .n_records = size / record_bytes, .n_labels = kind_.n_labels};
+  }
+
+  [[nodiscard]] RecordFile open_pickled(const std::string& path) const {
+    PickledBatch batch = read_pickled_batch(path, kind_.labels_key, kind_.n_classes, image_bytes);
+    const std::uint64_t n = batch.labels.size();
+    return {.input = std::move(batch.input), .n_records = n, .offset = batch.offset, .labels = std::move(batch.labels)};
   }
 
   void read_records(const RecordFile& file, std::uint64_t first, std::span<std::byte> x, std::span<std::byte> y) const {
-    std::vector<std::byte> records(y.size() * kind_.record_bytes());
-    const std::uint64_t offset = first * kind_.record_bytes();
-    file.file.read_at(offset, records);
+    const std::uint64_t record_bytes = file.n_labels + image_bytes;
+    std::vector<std::byte> records(y.size() * record_bytes);
+    const std::uint64_t offset = file.offset + first * record_bytes;
+    file.input.read_at(offset, records);
     for (std::size_t i = 0; i < y.size(); ++i) {
-      const auto record = std::span{records}.subspan(i * kind_.record_bytes(), kind_.record_bytes());
-      y[i] = record[kind_.n_labels - 1];
+      const auto record = std::span{records}.subspan(i * record_bytes, record_bytes);
+      y[i] = file.labels.empty() ? record[file.n_labels - 1] : file.labels[first + i];
       if (std::to_integer<std::uint64_t>(y[i]) >= kind_.n_classes)
-        fail_label(file, offset + i * kind_.record_bytes() + kind_.n_labels - 1, std::to_integer<unsigned>(y[i]));
-      interleave(record.subspan(kind_.n_labels), x.subspan(i * image_bytes, image_bytes));
+        fail_label(file, offset + i * record_bytes + file.n_labels - 1, std::to_integer<unsigned>(y[i]));
+      interleave(record.subspan(file.n_labels), x.subspan(i * image_bytes, image_bytes));
     }
   }
 
   [[noreturn]] void fail_label(const RecordFile& file, std::uint64_t offset, unsigned label) const {
-    core::fail_usage(
-        {.what = fmt::format("label {}", label),
-         .where = fmt::format("{}, byte {}, record {}", file.file.path(), offset, offset / kind_.record_bytes()),
-         .expected = fmt::format("0 to {}", kind_.n_classes - 1),
-         .fix = "fetch the file again: it is damaged, or of another set"});
+    core::fail_usage({.what = fmt::format("label {}", label),
+                      .where = fmt::format("{}, byte {}, record {}", file.input.name(), offset,
+                                           offset / (file.n_labels + image_bytes)),
+                      .expected = fmt::format("0 to {}", kind_.n_classes - 1),
+                      .fix = "fetch the file again: it is damaged, or of another set"});
   }
 
   CifarKind kind_;
@@ -174,20 +237,14 @@ class CifarSource final : public Source {
   std::vector<std::string> remarks_{};
 };
 
-/// `path`, or the folder of the archive below it.
-std::unique_ptr<Source> open_cifar(const std::string& path, CifarKind kind) {
-  const fs::path below = fs::path{path} / kind.subfolder;
-  return std::make_unique<CifarSource>(is_there(below) ? below : fs::path{path}, std::move(kind));
-}
-
 }  // namespace
 
 std::unique_ptr<Source> open_cifar10(const std::string& path, const ImportOptions& /*options*/) {
-  return open_cifar(path, cifar10());
+  return std::make_unique<CifarSource>(path, cifar10());
 }
 
 std::unique_ptr<Source> open_cifar100(const std::string& path, const ImportOptions& /*options*/) {
-  return open_cifar(path, cifar100());
+  return std::make_unique<CifarSource>(path, cifar100());
 }
 
 }  // namespace lockstep::data

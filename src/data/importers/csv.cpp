@@ -164,7 +164,7 @@ class CsvParser {
   std::uint64_t n_rows_ = 0;
   bool are_classes_;
   bool are_words_ = false;
-  Words words_{};
+  WordList words_{};
 };
 
 }  // namespace

@@ -40,7 +40,7 @@ class DatasetArray final : public RowArray {
 };
 
 std::unique_ptr<RowArray> make_words(std::shared_ptr<const io::Hdf5File> file, io::Hdf5Dataset dataset,
-                                     const std::string& place, std::shared_ptr<Words> words) {
+                                     const std::string& place, std::shared_ptr<WordList> words) {
   const auto kept = std::make_shared<const io::Hdf5Dataset>(std::move(dataset));
   const auto read = [file = std::move(file), kept](std::uint64_t first, std::uint64_t n) {
     return kept->read_texts(first, n);
@@ -54,7 +54,7 @@ std::unique_ptr<Source> open_hdf5(const std::string& path, const ImportOptions& 
   const auto file = std::make_shared<const io::Hdf5File>(io::Hdf5File::open(path));
   std::vector<std::string> names;
   for (const std::string& name : file->dataset_names()) names.push_back(strip(name));
-  const auto words = std::make_shared<Words>();
+  const auto words = std::make_shared<WordList>();
   const auto open = [&](const std::string& name, bool is_label) -> std::unique_ptr<RowArray> {
     io::Hdf5Dataset dataset = file->open_dataset("/" + name);
     const std::string place = fmt::format("{}, data set /{}", path, name);

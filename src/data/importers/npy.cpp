@@ -125,7 +125,7 @@ class Arrays {
   }
 
   const ImportOptions& options_;
-  std::shared_ptr<Words> words_ = std::make_shared<Words>();
+  std::shared_ptr<WordList> words_ = std::make_shared<WordList>();
 };
 
 /// The names of .npy files or members, without the ending.

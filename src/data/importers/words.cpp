@@ -36,7 +36,7 @@ bool is_utf8(std::string_view text) {
 
 }  // namespace
 
-std::uint16_t Words::number(std::string_view word, const std::function<std::string()>& where) {
+std::uint16_t WordList::number(std::string_view word, const std::function<std::string()>& where) {
   if (const auto found = numbers_.find(word); found != numbers_.end()) return found->second;
   const auto fail = [&](const char* what, const char* fix) {
     core::fail_usage({.what = what,
@@ -51,14 +51,14 @@ std::uint16_t Words::number(std::string_view word, const std::function<std::stri
   return numbers_.emplace(word, static_cast<std::uint16_t>(numbers_.size())).first->second;
 }
 
-std::vector<std::string> Words::list() const {
+std::vector<std::string> WordList::list() const {
   std::vector<std::string> words(numbers_.size());
   for (const auto& [word, number] : numbers_) words[number] = word;
   return words;
 }
 
 WordArray::WordArray(const std::string& place, const std::vector<std::uint64_t>& dimensions, Read read,
-                     std::shared_ptr<Words> words)
+                     std::shared_ptr<WordList> words)
     : RowArray{place, core::DType::uint16, dimensions}, read_{std::move(read)}, words_{std::move(words)} {
   if (row().n_elements() != 1)
     core::fail_usage({.what = fmt::format("{} words for a sample", row().n_elements()),
@@ -84,7 +84,7 @@ void WordArray::read_rows(std::uint64_t first, std::uint64_t n, std::span<std::b
   }
 }
 
-std::unique_ptr<Source> make_word_source(std::vector<ArrayPair> pairs, const Words& words, bool no_classes) {
+std::unique_ptr<Source> make_word_source(std::vector<ArrayPair> pairs, const WordList& words, bool no_classes) {
   ArrayOptions options{.no_classes = no_classes, .words = words.list()};
   const auto is_words = [](const ArrayPair& pair) { return dynamic_cast<const WordArray*>(pair.y.get()) != nullptr; };
   const auto first = std::find_if(pairs.begin(), pairs.end(), is_words);

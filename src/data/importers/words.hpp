@@ -15,7 +15,7 @@
 
 namespace lockstep::data {
 
-class Words {
+class WordList {
  public:
   /// In the order of arrival, from 0 on. core::Error (usage) naming `where` if the word is empty or no UTF-8, or there are
   /// more than 65,536.
@@ -35,17 +35,17 @@ class WordArray final : public RowArray {
 
   /// Reads all of them. core::Error (usage) unless `dimensions` are those of one word per sample.
   WordArray(const std::string& place, const std::vector<std::uint64_t>& dimensions, Read read,
-            std::shared_ptr<Words> words);
+            std::shared_ptr<WordList> words);
   void read_rows(std::uint64_t first, std::uint64_t n, std::span<std::byte> data) const override;
 
  private:
   Read read_;
-  std::shared_ptr<Words> words_;
+  std::shared_ptr<WordList> words_;
 };
 
 /// The source of pairs of which some y may be a WordArray of `words`. core::Error (usage) if others are not, or
 /// `no_classes` wants numbers.
-[[nodiscard]] std::unique_ptr<Source> make_word_source(std::vector<ArrayPair> pairs, const Words& words,
+[[nodiscard]] std::unique_ptr<Source> make_word_source(std::vector<ArrayPair> pairs, const WordList& words,
                                                        bool no_classes);
 
 }  // namespace lockstep::data
