@@ -1,4 +1,5 @@
 // lockstep shard import: one source of another program's files.
+#include <algorithm>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -15,7 +16,7 @@ namespace {
 
 struct ImportArguments {
   std::string kind;
-  std::string path;
+  std::vector<std::string> paths{};
   data::ImportOptions import{};
   data::PackOptions pack{};
   bool no_header = false;
@@ -33,16 +34,28 @@ constexpr std::array<FlagUse, 11> import_flags{{{"--skip-bad", "images"},
                                                 {"--x-name", "hdf5 npy"},
                                                 {"--y-name", "hdf5 npy"}}};
 
+void check_paths(ImportArguments& o) {
+  const std::size_t most = o.kind == "npy" ? 2 : 1;
+  if (o.paths.size() > most)
+    core::fail_usage({.what = fmt::format("unexpected argument '{}'", o.paths[most]),
+                      .where = "lockstep shard import " + o.kind,
+                      .expected = most == 2 ? "a path, or a file of inputs and one of labels" : "one path",
+                      .fix = fmt::format("lockstep shard import {} --help explains it", o.kind)});
+  if (o.paths.size() == 2) o.import.y_path = o.paths[1];
+}
+
 void check(const core::Flags& flags, ImportArguments& o) {
   static_cast<void>(core::find_named(data::importers, o.kind, "importer", "lockstep shard import"));
   refuse_misplaced(flags, import_flags, o.kind);
   check_packing(flags, o.pack);
   o.import.has_header = !o.no_header;
-  if (o.import.keep_encoded && (o.import.resize > 0 || o.import.crop > 0))
-    core::fail_usage({.what = "encoded images are kept as they are",
-                      .where = "--keep-encoded",
-                      .expected = "no --resize and no --crop beside it",
-                      .fix = "leave out --keep-encoded, or resize when loading"});
+  if (o.import.keep_encoded && (o.import.resize > 0 || o.import.crop > 0 || o.import.gray))
+    core::fail_usage(
+        {.what = "files that are kept as they are cannot be changed",
+         .where = "--keep-encoded",
+         .expected = "no --resize, --crop or --gray beside it",
+         .fix = "leave out --keep-encoded, or the others: sizes can also be changed when loading (--augment)"});
+  check_paths(o);
 }
 
 /// What becomes of a source that is opened on all ranks.
@@ -58,7 +71,7 @@ void open_source(const ImportArguments& o, const data::ImportOptions& options, c
   bool is_stopped = false;
   const auto complaint = core::complaint_of([&] {
     try {
-      if (mine) opening.source = importer.open(o.path, options);
+      if (mine) opening.source = importer.open(o.paths.front(), options);
     } catch (const data::Interrupted&) {
       is_stopped = true;
     }
@@ -93,18 +106,7 @@ int import(const ImportArguments& o, const runtime::Session& session) {
   return opening.exit_code ? *opening.exit_code : pack_and_report(session, *opening.source, o.pack);
 }
 
-}  // namespace
-
-std::string import_help() {
-  std::string text = R"(  lockstep shard import mnist downloads/mnist --out m
-  lockstep shard import images photos --out p --resize 256 --crop 224 --val 0.1 --shuffle --nproc 4
-  lockstep shard import hdf5 old.h5 --out n --x-name images --y-name labels --compress zstd
-
-Kinds
-)";
-  for (const data::Importer& importer : data::importers)
-    text += fmt::format("  {:<10} {}\n", importer.name, importer.summary);
-  text += R"(
+constexpr std::string_view reading_help = R"(
 What is read                                                                          (default)
       --skip-bad         images: leave out damaged ones, name and count them          (stop at the first)
       --resize N         images: the shorter side becomes N                           (all must have one size)
@@ -118,10 +120,44 @@ What is read                                                                    
       --y-name NAME      hdf5, npy: name of the labels                                (y)
       --no-classes       csv, hdf5, npy: labels that are whole numbers stay numbers   (0 to 65535: classes)
 )";
-  return text + val_help() + packing_help() + R"(
-Labels of csv, hdf5 and npy: where all are whole numbers from 0 to 65535, of an integer type or in a csv file written
-without a point, they are taken as classes, and a line says so. For targets of a regression, use --no-classes.
 
+constexpr std::string_view labels_help = R"(
+Labels of csv, hdf5 and npy: where all are whole numbers from 0 to 65535, of an integer type or in a csv file written
+without a point, they are taken as classes, and a line says so. For targets of a regression, use --no-classes. Labels
+that are words (in a csv file: where the first is no number) are classes, too, numbered in the order of the words.
+)";
+
+/// Of the lines with flags, those for `kind`.
+std::string reading_help_of(std::string_view kind) {
+  std::string text;
+  for (std::size_t begin = 0; begin < reading_help.size();) {
+    const std::size_t end = reading_help.find('\n', begin) + 1;
+    const std::string_view line = reading_help.substr(begin, end - begin);
+    const auto names = [&](const FlagUse& use) { return line.find(fmt::format(" {} ", use.flag)) != line.npos; };
+    const auto use = std::find_if(import_flags.begin(), import_flags.end(), names);
+    if (use == import_flags.end() || is_for(*use, kind)) text += line;
+    begin = end;
+  }
+  return text;
+}
+
+bool takes_flags(std::string_view kind) {
+  return std::any_of(import_flags.begin(), import_flags.end(), [&](const FlagUse& use) { return is_for(use, kind); });
+}
+
+}  // namespace
+
+std::string import_help() {
+  std::string text = R"(  lockstep shard import mnist downloads/mnist --out m
+  lockstep shard import images photos --out p --resize 256 --crop 224 --val 0.1 --shuffle --nproc 4
+  lockstep shard import hdf5 old.h5 --out n --x-name images --y-name labels --compress zstd
+  lockstep shard import images --help                    what an importer takes, and its flags
+
+Kinds
+)";
+  for (const data::Importer& importer : data::importers)
+    text += fmt::format("  {:<10} {}\n", importer.name, importer.summary);
+  return fmt::format("{}{}{}{}{}", text, reading_help, val_help(), packing_help(), labels_help) + R"(
 Memory: three chunks (of images on several threads, four) and one shard's check sums per rank (some 20 MB by default),
 and what grows with the input: of images, 8 bytes and the name of each file; of movielens, some 50 bytes for each user
 and item while they are read, and then 8. Where the input is text or compressed (csv, .gz, .npz) a temporary file of the
@@ -129,10 +165,20 @@ size in memory lies in the temporary folder (TMPDIR), one on each node.
 )";
 }
 
+std::string import_kind_help(std::string_view kind) {
+  const data::Importer& importer = core::find_named(data::importers, kind, "importer", "lockstep shard import");
+  constexpr std::string_view no_classes = "--no-classes";
+  const auto use = std::find_if(import_flags.begin(), import_flags.end(),
+                                [&](const FlagUse& flag) { return flag.flag == no_classes; });
+  return fmt::format("{}: {}\n\nPATH\n{}{}{}{}{}", importer.name, importer.summary, importer.layouts,
+                     takes_flags(kind) ? reading_help_of(kind) : "\n", val_help(), packing_help(),
+                     is_for(*use, kind) ? labels_help : "");
+}
+
 Action declare_import(core::Flags& flags) {
   auto o = std::make_shared<ImportArguments>();
   flags.word("KIND", o->kind);
-  flags.word("PATH", o->path);
+  flags.words("PATH", o->paths, 1);
   declare_packing(flags, o->pack);
   declare_val(flags, o->pack);
   constexpr std::uint64_t largest_side = 65536;

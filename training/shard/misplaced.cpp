@@ -22,9 +22,11 @@ std::string with_commas(std::string_view words) {
 
 }  // namespace
 
+bool is_for(const FlagUse& use, std::string_view kind) { return has_word(use.kinds, kind); }
+
 void refuse_misplaced(const core::Flags& flags, std::span<const FlagUse> uses, const std::string& kind) {
   for (const FlagUse& use : uses) {
-    if (!flags.has(std::string{use.flag}) || has_word(use.kinds, kind)) continue;
+    if (!flags.has(std::string{use.flag}) || is_for(use, kind)) continue;
     core::fail_usage({.what = fmt::format("{} does not take this flag", kind),
                       .where = std::string{use.flag},
                       .expected = "it is for: " + with_commas(use.kinds),

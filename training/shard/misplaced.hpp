@@ -16,6 +16,8 @@ struct FlagUse {
   std::string_view kinds;  ///< words, separated by spaces
 };
 
+[[nodiscard]] bool is_for(const FlagUse& use, std::string_view kind);
+
 /// Throws core::Error (usage) if a flag was typed that `kind` does not know.
 void refuse_misplaced(const core::Flags& flags, std::span<const FlagUse> uses, const std::string& kind);
 

@@ -26,11 +26,13 @@ give the same bytes for any number of ranks; all need little memory, whatever th
   return text;
 }
 
-std::string help_of(const Verb& verb) {
+/// Of the verb, or of the KIND that is named before any flag.
+std::string help_of(const Verb& verb, const std::vector<std::string>& arguments) {
+  const bool names_kind = verb.help_of_kind != nullptr && !arguments.front().starts_with('-');
   return fmt::format(
       "lockstep shard {} [flags]: {}\n\n{}      --nproc N          start N ranks on this machine\n"
       "  -h, --help\n",
-      verb.usage, verb.summary, verb.help());
+      verb.usage, verb.summary, names_kind ? verb.help_of_kind(arguments.front()) : verb.help());
 }
 
 }  // namespace
@@ -45,7 +47,7 @@ Invocation parse(const std::vector<std::string>& arguments) {
   if (word == "-h" || word == "--help" || word == "help") return {.text = help_text()};
   const Verb& verb = core::find_named(verbs, word, "verb", "lockstep shard");
   const std::vector<std::string> rest{arguments.begin() + 1, arguments.end()};
-  if (asks_for_help(rest)) return {.text = help_of(verb)};
+  if (asks_for_help(rest)) return {.text = help_of(verb, rest)};
   return make_invocation(fmt::format("lockstep shard {} [flags]", verb.usage), verb.declare, rest);
 }
 

@@ -18,9 +18,11 @@ struct Verb {
   std::string_view usage;    ///< after "lockstep shard ", without its flags
   std::string (*help)();     ///< what follows summary and usage
   Action (*declare)(core::Flags& flags);
+  std::string (*help_of_kind)(std::string_view kind) = nullptr;  ///< as help, of one KIND; throws if there is none
 };
 
 std::string import_help();
+std::string import_kind_help(std::string_view kind);
 Action declare_import(core::Flags& flags);
 std::string synth_help();
 Action declare_synth(core::Flags& flags);
@@ -40,7 +42,8 @@ std::string bench_help();
 Action declare_bench(core::Flags& flags);
 
 inline constexpr std::array<Verb, 9> verbs{{
-    {"import", "shards from files of other formats", "import KIND PATH --out FOLDER", import_help, declare_import},
+    {"import", "shards from files of other formats", "import KIND PATH --out FOLDER", import_help, declare_import,
+     import_kind_help},
     {"synth", "shards from nothing but a seed", "synth KIND --out FOLDER", synth_help, declare_synth},
     {"pack", "the same samples in other chunks, shards or compression", "pack FOLDER --out FOLDER", pack_help,
      declare_pack},

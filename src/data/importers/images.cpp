@@ -118,13 +118,6 @@ class ImagesSource final : public Source {
   [[nodiscard]] std::uint64_t channels() const noexcept { return options_.gray ? 1 : 3; }
 
   void check_options() const {
-    if (options_.keep_encoded && (options_.resize > 0 || options_.crop > 0 || options_.gray)) {
-      core::fail_usage(
-          {.what = "files that are kept as they are cannot be changed",
-           .where = "--keep-encoded",
-           .expected = "no --resize, --crop or --gray beside it",
-           .fix = "leave them out and let the augmentation do it when loading, or leave --keep-encoded out"});
-    }
     if (options_.resize > 0 && options_.crop > options_.resize) {
       core::fail_usage(
           {.what = fmt::format("a crop to {} of images whose shorter side is {}", options_.crop, options_.resize),

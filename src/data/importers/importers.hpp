@@ -40,7 +40,8 @@ struct Importer {
   std::string_view name;     ///< the word
   std::string_view summary;  ///< one line for --help
   std::unique_ptr<Source> (*open)(const std::string& path, const ImportOptions& options);
-  bool has_spools = false;  ///< what it spools, the ranks of a node can share
+  std::string_view layouts;  ///< lines: what PATH may be
+  bool has_spools = false;   ///< what it spools, the ranks of a node can share
 };
 
 std::unique_ptr<Source> open_idx(const std::string& path, const ImportOptions& options);  // mnist
@@ -54,14 +55,42 @@ std::unique_ptr<Source> open_hdf5(const std::string& path, const ImportOptions& 
 
 inline constexpr std::array<Importer, 8> importers{{
     {"mnist", "IDX files, plain or gzip: MNIST, Fashion-MNIST, KMNIST; any of the four files in a folder", open_idx,
+     "  FOLDER/train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-..., t10k-labels-...; each also with .gz\n"
+     "  FOLDER/raw, FOLDER/MNIST/raw, FashionMNIST/raw or KMNIST/raw with these, as torchvision keeps them\n"
+     "  t10k becomes the split val. KMNIST's .npz files: lockstep shard import npy\n",
      true},
-    {"cifar10", "CIFAR-10 binary version: data_batch_*.bin, test_batch.bin", open_cifar10},
-    {"cifar100", "CIFAR-100 binary version: train.bin, test.bin; fine labels", open_cifar100},
-    {"npy", "an .npz file with x and y, or a folder with x.npy and y.npy", open_npy, true},
-    {"images", "a folder per class with JPEG, PNG or PPM files; train/, val/, test/ above; TinyImageNet", open_images},
-    {"movielens", "ratings.csv (ml-latest) or ratings.dat (ml-1m)", open_movielens, true},
-    {"csv", "numbers in columns", open_csv, true},
-    {"hdf5", "an HDF5 file with data sets x and y", open_hdf5},
+    {"cifar10", "CIFAR-10, binary version (data_batch_*.bin, test_batch.bin) or the one for Python", open_cifar10,
+     "  FOLDER or FOLDER/cifar-10-batches-bin with data_batch_*.bin, test_batch.bin, batches.meta.txt\n"
+     "  FOLDER or FOLDER/cifar-10-batches-py with data_batch_*, test_batch, batches.meta, as torchvision keeps them:\n"
+     "  these are Python pickles, which are read without running anything\n"
+     "  test_batch becomes the split val.\n"},
+    {"cifar100", "CIFAR-100, binary version (train.bin, test.bin) or the one for Python; fine labels", open_cifar100,
+     "  FOLDER or FOLDER/cifar-100-binary with train.bin, test.bin, fine_label_names.txt\n"
+     "  FOLDER or FOLDER/cifar-100-python with train, test, meta, as torchvision keeps them: these are Python "
+     "pickles,\n"
+     "  which are read without running anything\n"
+     "  test becomes the split val.\n"},
+    {"npy", "an .npz file with x and y, a folder with x.npy and y.npy, or two files; KMNIST's .npz pairs", open_npy,
+     "  FILE.npz with arrays x and y (arr_0 and arr_1 if they have no names)\n"
+     "  FOLDER with x.npy and y.npy\n"
+     "  FILE FILE: inputs and labels, each an .npy file or an .npz file with one array\n"
+     "  Several splits: x_train, y_train, x_val, ... or train/x, train/y, ...; a test without a val becomes val.\n"
+     "  Arrays and files named after images (or imgs) and labels need no --x-name: train_images and train_labels,\n"
+     "  or kmnist-train-imgs.npz, kmnist-train-labels.npz, kmnist-test-... in a folder.\n",
+     true},
+    {"images", "a folder per class with JPEG, PNG or PPM files; train/, val/, test/ above; TinyImageNet", open_images,
+     "  FOLDER/CLASS/*.jpg: .jpg, .jpeg, .png, .ppm and .pgm\n"
+     "  FOLDER/train/CLASS/*.jpg, FOLDER/val/CLASS/*.jpg, FOLDER/test/..., as ImageFolder has them\n"
+     "  FOLDER/train/CLASS/images/*, FOLDER/val/images/* with val/val_annotations.txt, as TinyImageNet has them\n"
+     "  Classes are numbered in the order of their names.\n"},
+    {"movielens", "ratings.csv (ml-latest) or ratings.dat (ml-1m)", open_movielens,
+     "  FOLDER with ratings.csv or ratings.dat, or the file itself, plain or gzip\n", true},
+    {"csv", "numbers in columns; the labels may be words", open_csv,
+     "  FILE of text in UTF-8, plain or gzip, with columns separated by commas, semicolons or tabs\n", true},
+    {"hdf5", "an HDF5 file with data sets x and y", open_hdf5,
+     "  FILE with data sets x and y, whose first dimension counts the samples\n"
+     "  Several splits: x_train, y_train, x_val, ... or /train/x, /train/y, ...; a test without a val becomes val.\n"
+     "  Data sets named after images and labels need no --x-name: train_images and train_labels.\n"},
 }};
 
 }  // namespace lockstep::data

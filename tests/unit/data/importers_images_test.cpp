@@ -266,7 +266,6 @@ TEST_F(ImagesImport, KeptFilesAreTheFiles) {
   EXPECT_EQ(label, FileBytes(1, std::byte{0}));
   EXPECT_EQ(source->read_encoded(0, 1, label), second);
   EXPECT_EQ(label, FileBytes(1, std::byte{1}));
-  expect_usage([&] { open({.resize = 3, .keep_encoded = true}); }, {"--keep-encoded"});
 }
 
 TEST_F(ImagesImport, ManyClassesHaveWiderLabels) {

@@ -111,8 +111,37 @@ TEST(Command, FlagsOfOtherKindsAreRefused) {
   EXPECT_TRUE(has(error_of({"shard", "synth", "digits", "--out", "d", "--height", "8"}), "it is for: images"));
   EXPECT_TRUE(runs({"shard", "synth", "images", "--out", "d", "--height", "8"}));
   EXPECT_TRUE(runs({"shard", "import", "npy", "p", "--out", "d", "--x-name", "a"}));
-  EXPECT_TRUE(has(error_of({"shard", "import", "images", "p", "--out", "d", "--keep-encoded", "--crop", "8"}),
-                  "--keep-encoded"));
+}
+
+TEST(Command, KeptImagesAreNotChanged) {
+  const std::vector<std::vector<std::string>> changes{{"--crop", "8"}, {"--resize", "8"}, {"--gray"}};
+  for (const std::vector<std::string>& change : changes) {
+    std::vector<std::string> words{"shard", "import", "images", "p", "--out", "d", "--keep-encoded"};
+    words.insert(words.end(), change.begin(), change.end());
+    EXPECT_TRUE(has(error_of(words), "leave out --keep-encoded")) << change.front();
+  }
+}
+
+TEST(Command, OnlyNpyTakesTwoFiles) {
+  EXPECT_TRUE(runs({"shard", "import", "npy", "x.npz", "y.npz", "--out", "d"}));
+  EXPECT_TRUE(has(error_of({"shard", "import", "npy", "x", "y", "z", "--out", "d"}), "unexpected argument 'z'"));
+  EXPECT_TRUE(has(error_of({"shard", "import", "mnist", "x", "y", "--out", "d"}), "unexpected argument 'y'"));
+  EXPECT_TRUE(has(error_of({"shard", "import", "mnist", "--out", "d"}), "PATH is missing"));
+}
+
+TEST(Command, EachImporterExplainsItself) {
+  for (const data::Importer& importer : data::importers) {
+    const std::string kind{importer.name};
+    const std::string help = text_of({"shard", "import", kind, "--help"});
+    EXPECT_TRUE(has(help, kind + ": " + std::string{importer.summary}));
+    EXPECT_TRUE(has(help, std::string{importer.layouts}));
+    EXPECT_EQ(has(help, "--skip-bad"), kind == "images") << kind;
+    EXPECT_EQ(has(help, "--x-columns"), kind == "csv") << kind;
+    EXPECT_EQ(has(help, "--no-classes"), kind == "csv" || kind == "hdf5" || kind == "npy") << kind;
+    EXPECT_TRUE(has(help, "--out FOLDER") && has(help, "--val SHARE") && has(help, "--nproc N")) << kind;
+    EXPECT_EQ(help, text_of({"shard", "import", kind, "some/path", "-h"}));
+  }
+  EXPECT_TRUE(has(error_of({"shard", "import", "mnits", "--help"}), "did you mean 'mnist'?"));
 }
 
 TEST(Command, TheOtherVerbsCheckTheirs) {
