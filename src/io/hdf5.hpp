@@ -51,7 +51,7 @@ class Hdf5Dataset {
   void read_rows(std::uint64_t first, std::uint64_t n, std::span<std::byte> data) const;
   /// Whether elements are texts, of fixed or any length.
   [[nodiscard]] bool is_text() const;
-  /// The texts of rows [first, first + n), where a row is one. core::Error (usage) if texts of fixed length are above 64 KiB.
+  /// Of rows [first, first + n) of one text each. core::Error (usage) if texts of fixed length are above 64 KiB.
   [[nodiscard]] std::vector<std::string> read_texts(std::uint64_t first, std::uint64_t n) const;
   void set_attribute(const std::string& name, std::uint64_t value);
   [[nodiscard]] std::optional<std::uint64_t> find_number_attribute(const std::string& name) const;

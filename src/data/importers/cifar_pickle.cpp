@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/error.hpp"
@@ -18,6 +19,24 @@ using Kind = PickleValue::Kind;
                     .where = path,
                     .expected = expected,
                     .fix = "fetch the archive again, or see which set it is: cifar10 or cifar100"});
+}
+
+/// The rows of an array that is stored column by column, one after another.
+Input to_rows(const Input& input, const PickleValue& array) {
+  constexpr std::uint64_t rows_together = 256;
+  const std::uint64_t n_rows = array.shape[0], n_columns = array.shape[1];
+  SpoolWriter spool;
+  std::vector<std::byte> rows, column;
+  for (std::uint64_t first = 0; first < n_rows; first += rows_together) {
+    column.resize(std::min(rows_together, n_rows - first));
+    rows.resize(column.size() * n_columns);
+    for (std::uint64_t j = 0; j < n_columns; ++j) {
+      input.read_at(array.offset + j * n_rows + first, column);
+      for (std::uint64_t i = 0; i < column.size(); ++i) rows[i * n_columns + j] = column[i];
+    }
+    spool.append(rows);
+  }
+  return Input{input.name(), std::move(spool).finish()};
 }
 
 }  // namespace
@@ -43,6 +62,7 @@ PickledBatch read_pickled_batch(const std::string& path, const char* labels_key,
                    fmt::format("0 to {}", n_classes - 1));
     numbers.push_back(static_cast<std::byte>(label.number));
   }
+  if (images.is_by_columns) return {.input = to_rows(input, images), .offset = 0, .labels = std::move(numbers)};
   return {.input = std::move(input), .offset = images.offset, .labels = std::move(numbers)};
 }
 

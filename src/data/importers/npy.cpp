@@ -1,5 +1,5 @@
 // NumPy's files: an .npz archive with arrays x and y (or arr_0 and arr_1, NumPy's names for arrays without one), or a
-// folder with x.npy and y.npy, or two files with one array each (KMNIST's); see pair_names.hpp for names of several splits.
+// folder with x.npy and y.npy, or two files with one array each (KMNIST's); see pair_names.hpp for names of splits.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -251,7 +251,6 @@ class Machine {
     if (target.kind == Kind::dtype && state.kind == Kind::tuple) return;  // of bytes, nothing but the name counts
     if (target.kind != Kind::array || !target.shape.empty()) fail_here("a state of what is no array");
     static_cast<void>(part(state, 2, Kind::dtype));
-    if (part(state, 3, Kind::number).number != 0) fail_here("an array stored column by column");
     const PickleValue& data = part(state, 4, Kind::text);
     std::uint64_t product = 1;
     const PickleValue& shape = part(state, 1, Kind::tuple);
@@ -263,6 +262,7 @@ class Machine {
       target.shape.push_back(static_cast<std::uint64_t>(n));
     }
     if (product != data.bytes) fail_here(fmt::format("an array of {} bytes with {} of data", product, data.bytes));
+    target.is_by_columns = part(state, 3, Kind::number).number != 0;
     target.offset = data.offset;
     target.bytes = data.bytes;
   }

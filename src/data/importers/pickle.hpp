@@ -1,7 +1,7 @@
-// What a Python pickle holds, read without running anything: numbers, texts, lists, tuples, dictionaries and NumPy arrays
-// of bytes, in the binary opcodes of protocols 1 and 2, which are what CIFAR's version for Python is written in.
-// Invariant: nothing that the file names is called; lengths are compared with the file before they are used; memory grows
-// with the number of values, never with the length of a text or an array.
+// What a Python pickle holds, read without running anything: numbers, texts, lists, tuples, dictionaries and NumPy
+// arrays of bytes, in the binary opcodes of protocols 1 and 2, which are what CIFAR's version for Python is written in.
+// Invariant: nothing that the file names is called; lengths are compared with the file before they are used; memory
+// grows with the number of values, never with the length of a text or an array.
 // Used by the importer of CIFAR.
 #pragma once
 
@@ -23,12 +23,13 @@ struct PickleValue {
   std::uint64_t bytes = 0;             ///< of these
   std::vector<std::uint32_t> items{};  ///< numbers of values; of a dictionary, keys and values in turn
   std::vector<std::uint64_t> shape{};  ///< of an array; their product is `bytes`
+  bool is_by_columns = false;          ///< of an array: the first index runs fastest
 };
 
 class Pickle {
  public:
-  /// `input` is looked into again for texts. core::Error (usage) naming file and byte for whatever is damaged, or anything
-  /// else than is said above.
+  /// `input` is looked into again for texts. core::Error (usage) naming file and byte for whatever is damaged, or
+  /// anything else than is said above.
   explicit Pickle(const Input& input);
 
   /// Of the dictionary that is the whole. core::Error (usage) if there is none, or it is no `kind`.

@@ -48,6 +48,10 @@ std::string pickled_array(const std::string& shape, const std::string& data, con
          shape + "cnumpy\ndtype\n" + pickled(type) + pickled(0) + pickled(1) +
          "\x87R(K\3U\1|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xff" + pickled(0) + "tb\x89" + pickled(data) + "tb";
 }
+std::string by_columns(std::string array) {
+  const std::string before_flag = "tb\x89";
+  return array.replace(array.find(before_flag), before_flag.size(), "tb\x88");
+}
 std::string image_shape(int n) { return pickled(n) + "M" + little_endian(3072, 2) + "\x86"; }
 std::string planes(int seed) { return record("", seed); }
 
@@ -130,6 +134,17 @@ TEST_F(CifarTest, TakesTheFineLabelsOfPickles) {
   const auto source = open_cifar100(folder_.string(), {});
   EXPECT_EQ(values<std::uint8_t>(read_split(*source).y), (std::vector<std::uint8_t>{99}));
   expect_pixels(read_split(*source).x, 0, 7);
+}
+
+TEST_F(CifarTest, TakesPickledArraysByColumns) {
+  const std::string rows = planes(10) + planes(20) + planes(30);
+  std::string columns;
+  for (std::size_t j = 0; j < 3072; ++j)
+    for (std::size_t i = 0; i < 3; ++i) columns.push_back(rows[i * 3072 + j]);
+  write("test_batch", pickled_dictionary({{"labels", pickled_list({pickled(1), pickled(2), pickled(3)})},
+                                          {"data", by_columns(pickled_array(image_shape(3), columns))}}));
+  const auto source = open_cifar10(folder_.string(), {});
+  for (std::size_t i = 0; i < 3; ++i) expect_pixels(read_split(*source).x, i, static_cast<int>(10 * i + 10));
 }
 
 TEST_F(CifarTest, RunsNothingOfAPickle) {
