@@ -16,15 +16,16 @@ function(lockstep_add_test name)
                                           TIMEOUT ${LOCKSTEP_TEST_TIMEOUT} SKIP_RETURN_CODE 77)
 endfunction()
 
-# lockstep_add_long_test(<name> COMMAND ...): long.<name>, which takes longer than all other tests together, so it only runs
-# when asked for: ctest -C long -L long. Its working folder, long/<name> of the build, keeps what it finds.
-function(lockstep_add_long_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "COMMAND")
-  lockstep_reject_unparsed(lockstep_add_long_test "${arg_UNPARSED_ARGUMENTS}")
-  set(folder ${PROJECT_BINARY_DIR}/long/${name})
+# lockstep_add_test_when_asked(<kind> <name> COMMAND ...): <kind>.<name>, which takes so long that it only runs when asked
+# for: ctest -C <kind> -L <kind>. Its working folder, <kind>/<name> of the build, keeps what it finds. Kinds: long
+# (longer than all other tests together), fuzzing (see tests/fuzz).
+function(lockstep_add_test_when_asked kind name)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "COMMAND")
+  lockstep_reject_unparsed(lockstep_add_test_when_asked "${arg_UNPARSED_ARGUMENTS}")
+  set(folder ${PROJECT_BINARY_DIR}/${kind}/${name})
   file(MAKE_DIRECTORY ${folder})
-  add_test(NAME long.${name} COMMAND ${arg_COMMAND} CONFIGURATIONS long WORKING_DIRECTORY ${folder})
-  set_tests_properties(long.${name} PROPERTIES LABELS long TIMEOUT 7200)
+  add_test(NAME ${kind}.${name} COMMAND ${arg_COMMAND} CONFIGURATIONS ${kind} WORKING_DIRECTORY ${folder})
+  set_tests_properties(${kind}.${name} PROPERTIES LABELS ${kind} TIMEOUT 7200)
 endfunction()
 
 # What every MPI test needs from its launcher, as environment: harmless to an MPI that does not know it. OMPI_MCA_ is for

@@ -26,6 +26,10 @@ if command -v gzip >/dev/null; then
   expect_same "$folder/m" "$folder/mgz"
 fi
 
+mkdir -p "$folder/torch/MNIST" && cp -r "$folder/idx" "$folder/torch/MNIST/raw"
+made import mnist "$folder/torch" --out "$folder/mt"
+expect_same "$folder/m" "$folder/mt"
+
 # Damaged inputs are named, and leave nothing.
 truncate -s 27 "$folder/idx/train-images-idx3-ubyte"
 shard import mnist "$folder/idx" --out "$folder/bad" --nproc 2
@@ -36,6 +40,20 @@ expect_nothing_left "$folder/bad"
 shard import mnist "$folder/nowhere" --out "$folder/bad"
 expect_rc 2
 expect_err 'nowhere'
+
+# npy FILE TYPE SHAPE: NumPy's header, without the padding that it may have.
+npy() {
+  local header="{'descr': '$2', 'fortran_order': False, 'shape': ($3,), }"
+  printf '\x93NUMPY\x01\x00\x'"$(printf %x ${#header})"'\x00%s' "$header" >"$1"
+}
+npy "$folder/imgs.npy" '|u1' '3, 2' && printf 'abcdef' >>"$folder/imgs.npy"
+npy "$folder/names.npy" '|S1' 3 && printf 'wxw' >>"$folder/names.npy"
+made import npy "$folder/imgs.npy" "$folder/names.npy" --out "$folder/pair" --nproc 2
+made head "$folder/pair"
+expect_out '^id 1 +label 1 .*x: \[99, 100\]'
+shard import npy "$folder/imgs.npy" --out "$folder/bad"
+expect_rc 2
+expect_err 'give the file of the labels behind it'
 
 printf 'a,b,y\n1,2,0\n3,4.5,1\n5,6,0\n' >"$folder/t.csv"
 made import csv "$folder/t.csv" --out "$folder/c"
@@ -50,6 +68,13 @@ expect_out '^id 1 .*x: \[3, 4\.5\]'
 made import csv "$folder/t.csv" --out "$folder/c2" --x-columns a --y-column b
 made head "$folder/c2" -n 1
 expect_out '^id 0 .*x: 1$|^id 0 .*x: \[1\]$'
+printf 'a,species\n1,wasp\n2,ant\n3,wasp\n' >"$folder/t.csv"
+made import csv "$folder/t.csv" --out "$folder/cw"
+expect_err 'labels: 2 words taken as classes in sorted order: ant, wasp'
+made import csv "$folder/t.csv" --out "$folder/cw2" --nproc 2
+expect_same "$folder/cw" "$folder/cw2"
+made head "$folder/cw"
+expect_out '^id 0 +label 1 '
 printf 'a,b,y\n1,2,0\n3,oops,1\n' >"$folder/t.csv"
 shard import csv "$folder/t.csv" --out "$folder/bad"
 expect_rc 2
@@ -110,7 +135,8 @@ write("bad_dangling", x=x, y=SoftLink("/nothing"))
 write("bad_gone", x=ExternalLink("gone.h5", "/x"), y=y)
 write("bad_lzf", x=(x, {"compression": "lzf"}), y=y)
 write("bad_compound", x=numpy.zeros(10, dtype=[("a", "f4"), ("b", "i4")]), y=y)
-write("bad_text", x=x, y=(["a"] * 10, {"dtype": h5py.string_dtype()}))
+write("words", x=x, y=(["zero", "one", "two"] * 3 + ["zero"], {"dtype": h5py.string_dtype()}))
+write("bad_text", x=(["a"] * 10, {"dtype": h5py.string_dtype()}), y=y)
 write("bad_empty", x=x[:0], y=y[:0])
 write("float16", x=x.astype("f2"), y=y % 2 == 1)
 EOF
@@ -125,6 +151,12 @@ made stat float16
 expect_out 'x +float16 \[4\]'
 made head float16 -n 2
 expect_out '^id 1 +label 1 .*x: \[4, 5, 6, 7\]'
+
+made import hdf5 words.h5 --out words --nproc 2
+expect_err 'labels: 3 words taken as classes in sorted order: one, two, zero'
+made head words -n 2
+expect_out '^id 0 +label 2 '
+expect_out '^id 1 +label 0 '
 
 # expect_bad NAME WORDS
 expect_bad() {

@@ -1,6 +1,6 @@
 // What the fuzz targets of the importers share: input as files, and reading a source to its end.
 // Invariant: core::Error is the only exception let through silently; anything else ends the process.
-// Used by {idx,cifar,npy,npz,csv}_fuzz.cpp.
+// Used by {idx,cifar,npy,npz,csv,pickle}_fuzz.cpp.
 #pragma once
 
 #include <unistd.h>
