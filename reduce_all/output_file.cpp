@@ -1,24 +1,19 @@
 #include "reduce_all/output_file.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
 
-#include "core/descriptor.hpp"
 #include "core/error.hpp"
 #include "core/result_path.hpp"
+#include "core/temporary.hpp"
 
 namespace lockstep::reduce_all {
 namespace {
 
 namespace fs = std::filesystem;
-
-core::Descriptor open_for_writing(const std::string& path) {
-  return core::Descriptor{::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
-}
 
 [[noreturn]] void refuse(const std::string& path, std::string_view flag, const std::string& why) {
   core::fail_usage({.what = fmt::format("cannot write '{}': {}", path, why),
@@ -30,8 +25,7 @@ core::Descriptor open_for_writing(const std::string& path) {
 }  // namespace
 
 OutputFile::OutputFile(const std::string& path, std::string_view flag)
-    : path_{core::behind_links(path)},  // so that links survive the rename
-      temporary_{fmt::format("{}.tmp.{}", path_, ::getpid())} {
+    : path_{core::behind_links(path)} {  // so that links survive the rename
   core::refuse_in_shard_set(path, flag);
   std::error_code none;
   const fs::file_status status = fs::status(path_, none);
@@ -39,21 +33,24 @@ OutputFile::OutputFile(const std::string& path, std::string_view flag)
   if (fs::is_directory(status)) refuse(path, flag, "it is a folder");
   if (fs::exists(status) && !fs::is_regular_file(status)) refuse(path, flag, "it is no regular file");
   if (fs::exists(status) && ::access(path_.c_str(), W_OK) != 0) refuse(path, flag, core::system_reason(errno));
-  if (!open_for_writing(temporary_)) refuse(path, flag, core::system_reason(errno));
-  ::unlink(temporary_.c_str());  // it was a trial; a run that ends before its first row leaves nothing behind
+  const fs::path file = path_;
+  core::remove_leftovers(file.has_parent_path() ? file.parent_path().string() : ".", file.filename().string());
+  const core::Temporary trial = core::make_temporary_file(path_);
+  if (!trial) refuse(path, flag, core::system_reason(errno));
+  ::unlink(trial.path.c_str());  // a run that ends before its first row leaves nothing behind
 }
 
 void OutputFile::replace(std::string_view content) {
-  const core::Descriptor file = open_for_writing(temporary_);
+  const core::Temporary file = core::make_temporary_file(path_);
   while (file && !content.empty()) {
-    const ssize_t n = ::write(file.get(), content.data(), content.size());
+    const ssize_t n = ::write(file.descriptor.get(), content.data(), content.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) break;
     content.remove_prefix(static_cast<std::size_t>(n));
   }
-  if (!file || !content.empty() || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
+  if (!file || !content.empty() || ::rename(file.path.c_str(), path_.c_str()) != 0) {
     const std::string why = core::system_reason(errno);
-    ::unlink(temporary_.c_str());
+    if (file) ::unlink(file.path.c_str());
     throw core::Error{core::ExitCode::system,
                       {.what = fmt::format("cannot write '{}': {}", path_, why),
                        .where = "",

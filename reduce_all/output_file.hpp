@@ -10,8 +10,8 @@ namespace lockstep::reduce_all {
 
 class OutputFile {
  public:
-  /// Tries to create PATH.tmp beside it. Throws core::Error (usage, naming `flag`) if `path` could not be replaced,
-  /// or lies in a set of shards.
+  /// Tries to create a file beside it, and removes what killed runs have left of it. Throws core::Error (usage, naming
+  /// `flag`) if `path` could not be replaced, or lies in a set of shards.
   OutputFile(const std::string& path, std::string_view flag);
 
   /// Throws core::Error (system) if the file system refuses, for example because it is full.
@@ -19,7 +19,6 @@ class OutputFile {
 
  private:
   std::string path_;
-  std::string temporary_;
 };
 
 }  // namespace lockstep::reduce_all

@@ -82,16 +82,22 @@ std::vector<BadRecord> share_bad(const runtime::Communicator& world, const std::
   return {records.begin(), records.end()};
 }
 
-// Only a set or nothing may be replaced: anything else at that place is there by mistake.
-void require_set(const std::string& folder) {
+// What goes with an old set that is replaced. Only a set or nothing may be: anything else is there by mistake.
+std::set<std::string> files_of_old_set(const std::string& folder) {
   namespace fs = std::filesystem;
   std::error_code error;  // what cannot be looked at, creating the new folder tells
-  if (!fs::exists(folder, error) || fs::exists(fs::path{folder} / manifest_name, error)) return;
-  if (fs::is_directory(folder, error) && fs::is_empty(folder, error)) return;
-  core::fail_usage({.what = fmt::format("'{}' is there, but is no set: it has no {}", folder, manifest_name),
-                    .where = "--out, --force",
-                    .expected = "a new folder, or one with a set to replace",
-                    .fix = "name another folder"});
+  if (!fs::exists(folder, error) || (fs::is_directory(folder, error) && fs::is_empty(folder, error))) return {};
+  try {
+    std::set<std::string> files{std::string{manifest_name}};
+    for (const ManifestFile& item : read_manifest(folder).files()) files.insert(item.file);
+    return files;
+  } catch (const core::Error& unknown) {
+    if (unknown.code() == core::ExitCode::system) throw;
+    core::fail_usage({.what = fmt::format("'{}' is not replaced: {}", folder, unknown.problem().what),
+                      .where = "--out, --force",
+                      .expected = "a new folder, or one with a whole manifest, which tells what --force may remove",
+                      .fix = "name another folder, or remove this one by hand"});
+  }
 }
 
 // False if the problem does not name `folder`.
@@ -176,8 +182,9 @@ void Packing::prepare() {
 void Packing::make_folder() {
   together(world_, [&] {
     if (world_.rank() != 0) return;
-    if (job_.options.replace) require_set(job_.options.out);
-    pending_.emplace(job_.options.out, job_.options.replace, "--out");
+    const PackOptions& options = job_.options;
+    pending_.emplace(options.out, options.replace ? io::OldFiles{files_of_old_set(options.out)} : std::nullopt,
+                     options.replace ? "--out, --force" : "--out");
   });
   job_.folder = world_.broadcast(pending_ ? pending_->path() : std::string{});
   together(world_, [&] {

@@ -1,4 +1,3 @@
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -8,8 +7,8 @@
 #include <filesystem>
 #include <vector>
 
-#include "core/descriptor.hpp"
 #include "core/error.hpp"
+#include "core/temporary.hpp"
 #include "core/units.hpp"
 #include "data/damaged.hpp"
 #include "data/loader.hpp"
@@ -36,39 +35,38 @@ constexpr std::uint64_t copied_together = std::uint64_t{4} << 20;
   fail_to_stage(fmt::format("cannot write {}: {}", path, core::system_reason(errno)));
 }
 
-/// A file in the making, removed again unless it is finished.
+/// A file in the making, removed again unless it is finished. A link of its final name is replaced, not followed: in a
+/// folder for all it may be another's.
 class Copy {
  public:
   explicit Copy(std::string final_path)
-      : final_path_{std::move(final_path)},
-        path_{fmt::format("{}.{}.{}.part", final_path_, runtime::host_name(), getpid())},
-        file_{open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)} {
-    if (!file_) fail_to_write(path_);
+      : final_path_{std::move(final_path)}, file_{core::make_temporary_file(final_path_)} {
+    if (!file_) fail_to_write(final_path_);
   }
   ~Copy() {
-    if (!is_finished_) unlink(path_.c_str());
+    if (!is_finished_) unlink(file_.path.c_str());
   }
   Copy(const Copy&) = delete;
   Copy& operator=(const Copy&) = delete;
 
   void append(std::span<const std::byte> data) {
     while (!data.empty()) {
-      const ssize_t n = write(file_.get(), data.data(), data.size());
+      const ssize_t n = write(file_.descriptor.get(), data.data(), data.size());
       if (n < 0 && errno == EINTR) continue;
-      if (n < 0) fail_to_write(path_);
+      if (n < 0) fail_to_write(final_path_);
       data = data.subspan(static_cast<std::size_t>(n));
     }
   }
 
   void finish() {
-    if (fsync(file_.get()) != 0 || std::rename(path_.c_str(), final_path_.c_str()) != 0) fail_to_write(path_);
+    if (fsync(file_.descriptor.get()) != 0 || std::rename(file_.path.c_str(), final_path_.c_str()) != 0)
+      fail_to_write(final_path_);
     is_finished_ = true;
   }
 
  private:
   std::string final_path_;
-  std::string path_;
-  core::Descriptor file_;
+  core::Temporary file_;
   bool is_finished_ = false;
 };
 
@@ -122,11 +120,17 @@ bool over_files(const runtime::Communicator& world, const std::vector<ManifestFi
 void make_folder(const std::string& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
+  if (fs::is_symlink(folder))
+    core::fail_usage({.what = fmt::format("cannot stage to '{}': it is a link", folder),
+                      .where = "--stage",
+                      .expected = "a folder, or none yet",
+                      .fix = "remove the link, or name another folder"});
   if (error || access(folder.c_str(), W_OK) != 0)
     core::fail_usage(
         {.what = fmt::format("cannot stage to '{}': {}", folder, error ? error.message() : core::system_reason(errno)),
          .where = "--stage",
          .expected = "a folder on every node that one may write to"});
+  core::remove_leftovers(folder, "");
 }
 
 void check_room(const std::string& folder, std::uint64_t needed) {
@@ -177,7 +181,9 @@ std::string stage(const runtime::Communicator& world, const std::string& set_fol
   together(world, [&] {
     const std::string path = (fs::path{folder} / manifest_name).string();
     if (node.rank() != 0 || (fs::exists(path) && io::read_text(path) == text)) return;
-    io::write_whole(path, std::as_bytes(std::span{text}));
+    Copy whole{path};
+    whole.append(std::as_bytes(std::span{text}));
+    whole.finish();
   });
   return folder;
 }

@@ -6,11 +6,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "core/descriptor.hpp"
+#include "core/temporary.hpp"
 #include "core/units.hpp"
 
 namespace lockstep::io {
@@ -41,8 +44,12 @@ class File {
 /// Writes a file under a temporary name, syncs it to the disk and renames it; on error the old file, if any, is untouched.
 void write_whole(const std::string& path, std::span<const std::byte> content);
 
-/// A file in the making, for those who write by its name: `path()` is an empty temporary sibling of the final name;
-/// commit() syncs and renames it, the destructor removes what was not committed.
+/// Finds out before work what write_whole() or a PendingFile would find out after it, and removes what killed runs have
+/// left of the file. Errors as PendingFile's.
+void check_writable(const std::string& path, std::string_view flag);
+
+/// A file in the making: `path()` is an empty temporary sibling of the final name, for those who write by name; commit()
+/// syncs and renames it, the destructor removes what was not committed.
 class PendingFile {
  public:
   /// Creates the temporary file, beside the file that a link leads to. core::Error (usage, naming `flag`) if its folder is
@@ -52,35 +59,41 @@ class PendingFile {
   PendingFile(const PendingFile&) = delete;
   PendingFile& operator=(const PendingFile&) = delete;
 
-  [[nodiscard]] const std::string& path() const noexcept { return temporary_; }
-  /// The file must be closed. Replaces an old one.
+  [[nodiscard]] const std::string& path() const noexcept { return temporary_.path; }
+  /// Appends.
+  void write(std::span<const std::byte> content);
+  /// Whoever else wrote must have closed it. Replaces an old one.
   void commit();
 
  private:
   std::string final_path_;
-  std::string temporary_;
+  core::Temporary temporary_{};
   bool is_committed_ = false;
 };
+
+/// Names of the files that go with an old folder when a new one takes its place; none: there must be no old one.
+using OldFiles = std::optional<std::set<std::string>>;
 
 /// A folder in the making: `path()` is a temporary sibling of the final name; commit() syncs and renames it, the
 /// destructor removes what was not committed.
 class PendingFolder {
  public:
-  /// Creates the temporary folder. core::Error (usage, naming `flag`) if `final_path` exists and `replace` is false, or
-  /// if its parent is no folder one may write to.
-  PendingFolder(const std::string& final_path, bool replace, std::string_view flag);
+  /// Creates the temporary folder, and removes what killed runs have left of it. core::Error (usage, naming `flag`) if
+  /// `final_path` exists and is not to be replaced, or holds anything else than `old_files`; or if its parent is no folder
+  /// one may write to.
+  PendingFolder(const std::string& final_path, OldFiles old_files, std::string_view flag);
   ~PendingFolder();
   PendingFolder(const PendingFolder&) = delete;
   PendingFolder& operator=(const PendingFolder&) = delete;
 
-  [[nodiscard]] const std::string& path() const noexcept { return temporary_; }
-  /// Files in it must be closed. With `replace`, an old folder is set aside first and removed after.
+  [[nodiscard]] const std::string& path() const noexcept { return temporary_.path; }
+  /// Files in it must be closed. An old folder is set aside first, and its old files are removed after.
   void commit();
 
  private:
   std::string final_path_;
-  std::string temporary_;
-  bool replace_;
+  core::Temporary temporary_{};
+  OldFiles old_files_;
   bool is_committed_ = false;
 };
 

@@ -3,12 +3,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "core/error.hpp"
 #include "core/log.hpp"
@@ -41,20 +43,6 @@ bool is_about_the_place(int error) {
                     .fix = "make the folder, or name another place"});
 }
 
-/// Creates a sibling of `path` under a name nobody has: `create` makes it, or returns a negative number and sets errno.
-template <class Create>
-std::pair<std::string, int> create_sibling(const std::string& path, std::string_view kind, Create&& create) {
-  constexpr int most_attempts = 1000;  // leftovers of killed processes, here or on other nodes
-  int result = -1;
-  for (int attempt = 0; attempt < most_attempts; ++attempt) {
-    std::string name = fmt::format("{}.{}-{}-{}", path, kind, getpid(), attempt);
-    result = create(name.c_str());
-    if (result >= 0) return {std::move(name), result};
-    if (errno != EEXIST) break;
-  }
-  return {std::string{}, result};
-}
-
 void rename_to(const std::string& from, const std::string& to) {
   if (std::rename(from.c_str(), to.c_str()) != 0) fail_at(fmt::format("rename '{}' to", from), to, errno);
 }
@@ -62,15 +50,6 @@ void rename_to(const std::string& from, const std::string& to) {
 std::string parent_of(const std::string& path) {
   const std::string parent = fs::path{path}.parent_path().string();
   return parent.empty() ? "." : parent;
-}
-
-void write_all(int descriptor, const std::string& path, std::span<const std::byte> content) {
-  while (!content.empty()) {
-    const auto n = ::write(descriptor, content.data(), content.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail_at("write", path, errno);
-    content = content.subspan(static_cast<std::size_t>(n));
-  }
 }
 
 /// Links on the way are followed, so that the temporary folder lies on the file system of the final one.
@@ -82,11 +61,24 @@ std::string resolve(const std::string& path) {
   return resolved.string();
 }
 
-void refuse_existing(const std::string& path, bool replace, std::string_view flag) {
+/// Names in `folder` that are not among `known`, or are folders; sorted.
+std::vector<std::string> find_foreign(const std::string& folder, const std::set<std::string>& known) try {
+  std::vector<std::string> foreign;
+  for (const fs::directory_entry& entry : fs::directory_iterator{folder}) {
+    std::string name = entry.path().filename().string();
+    if (!known.contains(name) || fs::is_directory(entry.symlink_status())) foreign.push_back(std::move(name));
+  }
+  std::ranges::sort(foreign);
+  return foreign;
+} catch (const fs::filesystem_error& error) {
+  fail_at("list", folder, error.code().value());
+}
+
+void refuse_existing(const std::string& path, const OldFiles& old_files, std::string_view flag) {
   std::error_code error;
   const fs::file_status status = fs::symlink_status(path, error);
   if (!fs::exists(status)) return;
-  if (!replace) {
+  if (!old_files) {
     core::fail_usage({.what = fmt::format("'{}' exists", path),
                       .where = std::string{flag},
                       .expected = "the name of a new folder",
@@ -97,6 +89,27 @@ void refuse_existing(const std::string& path, bool replace, std::string_view fla
                       .where = std::string{flag},
                       .expected = "the name of a new folder or of one to replace"});
   }
+  const std::vector<std::string> foreign = find_foreign(path, *old_files);
+  if (foreign.empty()) return;
+  core::fail_usage(
+      {.what = fmt::format("'{}' is not replaced: '{}'{} in it belongs to something else", path, foreign.front(),
+                           foreign.size() == 1 ? "" : fmt::format(" and {} more", foreign.size() - 1)),
+       .where = std::string{flag},
+       .expected = "a folder with nothing in it but what is to be replaced",
+       .fix = "move what you want to keep elsewhere, or choose another name"});
+}
+
+/// Of a folder set aside. What came into it since it was looked through stays.
+void remove_old(const std::string& folder, const std::string& final_path, const std::set<std::string>& files) {
+  std::error_code error;
+  const std::vector<std::string> foreign = find_foreign(folder, files);
+  for (const std::string& file : files)
+    if (!std::ranges::binary_search(foreign, file) && !fs::remove(fs::path{folder} / file, error) && error) break;
+  if (!error && rmdir(folder.c_str()) != 0) error = {errno, std::generic_category()};
+  if (!error) return;
+  core::log_warning(foreign.empty() ? fmt::format("'{}' is left behind: {}", folder, error.message())
+                                    : fmt::format("'{}', which came into '{}' meanwhile, is now in '{}'",
+                                                  foreign.front(), final_path, folder));
 }
 
 void sync_tree(const std::string& folder) try {
@@ -128,71 +141,77 @@ void refuse_irregular(const std::string& path, std::string_view flag) {
 
 PendingFile::PendingFile(const std::string& final_path, std::string_view flag) : final_path_{resolve(final_path)} {
   refuse_irregular(final_path, flag);
-  auto [temporary, raw] = create_sibling(
-      final_path_, "tmp", [](const char* name) { return ::open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });
-  if (raw < 0) fail_to_create(final_path, flag, errno);
-  const core::Descriptor closed{raw};
-  temporary_ = std::move(temporary);
+  temporary_ = core::make_temporary_file(final_path_);
+  if (!temporary_) fail_to_create(final_path, flag, errno);
 }
 
 PendingFile::~PendingFile() {
-  if (!is_committed_) unlink(temporary_.c_str());
+  if (!is_committed_) unlink(path().c_str());
+}
+
+void PendingFile::write(std::span<const std::byte> content) {
+  while (!content.empty()) {
+    const auto n = ::write(temporary_.descriptor.get(), content.data(), content.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail_at("write", final_path_, errno);
+    content = content.subspan(static_cast<std::size_t>(n));
+  }
 }
 
 void PendingFile::commit() {
-  sync_to_disk(temporary_);
-  rename_to(temporary_, final_path_);
+  sync_to_disk(path());
+  rename_to(path(), final_path_);
   is_committed_ = true;
   sync_to_disk(parent_of(final_path_));
 }
 
 void write_whole(const std::string& path, std::span<const std::byte> content) {
   PendingFile pending{path};
-  {
-    const core::Descriptor descriptor{::open(pending.path().c_str(), O_WRONLY | O_CLOEXEC)};
-    if (!descriptor) fail_at("write", path, errno);
-    write_all(descriptor.get(), path, content);
-  }
+  pending.write(content);
   pending.commit();
 }
 
-PendingFolder::PendingFolder(const std::string& final_path, bool replace, std::string_view flag)
-    : final_path_{resolve(final_path)}, replace_{replace} {
-  refuse_existing(final_path_, replace, flag);
-  auto [temporary, result] = create_sibling(final_path_, "tmp", [](const char* name) { return mkdir(name, 0777); });
-  if (result < 0) fail_to_create(final_path, flag, errno);
-  temporary_ = std::move(temporary);
+void check_writable(const std::string& path, std::string_view flag) {
+  const fs::path resolved = resolve(path);
+  core::remove_leftovers(parent_of(resolved), resolved.filename().string());
+  const PendingFile trial{path, flag};
+}
+
+PendingFolder::PendingFolder(const std::string& final_path, OldFiles old_files, std::string_view flag)
+    : final_path_{resolve(final_path)}, old_files_{std::move(old_files)} {
+  refuse_existing(final_path_, old_files_, flag);
+  core::remove_leftovers(parent_of(final_path_), fs::path{final_path_}.filename().string());
+  temporary_ = core::make_temporary_folder(final_path_);
+  if (!temporary_) fail_to_create(final_path, flag, errno);
 }
 
 PendingFolder::~PendingFolder() {
   if (is_committed_) return;
   try {
-    fs::remove_all(temporary_);
+    fs::remove_all(path());
   } catch (const std::exception& error) {
-    core::log_warning(fmt::format("'{}' is left behind: {}", temporary_, error.what()));
+    core::log_warning(fmt::format("'{}' is left behind: {}", path(), error.what()));
   }
 }
 
 void PendingFolder::commit() {
-  sync_tree(temporary_);
-  std::string old;
-  if (replace_ && exists(final_path_)) {
+  sync_tree(path());
+  core::Temporary old;
+  if (old_files_ && exists(final_path_)) {
     // An empty folder as the place holder: rename() puts the old one over it.
-    old = create_sibling(final_path_, "old", [](const char* name) { return mkdir(name, 0777); }).first;
-    if (old.empty()) fail_at("set aside", final_path_, errno);
-    rename_to(final_path_, old);
+    old = core::make_folder_for_old(final_path_);
+    if (!old) fail_at("set aside", final_path_, errno);
+    rename_to(final_path_, old.path);
   }
-  if (std::rename(temporary_.c_str(), final_path_.c_str()) != 0) {
+  if (std::rename(path().c_str(), final_path_.c_str()) != 0) {
     const int error = errno;
-    if (!old.empty() && std::rename(old.c_str(), final_path_.c_str()) != 0)
-      core::log_warning(fmt::format("what was in '{}' before is in '{}'", final_path_, old));
+    if (old && std::rename(old.path.c_str(), final_path_.c_str()) != 0)
+      core::log_warning(fmt::format("what was in '{}' before is in '{}'", final_path_, old.path));
     fail_at("create", final_path_, error);
   }
   is_committed_ = true;
   sync_to_disk(parent_of(final_path_));
-  std::error_code error;
-  if (!old.empty()) fs::remove_all(old, error);
-  if (error) core::log_warning(fmt::format("'{}' is left behind: {}", old, error.message()));
+  if (old) remove_old(old.path, final_path_, *old_files_);
 }
 
 void begin_sync(const std::string& path) noexcept {

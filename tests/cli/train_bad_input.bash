@@ -105,4 +105,14 @@ expect_rc 1
 expect_err 'the loss of step [0-9]+ is not finite'
 expect_err 'first in [a-z]'
 
+# In a folder for all somebody may have put a link where a temporary file could be expected. The shell becomes the
+# program, so that its number is known.
+mkdir tmp
+echo "another's" >victim
+run env TMPDIR="$PWD/tmp" bash -c 'ln -s "$PWD/victim" "$TMPDIR/lockstep-dry-run-$$.h5" && exec "$0" train toy --dry-run' \
+  "$REDUCE_ALL"
+expect_rc 0
+[ "$(cat victim)" = "another's" ] || fail "a file was replaced through a link"
+[ -z "$(find tmp -name 'lockstep*' -type d)" ] || fail "--dry-run left something behind"
+
 echo "all as it should be"

@@ -1,6 +1,9 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
 
@@ -8,6 +11,7 @@
 #include "data/loader.hpp"
 #include "data/manifest.hpp"
 #include "io/digest.hpp"
+#include "runtime/session.hpp"
 #include "shared_set.hpp"
 
 namespace lockstep::data {
@@ -64,6 +68,36 @@ TEST(Stage, CopiesEverythingAndKeepsWhatIsRight) {
   EXPECT_EQ(fs::last_write_time(kept), time_kept);
   EXPECT_EQ(io::digest_of_file(damaged.string()), digest);
   EXPECT_TRUE(fs::exists(missing));
+}
+
+// In a folder for all, links of others lead to what is not ours.
+TEST(Stage, WritesThroughNoLink) {
+  namespace fs = std::filesystem;
+  const SharedSet shared{{}};
+  const StageFolder to;
+  const fs::path staged = stage(world(), shared.path(), to.path().string());
+  const fs::path victim = to.path() / "victim", shard = staged / "train-00000.h5", manifest = staged / manifest_name;
+  const std::string part = fmt::format("{}.{}.{}.part", shard.string(), runtime::host_name(), getpid());
+  world().barrier();
+  if (world().rank() == 0) {
+    std::ofstream{victim} << "another's";
+    for (const fs::path& file : {shard, manifest}) fs::remove(file);
+    for (const fs::path& link : {shard, manifest, fs::path{part}}) fs::create_symlink(victim, link);
+  }
+  world().barrier();
+  stage(world(), shared.path(), to.path().string());
+  std::string content;
+  std::getline(std::ifstream{victim}, content);
+  EXPECT_EQ(content, "another's");
+  EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(shard)) && fs::is_regular_file(fs::symlink_status(manifest)));
+  world().barrier();
+  if (world().rank() == 0) {
+    fs::remove(victim);
+    fs::rename(staged, victim);
+    fs::create_directory_symlink(victim, staged);
+  }
+  world().barrier();
+  EXPECT_THROW(stage(world(), shared.path(), to.path().string()), core::Error);
 }
 
 TEST(Stage, SetsWithTheSameNamesStayApart) {

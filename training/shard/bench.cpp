@@ -52,11 +52,10 @@ void check(const core::Flags& flags, BenchOptions& o) {
   o.cache = data::Cache::none;
 }
 
-// Finds out before the measurement what write_whole would find out after it.
 void check_output(const std::string& path) {
   if (path.empty()) return;
   core::refuse_in_shard_set(path, "--json");
-  const io::PendingFile writable{path, "--json"};
+  io::check_writable(path, "--json");
 }
 
 /// One run of the benchmark.

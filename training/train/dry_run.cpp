@@ -1,7 +1,6 @@
 #include "training/train/dry_run.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -12,6 +11,7 @@
 
 #include "comm/registry.hpp"
 #include "core/error.hpp"
+#include "core/temporary.hpp"
 #include "parallel/slots.hpp"
 #include "training/train/run_text.hpp"
 
@@ -47,9 +47,12 @@ void use_first_time(const Recipe& recipe, Batches& batches, Learner& learner) {
 void save_once(const Learner& learner) {
   std::error_code ignored;
   const std::filesystem::path folder = std::filesystem::temp_directory_path(ignored);
-  const std::string path = folder / fmt::format("lockstep-dry-run-{}.h5", getpid());
-  static_cast<void>(core::complaint_of([&] { learner.save(path, {}, "--dry-run"); }));
-  std::filesystem::remove(path, ignored);
+  constexpr const char* name = "lockstep-dry-run";
+  core::remove_leftovers(folder.string(), name);
+  const core::Temporary mine = core::make_temporary_folder(folder / name, 0700);
+  if (!mine) return;
+  static_cast<void>(core::complaint_of([&] { learner.save(mine.path + "/weights.h5", {}, "--dry-run"); }));
+  std::filesystem::remove_all(mine.path, ignored);
 }
 
 /// Pages of shared arenas count once a process has touched them. An owner reads its slice of all gradients; all but the

@@ -77,7 +77,7 @@ void Trainer::claim_outputs() {
   directory_ = std::make_unique<RunDirectory>(options_.run_dir, recipe_.name);
   if (options_.save_weights.empty()) return;
   check_replaceable(options_.save_weights, "--save-weights");
-  const io::PendingFile writable{options_.save_weights, "--save-weights"};
+  io::check_writable(options_.save_weights, "--save-weights");
 }
 
 // What training comes to on the set there is.

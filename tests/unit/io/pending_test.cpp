@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include <optional>
+#include <set>
 
 #include "io/file.hpp"
 #include "temporary_folder.hpp"
@@ -103,7 +104,7 @@ TEST(PendingFile, FollowsALink) {
 
 TEST(PendingFolder, AppearsWhenCommitted) {
   const TemporaryFolder folder;
-  PendingFolder pending{folder / "out", false, "--out"};
+  PendingFolder pending{folder / "out", std::nullopt, "--out"};
   EXPECT_FALSE(fs::exists(folder / "out"));
   EXPECT_EQ(fs::path{pending.path()}.parent_path(), fs::canonical(folder.path()));
   put(pending.path() + "/f", "content");
@@ -118,7 +119,7 @@ TEST(PendingFolder, AppearsWhenCommitted) {
 TEST(PendingFolder, LeavesNothingWhenNotCommitted) {
   const TemporaryFolder folder;
   {
-    const PendingFolder pending{folder / "out", false, "--out"};
+    const PendingFolder pending{folder / "out", std::nullopt, "--out"};
     put(pending.path() + "/f", "content");
   }
   EXPECT_EQ(folder.n_entries(), 0u);
@@ -127,13 +128,13 @@ TEST(PendingFolder, LeavesNothingWhenNotCommitted) {
 TEST(PendingFolder, RefusesAnExistingNameUnlessItReplaces) {
   const TemporaryFolder folder;
   fs::create_directory(folder / "out");
-  const auto make = [&](bool replace) { PendingFolder{folder / "out", replace, "--out"}; };
-  expect_error([&] { make(false); }, ExitCode::usage, {"out' exists", "--out"});
-  EXPECT_NO_THROW(make(true));
+  const auto make = [&](const OldFiles& old_files) { PendingFolder{folder / "out", old_files, "--out"}; };
+  expect_error([&] { make(std::nullopt); }, ExitCode::usage, {"out' exists", "--out"});
+  EXPECT_NO_THROW(make(OldFiles{std::in_place}));
   fs::remove(folder / "out");
   put(folder / "out", "a file");
-  expect_error([&] { make(false); }, ExitCode::usage, {"out' exists", "--out"});
-  expect_error([&] { make(true); }, ExitCode::usage, {"no folder", "--out"});
+  expect_error([&] { make(std::nullopt); }, ExitCode::usage, {"out' exists", "--out"});
+  expect_error([&] { make(OldFiles{std::in_place}); }, ExitCode::usage, {"no folder", "--out"});
   EXPECT_EQ(get(folder / "out"), "a file");
 }
 
@@ -142,12 +143,12 @@ TEST(PendingFolder, ReplacesOnlyWhenCommitted) {
   fs::create_directory(folder / "out");
   put(folder / "out/old", "old");
   {
-    const PendingFolder pending{folder / "out", true, "--out"};
+    const PendingFolder pending{folder / "out", OldFiles{{"old"}}, "--out"};
     put(pending.path() + "/new", "new");
     EXPECT_EQ(get(folder / "out/old"), "old");
   }
   EXPECT_EQ(get(folder / "out/old"), "old");
-  PendingFolder pending{folder / "out", true, "--out"};
+  PendingFolder pending{folder / "out", OldFiles{{"old"}}, "--out"};
   put(pending.path() + "/new", "new");
   pending.commit();
   EXPECT_FALSE(fs::exists(folder / "out/old"));
@@ -155,10 +156,40 @@ TEST(PendingFolder, ReplacesOnlyWhenCommitted) {
   EXPECT_EQ(folder.n_entries(), 1u);
 }
 
+TEST(PendingFolder, RefusesToReplaceWhatIsNotOfTheOldOne) {
+  const TemporaryFolder folder;
+  fs::create_directories(folder / "out/notes");
+  put(folder / "out/a", "old");
+  put(folder / "out/thesis.txt", "years of work");
+  const auto make = [&](std::set<std::string> old_files) {
+    PendingFolder{folder / "out", OldFiles{std::move(old_files)}, "--force"};
+  };
+  expect_error([&] { make({"a"}); }, ExitCode::usage, {folder / "out", "--force", "'notes' and 1 more", "fix: move"});
+  expect_error([&] { make({"a", "notes", "thesis.txt"}); }, ExitCode::usage, {"'notes' in it"});  // a folder is no file
+  EXPECT_EQ(get(folder / "out/thesis.txt"), "years of work");
+  EXPECT_EQ(folder.n_entries(), 1u);
+}
+
+TEST(PendingFolder, KeepsWhatCameIntoTheOldOneMeanwhile) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "out");
+  put(folder / "out/old", "old");
+  PendingFolder pending{folder / "out", OldFiles{{"old"}}, "--out"};
+  put(folder / "out/thesis.txt", "years of work");
+  testing::internal::CaptureStderr();
+  pending.commit();
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("'thesis.txt', which came into"), std::string::npos);
+  EXPECT_TRUE(fs::is_empty(folder / "out"));
+  std::size_t n_kept = 0;
+  for (const auto& entry : fs::recursive_directory_iterator{folder.path()})
+    n_kept += entry.path().filename() == "thesis.txt" ? 1 : 0;
+  EXPECT_EQ(n_kept, 1u);
+}
+
 TEST(PendingFolder, KeepsWhatAppearedMeanwhile) {
   const TemporaryFolder folder;
   {
-    PendingFolder pending{folder / "out", false, "--out"};
+    PendingFolder pending{folder / "out", std::nullopt, "--out"};
     fs::create_directory(folder / "out");
     put(folder / "out/f", "somebody else's");
     expect_error([&] { pending.commit(); }, ExitCode::system, {folder / "out"});
@@ -169,11 +200,11 @@ TEST(PendingFolder, KeepsWhatAppearedMeanwhile) {
 
 TEST(PendingFolder, AcceptsSlashesAtTheEndAndLinks) {
   const TemporaryFolder folder;
-  PendingFolder first{folder / "out///", false, "--out"};
+  PendingFolder first{folder / "out///", std::nullopt, "--out"};
   first.commit();
   EXPECT_TRUE(fs::is_directory(folder / "out"));
   fs::create_directory_symlink("out", folder / "link");
-  PendingFolder second{folder / "link", true, "--out"};
+  PendingFolder second{folder / "link", OldFiles{std::in_place}, "--out"};
   put(second.path() + "/f", "through the link");
   second.commit();
   EXPECT_TRUE(fs::is_symlink(folder / "link"));
@@ -184,7 +215,7 @@ TEST(PendingFolder, AcceptsSlashesAtTheEndAndLinks) {
 TEST(PendingFolder, NamesTheFlagOfAPlaceThatCannotBeWrittenTo) {
   const TemporaryFolder folder;
   put(folder / "file", "");
-  const auto make = [&](const std::string& name) { PendingFolder{folder / name, false, "--out"}; };
+  const auto make = [&](const std::string& name) { PendingFolder{folder / name, std::nullopt, "--out"}; };
   expect_error([&] { make("none/out"); }, ExitCode::usage, {"none/out", "--out", "No such file"});
   expect_error([&] { make("file/out"); }, ExitCode::usage, {"file/out", "--out", "Not a directory"});
   const LockedOut me{folder};

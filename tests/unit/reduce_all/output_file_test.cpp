@@ -48,6 +48,16 @@ TEST_F(OutputFileTest, LeavesNothingElseBehind) {
   EXPECT_EQ(std::distance(fs::directory_iterator{folder_}, fs::directory_iterator{}), 1);
 }
 
+// In a folder for all somebody may have put a link where a temporary file could be expected.
+TEST_F(OutputFileTest, WritesThroughNoLinkOfATemporaryName) {
+  std::ofstream{folder_ / "victim"} << "another's";
+  fs::create_symlink("victim", path_.string() + ".tmp." + std::to_string(::getpid()));
+  OutputFile file{path_.string(), "--json"};
+  file.replace("new");
+  EXPECT_EQ(read(folder_ / "victim"), "another's");
+  EXPECT_EQ(read(path_), "new");
+}
+
 TEST_F(OutputFileTest, KeepsASymbolicLinkALink) {
   std::ofstream{folder_ / "target"} << "old";
   fs::create_symlink(folder_ / "target", path_);
