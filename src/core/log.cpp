@@ -5,6 +5,9 @@
 #include <spdlog/sinks/stdout_sinks.h>
 
 #include <memory>
+#include <string>
+
+#include "core/printable.hpp"
 
 namespace lockstep::core {
 namespace {
@@ -21,7 +24,10 @@ spdlog::logger& logger() {
   return instance;
 }
 
-spdlog::string_view_t view(std::string_view message) { return {message.data(), message.size()}; }
+void log(spdlog::level::level_enum level, std::string_view message) {
+  const std::string shown = printable(message, "\n");
+  logger().log(level, spdlog::string_view_t{shown.data(), shown.size()});
+}
 
 }  // namespace
 
@@ -31,8 +37,8 @@ void set_log_identity(int rank, const std::string& host) {
   logger().set_level(spdlog::level::warn);
 }
 
-void log_info(std::string_view message) { logger().log(spdlog::level::info, view(message)); }
-void log_warning(std::string_view message) { logger().log(spdlog::level::warn, view(message)); }
-void log_error(std::string_view message) { logger().log(spdlog::level::err, view(message)); }
+void log_info(std::string_view message) { log(spdlog::level::info, message); }
+void log_warning(std::string_view message) { log(spdlog::level::warn, message); }
+void log_error(std::string_view message) { log(spdlog::level::err, message); }
 
 }  // namespace lockstep::core

@@ -4,11 +4,15 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <string>
+
+#include "core/printable.hpp"
 
 namespace lockstep::core {
 
 void print(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
+  const std::string shown = printable(text, "\n\t");
+  if (std::fwrite(shown.data(), 1, shown.size(), stdout) == shown.size() && std::fflush(stdout) == 0) return;
   throw Error{ExitCode::system,
               {.what = fmt::format("cannot write to stdout: {}", system_reason(errno)),
                .where = "",

@@ -1,5 +1,5 @@
 // Results on stdout, at once and in full.
-// Invariant: text that does not get out, as on a full disk, is an error and not a silence.
+// Invariant: text that does not get out, as on a full disk, is an error and not a silence; nothing steers the terminal.
 // Used by the programs.
 #pragma once
 
@@ -13,7 +13,8 @@
 
 namespace lockstep::core {
 
-/// So that a reader behind a pipe sees every line when it is done. Throws core::Error (system) if stdout refuses.
+/// As printable() shows it, in lines; a reader behind a pipe sees every line when it is done. Throws core::Error (system)
+/// if stdout refuses.
 void print(std::string_view text);
 
 template <class First, class... Rest>

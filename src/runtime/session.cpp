@@ -9,12 +9,14 @@
 #include <string_view>
 
 #include "core/log.hpp"
+#include "core/printable.hpp"
 
 namespace lockstep::runtime {
 namespace {
 
 void write_to_stderr(const std::string& message) noexcept {
-  std::fwrite(message.data(), 1, message.size(), stderr);
+  const std::string shown = core::printable(message, "\n");
+  std::fwrite(shown.data(), 1, shown.size(), stderr);
   std::fflush(stderr);
 }
 

@@ -86,6 +86,27 @@ mkdir "$folder/empty"
 : >"$folder/empty/manifest.json"
 refuse 'fix: ' stat "$folder/empty"
 
+# Names of others do not steer the terminal: neither those of the command line nor those in a set.
+esc=$'\x1b[2J' csi=$'\xc2\x9b31m' bidi=$'\xe2\x80\xae'
+refuse "manifest" stat "$folder/$esc$csi$bidi"
+expect_err '\\x1b\[2J\\u009b31m\\u202e'
+mkdir -p "$folder/i/$csi" "$folder/i/b"
+printf 'P6 1 1 255\nabc' | tee "$folder/i/$csi/a.ppm" >"$folder/i/b/a.ppm"
+made import images "$folder/i" --out "$folder/$esc"
+expect_out '\\x1b'
+made stat "$folder/$esc"
+expect_out '\\u009b31m'
+made stat "$folder/$esc" --json
+if command -v python3 >/dev/null; then
+  python3 -c "import json, sys; sys.exit('\\\\u009b' not in json.dumps(json.load(open('$folder/out'))))" ||
+    fail "no JSON"
+fi
+mv "$folder/$esc/train-00000.h5" "$folder/$esc/$csi.h5"
+shard verify "$folder/$esc"
+expect_rc 1
+expect_out '\\u009b31m.h5: surplus'
+LC_ALL=C grep -q $'[\x1b\x9b]' "$folder/out" "$folder/err" && fail "control characters are printed"
+
 # What root may do, nobody may not.
 if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null && command -v prlimit >/dev/null; then
   chmod 755 "$folder"
