@@ -46,7 +46,7 @@ class Examiner {
     return std::move(found_);
   }
 
-  /// The error of a file that one may not read, which says nothing about the set.
+  /// The error of a file that cannot be opened, which says nothing about the set.
   [[nodiscard]] const std::optional<core::Error>& unreadable() const noexcept { return unreadable_; }
 
  private:
@@ -55,6 +55,15 @@ class Examiner {
       return io::File{path};
     } catch (const core::Error& error) {
       unreadable_ = error;
+      throw;
+    }
+  }
+
+  ShardReader open(const ShardEntry& shard) {
+    try {
+      return ShardReader{folder_, shard, spec_, counters_};
+    } catch (const core::Error& error) {
+      if (error.code() == core::ExitCode::system) unreadable_ = error;
       throw;
     }
   }
@@ -75,7 +84,7 @@ class Examiner {
   // Something in the file is changed: says what, as finely as its check sums tell.
   void explain(const ManifestFile& item, const std::string& digest) {
     if (item.shard != nullptr) {
-      const ShardReader reader{folder_, *item.shard, spec_, counters_};
+      const ShardReader reader = open(*item.shard);
       for (const ArrayIndex& array : reader.index().arrays)
         for (std::uint64_t chunk = 0; chunk < array.chunks.size(); ++chunk)
           if (const auto complaint = reader.examine_chunk(array, chunk)) found_.push_back(*complaint);
@@ -88,7 +97,7 @@ class Examiner {
   }
 
   void examine_labels(const ShardEntry& shard) {
-    const ShardReader reader{folder_, shard, spec_, counters_};
+    const ShardReader reader = open(shard);
     const ArrayIndex& y = *reader.index().find(y_name);
     std::vector<std::byte> labels;
     for (std::uint64_t chunk = 0; chunk < y.chunks.size() && !spec_.classes.empty(); ++chunk) {

@@ -21,7 +21,8 @@ namespace lockstep::io {
 /// An open file for reading. Reads from several threads at once are fine.
 class File {
  public:
-  /// core::Error (usage) if it is not there, no regular file or not readable; names path and reason.
+  /// core::Error (usage) if it is not there, no regular file or not readable, (system) if there is no room for another
+  /// open file; names path and reason.
   explicit File(const std::string& path);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }

@@ -98,7 +98,8 @@ Header read_header(const io::Hdf5File& file) {
 bool are_weights_of_ours(const std::string& path) {
   try {
     return begins_as_hdf5(path) && read_header(io::Hdf5File::open(path)).format == format;
-  } catch (const core::Error&) {
+  } catch (const core::Error& error) {
+    if (error.code() == core::ExitCode::system) throw;
     return false;
   }
 }

@@ -1,0 +1,38 @@
+#include "io/shortage.hpp"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <array>
+#include <cerrno>
+
+#include "core/error.hpp"
+
+namespace lockstep::io {
+namespace {
+
+std::string fix_for(int error) {
+  rlimit limit{};
+  if (error == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
+    return fmt::format("raise the limit of open files of a process, {} now: ulimit -n", limit.rlim_cur);
+  if (error == ENFILE) return "end other programs of this node, or have its limit of open files raised: fs.file-max";
+  return "start fewer ranks on this node, or raise what limits their memory: ulimit -v, the job's request";
+}
+
+}  // namespace
+
+void refuse_shortage(const std::string& what, std::string_view where, int error) {
+  if (error != EMFILE && error != ENFILE && error != ENOMEM) return;
+  throw core::Error{core::ExitCode::system,
+                    {.what = fmt::format("{}: {}", what, core::system_reason(error)),
+                     .where = std::string{where},
+                     .fix = fix_for(error)}};
+}
+
+int shortage_in(std::string_view reason) {
+  for (const int error : std::array{EMFILE, ENFILE, ENOMEM})
+    if (reason.find(core::system_reason(error)) != std::string_view::npos) return error;
+  return reason.find("memory allocation failed") != std::string_view::npos ? ENOMEM : 0;
+}
+
+}  // namespace lockstep::io

@@ -1,0 +1,69 @@
+// A process that has run out of something: no file is to blame.
+#include "io/shortage.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <cerrno>
+
+#include "io/file.hpp"
+#include "io/hdf5.hpp"
+#include "temporary_folder.hpp"
+
+namespace lockstep::io {
+namespace {
+
+using core::ExitCode;
+
+/// No file can be opened but `n` more.
+class FewDescriptors {
+ public:
+  explicit FewDescriptors(rlim_t n) {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const int lowest = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    ::close(lowest);
+    const rlimit limit{static_cast<rlim_t>(lowest) + n, before_.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  ~FewDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+  FewDescriptors(const FewDescriptors&) = delete;
+  FewDescriptors& operator=(const FewDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST(Shortage, OfDescriptorsIsOfTheSystem) {
+  const TemporaryFolder folder;
+  Hdf5File::create(folder / "f.h5").close();
+  const std::vector<std::string> words{folder / "f.h5", "Too many open files", "limit of open files", "ulimit -n"};
+  const FewDescriptors none{0};
+  expect_error([&] { File{folder / "f.h5"}; }, ExitCode::system, words);
+  expect_error([&] { write_whole(folder / "f.h5", {}); }, ExitCode::system, words);
+}
+
+// Hdf5File::open looks at the file first, and then the library opens it.
+TEST(Shortage, OfDescriptorsIsNoDamageOfAnHdf5File) {
+  const TemporaryFolder folder;
+  Hdf5File::create(folder / "f.h5").close();
+  const FewDescriptors one{1};
+  expect_error([&] { Hdf5File::open(folder / "f.h5"); }, ExitCode::system,
+               {folder / "f.h5", "Too many open files", "ulimit -n"});
+}
+
+TEST(Shortage, OtherErrorsAreNone) {
+  for (const int error : {ENOENT, EACCES, EIO, ENOSPC}) EXPECT_NO_THROW(refuse_shortage("cannot read", "f", error));
+  for (const int error : {EMFILE, ENFILE, ENOMEM})
+    expect_error([&] { refuse_shortage("cannot read", "f", error); }, ExitCode::system,
+                 {"cannot read: ", "(f)", "fix: "});
+}
+
+TEST(Shortage, IsRecognisedInWords) {
+  EXPECT_EQ(shortage_in("unable to open file: Too many open files"), EMFILE);
+  EXPECT_EQ(shortage_in("memory allocation failed for raw data chunk"), ENOMEM);
+  EXPECT_EQ(shortage_in("unable to open file: No such file or directory"), 0);
+}
+
+}  // namespace
+}  // namespace lockstep::io
