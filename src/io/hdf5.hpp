@@ -43,6 +43,10 @@ class Hdf5Dataset {
   /// Such as "compound elements of 8 bytes".
   [[nodiscard]] std::string describe_elements() const;
 
+  /// core::Error (usage) if next to nothing of it was ever written, or its chunks are too large to be read in pieces: for
+  /// files of others, before work starts.
+  void require_substance() const;
+
   /// Stores chunk number `chunk` (along the first dimension) as it is: `stored` is already encoded.
   void write_chunk(std::uint64_t chunk, std::span<const std::byte> stored);
   /// A contiguous data set, whole.
@@ -65,12 +69,15 @@ class Hdf5Dataset {
   std::unique_ptr<State> state_;
 };
 
+/// Whether links, external storage and virtual data sets may lead to files that nobody has named.
+enum class OtherFiles { refused, followed };
+
 class Hdf5File {
  public:
   /// A new file, in the format that HDF5 1.10 and newer read; raw data aligned to 4 KiB. core::Error (system) if it cannot be.
   static Hdf5File create(const std::string& path);
   /// For reading, without locks. core::Error (usage) if it is no HDF5 file one may read.
-  static Hdf5File open(const std::string& path);
+  static Hdf5File open(const std::string& path, OtherFiles others = OtherFiles::refused);
   Hdf5File(Hdf5File&&) noexcept;
   Hdf5File& operator=(Hdf5File&&) noexcept;
   Hdf5File(const Hdf5File&) = delete;
@@ -81,12 +88,13 @@ class Hdf5File {
   Hdf5Dataset create_dataset(const std::string& name, core::DType dtype, const Dimensions& dimensions,
                              std::uint64_t chunk_rows, Filter filter);
   /// core::Error (usage) if there is none of this name, or its content is out of reach: behind a link that leads nowhere,
-  /// in another file that is not there, packed by a filter the library lacks.
+  /// in another file that is not there or not to be followed, packed by a filter the library lacks.
   [[nodiscard]] Hdf5Dataset open_dataset(const std::string& name) const;
   /// Whether there is a data set of this name, be it behind links. core::Error (usage) if a link leads nowhere, or what is
   /// there cannot be opened.
   [[nodiscard]] bool has_dataset(const std::string& name) const;
-  /// Names of all data sets, at any depth, "/" first, sorted; not of those behind links to groups.
+  /// Names of all data sets, at any depth, "/" first, sorted; not of those behind links to groups, or to files that are
+  /// not followed.
   [[nodiscard]] std::vector<std::string> dataset_names() const;
 
   void set_attribute(const std::string& name, const std::string& value);

@@ -6,6 +6,7 @@
 #include "io/hdf5.hpp"
 #include "io/hdf5_attributes.hpp"
 #include "io/hdf5_dataset_state.hpp"
+#include "io/hdf5_origin.hpp"
 #include "io/hdf5_types.hpp"
 
 namespace lockstep::io {
@@ -117,6 +118,8 @@ std::string Hdf5Dataset::describe_elements() const {
   const TypeId type{checked(state_->place, "read the element type", [&] { return H5Dget_type(state_->id.get()); })};
   return io::describe_elements(type.get());
 }
+
+void Hdf5Dataset::require_substance() const { io::require_substance(state_->place, state_->id.get()); }
 
 void Hdf5Dataset::write_chunk(std::uint64_t chunk, std::span<const std::byte> stored) {
   core::require(chunk < state_->n_chunks(), "a chunk that is written is one of the data set");

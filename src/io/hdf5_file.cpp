@@ -17,6 +17,7 @@ namespace lockstep::io {
 struct Hdf5File::State {
   Place place;
   FileId id;
+  Reach reach{};
 
   [[nodiscard]] Place at(const std::string& dataset) const { return {place.code, place.path, dataset, place.new_file}; }
 };
@@ -53,13 +54,14 @@ ListId make_new_access_list(const Place& place) {
 
 /// Chunks that a read of some rows touches stay in memory until all of their rows were read. Linked files are opened as
 /// this one.
-ListId make_read_list(const Place& place) {
+ListId make_read_list(const Place& place, Reach& reach) {
   constexpr std::size_t n_slots = 12421;  // a prime, as the library wants it
   constexpr std::size_t cache_bytes = std::size_t{64} << 20;
   ListId list = make_list(place, H5P_DATASET_ACCESS);
   set_options(place, [&] { return H5Pset_chunk_cache(list.get(), n_slots, cache_bytes, 1.0); });
   const ListId access = make_access_list(place);
   set_options(place, [&] { return H5Pset_elink_fapl(list.get(), access.get()); });
+  limit_links(place, list.get(), reach);
   return list;
 }
 
@@ -149,13 +151,13 @@ Hdf5File Hdf5File::create(const std::string& path) {
   return Hdf5File{std::make_unique<State>(State{place, std::move(id)})};
 }
 
-Hdf5File Hdf5File::open(const std::string& path) {
+Hdf5File Hdf5File::open(const std::string& path, OtherFiles others) {
   const File is_there{path};
   prepare_hdf5();
   const Place place{.code = core::ExitCode::usage, .path = path};
   const ListId access = make_access_list(place);
   FileId id{checked(place, "open the file", [&] { return H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()); })};
-  return Hdf5File{std::make_unique<State>(State{place, std::move(id)})};
+  return Hdf5File{std::make_unique<State>(State{place, std::move(id), Reach{others == OtherFiles::followed}})};
 }
 
 Hdf5Dataset Hdf5File::create_dataset(const std::string& name, core::DType dtype, const Dimensions& dimensions,
@@ -175,28 +177,33 @@ Hdf5Dataset Hdf5File::create_dataset(const std::string& name, core::DType dtype,
 
 Hdf5Dataset Hdf5File::open_dataset(const std::string& name) const {
   const Place place = state_->at(name);
-  const ListId list = make_read_list(place);
+  const ListId list = make_read_list(place, state_->reach);
   const auto open = [&] { return H5Dopen2(state_->id.get(), name.c_str(), list.get()); };
   if (!can_open(open)) {
+    refuse_far_link(place, state_->reach);
     refuse_dead_links(place, state_->id.get(), name, list.get());
     refuse_unknown(place, dataset_names());
   }
   DatasetId id{checked(place, "open the data set", open)};
-  require_origin(place, id.get());
+  require_origin(place, state_->id.get(), id.get(), list.get(), state_->reach);
   return Hdf5Dataset{Hdf5Dataset::State::describe(place, std::move(id))};
 }
 
 bool Hdf5File::has_dataset(const std::string& name) const {
   const Place place = state_->at(name);
-  const ListId list = make_read_list(place);
+  const ListId list = make_read_list(place, state_->reach);
   if (can_open([&] { return H5Dopen2(state_->id.get(), name.c_str(), list.get()); })) return true;
+  refuse_far_link(place, state_->reach);
   refuse_dead_links(place, state_->id.get(), name, list.get());
   return false;
 }
 
 std::vector<std::string> Hdf5File::dataset_names() const {
   std::vector<std::string> names;
-  checked(state_->place, "list the data sets", [&] { return visit_datasets(state_->id.get(), take_name, &names); });
+  const ListId list = make_read_list(state_->place, state_->reach);
+  checked(state_->place, "list the data sets",
+          [&] { return visit_datasets(state_->id.get(), list.get(), take_name, &names); });
+  state_->reach.refused.clear();
   std::ranges::sort(names);
   return names;
 }

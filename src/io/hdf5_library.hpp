@@ -83,7 +83,7 @@ auto checked(const Place& place, const std::string& action, Call&& call,
 herr_t turn_off_locks(hid_t access_list);
 
 /// Calls `see(name, context)` for each data set below the root, the name without its leading slash; a negative answer
-/// ends it. Negative on failure.
-herr_t visit_datasets(hid_t file, herr_t (*see)(const char* name, void* context), void* context);
+/// ends it. Links are followed as `link_list` has it. Negative on failure.
+herr_t visit_datasets(hid_t file, hid_t link_list, herr_t (*see)(const char* name, void* context), void* context);
 
 }  // namespace lockstep::io

@@ -3,10 +3,15 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "core/units.hpp"
 
 namespace lockstep::io {
 namespace {
@@ -52,15 +57,54 @@ bool is_source_there(const std::string& source, const std::string& file) {
   return fs::exists(fs::path{file}.parent_path() / source, ignored) || fs::exists(source, ignored);
 }
 
+/// Whether `path`, as the file `parent` names it, is `parent` itself.
+bool is_itself(const std::string& path, const std::string& parent) {
+  std::error_code none;
+  return path == "." || fs::equivalent(fs::path{parent}.parent_path() / path, parent, none);
+}
+
+/// H5Pset_elink_cb's: a negative answer ends what would lead to another file.
+herr_t stay_in_file(const char* parent, const char*, const char* child, const char*, unsigned*, hid_t, void* raw) {
+  try {
+    if (is_itself(child, parent)) return 0;
+    static_cast<Reach*>(raw)->refused = child;
+  } catch (const std::exception&) {
+    // Out of memory: it ends all the same. No exception may pass through the library.
+  }
+  return -1;
+}
+
+[[noreturn]] void refuse_other_file(const Place& place, const std::string& path) {
+  core::fail_usage({.what = fmt::format("its content lies in another file, '{}'", path),
+                    .where = describe(place),
+                    .expected = "content in the file itself: others may be what you do not mean to read or pass on",
+                    .fix = "copy the data set into this file, or where you trust it, `lockstep shard import hdf5` with "
+                           "--allow-external-files"});
+}
+
+void refuse_external_storage(const Place& place, hid_t list) {
+  const int n_files = checked(place, "read the layout", [&] { return H5Pget_external_count(list); });
+  if (n_files == 0) return;
+  std::array<char, 4096> name{};
+  checked(place, "read the layout",
+          [&] { return H5Pget_external(list, 0, name.size() - 1, name.data(), nullptr, nullptr); });
+  refuse_other_file(place, name.data());
+}
+
+/// Name of the file (or of the data set in it) that has part `i` of a virtual data set.
+template <class Get>
+std::string source_name(const Place& place, hid_t list, std::size_t i, Get get) {
+  const auto length = checked(place, "read its sources", [&] { return get(list, i, nullptr, 0); });
+  std::string name(static_cast<std::size_t>(length), '\0');
+  checked(place, "read its sources", [&] { return get(list, i, name.data(), name.size() + 1); });
+  return name;
+}
+
 void require_sources(const Place& place, hid_t list) {
   std::size_t n_sources = 0;
   checked(place, "read its sources", [&] { return H5Pget_virtual_count(list, &n_sources); });
   for (std::size_t i = 0; i < n_sources; ++i) {
-    const auto length =
-        checked(place, "read its sources", [&] { return H5Pget_virtual_filename(list, i, nullptr, 0); });
-    std::string source(static_cast<std::size_t>(length), '\0');
-    checked(place, "read its sources",
-            [&] { return H5Pget_virtual_filename(list, i, source.data(), source.size() + 1); });
+    const std::string source = source_name(place, list, i, H5Pget_virtual_filename);
     if (is_source_there(source, place.path)) continue;
     core::fail_usage({.what = fmt::format("'{}', which has a part of it, is not there", source),
                       .where = describe(place),
@@ -69,7 +113,53 @@ void require_sources(const Place& place, hid_t list) {
   }
 }
 
+void require_reach(const Place& place, hid_t file, hid_t dataset, hid_t link_list, Reach& reach, int depth);
+
+/// Sources in the file itself may in turn lie elsewhere.
+void require_near_sources(const Place& place, hid_t file, hid_t list, hid_t link_list, Reach& reach, int depth) {
+  constexpr int deepest = 16;
+  std::size_t n_sources = 0;
+  checked(place, "read its sources", [&] { return H5Pget_virtual_count(list, &n_sources); });
+  for (std::size_t i = 0; i < n_sources; ++i) {
+    const std::string path = source_name(place, list, i, H5Pget_virtual_filename);
+    const std::string name = source_name(place, list, i, H5Pget_virtual_dsetname);
+    if (!is_itself(path, place.path)) refuse_other_file(place, path);
+    // "%" stands for the number of a block, so that the name tells nothing.
+    if (depth == deepest || name.find('%') != std::string::npos) refuse_other_file(place, name);
+    const DatasetId source{H5Dopen2(file, name.c_str(), link_list)};
+    refuse_far_link(place, reach);
+    if (source) require_reach(place, file, source.get(), link_list, reach, depth + 1);
+  }
+}
+
+void require_reach(const Place& place, hid_t file, hid_t dataset, hid_t link_list, Reach& reach, int depth) {
+  if (reach.has_others) return;
+  const ListId list{checked(place, "read the layout", [&] { return H5Dget_create_plist(dataset); })};
+  const Silence silence;
+  refuse_external_storage(place, list.get());
+  if (H5Pget_layout(list.get()) == H5D_VIRTUAL) require_near_sources(place, file, list.get(), link_list, reach, depth);
+}
+
+/// Of a data set in chunks: the bytes of each.
+std::uint64_t chunk_bytes(const Place& place, hid_t dataset, const std::vector<hsize_t>& chunk) {
+  const TypeId type{checked(place, "read the element type", [&] { return H5Dget_type(dataset); })};
+  std::uint64_t bytes = H5Tget_size(type.get());
+  for (const hsize_t n : chunk)
+    if (__builtin_mul_overflow(bytes, n, &bytes)) return UINT64_MAX;
+  return bytes;
+}
+
 }  // namespace
+
+void limit_links(const Place& place, hid_t link_list, Reach& reach) {
+  if (reach.has_others) return;
+  checked(place, "set its options", [&] { return H5Pset_elink_cb(link_list, stay_in_file, &reach); });
+}
+
+void refuse_far_link(const Place& place, Reach& reach) {
+  const std::string path = std::exchange(reach.refused, {});
+  if (!path.empty()) refuse_other_file(place, path);
+}
 
 void refuse_dead_links(const Place& place, hid_t file, const std::string& name, hid_t link_list) {
   const Silence silence;
@@ -78,7 +168,7 @@ void refuse_dead_links(const Place& place, hid_t file, const std::string& name, 
     const std::string link = name.substr(0, end);
     H5L_info_t info;
     if (link == "/") continue;
-    if (H5Lget_info(file, link.c_str(), &info, H5P_DEFAULT) < 0) return;
+    if (H5Lget_info(file, link.c_str(), &info, link_list) < 0) return;
     if (leads_somewhere(file, link, link_list)) continue;
     if (info.type == H5L_TYPE_HARD)
       fail_hdf5(place, fmt::format("open {}", link),
@@ -91,12 +181,49 @@ void refuse_dead_links(const Place& place, hid_t file, const std::string& name, 
   }
 }
 
-void require_origin(const Place& place, hid_t dataset) {
+void require_origin(const Place& place, hid_t file, hid_t dataset, hid_t link_list, Reach& reach) {
+  require_reach(place, file, dataset, link_list, reach, 0);
   const ListId list{checked(place, "read the layout", [&] { return H5Dget_create_plist(dataset); })};
   const Silence silence;
   const int n_filters = checked(place, "read the filters", [&] { return H5Pget_nfilters(list.get()); });
   for (int i = 0; i < n_filters; ++i) require_filter(place, list.get(), static_cast<unsigned>(i));
   if (H5Pget_layout(list.get()) == H5D_VIRTUAL) require_sources(place, list.get());
+}
+
+void require_substance(const Place& place, hid_t dataset) {
+  constexpr std::uint64_t largest_chunk = std::uint64_t{256} << 20;
+  constexpr double least_written = 0.01;
+  const ListId list{checked(place, "read the layout", [&] { return H5Dget_create_plist(dataset); })};
+  const SpaceId space{checked(place, "read the shape", [&] { return H5Dget_space(dataset); })};
+  const hssize_t n_elements = H5Sget_simple_extent_npoints(space.get());
+  const H5D_layout_t layout = H5Pget_layout(list.get());
+  if (n_elements <= 0 || layout == H5D_VIRTUAL || layout == H5D_COMPACT) return;
+  double written = H5Dget_storage_size(dataset) > 0 ? 1 : 0;
+  if (layout == H5D_CHUNKED) {
+    std::vector<hsize_t> chunk(static_cast<std::size_t>(H5Sget_simple_extent_ndims(space.get())));
+    std::vector<hsize_t> sizes(chunk.size());
+    checked(place, "read the layout",
+            [&] { return H5Pget_chunk(list.get(), static_cast<int>(chunk.size()), chunk.data()); });
+    checked(place, "read the shape", [&] { return H5Sget_simple_extent_dims(space.get(), sizes.data(), nullptr); });
+    if (const std::uint64_t bytes = chunk_bytes(place, dataset, chunk); bytes > largest_chunk)
+      core::fail_usage({.what = fmt::format("its chunks have {} each", core::format_bytes({bytes})),
+                        .where = describe(place),
+                        .expected = fmt::format("at most {}: the library reads chunks as a whole",
+                                                core::format_bytes({largest_chunk})),
+                        .fix = "write it again with chunks of a few MiB; h5repack can"});
+    double n_chunks = 1;
+    for (std::size_t i = 0; i < chunk.size(); ++i)
+      n_chunks *= std::ceil(static_cast<double>(sizes[i]) / static_cast<double>(chunk[i]));
+    hsize_t n_written = 0;
+    checked(place, "count the chunks", [&] { return H5Dget_num_chunks(dataset, space.get(), &n_written); });
+    written = static_cast<double>(n_written) / n_chunks;
+  }
+  if (written >= least_written) return;
+  core::fail_usage({.what = fmt::format("{} of it was ever written, though it claims {} values",
+                                        written > 0 ? "less than 1 %" : "nothing", n_elements),
+                    .where = describe(place),
+                    .expected = "data, not room for data",
+                    .fix = "write the values, or make the data set as small as what is in it"});
 }
 
 }  // namespace lockstep::io

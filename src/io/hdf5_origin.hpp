@@ -1,6 +1,7 @@
 // Where the content of a foreign data set comes from: links to it, other files it is made of, filters it went through.
-// Invariant: what the library would take for missing, or read as zeros, is one core::Error (usage) that names it.
-// Used by io/hdf5_file.
+// Invariant: what the library would take for missing, read as zeros, or fetch from files that nobody has named, is one
+// core::Error (usage) that names it.
+// Used by io/hdf5_file and io/hdf5_dataset.
 #pragma once
 
 #include <string>
@@ -9,10 +10,26 @@
 
 namespace lockstep::io {
 
+/// What a file may lead to.
+struct Reach {
+  bool has_others = false;  ///< other files are read, where the file says so
+  std::string refused{};    ///< the other file that a link led to, if they are not
+};
+
+/// Whoever opens something with this list follows links within `reach`, which must live as long.
+void limit_links(const Place& place, hid_t link_list, Reach& reach);
+
+/// Throws if a link led to another file since the last time.
+void refuse_far_link(const Place& place, Reach& reach);
+
 /// Throws if `name` or a group on the way to it is a link that leads nowhere, or is there and cannot be opened.
 void refuse_dead_links(const Place& place, hid_t file, const std::string& name, hid_t link_list);
 
-/// Throws if the library lacks a filter of the data set, or a file of a virtual data set is not there.
-void require_origin(const Place& place, hid_t dataset);
+/// Throws if the library lacks a filter of the data set, a file of a virtual data set is not there, or its content lies
+/// beyond `reach`. `link_list` has that reach.
+void require_origin(const Place& place, hid_t file, hid_t dataset, hid_t link_list, Reach& reach);
+
+/// Throws if next to nothing of the data set was ever written, or it can only be read in pieces too large for memory.
+void require_substance(const Place& place, hid_t dataset);
 
 }  // namespace lockstep::io

@@ -22,7 +22,7 @@ struct ImportArguments {
   bool no_header = false;
 };
 
-constexpr std::array<FlagUse, 11> import_flags{{{"--skip-bad", "images"},
+constexpr std::array<FlagUse, 12> import_flags{{{"--skip-bad", "images"},
                                                 {"--resize", "images"},
                                                 {"--crop", "images"},
                                                 {"--keep-encoded", "images"},
@@ -32,7 +32,8 @@ constexpr std::array<FlagUse, 11> import_flags{{{"--skip-bad", "images"},
                                                 {"--no-header", "csv"},
                                                 {"--no-classes", "csv hdf5 npy"},
                                                 {"--x-name", "hdf5 npy"},
-                                                {"--y-name", "hdf5 npy"}}};
+                                                {"--y-name", "hdf5 npy"},
+                                                {"--allow-external-files", "hdf5"}}};
 
 void check_paths(ImportArguments& o) {
   const std::size_t most = o.kind == "npy" ? 2 : 1;
@@ -118,6 +119,7 @@ What is read                                                                    
       --no-header        csv: the first line is data                                  (it has the names)
       --x-name NAME      hdf5, npy: name of the inputs                                (x)
       --y-name NAME      hdf5, npy: name of the labels                                (y)
+      --allow-external-files  hdf5: read other files where the file says so           (refuse)
       --no-classes       csv, hdf5, npy: labels that are whole numbers stay numbers   (0 to 65535: classes)
 )";
 
@@ -160,8 +162,12 @@ Kinds
   return fmt::format("{}{}{}{}{}", text, reading_help, val_help(), packing_help(), labels_help) + R"(
 Memory: three chunks (of images on several threads, four) and one shard's check sums per rank (some 20 MB by default),
 and what grows with the input: of images, 8 bytes and the name of each file; of movielens, some 50 bytes for each user
-and item while they are read, and then 8. Where the input is text or compressed (csv, .gz, .npz) a temporary file of the
-size in memory lies in the temporary folder (TMPDIR), one on each node.
+and item while they are read, and then 8; of hdf5, one of its own chunks of x and y, which may have 256 MiB at most.
+Where the input is text or compressed (csv, .gz, .npz) a temporary file of the size in memory lies in the temporary
+folder (TMPDIR), one on each node.
+
+An HDF5 file may name other files that have its content: external storage, external links, virtual data sets. These are
+read with --allow-external-files only, since whoever made the file chose them, and they end up in the shards.
 )";
 }
 
@@ -193,6 +199,7 @@ Action declare_import(core::Flags& flags) {
   flags.toggle("--no-classes", o->import.no_classes);
   flags.text("--x-name", o->import.x_name);
   flags.text("--y-name", o->import.y_name);
+  flags.toggle("--allow-external-files", o->import.allow_external_files);
   return {.check = [o, &flags] { check(flags, *o); },
           .run = [o](const runtime::Session& session) { return import(*o, session); }};
 }

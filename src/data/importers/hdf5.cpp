@@ -28,7 +28,9 @@ class DatasetArray final : public RowArray {
   DatasetArray(std::shared_ptr<const io::Hdf5File> file, io::Hdf5Dataset dataset, const std::string& place)
       : RowArray{place, checked_dtype(dataset, place), dataset.dimensions()},
         file_{std::move(file)},
-        dataset_{std::move(dataset)} {}
+        dataset_{std::move(dataset)} {
+    dataset_.require_substance();
+  }
 
   void read_rows(std::uint64_t first, std::uint64_t n, std::span<std::byte> data) const override {
     dataset_.read_rows(first, n, data);
@@ -51,7 +53,8 @@ std::unique_ptr<RowArray> make_words(std::shared_ptr<const io::Hdf5File> file, i
 }  // namespace
 
 std::unique_ptr<Source> open_hdf5(const std::string& path, const ImportOptions& options) {
-  const auto file = std::make_shared<const io::Hdf5File>(io::Hdf5File::open(path));
+  const auto others = options.allow_external_files ? io::OtherFiles::followed : io::OtherFiles::refused;
+  const auto file = std::make_shared<const io::Hdf5File>(io::Hdf5File::open(path, others));
   std::vector<std::string> names;
   for (const std::string& name : file->dataset_names()) names.push_back(strip(name));
   const auto words = std::make_shared<WordList>();

@@ -32,6 +32,8 @@ struct ImportOptions {
   std::string x_name{"x"};
   std::string y_name{"y"};
   std::string y_path{};  ///< npy: the file of the labels, where `path` is that of the inputs
+  // hdf5
+  bool allow_external_files = false;  ///< parts of it may lie in files that it names
   // csv, mnist, movielens, npy
   SharedSpools* spools = nullptr;  ///< of the ranks of a node; null: each makes its own
 };

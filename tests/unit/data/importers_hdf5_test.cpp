@@ -114,7 +114,9 @@ TEST_F(Hdf5ImportTest, NamesDataSetAndLength) {
 
 TEST_F(Hdf5ImportTest, FollowsLinksAndTakesBool) {
   const auto file = std::filesystem::path{__FILE__}.parent_path() / "golden" / "h5py_links.h5";
-  const auto source = open_hdf5(file.string(), {});
+  expect_usage([&] { open_hdf5(file.string(), {}); },
+               {"another file, 'h5py_flags.h5'", "/y", "--allow-external-files"});
+  const auto source = open_hdf5(file.string(), {.allow_external_files = true});
   const Samples all = read_split(*source);
   EXPECT_EQ(values<float>(all.x), (std::vector<float>{0, 1, 2, 3, 4, 5}));
   EXPECT_EQ(source->spec().y, (ArraySpec{core::DType::uint8, {}}));

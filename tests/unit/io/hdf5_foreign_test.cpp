@@ -140,7 +140,7 @@ TEST(Hdf5Foreign, FollowsLinks) {
   link_external(f, "other", "g.h5", "/x");
   link_external(f, "others", "g.h5", "/");
   H5Fclose(f);
-  const Hdf5File file = Hdf5File::open(folder / "f.h5");
+  const Hdf5File file = Hdf5File::open(folder / "f.h5", OtherFiles::followed);
   for (const char* const name : {"soft", "/group/x", "self"}) {
     EXPECT_TRUE(file.has_dataset(name)) << name;
     EXPECT_EQ(read_all<std::int32_t>(file.open_dataset(name), 2), (std::vector{1, 2})) << name;
@@ -162,7 +162,7 @@ TEST(Hdf5Foreign, NamesLinksThatLeadNowhere) {
     link_external(file, "file", "none.h5", "/x");
     link_external(file, "object", "g.h5", "/y");
   });
-  const Hdf5File file = Hdf5File::open(folder / "f.h5");
+  const Hdf5File file = Hdf5File::open(folder / "f.h5", OtherFiles::followed);
   const auto expect_dead = [&](const std::string& name, const std::string& target) {
     const std::initializer_list<std::string> words{"link", "leads nowhere", target, folder / "f.h5"};
     expect_error([&] { static_cast<void>(file.has_dataset(name)); }, ExitCode::usage, words);
@@ -209,9 +209,10 @@ TEST(Hdf5Foreign, NamesMissingPartsOfVirtualDataSets) {
     H5Sclose(source);
     H5Sclose(space);
   });
-  EXPECT_EQ(read_all<std::int32_t>(Hdf5File::open(folder / "f.h5").open_dataset("x"), 4), (std::vector{1, 2, 3, 4}));
+  EXPECT_EQ(read_all<std::int32_t>(Hdf5File::open(folder / "f.h5", OtherFiles::followed).open_dataset("x"), 4),
+            (std::vector{1, 2, 3, 4}));
   std::filesystem::remove(folder / "b.h5");
-  const Hdf5File file = Hdf5File::open(folder / "f.h5");
+  const Hdf5File file = Hdf5File::open(folder / "f.h5", OtherFiles::followed);
   expect_error([&] { static_cast<void>(file.open_dataset("x")); }, ExitCode::usage, {folder / "f.h5", "x", "'b.h5'"});
 }
 
