@@ -65,7 +65,7 @@ refused 'the same shape' cifar_resnet18 --synthetic --image-size 64
 refused "no split 'vla'" digits --val-split vla
 refused 'no samples to evaluate on' toy --evaluate-only
 expect_err 'fix: .*--data'
-refused "model toy does not take the samples of 'd'" toy --data d --val-split ''
+refused "model mnist_cnn does not take the samples of 'd'" mnist_cnn --data d --val-split ''
 expect_err 'fix: '
 for flag in '--save-weights w.h5' --compat --dry-run --profile '--lr 3' '--max-steps 3' '--epochs 2'; do
   # shellcheck disable=SC2086  # the words of a flag

@@ -12,7 +12,10 @@
 #include "core/error.hpp"
 #include "core/flags.hpp"
 #include "core/suggest.hpp"
+#include "data/id_counts.hpp"
 #include "data/shard_set.hpp"
+#include "nn/models.hpp"
+#include "training/train/model.hpp"
 #include "training/train/recipe_specs.hpp"
 
 namespace lockstep::training::train {
@@ -51,22 +54,18 @@ class Converter {
   std::vector<float> floats_{};
 };
 
-bool are_ids(const data::SetSpec& spec) {
-  return !spec.is_encoded() && !core::is_floating(spec.x.dtype) && spec.x.dtype != core::DType::uint8;
-}
-
 data::LoaderOptions options_for(const runtime::Communicator& world, const Recipe& recipe, const data::SetSpec& spec,
                                 bool is_evaluation) {
   data::LoaderOptions options = loader_options(recipe, is_evaluation, world.n_ranks());
-  options.augment.dtype = are_ids(spec) ? spec.x.dtype : core::DType::float32;
+  options.augment.dtype = nn::find_model(recipe.model).takes_ids ? spec.x.dtype : core::DType::float32;
   return options;
 }
 
-DataInfo info_of(const data::SetSpec& spec, const data::Augment& augment, std::uint64_t n_samples,
-                 std::string_view split = {}) {
+DataInfo info_of(const data::SetSpec& spec, const data::Augment& augment, const std::vector<std::uint64_t>& n_ids,
+                 std::uint64_t n_samples, std::string_view split = {}) {
   return {.spec = spec,
           .input = augment.output().shape,
-          .has_ids = are_ids(spec),
+          .n_ids = n_ids,
           .n_samples = n_samples,
           .split = std::string{split}};
 }
@@ -76,8 +75,8 @@ class ConvertedBatches : public Batches {
  public:
   ConvertedBatches(DataInfo info, core::DType x_dtype)
       : info_{std::move(info)},
-        x_{x_dtype, info_.has_ids},
-        y_{info_.spec.y.dtype, !core::is_floating(info_.spec.y.dtype)} {}
+        x_{x_dtype, !info_.n_ids.empty()},
+        y_{info_.spec.y.dtype, !info_.spec.classes.empty()} {}
 
   [[nodiscard]] const DataInfo& info() const noexcept final { return info_; }
 
@@ -97,9 +96,9 @@ class ConvertedBatches : public Batches {
 
 class ShardBatches final : public ConvertedBatches {
  public:
-  ShardBatches(const data::ShardSet& set, std::string_view split, std::unique_ptr<data::Loader> loader,
-               std::uint64_t most)
-      : ConvertedBatches{info_of(set.spec(), loader->augment(), set.n_samples(), split),
+  ShardBatches(const data::ShardSet& set, std::string_view split, const std::vector<std::uint64_t>& n_ids,
+               std::unique_ptr<data::Loader> loader, std::uint64_t most)
+      : ConvertedBatches{info_of(set.spec(), loader->augment(), n_ids, set.n_samples(), split),
                          loader->augment().output().dtype},
         loader_{std::move(loader)},
         most_{most} {
@@ -124,12 +123,19 @@ class ShardBatches final : public ConvertedBatches {
   std::uint64_t stored_bytes_ = 0;
 };
 
+std::vector<std::uint64_t> synthetic_ids(const Recipe& recipe) {
+  if (!nn::find_model(recipe.model).takes_ids) return {};
+  const data::SynthOptions options = synth_options(recipe);
+  return {options.users, options.items};
+}
+
 /// Made from the seed whenever they are asked for; or, to measure what is left without data, made once.
 class SyntheticBatches final : public ConvertedBatches {
  public:
   SyntheticBatches(const runtime::Communicator& world, const Recipe& recipe, std::unique_ptr<data::Source> source,
                    std::size_t split, const data::LoaderOptions& options, std::unique_ptr<data::Augment> augment)
-      : ConvertedBatches{info_of(source->spec(), *augment, source->splits()[split].n_samples), augment->output().dtype},
+      : ConvertedBatches{info_of(source->spec(), *augment, synthetic_ids(recipe), source->splits()[split].n_samples),
+                         augment->output().dtype},
         source_{std::move(source)},
         split_{split},
         augment_{std::move(augment)},
@@ -197,6 +203,7 @@ class SyntheticBatches final : public ConvertedBatches {
 
 std::unique_ptr<Batches> open_synthetic(const runtime::Communicator& world, const Recipe& recipe, bool is_evaluation) {
   std::unique_ptr<data::Source> source = synthesizer_of(recipe).open(synth_options(recipe));
+  check_set(recipe, source->spec());
   const std::string& wanted = is_evaluation ? recipe.val_split : recipe.train_split;
   const std::vector<data::SourceSplit> splits = source->splits();
   const auto split = std::ranges::find(splits, wanted, &data::SourceSplit::name);
@@ -213,11 +220,12 @@ std::unique_ptr<Batches> open_synthetic(const runtime::Communicator& world, cons
 }
 
 std::unique_ptr<Batches> open_split(const runtime::Communicator& world, const Recipe& recipe, const std::string& folder,
-                                    const data::Manifest& manifest, const std::string& split, bool is_evaluation) {
+                                    const data::Manifest& manifest, const std::string& split,
+                                    const std::vector<std::uint64_t>& n_ids, bool is_evaluation) {
   auto set = std::make_shared<const data::ShardSet>(folder, manifest, split);
   auto loader = std::make_unique<data::Loader>(world, set, options_for(world, recipe, set->spec(), is_evaluation));
   const auto n_ranks = static_cast<std::uint64_t>(world.n_ranks());
-  return std::make_unique<ShardBatches>(*set, split, std::move(loader), (recipe.batch + n_ranks - 1) / n_ranks);
+  return std::make_unique<ShardBatches>(*set, split, n_ids, std::move(loader), (recipe.batch + n_ranks - 1) / n_ranks);
 }
 
 }  // namespace
@@ -239,10 +247,13 @@ OpenBatches open_batches(const runtime::Communicator& world, const Recipe& recip
   const std::string train_split = is_only ? splits.front() : recipe.train_split;
   if (is_trained && !has(train_split)) fail_no_training_split(recipe, splits);
   if (!is_trained && !is_evaluated) return open;
+  check_set(recipe, manifest.spec);
   const std::string folder =
       recipe.stage.empty() ? recipe.data : data::stage(world, recipe.data, recipe.stage, on_progress);
-  if (is_trained) open.training = open_split(world, recipe, folder, manifest, train_split, false);
-  if (is_evaluated) open.evaluation = open_split(world, recipe, folder, manifest, recipe.val_split, true);
+  std::vector<std::uint64_t> n_ids;
+  if (nn::find_model(recipe.model).takes_ids) n_ids = data::count_ids(world, folder, manifest, on_progress);
+  if (is_trained) open.training = open_split(world, recipe, folder, manifest, train_split, n_ids, false);
+  if (is_evaluated) open.evaluation = open_split(world, recipe, folder, manifest, recipe.val_split, n_ids, true);
   return open;
 }
 

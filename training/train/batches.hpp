@@ -23,8 +23,9 @@ namespace lockstep::training::train {
 /// What a set is, before any batch.
 struct DataInfo {
   data::SetSpec spec{};
-  nn::Shape input{};            ///< of one sample as the executor gets it
-  bool has_ids = false;         ///< x are whole numbers
+  nn::Shape input{};  ///< of one sample as the executor gets it
+  /// Ids from 0 to below these in the columns of x, in all of the set; empty if the model takes none.
+  std::vector<std::uint64_t> n_ids{};
   std::uint64_t n_samples = 0;  ///< of the split
   std::string split{};          ///< its name; empty if it is synthetic
 };
@@ -60,7 +61,8 @@ struct OpenBatches {
   std::unique_ptr<Batches> evaluation{};  ///< none if its split is empty by the recipe, or not there
 };
 
-/// Collective. `on_progress` is called now and then while the set is staged. Throws core::Error as data::Loader.
+/// Collective. `on_progress` is called now and then while the set is staged, and while ids are counted. Throws
+/// core::Error as check_set(), before anything is staged, and as data::Loader.
 [[nodiscard]] OpenBatches open_batches(const runtime::Communicator& world, const Recipe& recipe, bool is_trained,
                                        const std::function<void()>& on_progress);
 

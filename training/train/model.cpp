@@ -1,7 +1,6 @@
 #include "training/train/model.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
@@ -26,26 +25,52 @@ std::uint64_t n_outputs(const Recipe& recipe, const data::SetSpec& spec) {
   return recipe.classes;
 }
 
-void check_kind(const Recipe& recipe, const DataInfo& data) {
-  const bool wants_ids = nn::find_model(recipe.model).takes_ids;
-  if (wants_ids != data.has_ids)
-    core::fail_usage({.what = fmt::format("x of the set is {} [{}]", core::name(data.spec.x.dtype),
-                                          fmt::join(data.spec.x.shape, ", ")),
+/// Two a sample, as all models of ids take them.
+void check_ids(const Recipe& recipe, const data::SetSpec& spec) {
+  constexpr std::uint64_t n_columns = 2;
+  if (!spec.is_encoded() && !core::is_floating(spec.x.dtype) && spec.x.n_elements() == n_columns) return;
+  core::fail_usage({.what = fmt::format("x of the set is {}", spec.is_encoded() ? "images" : describe(spec.x)),
+                    .where = fmt::format("model {}, data {}", recipe.model, recipe.data),
+                    .expected = "two whole numbers a sample, user and item",
+                    .fix = "name a set that fits the model, or another model"});
+}
+
+void check_numbers(const Recipe& recipe, const data::SetSpec& spec) {
+  if (spec.classes.empty()) return;
+  core::fail_usage({.what = fmt::format("y of the set is one of {} classes", spec.classes.size()),
+                    .where = fmt::format("model {}, data {}", recipe.model, recipe.data),
+                    .expected = fmt::format("numbers, as {} learns them", recipe.model),
+                    .fix = "import it with --no-classes (csv, hdf5, npy), or choose a model that learns classes"});
+}
+
+void check_classes(const Recipe& recipe, const data::SetSpec& spec) {
+  const std::size_t n_classes = spec.classes.size();
+  if (n_classes == 0 || spec.y.n_elements() != 1)
+    core::fail_usage({.what = fmt::format("the set has no classes: y is {}", describe(spec.y)),
                       .where = fmt::format("model {}, data {}", recipe.model, recipe.data),
-                      .expected = wants_ids ? "whole numbers, such as user and item" : "numbers or pixels",
-                      .fix = "name a set that fits the model, or another model"});
-  if (recipe.loss == "mse") return;
-  const std::size_t n_classes = data.spec.classes.size();
-  if (n_classes == 0)
-    core::fail_usage({.what = "the set has no classes",
-                      .where = recipe.data,
-                      .expected = fmt::format("classes, as {} learns them", recipe.model),
-                      .fix = "name a set with whole numbers as labels"});
+                      .expected = fmt::format("one class a sample, as {} learns them", recipe.model),
+                      .fix = "name a set with whole numbers as labels, imported without --no-classes"});
   if (recipe.classes > 0 && n_classes != recipe.classes)
     core::fail_usage({.what = fmt::format("the set has {} classes, the model {} outputs", n_classes, recipe.classes),
                       .where = "classes",
                       .expected = "as many outputs as classes",
                       .fix = fmt::format("--classes {}", n_classes)});
+}
+
+/// Of the embedding that `key` is about: as the recipe says, or as many as the set has ids.
+std::uint64_t n_rows(std::string_view key, std::uint64_t of_recipe, std::uint64_t n_ids) {
+  if (of_recipe == 0) return n_ids;
+  if (of_recipe < n_ids)
+    core::fail_usage({.what = fmt::format("the set has {} {}, the model rows for {}", n_ids, key, of_recipe),
+                      .where = std::string{key},
+                      .expected = fmt::format("at least {}", n_ids),
+                      .fix = fmt::format("leave {} out, or --{} {}", key, key, n_ids)});
+  return of_recipe;
+}
+
+std::vector<std::uint64_t> n_ids_of(const Recipe& recipe, const DataInfo& data) {
+  if (data.n_ids.empty()) return {};
+  return {n_rows("users", recipe.users, data.n_ids[0]), n_rows("items", recipe.items, data.n_ids[1])};
 }
 
 /// Nothing if groups and the ranks' parts of a batch do not fit. A group of several ranks is a slice of the batch too:
@@ -119,16 +144,19 @@ bool comes_to_batch(const Recipe& recipe, std::uint64_t n_samples, std::uint64_t
 
 }  // namespace
 
+void check_set(const Recipe& recipe, const data::SetSpec& spec) {
+  if (nn::find_model(recipe.model).takes_ids) check_ids(recipe, spec);
+  recipe.loss == "mse" ? check_numbers(recipe, spec) : check_classes(recipe, spec);
+}
+
 nn::Network make_network(const Recipe& recipe, const DataInfo& data) try {
-  check_kind(recipe, data);
-  return nn::make_model(
-      {.name = recipe.model,
-       .input = data.input,
-       .n_outputs = n_outputs(recipe, data.spec),
-       .n_ids = data.has_ids ? std::vector<std::uint64_t>{recipe.users, recipe.items} : std::vector<std::uint64_t>{},
-       .has_dropout = recipe.dropout,
-       .cifar_stem = recipe.cifar_stem,
-       .has_log_softmax = recipe.loss == "nll"});
+  return nn::make_model({.name = recipe.model,
+                         .input = data.input,
+                         .n_outputs = n_outputs(recipe, data.spec),
+                         .n_ids = n_ids_of(recipe, data),
+                         .has_dropout = recipe.dropout,
+                         .cifar_stem = recipe.cifar_stem,
+                         .has_log_softmax = recipe.loss == "nll"});
 } catch (const core::Error& error) {
   if (!error.problem().where.starts_with("layer ")) throw;
   core::fail_usage({.what = fmt::format("model {} does not take the samples of {}: {} in {}", recipe.model,

@@ -10,7 +10,11 @@
 
 namespace lockstep::training::train {
 
-/// Throws core::Error (usage) if the data has not what the model takes: classes, kind of input, size of images.
+/// Throws core::Error (usage) if samples are of another kind than model and loss take: ids, numbers or classes.
+void check_set(const Recipe& recipe, const data::SetSpec& spec);
+
+/// Throws core::Error (usage) if sizes of the data do not fit the model: of images, of embeddings. What check_set()
+/// refuses must have been refused.
 [[nodiscard]] nn::Network make_network(const Recipe& recipe, const DataInfo& data);
 
 /// Throws core::Error (usage) if batch, groups, lanes or order cannot be dealt to so many ranks.

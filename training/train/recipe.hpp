@@ -30,8 +30,8 @@ struct Recipe {
   std::string model{};
   bool cifar_stem = false;
   std::uint64_t classes = 0;  ///< 0: as many as the set has
-  std::uint64_t users = 610;
-  std::uint64_t items = 9724;
+  std::uint64_t users = 0;    ///< 0: as many as the set has, as are items
+  std::uint64_t items = 0;
   bool dropout = true;
   std::string loss{};
   double label_smoothing = 0;

@@ -90,8 +90,8 @@ data::SynthOptions synth_options(const Recipe& recipe) noexcept {
   options.seed = recipe.seed;
   options.height = options.width = recipe.image_size;
   if (recipe.classes > 0) options.classes = recipe.classes;
-  options.users = recipe.users;
-  options.items = recipe.items;
+  if (recipe.users > 0) options.users = recipe.users;
+  if (recipe.items > 0) options.items = recipe.items;
   return options;
 }
 

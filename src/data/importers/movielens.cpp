@@ -113,7 +113,8 @@ class MovieLensSource final : public Source {
  public:
   MovieLensSource(const std::string& path, SharedSpools* spools)
       : spools_{take_spools(spools, 3, [&] { return collect(path); })}, ratings_{spools_[0]} {
-    spec_ = {.x = {.dtype = core::DType::int32, .shape = {2}}, .y = {.dtype = core::DType::float32, .shape = {}}};
+    spec_.x = {core::DType::int32, {2}};
+    spec_.y = {core::DType::float32, {}};
     users_.load(spools_[1]);
     items_.load(spools_[2]);
     const std::size_t most = std::max(users_.by_number().size(), items_.by_number().size());

@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# Training takes kinds and sizes of samples from the set; what model, recipe or flag cannot take of it is refused before
+# anything starts, once, on any number of ranks, and leaves nothing behind.
+. "$(dirname "$0")/shard_lib.bash"
+cd "$folder" || exit 1
+
+# npy FILE SHAPE NUMBER...: an array of int64, as NumPy writes it.
+npy() {
+  local file=$1 header="{'descr': '<i8', 'fortran_order': False, 'shape': $2, }" number bits at
+  shift 2
+  {
+    printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "$header"
+    for number; do
+      bits=$(printf %016x "$number")
+      for at in 14 12 10 8 6 4 2 0; do printf '%b' "\\x${bits:at:2}"; done
+    done
+  } >"$file"
+}
+
+# made_npy OUT SHAPE_OF_X "X..." SHAPE_OF_Y "Y..." FLAG...: a set of these arrays.
+# shellcheck disable=SC2086  # numbers are words
+made_npy() {
+  local out=$1
+  mkdir arrays
+  npy arrays/x.npy "$2" $3
+  npy arrays/y.npy "$4" $5
+  shift 5
+  made import npy arrays --out "$out" "$@"
+  rm -r arrays
+}
+
+trained() {
+  run "$REDUCE_ALL" train "$@"
+  expect_rc 0
+}
+
+# refused MESSAGE ARGUMENTS...: on one and two ranks.
+refused() {
+  local message=$1 n
+  shift
+  for n in 1 2; do
+    run "$REDUCE_ALL" train "$@" --nproc "$n" --run-dir none
+    expect_rc 2
+    expect_one_error
+    expect_err "$message"
+    expect_err 'expected: '
+    expect_err 'fix: '
+    [ ! -e none ] || fail "a folder of the run was left"
+  done
+}
+
+loss_of() { sed -n 's/^training  *loss \([^, ]*\).*/\1/p' "$folder/out"; }
+
+# Whole numbers, inputs and targets, are numbers to a model that learns numbers: one target of four, y = -3 + 2 a, and
+# two of them a sample; the loss is as small as they are near.
+made_npy whole '(4, 2)' '0 1 1 0 2 1 3 1' '(4,)' '-3 -1 1 3' --no-classes
+trained toy 300 --data whole --lr 0.1 --val-split '' --nproc 2 --run-dir whole-run
+awk -v loss="$(loss_of)" 'BEGIN { exit !(loss != "" && loss < 1e-3) }' || fail "the loss is $(loss_of)"
+made_npy pairs '(2, 2)' '0 1 1 0' '(2, 3)' '1 2 3 4 5 6'
+trained toy 1 --data pairs --val-split '' --run-dir pairs-run
+made_npy classes '(4, 2)' '0 1 1 0 2 1 3 1' '(4,)' '0 1 2 1'
+refused 'y of the set is one of 3 classes' toy --data classes
+expect_err 'no-classes'
+refused 'the set has no classes: y is int64 \[\]' mnist_cnn --data whole
+
+# Users and items are as many as the set has, of all its splits; ratings may be whole numbers.
+made_npy ratings '(6, 2)' '0 1 1 0 700 1 3 20 2 2 0 3' '(6,)' '1 2 3 4 5 4' --no-classes --val 0.5
+trained movielens 1 --data ratings --nproc 2 --run-dir ratings-run
+if command -v h5dump >/dev/null; then
+  run h5dump -H ratings-run/weights.h5
+  expect_out '\( 701, 63 \)'  # fastai's rule for widths
+  expect_out '\( 21, 9 \)'
+fi
+trained movielens 1 --data ratings --users 800 --items 21 --run-dir more-run
+refused 'the set has 701 users, the model rows for 610' movielens --data ratings --users 610
+expect_err 'users'
+sed 's/^model.*/&\nitems = 20/' "$(dirname "$0")/../../share/recipes/movielens.toml" >small.toml
+refused 'the set has 21 items, the model rows for 20' small.toml --data ratings
+printf 'userId,movieId,rating,timestamp\n7,5,3.5,1\n9,5,4,2\n7,1000000,1,3\n' >ratings.csv
+made import movielens ratings.csv --out films
+trained movielens 1 --data films --run-dir films-run
+
+# What is no pair of ids.
+made_npy triples '(2, 3)' '0 1 2 1 0 2' '(2,)' '1 2' --no-classes
+refused 'x of the set is int64 \[3\]' movielens --data triples
+made_npy negative '(2, 2)' '0 1 -1 0' '(2,)' '1 2' --no-classes
+refused 'x has the number -1 in column 0, which is no id' movielens --data negative
+
+echo "all as it should be"
