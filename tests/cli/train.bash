@@ -9,7 +9,7 @@ trained() {
   expect_rc 0
 }
 
-loss_of() { sed -n 's/^training  *loss //p' "$folder/out"; }
+loss_of() { sed -n 's/^training  *loss \([^,]*\).*/\1/p' "$folder/out"; }
 
 # 50 epochs, weights every 10: the same loss on any number of ranks, and a smaller one than in the beginning.
 trained toy 50 10 --run-dir one

@@ -34,22 +34,21 @@ trained() {
   expect_rc 0
 }
 
-# refused MESSAGE ARGUMENTS...: on one and two ranks.
+# refused MESSAGE ARGUMENTS...: on one and two ranks in turn.
+n_refused=0
 refused() {
-  local message=$1 n
+  local message=$1
   shift
-  for n in 1 2; do
-    run "$REDUCE_ALL" train "$@" --nproc "$n" --run-dir none
-    expect_rc 2
-    expect_one_error
-    expect_err "$message"
-    expect_err 'expected: '
-    expect_err 'fix: '
-    [ ! -e none ] || fail "a folder of the run was left"
-  done
+  run "$REDUCE_ALL" train "$@" --nproc $((++n_refused % 2 + 1)) --run-dir none
+  expect_rc 2
+  expect_one_error
+  expect_err "$message"
+  expect_err 'expected: '
+  expect_err 'fix: '
+  [ ! -e none ] || fail "a folder of the run was left"
 }
 
-loss_of() { sed -n 's/^training  *loss \([^, ]*\).*/\1/p' "$folder/out"; }
+loss_of() { sed -n 's/^training  *loss \([^,]*\).*/\1/p' "$folder/out"; }
 
 # Whole numbers, inputs and targets, are numbers to a model that learns numbers: one target of four, y = -3 + 2 a, and
 # two of them a sample; the loss is as small as they are near.
@@ -66,6 +65,12 @@ refused 'the set has no classes: y is int64 \[\]' mnist_cnn --data whole
 # Users and items are as many as the set has, of all its splits; ratings may be whole numbers.
 made_npy ratings '(6, 2)' '0 1 1 0 700 1 3 20 2 2 0 3' '(6,)' '1 2 3 4 5 4' --no-classes --val 0.5
 trained movielens 1 --data ratings --nproc 2 --run-dir ratings-run
+# The root of the mean squared error, in the unit of the ratings, of training and evaluation.
+for word in training evaluation; do expect_out "^$word  *loss [0-9.]+, rmse [0-9.]+"; done
+expect_err 'evaluation: loss [0-9.]+, rmse [0-9.]+ of 3 samples'
+for kind in evaluation final; do
+  grep "\"kind\": *\"$kind\"" ratings-run/log.jsonl | grep -q '"rmse": *[0-9]' || fail "no rmse in the line $kind"
+done
 if command -v h5dump >/dev/null; then
   run h5dump -H ratings-run/weights.h5
   expect_out '\( 701, 63 \)'  # fastai's rule for widths
@@ -79,6 +84,12 @@ refused 'the set has 21 items, the model rows for 20' small.toml --data ratings
 printf 'userId,movieId,rating,timestamp\n7,5,3.5,1\n9,5,4,2\n7,1000000,1,3\n' >ratings.csv
 made import movielens ratings.csv --out films
 trained movielens 1 --data films --run-dir films-run
+
+# A limit of steps is what per cent, epochs and the time left count: the line after the tenth of twenty is in the middle.
+trained toy 50 --max-steps 20 --run-dir limited
+expect_err '^epoch 1/1  50 %'
+trained mnist_cnn --synthetic --synthetic-samples 8 --batch 4 --max-steps 1 --val-split '' --run-dir classes-run
+grep -q rmse out && fail "classes have no squared error"
 
 # What is no pair of ids.
 made_npy triples '(2, 3)' '0 1 2 1 0 2' '(2,)' '1 2' --no-classes

@@ -65,4 +65,13 @@ std::vector<std::string> surprises(const Recipe& recipe, const Goal& goal, const
   return all;
 }
 
+std::vector<std::string> surprises(const nn::Executor& executor) {
+  std::vector<std::string> all;
+  if (executor.computes_in_floats())
+    all.emplace_back("this processor has no instructions for bf16: it is kept, and computed in float32");
+  if (const std::vector<std::string> slow = executor.slow_layers(); !slow.empty())
+    all.push_back(fmt::format("oneDNN has no fast code for this processor for {}", fmt::join(slow, ", ")));
+  return all;
+}
+
 }  // namespace lockstep::training::train

@@ -23,5 +23,7 @@ void check_evaluation(const ResolvedRecipe& resolved, const Batches* training, c
 /// `evaluation`: null if there is none; `has_weights`: from a file.
 [[nodiscard]] std::vector<std::string> surprises(const Recipe& recipe, const Goal& goal, const Batches* training,
                                                  const Batches* evaluation, bool has_weights);
+/// The same of the processor.
+[[nodiscard]] std::vector<std::string> surprises(const nn::Executor& executor);
 
 }  // namespace lockstep::training::train

@@ -1,6 +1,7 @@
 #include "training/train/recipe_specs.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "training/train/model.hpp"
 #include "training/train/recipe_words.hpp"
@@ -35,13 +36,17 @@ std::uint64_t total_samples(const Recipe& recipe, std::uint64_t n_epoch_samples)
 
 Goal goal_of(const Recipe& recipe, std::uint64_t n_epoch_samples, std::uint64_t n_batches) noexcept {
   Goal goal{.n_samples = total_samples(recipe, n_epoch_samples)};
-  const std::uint64_t n_whole = goal.n_samples / n_epoch_samples, rest = goal.n_samples % n_epoch_samples;
-  goal.n_epochs = n_whole + (rest > 0 ? 1 : 0);
-  const std::uint64_t n_rest_steps = (rest + recipe.batch - 1) / recipe.batch;
+  const std::uint64_t rest = goal.n_samples % n_epoch_samples;
+  goal.n_steps = goal.n_samples / n_epoch_samples * n_batches + (rest + recipe.batch - 1) / recipe.batch;
+  if (recipe.max_steps > 0) goal.n_steps = std::min(goal.n_steps, recipe.max_steps);
+  const std::uint64_t n_whole = goal.n_steps / n_batches, n_rest_steps = goal.n_steps % n_batches;
+  goal.n_epochs = n_whole + (n_rest_steps > 0 ? 1 : 0);
   goal.n_samples = n_whole * n_epoch_samples + std::min(n_rest_steps * recipe.batch, n_epoch_samples);
-  goal.n_steps = n_whole * n_batches + n_rest_steps;
-  if (recipe.max_steps > 0) goal.n_steps = std::min<std::uint64_t>(goal.n_steps, recipe.max_steps);
   return goal;
+}
+
+std::optional<double> rmse_of(const Recipe& recipe, double loss) noexcept {
+  return recipe.loss == "mse" ? std::optional{std::sqrt(loss)} : std::nullopt;
 }
 
 optim::ScheduleSpec schedule_spec(const Recipe& recipe, std::uint64_t n_epoch_samples) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "data/loader.hpp"
 #include "data/synth/synth.hpp"
@@ -20,6 +21,9 @@ namespace lockstep::training::train {
 [[nodiscard]] std::uint64_t total_samples(const Recipe& recipe, std::uint64_t n_epoch_samples) noexcept;
 /// Where training is to end, with epochs of `n_batches` batches: after a whole one, and at max_steps if it comes to that.
 [[nodiscard]] Goal goal_of(const Recipe& recipe, std::uint64_t n_epoch_samples, std::uint64_t n_batches) noexcept;
+/// The root of a loss that is a mean squared error, in the unit of the targets; nothing of any other loss.
+[[nodiscard]] std::optional<double> rmse_of(const Recipe& recipe, double loss) noexcept;
+
 [[nodiscard]] optim::ScheduleSpec schedule_spec(const Recipe& recipe, std::uint64_t n_epoch_samples);
 
 [[nodiscard]] data::LoaderOptions loader_options(const Recipe& recipe, bool is_evaluation, int n_ranks);

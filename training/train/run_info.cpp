@@ -1,7 +1,5 @@
 #include "training/train/run_info.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -27,15 +25,6 @@ RunInfo run_info(const runtime::Communicator& world, const runtime::Topology& to
                         {"kokkos", LOCKSTEP_KOKKOS_VERSION},
                         {"onednn", LOCKSTEP_ONEDNN_VERSION}},
           .warnings = std::move(warnings)};
-}
-
-std::vector<std::string> warnings_of(const nn::Executor& executor) {
-  std::vector<std::string> warnings;
-  if (executor.computes_in_floats())
-    warnings.emplace_back("this processor has no instructions for bf16: it is kept, and computed in float32");
-  if (const std::vector<std::string> slow = executor.slow_layers(); !slow.empty())
-    warnings.push_back(fmt::format("oneDNN has no fast code for this processor for {}", fmt::join(slow, ", ")));
-  return warnings;
 }
 
 core::Bytes peak_memory(const runtime::Communicator& world) {

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "nn/executor.hpp"
 #include "runtime/communicator.hpp"
 #include "runtime/topology.hpp"
 #include "training/train/batches.hpp"
@@ -18,9 +17,6 @@ namespace lockstep::training::train {
 /// Collective: complete on rank 0.
 [[nodiscard]] RunInfo run_info(const runtime::Communicator& world, const runtime::Topology& topology,
                                const ResolvedRecipe& resolved, const std::vector<std::string>& arguments);
-
-/// What the processor at hand does slowly, a line each.
-[[nodiscard]] std::vector<std::string> warnings_of(const nn::Executor& executor);
 
 /// Collective: of the rank that had most in use at a time; on rank 0.
 [[nodiscard]] core::Bytes peak_memory(const runtime::Communicator& world);

@@ -1,6 +1,5 @@
 #include "training/train/run_record.hpp"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "metrics/fingerprint.hpp"
@@ -32,6 +31,7 @@ Json begin_line(std::string_view kind, const Position& at) {
 Json results_of(const EvaluationRecord& record) {
   return {{"samples", record.n_samples},
           {"loss", record.loss},
+          {"rmse", or_null(record.rmse)},
           {"top1_percent", or_null(record.top1_percent)},
           {"top5_percent", or_null(record.top5_percent)},
           {"time_s", record.time.value}};
@@ -86,12 +86,7 @@ TrainRecord make_train_record(const Position& at, double loss, double learning_r
                               const metrics::PhaseReport& phases, const Goal& goal) {
   const double n_steps = static_cast<double>(steps.n_steps);
   const double samples_per_s = steps.samples_per_s();
-  double left = static_cast<double>(goal.n_samples > at.samples_seen ? goal.n_samples - at.samples_seen : 0);
-  if (goal.n_steps > 0 && at.step > 0) {
-    const std::uint64_t n_steps_left = goal.n_steps > at.step ? goal.n_steps - at.step : 0;
-    left = std::min(
-        left, static_cast<double>(n_steps_left) * static_cast<double>(at.samples_seen) / static_cast<double>(at.step));
-  }
+  const auto left = static_cast<double>(goal.n_samples > at.samples_seen ? goal.n_samples - at.samples_seen : 0);
   TrainRecord record{.at = at,
                      .loss = loss,
                      .learning_rate = learning_rate,
@@ -110,6 +105,7 @@ std::string first_line(const std::string& started) {
 std::string to_line(const TrainRecord& record) {
   Json line = begin_line("train", record.at);
   line.update({{"loss", record.loss},
+               {"rmse", or_null(record.rmse)},
                {"learning_rate", record.learning_rate},
                {"samples_per_s", record.samples_per_s},
                {"step_ms_p50", record.step_ms_p50},
@@ -130,6 +126,7 @@ std::string to_line(const FinalRecord& record) {
   line.update({{"state", name(record.state)},
                {"message", record.message},
                {"loss", record.loss},
+               {"rmse", or_null(record.rmse)},
                {"ranks", record.n_ranks},
                {"nodes", record.n_nodes},
                {"global_batch", record.global_batch},

@@ -30,11 +30,11 @@ struct Position {
   core::Seconds elapsed{};  ///< since training began
 };
 
-/// Where it is to end.
+/// Where it is to end, by its length or a limit of steps, whichever comes first.
 struct Goal {
-  std::uint64_t n_epochs = 0;
+  std::uint64_t n_epochs = 0;   ///< the last one may be in part
   std::uint64_t n_samples = 0;  ///< of all epochs together, in whole batches
-  std::uint64_t n_steps = 0;    ///< fewer than these samples take if there is a limit; 0: no limit
+  std::uint64_t n_steps = 0;
 };
 
 /// What is about to be trained, and where it goes.
@@ -64,7 +64,8 @@ struct EpochRecord {
 /// One progress interval.
 struct TrainRecord {
   Position at{};
-  double loss = 0;  ///< mean over the samples of the interval
+  double loss = 0;               ///< mean over the samples of the interval
+  std::optional<double> rmse{};  ///< its root, if it is a mean squared error
   double learning_rate = 0;
   double samples_per_s = 0;
   double step_ms_p50 = 0;
@@ -78,6 +79,7 @@ struct EvaluationRecord {
   Position at{};
   std::uint64_t n_samples = 0;
   double loss = 0;                       ///< mean over the samples
+  std::optional<double> rmse{};          ///< its root, if it is a mean squared error
   std::optional<double> top1_percent{};  ///< of classes only
   std::optional<double> top5_percent{};
   core::Seconds time{};
@@ -96,8 +98,9 @@ struct DataRecord {
 struct FinalRecord {
   Position at{};
   RunState state = RunState::finished;
-  std::string message{};  ///< why it stopped or failed; empty if it finished
-  double loss = 0;        ///< mean over the last epoch, or what there was of it; NaN without a step
+  std::string message{};         ///< why it stopped or failed; empty if it finished
+  double loss = 0;               ///< mean over the last epoch, or what there was of it; NaN without a step
+  std::optional<double> rmse{};  ///< its root, if it is a mean squared error
   std::uint64_t n_ranks = 1;
   int n_nodes = 1;
   std::uint64_t global_batch = 0;

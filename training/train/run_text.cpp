@@ -28,9 +28,14 @@ std::string counted(std::uint64_t n, std::string_view what) {
   return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
 }
 
+/// "loss 0.81, rmse 0.9"; the root of squared errors only.
+std::string loss_text(double loss, const std::optional<double>& rmse) {
+  return fmt::format("loss {:.4g}", loss) + (rmse ? fmt::format(", rmse {:.4g}", *rmse) : "");
+}
+
 /// "loss 0.0312, top-1 99.02 %, top-5 100.00 % of 10000 samples".
 std::string results_text(const EvaluationRecord& record) {
-  std::string text = fmt::format("loss {:.4g}", record.loss);
+  std::string text = loss_text(record.loss, record.rmse);
   if (record.top1_percent) text += fmt::format(", top-1 {:.2f} %", *record.top1_percent);
   if (record.top5_percent) text += fmt::format(", top-5 {:.2f} %", *record.top5_percent);
   return text + fmt::format(" of {}", counted(record.n_samples, "sample"));
@@ -146,9 +151,9 @@ std::string epoch_text(const EpochRecord& record, const Goal& goal) {
 std::string progress_text(const TrainRecord& record, const Goal& goal) {
   const double share = percent(static_cast<double>(record.at.samples_seen), static_cast<double>(goal.n_samples));
   return fmt::format(
-      "epoch {}/{}  {:.0f} %  {} samples/s  loss {:.4g}  lr {:.4g}  ETA {}  step {} ms: data wait {}, communication {}",
-      record.at.epoch, goal.n_epochs, share, rate_text(record.samples_per_s), record.loss, record.learning_rate,
-      record.eta ? clock_text(*record.eta) : "-", milliseconds_text(record.step_ms_p50),
+      "epoch {}/{}  {:.0f} %  {} samples/s  {}  lr {:.4g}  ETA {}  step {} ms: data wait {}, communication {}",
+      record.at.epoch, goal.n_epochs, share, rate_text(record.samples_per_s), loss_text(record.loss, record.rmse),
+      record.learning_rate, record.eta ? clock_text(*record.eta) : "-", milliseconds_text(record.step_ms_p50),
       milliseconds_text(record.data_wait_ms), milliseconds_text(record.communication_ms));
 }
 
@@ -160,7 +165,7 @@ std::string evaluation_text(const EvaluationRecord& record, const Goal& goal) {
 std::string final_text(const FinalRecord& record) {
   std::string text = outcome_text(record) + "\n";
   if (!std::isnan(record.loss) || record.state == RunState::failed)
-    text += fmt::format("training    loss {:.4g}\n", record.loss);
+    text += fmt::format("training    {}\n", loss_text(record.loss, record.rmse));
   if (record.evaluation) text += fmt::format("evaluation  {}\n", results_text(*record.evaluation));
   text += steady_text(record);
   if (record.data) text += fmt::format("data        {}\n", data_text(*record.data, record.at.elapsed));

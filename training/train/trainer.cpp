@@ -59,7 +59,7 @@ Trainer::Trainer(const runtime::Session& session, const ResolvedRecipe& resolved
   RunInfo info = run_info(world_, topology_, resolved_, options.arguments);
   std::ranges::move(surprises(recipe_, goal_, batches_.get(), evaluation_batches_.get(), !options.init_from.empty()),
                     std::back_inserter(info.warnings));
-  std::ranges::move(warnings_of(learner_->executor()), std::back_inserter(info.warnings));
+  std::ranges::move(surprises(learner_->executor()), std::back_inserter(info.warnings));
   compat_run_ = compat_run(world_, topology_, recipe_, batches, evaluation_batches_.get(), goal_.n_epochs);
   data::together(world_, [&] {
     if (directory_) directory_->start(info);
@@ -190,7 +190,7 @@ bool Trainer::train_epoch() {
   batches_->begin_epoch(epoch_);
   n_epoch_agreed_ = 0;
   bool goes_on = true, is_whole = false;
-  while (goes_on && samples_seen_ < goal_.n_samples && (recipe_.max_steps == 0 || n_steps_ < recipe_.max_steps)) {
+  while (goes_on && n_steps_ < goal_.n_steps) {
     timers_.begin(metrics::Phase::data_wait);
     const Samples* const samples = batches_->next();
     timers_.end();
@@ -207,7 +207,7 @@ bool Trainer::train_epoch() {
   agreed_lr_ = last_lr_;
   if (!account(last)) return false;
   if (is_whole) check_coverage(last);
-  return recipe_.max_steps == 0 || n_steps_ < recipe_.max_steps;
+  return n_steps_ < goal_.n_steps;
 }
 
 // Collective.
@@ -228,6 +228,7 @@ void Trainer::evaluate() {
     record.top5_percent = 100 * mean(static_cast<double>(sums->n_top5), sums->n);
     compat_epoch_.evaluation_top1 = compat_end_.evaluation_top1 = sums->n_top1;
   }
+  record.rmse = rmse_of(recipe_, record.loss);
   record.time = watch.elapsed();
   compat_epoch_.evaluation_loss = record.loss;
   evaluation_ = record;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "training/train/recipe_specs.hpp"
 #include "training/train/run_info.hpp"
 #include "training/train/trainer.hpp"
 
@@ -50,7 +51,8 @@ void Trainer::report_progress() {
   const auto steps = interval_.reduce(world_);
   const metrics::PhaseReport phases = metrics::reduce_phases(world_, topology_, interval_.phases());
   if (is_lead() && steps) {
-    const TrainRecord record = make_train_record(position(), mean(loss_sum_, n_loss_), last_lr_, *steps, phases, goal_);
+    TrainRecord record = make_train_record(position(), mean(loss_sum_, n_loss_), last_lr_, *steps, phases, goal_);
+    record.rmse = rmse_of(recipe_, record.loss);
     directory_->log(record);
     if (compat_ == nullptr) display_->update(progress_text(record, goal_));
   }
@@ -86,6 +88,7 @@ void Trainer::finish() {
                      .phases = std::move(phases),
                      .evaluation = evaluation_,
                      .data = data};
+  record.rmse = rmse_of(recipe_, record.loss);
   if (profiler_ && profiler_->report()) directory_->log(*profiler_->report());
   directory_->finish(record);
   display_.reset();

@@ -41,7 +41,19 @@ TEST(RecipeSpecs, TrainingEndsAfterAWholeBatch) {
   EXPECT_EQ(goal({"--samples", "21"}).n_steps, 7U);
   EXPECT_EQ(goal({"--samples", "21"}).n_epochs, 3U);
   EXPECT_EQ(goal({"--samples", "29"}).n_samples, 30U) << "the last batch of an epoch is smaller";
-  EXPECT_EQ(goal({"--samples", "29", "--max-steps", "2"}).n_steps, 2U);
+}
+
+TEST(RecipeSpecs, ALimitOfStepsIsTheGoal) {
+  const auto goal = [](const Words& flags) { return goal_of(resolve(toy + "batch = 4\n", flags).recipe, 10, 3); };
+  const auto expect = [](const Goal& found, std::uint64_t n_epochs, std::uint64_t n_samples, std::uint64_t n_steps) {
+    EXPECT_EQ(found.n_epochs, n_epochs);
+    EXPECT_EQ(found.n_samples, n_samples);
+    EXPECT_EQ(found.n_steps, n_steps);
+  };
+  expect(goal({"--samples", "29", "--max-steps", "2"}), 1, 8, 2);
+  expect(goal({"--epochs", "50", "--max-steps", "3"}), 1, 10, 3);
+  expect(goal({"--epochs", "50", "--max-steps", "4"}), 2, 14, 4);
+  expect(goal({"--epochs", "2", "--max-steps", "100"}), 2, 20, 6);
 }
 
 TEST(RecipeSpecs, SchedulesCountSamples) {

@@ -48,6 +48,21 @@ TEST(RunRecord, AnInfiniteLossIsNull) {
   EXPECT_TRUE(Json::parse(to_line(record))["loss"].is_null());
 }
 
+TEST(RunRecord, TheRootOfASquaredErrorIsWritten) {
+  TrainRecord record = example_train();
+  EXPECT_TRUE(Json::parse(to_line(record))["rmse"].is_null());
+  record.rmse = 0.25;
+  EXPECT_EQ(Json::parse(to_line(record))["rmse"], 0.25);
+  EvaluationRecord evaluation = example_evaluation();
+  evaluation.rmse = 0.5;
+  EXPECT_EQ(Json::parse(to_line(evaluation))["rmse"], 0.5);
+  FinalRecord last = example_final();
+  last.rmse = 0.75;
+  last.evaluation->rmse = 0.5;
+  EXPECT_EQ(Json::parse(to_line(last))["rmse"], 0.75);
+  EXPECT_EQ(Json::parse(to_line(last))["evaluation"]["rmse"], 0.5);
+}
+
 TEST(RunRecord, EvaluationOfNumbersHasNoAccuracy) {
   EXPECT_EQ(Json::parse(to_line(example_evaluation()))["top1_percent"], 99.02);
   EvaluationRecord record = example_evaluation();

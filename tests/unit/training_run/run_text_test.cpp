@@ -67,6 +67,18 @@ TEST(RunText, AnEpochIsOneLine) {
   EXPECT_EQ(first_step_text({1.234}, {.n_steps = 100}), "first step in 1.23 s, of 100");
 }
 
+TEST(RunText, RatingsHaveARootOfTheirError) {
+  TrainRecord record = example_train();
+  record.rmse = 0.3536;
+  const std::string text = progress_text(record, example_goal);
+  EXPECT_NE(text.find("  loss 0.125, rmse 0.3536  lr"), std::string::npos) << text;
+  EvaluationRecord evaluation{.at = example_position(), .n_samples = 100, .loss = 0.81, .rmse = 0.9, .time = {2}};
+  EXPECT_EQ(evaluation_text(evaluation, {}), "evaluation: loss 0.81, rmse 0.9 of 100 samples in 2.00 s");
+  FinalRecord final_record = example_final();
+  final_record.rmse = 0.2886;
+  EXPECT_NE(final_text(final_record).find("\ntraining    loss 0.0833, rmse 0.2886\n"), std::string::npos);
+}
+
 TEST(RunText, TellsHours) {
   EXPECT_EQ(clock_text({0}), "0:00:00");
   EXPECT_EQ(clock_text({59.6}), "0:01:00");
