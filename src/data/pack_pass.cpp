@@ -124,8 +124,8 @@ void PackPass::write_chunk(Chunk& chunk, std::uint64_t n, std::optional<ShardWri
   if (!writer) return;
   const auto x = std::span{chunk.x}.first(n * spec.x.bytes());
   const auto y = std::span{chunk.y}.first(n * spec.y.bytes());
-  record.n_nan_x += count_nan(spec.x.dtype, x);
-  record.n_nan_y += count_nan(spec.y.dtype, y);
+  record.n_not_finite_x += count_not_finite(spec.x.dtype, x);
+  record.n_not_finite_y += count_not_finite(spec.y.dtype, y);
   writer->append(x, y);
 }
 
@@ -147,7 +147,7 @@ void PackPass::copy_encoded_sample(std::size_t split, std::uint64_t position, st
   try {
     const std::vector<std::byte> image = job_.source.read_encoded(output.source, run.first, label_);
     check_labels(output.source, run.first, label_);
-    record.n_nan_y += count_nan(spec.y.dtype, label_);
+    record.n_not_finite_y += count_not_finite(spec.y.dtype, label_);
     if (writer) writer->append_encoded(image, label_);
   } catch (const BadSample& bad) {
     note(output.source, run, bad, result_.bad);

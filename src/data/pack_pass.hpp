@@ -25,8 +25,8 @@ struct ShardRecord {
   std::array<char, 32> digest{};
   io::Extent index{};
   std::uint64_t index_crc = 0;
-  std::uint64_t n_nan_x = 0;
-  std::uint64_t n_nan_y = 0;
+  std::uint64_t n_not_finite_x = 0;
+  std::uint64_t n_not_finite_y = 0;
 };
 
 struct PassResult {

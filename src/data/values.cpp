@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -17,18 +18,17 @@ T load(std::span<const std::byte> values, std::size_t i) noexcept {
 }
 
 template <class T>
-bool is_nan(T value) noexcept {
-  const auto wide = static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(value);
-  return wide != wide;
+bool is_finite(T value) noexcept {
+  return std::isfinite(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(value));
 }
 
 }  // namespace
 
-std::uint64_t count_nan(core::DType dtype, std::span<const std::byte> values) noexcept {
+std::uint64_t count_not_finite(core::DType dtype, std::span<const std::byte> values) noexcept {
   if (!core::is_floating(dtype)) return 0;
   return core::visit(dtype, [&]<class T>(std::type_identity<T>) {
     std::uint64_t n = 0;
-    for (std::size_t i = 0; i < values.size() / sizeof(T); ++i) n += is_nan(load<T>(values, i)) ? 1 : 0;
+    for (std::size_t i = 0; i < values.size() / sizeof(T); ++i) n += is_finite(load<T>(values, i)) ? 0 : 1;
     return n;
   });
 }

@@ -1,4 +1,4 @@
-// What can be wrong with values that are stored right: NaN, labels without a class.
+// What can be wrong with values that are stored right: NaN and infinity, labels without a class.
 // Invariant: looks at the bytes as they are stored, at any alignment.
 // Used by data/pack and data/verify.
 #pragma once
@@ -14,7 +14,8 @@
 
 namespace lockstep::data {
 
-[[nodiscard]] std::uint64_t count_nan(core::DType dtype, std::span<const std::byte> values) noexcept;
+/// Values that are NaN or infinite.
+[[nodiscard]] std::uint64_t count_not_finite(core::DType dtype, std::span<const std::byte> values) noexcept;
 
 struct BadLabel {
   std::uint64_t sample = 0;  ///< of those given

@@ -82,11 +82,17 @@ expect_err 't\.csv'
 expect_err 'oops'
 expect_nothing_left "$folder/bad"
 
-# NaN is data, but is said.
-printf 'a,b,y\n1,nan,0.5\n3,4,1.5\n' >"$folder/t.csv"
+# NaN and infinity are data, but are said, as is what labels are no classes for: once.
+printf 'a,b,y\n1,nan,0.5\n-inf,4,1.5\n5,6,2.5\n' >"$folder/t.csv"
 made import csv "$folder/t.csv" --out "$folder/nan" --nproc 2
-expect_err '1 of 4 values of x are NaN'
+expect_err '2 of 6 values of x are NaN or infinite'
 [ "$(grep -c NaN "$folder/err")" -eq 1 ] || fail "one line is enough"
+for label in -1 70000; do
+  printf 'a,b,y\n1,2,0\n3,4,%s\n5,6,1.5\n' "$label" >"$folder/t.csv"
+  made import csv "$folder/t.csv" --out "$folder/numbers$label" --nproc 2
+  expect_err "y is taken as numbers, not as classes: .*t\.csv, line 3 has '$label', no whole number from 0 to 65535"
+  [ "$(grep -c 'taken as' "$folder/err")" -eq 1 ] || fail "one line is enough"
+done
 
 # Names are shown without what a terminal would obey.
 printf 'a,b\033[31m,y\n1,oops,0\n' >"$folder/t.csv"

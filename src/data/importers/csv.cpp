@@ -1,6 +1,7 @@
 // Text files with numbers in columns, separated by commas, semicolons or tabs (whichever the first line has).
 // x becomes float32 [columns]; y becomes float32 [], or a class if all of it is written as integers from 0 to 65535:
-// "3" is a class, "3.0" a number, as is "3" with --no-classes. If the first y is no number, all are words, and classes.
+// "3" is a class, "3.0" a number, as is "3" with --no-classes; a remark says which, and why. If the first y is no number,
+// all are words, and classes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -90,6 +91,9 @@ class CsvParser {
     if (are_classes_ && !are_words_) {
       const auto number = parse_integer(label);
       are_classes_ = number && *number >= 0 && *number <= largest_class;
+      if (!are_classes_)
+        remarks_.push_back(fmt::format("y is taken as numbers, not as classes: {} has {}, no whole number from 0 to {}",
+                                       lines_.place(), in_quotes(label), largest_class));
     }
     x.append(std::as_bytes(std::span{row_}));
     y.append(std::as_bytes(std::span{&target, 1}));

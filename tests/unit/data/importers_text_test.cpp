@@ -40,6 +40,10 @@ TEST_F(CsvTest, TakesWrittenIntegersAsClasses) {
     const auto numbers = open("a,b\n1,2\n3," + std::string{number} + "\n");
     EXPECT_EQ(numbers->spec().y.dtype, core::DType::float32) << number;
     EXPECT_EQ(values<float>(read(*numbers, 0, 0, 1).y), (Floats{2})) << number;
+    ASSERT_EQ(numbers->remarks().size(), 1U) << number;
+    EXPECT_NE(numbers->remarks()[0].find("line 3 has '" + std::string{number} + "', no whole number"),
+              std::string::npos)
+        << numbers->remarks()[0];
   }
 }
 
@@ -97,7 +101,7 @@ TEST_F(CsvTest, ChoosesColumns) {
   EXPECT_EQ(x("b,a"), (Floats{11, 10}));
   EXPECT_EQ(x("d-e, a-b"), (Floats{13.5F, 10, 11}));
   EXPECT_NE(open(text, {.x_columns = "0-1,3"})->remarks().at(0).find("column 3 is y and also in x"), std::string::npos);
-  EXPECT_TRUE(open(text, {.x_columns = "0-1"})->remarks().empty());
+  EXPECT_EQ(open(text, {.x_columns = "0-1"})->remarks().size(), 1U) << "only that y are numbers";
   expect_usage([&] { x("0-4"); }, {"'0-4'", "--x-columns", "0 to 3", "a, b, 2, d-e"});
   expect_usage([&] { x("1-0"); }, {"'1-0'"});
   expect_usage([&] { x("a,"); }, {"no column ''"});

@@ -14,16 +14,17 @@ std::span<const std::byte> bytes_of(const std::vector<T>& values) {
   return std::as_bytes(std::span{values});
 }
 
-TEST(Values, CountsNaNInEveryFloat) {
+TEST(Values, CountsWhatIsNotFiniteInEveryFloat) {
   const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
-  EXPECT_EQ(count_nan(core::DType::float32, bytes_of(std::vector<float>{1, nan, inf, -nan, 0})), 2);
-  EXPECT_EQ(count_nan(core::DType::float64, bytes_of(std::vector<double>{1, double{nan}, 1e300})), 1);
-  EXPECT_EQ(
-      count_nan(core::DType::float16, bytes_of(std::vector<core::float16>{core::float16{nan}, core::float16{inf}})), 1);
-  EXPECT_EQ(
-      count_nan(core::DType::bfloat16, bytes_of(std::vector<core::bfloat16>{core::bfloat16{inf}, core::bfloat16{nan}})),
-      1);
-  EXPECT_EQ(count_nan(core::DType::uint32, bytes_of(std::vector<float>{nan})), 0);
+  EXPECT_EQ(count_not_finite(core::DType::float32, bytes_of(std::vector<float>{1, nan, inf, -nan, -inf, 0})), 4);
+  EXPECT_EQ(count_not_finite(core::DType::float64, bytes_of(std::vector<double>{1, double{nan}, 1e300})), 1);
+  EXPECT_EQ(count_not_finite(core::DType::float16,
+                             bytes_of(std::vector<core::float16>{core::float16{nan}, core::float16{inf}})),
+            2);
+  EXPECT_EQ(count_not_finite(core::DType::bfloat16,
+                             bytes_of(std::vector<core::bfloat16>{core::bfloat16{inf}, core::bfloat16{nan}})),
+            2);
+  EXPECT_EQ(count_not_finite(core::DType::uint32, bytes_of(std::vector<float>{nan})), 0);
 }
 
 TEST(Values, FindsLabelsWithoutAClass) {
