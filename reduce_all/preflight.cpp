@@ -8,7 +8,7 @@
 #include "core/version.hpp"
 #include "reduce_all/buffers.hpp"
 #include "reduce_all/sweep.hpp"
-#include "runtime/buffer.hpp"
+#include "runtime/memory.hpp"
 
 namespace lockstep::reduce_all {
 namespace {

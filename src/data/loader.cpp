@@ -17,6 +17,7 @@
 #include "data/store.hpp"
 #include "data/together.hpp"
 #include "runtime/buffer.hpp"
+#include "runtime/memory.hpp"
 #include "runtime/session.hpp"
 #include "runtime/topology.hpp"
 

@@ -32,9 +32,6 @@ class HostBuffer {
   std::size_t size_ = 0;
 };
 
-/// Memory this node can still give, in bytes (MemAvailable, or the cgroup's limit if that is less); 0 if unknown.
-[[nodiscard]] core::Bytes available_memory();
-
 /// Size of the largest cache of this processor; a guess of 32 MiB where the system does not tell.
 [[nodiscard]] core::Bytes last_level_cache() noexcept;
 

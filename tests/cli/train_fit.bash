@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Training takes kinds and sizes of samples from the set; what model, recipe or flag cannot take of it is refused before
-# anything starts, once, on any number of ranks, and leaves nothing behind.
+# anything starts, once, on any number of ranks, and leaves nothing behind; so is what memory is too small for.
 . "$(dirname "$0")/shard_lib.bash"
 cd "$folder" || exit 1
 
@@ -96,5 +96,16 @@ made_npy triples '(2, 3)' '0 1 2 1 0 2' '(2,)' '1 2' --no-classes
 refused 'x of the set is int64 \[3\]' movielens --data triples
 made_npy negative '(2, 2)' '0 1 -1 0' '(2,)' '1 2' --no-classes
 refused 'x has the number -1 in column 0, which is no id' movielens --data negative
+
+# More memory than any node has, and more than a limit leaves: told before any of it is taken, with what would fit.
+for ranks in '2 ranks on .* need' '1 rank on .* needs'; do
+  refused "$ranks [0-9]+\\.[0-9]+ GB, of it .* and it has [0-9]+\\.[0-9]+ GB" digits --batch 100000000 --synthetic-samples 100000000
+  expect_err 'fix: --batch [0-9]+ or less, or --accumulate [0-9]+ or more'
+done
+run bash -c 'ulimit -v 3000000 && exec "$@"' bash "$REDUCE_ALL" train digits --batch 20000 --max-steps 1 --run-dir none
+expect_rc 2
+expect_one_error
+expect_err 'address space \(ulimit -v\) leaves [0-2]\.[0-9]+ GB'
+[ ! -e none ] || fail "a folder of the run was left"
 
 echo "all as it should be"

@@ -9,6 +9,7 @@
 #include "comm/registry.hpp"
 #include "comm/transport_mpi.hpp"
 #include "runtime/buffer.hpp"
+#include "runtime/memory.hpp"
 #include "support/mpi_main.hpp"
 
 namespace lockstep {

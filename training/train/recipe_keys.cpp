@@ -23,7 +23,7 @@ constexpr Range from_to(double least, double most) { return {.least = least, .mo
 constexpr Range above_zero{.excludes_least = true};
 constexpr Range zero_to_below_one{.most = 1, .excludes_most = true};
 constexpr Range above_zero_to_one{.most = 1, .excludes_least = true};
-constexpr Range length{.most = 1e15};
+constexpr Range any_length{.most = 1e15};
 constexpr Range length_above_zero{.most = 1e15, .excludes_least = true};
 constexpr double most_rows = 2147483648.0;
 constexpr double most_samples = 4294967295.0;  // of one step
@@ -145,7 +145,7 @@ constexpr std::array keys{
     key(Section::optimizer, "clip-norm", &Recipe::clip_norm, "X", "most that the norm of all gradients may be; 0: any"),
 
     key(Section::schedule, "schedule", &Recipe::schedule, "S", "", words_of<optim::all_schedule_kinds>),
-    key(Section::schedule, "warmup", &Recipe::warmup, "LENGTH", "linear, until there; 0: none", length),
+    key(Section::schedule, "warmup", &Recipe::warmup, "LENGTH", "linear, until there; 0: none", any_length),
     key(Section::schedule, "warmup-factor", &Recipe::warmup_factor, "X", "share of lr at the beginning of the warm-up",
         from_to(0, 1)),
     key(Section::schedule, "step-size", &Recipe::step_size, "LENGTH", "step: lr is multiplied by gamma every so often",

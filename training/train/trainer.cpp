@@ -19,6 +19,7 @@
 #include "training/train/check_data.hpp"
 #include "training/train/dry_run.hpp"
 #include "training/train/evaluate.hpp"
+#include "training/train/memory.hpp"
 #include "training/train/model.hpp"
 #include "training/train/recipe_specs.hpp"
 #include "training/train/run_info.hpp"
@@ -50,6 +51,7 @@ Trainer::Trainer(const runtime::Session& session, const ResolvedRecipe& resolved
   const Batches& batches = batches_ ? *batches_ : *evaluation_batches_;
   nn::Network network = make_network(recipe_, batches.info());
   if (batches_) check_groups(recipe_, network, batches.info().n_samples, world_.n_ranks());
+  if (batches_ && !options.dry_run) check_memory(world_, topology_, recipe_, network, batches.most());
   transport_ = comm::make_mpi_transport(
       world_, {.seats = comm::seats(topology_), .oversubscribed = topology_.is_oversubscribed()});
   learner_ = std::make_unique<Learner>(world_, *transport_, recipe_, std::move(network), batches.most(), timers_);

@@ -1,7 +1,6 @@
 #include "runtime/buffer.hpp"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -47,13 +46,6 @@ TEST(HostBuffer, SaysHowMuchItCouldNotGet) {
       EXPECT_NE(std::string{error.what()}.find(core::format_bytes({size})), std::string::npos) << error.what();
     }
   }
-}
-
-TEST(AvailableMemory, IsPartOfTheInstalledMemory) {
-  const auto installed =
-      static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-  EXPECT_GT(available_memory().value, 0);
-  EXPECT_LE(available_memory().value, installed);
 }
 
 }  // namespace

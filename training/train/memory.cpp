@@ -1,0 +1,109 @@
+#include "training/train/memory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "core/error.hpp"
+#include "core/units.hpp"
+#include "data/together.hpp"
+#include "nn/executor.hpp"
+#include "optim/optimizer.hpp"
+#include "training/train/model.hpp"
+#include "training/train/recipe_specs.hpp"
+
+namespace lockstep::training::train {
+namespace {
+
+/// The largest batch whose activations fit into `room` of each rank; 0 if not one sample of each does.
+std::uint64_t fitting_batch(const MemoryNeed& need, std::uint64_t room, int n_ranks) {
+  const double of_sample = static_cast<double>(need.activations) / static_cast<double>(need.at_a_time);
+  const auto fitting = static_cast<std::uint64_t>(static_cast<double>(room) / of_sample);
+  const auto n = static_cast<std::uint64_t>(n_ranks);
+  return std::min(fitting, need.at_a_time) * need.batch / need.at_a_time / n * n;
+}
+
+/// `room`: for the activations of a rank.
+std::string remedies(const Recipe& recipe, const MemoryNeed& need, std::uint64_t room, std::uint64_t n_local,
+                     int n_ranks) {
+  std::string text;
+  if (const std::uint64_t batch = fitting_batch(need, room, n_ranks); batch > 0) {
+    text = fmt::format("--batch {} or less, or --accumulate {} or more: parts of a batch one after another", batch,
+                       recipe.accumulate * ((need.batch + batch - 1) / batch));
+    if (recipe.deterministic) text += ", as more --lanes are";
+    text += "; ";
+  }
+  if (recipe.precision == "f32") text += "--precision bf16; ";
+  if (n_local > 1) text += "fewer ranks on a node; ";
+  return text + "--dry-run tells what a run needs";
+}
+
+struct Room {
+  std::uint64_t bytes;  ///< that there are
+  std::uint64_t needed;
+  std::uint64_t n_sharing;  ///< ranks that share it
+  std::string who;
+  std::string left;
+};
+
+[[noreturn]] void fail_memory(const Recipe& recipe, const MemoryNeed& need, std::uint64_t n_local, int n_ranks,
+                              const Room& room) {
+  const auto text = [](std::uint64_t bytes) { return fmt::format("{:.2f} GB", static_cast<double>(bytes) * 1e-9); };
+  const std::uint64_t rest = room.needed - room.n_sharing * need.activations;
+  const std::uint64_t for_activations = (room.bytes - std::min(room.bytes, rest)) / room.n_sharing;
+  core::fail_usage(
+      {.what = fmt::format("{} need{} {}, of it {} for activations, and {} {}", room.who, room.n_sharing > 1 ? "" : "s",
+                           text(room.needed), text(room.n_sharing * need.activations), room.left, text(room.bytes)),
+       .where = "memory",
+       .expected = "room for activations, parameters, gradients and the optimizer's state",
+       .fix = remedies(recipe, need, for_activations, n_local, n_ranks)});
+}
+
+}  // namespace
+
+// Without timing, which takes memory; what oneDNN has compiled for it is used again.
+MemoryNeed memory_need(const Recipe& recipe, const nn::Network& network, std::uint64_t most, int n_ranks,
+                       std::uint64_t n_local) {
+  MemoryNeed need{.at_a_time = samples_at_a_time(recipe, most, n_ranks),
+                  .batch = std::min(recipe.batch, most * static_cast<std::uint64_t>(n_ranks))};
+  nn::ExecutorOptions options = executor_options(recipe, need.at_a_time);
+  options.is_deterministic = true;
+  const auto executor = nn::make_host_executor(network, options);
+  need.activations = executor->n_bytes();
+  need.arena = executor->arena_elements() * sizeof(float);
+  const std::uint64_t n_states = optim::Optimizer{optimizer_spec(recipe), {}, 0}.state().size();
+  need.optimizer = n_states * need.arena / n_local;
+  if (recipe.deterministic)  // sums that wait for their other half: see parallel::Lanes
+    need.optimizer +=
+        static_cast<std::uint64_t>(std::popcount(recipe.lanes / static_cast<std::uint64_t>(n_ranks) - 1)) * need.arena;
+  return need;
+}
+
+void compare_memory(const Recipe& recipe, const MemoryNeed& need, std::uint64_t n_local, int n_ranks,
+                    const std::string& host, std::uint64_t available, const runtime::LimitsLeft& limits) {
+  const std::string ranks = fmt::format("{} rank{}", n_local, n_local == 1 ? "" : "s");
+  const Room rooms[] = {
+      {available, need.of_node(n_local), n_local, fmt::format("{} on {}", ranks, host), "it has"},
+      {limits.address_space, need.own() + need.shared(n_local), 1, fmt::format("a rank on {}", host),
+       "its limit of address space (ulimit -v) leaves"},
+      {limits.data, need.own(), 1, fmt::format("a rank on {}", host), "its limit of data (ulimit -d) leaves"}};
+  for (const Room& room : rooms)
+    if (room.needed > room.bytes) fail_memory(recipe, need, n_local, n_ranks, room);
+}
+
+void check_memory(const runtime::Communicator& world, const runtime::Topology& topology, const Recipe& recipe,
+                  const nn::Network& network, std::uint64_t most) {
+  data::together(world, [&] {
+    const runtime::Place& me = topology.places[static_cast<std::size_t>(world.rank())];
+    const auto n_local =
+        static_cast<std::uint64_t>(std::ranges::count(topology.places, me.node, &runtime::Place::node));
+    const std::uint64_t left = runtime::available_memory().value;
+    const runtime::LimitsLeft limits = runtime::limits_left();
+    compare_memory(recipe, memory_need(recipe, network, most, world.n_ranks(), n_local), n_local, world.n_ranks(),
+                   me.host, left > 0 ? left : std::numeric_limits<std::uint64_t>::max(), limits);
+  });
+}
+
+}  // namespace lockstep::training::train

@@ -1,0 +1,45 @@
+// Whether nodes and limits have the memory that training takes, before any of it is taken.
+// Invariant: nothing is allocated but what planning the network takes; the forecast is that of --dry-run, within 10 %.
+// Used by the trainer.
+#pragma once
+
+#include <cstdint>
+
+#include "nn/network.hpp"
+#include "runtime/communicator.hpp"
+#include "runtime/memory.hpp"
+#include "runtime/topology.hpp"
+#include "training/train/recipe.hpp"
+
+namespace lockstep::training::train {
+
+/// Of one rank, beyond what its process has once the data are open; in bytes.
+struct MemoryNeed {
+  std::uint64_t activations = 0;
+  std::uint64_t at_a_time = 1;  ///< samples that these are of
+  std::uint64_t batch = 1;      ///< samples of all ranks in a step, at most
+  std::uint64_t optimizer = 0;  ///< its state, and sums of lanes
+  std::uint64_t arena = 0;      ///< of parameters, once a node; as much for the gradients of each rank
+
+  /// Of this rank alone, and of all `n_local` ranks of its node.
+  [[nodiscard]] std::uint64_t own() const noexcept { return activations + optimizer; }
+  [[nodiscard]] std::uint64_t shared(std::uint64_t n_local) const noexcept { return (1 + n_local) * arena; }
+  [[nodiscard]] std::uint64_t of_node(std::uint64_t n_local) const noexcept {
+    return n_local * own() + shared(n_local);
+  }
+};
+
+/// Plans the network for it. `most`: samples of a rank in a batch.
+[[nodiscard]] MemoryNeed memory_need(const Recipe& recipe, const nn::Network& network, std::uint64_t most, int n_ranks,
+                                     std::uint64_t n_local);
+
+/// Throws core::Error (usage) if `n_local` ranks of `host` need more than is `available` there, or one of them more than its
+/// limits leave; 0: unknown.
+void compare_memory(const Recipe& recipe, const MemoryNeed& need, std::uint64_t n_local, int n_ranks,
+                    const std::string& host, std::uint64_t available, const runtime::LimitsLeft& limits);
+
+/// Collective: both, for each rank and its node as they are now. Throws the same on all ranks.
+void check_memory(const runtime::Communicator& world, const runtime::Topology& topology, const Recipe& recipe,
+                  const nn::Network& network, std::uint64_t most);
+
+}  // namespace lockstep::training::train
