@@ -1,21 +1,15 @@
 #include "comm/transport_mpi.hpp"
 
-#include <fmt/format.h>
 #include <mpi.h>
 #include <sched.h>
-#include <sys/statvfs.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
-#include <exception>
 #include <memory>
 #include <thread>
 #include <utility>
 
-#include "core/error.hpp"
-#include "core/handle.hpp"
-#include "core/units.hpp"
+#include "comm/segment_mpi.hpp"
 
 namespace lockstep::comm {
 namespace {
@@ -90,80 +84,6 @@ class MpiChannel final : public Channel {
   std::vector<std::vector<MPI_Request>> requests_;
 };
 
-/// Freeing a window is collective: it is left to MPI when MPI has ended, or when this rank leaves on an error of its own.
-struct WindowPolicy {
-  using Raw = MPI_Win;
-  static Raw null() noexcept { return MPI_WIN_NULL; }
-  static void destroy(Raw window) noexcept {
-    int finalized = 0;
-    MPI_Finalized(&finalized);
-    if (finalized != 0 || std::uncaught_exceptions() > 0) return;
-    MPI_Win_unlock_all(window);
-    MPI_Win_free(&window);
-  }
-};
-
-// An MPI says little more than that it failed. Most keep shared memory in /dev/shm, where containers have little room.
-[[noreturn]] void fail_shared(std::size_t bytes, int n_ranks) {
-  constexpr const char* folder = "/dev/shm";
-  struct statvfs room {};
-  const std::string left =
-      statvfs(folder, &room) == 0
-          ? fmt::format("{} has {} left", folder, core::format_bytes({std::uint64_t{room.f_bavail} * room.f_frsize}))
-          : fmt::format("there is no {}", folder);
-  const core::Bytes needed{(bytes + 128) * static_cast<std::size_t>(n_ranks)};
-  throw core::Error{core::ExitCode::system,
-                    {.what = fmt::format("MPI_Win_allocate_shared gave {} ranks no shared memory, {} in all; {}",
-                                         n_ranks, core::format_bytes(needed), left),
-                     .where = "",
-                     .expected = fmt::format("room in {}, or in the MPI library's session folder", folder),
-                     .fix = "enlarge it (mount -o remount,size=2G /dev/shm; docker run --shm-size 2g), or name only "
-                            "algorithms without shared memory, such as --algorithm ring"},
-                    core::SourceLocation::current()};
-}
-
-class MpiSegment final : public SharedSegment {
-  static constexpr std::size_t alignment = 128;
-
- public:
-  MpiSegment(const runtime::Communicator& communicator, std::size_t bytes) {
-    MPI_Info info = MPI_INFO_NULL;
-    check_mpi(MPI_Info_create(&info), "MPI_Info_create");
-    // Every part on pages of its own, so that its owner's first touch places it.
-    check_mpi(MPI_Info_set(info, "alloc_shared_noncontig", "true"), "MPI_Info_set");
-    MPI_Win window = MPI_WIN_NULL;
-    void* mine = nullptr;
-    const int code = MPI_Win_allocate_shared(static_cast<MPI_Aint>(bytes + alignment), 1, info, communicator.raw(),
-                                             static_cast<void*>(&mine), &window);
-    MPI_Info_free(&info);
-    if (code != MPI_SUCCESS) fail_shared(bytes, communicator.n_ranks());
-    check_mpi(MPI_Win_lock_all(MPI_MODE_NOCHECK, window), "MPI_Win_lock_all");
-    window_ = core::UniqueHandle<WindowPolicy>{window};
-    std::memset(mine, 0, bytes + alignment);
-    for (int rank = 0; rank < communicator.n_ranks(); ++rank) parts_.push_back(query(rank));
-    communicator.barrier();
-  }
-
-  std::span<std::byte> part(int rank) const override { return parts_[static_cast<std::size_t>(rank)]; }
-
- private:
-  std::span<std::byte> query(int rank) const {
-    MPI_Aint size = 0;
-    int unit = 0;
-    void* base = nullptr;
-    check_mpi(MPI_Win_shared_query(window_.get(), rank, &size, &unit, static_cast<void*>(&base)),
-              "MPI_Win_shared_query");
-    // MPI promises no alignment. All processes map the same pages, so all of them skip the same bytes.
-    auto room = static_cast<std::size_t>(size);
-    if (std::align(alignment, room - alignment, base, room) == nullptr)
-      core::fail_system("shared memory cannot be aligned");
-    return {static_cast<std::byte*>(base), static_cast<std::size_t>(size) - alignment};
-  }
-
-  core::UniqueHandle<WindowPolicy> window_;
-  std::vector<std::span<std::byte>> parts_;
-};
-
 class MpiTransport final : public Transport {
  public:
   MpiTransport(runtime::Communicator communicator, int node, Seat seat, bool oversubscribed)
@@ -196,9 +116,7 @@ class MpiTransport final : public Transport {
     return std::make_unique<MpiTransport>(communicator_.split(color, key), node_, seat_, oversubscribed_);
   }
 
-  std::unique_ptr<SharedSegment> share(std::size_t bytes) override {
-    return std::make_unique<MpiSegment>(communicator_, bytes);
-  }
+  std::unique_ptr<SharedSegment> share(std::size_t bytes) override { return share_on_node(communicator_, bytes); }
 
   int spin_limit() const noexcept override { return oversubscribed_ ? 0 : 10'000; }
   // Yielding to other work may cost a whole time slice, and whoever sleeps is woken: 2 ranks, 16 MiB, other work on

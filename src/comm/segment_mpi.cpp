@@ -1,0 +1,180 @@
+#include "comm/segment_mpi.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/descriptor.hpp"
+#include "core/error.hpp"
+#include "core/units.hpp"
+#include "runtime/session.hpp"
+
+namespace lockstep::comm {
+namespace {
+
+constexpr const char* folder = "/dev/shm";
+
+/// What one rank could not do; all zero: nothing.
+struct Failure {
+  enum class Step : int { none, create, open, reserve, map };
+  Step step = Step::none;
+  int error = 0;
+  int rank = 0;
+};
+
+std::string_view name(Failure::Step step) {
+  constexpr std::array<std::string_view, 5> names{"", "create", "open", "reserve", "map"};
+  return names[static_cast<std::size_t>(step)];
+}
+
+/// Memory of all ranks, one after another, each on pages of its own, so that its owner places it.
+struct Layout {
+  std::vector<std::size_t> begins;  ///< and the end
+  [[nodiscard]] std::size_t total() const noexcept { return begins.back(); }
+};
+
+// Collective.
+Layout plan_layout(const runtime::Communicator& node, std::size_t bytes) {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  auto sizes = runtime::gather_values<std::size_t>(node, std::span<const std::size_t>{&bytes, 1});
+  sizes.resize(static_cast<std::size_t>(node.n_ranks()));
+  node.broadcast(std::as_writable_bytes(std::span{sizes}));
+  Layout layout{{0}};
+  // Nobody's part is empty: it would have no address.
+  for (const std::size_t size : sizes)
+    layout.begins.push_back(layout.begins.back() + std::max<std::size_t>(1, (size + page - 1) / page) * page);
+  return layout;
+}
+
+// Collective: the failure of the lowest rank that has one.
+Failure agree(const runtime::Communicator& node, Failure mine) {
+  mine.rank = node.rank();
+  const auto all = runtime::gather_values<Failure>(node, std::span<const Failure>{&mine, 1});
+  const auto first = std::ranges::find_if(all, [](const Failure& f) { return f.step != Failure::Step::none; });
+  return runtime::broadcast_value(node, first != all.end() ? *first : Failure{});
+}
+
+std::string describe_room() {
+  struct statvfs room {};
+  if (statvfs(folder, &room) != 0) return fmt::format("there is no {}", folder);
+  return fmt::format("{} has {} left", folder, core::format_bytes({std::uint64_t{room.f_bavail} * room.f_frsize}));
+}
+
+[[noreturn]] void fail(const Failure& failure, std::size_t total, int n_ranks, const std::string& room) {
+  throw core::Error{
+      core::ExitCode::system,
+      {.what = fmt::format("{} ranks on {} cannot share {} of memory: rank {} of them cannot {} it: {}; {}", n_ranks,
+                           runtime::host_name(), core::format_bytes({total}), failure.rank, name(failure.step),
+                           core::system_reason(failure.error), room),
+       .where = "",
+       .expected = fmt::format("room in {}, and address space, memory and descriptors for it", folder),
+       .fix =
+           "enlarge it (mount -o remount,size=2G /dev/shm; docker run --shm-size 2g), or start fewer ranks on a node; "
+           "reduce_all also has algorithms without shared memory, such as --algorithm ring"},
+      core::SourceLocation::current()};
+}
+
+class NodeSegment final : public SharedSegment {
+ public:
+  NodeSegment(const runtime::Communicator& node, std::size_t bytes) : layout_{plan_layout(node, bytes)} {
+    std::array<char, 64> path{};
+    core::Descriptor file;
+    const std::string room = node.broadcast(node.rank() == 0 ? describe_room() : std::string{});
+    Failure mine;
+    if (node.rank() == 0) mine = create(path, file);
+    if (const Failure first = agree(node, mine); first.step != Failure::Step::none)
+      fail(first, layout_.total(), node.n_ranks(), room);
+    node.broadcast(std::as_writable_bytes(std::span{path}));
+    mine = join(node, path.data(), std::move(file));
+    const Failure first = agree(node, mine);
+    if (node.rank() == 0) ::unlink(path.data());  // all have it open, or none will
+    if (first.step != Failure::Step::none) {
+      unmap();
+      fail(first, layout_.total(), node.n_ranks(), room);
+    }
+    const std::span<std::byte> own = part(node.rank());
+    std::memset(own.data(), 0, own.size());
+    node.barrier();
+  }
+  ~NodeSegment() override { unmap(); }
+  NodeSegment(const NodeSegment&) = delete;
+  NodeSegment& operator=(const NodeSegment&) = delete;
+
+  std::span<std::byte> part(int rank) const override {
+    const auto r = static_cast<std::size_t>(rank);
+    return {memory_ + layout_.begins[r], layout_.begins[r + 1] - layout_.begins[r]};
+  }
+
+ private:
+  // Under a name that nobody can know before.
+  Failure create(std::array<char, 64>& path, core::Descriptor& file) const {
+    std::random_device random;
+    fmt::format_to_n(path.data(), path.size() - 1, "{}/lockstep-{}-{:08x}{:08x}{:08x}", folder, getpid(), random(),
+                     random(), random());
+    file = core::Descriptor{::open(path.data(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600)};
+    if (file && ftruncate(file.get(), static_cast<off_t>(layout_.total())) == 0) return {};
+    const int error = errno;
+    if (file) ::unlink(path.data());
+    return {Failure::Step::create, error};
+  }
+
+  // Each rank reserves its own part: a full file system is an error now instead of a SIGBUS at an access.
+  Failure join(const runtime::Communicator& node, const char* path, core::Descriptor file) {
+    if (!file) file = core::Descriptor{::open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW)};
+    if (!file) return {Failure::Step::open, errno};
+    const auto rank = static_cast<std::size_t>(node.rank());
+    const std::size_t begin = layout_.begins[rank], size = layout_.begins[rank + 1] - begin;
+    if (const int error = posix_fallocate(file.get(), static_cast<off_t>(begin), static_cast<off_t>(size)); error != 0)
+      return {Failure::Step::reserve, error};
+    void* const memory = mmap(nullptr, layout_.total(), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    if (memory == MAP_FAILED) return {Failure::Step::map, errno};
+    memory_ = static_cast<std::byte*>(memory);
+    return {};
+  }
+
+  void unmap() noexcept {
+    if (memory_ != nullptr) munmap(memory_, layout_.total());
+    memory_ = nullptr;
+  }
+
+  Layout layout_;
+  std::byte* memory_ = nullptr;
+};
+
+/// Of a rank that is alone: ordinary memory, of which there may be more than room in /dev/shm.
+class LoneSegment final : public SharedSegment {
+ public:
+  explicit LoneSegment(std::size_t bytes) : size_{bytes}, memory_{::operator new(size_, alignment)} {
+    std::memset(memory_.get(), 0, size_);
+  }
+  std::span<std::byte> part(int) const override { return {static_cast<std::byte*>(memory_.get()), size_}; }
+
+ private:
+  static constexpr std::align_val_t alignment{128};
+  struct Delete {
+    void operator()(void* memory) const noexcept { ::operator delete(memory, alignment); }
+  };
+  std::size_t size_;
+  std::unique_ptr<void, Delete> memory_;
+};
+
+}  // namespace
+
+std::unique_ptr<SharedSegment> share_on_node(const runtime::Communicator& node, std::size_t bytes) {
+  if (node.n_ranks() == 1) return std::make_unique<LoneSegment>(bytes);
+  return std::make_unique<NodeSegment>(node, bytes);
+}
+
+}  // namespace lockstep::comm
