@@ -40,6 +40,8 @@ struct ExecutorOptions {
   /// of them is one group, and `bn_group` is not looked at. Called by forward() in training and by backward(), with
   /// arrays of the same lengths on all of them, also where a batch is empty.
   std::function<void(std::span<double> values)> sum_group{};
+  /// Called whenever a layer is planned, or has computed its part of a pass.
+  std::function<void()> on_progress{};
 };
 
 /// Samples as data::Batch has them: x float32 (or int64 ids), y int64 classes or float32 targets. What forward() was given

@@ -25,6 +25,27 @@ mkdir "$folder/small"
 mount -t tmpfs -o size=8m none "$folder/small" 2>/dev/null || { echo "cannot mount a small file system"; exit 77; }
 trap 'umount "$folder/small"; rm -rf "$folder"' EXIT
 
+# Without a block left the status is true to the end, and so it is without an inode: it is written over in place.
+"$REDUCE_ALL" train toy 1000000 --save-weights "$folder/w.h5" --run-dir "$folder/small/r" >"$folder/out" 2>"$folder/err" &
+job=$!
+await has_line '"kind":"train"' "$folder/small/r/log.jsonl"
+dd if=/dev/zero of="$folder/small/fill" bs=64k status=none 2>/dev/null
+sleep 0.1
+dd if=/dev/zero of="$folder/small/fill2" bs=1k status=none 2>/dev/null
+kill -TERM "$job"
+wait "$job"
+rc=$?
+expect_rc 143
+grep -q '"state": "stopped"' "$folder/small/r/status.json" || fail "status: $(cat "$folder/small/r/status.json")"
+rm -r "$folder/small/r" "$folder/small/fill"* "$folder/w.h5"
+
+mkdir "$folder/few"
+mount -t tmpfs -o size=8m,nr_inodes=5 none "$folder/few"  # the root, a folder, three files
+trap 'umount "$folder/small" "$folder/few"; rm -rf "$folder"' EXIT
+run "$REDUCE_ALL" train toy 3 --save-weights "$folder/w.h5" --run-dir "$folder/few/r"
+expect_rc 0
+grep -q '"state": "finished"' "$folder/few/r/status.json" || fail "status: $(cat "$folder/few/r/status.json")"
+
 # Of 4.8 MB of weights one file fits, but not the next one beside it.
 for n in 1 2; do
   launch "$n" train digits --synthetic-samples 128 --epochs 3 --save-every 1 --run-dir "$folder/small/r"

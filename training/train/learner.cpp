@@ -60,7 +60,8 @@ nn::LossSums& operator+=(nn::LossSums& sums, const nn::LossSums& more) {
 }  // namespace
 
 Learner::Learner(const runtime::Communicator& world, comm::Transport& transport, const Recipe& recipe,
-                 nn::Network network, std::uint64_t most, metrics::PhaseTimers& timers)
+                 nn::Network network, std::uint64_t most, metrics::PhaseTimers& timers,
+                 std::function<void()> on_progress)
     : world_{world},
       recipe_{recipe},
       timers_{timers},
@@ -68,6 +69,7 @@ Learner::Learner(const runtime::Communicator& world, comm::Transport& transport,
       tensors_{tensors_of(network_)},
       at_a_time_{samples_at_a_time(recipe, most, world.n_ranks())} {
   nn::ExecutorOptions options = executor_options(recipe, at_a_time_);
+  options.on_progress = std::move(on_progress);
   options.agree = [&world](std::span<double> times) { world.broadcast(std::as_writable_bytes(times)); };
   for (std::size_t i = 0; i < network_.parameters().size(); ++i)
     if (find_sparse(network_, static_cast<int>(i), recipe) != nullptr)

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,9 +28,10 @@ namespace lockstep::training::train {
 
 class Learner {
  public:
-  /// Collective. `most`: samples of a batch of this rank, at most; the transport must outlive it.
+  /// Collective. `most`: samples of a batch of this rank, at most; the transport must outlive it. `on_progress`: called
+  /// after each layer of each pass.
   Learner(const runtime::Communicator& world, comm::Transport& transport, const Recipe& recipe, nn::Network network,
-          std::uint64_t most, metrics::PhaseTimers& timers);
+          std::uint64_t most, metrics::PhaseTimers& timers, std::function<void()> on_progress = {});
 
   /// Collective: parameters as the seed says, or those of a weights file.
   void initialize(const std::string& weights_file);

@@ -68,6 +68,22 @@ std::string message_of(std::string_view report) {
 
 constexpr core::Seconds longest_silence{5};  // of status.json, where there is something to say
 
+/// Over what is there, which takes no room: for a disk without blocks or inodes left. Nothing is touched unless all fits.
+bool overwrite(const std::string& path, std::string_view document) noexcept {
+  const core::Descriptor file{::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW)};
+  const auto size = static_cast<off_t>(document.size());
+  return file && posix_fallocate(file.get(), 0, size) == 0 &&
+         ::pwrite(file.get(), document.data(), document.size(), 0) == size && ftruncate(file.get(), size) == 0;
+}
+
+void put_status(const std::string& path, const std::string& document) {
+  try {
+    io::write_whole(path, std::as_bytes(std::span{document}));
+  } catch (const core::Error&) {
+    if (!overwrite(path, document)) throw;
+  }
+}
+
 }  // namespace
 
 void mark_failed(const std::string& path, const std::string& reason) noexcept {
@@ -78,8 +94,7 @@ void mark_failed(const std::string& path, const std::string& reason) noexcept {
     status["message"] = message_of(reason);
     status["eta_s"] = nullptr;
     status["updated"] = time_text();
-    const std::string document = metrics::dump(status, 2) + "\n";
-    io::write_whole(path, std::as_bytes(std::span{document}));
+    put_status(path, metrics::dump(status, 2) + "\n");
   } catch (const std::exception&) {
     // Of a job that ends anyhow, for a reason that has been told.
   }
@@ -163,9 +178,14 @@ void RunDirectory::claim_fresh(const std::string& recipe_name) {
 void RunDirectory::start(const RunInfo& info) {
   const std::string document = to_document(info);
   io::write_whole(file("run.json"), std::as_bytes(std::span{document}));
+  try {
+    put_status(file("status.json"), to_document(status_, time_text()));
+  } catch (...) {
+    ::unlink(file("run.json").c_str());
+    throw;
+  }
   is_started_ = true;
   append(first_line(info.environment.time));
-  replace_status();
 }
 
 void RunDirectory::log(const TrainRecord& record) {
@@ -221,11 +241,12 @@ void RunDirectory::append(const std::string& line) {
 void RunDirectory::replace_status() {
   since_status_ = {};
   try {
-    const std::string document = to_document(status_, time_text());
-    io::write_whole(file("status.json"), std::as_bytes(std::span{document}));
+    put_status(file("status.json"), to_document(status_, time_text()));
+    complaint_.reset();
   } catch (const std::exception& error) {
-    if (!has_warned_) core::log_warning(error.what());
-    has_warned_ = true;
+    complaint_ = core::Error{core::ExitCode::system,
+                             {.what = fmt::format("'{}' does not tell that the run is {}: {}", file("status.json"),
+                                                  name(status_.state), error.what())}};
   }
 }
 

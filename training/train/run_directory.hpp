@@ -5,12 +5,14 @@
 // Used by the trainer, on rank 0 only.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "core/descriptor.hpp"
+#include "core/error.hpp"
 #include "core/timer.hpp"
 #include "io/file.hpp"
 #include "runtime/environment.hpp"
@@ -56,7 +58,7 @@ class RunDirectory {
   /// Training begins: writes run.json (core::Error (system) if it cannot), the log's first line and the first status.
   void start(const RunInfo& info);
 
-  // A full disk is a warning, told once: a run is worth more than its log.
+  // A full disk is a warning, told once: a run is worth more than its log. The status is then written over in place.
   void log(const TrainRecord& record);
   void log(const EvaluationRecord& record);
   void log(const ProfileReport& report);
@@ -66,6 +68,8 @@ class RunDirectory {
   [[nodiscard]] bool is_stale() const noexcept;
   /// Nothing has changed but the position.
   void keep_alive(const Position& at);
+  /// What to tell at the end, if the status is not what it was to be; nothing if it is.
+  [[nodiscard]] const std::optional<core::Error>& complaint() const noexcept { return complaint_; }
   /// The run ends now, without a final line in its log. One that has finished stays as it is.
   void fail(const Position& at, const std::string& reason);
 
@@ -85,6 +89,7 @@ class RunDirectory {
   bool is_started_ = false;
   bool is_finished_ = false;
   bool has_warned_ = false;
+  std::optional<core::Error> complaint_{};
 };
 
 }  // namespace lockstep::training::train

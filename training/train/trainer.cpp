@@ -54,7 +54,8 @@ Trainer::Trainer(const runtime::Session& session, const ResolvedRecipe& resolved
   if (batches_ && !options.dry_run) check_memory(world_, topology_, recipe_, network, batches.most());
   transport_ = comm::make_mpi_transport(
       world_, {.seats = comm::seats(topology_), .oversubscribed = topology_.is_oversubscribed()});
-  learner_ = std::make_unique<Learner>(world_, *transport_, recipe_, std::move(network), batches.most(), timers_);
+  learner_ = std::make_unique<Learner>(world_, *transport_, recipe_, std::move(network), batches.most(), timers_,
+                                       [this] { watchdog_.beat(); });
   learner_->initialize(options.init_from);
   if (options.profile) profiler_.emplace(learner_->network(), executor_options(recipe_, 1), learner_->executor());
   control_ = std::make_unique<parallel::ControlWord>(*transport_, recipe_.deterministic);
@@ -260,9 +261,7 @@ void Trainer::save(bool is_due) {
   watchdog_.enter(runtime::Phase::save);
   const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::save};
   learner_->average_statistics();
-  const auto complaint = core::complaint_of([this] {
-    if (is_lead()) save_file();
-  });
+  const auto complaint = core::complaint_of([this] { is_lead() ? save_file() : void(); });
   if (session_.agree(complaint)) {
     state_ = RunState::failed;
     if (complaint) message_ = complaint->problem().what;
@@ -334,7 +333,8 @@ Position Trainer::position() const {
 
 // Collective, at the end.
 int Trainer::exit_code() const {
-  const auto bad = session_.agree(printer_.complaint());
+  const bool is_told = directory_ == nullptr || !directory_->complaint();
+  const auto bad = session_.agree(is_told ? printer_.complaint() : directory_->complaint());
   return bad && exit_code_ == 0 ? core::to_int(*bad) : exit_code_;
 }
 

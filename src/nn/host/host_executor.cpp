@@ -75,7 +75,7 @@ LossSums HostExecutor::forward(const BatchView& batch, bool is_training, std::ui
   }
   Program& program = state_->ready(batch.n, is_training);
   call.run.stream = state_->stream;
-  ForwardObserver observer{state_->profile.get()};
+  ForwardObserver observer{state_->options, state_->profile.get()};
   const LossSums sums = program.forward(call, observer);
   last.program = &program;
   last.n_reorders = call.run.n_reorders;

@@ -16,12 +16,14 @@ void Profile::stop(double& seconds) {
   last_s_ = time_s;
 }
 
-ForwardObserver::ForwardObserver(Profile* profile) : profile_{profile} {
+ForwardObserver::ForwardObserver(const ExecutorOptions& options, Profile* profile)
+    : options_{options}, profile_{profile} {
   if (profile_ != nullptr) profile_->start();
 }
 
 void ForwardObserver::after_forward(std::size_t node, const Tensor&, const Call&) {
   if (profile_ != nullptr) profile_->stop(profile_->forward_s[node]);
+  if (options_.on_progress) options_.on_progress();
 }
 
 void Accumulation::keep(std::span<const float> gradient) { kept_.assign(gradient.begin(), gradient.end()); }
@@ -61,6 +63,7 @@ void BackwardObserver::before_backward(std::size_t node, std::span<const Tensor>
 void BackwardObserver::after_backward(std::size_t node) {
   if (accumulation_ != nullptr) accumulation_->add_to(of_node(node));
   if (profile_ != nullptr) profile_->stop(profile_->backward_s[node]);
+  if (options_.on_progress) options_.on_progress();
   const std::size_t n = network_.nodes()[node].parameters.size();
   for (std::size_t i = 0; i < n; ++i) {
     if (on_ready_) on_ready_(n_done_);

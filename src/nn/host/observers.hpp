@@ -27,10 +27,11 @@ struct Profile {
 /// `profile` may be null.
 class ForwardObserver final : public Observer {
  public:
-  explicit ForwardObserver(Profile* profile);
+  ForwardObserver(const ExecutorOptions& options, Profile* profile);
   void after_forward(std::size_t node, const Tensor& output, const Call& call) override;
 
  private:
+  const ExecutorOptions& options_;
   Profile* profile_;
 };
 

@@ -68,6 +68,7 @@ void Program::plan_forward(Builder& builder) {
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     builder.time = static_cast<int>(i);
     steps_[i].kernel = make_kernel(builder, i);
+    if (builder.options.on_progress) builder.options.on_progress();
   }
   builder.time = static_cast<int>(steps_.size());
   loss_ = std::make_unique<LossKernel>(builder, steps_.back().kernel->output());
@@ -80,6 +81,7 @@ void Program::plan_backward(Builder& builder) {
   for (std::size_t i = steps_.size(); i-- > 0;) {
     const Node& node = network_.nodes()[i];
     if (!builder.needs_gradient({static_cast<int>(i)})) continue;
+    if (builder.options.on_progress) builder.options.on_progress();
     core::require(!gradients[i].empty(), "the loss depends on every node with parameters");
     builder.time = static_cast<int>(2 * steps_.size() - i);
     for (const Tensor& gradient : gradients[i]) builder.pend(gradient, -1);
