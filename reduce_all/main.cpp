@@ -11,6 +11,7 @@
 #include "reduce_all/progress.hpp"
 #include "reduce_all/run.hpp"
 #include "reduce_all/texts.hpp"
+#include "runtime/guard.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/session.hpp"
 #include "runtime/watchdog.hpp"
@@ -30,7 +31,7 @@ std::optional<int> run_without_mpi(const reduce_all::CommandLine& line, int argc
     core::print(text);
     return core::to_int(core::ExitCode::ok);
   }
-  if (line.options.nproc > 0) runtime::relaunch_under_mpi(line.options.nproc, argc, argv);
+  if (line.options.nproc > 0) runtime::relaunch_under_mpi(line.options.nproc, argc, argv, 1, line.options.verbose);
   return std::nullopt;
 }
 
@@ -44,7 +45,7 @@ int run_with_mpi(const reduce_all::CommandLine& line, const runtime::LauncherHin
     progress.set_rank(session->world().rank(), session->world().n_ranks());
     return reduce_all::run(*session, line, hint, progress);
   } catch (const std::exception& error) {
-    runtime::abort_job(error, runtime::name(progress.phase()));
+    runtime::abort_job(error, runtime::name(progress.phase()), watchdog.claim_last_word());
   }
 }
 
@@ -57,7 +58,10 @@ int main(int argc, char** argv) {
     if (hint.name.empty()) {
       if (const auto exit_code = run_without_mpi(line, argc, argv)) return *exit_code;
     }
-    return run_with_mpi(line, hint);
+    runtime::guard_rank(hint, line.options.timeout);
+    const int exit_code = run_with_mpi(line, hint);
+    runtime::wake_guard();
+    return exit_code;
   } catch (const core::Error& error) {
     core::log_error(error.what());
     return core::to_int(error.code());

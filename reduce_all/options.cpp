@@ -120,6 +120,7 @@ void declare_how(core::Flags& flags, Options& o) {
 
 void declare_where(core::Flags& flags, Options& o) {
   flags.number("--nproc", o.nproc, 1, runtime::most_processes);
+  flags.toggle("--verbose", o.verbose);
   flags.number("--expect-ranks", o.expect_ranks, 1, many);
   flags.number("--ranks-per-node", o.ranks_per_node, 1, many);
   flags.value("-g,--ngpus", [](const std::string& text) { require_one(text, "--ngpus"); });

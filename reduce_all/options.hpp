@@ -51,6 +51,7 @@ struct Options {
   core::Seconds timeout{60};  ///< of the stall watchdog; 0: off
 
   int nproc = 0;         ///< 0: not given
+  bool verbose = false;  ///< with nproc: the launcher's own messages as well
   int expect_ranks = 0;  ///< 0: not given
   int ranks_per_node = 0;
   std::string json;

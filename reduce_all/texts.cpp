@@ -41,6 +41,7 @@ How it is measured
       --timeout T          name the rank that hangs, and end, after T without progress; 0: never  (60s)
 Where
       --nproc N            start N ranks on this machine with the MPI of this build
+      --verbose            with --nproc: also what the launcher says about a job that failed
       --expect-ranks N     end at once unless the job has N ranks
       --ranks-per-node K   pretend that every K ranks of a node are a node of their own
   -g, --ngpus 1, -t, --nthreads 1   accepted for nccl-tests' scripts; a rank is a process

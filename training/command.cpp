@@ -82,9 +82,11 @@ Invocation make_invocation(const std::string& usage, Action (*declare)(core::Fla
   core::Flags flags{usage};
   const Action action = declare(flags);
   flags.number("--nproc", invocation.nproc, 1, runtime::most_processes);
+  flags.seconds("--timeout", invocation.timeout);
+  flags.toggle("--verbose", invocation.verbose);
   flags.parse(arguments);
   if (action.check) action.check();
-  invocation.run = action.run;
+  invocation.run = [run = action.run](const runtime::Session& session, runtime::Watchdog&) { return run(session); };
   return invocation;
 }
 

@@ -11,16 +11,17 @@
 #include "core/error.hpp"
 #include "core/flags.hpp"
 #include "runtime/session.hpp"
+#include "runtime/watchdog.hpp"
 
 namespace lockstep::training {
 
-/// Collective: does the work and returns the exit code.
-using Run = std::function<int(const runtime::Session&)>;
+/// Collective: does the work and returns the exit code. The watchdog is in Phase::work.
+using Run = std::function<int(const runtime::Session&, runtime::Watchdog&)>;
 
 /// What a verb makes of its flags.
 struct Action {
   std::function<void()> check{};  ///< after parsing, without MPI: throws core::Error (usage); may be empty
-  Run run{};
+  std::function<int(const runtime::Session&)> run{};  ///< as Run, of what needs no watchdog of its own
 };
 
 /// Exactly one of text, error and run is set.
@@ -28,8 +29,11 @@ struct Invocation {
   std::string text{};  ///< to print, such as --help
   std::optional<core::Error> error{};
   Run run{};
-  int nproc = 0;    ///< ranks to start; 0: not given
-  int threads = 0;  ///< of each rank; 0: not given
+  int nproc = 0;                  ///< ranks to start; 0: not given
+  int threads = 0;                ///< of each rank; 0: not given
+  bool verbose = false;           ///< with nproc: the launcher's own messages as well
+  core::Seconds timeout{300};     ///< of the stall watchdog; 0: off
+  bool is_guarded_alone = false;  ///< leaves behind what must tell how the program ended
 };
 
 /// `arguments` as typed, without the program's name. Does not throw for what a user may type.
@@ -38,7 +42,7 @@ struct Invocation {
 /// Whether one of `arguments` asks for help.
 [[nodiscard]] bool asks_for_help(const std::vector<std::string>& arguments);
 
-/// Parses `arguments` by the flags `declare` declares, and --nproc. `usage` as in Flags. Throws core::Error (usage).
+/// Parses `arguments` by the flags `declare` declares, --nproc and --timeout. `usage` as in Flags. Throws core::Error (usage).
 [[nodiscard]] Invocation make_invocation(const std::string& usage, Action (*declare)(core::Flags&),
                                          const std::vector<std::string>& arguments);
 

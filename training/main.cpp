@@ -8,6 +8,7 @@
 #include "runtime/interrupt.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/session.hpp"
+#include "runtime/watchdog.hpp"
 #include "training/command.hpp"
 
 namespace {
@@ -25,11 +26,13 @@ std::optional<int> run_without_mpi(const Invocation& invocation, int argc, char*
     core::print(invocation.text);
     return core::to_int(core::ExitCode::ok);
   }
-  if (invocation.nproc > 0) runtime::relaunch_under_mpi(invocation.nproc, argc, argv, invocation.threads);
+  if (invocation.nproc > 0)
+    runtime::relaunch_under_mpi(invocation.nproc, argc, argv, invocation.threads, invocation.verbose);
   return std::nullopt;
 }
 
-int run_on_all_ranks(const runtime::Session& session, const Invocation& invocation, const runtime::LauncherHint& hint) {
+int run_on_all_ranks(const runtime::Session& session, const Invocation& invocation, const runtime::LauncherHint& hint,
+                     runtime::Watchdog& watchdog) {
   if (const auto alone = runtime::find_singletons(hint, session.world().n_ranks())) {
     if (hint.rank.value_or(0) == 0) core::log_error(alone->what());
     return core::to_int(alone->code());
@@ -44,19 +47,21 @@ int run_on_all_ranks(const runtime::Session& session, const Invocation& invocati
   const auto surplus = core::complaint_of([&] { runtime::check_nproc(invocation.nproc, session.world().n_ranks()); });
   if (const auto bad = session.agree(surplus)) return core::to_int(*bad);
   runtime::catch_interrupts();
-  return invocation.run(session);
+  watchdog.enter(runtime::Phase::work);
+  return invocation.run(session, watchdog);
 }
 
 int run_with_mpi(const Invocation& invocation, const runtime::LauncherHint& hint) {
+  runtime::Watchdog watchdog{hint, invocation.timeout};
+  std::optional<runtime::Session> session;  // outlives the try: on an error its end would wait for the other ranks
   try {
-    const runtime::Session session;
-    try {
-      return run_on_all_ranks(session, invocation, hint);
-    } catch (const std::exception& error) {
-      runtime::abort_job(error, "work");  // before the session's end would wait for the others
-    }
+    session.emplace();
+    watchdog.set_rank(session->world().rank(), session->world().n_ranks());
+    const int exit_code = run_on_all_ranks(*session, invocation, hint, watchdog);
+    watchdog.enter(runtime::Phase::finish);
+    return exit_code;
   } catch (const std::exception& error) {
-    runtime::abort_job(error, "start");
+    runtime::abort_job(error, session ? "work" : "start", watchdog.claim_last_word());
   }
 }
 
@@ -69,8 +74,10 @@ int main(int argc, char** argv) {
     if (hint.name.empty()) {
       if (const auto exit_code = run_without_mpi(invocation, argc, argv)) return *exit_code;
     }
-    runtime::guard_rank(hint);
-    return run_with_mpi(invocation, hint);
+    runtime::guard_rank(hint, invocation.timeout, invocation.is_guarded_alone);
+    const int exit_code = run_with_mpi(invocation, hint);
+    runtime::wake_guard();
+    return exit_code;
   } catch (const core::Error& error) {
     core::log_error(error.what());
     return core::to_int(error.code());

@@ -14,11 +14,14 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
 
 #include "core/error.hpp"
+#include "core/timer.hpp"
+#include "runtime/asked.hpp"
 #include "runtime/session.hpp"
 
 namespace lockstep::runtime {
@@ -29,6 +32,9 @@ constexpr std::array passed_on{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR
 // A signal handler can reach nothing but globals.
 volatile std::sig_atomic_t guarded_process = 0;
 volatile std::sig_atomic_t last_passed_on = 0;
+
+// In the rank; 0: none.
+pid_t my_guard = 0;
 
 /// Memory that rank and guard share. A function lies at the same address in both, as one is a copy of the other.
 struct Will {
@@ -56,11 +62,38 @@ sigset_t signals_passed_on() noexcept {
   return set;
 }
 
-int wait_for(pid_t process) noexcept {
-  int status = 0;
-  while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
+/// For the watchdogs of other ranks to tell of a stopped rank what they see.
+constexpr double time_for_watchdogs_s = 3;
+
+/// How long it has been stopped, as this process sees it that may have been stopped itself.
+class Standstill {
+ public:
+  void note(bool is_stopped) noexcept {
+    const double gap = std::min(since_look_.elapsed().value, 0.2);
+    since_look_ = {};
+    seconds_ = is_stopped ? seconds_ + gap : 0;
   }
-  return status;
+  [[nodiscard]] double seconds() const noexcept { return seconds_; }
+
+ private:
+  core::Stopwatch since_look_{};
+  double seconds_ = 0;
+};
+
+/// Its status once it has ended; nothing if it is stopped for longer than `limit_s`; 0: no limit.
+std::optional<int> wait_for(pid_t process, double limit_s) noexcept {
+  bool is_stopped = false;
+  Standstill standstill;
+  for (int status = 0;;) {
+    const pid_t changed = waitpid(process, &status, WUNTRACED | WCONTINUED | (is_stopped ? WNOHANG : 0));
+    if (changed == process) {
+      if (WIFEXITED(status) || WIFSIGNALED(status)) return status;
+      is_stopped = WIFSTOPPED(status);
+    }
+    standstill.note(is_stopped);
+    if (limit_s > 0 && standstill.seconds() > limit_s) return std::nullopt;
+    if (is_stopped) std::this_thread::sleep_for(std::chrono::milliseconds{50});
+  }
 }
 
 /// As the child has ended, so that the launcher sees what it would have seen.
@@ -85,22 +118,40 @@ void execute_will(const std::string& reason) {
   deed(will->note.data(), reason);
 }
 
-[[noreturn]] void tell_end_of_rank(const LauncherHint& hint, pid_t process, int status) {
-  if (WIFEXITED(status)) _exit(WEXITSTATUS(status));
-  const int signal = WTERMSIG(status);
-  if (signal == last_passed_on) end_by(signal);
-  const std::string reason = fmt::format("rank {} on {} (pid {}) has died: signal {} ({})", hint.rank.value_or(0),
-                                         host_name(), process, signal, strsignal(signal));
+std::string describe_rank(const LauncherHint& hint, pid_t process) {
+  const std::string rank = hint.rank ? fmt::format("rank {} on ", *hint.rank) : std::string{};
+  return fmt::format("{}{} (pid {})", rank, host_name(), process);
+}
+
+void tell(const std::string& reason) {
   const std::string text = fmt::format("error: {}\n", reason);
   static_cast<void>(!write(STDERR_FILENO, text.data(), text.size()));
   execute_will(reason);
+}
+
+[[noreturn]] void tell_end_of_rank(const LauncherHint& hint, pid_t process, int status) {
+  if (WIFEXITED(status)) _exit(WEXITSTATUS(status));
+  const int signal = WTERMSIG(status);
+  if (signal == last_passed_on) {
+    execute_will(fmt::format("ended at once by signal {} ({})", signal, strsignal(signal)));
+    end_by(signal);
+  }
+  tell(fmt::format("{} has died: signal {} ({})", describe_rank(hint, process), signal, strsignal(signal)));
   _exit(core::to_int(core::ExitCode::system));
+}
+
+[[noreturn]] void end_stopped_rank(const LauncherHint& hint, pid_t process, core::Seconds timeout) {
+  tell(fmt::format("stalled: no progress for {:g} s\n  {}: stopped by a signal (state T)", timeout.value,
+                   describe_rank(hint, process)));
+  kill(process, SIGKILL);
+  _exit(core::to_int(core::ExitCode::stalled));
 }
 
 }  // namespace
 
-void guard_rank(const LauncherHint& hint) {
-  if (hint.name.empty()) return;
+void guard_rank(const LauncherHint& hint, core::Seconds timeout, bool is_wanted_alone) {
+  if (!hint.name.empty()) tell_start();
+  if (hint.name.empty() && !is_wanted_alone) return;
   const pid_t guard = getpid();
   sigset_t before;
   const sigset_t held = signals_passed_on();
@@ -111,6 +162,7 @@ void guard_rank(const LauncherHint& hint) {
   if (rank == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != guard) _exit(core::to_int(core::ExitCode::system));  // it was killed before it could be noticed
+    my_guard = guard;
     sigprocmask(SIG_SETMASK, &before, nullptr);
     return;
   }
@@ -120,9 +172,13 @@ void guard_rank(const LauncherHint& hint) {
   action.sa_handler = pass_on;
   for (const int signal : passed_on) sigaction(signal, &action, nullptr);
   sigprocmask(SIG_SETMASK, &before, nullptr);
-  const int status = wait_for(rank);
+  const std::optional<int> status = wait_for(rank, timeout.value > 0 ? timeout.value + time_for_watchdogs_s : 0);
   guarded_process = 0;
-  tell_end_of_rank(hint, rank, status);
+  status ? tell_end_of_rank(hint, rank, *status) : end_stopped_rank(hint, rank, timeout);
+}
+
+void wake_guard() noexcept {
+  if (my_guard != 0 && getppid() == my_guard) kill(my_guard, SIGCONT);
 }
 
 void set_last_deed(LastDeed deed, std::string_view note) noexcept {

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <ctime>
 
+#include "runtime/asked.hpp"
+
 namespace lockstep::runtime {
 namespace {
 
@@ -21,7 +23,8 @@ void remember(int signal) {
   clock_gettime(CLOCK_MONOTONIC, &t);
   const std::int64_t now_ns = t.tv_sec * 1'000'000'000LL + t.tv_nsec;
   if (pending == 0) {
-    pending = signal == SIGINT ? SIGINT : SIGTERM;
+    const int meant = signal == SIGUSR1 ? told_signal() : signal;
+    pending = meant == SIGINT ? SIGINT : SIGTERM;
     pending_since_ns = now_ns;
   } else if (signal != SIGUSR1 && now_ns - pending_since_ns > same_signal_ns) {
     std::signal(signal, SIG_DFL);

@@ -9,7 +9,7 @@
 namespace lockstep::runtime {
 
 /// From now on SIGINT, SIGTERM, SIGHUP (unless it is ignored) and SIGUSR1 ask for an orderly end; all but SIGINT count as
-/// SIGTERM. A second one, a second later, ends at once, but for SIGUSR1: it is what launchers pass on without an end of their
+/// SIGTERM, and SIGUSR1 as what --nproc says it got. A second one, a second later, ends at once, but for SIGUSR1: it is what launchers pass on without an end of their
 /// own, so --nproc and batch systems use it, and --nproc repeats it.
 void catch_interrupts() noexcept;
 

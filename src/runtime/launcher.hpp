@@ -34,8 +34,11 @@ void check_nproc(int nproc, int n_ranks);
 
 /// Runs `mpirun -n n_ranks <this program> argv...` of the MPI it was built with (or $LOCKSTEP_MPIEXEC),
 /// with what Open MPI needs as root and, if n_ranks exceeds the cores, for oversubscription. Ranks are bound to a core each,
-/// unless they have more than one thread. Ends with the launcher's exit code; the first SIGINT or SIGTERM reaches the ranks as
-/// SIGUSR1, for an orderly end of any length, and the exit code is then 128 + that signal. Returns only by throwing.
-[[noreturn]] void relaunch_under_mpi(int n_ranks, int argc, char** argv, int n_threads = 1);
+/// unless they have more than one thread. What the launcher itself says of a job that failed is left out unless
+/// `shows_launcher`. Ends with the launcher's exit code. The first SIGINT or SIGTERM reaches the ranks as SIGUSR1, for an
+/// orderly end, and the exit code is then 128 + that signal; that end has 5 minutes, or 15 s where a rank is stopped or
+/// there is none. Returns only by throwing.
+[[noreturn]] void relaunch_under_mpi(int n_ranks, int argc, char** argv, int n_threads = 1,
+                                     bool shows_launcher = false);
 
 }  // namespace lockstep::runtime

@@ -21,6 +21,7 @@ Condition judge(const Board& board, const Slot& slot, std::int64_t now_ns, core:
   if (process->state == 'T' || process->state == 't') return Condition::stopped;
   if (&slot == &board.mine()) return Condition::waiting;
   if (now_ns - slot.alive_ns.load() > silence_ns) return Condition::silent;
+  if (static_cast<Phase>(slot.phase.load()) == Phase::work) return Condition::moving;
   return standstill < timeout.value ? Condition::moving : Condition::waiting;
 }
 

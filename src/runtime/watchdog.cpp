@@ -42,6 +42,8 @@ constexpr auto time_for_launcher = 1s;
 constexpr std::int64_t time_for_order_ns = 700'000'000;
 /// To act on a stall: the file system may be what hangs.
 constexpr auto time_to_act = 1s;
+/// For the launcher to end the job once a guard has told that its rank has died; some take seconds while MPI starts or ends.
+constexpr std::int64_t time_for_guards_ns = 5'000'000'000;
 /// For the node that has evidence to speak before those that have none.
 constexpr auto time_for_other_nodes = 2s;
 
@@ -107,6 +109,10 @@ struct Watchdog::State {
   void start();
   void watch();
   void note_progress(std::int64_t now) noexcept;
+  void note_silence(std::int64_t gap_ns);
+  [[nodiscard]] bool is_at_its_limit(std::int64_t ns) const noexcept {
+    return static_cast<double>(ns) * 1e-9 >= timeout.value;
+  }
   void end_if_stalled();
   void speak_if_interrupted();
   [[noreturn]] void report(const std::vector<Finding>& findings);
@@ -130,6 +136,14 @@ struct Watchdog::State {
   std::uint64_t last_position = 0;
   std::int64_t last_tick_ns = 0;
   std::int64_t standstill_ns = 0;
+  /// The last sign of life of each slot that is taken, and for how long it was the last; time in which this process was
+  /// stopped itself does not count.
+  struct Heard {
+    std::int64_t alive_ns = 0;
+    std::int64_t silence_ns = 0;
+  };
+  std::vector<Heard> heard{};
+  std::int64_t longest_silence_ns = 0;
   bool was_stopped = false;       ///< between the last two ticks
   std::int64_t signalled_ns = 0;  ///< when a pending interrupt was first seen
 
@@ -165,6 +179,7 @@ void Watchdog::State::watch() {
 }
 
 void Watchdog::State::note_progress(std::int64_t now) noexcept {
+  const std::int64_t gap_ns = std::min(now - last_tick_ns, longest_gap_ns);
   was_stopped = now - last_tick_ns > longest_gap_ns;
   slot->alive_ns.store(now, std::memory_order_relaxed);
   const std::uint64_t position = slot->position.load(std::memory_order_relaxed);
@@ -172,20 +187,40 @@ void Watchdog::State::note_progress(std::int64_t now) noexcept {
     slot->moved_ns.store(now, std::memory_order_relaxed);
     standstill_ns = 0;
   } else {
-    standstill_ns += std::min(now - last_tick_ns, longest_gap_ns);
+    standstill_ns += gap_ns;
   }
   last_position = position;
   last_tick_ns = now;
+  if (board) note_silence(gap_ns);
+}
+
+void Watchdog::State::note_silence(std::int64_t gap_ns) {
+  longest_silence_ns = 0;
+  const std::span<Slot> slots = board->slots();
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    if (slots[i].owner.load(std::memory_order_relaxed) == 0 || slots[i].left.load() != 0) continue;
+    if (heard.size() <= i) heard.resize(i + 1);
+    const std::int64_t alive_ns = slots[i].alive_ns.load(std::memory_order_relaxed);
+    heard[i].silence_ns = alive_ns == heard[i].alive_ns ? heard[i].silence_ns + gap_ns : 0;
+    heard[i].alive_ns = alive_ns;
+    longest_silence_ns = std::max(longest_silence_ns, heard[i].silence_ns);
+  }
 }
 
 void Watchdog::State::end_if_stalled() {
   if (board && board->is_report_out()) was_stopped ? leave() : leave_after_report();
-  if (static_cast<double>(standstill_ns) * 1e-9 < timeout.value) return;
+  const bool is_still = is_at_its_limit(standstill_ns) && phase() != Phase::work;
+  if (!is_still && !is_at_its_limit(longest_silence_ns)) return;
   if (!board) report_alone();
   const std::vector<Finding> findings = inspect(*board, now_ns(), timeout);
   const bool someone_moves =
       std::any_of(findings.begin(), findings.end(), [](const Finding& f) { return f.condition == Condition::moving; });
-  if (!someone_moves) report(findings);
+  const bool is_stall = is_at_its_limit(longest_silence_ns) ? has_evidence(findings) : !someone_moves;
+  if (!is_stall) return;
+  // Of one that is gone its guard has told; so launchers are given time.
+  const bool is_told =
+      std::any_of(findings.begin(), findings.end(), [](const Finding& f) { return f.condition == Condition::gone; });
+  if (!is_told || is_at_its_limit(std::max(standstill_ns, longest_silence_ns) - time_for_guards_ns)) report(findings);
 }
 
 void Watchdog::State::speak_if_interrupted() {
@@ -255,8 +290,8 @@ void Watchdog::State::leave() {
 }
 
 std::string_view name(Phase phase) noexcept {
-  constexpr std::array<std::string_view, 9> names{"init",   "setup",    "warmup",     "timing", "verification",
-                                                  "finish", "training", "evaluation", "save"};
+  constexpr std::array<std::string_view, 10> names{"init",   "setup",    "warmup",     "timing", "verification",
+                                                   "finish", "training", "evaluation", "save",   "work"};
   const auto index = static_cast<std::size_t>(phase);
   return index < names.size() ? names[index] : "unknown";
 }
@@ -269,6 +304,8 @@ void Watchdog::set_rank(int rank, int n_ranks) noexcept {
   state_->slot->rank.store(rank);
   state_->n_ranks.store(n_ranks);
 }
+
+bool Watchdog::claim_last_word() noexcept { return !state_->board || state_->board->claim_report(); }
 
 void Watchdog::set_on_stall(std::function<void(const std::string&)> action) {
   const std::lock_guard lock{state_->mutex};

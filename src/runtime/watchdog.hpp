@@ -1,6 +1,6 @@
 // The stall watchdog: notices that this process makes no progress, finds out who is to blame, ends the process.
 // Invariant: makes no MPI call and takes no lock that a stopped process could hold; exactly one process of a node reports.
-// Used by reduce_all/ from before MPI_Init to after MPI_Finalize, and by `lockstep train`.
+// Used by the main() of both programs, from before MPI_Init to after MPI_Finalize.
 #pragma once
 
 #include <atomic>
@@ -15,15 +15,29 @@
 
 namespace lockstep::runtime {
 
-/// Enumerators equal the words of the messages and of --inject; the last three are those of training.
-enum class Phase : std::uint32_t { init, setup, warmup, timing, verification, finish, training, evaluation, save };
+/// Enumerators equal the words of the messages and of --inject; the last four are those of `lockstep`. In `work` nobody
+/// beats: there all that is alive is taken to move.
+enum class Phase : std::uint32_t {
+  init,
+  setup,
+  warmup,
+  timing,
+  verification,
+  finish,
+  training,
+  evaluation,
+  save,
+  work
+};
 
 [[nodiscard]] std::string_view name(Phase phase) noexcept;
 
 /// Processes of a node share a board (a file in /dev/shm named after the job): slot i holds process i's phase, progress and
-/// a sign of life written by its watchdog thread. A process whose main thread has not called beat() or enter() for `timeout`
-/// reads the board, and the first to claim the report names the processes that are furthest behind (rank, host, pid, phase,
-/// and whether they are stopped, gone or merely waiting). All of them then leave with ExitCode::stalled (4).
+/// a sign of life written by its watchdog thread. Progress is a call of beat() or enter() by the main thread: processor time
+/// is none, as ranks that wait spend it, too. A process without progress for `timeout` reads the board, and if no other has
+/// any, the first to claim the report names the processes that are furthest behind (rank, host, pid, phase, and whether they
+/// are stopped, gone or merely waiting). So it does once another process has given no sign of life for `timeout`, whoever
+/// moves. All of them then leave with ExitCode::stalled (4).
 class Watchdog {
  public:
   /// Starts the thread. `timeout` of 0 switches the watchdog off.
@@ -38,6 +52,8 @@ class Watchdog {
   void enter(Phase phase) noexcept;
   /// One step of progress; costs one relaxed store to a line no other process writes.
   void beat() noexcept;
+  /// Whether this process is the first of its node to tell why the job ends.
+  [[nodiscard]] bool claim_last_word() noexcept;
   /// What this process does, in a thread of its own and within a second, if it is the one that reports a stall. It must not
   /// throw, nor use what this object may outlive.
   void set_on_stall(std::function<void(const std::string& report)> action);

@@ -19,8 +19,30 @@ wait "$job"
 rc=$?
 expect_rc 130
 grep -q '"state": "stopped"' "$run_dir/status.json" || fail "status: $(cat "$run_dir/status.json")"
+grep -q '"message": "signal 2"' "$run_dir/status.json" || fail "status: $(cat "$run_dir/status.json")"
 [ -s "$run_dir/weights.h5" ] || fail "no weights"
 await none_with "$run_dir"
+
+# A second one ends the run in mid-step, and the status tells so: under --nproc, and alone.
+for n in 2 1; do
+  twice=$run_dir-twice$n
+  nproc=()
+  [ "$n" -eq 1 ] || nproc=(--nproc "$n")
+  env --default-signal=INT "$REDUCE_ALL" train digits --batch 8192 --accumulate 64 --synthetic-samples 8192 --val-split '' \
+    --epochs 100 --threads 1 --run-dir "$twice" "${nproc[@]}" >"$folder/out" 2>"$folder/err" &
+  job=$!
+  await has_line '"kind":"start"' "$twice/log.jsonl"
+  sleep 0.5
+  kill -INT "$job"
+  sleep 1.3
+  kill -INT "$job"
+  wait "$job"
+  rc=$?
+  expect_rc 130
+  ! grep -q '"state": "running"' "$twice/status.json" || fail "status: $(cat "$twice/status.json")"
+  grep -qE '"message": "(ended at once by signal|signal 2)' "$twice/status.json" || fail "status: $(cat "$twice/status.json")"
+  await none_with "$twice"
+done
 
 # A signal that comes before there are ranks is not lost.
 for after in 0.02 0.05 0.3; do

@@ -31,6 +31,8 @@ std::string help_of(const Verb& verb, const std::vector<std::string>& arguments)
   const bool names_kind = verb.help_of_kind != nullptr && !arguments.front().starts_with('-');
   return fmt::format(
       "lockstep shard {} [flags]: {}\n\n{}      --nproc N          start N ranks on this machine\n"
+      "      --verbose          with --nproc: also what the launcher says about a job that failed\n"
+      "      --timeout T        name a rank that is stopped or gone, and end, after T; 0: never    (300s)\n"
       "  -h, --help\n",
       verb.usage, verb.summary, names_kind ? verb.help_of_kind(arguments.front()) : verb.help());
 }

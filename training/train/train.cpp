@@ -31,6 +31,7 @@ std::string flags_help() {
   return R"(
 The run
       --nproc N             start N ranks on this machine                             (what the launcher started)
+      --verbose             with --nproc: also what the launcher says about a job that failed
       --run-dir FOLDER      where the run is kept                                     (runs/RECIPE-DATE-N)
       --init-from FILE      begin with these weights instead of the seed's
       --save-weights FILE   where the weights go                                      (weights.h5 in the run's folder)
@@ -49,7 +50,6 @@ void declare(core::Flags& flags, Command& command) {
   flags.text("--run-dir", command.options.run_dir);
   flags.text("--init-from", command.options.init_from);
   flags.text("--save-weights", command.options.save_weights);
-  flags.seconds("--timeout", command.options.timeout);
   flags.toggle("--profile", command.options.profile);
   flags.toggle("--dry-run", command.options.dry_run);
   flags.toggle("--evaluate-only", command.options.evaluate_only);
@@ -107,7 +107,8 @@ void require_same_recipe(const runtime::Communicator& world, const Recipe& recip
   }
 }
 
-int train(Command& command, const runtime::Session& session) {
+int train(Command& command, const runtime::Session& session, runtime::Watchdog& watchdog) {
+  watchdog.enter(runtime::Phase::setup);
   Recipe& recipe = command.resolved.recipe;
   std::signal(SIGPIPE, SIG_IGN);  // a reader of the output that leaves does not end the training
   const auto misfit = core::complaint_of([&] { require_same_recipe(session.world(), recipe); });
@@ -116,9 +117,6 @@ int train(Command& command, const runtime::Session& session) {
   // Whoever computes on all cores has none to spare for reading ahead.
   if (recipe.loader_threads < 0 && recipe.threads == 0) recipe.loader_threads = 0;
   const tensor::Session kokkos{threads};
-  runtime::Watchdog watchdog{runtime::read_launcher_hint(), command.options.timeout};
-  watchdog.set_rank(session.world().rank(), session.world().n_ranks());
-  watchdog.enter(runtime::Phase::setup);
   std::unique_ptr<Trainer> trainer;
   const auto complaint = core::complaint_of(
       [&] { trainer = std::make_unique<Trainer>(session, command.resolved, command.options, watchdog); });
@@ -135,6 +133,8 @@ Invocation parse(const std::vector<std::string>& arguments) {
   core::Flags flags{"lockstep train RECIPE [EPOCHS [SAVE-EVERY]] [flags]"};
   declare(flags, *command);
   flags.number("--nproc", invocation.nproc, 1, runtime::most_processes);
+  flags.seconds("--timeout", invocation.timeout);
+  flags.toggle("--verbose", invocation.verbose);
   flags.parse(arguments);
   command->resolved = resolve_recipe(command->words);
   check_evaluate_only(command->options, command->resolved);
@@ -142,7 +142,10 @@ Invocation parse(const std::vector<std::string>& arguments) {
   require_data(command->resolved.recipe);
   command->options.arguments = arguments;
   invocation.threads = command->resolved.recipe.threads;
-  invocation.run = [command](const runtime::Session& session) { return train(*command, session); };
+  invocation.is_guarded_alone = true;
+  invocation.run = [command](const runtime::Session& session, runtime::Watchdog& watchdog) {
+    return train(*command, session, watchdog);
+  };
   return invocation;
 }
 

@@ -38,7 +38,6 @@ struct TrainOptions {
   std::string run_dir{};
   std::string init_from{};
   std::string save_weights{};  ///< empty: weights.h5 in the run directory
-  core::Seconds timeout{300};  ///< of the stall watchdog; 0: off
   bool compat = false;
   bool digest = false;
   bool evaluate_only = false;

@@ -182,6 +182,29 @@ TEST(Watchdog, LetsTheReporterActAndDoesNotWaitForLong) {
   EXPECT_EQ(count_of(outcome.messages, "acted on: stalled: no progress"), 1) << outcome.messages;
 }
 
+TEST(Watchdog, NamesAStoppedRankThoughOthersMove) {
+  const std::string job = unique_job();
+  const Outcome outcome = run_job([&](int rank) {
+    Watchdog watchdog{make_hint(job, rank), timeout};
+    watchdog.enter(Phase::work);
+    std::this_thread::sleep_for(200ms);
+    if (rank == 1) raise(SIGSTOP);
+    for (;; std::this_thread::sleep_for(10ms)) watchdog.beat();
+  });
+  expect_all_stalled(outcome);
+  EXPECT_EQ(count_of(outcome.messages, "stopped by a signal"), 1) << outcome.messages;
+}
+
+TEST(Watchdog, TakesAllThatIsAliveInWorkToMove) {
+  const std::string job = unique_job();
+  const Outcome outcome = run_job([&](int rank) {
+    Watchdog watchdog{make_hint(job, rank), timeout};
+    watchdog.enter(Phase::work);
+    std::this_thread::sleep_for(4 * 400ms);
+  });
+  for (int rank = 0; rank < n_ranks; ++rank) EXPECT_EQ(outcome.exit_codes.at(rank), 0) << outcome.messages;
+}
+
 TEST(Watchdog, NamesARankThatDied) {
   const std::string job = unique_job();
   const Outcome outcome = run_job([&](int rank) {

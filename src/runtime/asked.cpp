@@ -1,0 +1,61 @@
+#include "runtime/asked.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <string_view>
+
+#include "core/descriptor.hpp"
+
+namespace lockstep::runtime {
+namespace {
+
+constexpr const char* variable = "LOCKSTEP_SIGNAL_URI";  // a name that no result records
+
+// Of the program that tells; open until it ends, as that is how long ranks may ask.
+int told = -1;
+// Of the rank: signal handlers can reach nothing but globals, nor read the environment.
+std::array<char, 64> path{};
+
+}  // namespace
+
+void prepare_to_tell_signal() {
+  told = memfd_create("lockstep-signal", MFD_CLOEXEC);
+  if (told >= 0) setenv(variable, fmt::format("/proc/{}/fd/{}", getpid(), told).c_str(), 1);
+}
+
+void tell_signal(int signal) noexcept {
+  if (told >= 0) static_cast<void>(!pwrite(told, &signal, sizeof signal, 0));
+}
+
+bool was_rank_started() noexcept {
+  char is_started = 0;
+  return told < 0 || pread(told, &is_started, 1, sizeof(int)) == 1;
+}
+
+void tell_start() noexcept {
+  const char* const place = std::getenv(variable);
+  const std::string_view text{place != nullptr ? place : ""};
+  if (text.empty() || text.size() >= path.size()) return;
+  *std::ranges::copy(text, path.begin()).out = '\0';
+  const core::Descriptor file{open(path.data(), O_WRONLY | O_CLOEXEC)};
+  if (file) static_cast<void>(!pwrite(file.get(), "s", 1, sizeof(int)));
+}
+
+int told_signal() noexcept {
+  if (path.front() == '\0') return SIGTERM;
+  const int file = open(path.data(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return SIGTERM;
+  int signal = 0;
+  const bool is_told = read(file, &signal, sizeof signal) == sizeof signal && signal == SIGINT;
+  close(file);
+  return is_told ? SIGINT : SIGTERM;
+}
+
+}  // namespace lockstep::runtime

@@ -1,0 +1,20 @@
+// What the program that --nproc was given to and its ranks tell each other: which signal asked for an end, and that there
+// is a rank.
+// Invariant: launchers pass on SIGUSR1 alone, so it stands for others; who sends it has told before for which.
+// Used by supervise.cpp, guard.cpp and interrupt.cpp.
+#pragma once
+
+namespace lockstep::runtime {
+
+/// Before the launcher is started: makes a place that ranks can find. Without one all that is asked is SIGTERM.
+void prepare_to_tell_signal();
+void tell_signal(int signal) noexcept;
+/// Whether a rank was started; true if that cannot be known.
+[[nodiscard]] bool was_rank_started() noexcept;
+
+/// In a rank, before anything else.
+void tell_start() noexcept;
+/// What SIGUSR1 stands for: SIGTERM where nothing was told. May be called by a signal handler.
+[[nodiscard]] int told_signal() noexcept;
+
+}  // namespace lockstep::runtime

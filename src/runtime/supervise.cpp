@@ -1,0 +1,340 @@
+#include "runtime/supervise.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <future>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/descriptor.hpp"
+#include "core/error.hpp"
+#include "core/timer.hpp"
+#include "runtime/asked.hpp"
+#include "runtime/launcher_words.hpp"
+#include "runtime/process.hpp"
+
+namespace lockstep::runtime {
+namespace {
+
+/// What asks for an end, but for what is ignored (nohup ignores SIGHUP), and the end of the launcher.
+sigset_t awaited_signals() {
+  std::signal(SIGCHLD, SIG_DFL);
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGCHLD);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
+    struct sigaction action {};
+    sigaction(signal, nullptr, &action);
+    if (action.sa_handler != SIG_IGN) sigaddset(&set, signal);
+  }
+  return set;
+}
+
+/// A launcher without one of the three hangs at its end (Open MPI 4), and a pipe may take their places.
+void open_standard_descriptors() {
+  int descriptor = 0;
+  while (descriptor >= 0 && descriptor <= STDERR_FILENO) descriptor = open("/dev/null", O_RDWR);
+  if (descriptor >= 0) close(descriptor);
+}
+
+struct Pipe {
+  core::Descriptor from, to;
+};
+
+/// Nothing if there is none to be had: errno.
+std::optional<Pipe> make_pipe() {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) return std::nullopt;
+  return Pipe{core::Descriptor{ends[0]}, core::Descriptor{ends[1]}};
+}
+
+/// Becomes the launcher; on failure tells why through `failure`. In a process group of its own it gets no Ctrl-C from the
+/// terminal, and should this program be killed, the launcher ends the job. `words`: what takes its stderr; -1: ours.
+[[noreturn]] void become_launcher(char* const* command, pid_t parent, int failure, int words, const sigset_t& held) {
+  sigprocmask(SIG_UNBLOCK, &held, nullptr);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) _exit(core::to_int(core::ExitCode::system));
+  setpgid(0, 0);
+  const core::Descriptor nothing{open("/dev/null", O_RDONLY | O_CLOEXEC)};
+  if (nothing) dup2(nothing.get(), STDIN_FILENO);
+  if (words >= 0) dup2(words, STDERR_FILENO);
+  execvp(command[0], command);
+  const int error = errno;
+  static_cast<void>(!write(failure, &error, sizeof error));
+  _exit(core::to_int(core::ExitCode::usage));
+}
+
+struct Started {
+  pid_t process = 0;
+  int error = 0;  ///< why it could not be started
+};
+
+Started start_launcher(char* const* command, int words, const sigset_t& held) {
+  std::optional<Pipe> failure = make_pipe();
+  if (!failure) return {.error = errno};
+  const pid_t parent = getpid();
+  const pid_t process = fork();
+  if (process < 0) return {.error = errno};
+  if (process == 0) become_launcher(command, parent, failure->to.get(), words, held);
+  failure->to = core::Descriptor{};
+  int error = 0;
+  if (read(failure->from.get(), &error, sizeof error) == sizeof error) waitpid(process, nullptr, 0);
+  return {process, error};
+}
+
+bool write_all(int to, std::string_view text) noexcept {
+  while (!text.empty()) {
+    const ssize_t n = write(to, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return true;
+}
+
+/// Shows what comes, but what launchers say of a failed job, until nothing can come any more or nobody reads it.
+void show(core::Descriptor from) {
+  constexpr int pause_ms = 200;  // whoever writes a line or a frame around some does so in one go
+  LauncherWords words;
+  std::array<char, 4096> text{};
+  for (bool goes_on = true; goes_on;) {
+    pollfd ready{.fd = from.get(), .events = POLLIN, .revents = 0};
+    if (poll(&ready, 1, pause_ms) == 0) {
+      goes_on = write_all(STDERR_FILENO, words.release());
+      continue;
+    }
+    const ssize_t n = read(from.get(), text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    goes_on = write_all(STDERR_FILENO, words.pass({text.data(), static_cast<std::size_t>(n)}));
+  }
+  write_all(STDERR_FILENO, words.release());
+}
+
+/// show() in a thread of its own.
+class Words {
+ public:
+  explicit Words(core::Descriptor from) {
+    std::promise<void> end;
+    is_over_ = end.get_future();
+    std::thread{[from = std::move(from), end = std::move(end)]() mutable {
+      show(std::move(from));
+      end.set_value();
+    }}.detach();
+  }
+  /// For all that was said; a process that is left may keep the pipe open.
+  void await_end() const { is_over_.wait_for(std::chrono::seconds{1}); }
+
+ private:
+  std::future<void> is_over_{};
+};
+
+/// A process below this one.
+struct Descendant {
+  pid_t process = 0;
+  bool is_ours = false;  ///< this program: a rank, or the guard of one
+  bool is_stopped = false;
+};
+
+std::vector<Descendant> find_descendants() {
+  namespace fs = std::filesystem;
+  struct Seen {
+    pid_t process, parent;
+    char state;
+  };
+  std::vector<Seen> all;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator{"/proc", error}) {
+    const pid_t process = std::atoi(entry.path().filename().c_str());
+    const auto status = process > 0 ? read_process(process) : std::nullopt;
+    if (status && status->state != 'Z') all.push_back({process, status->parent, status->state});
+  }
+  const fs::path me = fs::read_symlink("/proc/self/exe", error);
+  std::vector<Descendant> found;
+  std::vector<pid_t> parents{getpid()};
+  while (!parents.empty()) {
+    const pid_t parent = parents.back();
+    parents.pop_back();
+    for (const Seen& child : all) {
+      if (child.parent != parent) continue;
+      parents.push_back(child.process);
+      const bool is_ours = fs::read_symlink(fmt::format("/proc/{}/exe", child.process), error) == me;
+      found.push_back({child.process, is_ours, child.state == 'T'});
+    }
+  }
+  return found;
+}
+
+void signal_all(const std::vector<Descendant>& processes, int signal, auto which) {
+  for (const Descendant& one : processes)
+    if (which(one)) kill(one.process, signal);
+}
+
+bool is_any_process(const Descendant&) { return true; }
+bool stands_still(const Descendant& one) { return one.is_stopped; }
+bool runs_this_program(const Descendant& one) { return one.is_ours; }
+
+/// Of the job. What is left once the launcher has gone are orphans of ours: they have as long as guards need to tell how
+/// their ranks have ended.
+void end_leftovers() {
+  constexpr core::Seconds patience{2.5};
+  const core::Stopwatch watch;
+  for (std::vector<Descendant> left = find_descendants(); !left.empty(); left = find_descendants()) {
+    signal_all(left, SIGCONT, stands_still);
+    if (watch.elapsed().value > patience.value) signal_all(left, SIGKILL, is_any_process);
+    if (watch.elapsed().value > 2 * patience.value) return;  // one that not even SIGKILL ends is not waited for
+    std::this_thread::sleep_for(std::chrono::milliseconds{20});
+    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+  }
+}
+
+/// The end a user asked for, how it is brought about step by step, and when each step was taken.
+class End {
+ public:
+  /// Notes a signal that came. A second one is meant as launchers take it; within a second it is still the first, as in
+  /// ranks (interrupt.cpp).
+  void ask(int signal) {
+    if (asked_ == 0) {
+      asked_ = signal == SIGINT ? SIGINT : SIGTERM;
+      tell_signal(asked_);
+      since_asked_ = {};
+    } else if (since_asked_.elapsed().value > 1) {
+      is_forced_ = true;
+    }
+  }
+
+  /// To be called often: does what is due.
+  void proceed(pid_t launcher) {
+    if (asked_ == 0) return;
+    if (step_ == Step::in_order) {
+      if (is_forced_ || has_waited_enough())
+        enter(Step::by_launcher, launcher);
+      else
+        kill(launcher, SIGUSR1);
+    } else if (step_ == Step::by_launcher && since_step_.elapsed().value > 5) {
+      enter(Step::by_us, launcher);
+    } else if (step_ == Step::by_us && since_step_.elapsed().value > 2.5) {
+      signal_all(find_descendants(), SIGKILL, is_any_process);
+    }
+  }
+
+  [[nodiscard]] bool is_asked() const noexcept { return asked_ != 0; }
+  [[nodiscard]] bool repeats() const noexcept { return step_ == Step::in_order; }
+
+  [[nodiscard]] int exit_code(int status) const {
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    // 1 is what launchers end with that got the signal as well.
+    if (asked_ == 0 && code == 1 && !was_rank_started()) {  // to a user it would mean a wrong result
+      write_all(STDERR_FILENO, "error: the MPI launcher has failed and started no rank\n");
+      return core::to_int(core::ExitCode::system);
+    }
+    const bool is_as_asked = code == 1 || code == 128 + SIGTERM || code == 128 + SIGUSR1 || step_ != Step::in_order;
+    return asked_ != 0 && is_as_asked ? 128 + asked_ : code;
+  }
+
+ private:
+  enum class Step {
+    in_order,     ///< SIGUSR1, which launchers pass on to the ranks there are, so it is sent until they have gone
+    by_launcher,  ///< SIGTERM, of which launchers make an end within a second, whatever the ranks have to finish
+    by_us         ///< SIGTERM to the ranks themselves, and then SIGKILL to all
+  };
+
+  /// A step of training may take minutes. But what is stopped will not end it, nor will a launcher without ranks.
+  [[nodiscard]] bool has_waited_enough() {
+    constexpr double longest_s = 300, longest_standstill_s = 15, time_to_go_on_s = 10;
+    const double waited_s = since_asked_.elapsed().value;
+    if (waited_s < longest_standstill_s) return false;
+    if (waited_s > longest_s) return true;
+    const std::vector<Descendant> job = find_descendants();
+    if (std::ranges::none_of(job, runs_this_program)) return true;
+    if (!has_continued_ && std::ranges::any_of(job, stands_still)) {
+      has_continued_ = true;
+      signal_all(job, SIGCONT, is_any_process);
+      since_continued_ = {};
+    }
+    return has_continued_ && since_continued_.elapsed().value > time_to_go_on_s;
+  }
+
+  void enter(Step step, pid_t launcher) {
+    if (step == Step::by_launcher && !is_forced_)
+      write_all(STDERR_FILENO, fmt::format("error: the job did not end within {:.0f} s of signal {}: it is killed\n",
+                                           since_asked_.elapsed().value, asked_));
+    step_ = step;
+    since_step_ = {};
+    const std::vector<Descendant> job = find_descendants();
+    if (step == Step::by_launcher)
+      kill(launcher, SIGTERM);
+    else
+      signal_all(job, SIGTERM, runs_this_program);
+    signal_all(job, SIGCONT, stands_still);
+  }
+
+  int asked_ = 0;
+  core::Stopwatch since_asked_{};
+  bool is_forced_ = false;
+  bool has_continued_ = false;
+  core::Stopwatch since_continued_{};
+  Step step_ = Step::in_order;
+  core::Stopwatch since_step_{};
+};
+
+[[noreturn]] void follow_launcher(pid_t launcher, const sigset_t& awaited, const std::optional<Words>& words) {
+  std::timespec pause{.tv_sec = 0, .tv_nsec = 50'000'000};  // between signals; twice as long each time, up to a second
+  End end;
+  for (int status = 0;;) {
+    for (pid_t ended = 1; ended > 0;) {
+      ended = waitpid(-1, &status, WNOHANG);
+      if (ended != launcher) continue;
+      const int exit_code = end.exit_code(status);
+      end_leftovers();
+      if (words) words->await_end();
+      _exit(exit_code);
+    }
+    const int signal = sigtimedwait(&awaited, nullptr, end.is_asked() ? &pause : nullptr);
+    if (signal > 0 && signal != SIGCHLD) end.ask(signal);
+    end.proceed(launcher);
+    if (end.repeats() && end.is_asked() && pause.tv_nsec < 500'000'000) pause.tv_nsec *= 2;
+  }
+}
+
+}  // namespace
+
+int supervise_launcher(char* const* command, bool shows_launcher) {
+  open_standard_descriptors();
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // whatever the launcher leaves behind is below this process
+  prepare_to_tell_signal();
+  std::optional<Pipe> pipe = shows_launcher ? std::nullopt : make_pipe();
+  const sigset_t awaited = awaited_signals();
+  sigprocmask(SIG_BLOCK, &awaited, nullptr);
+  const Started started = start_launcher(command, pipe ? pipe->to.get() : -1, awaited);
+  if (started.error != 0) {
+    sigprocmask(SIG_UNBLOCK, &awaited, nullptr);
+    return started.error;
+  }
+  std::optional<Words> words;
+  if (pipe) {
+    std::signal(SIGPIPE, SIG_IGN);
+    pipe->to = core::Descriptor{};
+    words.emplace(std::move(pipe->from));
+  }
+  follow_launcher(started.process, awaited, words);
+}
+
+}  // namespace lockstep::runtime

@@ -1,0 +1,11 @@
+// The life of a launcher that this program has started: signals to it, words from it, and its end.
+// Invariant: once an end is asked for there is one, in bounded time, and then no process below this one is left.
+// Used by relaunch.cpp.
+#pragma once
+
+namespace lockstep::runtime {
+
+/// Starts the launcher and ends this program as it ends; returns only if it could not be started: the errno.
+[[nodiscard]] int supervise_launcher(char* const* words, bool shows_launcher);
+
+}  // namespace lockstep::runtime

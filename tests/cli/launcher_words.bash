@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Under --nproc a failure is one message, without the launcher's own but with --verbose; alone it is that message, too. Without a
+# folder for temporary files it is a message of that kind as well.
+. "$(dirname "$0")/lib.bash"
+
+# expect_alone: the error with what follows it, and nothing beside it.
+expect_alone() {
+  expect_one_error
+  [ "$(grep -cvE '^(error|  expected|  fix): ' "$folder/err")" -eq 0 ] || fail "more than the message"
+}
+
+broken=(-e 4K -f 8 -n 5 --algorithm ring,mpi --csv "$folder/no/r.csv")
+run "$REDUCE_ALL" "${broken[@]}" --nproc 2
+expect_rc 2
+expect_alone
+run "$REDUCE_ALL" "${broken[@]}"
+expect_rc 2
+expect_alone
+run "$REDUCE_ALL" "${broken[@]}" --nproc 2 --verbose
+expect_rc 2
+if "$MPIEXEC" --version | grep -q 'Open MPI\|OpenRTE'; then
+  [ "$(wc -l <"$folder/err")" -gt 5 ] || fail "the launcher is not shown"
+fi
+
+# A folder that MPI needs is looked at before MPI is.
+for nproc in '' '--nproc 2'; do
+  # shellcheck disable=SC2086  # words
+  run env TMPDIR=/proc/nosuch "$REDUCE_ALL" -e 1K -n 2 $nproc
+  expect_rc 2
+  expect_alone
+  expect_err "no temporary files can be made in '/proc/nosuch'.*TMPDIR"
+done
+exit 0

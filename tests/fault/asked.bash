@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# One SIGTERM ends --nproc in bounded time and with exit code 143, though a rank is stopped, or the launcher hangs for want of
+# descriptors; and no rank is left. (It must wait for longer than a rank may need that is only busy: some 20 s.)
+. "$(dirname "$0")/../cli/lib.bash"
+seed=$((RANDOM * 32768 + RANDOM + 1))
+# shellcheck disable=SC2046  # process ids of our own making
+trap 'kill -KILL $(ranks_with "$seed") 2>/dev/null; rm -rf "$folder"' EXIT
+
+# end_of PID: a SIGTERM later.
+end_of() {
+  SECONDS=0
+  kill -TERM "$1"
+  wait "$1"
+  rc=$?
+  expect_rc 143
+  [ "$SECONDS" -le 45 ] || fail "took $SECONDS s"
+  none_with "$seed" || fail "left: $(ranks_with "$seed")"
+}
+
+if [ "$(basename "$REDUCE_ALL")" = reduce_all ]; then
+  (ulimit -n 32 && exec "$REDUCE_ALL" -e 1K -n 2 --seed "$seed" --nproc 4) >"$folder/out" 2>"$folder/err" &
+  job=$!
+  sleep 3
+  kill -0 "$job" 2>/dev/null || { echo "this launcher does not hang without descriptors"; exit 77; }
+  end_of "$job"
+  exit 0
+fi
+
+# A stopped rank goes on, so that the end is one in order.
+run_dir=$folder/$seed
+"$REDUCE_ALL" train toy 1000000 --run-dir "$run_dir" --seed "$seed" --nproc 2 >"$folder/out" 2>"$folder/err" &
+job=$!
+await has_line '"kind":"train"' "$run_dir/log.jsonl"
+kill -STOP "$(process_of 1)"
+end_of "$job"
+grep -q '"state": "stopped"' "$run_dir/status.json" || fail "status: $(cat "$run_dir/status.json")"
