@@ -76,6 +76,15 @@ bool overwrite(const std::string& path, std::string_view document) noexcept {
          ::pwrite(file.get(), document.data(), document.size(), 0) == size && ftruncate(file.get(), size) == 0;
 }
 
+/// By a guard, a watchdog or another rank, while this one goes on for a moment.
+bool was_ended_by_others(const std::string& path) noexcept {
+  try {
+    return Json::parse(io::read_text(path)).at("state") != name(RunState::running);
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
 void put_status(const std::string& path, const std::string& document) {
   try {
     io::write_whole(path, std::as_bytes(std::span{document}));
@@ -240,6 +249,7 @@ void RunDirectory::append(const std::string& line) {
 
 void RunDirectory::replace_status() {
   since_status_ = {};
+  if (status_.state == RunState::running && was_ended_by_others(file("status.json"))) return;
   try {
     put_status(file("status.json"), to_document(status_, time_text()));
     complaint_.reset();
