@@ -64,6 +64,16 @@ std::vector<std::string> cells(const Row& row, bool is_best_row) {
           is_best_row ? "*" : ""};
 }
 
+// 16-bit floats are ours to combine even there.
+bool may_differ_in_nan(const RunInfo& info) {
+  const auto has = [](const auto& all, std::initializer_list<std::ranges::range_value_t<decltype(all)>> any) {
+    return std::ranges::find_first_of(all, any) != all.end();
+  };
+  return info.options.collective != comm::Collective::all_gather && has(info.algorithms, {"mpi"}) &&
+         has(info.options.op, {comm::ReduceOp::min, comm::ReduceOp::max}) &&
+         has(info.options.dtype, {core::DType::float32, core::DType::float64});
+}
+
 std::string how_it_was_timed(const Options& options) {
   const std::string checked = options.check > 0 ? fmt::format("{} checked runs a row, all elements", options.check)
                                                 : std::string{"results not checked (-c 0)"};
@@ -100,6 +110,8 @@ std::string text_header(const RunInfo& info) {
                         info.simulated_nodes, info.options.ranks_per_node);
   text += fmt::format("# MPI: {} (standard {})\n# CPU: {}\n", e.mpi_library, e.mpi_standard, e.cpu_model);
   text += fmt::format("# {}: {}\n", comm::name(info.options.collective), core::join(info.algorithms));
+  if (may_differ_in_nan(info))
+    text += "# mpi: what it makes of a NaN in min and max is up to the library; in all others the result is NaN\n";
   text += fmt::format("# {}\n", how_it_was_timed(info.options));
   text +=
       "# time: median over the samples of the slowest rank's time; a sample is one run, or below 10 us the mean of a "

@@ -27,6 +27,7 @@ What is measured                                                                
   -d, --dtype T,...|all    int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 bfloat16 float32 float64  (float32)
                            also half, bf16, float, double ...; `all` rounds sizes up to whole elements
   -o, --op O,...|all       sum prod min max avg                                               (sum)
+                           min and max are NaN where any rank has a NaN (with `mpi` as the library does)
       --collective C       all_reduce, reduce_scatter or all_gather; a size is the whole vector's  (all_reduce)
       --algorithm A,...|all  see --list                                                       (all that apply)
       --in-place           input and output are the same memory                               (out of place)

@@ -34,10 +34,7 @@ struct Avx2 : Portable {
     if constexpr (n != 8) {
       return Portable::half_to_float<n>(half);
     } else {
-      __m256 values = _mm256_cvtph_ps(__builtin_bit_cast(__m128i, half));
-      // Clang 14 would move the selection of min and max before the conversion, and take that apart into scalars.
-      asm("" : "+x"(values));
-      return __builtin_bit_cast(Vector<float, n>, values);
+      return __builtin_bit_cast(Vector<float, n>, _mm256_cvtph_ps(__builtin_bit_cast(__m128i, half)));
     }
   }
 

@@ -36,10 +36,7 @@ struct Avx512 : Portable {
     if constexpr (n != 16) {
       return Portable::half_to_float<n>(half);
     } else {
-      __m512 values = _mm512_maskz_cvtph_ps(all_lanes, __builtin_bit_cast(__m256i, half));
-      // Clang 14 would move the selection of min and max before the conversion, and take that apart into scalars.
-      asm("" : "+v"(values));
-      return __builtin_bit_cast(Vector<float, n>, values);
+      return __builtin_bit_cast(Vector<float, n>, _mm512_maskz_cvtph_ps(all_lanes, __builtin_bit_cast(__m256i, half)));
     }
   }
 

@@ -11,7 +11,7 @@
 namespace lockstep::comm {
 namespace {
 
-/// 16-bit floats as the policy converts them, other types as they are.
+/// 16-bit floats as the policy converts them, or by their order; other types as they are.
 template <class Simd, class T, std::size_t n>
 [[gnu::always_inline]] inline auto load_values(const std::byte* from) {
   const auto memory = load<Vector<typename Element<T>::Memory, n>>(from);
@@ -19,6 +19,8 @@ template <class Simd, class T, std::size_t n>
     return Simd::template half_to_float<n>(memory);
   else if constexpr (std::is_same_v<T, core::bfloat16>)
     return bfloat_to_float<Simd, n>(memory);
+  else if constexpr (is_ordered<T>)
+    return T::from_bits(memory);
   else
     return memory;
 }
@@ -29,6 +31,8 @@ template <class Simd, class T, std::size_t n>
     return Simd::template float_to_half<n>(values);
   else if constexpr (std::is_same_v<T, core::bfloat16>)
     return float_to_bfloat<Simd, n>(values);
+  else if constexpr (is_ordered<T>)
+    return turn_negatives(values);
   else
     return values;
 }
@@ -131,19 +135,21 @@ void copy_streaming(std::byte* dst, const std::byte* src, std::size_t bytes) {
   }
 }
 
-template <class Simd, class T>
+template <class Simd, class T, class Op>
+consteval void add_op(Kernels& kernels, core::DType dtype, ReduceOp op) {
+  kernels.combine[static_cast<std::size_t>(dtype)][static_cast<std::size_t>(op)] = &combine<Simd, T, Op>;
+  kernels.fold[static_cast<std::size_t>(dtype)][static_cast<std::size_t>(op)] = &fold<Simd, T, Op>;
+}
+
+/// `Least` and `Greatest`: what the type is while Min and Max look for these.
+template <class Simd, class T, class Least = T, class Greatest = T>
 consteval void add_type(Kernels& kernels, core::DType dtype) {
-  const auto row = static_cast<std::size_t>(dtype);
-  const auto add = [&]<class Op>(ReduceOp op, Op) {
-    kernels.combine[row][static_cast<std::size_t>(op)] = &combine<Simd, T, Op>;
-    kernels.fold[row][static_cast<std::size_t>(op)] = &fold<Simd, T, Op>;
-  };
-  add(ReduceOp::sum, Sum{});
-  add(ReduceOp::prod, Prod{});
-  add(ReduceOp::min, Min{});
-  add(ReduceOp::max, Max{});
-  add(ReduceOp::avg, Sum{});
-  kernels.divide[row] = &divide_all<Simd, T>;
+  add_op<Simd, T, Sum>(kernels, dtype, ReduceOp::sum);
+  add_op<Simd, T, Prod>(kernels, dtype, ReduceOp::prod);
+  add_op<Simd, Least, Min>(kernels, dtype, ReduceOp::min);
+  add_op<Simd, Greatest, Max>(kernels, dtype, ReduceOp::max);
+  add_op<Simd, T, Sum>(kernels, dtype, ReduceOp::avg);
+  kernels.divide[static_cast<std::size_t>(dtype)] = &divide_all<Simd, T>;
 }
 
 template <class Simd>
@@ -158,8 +164,8 @@ consteval Kernels make_kernels() {
   add_type<Simd, std::uint32_t>(kernels, core::DType::uint32);
   add_type<Simd, std::int64_t>(kernels, core::DType::int64);
   add_type<Simd, std::uint64_t>(kernels, core::DType::uint64);
-  add_type<Simd, core::float16>(kernels, core::DType::float16);
-  add_type<Simd, core::bfloat16>(kernels, core::DType::bfloat16);
+  add_type<Simd, core::float16, Ordered<0x7c00, -0x8000>, Ordered<0x7c00, 0x7fff>>(kernels, core::DType::float16);
+  add_type<Simd, core::bfloat16, Ordered<0x7f80, -0x8000>, Ordered<0x7f80, 0x7fff>>(kernels, core::DType::bfloat16);
   add_type<Simd, float>(kernels, core::DType::float32);
   add_type<Simd, double>(kernels, core::DType::float64);
   kernels.copy_streaming = &copy_streaming<Simd>;

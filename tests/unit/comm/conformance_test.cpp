@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
+#include <limits>
 
 #include "comm/transport_threads.hpp"
 #include "support/collective_case.hpp"
@@ -133,6 +135,43 @@ TEST_P(OverThreads, AllRanksGetTheSameBits) {
       plan->run();
     });
     for (const auto& result : results) EXPECT_EQ(result, results.front()) << algorithm.name;
+  });
+}
+
+/// Element i of rank r is a NaN where i counts to r; every (ranks + 1)th element has none.
+template <class T>
+void check_nan(const Algorithm& algorithm, comm::Transport& transport, const Call& call) {
+  const auto n_turns = static_cast<std::size_t>(transport.n_ranks()) + 1;
+  const auto rank = static_cast<std::size_t>(transport.rank());
+  std::vector<T> input(call.n_elements, T{1.0F});
+  for (std::size_t i = rank; i < input.size(); i += n_turns) input[i] = T{std::numeric_limits<float>::quiet_NaN()};
+  const comm::Slice mine = call.collective == Collective::all_reduce ? comm::Slice{0, call.n_elements}
+                                                                     : call.part(transport.rank(), transport.n_ranks());
+  std::vector<T> output(mine.count);
+  const auto plan = comm::make_plan(algorithm, transport, call);
+  plan->bind(std::as_bytes(std::span{input}), std::as_writable_bytes(std::span{output}));
+  plan->run();
+  for (std::size_t i = 0; i < output.size(); ++i) {
+    const auto value = static_cast<double>(static_cast<float>(output[i]));
+    const bool wants_nan = (mine.offset + i) % n_turns != n_turns - 1;
+    if (wants_nan ? !std::isnan(value) : value != 1)
+      throw std::runtime_error(fmt::format("{} {} {} {}: element {} at rank {} of {} is {}", algorithm.name,
+                                           comm::name(call.collective), comm::name(call.op), core::name(call.dtype),
+                                           mine.offset + i, rank, n_turns - 1, value));
+  }
+}
+
+TEST_P(OverThreads, MinAndMaxGiveNaNWhicheverRankHasIt) {
+  for_each_algorithm([&](const Algorithm& algorithm, Collective collective, const std::vector<int>& nodes) {
+    if (collective == Collective::all_gather) return;
+    EXPECT_NO_THROW(comm::run_as_threads(nodes, [&](comm::Transport& transport) {
+      for (const DType dtype : {DType::float16, DType::bfloat16, DType::float32, DType::float64})
+        for (const ReduceOp op : {ReduceOp::min, ReduceOp::max})
+          for (const std::size_t n : {5, 131, 20'011})  // flat, sliced and several chunks
+            core::visit(dtype, [&]<class T>(std::type_identity<T>) {
+              if constexpr (!std::is_integral_v<T>) check_nan<T>(algorithm, transport, {collective, dtype, op, n});
+            });
+    }));
   });
 }
 

@@ -29,6 +29,8 @@ using ValueOf = std::conditional_t<is_half<T>, float, T>;
 
 template <class V>
 V apply(ReduceOp op, V a, V b) {
+  if constexpr (std::is_floating_point_v<V>)  // a NaN wins in min and max as it does in sums
+    if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<V>::quiet_NaN();
   switch (op) {
     case ReduceOp::min: return b < a ? b : a;
     case ReduceOp::max: return b > a ? b : a;
@@ -60,7 +62,14 @@ template <class T>
 T scalar_fold(ReduceOp op, const std::vector<std::vector<T>>& sources, std::size_t n_sources, std::size_t i,
               int divisor) {
   auto value = static_cast<ValueOf<T>>(sources[0][i]);
-  for (std::size_t s = 1; s < n_sources; ++s) value = apply(op, value, static_cast<ValueOf<T>>(sources[s][i]));
+  for (std::size_t s = 1; s < n_sources; ++s) {
+    const auto next = static_cast<ValueOf<T>>(sources[s][i]);
+    if (is_half<T> && value == next && (op == ReduceOp::min) == std::signbit(static_cast<float>(next)) &&
+        (op == ReduceOp::min || op == ReduceOp::max))
+      value = next;  // of zeros: min and max of 16-bit floats know -0 from +0
+    else
+      value = apply(op, value, next);
+  }
   return static_cast<T>(divisor == 1 ? value : quotient(value, divisor));
 }
 

@@ -251,15 +251,31 @@ TEST_P(KernelsOfSet, EveryHalfSurvivesAndRoundsAsInCore) {
   check(DType::bfloat16, std::type_identity<bfloat16>{});
 }
 
-TEST_P(KernelsOfSet, MinAndMaxKeepTheFirstUnlessTheSecondIsBeyondIt) {
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  const std::vector<float> a{0.0F, -0.0F, nan, 1.0F, 2.0F, 0.0F, -0.0F, nan, 1.0F, 2.0F};
-  const std::vector<float> b{-0.0F, 0.0F, 1.0F, nan, 1.0F, -0.0F, 0.0F, 1.0F, nan, 1.0F};
-  const std::vector<float> minima = combine(DType::float32, ReduceOp::min, a, b);
-  const std::vector<float> maxima = combine(DType::float32, ReduceOp::max, a, b);
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    EXPECT_TRUE(is_same(minima[i], i % 5 == 4 ? b[i] : a[i])) << i;
-    EXPECT_TRUE(is_same(maxima[i], a[i])) << i;
+TEST_P(KernelsOfSet, MinAndMaxOfANaNAreNaNWhereverItComes) {
+  constexpr std::size_t n_sources = 5;
+  const auto check = [&]<class T>(DType dtype, std::type_identity<T>) {
+    const T nan{std::numeric_limits<float>::quiet_NaN()};
+    std::vector sources(n_sources, std::vector<T>(103, T{1.0F}));  // whole tiles, whole vectors and single elements
+    for (std::size_t i = 0; i < 103; ++i)
+      if (i % (n_sources + 1) < n_sources) sources[i % (n_sources + 1)][i] = nan;
+    for (const ReduceOp op : {ReduceOp::min, ReduceOp::max}) {
+      const std::vector<T> result = fold<T>(dtype, op, sources, 1);
+      for (std::size_t i = 0; i < result.size(); ++i)
+        EXPECT_TRUE(is_same(result[i], i % (n_sources + 1) < n_sources ? nan : T{1.0F})) << name(op) << ' ' << i;
+    }
+  };
+  check(DType::float16, std::type_identity<float16>{});
+  check(DType::bfloat16, std::type_identity<bfloat16>{});
+  check(DType::float32, std::type_identity<float>{});
+  check(DType::float64, std::type_identity<double>{});
+}
+
+TEST_P(KernelsOfSet, MinAndMaxKeepTheFirstOfEqualZeros) {
+  const std::vector<float> a{0.0F, -0.0F};
+  const std::vector<float> b{-0.0F, 0.0F};
+  for (const ReduceOp op : {ReduceOp::min, ReduceOp::max}) {
+    const std::vector<float> result = combine(DType::float32, op, a, b);
+    for (std::size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(is_same(result[i], a[i])) << name(op) << ' ' << i;
   }
 }
 

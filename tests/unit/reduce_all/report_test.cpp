@@ -135,6 +135,19 @@ TEST(TextReport, OneRankIsSaidToCommunicateNothing) {
   EXPECT_NE(text_header(info).find("in place nothing to copy"), std::string::npos);
 }
 
+TEST(TextReport, SaysWhereTheLibraryMayDifferInNaN) {
+  const auto says = [](const RunInfo& info) { return text_header(info).find("# mpi: what") != std::string::npos; };
+  RunInfo info = sample_info();
+  EXPECT_FALSE(says(info));
+  info.options.op = {comm::ReduceOp::sum, comm::ReduceOp::max};
+  EXPECT_TRUE(says(info));
+  info.options.dtype = {core::DType::float16, core::DType::int32};
+  EXPECT_FALSE(says(info));
+  info.options.dtype = {core::DType::float64};
+  info.algorithms = {"ring"};
+  EXPECT_FALSE(says(info));
+}
+
 TEST(TextReport, SaysHowFarApartTheCoresAreOrWhyNot) {
   RunInfo info = sample_info();
   EXPECT_EQ(text_header(info).find("# cores"), std::string::npos);
