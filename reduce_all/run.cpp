@@ -85,9 +85,8 @@ int run(const runtime::Session& session, const CommandLine& line, const runtime:
   runtime::catch_interrupts();
   progress.enter(runtime::Phase::setup);
   const runtime::Topology topology = runtime::discover_topology(world);
-  const auto transport = comm::make_mpi_transport(world, {.ranks_per_node = options.ranks_per_node,
-                                                          .seats = comm::seats(topology),
-                                                          .oversubscribed = topology.is_oversubscribed()});
+  const auto transport =
+      comm::make_mpi_transport(world, {.ranks_per_node = options.ranks_per_node, .topology = &topology});
   Job job{options, world, topology, *transport, progress, {}};
   std::unique_ptr<Report> report;
   const auto complaint = core::complaint_of([&] {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -86,15 +87,12 @@ class MpiChannel final : public Channel {
 
 class MpiTransport final : public Transport {
  public:
-  MpiTransport(runtime::Communicator communicator, int node, Seat seat, bool oversubscribed)
-      : communicator_{std::move(communicator)}, node_{node}, seat_{seat}, oversubscribed_{oversubscribed} {
-    const auto n = static_cast<std::size_t>(n_ranks());
-    const auto labels = runtime::gather_values<int>(communicator_, std::span<const int>{&node_, 1});
-    nodes_ = labels.empty() ? std::vector<int>(n) : renumber(labels);
-    communicator_.broadcast(std::as_writable_bytes(std::span{nodes_}));
-    seats_ = runtime::gather_values<Seat>(communicator_, std::span<const Seat>{&seat_, 1});
-    seats_.resize(n);
-    communicator_.broadcast(std::as_writable_bytes(std::span{seats_}));
+  /// `nodes` and `seats` of all its ranks.
+  MpiTransport(runtime::Communicator communicator, std::vector<int> nodes, std::vector<Seat> seats, bool oversubscribed)
+      : communicator_{std::move(communicator)},
+        nodes_{std::move(nodes)},
+        seats_{std::move(seats)},
+        oversubscribed_{oversubscribed} {
     void* bound = nullptr;
     int found = 0;
     check_mpi(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, static_cast<void*>(&bound), &found), "MPI_Comm_get_attr");
@@ -113,7 +111,14 @@ class MpiTransport final : public Transport {
   }
 
   std::unique_ptr<Transport> split(int color, int key) override {
-    return std::make_unique<MpiTransport>(communicator_.split(color, key), node_, seat_, oversubscribed_);
+    runtime::Communicator part = communicator_.split(color, key);
+    std::vector<int> labels;
+    std::vector<Seat> seats;
+    for (const int member : communicator_.ranks_of(part)) {
+      labels.push_back(nodes_[static_cast<std::size_t>(member)]);
+      seats.push_back(seats_[static_cast<std::size_t>(member)]);
+    }
+    return std::make_unique<MpiTransport>(std::move(part), renumber(labels), std::move(seats), oversubscribed_);
   }
 
   std::unique_ptr<SharedSegment> share(std::size_t bytes) override { return share_on_node(communicator_, bytes); }
@@ -133,32 +138,52 @@ class MpiTransport final : public Transport {
 
  private:
   runtime::Communicator communicator_;
-  int node_;
-  Seat seat_;
-  bool oversubscribed_;
   std::vector<int> nodes_;
   std::vector<Seat> seats_;
+  bool oversubscribed_;
   int next_tag_ = 0;
   int largest_tag_ = 32767;  // what the standard promises
 };
 
-}  // namespace
-
-std::vector<Seat> seats(const runtime::Topology& topology) {
-  std::vector<Seat> all;
-  for (const runtime::Place& place : topology.places) all.push_back({place.socket, place.cache});
+/// Collective: of each rank the lowest rank of its node.
+std::vector<int> find_nodes(const runtime::Communicator& world) {
+  const int lowest = runtime::broadcast_value(world.split_shared(), world.rank());
+  std::vector<int> all = runtime::gather_values<int>(world, std::span<const int>{&lowest, 1});
+  all.resize(static_cast<std::size_t>(world.n_ranks()));
+  world.broadcast(std::as_writable_bytes(std::span{all}));
   return all;
 }
 
+/// Every `n_ranks` ranks of a node are a node.
+std::vector<int> divide(const std::vector<int>& nodes, int n_ranks) {
+  std::map<int, int> n_before;  // ranks of a node
+  std::map<std::pair<int, int>, int> parts;
+  std::vector<int> result;
+  for (const int node : nodes) {
+    const std::pair part{node, n_before[node]++ / n_ranks};
+    result.push_back(parts.try_emplace(part, static_cast<int>(parts.size())).first->second);
+  }
+  return result;
+}
+
+}  // namespace
+
 std::unique_ptr<Transport> make_mpi_transport(const runtime::Communicator& world, const MpiTransportOptions& options) {
-  // A node's label is the lowest rank on it; simulated nodes count on from there.
-  const runtime::Communicator local = world.split_shared();
-  const int lowest = runtime::broadcast_value(local, world.rank());
-  const int group = options.ranks_per_node > 0 ? local.rank() / options.ranks_per_node : 0;
-  const int label = lowest + group * world.n_ranks();
-  const Seat seat = options.seats.empty() ? Seat{} : options.seats[static_cast<std::size_t>(world.rank())];
-  return std::make_unique<MpiTransport>(runtime::Communicator::duplicate(world.raw()), label, seat,
-                                        options.oversubscribed);
+  std::vector<int> nodes;
+  std::vector<Seat> seats;
+  if (options.topology == nullptr) {
+    nodes = find_nodes(world);
+    seats.resize(nodes.size());
+  } else {
+    for (const runtime::Place& place : options.topology->places) {
+      nodes.push_back(place.node);
+      seats.push_back({place.socket, place.cache});
+    }
+  }
+  if (options.ranks_per_node > 0) nodes = divide(nodes, options.ranks_per_node);
+  return std::make_unique<MpiTransport>(
+      runtime::Communicator::duplicate(world.raw()), renumber(nodes), std::move(seats),
+      options.oversubscribed || (options.topology != nullptr && options.topology->is_oversubscribed()));
 }
 
 const runtime::Communicator* mpi_communicator(const Transport& transport) noexcept {

@@ -15,13 +15,11 @@ namespace lockstep::comm {
 struct MpiTransportOptions {
   /// Greater than 0: pretend that every so many ranks of a node are a node of their own.
   int ranks_per_node = 0;
-  /// Where each rank of `world` runs in its node; empty: nobody knows.
-  std::vector<Seat> seats = {};
-  /// Whether ranks share cores, so that waiting must give the processor away at once.
+  /// Of `world`, if known: nodes, seats, and whether ranks share cores. Else nodes are found, and seats are unknown.
+  const runtime::Topology* topology = nullptr;
+  /// Take it that ranks share cores, so that waiting must give the processor away at once.
   bool oversubscribed = false;
 };
-
-[[nodiscard]] std::vector<Seat> seats(const runtime::Topology& topology);
 
 /// Collective over `world`.
 [[nodiscard]] std::unique_ptr<Transport> make_mpi_transport(const runtime::Communicator& world,

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -42,18 +42,20 @@ bool is_roaming(const Place& place, const Node& node) {
   return place.core < 0 && node.cpus.size() > 1 && place.cpus.size() == node.cpus.size();
 }
 
-/// A processor in both sets, or the same core through two hardware threads.
-bool in_conflict(const Place& a, const Place& b) {
-  if (a.core >= 0 && a.core == b.core) return true;
-  return std::find_first_of(a.cpus.begin(), a.cpus.end(), b.cpus.begin(), b.cpus.end()) != a.cpus.end();
-}
-
-/// The first pair of confined ranks that overlap.
+/// The first pair of confined ranks that overlap: a processor of both, or one core through two hardware threads.
 std::optional<Conflict> find_conflict(const Node& node) {
-  for (auto a = node.places.begin(); a != node.places.end(); ++a)
-    for (auto b = std::next(a); b != node.places.end(); ++b)
-      if (!is_roaming(**a, node) && !is_roaming(**b, node) && in_conflict(**a, **b)) return Conflict{*a, *b};
-  return std::nullopt;
+  std::map<int, const Place*> first_on_core;
+  std::map<int, const Place*> first_on_cpu;
+  std::optional<Conflict> found;
+  for (const Place* place : node.places) {
+    if (is_roaming(*place, node)) continue;
+    const auto meet = [&](const Place* earlier) {
+      if (earlier != place && (!found || earlier->rank < found->first->rank)) found = {earlier, place};
+    };
+    if (place->core >= 0) meet(first_on_core.try_emplace(place->core, place).first->second);
+    for (const int cpu : place->cpus) meet(first_on_cpu.try_emplace(cpu, place).first->second);
+  }
+  return found;
 }
 
 int count_roaming(const Node& node) {
@@ -110,8 +112,21 @@ void add(std::vector<std::string>& warnings, const std::vector<std::string>& by_
 }  // namespace
 
 bool Topology::is_oversubscribed() const {
-  const std::vector<Node> nodes = group_by_node(*this);
-  return std::any_of(nodes.begin(), nodes.end(), [](const Node& node) { return node.is_oversubscribed(); });
+  std::vector<int> n_free = cpus_per_node;
+  return std::any_of(places.begin(), places.end(),
+                     [&](const Place& place) { return --n_free[static_cast<std::size_t>(place.node)] < 0; });
+}
+
+int Topology::n_local_ranks(int rank) const {
+  const int node = places[static_cast<std::size_t>(rank)].node;
+  return static_cast<int>(std::ranges::count(places, node, &Place::node));
+}
+
+std::vector<std::string> Topology::hosts() const {
+  std::vector<std::string> hosts(static_cast<std::size_t>(n_nodes));
+  for (const Place& place : places)
+    if (place.local_rank == 0) hosts[static_cast<std::size_t>(place.node)] = place.host;
+  return hosts;
 }
 
 std::string Topology::binding() const {

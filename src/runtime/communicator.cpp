@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <exception>
+#include <numeric>
 
 #include "core/error.hpp"
 #include "runtime/session.hpp"
@@ -90,6 +91,21 @@ Communicator Communicator::split_shared() const {
   return Communicator{node};
 }
 
+std::vector<int> Communicator::ranks_of(const Communicator& part) const {
+  MPI_Group mine = MPI_GROUP_NULL;
+  MPI_Group its = MPI_GROUP_NULL;
+  check_mpi(MPI_Comm_group(raw(), &mine), "MPI_Comm_group");
+  check_mpi(MPI_Comm_group(part.raw(), &its), "MPI_Comm_group");
+  std::vector<int> ranks(static_cast<std::size_t>(part.n_ranks()));
+  std::vector<int> members(ranks.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  check_mpi(MPI_Group_translate_ranks(its, part.n_ranks(), ranks.data(), mine, members.data()),
+            "MPI_Group_translate_ranks");
+  MPI_Group_free(&its);
+  MPI_Group_free(&mine);
+  return members;
+}
+
 void Communicator::barrier() const { check_mpi(MPI_Barrier(raw()), "MPI_Barrier"); }
 
 void Communicator::broadcast(std::span<std::byte> data, int root) const {
@@ -129,28 +145,39 @@ std::vector<std::byte> Communicator::gather(std::span<const std::byte> block, in
 std::vector<std::string> Communicator::gather(std::string_view text, int root) const {
   const std::uint64_t size = text.size();
   const std::vector<std::byte> size_bytes = gather(std::as_bytes(std::span{&size, 1}), root);
-  if (rank_ != root) {
-    send(raw(), std::as_bytes(std::span{text}), root);
-    return {};
-  }
-  std::vector<std::uint64_t> sizes(static_cast<std::size_t>(n_ranks_));
-  std::memcpy(sizes.data(), size_bytes.data(), size_bytes.size());
+  std::vector<std::uint64_t> sizes(size_bytes.size() / sizeof(size));
+  if (!sizes.empty()) std::memcpy(sizes.data(), size_bytes.data(), size_bytes.size());
+  std::uint64_t longest = sizes.empty() ? 0 : *std::max_element(sizes.begin(), sizes.end());
+  longest = broadcast_value(*this, longest, root);
+  if (longest * static_cast<std::uint64_t>(n_ranks_) > largest_gather) return gather_one_by_one(text, sizes, root);
+  // All as long as the longest: one collective instead of a message from each rank.
+  std::string padded{text};
+  padded.resize(longest);
+  const std::vector<std::byte> blocks = gather(std::as_bytes(std::span{padded}), root);
+  std::vector<std::string> texts;
+  for (std::size_t rank = 0; rank < sizes.size(); ++rank)
+    texts.emplace_back(reinterpret_cast<const char*>(blocks.data()) + rank * longest, sizes[rank]);
+  return texts;
+}
+
+std::vector<std::string> Communicator::gather_one_by_one(std::string_view text, std::span<const std::uint64_t> sizes,
+                                                         int root) const {
+  if (rank_ != root) send(raw(), std::as_bytes(std::span{text}), root);
   std::vector<std::string> texts(sizes.size());
-  for (int rank = 0; rank < n_ranks_; ++rank) {
-    std::string& place = texts[static_cast<std::size_t>(rank)];
-    place.resize(sizes[static_cast<std::size_t>(rank)]);
-    if (rank == root)
-      place = text;
+  for (std::size_t rank = 0; rank < sizes.size(); ++rank) {
+    texts[rank].resize(sizes[rank]);
+    if (static_cast<int>(rank) == root)
+      texts[rank] = text;
     else
-      receive(raw(), std::as_writable_bytes(std::span{place}), rank);
+      receive(raw(), std::as_writable_bytes(std::span{texts[rank]}), static_cast<int>(rank));
   }
   return texts;
 }
 
-bool Communicator::any(bool mine) const {
-  const std::vector<std::byte> flags = gather(std::as_bytes(std::span{&mine, 1}));
-  const bool found = std::any_of(flags.begin(), flags.end(), [](std::byte flag) { return flag != std::byte{0}; });
-  return broadcast_value(*this, found);
+std::uint8_t Communicator::highest(std::uint8_t mine) const {
+  const std::vector<std::byte> all = gather(std::as_bytes(std::span{&mine, 1}));
+  const std::byte most = all.empty() ? std::byte{0} : *std::max_element(all.begin(), all.end());
+  return broadcast_value(*this, std::to_integer<std::uint8_t>(most));
 }
 
 }  // namespace lockstep::runtime

@@ -6,6 +6,7 @@
 #include <mpi.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <span>
 #include <string>
@@ -47,6 +48,8 @@ class Communicator {
 
   /// Collective: ranks with the same `color` form a new communicator, ordered by `key`, then by rank.
   [[nodiscard]] Communicator split(int color, int key) const;
+  /// Local: the ranks here of those of `part`, a split of this one, in its order.
+  [[nodiscard]] std::vector<int> ranks_of(const Communicator& part) const;
   /// Collective: the ranks that can share memory with this one.
   [[nodiscard]] Communicator split_shared() const;
 
@@ -60,11 +63,15 @@ class Communicator {
   [[nodiscard]] std::vector<std::byte> gather(std::span<const std::byte> block, int root = 0) const;
   /// Collective: one string per rank, in rank order, at `root`; empty elsewhere.
   [[nodiscard]] std::vector<std::string> gather(std::string_view text, int root = 0) const;
+  /// Collective: the highest that any rank brings, everywhere.
+  [[nodiscard]] std::uint8_t highest(std::uint8_t mine) const;
   /// Collective: true everywhere if `mine` is true anywhere.
-  [[nodiscard]] bool any(bool mine) const;
+  [[nodiscard]] bool any(bool mine) const { return highest(mine ? 1 : 0) != 0; }
 
  private:
   explicit Communicator(MPI_Comm owned);
+  [[nodiscard]] std::vector<std::string> gather_one_by_one(std::string_view text, std::span<const std::uint64_t> sizes,
+                                                           int root) const;
 
   core::UniqueHandle<CommunicatorPolicy> handle_;
   int rank_ = 0;

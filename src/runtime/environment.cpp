@@ -118,6 +118,12 @@ bool is_recordable(std::string_view variable) {
 }
 
 Environment read_environment(const Communicator& world) {
+  Environment e = read_environment();
+  e.hosts = gather_hosts(world);
+  return e;
+}
+
+Environment read_environment() {
   Environment e;
   e.time = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
   e.lockstep = core::version();
@@ -132,7 +138,6 @@ Environment read_environment(const Communicator& world) {
   e.kernel = read_kernel();
   e.transparent_huge_pages = read_transparent_huge_pages();
   e.page_bytes = sysconf(_SC_PAGESIZE);
-  e.hosts = gather_hosts(world);
   e.variables = read_variables();
   return e;
 }

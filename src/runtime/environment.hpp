@@ -33,6 +33,8 @@ struct Environment {
 /// Whether the allow-list has this environment variable: settings of MPI, network and batch system, never a secret.
 [[nodiscard]] bool is_recordable(std::string_view variable);
 
+/// This rank's own facts, without hosts: Topology::hosts() knows them.
+[[nodiscard]] Environment read_environment();
 /// Collective: each rank's own facts; the hosts of all at rank 0, none elsewhere.
 [[nodiscard]] Environment read_environment(const Communicator& world);
 

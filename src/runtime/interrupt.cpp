@@ -50,8 +50,8 @@ int pending_interrupt() noexcept { return pending; }
 
 int agree_on_interrupt(const Communicator& world) {
   const int mine = pending;
-  if (world.any(mine == SIGINT)) return SIGINT;
-  return world.any(mine != 0) ? SIGTERM : 0;
+  const std::uint8_t highest = world.highest(mine == SIGINT ? 2 : mine != 0 ? 1 : 0);
+  return highest == 2 ? SIGINT : highest == 1 ? SIGTERM : 0;
 }
 
 }  // namespace lockstep::runtime

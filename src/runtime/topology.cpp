@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <map>
 #include <memory>
@@ -62,6 +63,13 @@ std::vector<int> parse_cpus(const std::string& text) {
   return cpus;
 }
 
+/// Both in ascending order.
+bool have_common(const std::vector<int>& one, const std::vector<int>& other) {
+  for (auto a = one.begin(), b = other.begin(); a != one.end() && b != other.end(); *a < *b ? ++a : ++b)
+    if (*a == *b) return true;
+  return false;
+}
+
 /// The index all `cpus` share, or -1.
 int common_index(const std::vector<Processor>& processors, const std::vector<int>& cpus, int Processor::*index) {
   int common = -1;
@@ -82,38 +90,48 @@ std::vector<Processor> share_processors(const Communicator& node) {
   return processors;
 }
 
-/// Collective over a node: cores in reach of any of its ranks (logical processors where cores are unknown), at its first
-/// rank; 0 at the others.
-int count_usable_cores(const Communicator& node, const std::vector<Processor>& processors,
-                       const std::vector<int>& my_cpus) {
+/// Collective over a node: its ranks' processors, by rank, at its first rank.
+std::vector<std::vector<int>> gather_cpus(const Communicator& node, const std::vector<int>& mine) {
+  std::vector<std::vector<int>> all;
+  for (const std::string& text : node.gather(format_cpus(mine))) all.push_back(parse_cpus(text));
+  return all;
+}
+
+/// What a node offers to its ranks.
+struct NodeSize {
+  int n_cores = 0;  ///< logical processors where cores are unknown
+  int n_cpus = 0;
+};
+
+NodeSize measure_node(const std::vector<std::vector<int>>& cpus_of_ranks, const std::vector<Processor>& processors) {
   std::set<int> cpus;
-  for (const std::string& text : node.gather(format_cpus(my_cpus)))
-    for (const int cpu : parse_cpus(text)) cpus.insert(cpu);
+  for (const std::vector<int>& of_rank : cpus_of_ranks) cpus.insert(of_rank.begin(), of_rank.end());
   std::set<int> cores;
   for (const Processor& processor : processors)
     if (processor.core >= 0 && cpus.contains(processor.cpu)) cores.insert(processor.core);
-  return static_cast<int>(cores.empty() ? cpus.size() : cores.size());
+  const auto n_cpus = static_cast<int>(cpus.size());
+  return {cores.empty() ? n_cpus : static_cast<int>(cores.size()), n_cpus};
 }
 
-/// What a rank tells the others, as one line of text.
+/// What a rank tells rank 0, as one line of text.
 struct Report {
   Place place;
   int leader = 0;   ///< lowest rank of the node
-  int n_cores = 0;  ///< of the node; told by its leader only
+  NodeSize size{};  ///< told by its leader only
 };
 
 std::string to_text(const Report& report) {
   const Place& p = report.place;
-  return fmt::format("{} {} {} {} {} {} {} {} {}", report.leader, report.n_cores, p.local_rank, p.socket, p.core,
-                     p.numa, p.cache, p.host, format_cpus(p.cpus));
+  return fmt::format("{} {} {} {} {} {} {} {} {} {}", report.leader, report.size.n_cores, report.size.n_cpus,
+                     p.local_rank, p.socket, p.core, p.numa, p.cache, p.host, format_cpus(p.cpus));
 }
 
 Report from_text(const std::string& line) {
   Report report;
   Place& p = report.place;
   std::string cpus;
-  std::istringstream{line} >> report.leader >> report.n_cores >> p.local_rank >> p.socket >> p.core >> p.numa >>
-      p.cache >> p.host >> cpus;
+  std::istringstream{line} >> report.leader >> report.size.n_cores >> report.size.n_cpus >> p.local_rank >> p.socket >>
+      p.core >> p.numa >> p.cache >> p.host >> cpus;
   p.cpus = parse_cpus(cpus);
   return report;
 }
@@ -132,23 +150,21 @@ Report describe_this_rank(const Communicator& world) {
   place.numa = common_index(processors, place.cpus, &Processor::numa);
   place.cache = common_index(processors, place.cpus, &Processor::cache);
   report.leader = broadcast_value(node, world.rank());
-  report.n_cores = count_usable_cores(node, processors, place.cpus);
+  report.size = measure_node(gather_cpus(node, place.cpus), processors);
   return report;
 }
 
-}  // namespace
-
-Topology discover_topology(const Communicator& world) {
-  std::string lines;
-  for (const std::string& line : world.gather(to_text(describe_this_rank(world)))) lines += line + '\n';
-  std::istringstream all{world.broadcast(lines)};
-
+/// At rank 0: the whole table.
+Topology read_reports(const std::vector<std::string>& lines) {
   Topology topology;
   std::map<int, int> node_of_leader;
-  for (std::string line; std::getline(all, line);) {
+  for (const std::string& line : lines) {
     Report report = from_text(line);
     const auto [entry, is_new] = node_of_leader.try_emplace(report.leader, static_cast<int>(node_of_leader.size()));
-    if (is_new) topology.cores_per_node.push_back(report.n_cores);
+    if (is_new) {
+      topology.cores_per_node.push_back(report.size.n_cores);
+      topology.cpus_per_node.push_back(report.size.n_cpus);
+    }
     report.place.rank = static_cast<int>(topology.places.size());
     report.place.node = entry->second;
     topology.places.push_back(std::move(report.place));
@@ -157,18 +173,53 @@ Topology discover_topology(const Communicator& world) {
   return topology;
 }
 
+constexpr std::array shared_numbers{&Place::node, &Place::local_rank, &Place::socket,
+                                    &Place::core, &Place::numa,       &Place::cache};
+
+/// Collective: what all ranks need of rank 0's table, as numbers.
+void share_table(const Communicator& world, Topology& topology) {
+  topology.n_nodes = broadcast_value(world, topology.n_nodes);
+  for (std::vector<int>* const of_nodes : {&topology.cores_per_node, &topology.cpus_per_node}) {
+    of_nodes->resize(static_cast<std::size_t>(topology.n_nodes));
+    world.broadcast(std::as_writable_bytes(std::span{*of_nodes}));
+  }
+  topology.places.resize(static_cast<std::size_t>(world.n_ranks()));
+  std::vector<int> numbers;
+  for (const Place& place : topology.places)
+    for (const auto number : shared_numbers) numbers.push_back(place.*number);
+  world.broadcast(std::as_writable_bytes(std::span{numbers}));
+  const int* next = numbers.data();
+  for (Place& place : topology.places)
+    for (const auto number : shared_numbers) place.*number = *next++;
+}
+
+}  // namespace
+
+Topology discover_topology(const Communicator& world) {
+  const Report mine = describe_this_rank(world);
+  Topology topology = read_reports(world.gather(to_text(mine)));
+  share_table(world, topology);
+  for (int rank = 0; rank < world.n_ranks(); ++rank) topology.places[static_cast<std::size_t>(rank)].rank = rank;
+  Place& place = topology.places[static_cast<std::size_t>(world.rank())];
+  place.host = mine.place.host;
+  place.cpus = mine.place.cpus;
+  return topology;
+}
+
 std::size_t spare_cores(const Communicator& world) {
-  const Topology topology = discover_topology(world);
-  const Place& mine = topology.places[static_cast<std::size_t>(world.rank())];
-  const auto shares_with_me = [&](const Place& other) {
-    return other.node == mine.node && std::find_first_of(mine.cpus.begin(), mine.cpus.end(), other.cpus.begin(),
-                                                         other.cpus.end()) != mine.cpus.end();
-  };
-  const auto n_sharing =
-      static_cast<std::size_t>(std::count_if(topology.places.begin(), topology.places.end(), shares_with_me));
-  const std::size_t n_cores = std::min(
-      mine.cpus.size(), static_cast<std::size_t>(topology.cores_per_node[static_cast<std::size_t>(mine.node)]));
-  return n_cores > n_sharing ? (n_cores - n_sharing) / n_sharing : 0;
+  const Communicator node = world.split_shared();
+  const std::vector<Processor> processors = share_processors(node);
+  const std::vector<int> mine = read_allowed_cpus();
+  const std::vector<std::vector<int>> all = gather_cpus(node, mine);
+  const auto n_shared = static_cast<std::size_t>(broadcast_value(node, measure_node(all, processors).n_cores));
+  std::vector<std::size_t> n_sharing(static_cast<std::size_t>(node.n_ranks()));
+  for (std::size_t rank = 0; rank < all.size(); ++rank)
+    n_sharing[rank] = static_cast<std::size_t>(
+        std::ranges::count_if(all, [&](const std::vector<int>& other) { return have_common(all[rank], other); }));
+  node.broadcast(std::as_writable_bytes(std::span{n_sharing}));
+  const std::size_t n_fair = n_sharing[static_cast<std::size_t>(node.rank())];
+  const std::size_t n_cores = std::min(mine.size(), n_shared);
+  return n_cores > n_fair ? (n_cores - n_fair) / n_fair : 0;
 }
 
 }  // namespace lockstep::runtime

@@ -1,5 +1,5 @@
 // Where the ranks run: node, socket, core; and what is wrong with that.
-// Invariant: the same Topology on every rank.
+// Invariant: the same Topology on every rank, but for hosts and processors of other ranks, which only rank 0 knows.
 // Used by reduce_all/ (header, warnings, JSON) and comm/ (spinning policy).
 #pragma once
 
@@ -14,10 +14,10 @@ namespace lockstep::runtime {
 /// One rank's place.
 struct Place {
   int rank = 0;
-  std::string host;
+  std::string host;       ///< empty for other ranks, but at rank 0
   int node = 0;           ///< index of the node, in order of the lowest rank on it
   int local_rank = 0;     ///< index among the ranks of the node
-  std::vector<int> cpus;  ///< logical processors (OS indices) this process may run on
+  std::vector<int> cpus;  ///< logical processors (OS indices) the rank may run on; as `host`
   int socket = -1;        ///< index of the socket all `cpus` belong to; -1 if several or unknown
   int core = -1;          ///< index of the core all `cpus` belong to; -1 if several or unknown
   int numa = -1;          ///< index of the NUMA node all `cpus` belong to; -1 if several or unknown
@@ -28,18 +28,23 @@ struct Place {
 struct Topology {
   std::vector<Place> places;        ///< by rank
   std::vector<int> cores_per_node;  ///< physical cores usable by the job, by node
+  std::vector<int> cpus_per_node;   ///< logical processors, likewise
   int n_nodes = 1;
 
   /// More ranks than usable logical processors on some node.
   [[nodiscard]] bool is_oversubscribed() const;
-  /// "2 ranks on 1 node, each bound to one core" in one line.
+  /// Ranks on the node of `rank`.
+  [[nodiscard]] int n_local_ranks(int rank) const;
+  /// At rank 0: of each node, in node order.
+  [[nodiscard]] std::vector<std::string> hosts() const;
+  /// At rank 0: "2 ranks on 1 node, each bound to one core" in one line.
   [[nodiscard]] std::string binding() const;
-  /// What makes timings on this placement doubtful, one sentence each with the fix; empty if nothing. Ranks compute with
+  /// At rank 0: what makes timings on this placement doubtful, one sentence each with the fix; empty if nothing. Ranks compute with
   /// `n_threads` threads each.
   [[nodiscard]] std::vector<std::string> warnings(int n_threads = 1) const;
 };
 
-/// Collective: finds the place of every rank.
+/// Collective: finds the place of every rank. Rank 0 makes the table; the others get 24 bytes a rank.
 [[nodiscard]] Topology discover_topology(const Communicator& world);
 
 /// Collective: processors of this rank that no rank needs, shared fairly with the ranks that may use the same ones.

@@ -87,6 +87,26 @@ TEST_P(OnNodes, PlansInFlightTogetherDoNotMix) {
 // 0: the machine as it is.
 INSTANTIATE_TEST_SUITE_P(RanksPerNode, OnNodes, testing::Values(0, 1, 2), testing::PrintToStringParamName{});
 
+TEST(Split, KnowsTheNodesOfItsRanks) {
+  const auto over = transport(2);
+  const auto reversed = over->split(0, -over->rank());
+  const std::vector<int> back(reversed->nodes().rbegin(), reversed->nodes().rend());
+  EXPECT_EQ(comm::renumber(back), over->nodes());
+  EXPECT_EQ(reversed->nodes().front(), 0);
+  const auto node = over->split(over->nodes()[static_cast<std::size_t>(over->rank())], over->rank());
+  EXPECT_EQ(node->n_nodes(), 1);
+}
+
+TEST(Nodes, ComeFromTheTopologyIfThereIsOne) {
+  runtime::Topology topology = runtime::discover_topology(support::world());
+  for (runtime::Place& place : topology.places) place.node = place.rank / 2;
+  topology.cpus_per_node.assign(topology.places.size(), 2);
+  const auto over = comm::make_mpi_transport(support::world(), {.topology = &topology});
+  EXPECT_EQ(over->n_nodes(), (over->n_ranks() + 1) / 2);
+  const auto divided = comm::make_mpi_transport(support::world(), {.ranks_per_node = 1, .topology = &topology});
+  EXPECT_EQ(divided->n_nodes(), over->n_ranks());
+}
+
 TEST(Obstacles, AreNamed) {
   const auto over = transport(1);
   const comm::Algorithm& shm = *comm::find_algorithm("shm");

@@ -26,6 +26,8 @@ namespace {
 
 using support::world;
 
+int n_receives = 0;  // calls of MPI_Recv, see below
+
 std::string repeat(int rank) {
   return std::string(static_cast<std::size_t>(rank) * 1000, static_cast<char>('a' + rank));
 }
@@ -203,12 +205,34 @@ TEST(Topology, CountsNodesAndCores) {
 
 TEST(Topology, IsTheSameOnEveryRank) {
   const Topology topology = discover_topology(world());
-  std::string text = topology.binding();
-  for (const Place& p : topology.places) {
-    text += p.host + ' ' + std::to_string(p.node) + ' ' + std::to_string(p.local_rank) + ' ' + std::to_string(p.core);
-    for (const int cpu : p.cpus) text += ' ' + std::to_string(cpu);
-  }
+  std::string text = topology.is_oversubscribed() ? "oversubscribed" : "";
+  for (const Place& p : topology.places)
+    text += ' ' + std::to_string(p.node) + ' ' + std::to_string(p.local_rank) + ' ' + std::to_string(p.core);
   EXPECT_EQ(world().broadcast(text), text);
+}
+
+TEST(Topology, RankZeroKnowsHostAndProcessorsOfAll) {
+  const Topology topology = discover_topology(world());
+  for (const Place& p : topology.places)
+    EXPECT_EQ(!p.host.empty() && !p.cpus.empty(), world().rank() == 0 || p.rank == world().rank()) << p.rank;
+  if (world().rank() != 0) return;
+  EXPECT_EQ(topology.hosts().size(), static_cast<std::size_t>(topology.n_nodes));
+  EXPECT_EQ(topology.hosts().front(), host_name());
+}
+
+TEST(Topology, SparesNoCoreThatARankNeeds) {
+  const Topology topology = discover_topology(world());
+  const std::size_t n_spare = spare_cores(world());
+  EXPECT_LT(n_spare, topology.places[static_cast<std::size_t>(world().rank())].cpus.size());
+  EXPECT_TRUE(n_spare == 0 || !topology.is_oversubscribed());
+}
+
+// What each of thousands of ranks would send to rank 0 by itself, it would take one after the other.
+TEST(Startup, SendsNoMessageOfEachRankToRankZero) {
+  n_receives = 0;
+  (void)discover_topology(world());
+  (void)read_environment(world());
+  EXPECT_EQ(n_receives, 0);
 }
 
 TEST(Environment, IsComplete) {
@@ -237,3 +261,9 @@ TEST(Environment, RecordsSettingsAndNoSecrets) {
 
 }  // namespace
 }  // namespace lockstep::runtime
+
+// In place of MPI's own, to count.
+extern "C" int MPI_Recv(void* data, int n, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Status* status) {
+  ++lockstep::runtime::n_receives;
+  return PMPI_Recv(data, n, type, from, tag, comm, status);
+}

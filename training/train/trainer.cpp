@@ -52,8 +52,7 @@ Trainer::Trainer(const runtime::Session& session, const ResolvedRecipe& resolved
   nn::Network network = make_network(recipe_, batches.info());
   if (batches_) check_groups(recipe_, network, batches.info().n_samples, world_.n_ranks());
   if (batches_ && !options.dry_run) check_memory(world_, topology_, recipe_, network, batches.most());
-  transport_ = comm::make_mpi_transport(
-      world_, {.seats = comm::seats(topology_), .oversubscribed = topology_.is_oversubscribed()});
+  transport_ = comm::make_mpi_transport(world_, {.topology = &topology_});
   learner_ = std::make_unique<Learner>(world_, *transport_, recipe_, std::move(network), batches.most(), timers_,
                                        [this] { watchdog_.beat(); });
   learner_->initialize(options.init_from);

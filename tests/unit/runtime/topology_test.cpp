@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,10 @@ Topology make_topology(const std::vector<Bound>& ranks) {
     topology.n_nodes = std::max(topology.n_nodes, bound.node + 1);
   }
   topology.cores_per_node.assign(static_cast<std::size_t>(topology.n_nodes), 2);
+  std::vector<std::set<int>> cpus(static_cast<std::size_t>(topology.n_nodes));
+  for (const Bound& bound : ranks)
+    cpus[static_cast<std::size_t>(bound.node)].insert(bound.cpus.begin(), bound.cpus.end());
+  for (const std::set<int>& of_node : cpus) topology.cpus_per_node.push_back(static_cast<int>(of_node.size()));
   return topology;
 }
 
