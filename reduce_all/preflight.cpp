@@ -22,13 +22,10 @@ core::Bytes footprint(core::Bytes largest, BufferMode mode) {
   return {BufferPool::footprint(largest, mode).value + 3 * largest.value};
 }
 
-// Memory of a rank for the times of a size: its own, and those of all ranks as rank 0 gathers and sorts them, here shared
-// out among the `n_local` ranks of its node.
-core::Bytes samples_footprint(const Options& options, std::size_t n_algorithms, std::size_t n_ranks,
-                              std::size_t n_local) {
+// Memory of a rank for the times of a size: its own, and what finding the slowest rank's takes, and sorting them.
+core::Bytes samples_footprint(const Options& options, std::size_t n_algorithms) {
   const auto n_samples = static_cast<std::uint64_t>(options.iterations);
-  const std::uint64_t n_own = n_algorithms + 3;  // and the limit's
-  return {n_samples * sizeof(double) * (n_own + 3 * ((n_ranks + n_local - 1) / n_local))};
+  return {n_samples * sizeof(double) * (n_algorithms + 3 + 3)};  // 3: the limit's
 }
 
 // The size of vector whose footprint is `per_rank`; 0 if not even an empty one fits.
@@ -88,11 +85,9 @@ void check_memory(const Options& options, const runtime::Topology& topology, int
   const core::Bytes available = runtime::available_memory();
   const core::Bytes largest = largest_size(options);
   const runtime::Place& here = topology.places[static_cast<std::size_t>(rank)];
-  const auto n_local =
-      static_cast<std::uint64_t>(std::count_if(topology.places.begin(), topology.places.end(),
-                                               [&here](const runtime::Place& p) { return p.node == here.node; }));
+  const auto n_local = static_cast<std::uint64_t>(topology.n_local_ranks(rank));
   const bool is_absurd = largest.value > (std::uint64_t{1} << 60);
-  const core::Bytes samples = samples_footprint(options, n_algorithms, topology.places.size(), n_local);
+  const core::Bytes samples = samples_footprint(options, n_algorithms);
   const core::Bytes per_rank =
       is_absurd ? largest : core::Bytes{footprint(largest, options.buffers).value + samples.value};
   if (available.value == 0 || per_rank.value <= available.value / n_local) return;  // divided, as sizes may be absurd

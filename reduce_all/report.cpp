@@ -1,20 +1,28 @@
 #include "reduce_all/report.hpp"
 
-#include <utility>
+#include <algorithm>
 
 #include "core/print.hpp"
 
 namespace lockstep::reduce_all {
+namespace {
+
+// Files of many ranks, or of many samples, are long. Written after every size, unless that took more than a twentieth of
+// the time; then every second.
+constexpr double longest_wait_s = 1;
+constexpr double most_writes = 20;
+
+}  // namespace
 
 Report::Report(const Options& options) {
   if (!options.json.empty()) json_.emplace(options.json, "--json");
   if (!options.csv.empty()) csv_.emplace(options.csv, "--csv");
 }
 
-void Report::begin(RunInfo info) {
-  info_ = std::move(info);
+void Report::begin(const RunInfo& info) {
+  if (json_) json_meta_ = json_meta(info);
   csv_text_ = csv_header();
-  core::print(text_header(info_));
+  core::print(text_header(info));
   write_files(false);  // so that no file of an earlier run is taken for this one's, whatever happens
 }
 
@@ -26,7 +34,7 @@ void Report::add(const std::vector<Row>& rows_of_one_call) {
     rows_.back().samples_us.clear();  // they live on in the text
   }
   core::print(text_rows(rows_of_one_call));
-  write_files(false);
+  if (since_writing_.elapsed().value > std::min(longest_wait_s, most_writes * writing_s_)) write_files(false);
 }
 
 void Report::add_wrong(const WrongElement& wrong) { core::print(text_wrong(wrong)); }
@@ -37,8 +45,11 @@ void Report::end(const Outcome& outcome, bool is_closed) {
 }
 
 void Report::write_files(bool is_complete) {
-  if (json_) json_->replace(json_document(info_, json_rows_, is_complete));
+  const core::Stopwatch watch;
+  if (json_) json_->replace(json_document(json_meta_, json_rows_, is_complete));
   if (csv_) csv_->replace(csv_text_);
+  writing_s_ = watch.elapsed().value;
+  since_writing_ = {};
 }
 
 }  // namespace lockstep::reduce_all

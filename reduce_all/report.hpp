@@ -1,5 +1,6 @@
 // Where results go: a table on stdout, and JSON and CSV files.
-// Invariant: lives on rank 0; after every size each file on disk is whole and valid, however the run ends.
+// Invariant: lives on rank 0; each file on disk is whole and valid, however the run ends, and has every size but, where files
+// are long, those of the last second.
 // Used by the run; the three writers behind it are tested alone.
 #pragma once
 
@@ -7,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/timer.hpp"
 #include "reduce_all/cores.hpp"
 #include "reduce_all/options.hpp"
 #include "reduce_all/output_file.hpp"
@@ -54,8 +56,9 @@ struct Outcome {
 [[nodiscard]] std::string text_wrong(const WrongElement& wrong);
 [[nodiscard]] std::string text_closing(std::span<const Row> rows, const Outcome& outcome);
 
-/// The document without its rows, and one row; every key as in share/schemas/reduce_all-1.schema.json.
-[[nodiscard]] std::string json_document(const RunInfo& info, const std::string& rows, bool is_complete);
+/// What does not change, the document of it and rows, and one row; every key as in share/schemas/reduce_all-1.schema.json.
+[[nodiscard]] std::string json_meta(const RunInfo& info);
+[[nodiscard]] std::string json_document(const std::string& meta, const std::string& rows, bool is_complete);
 [[nodiscard]] std::string json_row(const Row& row);
 
 [[nodiscard]] std::string csv_header();
@@ -66,7 +69,7 @@ class Report {
   /// Claims the result files; throws core::Error (usage) if one cannot be written. Prints nothing yet.
   explicit Report(const Options& options);
 
-  void begin(RunInfo info);
+  void begin(const RunInfo& info);
   /// All rows of one call, fastest marked.
   void add(const std::vector<Row>& rows_of_one_call);
   void add_wrong(const WrongElement& wrong);
@@ -78,12 +81,14 @@ class Report {
  private:
   void write_files(bool is_complete);
 
-  RunInfo info_;
   std::vector<Row> rows_;
   std::optional<OutputFile> json_;
   std::optional<OutputFile> csv_;
+  std::string json_meta_;
   std::string json_rows_;
   std::string csv_text_;
+  core::Stopwatch since_writing_;
+  double writing_s_ = 0;  ///< what it took the last time
 };
 
 }  // namespace lockstep::reduce_all

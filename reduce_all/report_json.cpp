@@ -22,9 +22,9 @@ Json cores(const RunInfo& info) {
           {"read_GBps", c.read_GBps}};
 }
 
-Json meta(const RunInfo& info) {
+// But for the placement.
+Json meta(const RunInfo& info, const Json& places) {
   const Options& o = info.options;
-  const Json places = metrics::to_json(info.topology);
   Json meta{{"started", info.environment.time},
             {"arguments", o.arguments},
             {"ranks", places["ranks"]},
@@ -39,11 +39,21 @@ Json meta(const RunInfo& info) {
             {"warnings", info.warnings},
             {"binding", places["binding"]}};
   meta.update(metrics::to_json(info.environment));
-  meta["placement"] = places["placement"];
   return meta;
 }
 
 }  // namespace
+
+// A line for each rank, as there may be thousands.
+std::string json_meta(const RunInfo& info) {
+  const Json places = metrics::to_json(info.topology);
+  std::string text = metrics::dump(meta(info, places), 2);
+  text.erase(text.size() - 2);  // its last brace
+  text += ",\n  \"placement\": [";
+  for (const Json& place : places["placement"])
+    text += (text.back() == '[' ? "\n    " : ",\n    ") + metrics::dump(place, -1);
+  return text + "\n  ]\n}";
+}
 
 std::string json_row(const Row& r) {
   Json row{{"bytes", r.bytes},
@@ -76,11 +86,11 @@ std::string json_row(const Row& r) {
 }
 
 // The frame is written by hand, because rows are turned into text once, when they arrive, and not again at every size.
-std::string json_document(const RunInfo& info, const std::string& rows, bool is_complete) {
+std::string json_document(const std::string& meta, const std::string& rows, bool is_complete) {
   return fmt::format(
       "{{\n\"schema\": \"lockstep.reduce_all\",\n\"schema_version\": 1,\n\"complete\": {},\n"
       "\"meta\": {},\n\"results\": [\n{}\n]\n}}\n",
-      is_complete, metrics::dump(meta(info), 2), rows);
+      is_complete, meta, rows);
 }
 
 }  // namespace lockstep::reduce_all

@@ -6,22 +6,6 @@
 
 namespace lockstep::reduce_all {
 
-SlowestTimes slowest_times(std::span<const double> times, std::size_t n_samples) {
-  const std::size_t n_ranks = n_samples == 0 ? 0 : times.size() / n_samples;
-  SlowestTimes result;
-  std::vector<std::size_t> n_slowest(std::max<std::size_t>(n_ranks, 1), 0);
-  for (std::size_t i = 0; i < n_samples; ++i) {
-    std::size_t slowest = 0;
-    for (std::size_t rank = 1; rank < n_ranks; ++rank) {
-      if (times[rank * n_samples + i] > times[slowest * n_samples + i]) slowest = rank;
-    }
-    ++n_slowest[slowest];
-    result.seconds.push_back(times[slowest * n_samples + i]);
-  }
-  result.slowest_rank = static_cast<int>(std::max_element(n_slowest.begin(), n_slowest.end()) - n_slowest.begin());
-  return result;
-}
-
 double bus_factor(comm::Collective collective, int n_ranks) {
   if (n_ranks == 1) return 1;
   const double share = static_cast<double>(n_ranks - 1) / n_ranks;

@@ -46,14 +46,11 @@ struct Row {
   std::vector<double> samples_us;        ///< per iteration, maximum over ranks; empty unless asked for
 };
 
-/// Per iteration the slowest rank's time, and the rank that was slowest most often.
+/// Per iteration the slowest rank's time, and the rank that was slowest most often: the lowest of several.
 struct SlowestTimes {
   std::vector<double> seconds;
   int slowest_rank = 0;
 };
-
-/// `times` holds one row of `n_samples` per rank, in rank order.
-[[nodiscard]] SlowestTimes slowest_times(std::span<const double> times, std::size_t n_samples);
 
 /// busbw / algbw as nccl-tests defines it, so that figures compare: 2(P-1)/P, or (P-1)/P for the halves. 1 for one
 /// rank, where nothing travels and algbw is the copy bandwidth.

@@ -21,16 +21,17 @@ std::vector<std::string> names_of(const std::vector<const comm::Algorithm*>& alg
   return names;
 }
 
-// Collective.
-RunInfo describe_run(const Job& job, CoreWatch& cores) {
+// Rank 0.
+RunInfo describe_run(const Job& job, const CoreWatch& cores, const std::optional<CoreReach>& reach) {
   RunInfo info{.options = job.options,
-               .environment = runtime::read_environment(job.world),
+               .environment = runtime::read_environment(),
                .topology = job.topology,
                .algorithms = names_of(job.algorithms),
                .warnings = find_warnings(job.topology),
                .limit = describe_limit(job.options, job.topology, cores.is_on() && job.transport.n_nodes() == 1),
-               .cores = cores.reach(),
+               .cores = reach,
                .why_no_cores = cores.why_off()};
+  info.environment.hosts = job.topology.hosts();
   if (job.options.ranks_per_node > 0) info.simulated_nodes = job.transport.n_nodes();
   return info;
 }
@@ -48,9 +49,9 @@ void print_verdict(const Job& job, const Report& report, const Outcome& outcome)
 // Collective: everything after the checks.
 int measure(const Job& job, Report* report) {
   CoreWatch cores{job.world, job.transport, job.topology.is_oversubscribed(), job.progress};
-  RunInfo info = describe_run(job, cores);
+  const std::optional<CoreReach> reach = cores.reach();
   if (report != nullptr) {
-    report->begin(std::move(info));
+    report->begin(describe_run(job, cores, reach));
     // Long vectors take seconds to set up.
     job.progress.set_last_words(text_closing({}, {.is_complete = false, .cut_short_by = "nothing is measured"}));
   }

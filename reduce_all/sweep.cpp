@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstring>
 #include <limits>
@@ -12,6 +13,7 @@
 #include "core/statistics.hpp"
 #include "reduce_all/limit.hpp"
 #include "reduce_all/sizes.hpp"
+#include "reduce_all/slowest.hpp"
 #include "runtime/interrupt.hpp"
 
 namespace lockstep::reduce_all {
@@ -130,7 +132,6 @@ bool Sweep::measure_call(const comm::Call& call) {
   }
   job_.progress.enter(runtime::Phase::finish);
   collect(call, contenders);
-  collect_wrong(call, contenders);
   return true;
 }
 
@@ -207,9 +208,9 @@ bool Sweep::run_turn(Meter& meter, Contender& contender) {
   if (is_interrupted()) return false;
   const bool is_spent = is_time_spent();
   const int n_left = contender.pace.n_samples - contender.n_done;
-  const int planned = runtime::broadcast_value(job_.world, is_spent ? n_left : plan_batch(contender));
-  const int affordable =
-      runtime::broadcast_value(job_.world, affordable_samples(job_.options, contender, planned, is_spent));
+  const int my_plan = is_spent ? n_left : plan_batch(contender);
+  const auto [planned, affordable] = runtime::broadcast_value(
+      job_.world, std::array{my_plan, affordable_samples(job_.options, contender, my_plan, is_spent)});
   if (is_spent && affordable < planned) {
     outcome_.is_complete = false;
     outcome_.cut_short_by = fmt::format("--max-time {} is spent; the last size has fewer iterations",
@@ -235,30 +236,55 @@ bool Sweep::run_checks(Meter& meter, Contender& contender, std::int64_t n) {
   return true;
 }
 
-void Sweep::collect(const comm::Call& call, const std::vector<Contender>& contenders) {
+// Rank 0 learns of every contender and of every rank's first wrong element; all learn how many there are.
+void Sweep::collect(const comm::Call& call, std::vector<Contender>& contenders) {
   std::vector<Measured> measured;
-  const bool is_checked = job_.options.check > 0;
+  std::vector<WrongElement> wrong;
+  std::uint64_t n_wrong = 0;
   LimitTimes limit{.copying = {std::numeric_limits<double>::infinity()}};
-  for (const Contender& contender : contenders) {
-    const std::vector<double> times = runtime::gather_values(job_.world, std::span<const double>{contender.samples});
-    const auto wrong = runtime::gather_values(job_.world, std::span{&contender.mismatch.n_wrong, 1});
+  for (Contender& contender : contenders) {
+    const Tally mine{keep_slowest(job_.transport, contender.samples), contender.mismatch};
+    const std::vector<Tally> tallies = runtime::gather_values(job_.world, std::span{&mine, 1});
     if (report_ == nullptr) continue;
-    SlowestTimes slowest = slowest_times(times, contender.samples.size());
-    if (contender.role == Role::copying)
-      limit.copying = std::min(limit.copying, core::Seconds{core::summarize(slowest.seconds).median});
-    else if (contender.role == Role::reading)
-      limit.reading = {core::summarize(slowest.seconds).median};
-    else
-      measured.push_back({.call = call,
-                          .algorithm = std::string{contender.name},
-                          .in_place = job_.options.in_place,
-                          .n_ranks = job_.world.n_ranks(),
-                          .times = std::move(slowest),
-                          .n_wrong = is_checked
-                                         ? std::optional{std::accumulate(wrong.begin(), wrong.end(), std::uint64_t{0})}
-                                         : std::nullopt,
-                          .keep_samples = job_.options.samples});
+    if (contender.role == Role::copying) {
+      limit.copying = std::min(limit.copying, core::Seconds{core::summarize(contender.samples).median});
+      continue;
+    }
+    if (contender.role == Role::reading) {
+      limit.reading = {core::summarize(contender.samples).median};
+      continue;
+    }
+    measured.push_back(describe(call, contender, tallies));
+    n_wrong += measured.back().n_wrong.value_or(0);
+    const auto first = std::ranges::find_if(tallies, [](const Tally& t) { return t.mismatch.n_wrong > 0; });
+    if (first == tallies.end()) continue;
+    const auto rank = static_cast<std::size_t>(first - tallies.begin());
+    wrong.push_back({.algorithm = std::string{contender.name},
+                     .call = call,
+                     .rank = static_cast<int>(rank),
+                     .host = job_.topology.places[rank].host,
+                     .mismatch = first->mismatch});
   }
+  report_rows(call, limit, measured);
+  for (const WrongElement& element : wrong) report_->add_wrong(element);
+  outcome_.n_wrong += runtime::broadcast_value(job_.world, n_wrong);
+}
+
+Measured Sweep::describe(const comm::Call& call, Contender& contender, std::span<const Tally> tallies) const {
+  const auto slowest = std::ranges::max_element(tallies, {}, &Tally::n_slowest);
+  std::uint64_t n_wrong = 0;
+  for (const Tally& tally : tallies) n_wrong += tally.mismatch.n_wrong;
+  return {.call = call,
+          .algorithm = std::string{contender.name},
+          .in_place = job_.options.in_place,
+          .n_ranks = job_.world.n_ranks(),
+          .times = {std::move(contender.samples), static_cast<int>(slowest - tallies.begin())},
+          .n_wrong = job_.options.check > 0 ? std::optional{n_wrong} : std::nullopt,
+          .keep_samples = job_.options.samples};
+}
+
+// Collective.
+void Sweep::report_rows(const comm::Call& call, LimitTimes limit, std::vector<Measured>& measured) {
   const DistanceSeen distance{.before_ns = cores_.at_first().farthest_ns,
                               .after_ns = cores_.at_last().farthest_ns,
                               .has_changed = cores_.has_moved()};
@@ -273,25 +299,6 @@ void Sweep::collect(const comm::Call& call, const std::vector<Contender>& conten
     rows.push_back(make_row(m));
   }
   report_->add(rows);
-}
-
-// Rank 0 learns of every rank's first wrong element; all learn how many there are.
-void Sweep::collect_wrong(const comm::Call& call, const std::vector<Contender>& contenders) {
-  std::uint64_t n_wrong = 0;
-  for (const Contender& contender : contenders) {
-    const auto mismatches = runtime::gather_values(job_.world, std::span{&contender.mismatch, 1});
-    bool is_shown = false;
-    for (std::size_t rank = 0; rank < mismatches.size(); ++rank) {
-      n_wrong += mismatches[rank].n_wrong;
-      if (mismatches[rank].n_wrong == 0 || std::exchange(is_shown, true)) continue;
-      report_->add_wrong({.algorithm = std::string{contender.name},
-                          .call = call,
-                          .rank = static_cast<int>(rank),
-                          .host = job_.topology.places[rank].host,
-                          .mismatch = mismatches[rank]});
-    }
-  }
-  outcome_.n_wrong += runtime::broadcast_value(job_.world, n_wrong);
 }
 
 }  // namespace lockstep::reduce_all

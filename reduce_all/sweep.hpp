@@ -3,7 +3,8 @@
 // Used by run.
 #pragma once
 
-#include <optional>
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "comm/registry.hpp"
@@ -29,6 +30,12 @@ struct Job {
   std::vector<const comm::Algorithm*> algorithms;  ///< those that take part
 };
 
+/// What rank 0 learns of each rank about a contender.
+struct Tally {
+  std::uint32_t n_slowest = 0;  ///< samples in which no rank was slower
+  Mismatch mismatch{};
+};
+
 /// How a round of measuring ended; the same on all ranks.
 enum class Ended { done, by_signal, by_moving_cores };
 
@@ -51,8 +58,9 @@ class Sweep {
   bool run_turn(Meter& meter, Contender& contender);
   std::int64_t checks_due(const Contender& contender) const;
   bool run_checks(Meter& meter, Contender& contender, std::int64_t n);
-  void collect(const comm::Call& call, const std::vector<Contender>& contenders);
-  void collect_wrong(const comm::Call& call, const std::vector<Contender>& contenders);
+  void collect(const comm::Call& call, std::vector<Contender>& contenders);
+  Measured describe(const comm::Call& call, Contender& contender, std::span<const Tally> tallies) const;
+  void report_rows(const comm::Call& call, LimitTimes limit, std::vector<Measured>& measured);
   bool may_go_on(const comm::Call& next);
   bool is_interrupted();
   bool is_time_spent();

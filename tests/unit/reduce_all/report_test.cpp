@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -59,12 +60,13 @@ std::size_t n_fields(const std::string& line) {
 TEST(JsonReport, IsValidWithNoneOneAndTwoRows) {
   const std::string row = json_row(sample_row());
   for (const std::string& rows : {std::string{}, row, row + ",\n" + row}) {
-    const auto document = nlohmann::json::parse(json_document(sample_info(), rows, false));
+    const auto document = nlohmann::json::parse(json_document(json_meta(sample_info()), rows, false));
     EXPECT_EQ(document["schema"], "lockstep.reduce_all");
     EXPECT_EQ(document["schema_version"], 1);
     EXPECT_EQ(document["complete"], false);
     EXPECT_EQ(document["meta"]["arguments"][1], "a \"quoted\" word");
     EXPECT_EQ(document["meta"]["ranks"], 2);
+    EXPECT_EQ(document["meta"]["placement"].size(), 2);
   }
 }
 
@@ -179,6 +181,27 @@ TEST(TextReport, SaysWhatWasMeasuredAgainAndWhatIsDoubtful) {
   EXPECT_NE(closing.find("compare within a size only: round trip of 8 B at 118 ns, 16 B at 560 ns\n"),
             std::string::npos)
       << closing;
+}
+
+// Thousands of ranks make a long file, which many short sizes would write again and again.
+TEST(Reports, SpendLittleTimeOnWriting) {
+  Options options;
+  options.json = testing::TempDir() + "spend_little.json";
+  Report report{options};
+  testing::internal::CaptureStdout();
+  report.begin(sample_info(10'000));
+  core::Stopwatch watch;
+  report.end({}, false);
+  const double once = watch.elapsed().value;
+  watch = {};
+  constexpr int n_sizes = 100;
+  for (int i = 0; i < n_sizes; ++i) report.add({sample_row()});
+  EXPECT_LT(watch.elapsed().value, n_sizes / 3 * once);
+  report.end({}, false);
+  testing::internal::GetCapturedStdout();
+  const auto document = nlohmann::json::parse(std::ifstream{options.json});
+  EXPECT_EQ(document["results"].size(), n_sizes);
+  EXPECT_EQ(document["complete"], true);
 }
 
 TEST(TextReport, MarksTheBestOfSeveral) {

@@ -5,15 +5,6 @@
 namespace lockstep::reduce_all {
 namespace {
 
-TEST(Result, TakesTheSlowestRankOfEverySample) {
-  const std::vector<double> times{1, 5, 1,   // rank 0
-                                  2, 2, 2,   // rank 1
-                                  1, 1, 1};  // rank 2
-  const SlowestTimes slowest = slowest_times(times, 3);
-  EXPECT_EQ(slowest.seconds, (std::vector<double>{2, 5, 2}));
-  EXPECT_EQ(slowest.slowest_rank, 1);
-}
-
 TEST(Result, BusFactorsAreThoseOfNcclTests) {
   EXPECT_DOUBLE_EQ(bus_factor(comm::Collective::all_reduce, 4), 1.5);
   EXPECT_DOUBLE_EQ(bus_factor(comm::Collective::reduce_scatter, 4), 0.75);

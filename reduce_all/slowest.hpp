@@ -1,0 +1,17 @@
+// The slowest rank's times, found by the ranks together.
+// Invariant: what a rank sends and holds grows with the samples, not with the ranks.
+// Used by the sweep, after the timed part of a call.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "comm/transport.hpp"
+
+namespace lockstep::reduce_all {
+
+/// Collective: each of `times`, as many on every rank, becomes the longest of all ranks. Returns how many of them are this
+/// rank's own.
+[[nodiscard]] std::uint32_t keep_slowest(comm::Transport& transport, std::vector<double>& times);
+
+}  // namespace lockstep::reduce_all
