@@ -126,6 +126,7 @@ class Hub {
   core::Seconds patience() const noexcept { return {patience_.count()}; }
 
   /// By world ranks.
+  void note_sharing(std::size_t n_bytes) { shared_.fetch_add(n_bytes, std::memory_order_relaxed); }
   void note_reading(int reader, int writer, std::size_t n_bytes) {
     const auto socket = [&](int rank) { return seats_[static_cast<std::size_t>(rank)].socket; };
     if (socket(reader) != socket(writer)) read_across_.fetch_add(n_bytes, std::memory_order_relaxed);
@@ -157,6 +158,7 @@ class Hub {
         core::fail_system(fmt::format("{} message(s) from rank {} to rank {} of group {} were never received",
                                       queue.size(), std::get<2>(route), std::get<3>(route), std::get<0>(route)));
     }
+    traffic_.shared = shared_;
     traffic_.read_across = read_across_;
     for (const std::set<int>& writers : read_from_) traffic_.most_read = std::max(traffic_.most_read, writers.size());
     traffic_.steps = *std::max_element(steps_.begin(), steps_.end());
@@ -221,6 +223,7 @@ class Hub {
   std::vector<std::pair<std::string, std::function<bool()>>> waiting_;
   int n_gone_ = 0;
   Traffic traffic_;
+  std::atomic<std::uint64_t> shared_{0};
   std::atomic<std::uint64_t> read_across_{0};
   std::vector<std::set<int>> read_from_;  ///< by reader
   std::exception_ptr failure_;
@@ -333,6 +336,7 @@ class ThreadTransport final : public Transport {
 
   std::unique_ptr<SharedSegment> share(std::size_t bytes) override {
     core::require(n_nodes() == 1, "memory is shared by ranks of one node");
+    hub_.note_sharing(bytes);
     const auto make = [](Meeting& meeting) {
       meeting.parts = std::make_shared<std::vector<runtime::HostBuffer>>();
       for (const auto& [size, unused] : meeting.words)

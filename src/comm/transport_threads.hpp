@@ -16,6 +16,7 @@ namespace lockstep::comm {
 struct Traffic {
   std::uint64_t messages = 0;
   std::uint64_t bytes = 0;
+  std::uint64_t shared = 0;       ///< bytes of all shared segments
   std::uint64_t read_across = 0;  ///< bytes that ranks read from shared memory written in another socket
   std::size_t most_read = 0;      ///< the most ranks whose shared memory a single one has read
   std::uint64_t steps = 0;  ///< the longest chain of messages each of which had to arrive before the next was sent

@@ -4,6 +4,7 @@
 
 #include "comm/algorithms/algorithms.hpp"
 #include "comm/algorithms/shm_plans.hpp"
+#include "comm/flag.hpp"
 #include "runtime/buffer.hpp"
 
 namespace lockstep::comm::shm {
@@ -21,8 +22,16 @@ constexpr std::size_t smallest_piece = 4 * 1024;
 // More ranks than this work in groups, so that few read from one another and few lines cross a socket.
 constexpr int largest_group = 16;
 
-// What all ranks of a node share for one plan in groups.
+// What all ranks of a node share for one plan, or for a level of one in groups: with pieces of no more than this, as each
+// of them has room for a piece of every owner, twice (oftener only within half the last-level cache). The least piece is a line or two, so more than 500 ranks that
+// reduce-scatter need more: 256 B for every pair.
 constexpr std::size_t largest_shared = 64 * 1024 * 1024;
+
+std::size_t choose_piece(std::size_t n_together, std::size_t n_owners, std::size_t n_ranks) {
+  const std::size_t cached = runtime::last_level_cache().value / (4 * n_together * n_together);
+  const std::size_t shared = largest_shared / (2 * (n_owners + 1) * n_ranks) / flag_stride * flag_stride;
+  return std::min(std::clamp(cached, smallest_piece, largest_piece), std::max(shared, flag_stride));
+}
 
 /// Each group of more than largest_group ranks in parts of about the same size, by the order of ranks.
 std::vector<int> split_large(const std::vector<int>& groups) {
@@ -58,8 +67,8 @@ std::unique_ptr<Plan> make_together(Transport& transport, const Call& call, int 
   if ((n_ranks - 1) * call.n_elements * call.element_size() <= largest_flat_reading)
     return make_flat_plan(transport, call);
   // The shared memory of all ranks together should stay in the last-level cache.
-  const std::size_t piece =
-      std::clamp(runtime::last_level_cache().value / (4 * n_ranks * n_ranks), smallest_piece, largest_piece);
+  const std::size_t n_owners = call.collective == Collective::all_gather ? 0 : n_ranks;  // with pieces copied in
+  const std::size_t piece = choose_piece(n_ranks, n_owners, n_ranks);
   return make_sliced_plan(
       transport, call,
       {.n_owners = transport.n_ranks(), .divisor = divisor, .piece_bytes = piece, .finish_across = {}});
@@ -69,10 +78,7 @@ std::unique_ptr<Plan> make_together(Transport& transport, const Call& call, int 
 std::unique_ptr<Plan> make_in_groups(Transport& transport, const Call& call, std::span<const int> groups, int divisor) {
   const std::vector<int> sizes = group_sizes(groups);
   const auto n_group = static_cast<std::size_t>(*std::max_element(sizes.begin(), sizes.end()));
-  const std::size_t piece =
-      std::clamp(std::min(runtime::last_level_cache().value / (4 * n_group * n_group),
-                          largest_shared / (2 * (n_group + 1) * static_cast<std::size_t>(transport.n_ranks()))),
-                 smallest_piece, largest_piece);
+  const std::size_t piece = choose_piece(n_group, n_group, static_cast<std::size_t>(transport.n_ranks()));
   const auto finish = [call](Transport& across, std::size_t n_elements) {
     const Call sum{Collective::all_reduce, call.dtype, call.op == ReduceOp::avg ? ReduceOp::sum : call.op, n_elements};
     const std::vector<int> wider = find_groups(across);

@@ -15,7 +15,8 @@
 namespace lockstep::comm {
 namespace {
 
-/// One rank's shared memory: two flags, then for each turn the pieces it copies in for each owner and the piece it owns.
+/// One rank's shared memory: two flags, then for each turn the pieces it copies in for each of `n_owners`, and the piece it
+/// owns.
 class Layout {
  public:
   Layout(std::size_t n_owners, std::size_t n_ranks, std::size_t longest_piece_bytes, Writing writing)
@@ -58,7 +59,7 @@ class SlicedPlan final : public Plan {
         n_ranks_{static_cast<std::size_t>(node.n_ranks())},
         n_owners_{static_cast<std::size_t>(slicing.n_owners)},
         n_chunks_{count_segments(call, slice(0).count, slicing.piece_bytes)},
-        layout_{n_owners_, n_ranks_, bytes(segment(slice(0), n_chunks_, 0)), slicing.writing},
+        layout_{reduces() ? n_owners_ : 0, n_ranks_, bytes(segment(slice(0), n_chunks_, 0)), slicing.writing},
         is_large_{2 * n_ranks_ * call.n_elements * call.element_size() > runtime::last_level_cache().value},
         fold_{kernels().find_fold(call.dtype, call.op)},
         divide_{kernels().find_divide(call.dtype)},

@@ -97,6 +97,18 @@ TEST(Shm, PlacesTakeBoundedMemory) {
                 runtime::last_level_cache().value / 2);
 }
 
+TEST(Shm, ManyRanksTogetherShareBoundedMemory) {
+  constexpr std::size_t n_ranks = 200;
+  for (const Collective collective : {Collective::reduce_scatter, Collective::all_gather}) {
+    const Call call{collective, DType::float32, ReduceOp::sum, n_ranks * 8192};
+    const comm::Traffic traffic = comm::run_as_threads(std::vector<int>(n_ranks), [&](Transport& t) {
+      static_cast<void>(comm::make_plan(*comm::find_algorithm("shm"), t, call));
+    });
+    const std::size_t further_turns = runtime::last_level_cache().value / 2;
+    EXPECT_LE(traffic.shared, (std::size_t{64} << 20) + further_turns + n_ranks * 1024) << comm::name(collective);
+  }
+}
+
 /// 32 ranks: two sockets of four last-level caches of four ranks.
 std::vector<comm::Seat> two_sockets() {
   std::vector<comm::Seat> seats;
