@@ -79,25 +79,47 @@ void parse_ops(const std::string& text, Options& options) {
         text, [](const std::string& word) { return core::find_named(comm::all_reduce_ops, word, "op", "--op"); });
 }
 
-// nccl-tests' counts of what a process holds several of; a rank here is one process with one buffer.
-void require_one(const std::string& text, std::string_view flag) {
-  if (text == "1") return;
+/// A flag of nccl-tests that changes nothing here, where that is what is asked for.
+struct Borrowed {
+  std::string_view flag;
+  std::string_view fitting;  ///< words that ask for what is done anyway
+  std::string_view expected;
+  std::string_view fix;
+};
+
+constexpr std::array borrowed{
+    Borrowed{"-g,--ngpus", "1", "1: every rank is a process of its own",
+             "start more ranks with the launcher, or --nproc N"},
+    Borrowed{"-t,--nthreads", "1", "1: every rank is a process of its own",
+             "start more ranks with the launcher, or --nproc N"},
+    Borrowed{"-p,--parallel_init", "0,1", "0 or 1: ranks always start at the same time", "leave it out"},
+    Borrowed{"-z,--blocking", "0,1", "0 or 1: every run is waited for", "for runs back to back use --sync none"},
+    Borrowed{"-C,--report_cputime", "0,1", "0 or 1: times are always the host's", "leave it out"},
+    Borrowed{"-a,--average", "3", "3: a time is the slowest rank's", "leave it out"},
+    Borrowed{"-m,--agg_iters", "1", "1: runs below 10 us are timed in blocks by themselves", "use -n for more samples"},
+    Borrowed{"-r,--root", "0", "0: no collective here has a root", "leave it out"},
+    Borrowed{"-G,--cudagraph", "0", "0: there are no CUDA graphs on processors", "leave it out"},
+};
+
+void require_fitting(const Borrowed& flag, const std::string& text) {
+  const std::vector<std::string> fitting = split_list(std::string{flag.fitting});
+  if (std::find(fitting.begin(), fitting.end(), text) != fitting.end()) return;
   core::fail_usage({.what = fmt::format("'{}' is not supported", text),
-                    .where = std::string{flag},
-                    .expected = "1: every rank is a process of its own",
-                    .fix = "start more ranks with the launcher, or with --nproc N"});
+                    .where = core::long_name(std::string{flag.flag}),
+                    .expected = std::string{flag.expected},
+                    .fix = std::string{flag.fix}});
 }
 
 void declare_what(core::Flags& flags, Options& o) {
-  flags.bytes("-b,--min-bytes", o.min_bytes);
-  flags.bytes("-e,--max-bytes", o.max_bytes);
-  flags.value("-f,--step-factor", [&o](const std::string& text) {
+  flags.bytes("-b,--min-bytes,--minbytes", o.min_bytes);
+  flags.bytes("-e,--max-bytes,--maxbytes", o.max_bytes);
+  flags.value("-f,--step-factor,--stepfactor", [&o](const std::string& text) {
     o.step_factor =
         core::parse_number(text, "--step-factor", std::nextafter(1.0, 2.0), 1e9, "a factor above 1, such as 2");
   });
-  flags.value("-i,--step-bytes",
+  flags.value("-i,--step-bytes,--stepbytes",
               [&o](const std::string& text) { o.step_bytes = core::parse_bytes(text, "--step-bytes"); });
-  flags.value("-d,--dtype", [&o](const std::string& text) { parse_dtypes(text, o); });
+  flags.value("-d,--dtype,--datatype", [&o](const std::string& text) { parse_dtypes(text, o); });
   flags.value("-o,--op", [&o](const std::string& text) { parse_ops(text, o); });
   flags.choice("--collective", "collective", o.collective, comm::all_collectives);
   flags.value("--algorithm", [&o](const std::string& text) {
@@ -107,8 +129,8 @@ void declare_what(core::Flags& flags, Options& o) {
 }
 
 void declare_how(core::Flags& flags, Options& o) {
-  flags.number("-n,--iterations", o.iterations, 1, most_iterations);
-  flags.number("-w,--warmup-iterations", o.warmup_iterations, 0, many);
+  flags.number("-n,--iterations,--iters", o.iterations, 1, most_iterations);
+  flags.number("-w,--warmup-iterations,--warmup_iters", o.warmup_iterations, 0, many);
   flags.number("-c,--check", o.check, 0, many);
   flags.choice("--buffers", "buffer mode", o.buffers, all_buffer_modes);
   flags.choice("--sync", "synchronisation", o.sync, all_syncs);
@@ -123,8 +145,8 @@ void declare_where(core::Flags& flags, Options& o) {
   flags.toggle("--verbose", o.verbose);
   flags.number("--expect-ranks", o.expect_ranks, 1, many);
   flags.number("--ranks-per-node", o.ranks_per_node, 1, many);
-  flags.value("-g,--ngpus", [](const std::string& text) { require_one(text, "--ngpus"); });
-  flags.value("-t,--nthreads", [](const std::string& text) { require_one(text, "--nthreads"); });
+  for (const Borrowed& flag : borrowed)
+    flags.value(std::string{flag.flag}, [&flag](const std::string& text) { require_fitting(flag, text); });
   flags.text("--json", o.json);
   flags.text("--csv", o.csv);
   flags.toggle("--samples", o.samples);

@@ -155,8 +155,11 @@ std::string text_closing(std::span<const Row> rows, const Outcome& outcome) {
   const bool is_unchecked = std::any_of(rows.begin(), rows.end(), [](const Row& row) { return !row.wrong; });
   if (is_unchecked) text += "# not checked: nothing is known about the results of rows whose `wrong` is -\n";
   text += about_cores(rows, outcome);
-  // These two lines are nccl-tests', letter for letter: programs read them.
-  text += fmt::format("# Out of bounds values : {} {}\n", outcome.n_wrong, outcome.n_wrong == 0 ? "OK" : "FAILED");
+  // These two lines are nccl-tests', letter for letter (but for what was not checked): programs read them.
+  const bool is_checked = std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.wrong.has_value(); });
+  text += is_checked || outcome.n_wrong > 0
+              ? fmt::format("# Out of bounds values : {} {}\n", outcome.n_wrong, outcome.n_wrong == 0 ? "OK" : "FAILED")
+              : "# Out of bounds values : not checked\n";
   text += fmt::format("# Avg bus bandwidth    : {:g} \n", mean);
   return text;
 }

@@ -45,7 +45,9 @@ Where
       --verbose            with --nproc: also what the launcher says about a job that failed
       --expect-ranks N     end at once unless the job has N ranks
       --ranks-per-node K   pretend that every K ranks of a node are a node of their own
-  -g, --ngpus 1, -t, --nthreads 1   accepted for nccl-tests' scripts; a rank is a process
+Of nccl-tests            --minbytes, --maxbytes, --stepbytes, --stepfactor, --datatype, --iters, --warmup_iters are names of
+                         the above; what is so here anyway is accepted: -g, --ngpus 1, -t, --nthreads 1, -p, -z and -C 0
+                         or 1, -a 3 (a time is the slowest rank's), -m 1, -r 0, -G 0
 Results
       --json F, --csv F    every row with all figures; valid after every size, however the run ends
       --samples            keep every time in the JSON file
@@ -73,8 +75,8 @@ std::string version_text() {
 std::string list_text() {
   const core::Table table{{{.header = "algorithm", .unit = "", .width = 18, .align = core::Align::left},
                            {.header = "does", .unit = "", .width = 6, .align = core::Align::left},
-                           {.header = "steps", .unit = "", .width = 38, .align = core::Align::left},
-                           {.header = "bytes per rank", .unit = "", .width = 28, .align = core::Align::left},
+                           {.header = "steps", .unit = "", .width = 40, .align = core::Align::left},
+                           {.header = "bytes per rank", .unit = "", .width = 35, .align = core::Align::left},
                            {.header = "what it is", .unit = "", .width = 0, .align = core::Align::left}},
                           "# "};
   std::string text = "# P ranks, S bytes of vector, for all_reduce; a: all_reduce, s: reduce_scatter, g: all_gather\n";

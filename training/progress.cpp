@@ -22,9 +22,9 @@ std::string bar(double share, std::size_t width) {
 }
 
 std::string rate(Unit unit, double per_second) {
-  if (unit == Unit::bytes) return fmt::format("{:.3g} MB/s", per_second * 1e-6);
-  return per_second >= 1e4 ? fmt::format("{:.3g} k samples/s", per_second * 1e-3)
-                           : fmt::format("{:.3g} samples/s", per_second);
+  if (unit == Unit::bytes) return core::format_decimal({static_cast<std::uint64_t>(per_second)}) + "/s";
+  return per_second >= 1e4 ? core::format_number(per_second * 1e-3) + " k samples/s"
+                           : core::format_number(per_second) + " samples/s";
 }
 
 }  // namespace

@@ -78,7 +78,10 @@ void fail_unknown(std::string_view kind, std::string_view word, std::string_view
               .fix = near ? fmt::format("did you mean '{}'?", *near) : ""});
 }
 
-std::string long_name(const std::string& flag) { return flag.substr(flag.find("--")); }
+std::string long_name(const std::string& flag) {
+  const std::size_t start = flag.find("--");
+  return flag.substr(start, flag.find(',', start) - start);
+}
 
 Flags::Flags(std::string usage) : state_{std::make_unique<State>(std::move(usage))} {
   state_->app.set_help_flag();

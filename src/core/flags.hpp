@@ -58,7 +58,7 @@ class Flags {
   Flags(const Flags&) = delete;
   Flags& operator=(const Flags&) = delete;
 
-  /// `flag` is "--name" or "-n,--name"; `on_value` may throw Error. The last of several occurrences counts.
+  /// `flag` is "--name", "-n,--name" or, with another name that messages do not use, "-n,--name,--other"; `on_value` may throw Error. The last of several occurrences counts.
   void value(const std::string& flag, OnValue on_value);
   void text(const std::string& flag, std::string& target);
   void toggle(const std::string& flag, bool& target);
@@ -91,7 +91,7 @@ class Flags {
   std::unique_ptr<State> state_;
 };
 
-/// "--number" of "-n,--number".
+/// "--number" of "-n,--number,--count".
 [[nodiscard]] std::string long_name(const std::string& flag);
 
 /// Why `text` has not become a Number: "-3 is out of range" also where a type without a sign cannot hold it.

@@ -96,6 +96,12 @@ std::string exact_quotient(std::uint64_t bytes, int exponent) {
   return text;
 }
 
+// The power of ten after rounding to so many digits: 999.6 us is 1.00 ms.
+int exponent_of(double value, int n_digits) {
+  const std::string rounded = fmt::format("{:.{}e}", value, n_digits - 1);
+  return std::stoi(rounded.substr(rounded.find('e') + 1));
+}
+
 struct TimeUnit {
   std::string_view word;
   double seconds;
@@ -142,11 +148,25 @@ std::string format_bytes(Bytes bytes) {
   return fmt::format("{} {}", number, unit);
 }
 
+std::string format_number(double value, int n_digits) {
+  if (value == 0 || !std::isfinite(value)) return fmt::format("{}", value);
+  std::string text = fmt::format("{:.{}f}", value, std::max(0, n_digits - 1 - exponent_of(value, n_digits)));
+  if (text.find('.') != std::string::npos) text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text;
+}
+
+std::string format_decimal(Bytes bytes) {
+  constexpr std::array units{"B", "kB", "MB", "GB", "TB"};
+  auto value = static_cast<double>(bytes.value);
+  std::size_t i = 0;
+  for (; value >= 999.5 && i + 1 < units.size(); ++i) value *= 1e-3;
+  return fmt::format("{} {}", format_number(value), units[i]);
+}
+
 std::string format_seconds(Seconds time) {
   if (time.value == 0 || !std::isfinite(time.value)) return fmt::format("{} s", time.value);
-  // The exponent after rounding to three digits: 999.6 us is 1.00 ms.
-  const std::string rounded = fmt::format("{:.2e}", time.value);
-  const int exponent = std::stoi(rounded.substr(rounded.find('e') + 1));
+  const int exponent = exponent_of(time.value, 3);
   const int shift = exponent >= 0 ? 0 : exponent >= -3 ? 3 : 6;
   const std::string_view unit = shift == 0 ? "s" : shift == 3 ? "ms" : "us";
   const int decimals = std::max(0, 2 - exponent - shift);

@@ -34,6 +34,12 @@ struct Seconds {
 /// Three significant digits with a fitting unit: "0.153 us", "12.4 ms", "1.02 s".
 [[nodiscard]] std::string format_seconds(Seconds time);
 
+/// A number as people write it: so many significant digits, no trailing zeros and never an exponent: "8350", "0.125".
+[[nodiscard]] std::string format_number(double value, int n_digits = 3);
+
+/// Three significant digits with a fitting decimal unit: "36 B", "1.05 kB", "987 MB".
+[[nodiscard]] std::string format_decimal(Bytes bytes);
+
 /// Bytes per second in units of 10^9 bytes; 0 for a time of 0.
 [[nodiscard]] constexpr double gigabytes_per_second(Bytes bytes, Seconds time) noexcept {
   return time.value > 0 ? static_cast<double>(bytes.value) / time.value * 1e-9 : 0.0;

@@ -83,9 +83,9 @@ void print_remarks(const runtime::Communicator& world, const data::Source& sourc
 void print_result(const data::PackResult& result, const data::PackOptions& options, core::Seconds time) {
   const core::Bytes bytes = stored_bytes(result.manifest);
   print_skipped(result.bad);
-  core::print("Wrote {}: {}; {:.4g} MB in {} ({:.3g} MB/s).\n", options.out, describe_splits(result.manifest),
-              static_cast<double>(bytes.value) * 1e-6, core::format_seconds(time),
-              core::gigabytes_per_second(bytes, time) * 1e3);
+  core::print("Wrote {}: {}; {} in {} ({} MB/s).\n", options.out, describe_splits(result.manifest),
+              core::format_decimal(bytes), core::format_seconds(time),
+              core::format_number(core::gigabytes_per_second(bytes, time) * 1e3));
 }
 
 }  // namespace

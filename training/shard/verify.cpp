@@ -16,9 +16,9 @@ namespace {
 int report(const std::string& folder, const data::VerifyResult& result, core::Seconds time) {
   for (const data::Damage& damage : result.damages) core::print("{}: {}\n", damage.file, damage.text);
   if (result.damages.empty()) {
-    core::print("{} is whole: {} files, {:.4g} MB, {} samples, every byte as it was written ({}, {:.3g} MB/s).\n",
-                folder, result.n_files, static_cast<double>(result.bytes) * 1e-6, result.n_samples,
-                core::format_seconds(time), core::gigabytes_per_second({result.bytes}, time) * 1e3);
+    core::print("{} is whole: {} files, {}, {} samples, every byte as it was written ({}, {} MB/s).\n", folder,
+                result.n_files, core::format_decimal({result.bytes}), result.n_samples, core::format_seconds(time),
+                core::format_number(core::gigabytes_per_second({result.bytes}, time) * 1e3));
     return core::to_int(core::ExitCode::ok);
   }
   core::print(

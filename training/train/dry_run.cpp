@@ -13,7 +13,6 @@
 #include "core/error.hpp"
 #include "core/temporary.hpp"
 #include "parallel/slots.hpp"
-#include "training/train/run_text.hpp"
 
 namespace lockstep::training::train {
 namespace {
@@ -122,9 +121,10 @@ std::string dry_run_text(const DryRun& plan) {
       "reading     {} an epoch, all ranks together\n",
       plan.n_ranks, plan.n_ranks == 1 ? "" : "s", plan.n_nodes, plan.n_nodes == 1 ? "" : "s", plan.n_parameters,
       bytes_text(plan.n_parameters * sizeof(float)), 1e-6 * static_cast<double>(plan.n_multiply_adds),
-      plan.n_epoch_steps, plan.n_steps, plan.most_samples_of_rank, plan.n_samples, bytes_text(plan.memory_bytes),
-      bytes_text(plan.activation_bytes), bytes_text(plan.network_bytes), bytes_text(plan.shared_bytes),
-      bytes_text(plan.read_bytes));
+      plan.n_epoch_steps, plan.n_steps, plan.most_samples_of_rank, plan.n_samples,
+      core::format_decimal({plan.memory_bytes}), core::format_decimal({plan.activation_bytes}),
+      core::format_decimal({plan.network_bytes}), core::format_decimal({plan.shared_bytes}),
+      core::format_decimal({plan.read_bytes}));
 }
 
 }  // namespace lockstep::training::train

@@ -13,9 +13,7 @@ namespace lockstep::training::train {
 namespace {
 
 /// "12345" or "0.123": no more digits than a rate deserves, and no exponent.
-std::string rate_text(double per_s) {
-  return per_s < 100 ? fmt::format("{:.3g}", per_s) : fmt::format("{:.0f}", per_s);
-}
+std::string rate_text(double per_s) { return core::format_number(per_s); }
 
 /// "4.10" or "12.3": three digits.
 std::string milliseconds_text(double ms) {
@@ -68,12 +66,12 @@ std::string steady_text(const FinalRecord& record) {
       step_time_text(record.steady->step_s));
 }
 
-/// "987.0 MB read (100.0 MB/s) in 96 chunks, 0 check sum failures, mixing 0.75".
+/// "987 MB read (100 MB/s) in 96 chunks, 0 check sum failures, mixing 0.75".
 std::string data_text(const DataRecord& record, core::Seconds time) {
-  const auto per_s = static_cast<std::uint64_t>(core::gigabytes_per_second(record.read, time) * 1e9);
-  std::string text =
-      fmt::format("{} read ({}/s) in {}, {}", bytes_text(record.read.value), bytes_text(per_s),
-                  counted(record.n_chunks, "chunk"), counted(record.n_crc_failures, "check sum failure"));
+  std::string text = fmt::format(
+      "{} read ({}/s) in {}, {}", core::format_decimal(record.read),
+      core::format_decimal({static_cast<std::uint64_t>(core::gigabytes_per_second(record.read, time) * 1e9)}),
+      counted(record.n_chunks, "chunk"), counted(record.n_crc_failures, "check sum failure"));
   if (record.is_cached) text += ", kept in memory";
   if (record.mixing) text += fmt::format(", mixing {:.3g}", *record.mixing);
   return text;
@@ -108,13 +106,6 @@ std::size_t terminal_width() {
 
 }  // namespace
 
-std::string bytes_text(std::uint64_t bytes) {
-  const auto value = static_cast<double>(bytes);
-  if (value >= 1e9) return fmt::format("{:.2f} GB", value * 1e-9);
-  if (value >= 1e6) return fmt::format("{:.1f} MB", value * 1e-6);
-  return value >= 1e3 ? fmt::format("{:.1f} kB", value * 1e-3) : fmt::format("{} bytes", bytes);
-}
-
 std::string clock_text(core::Seconds time) {
   if (!std::isfinite(time.value) || time.value < 0) return "-";
   const auto seconds = static_cast<std::uint64_t>(std::llround(time.value));
@@ -132,7 +123,7 @@ std::string start_text(const StartRecord& record, const Goal& goal) {
     text += fmt::format("\nsteps   {} of {} in {}", goal.n_steps, counted(record.global_batch, "sample"),
                         counted(goal.n_epochs, "epoch"));
   return text + fmt::format("\nmemory  {} per rank for activations, parameters and gradients\nrun     {}",
-                            bytes_text(record.memory.value), record.folder);
+                            core::format_decimal(record.memory), record.folder);
 }
 
 std::string first_step_text(core::Seconds time, const Goal& goal) {

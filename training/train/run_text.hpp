@@ -9,8 +9,6 @@
 
 namespace lockstep::training::train {
 
-/// "1.23 GB", "12.3 MB", "45.6 kB" or "789 bytes".
-[[nodiscard]] std::string bytes_text(std::uint64_t bytes);
 /// "0:03:12": hours, minutes, seconds.
 [[nodiscard]] std::string clock_text(core::Seconds time);
 

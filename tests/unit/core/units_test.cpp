@@ -124,5 +124,25 @@ TEST(Units, RatesAreDecimal) {
   EXPECT_EQ(gigabytes_per_second({8}, {0}), 0.0);
 }
 
+TEST(Number, HasNoExponent) {
+  EXPECT_EQ(format_number(8350), "8350");
+  EXPECT_EQ(format_number(10'500), "10500");
+  EXPECT_EQ(format_number(0.12345), "0.123");
+  EXPECT_EQ(format_number(9.996), "10");
+  EXPECT_EQ(format_number(2.5e-6), "0.0000025");
+  EXPECT_EQ(format_number(1234.56, 5), "1234.6");
+  EXPECT_EQ(format_number(0), "0");
+  EXPECT_EQ(format_number(-3.14159), "-3.14");
+}
+
+TEST(DecimalBytes, HaveAFittingUnit) {
+  EXPECT_EQ(format_decimal({0}), "0 B");
+  EXPECT_EQ(format_decimal({36}), "36 B");
+  EXPECT_EQ(format_decimal({1050}), "1.05 kB");
+  EXPECT_EQ(format_decimal({999'600}), "1 MB");
+  EXPECT_EQ(format_decimal({987'000'000}), "987 MB");
+  EXPECT_EQ(format_decimal({123'456'000'000'000'000}), "123456 TB");
+}
+
 }  // namespace
 }  // namespace lockstep::core

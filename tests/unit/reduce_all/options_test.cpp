@@ -61,6 +61,28 @@ TEST(Options, EveryShortFlagHasALongName) {
   EXPECT_EQ(o.op, std::vector{comm::ReduceOp::avg});
 }
 
+TEST(Options, TakesTheLongFlagsOfNcclTests) {
+  const Options o = parse({"--minbytes", "16", "--maxbytes", "32", "--stepbytes", "4", "--datatype", "half", "--iters",
+                           "7", "--warmup_iters", "2"});
+  EXPECT_EQ(o.min_bytes.value, 16u);
+  EXPECT_EQ(o.max_bytes.value, 32u);
+  EXPECT_EQ(o.step_bytes->value, 4u);
+  EXPECT_EQ(o.dtype, std::vector{core::DType::float16});
+  EXPECT_EQ(o.iterations, 7);
+  EXPECT_EQ(o.warmup_iterations, 2);
+}
+
+TEST(Options, TakesOfNcclTestsWhatIsDoneAnyway) {
+  EXPECT_NO_THROW(
+      static_cast<void>(parse({"-z", "1", "-p", "1", "-C", "0", "-a", "3", "-m", "1", "-r", "0", "-G", "0"})));
+  for (const char* flag : {"-z", "-p", "-C", "-a", "-m", "-r", "-G"}) {
+    const CommandLine line = parse_command_line({flag, "2"});
+    ASSERT_TRUE(line.error) << flag;
+    EXPECT_EQ(line.error->code(), core::ExitCode::usage);
+    EXPECT_FALSE(line.error->problem().fix.empty()) << flag;
+  }
+}
+
 TEST(Options, TakesTheLongFlags) {
   const Options o = parse({"--collective",
                            "reduce_scatter",
@@ -158,7 +180,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{{"--collective", "allreduce"}, "did you mean 'all_reduce'?"},
         BadCase{{"--buffers", "warm"}, "hot, dirty, cold"}, BadCase{{"--sync", "both"}, "barrier, none"},
         BadCase{{"--algoritm", "ring"}, "did you mean '--algorithm'?"},
-        BadCase{{"-z", "1"}, "unknown flag '-z'\n  fix: --help"}, BadCase{{"-B", "8"}, "did you mean '-b'?"},
+        BadCase{{"-y", "1"}, "unknown flag '-y'\n  fix: --help"}, BadCase{{"-B", "8"}, "did you mean '-b'?"},
         BadCase{{"-w", "3000000000"}, "is out of range"}, BadCase{{"--jsn=f"}, "did you mean '--json'?"},
         BadCase{{"surplus"}, "unexpected argument 'surplus'"}, BadCase{{"-b"}, "--min-bytes needs a value"},
         BadCase{{"-b", "-e", "8"}, "--min-bytes"}, BadCase{{"-b", "8X"}, "--min-bytes"},

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "comm/registry.hpp"
 #include "core/version.hpp"
 
@@ -37,6 +39,20 @@ TEST(Texts, TheListIsTheRegistry) {
     EXPECT_NE(list.find(algorithm.name), std::string::npos);
     EXPECT_NE(list.find(algorithm.steps), std::string::npos);
     EXPECT_NE(list.find(algorithm.bytes), std::string::npos);
+  }
+}
+
+TEST(Texts, TheColumnsOfTheListAreAligned) {
+  std::istringstream lines{list_text()};
+  std::string line;
+  std::getline(lines, line);
+  std::getline(lines, line);
+  const std::size_t bytes = line.find("bytes per rank");
+  const std::size_t what = line.find("what it is");
+  for (const comm::Algorithm& algorithm : comm::algorithms()) {
+    std::getline(lines, line);
+    EXPECT_EQ(line.find(algorithm.bytes, bytes), bytes) << line;
+    EXPECT_EQ(line.find(algorithm.summary), what) << line;
   }
 }
 
