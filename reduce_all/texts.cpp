@@ -45,9 +45,9 @@ Where
       --verbose            with --nproc: also what the launcher says about a job that failed
       --expect-ranks N     end at once unless the job has N ranks
       --ranks-per-node K   pretend that every K ranks of a node are a node of their own
-Of nccl-tests            --minbytes, --maxbytes, --stepbytes, --stepfactor, --datatype, --iters, --warmup_iters are names of
-                         the above; what is so here anyway is accepted: -g, --ngpus 1, -t, --nthreads 1, -p, -z and -C 0
-                         or 1, -a 3 (a time is the slowest rank's), -m 1, -r 0, -G 0
+Of nccl-tests
+  --minbytes, --maxbytes, --stepbytes, --stepfactor, --datatype, --iters, --warmup_iters: other names of the above
+  -g, --ngpus 1, -t, --nthreads 1, -p, -z, -C 0 or 1, -a 3, -m 1, -r 0, -G 0: accepted, as that is done anyway
 Results
       --json F, --csv F    every row with all figures; valid after every size, however the run ends
       --samples            keep every time in the JSON file

@@ -120,7 +120,7 @@ std::string dry_run_text(const DryRun& plan) {
       "traffic     {} a step between nodes, {} through shared memory, all ranks together\n"
       "reading     {} an epoch, all ranks together\n",
       plan.n_ranks, plan.n_ranks == 1 ? "" : "s", plan.n_nodes, plan.n_nodes == 1 ? "" : "s", plan.n_parameters,
-      bytes_text(plan.n_parameters * sizeof(float)), 1e-6 * static_cast<double>(plan.n_multiply_adds),
+      core::format_decimal({plan.n_parameters * sizeof(float)}), 1e-6 * static_cast<double>(plan.n_multiply_adds),
       plan.n_epoch_steps, plan.n_steps, plan.most_samples_of_rank, plan.n_samples,
       core::format_decimal({plan.memory_bytes}), core::format_decimal({plan.activation_bytes}),
       core::format_decimal({plan.network_bytes}), core::format_decimal({plan.shared_bytes}),

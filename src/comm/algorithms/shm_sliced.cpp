@@ -15,8 +15,7 @@
 namespace lockstep::comm {
 namespace {
 
-/// One rank's shared memory: two flags, then for each turn the pieces it copies in for each of `n_owners`, and the piece it
-/// owns.
+/// One rank's shared memory: two flags, then for each turn the pieces it copies in for `n_owners` and the one it owns.
 class Layout {
  public:
   Layout(std::size_t n_owners, std::size_t n_ranks, std::size_t longest_piece_bytes, Writing writing)

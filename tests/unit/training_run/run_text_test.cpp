@@ -46,7 +46,7 @@ TEST(RunText, TheStartSaysWhatIsAboutToHappen) {
             "data    digits: 60000 samples, evaluated on 10000\n"
             "ranks   4 ranks on 2 nodes\n"
             "steps   2814 of 64 samples in 3 epochs\n"
-            "memory  123.5 MB per rank for activations, parameters and gradients\n"
+            "memory  123 MB per rank for activations, parameters and gradients\n"
             "run     runs/mnist_cnn-1");
   record.n_evaluation = 0;
   record.n_ranks = record.n_nodes = 1;

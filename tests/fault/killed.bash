@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# killed.bash: a rank of `reduce_all` that is killed is named by its guard; exit 3, and no process is left.
+. "$(dirname "$0")/ranks.bash"
+
+# The folder's name, here in a result file's, tells this test's ranks from others.
+start nproc 3 -b 1M -e 1M -n 1000000 --algorithm ring --json "$run_dir.json"
+run_dir=$run_dir.json
+await has_rank 1
+victim=$(process_of 1)
+kill -KILL "$victim"
+end
+expect_one_error
+expect_rc 3
+expect_err "rank 1 on $(hostname -s) \(pid $victim\) has died: signal 9"
+await none_with "$run_dir"
