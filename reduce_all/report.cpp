@@ -7,8 +7,8 @@
 namespace lockstep::reduce_all {
 namespace {
 
-// Files of many ranks, or of many samples, are long. Written after every size, unless that took more than a twentieth of
-// the time; then every second.
+// Files of many ranks, or of many samples, are long. Written after every size, unless that took more than a twentieth
+// of the time; then every second.
 constexpr double longest_wait_s = 1;
 constexpr double most_writes = 20;
 

@@ -1,6 +1,6 @@
 // Where results go: a table on stdout, and JSON and CSV files.
-// Invariant: lives on rank 0; each file on disk is whole and valid, however the run ends, and has every size but, where files
-// are long, those of the last second.
+// Invariant: lives on rank 0; each file on disk is whole and valid, however the run ends, and has every size but,
+// where files are long, those of the last second.
 // Used by the run; the three writers behind it are tested alone.
 #pragma once
 
@@ -56,7 +56,8 @@ struct Outcome {
 [[nodiscard]] std::string text_wrong(const WrongElement& wrong);
 [[nodiscard]] std::string text_closing(std::span<const Row> rows, const Outcome& outcome);
 
-/// What does not change, the document of it and rows, and one row; every key as in share/schemas/reduce_all-1.schema.json.
+/// What does not change, the document of it and rows, and one row; every key as in
+/// share/schemas/reduce_all-1.schema.json.
 [[nodiscard]] std::string json_meta(const RunInfo& info);
 [[nodiscard]] std::string json_document(const std::string& meta, const std::string& rows, bool is_complete);
 [[nodiscard]] std::string json_row(const Row& row);

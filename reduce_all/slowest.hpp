@@ -10,8 +10,8 @@
 
 namespace lockstep::reduce_all {
 
-/// Collective: each of `times`, as many on every rank, becomes the longest of all ranks. Returns how many of them are this
-/// rank's own.
+/// Collective: each of `times`, as many on every rank, becomes the longest of all ranks. Returns how many of them are
+/// this rank's own.
 [[nodiscard]] std::uint32_t keep_slowest(comm::Transport& transport, std::vector<double>& times);
 
 }  // namespace lockstep::reduce_all

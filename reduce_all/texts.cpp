@@ -49,7 +49,7 @@ Of nccl-tests
   --minbytes, --maxbytes, --stepbytes, --stepfactor, --datatype, --iters, --warmup_iters: other names of the above
   -g, --ngpus 1, -t, --nthreads 1, -p, -z, -C 0 or 1, -a 3, -m 1, -r 0, -G 0: accepted, as that is done anyway
 Results
-      --json F, --csv F    every row with all figures; valid after every size, however the run ends
+      --json F, --csv F    every row with all figures; valid however the run ends (long ones lack the last second)
       --samples            keep every time in the JSON file
       --verdict            end with a few sentences about these numbers
       --list               the algorithms with their steps and bytes

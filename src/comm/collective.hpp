@@ -17,8 +17,8 @@ enum class Collective : std::uint8_t { all_reduce, reduce_scatter, all_gather };
 inline constexpr std::array all_collectives{Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather};
 
 /// avg is the sum divided once, at the end; for integers the quotient is truncated toward zero.
-/// Integer sums and products wrap modulo 2^bits. Each sum and product of 16-bit floats is made in float32 and rounds once.
-/// min and max are NaN where any rank brings a NaN (IEEE 754-2019 minimum and maximum, but of +0 and -0 either).
+/// Integer sums and products wrap modulo 2^bits. Each sum and product of 16-bit floats is made in float32 and rounds
+/// once. min and max are NaN where any rank brings a NaN (IEEE 754-2019 minimum and maximum, but of +0 and -0 either).
 enum class ReduceOp : std::uint8_t { sum, prod, min, max, avg };
 inline constexpr std::array all_reduce_ops{ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max, ReduceOp::avg};
 

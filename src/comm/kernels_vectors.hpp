@@ -49,8 +49,8 @@ template <class V>
   return v ^ (v >> 15 & 0x7fff);
 }
 
-/// A 16-bit float for Min and Max: an integer that orders as it does, with -0 below +0 and every NaN at `nan`, beyond all
-/// others. Nothing is converted, and twice as many fit a vector.
+/// A 16-bit float for Min and Max: an integer that orders as it does, with -0 below +0 and every NaN at `nan`, beyond
+/// all others. Nothing is converted, and twice as many fit a vector.
 template <std::int16_t infinity, std::int16_t nan>
 struct Ordered {
   template <class V>
@@ -175,8 +175,8 @@ struct Prod {
   }
 };
 
-/// `chosen` of a and b, where neither is a NaN; else a NaN. `chosen` is what x86's min and max instructions do with (b, a):
-/// `a`, unless `b` is strictly beyond it. So it keeps a NaN of `a` by itself and passes over one of `b`.
+/// `chosen` of a and b, where neither is a NaN; else a NaN. `chosen` is what x86's min and max instructions do with
+/// (b, a): `a`, unless `b` is strictly beyond it. So it keeps a NaN of `a` by itself and passes over one of `b`.
 template <class V>
 [[gnu::always_inline]] inline V or_nan(V chosen, V b) {
   if constexpr (std::is_floating_point_v<Lane<V>>)

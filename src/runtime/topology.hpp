@@ -39,8 +39,8 @@ struct Topology {
   [[nodiscard]] std::vector<std::string> hosts() const;
   /// At rank 0: "2 ranks on 1 node, each bound to one core" in one line.
   [[nodiscard]] std::string binding() const;
-  /// At rank 0: what makes timings on this placement doubtful, one sentence each with the fix; empty if nothing. Ranks compute with
-  /// `n_threads` threads each.
+  /// At rank 0: what makes timings on this placement doubtful, one sentence each with the fix; empty if nothing. Ranks
+  /// compute with `n_threads` threads each.
   [[nodiscard]] std::vector<std::string> warnings(int n_threads = 1) const;
 };
 

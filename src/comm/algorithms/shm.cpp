@@ -22,9 +22,9 @@ constexpr std::size_t smallest_piece = 4 * 1024;
 // More ranks than this work in groups, so that few read from one another and few lines cross a socket.
 constexpr int largest_group = 16;
 
-// What all ranks of a node share for one plan, or for a level of one in groups. Each of them has room for a piece of every
-// owner, twice (oftener only within half the last-level cache), so many ranks have small pieces. The least is two lines:
-// more than 500 ranks that reduce-scatter need more, 256 B for every pair.
+// What all ranks of a node share for one plan, or for a level of one in groups. Each of them has room for a piece of
+// every owner, twice (oftener only within half the last-level cache), so many ranks have small pieces. The least is two
+// lines: more than 500 ranks that reduce-scatter need more, 256 B for every pair.
 constexpr std::size_t largest_shared = 64 * 1024 * 1024;
 
 std::size_t choose_piece(std::size_t n_together, std::size_t n_owners, std::size_t n_ranks) {
