@@ -36,8 +36,8 @@ std::optional<std::uint64_t> read_number(const fs::path& path) {
   return std::nullopt;
 }
 
-/// From `group` up to the root of the hierarchy mounted at `mount`. A container may see a path in /proc/self/cgroup that
-/// does not exist below its mount; its own limit is then found at the root.
+/// From `group` up to the root of the hierarchy mounted at `mount`. A container may see a path in /proc/self/cgroup
+/// that does not exist below its mount; its own limit is then found at the root.
 std::uint64_t least_left(const fs::path& mount, fs::path group) {
   std::uint64_t least = unlimited;
   for (;; group = group.parent_path()) {

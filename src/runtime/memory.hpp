@@ -15,8 +15,8 @@ namespace lockstep::runtime {
 /// unknown.
 [[nodiscard]] core::Bytes available_memory();
 
-/// What the control group of this folder, of version 1 or 2, may still use: its limit less what it holds and cannot drop.
-/// Nothing if it has no limit.
+/// What the control group of this folder, of version 1 or 2, may still use: its limit less what it holds and cannot
+/// drop. Nothing if it has no limit.
 [[nodiscard]] std::optional<std::uint64_t> left_in_cgroup(const std::filesystem::path& folder);
 
 /// What the limits of this process leave it (ulimit -v, ulimit -d); the largest number where there is none.

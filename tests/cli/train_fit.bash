@@ -85,7 +85,7 @@ printf 'userId,movieId,rating,timestamp\n7,5,3.5,1\n9,5,4,2\n7,1000000,1,3\n' >r
 made import movielens ratings.csv --out films
 trained movielens 1 --data films --run-dir films-run
 
-# A limit of steps is what per cent, epochs and the time left count: the line after the tenth of twenty is in the middle.
+# A limit of steps is what per cent, epochs and the time left count: after the tenth of twenty it is half done.
 trained toy 50 --max-steps 20 --run-dir limited
 expect_err '^epoch 1/1  50 %'
 trained mnist_cnn --synthetic --synthetic-samples 8 --batch 4 --max-steps 1 --val-split '' --run-dir classes-run
@@ -98,8 +98,9 @@ made_npy negative '(2, 2)' '0 1 -1 0' '(2,)' '1 2' --no-classes
 refused 'x has the number -1 in column 0, which is no id' movielens --data negative
 
 # More memory than any node has, and more than a limit leaves: told before any of it is taken, with what would fit.
+huge=100000000
 for ranks in '2 ranks on .* need' '1 rank on .* needs'; do
-  refused "$ranks [0-9]+\\.[0-9]+ GB, of it .* and it has [0-9]+\\.[0-9]+ GB" digits --batch 100000000 --synthetic-samples 100000000
+  refused "$ranks [0-9]+\\.[0-9]+ GB, of it .* and it has [0-9]+\\.[0-9]+ GB" digits --batch $huge --synthetic-samples $huge
   expect_err 'fix: --batch [0-9]+ or less, or --accumulate [0-9]+ or more'
 done
 run bash -c 'ulimit -v 3000000 && exec "$@"' bash "$REDUCE_ALL" train digits --batch 20000 --max-steps 1 --run-dir none

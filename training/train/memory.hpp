@@ -33,8 +33,8 @@ struct MemoryNeed {
 [[nodiscard]] MemoryNeed memory_need(const Recipe& recipe, const nn::Network& network, std::uint64_t most, int n_ranks,
                                      std::uint64_t n_local);
 
-/// Throws core::Error (usage) if `n_local` ranks of `host` need more than is `available` there, or one of them more than its
-/// limits leave; 0: unknown.
+/// Throws core::Error (usage) if `n_local` ranks of `host` need more than is `available` there, or one of them more than
+/// its limits leave.
 void compare_memory(const Recipe& recipe, const MemoryNeed& need, std::uint64_t n_local, int n_ranks,
                     const std::string& host, std::uint64_t available, const runtime::LimitsLeft& limits);
 

@@ -63,7 +63,7 @@ struct ArrayOptions {
   bool no_classes = false;             ///< labels stay the numbers they are
   std::vector<std::string> words{};    ///< what label i stands for; the classes are these, sorted
   std::vector<std::string> remarks{};  ///< before the source's own
-  std::vector<Spool> kept{};           ///< as long as the source: other ranks of the node may still want to open them
+  std::vector<Spool> kept{};           ///< as long as the source, for other ranks of the node to open
 };
 
 /// The source of these pairs, one per split. Integers of y, one per sample and all from 0 to 65535, are taken as

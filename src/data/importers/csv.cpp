@@ -31,12 +31,16 @@ class CsvParser {
     const auto first = lines_.next();
     if (!first) fail("no lines", path_, "numbers in columns", "give a file with data");
     find_columns(*first);
-    std::vector<Spool> spools = take_spools(options_.spools, 3, [&] { return parse_rows(); });
-    return make_source(std::move(spools[0]), std::move(spools[1]), std::move(spools[2]));
+    std::vector<Spool> spools = take_spools(options_.spools, 4, [&] { return parse_rows(); });
+    if (const std::string no_class = text_of(spools[3]); !no_class.empty())
+      remarks_.push_back(fmt::format("y is taken as numbers, not as classes: {}, no whole number from 0 to {}",
+                                     no_class, largest_class));
+    return make_source(std::move(spools));
   }
 
  private:
-  /// Of x, float32, of y: uint16 where all are classes, else float32; and of the words that y has, a line each.
+  /// Of x, float32; of y: uint16 where all are classes, else float32; of the words that y has, a line each; and where the
+  /// first y is that is no class.
   std::vector<Spool> parse_rows() {
     SpoolWriter x, y, words;
     if (!options_.has_header) add_row(x, y);
@@ -50,8 +54,10 @@ class CsvParser {
       words.append(std::as_bytes(std::span{word}));
       words.append(std::as_bytes(std::span{&line_end, 1}));
     }
+    SpoolWriter no_class;
+    no_class.append(std::as_bytes(std::span{no_class_}));
     return make_spools(std::move(x).finish(), are_classes_ ? to_labels(numbers) : std::move(numbers),
-                       std::move(words).finish());
+                       std::move(words).finish(), std::move(no_class).finish());
   }
 
   void find_columns(std::string_view line) {
@@ -91,9 +97,7 @@ class CsvParser {
     if (are_classes_ && !are_words_) {
       const auto number = parse_integer(label);
       are_classes_ = number && *number >= 0 && *number <= largest_class;
-      if (!are_classes_)
-        remarks_.push_back(fmt::format("y is taken as numbers, not as classes: {} has {}, no whole number from 0 to {}",
-                                       lines_.place(), in_quotes(label), largest_class));
+      if (!are_classes_) no_class_ = fmt::format("{} has {}", lines_.place(), in_quotes(label));
     }
     x.append(std::as_bytes(std::span{row_}));
     y.append(std::as_bytes(std::span{&target, 1}));
@@ -114,7 +118,9 @@ class CsvParser {
   }
 
   /// The sizes of the spools tell how many rows there are and whether labels are classes.
-  std::unique_ptr<Source> make_source(Spool x, Spool y, Spool words) {
+  std::unique_ptr<Source> make_source(std::vector<Spool> spools) {
+    Spool x = std::move(spools[0]), y = std::move(spools[1]);
+    spools.erase(spools.begin(), spools.begin() + 2);
     const std::uint64_t n_rows = x.size() / (columns_.x.size() * sizeof(float));
     const auto y_dtype = y.size() == n_rows * sizeof(std::uint16_t) ? core::DType::uint16 : core::DType::float32;
     std::vector<ArrayPair> pairs(1);
@@ -123,18 +129,18 @@ class CsvParser {
                                               std::vector<std::uint64_t>{n_rows, columns_.x.size()});
     pairs[0].y = std::make_unique<InputArray>(Input{path_ + ", column of y", std::move(y)}, 0, y_dtype,
                                               std::vector<std::uint64_t>{n_rows});
-    ArrayOptions options{.words = read_lines(words), .remarks = std::move(remarks_)};
-    options.kept.push_back(std::move(words));
-    return make_array_source(std::move(pairs), std::move(options));
+    const std::string words = text_of(spools[0]);
+    std::vector<std::string> lines;
+    for (std::size_t at = 0; at < words.size(); at += lines.back().size() + 1)
+      lines.push_back(words.substr(at, words.find(line_end, at) - at));
+    return make_array_source(std::move(pairs),
+                             {.words = std::move(lines), .remarks = std::move(remarks_), .kept = std::move(spools)});
   }
 
-  [[nodiscard]] static std::vector<std::string> read_lines(const Spool& spool) {
+  [[nodiscard]] static std::string text_of(const Spool& spool) {
     std::string text(spool.size(), '\0');
     spool.read_at(0, std::as_writable_bytes(std::span{text}));
-    std::vector<std::string> lines;
-    for (std::size_t at = 0; at < text.size(); at += lines.back().size() + 1)
-      lines.push_back(text.substr(at, text.find(line_end, at) - at));
-    return lines;
+    return text;
   }
 
   /// The same labels as uint16.
@@ -169,6 +175,7 @@ class CsvParser {
   bool are_classes_;
   bool are_words_ = false;
   WordList words_{};
+  std::string no_class_{};
 };
 
 }  // namespace
