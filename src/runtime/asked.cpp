@@ -21,7 +21,7 @@ constexpr const char* variable = "LOCKSTEP_SIGNAL_URI";  // a name that no resul
 // Of the program that tells; open until it ends, as that is how long ranks may ask.
 int told = -1;
 // Of the rank: signal handlers can reach nothing but globals, nor read the environment.
-std::array<char, 64> path{};
+std::array<char, 64> note_path{};
 
 }  // namespace
 
@@ -42,15 +42,15 @@ bool was_rank_started() noexcept {
 void tell_start() noexcept {
   const char* const place = std::getenv(variable);
   const std::string_view text{place != nullptr ? place : ""};
-  if (text.empty() || text.size() >= path.size()) return;
-  *std::ranges::copy(text, path.begin()).out = '\0';
-  const core::Descriptor file{open(path.data(), O_WRONLY | O_CLOEXEC)};
+  if (text.empty() || text.size() >= note_path.size()) return;
+  *std::ranges::copy(text, note_path.begin()).out = '\0';
+  const core::Descriptor file{open(note_path.data(), O_WRONLY | O_CLOEXEC)};
   if (file) static_cast<void>(!pwrite(file.get(), "s", 1, sizeof(int)));
 }
 
 int told_signal() noexcept {
-  if (path.front() == '\0') return SIGTERM;
-  const int file = open(path.data(), O_RDONLY | O_CLOEXEC);
+  if (note_path.front() == '\0') return SIGTERM;
+  const int file = open(note_path.data(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return SIGTERM;
   int signal = 0;
   const bool is_told = read(file, &signal, sizeof signal) == sizeof signal && signal == SIGINT;

@@ -130,8 +130,8 @@ def write(name, **members):
 write("plain", x=x, y=y)
 write("good_soft", d__x=x, d__y=y, x=SoftLink("/d/x"), y=SoftLink("d/y"))
 write("good_group", d__x=x, d__y=y, train=SoftLink("/d"))
-write("good_other", x=ExternalLink("plain.h5", "/x"), y=ExternalLink("plain.h5", "/y"))
-write("good_other_group", train=ExternalLink("plain.h5", "/"))
+write("far_dataset", x=ExternalLink("plain.h5", "/x"), y=ExternalLink("plain.h5", "/y"))
+write("far_group", train=ExternalLink("plain.h5", "/"))
 write("good_self", d__x=x, d__y=y, x=ExternalLink("good_self.h5", "/d/x"), y=ExternalLink("good_self.h5", "/d/y"))
 write("good_gzip", x=(x, {"compression": "gzip", "shuffle": True, "fletcher32": True}), y=y)
 write("good_chunks", x=(x, {"chunks": (3, 2), "maxshape": (None, None)}), y=y.astype(">i2"))
@@ -150,6 +150,14 @@ n_done=0
 made import hdf5 plain.h5 --out expected
 for file in good_*.h5; do
   made import hdf5 "$file" --out "of_$file" --nproc $((n_done++ % 2 + 1))
+  expect_same expected "of_$file"
+done
+for file in far_*.h5; do
+  shard import hdf5 "$file" --out "of_$file"
+  expect_rc 2
+  expect_err "another file, 'plain.h5'"
+  expect_nothing_left "of_$file"
+  made import hdf5 "$file" --out "of_$file" --allow-external-files --nproc $((n_done++ % 2 + 1))
   expect_same expected "of_$file"
 done
 made import hdf5 float16.h5 --out float16
@@ -177,7 +185,7 @@ expect_bad() {
 }
 expect_bad loop "the link /x leads nowhere: it points to '/x'"
 expect_bad dangling "the link /y leads nowhere: it points to '/nothing'"
-expect_bad gone "the link /x leads nowhere: it points to '/x' of 'gone.h5'"
+expect_bad gone "another file, 'gone.h5'"
 expect_bad lzf 'filter 32000 \(lzf\)'
 expect_bad compound 'compound elements of 8 bytes'
 expect_bad text 'text elements'

@@ -31,7 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto input = std::as_bytes(std::span{data, size});
   std::vector<std::byte> bytes{input.begin(), input.end()};
   parse(bytes);
-  bytes.resize(bytes.size() - std::min(bytes.size(), sizeof(std::uint32_t)));
+  bytes.erase(bytes.end() - static_cast<std::ptrdiff_t>(std::min(bytes.size(), sizeof(std::uint32_t))), bytes.end());
   append_little_endian(bytes, lockstep::core::crc32c(bytes));
   parse(bytes);
   return 0;
