@@ -23,10 +23,20 @@ int told = -1;
 // Of the rank: signal handlers can reach nothing but globals, nor read the environment.
 std::array<char, 64> note_path{};
 
+constexpr const char* note_name = "lockstep-signal";
+
+// On another node the same number is another process, and its files are none of ours.
+bool is_note(const char* path) {
+  std::array<char, 256> target{};
+  const ssize_t n = readlink(path, target.data(), target.size());
+  return n > 0 &&
+         std::string_view{target.data(), static_cast<std::size_t>(n)}.starts_with(fmt::format("/memfd:{}", note_name));
+}
+
 }  // namespace
 
 void prepare_to_tell_signal() {
-  told = memfd_create("lockstep-signal", MFD_CLOEXEC);
+  told = memfd_create(note_name, MFD_CLOEXEC);
   if (told >= 0) setenv(variable, fmt::format("/proc/{}/fd/{}", getpid(), told).c_str(), 1);
 }
 
@@ -42,7 +52,7 @@ bool was_rank_started() noexcept {
 void tell_start() noexcept {
   const char* const place = std::getenv(variable);
   const std::string_view text{place != nullptr ? place : ""};
-  if (text.empty() || text.size() >= note_path.size()) return;
+  if (text.empty() || text.size() >= note_path.size() || !is_note(place)) return;
   *std::ranges::copy(text, note_path.begin()).out = '\0';
   const core::Descriptor file{open(note_path.data(), O_WRONLY | O_CLOEXEC)};
   if (file) static_cast<void>(!pwrite(file.get(), "s", 1, sizeof(int)));

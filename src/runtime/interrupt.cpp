@@ -1,8 +1,12 @@
 #include "runtime/interrupt.hpp"
 
+#include <unistd.h>
+
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <cstring>
 #include <ctime>
 
 #include "runtime/asked.hpp"
@@ -13,12 +17,14 @@ namespace {
 // A signal handler can reach nothing but globals.
 volatile std::sig_atomic_t pending = 0;
 std::atomic<std::int64_t> pending_since_ns{0};
-static_assert(std::atomic<std::int64_t>::is_always_lock_free);
+std::atomic<const char*> announcement{nullptr};
+static_assert(std::atomic<std::int64_t>::is_always_lock_free && std::atomic<const char*>::is_always_lock_free);
 
 /// Launchers, guards and terminals may all send on what was sent once: within a second it is the same signal.
 constexpr std::int64_t same_signal_ns = 1'000'000'000;
 
 void remember(int signal) {
+  const int error = errno;
   std::timespec t{};
   clock_gettime(CLOCK_MONOTONIC, &t);
   const std::int64_t now_ns = t.tv_sec * 1'000'000'000LL + t.tv_nsec;
@@ -26,10 +32,12 @@ void remember(int signal) {
     const int meant = signal == SIGUSR1 ? told_signal() : signal;
     pending = meant == SIGINT ? SIGINT : SIGTERM;
     pending_since_ns = now_ns;
+    if (const char* const text = announcement) static_cast<void>(!write(STDERR_FILENO, text, std::strlen(text)));
   } else if (signal != SIGUSR1 && now_ns - pending_since_ns > same_signal_ns) {
     std::signal(signal, SIG_DFL);
     raise(signal);
   }
+  errno = error;
 }
 
 }  // namespace
@@ -45,6 +53,8 @@ void catch_interrupts() noexcept {
   sigaction(SIGHUP, nullptr, &hangup);
   if (hangup.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);  // nohup ignores it
 }
+
+void announce_interrupt(const char* text) noexcept { announcement = text; }
 
 int pending_interrupt() noexcept { return pending; }
 

@@ -1,5 +1,5 @@
 // Ctrl-C, SIGTERM, SIGHUP and SIGUSR1 as a flag that long work looks at.
-// Invariant: the first signal only sets the flag; another one, a second later or more, ends the process as if nothing had
+// Invariant: the first signal only sets the flag, and says so if asked to; another one, a second later or more, ends the process as if nothing had
 // been installed.
 // Used by both programs.
 #pragma once
@@ -9,9 +9,12 @@
 namespace lockstep::runtime {
 
 /// From now on SIGINT, SIGTERM, SIGHUP (unless it is ignored) and SIGUSR1 ask for an orderly end; all but SIGINT count as
-/// SIGTERM, and SIGUSR1 as what --nproc says it got. A second one, a second later, ends at once, but for SIGUSR1: it is what launchers pass on without an end of their
-/// own, so --nproc and batch systems use it, and --nproc repeats it.
+/// SIGTERM, and SIGUSR1 as what --nproc says it got. A second one, a second later, ends at once, but for SIGUSR1: it is what
+/// launchers pass on without an end of their own, so --nproc and batch systems use it, and --nproc repeats it.
 void catch_interrupts() noexcept;
+
+/// From now on the first signal writes `text` to stderr at once, whatever the process is busy with. `text` is never freed.
+void announce_interrupt(const char* text) noexcept;
 
 /// The signal that came to this process, or 0.
 [[nodiscard]] int pending_interrupt() noexcept;

@@ -16,6 +16,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -163,8 +164,19 @@ void Watchdog::State::start() {
   pthread_sigmask(SIG_SETMASK, &all, &previous);
   last_tick_ns = now_ns();
   slot->alive_ns.store(last_tick_ns);
-  thread = std::thread{[this] { watch(); }};
+  int error = 0;
+  try {
+    thread = std::thread{[this] { watch(); }};
+  } catch (const std::system_error& failure) {
+    error = failure.code().value();
+  }
   pthread_sigmask(SIG_SETMASK, &previous, nullptr);
+  if (error == 0) return;
+  throw core::Error{core::ExitCode::system,
+                    {.what = fmt::format("cannot start the watchdog's thread: {}", core::system_reason(error)),
+                     .where = "",
+                     .expected = "threads enough for this user and control group",
+                     .fix = "raise the limit of processes (ulimit -u), or do without it: --timeout 0"}};
 }
 
 void Watchdog::State::watch() {

@@ -134,7 +134,11 @@ if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null && command -v prlimit >
   expect_rc 2
   expect_err 'Permission denied'
   chmod 755 "$d"
-  as_nobody prlimit --nproc=1 "$program" shard bench "$d" --threads 4 --seconds 0.1
+  as_nobody prlimit --nproc=1 "$program" shard bench "$d" --seconds 0.1
+  expect_rc 3
+  expect_one_error
+  expect_err "cannot start the watchdog's thread: "
+  as_nobody prlimit --nproc=1 "$program" shard bench "$d" --threads 4 --seconds 0.1 --timeout 0
   grep -q 'pmix_progress_thread_start failed' "$folder/err" && exit 0  # Open MPI 5 starts threads of its own, and fails first
   expect_rc 3
   expect_one_error

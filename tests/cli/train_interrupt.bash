@@ -14,6 +14,7 @@ slow=$(process_of 1)
 kill -STOP "$slow"
 kill -INT "$job"
 sleep 2.5
+grep -q '^stopping after this step' "$folder/err" || fail "not told before the step has ended"
 kill -CONT "$slow"
 wait "$job"
 rc=$?

@@ -300,7 +300,7 @@ int Trainer::run() try {
 
 void Trainer::train_epochs() {
   if (compat_ != nullptr && compat_->on_start != nullptr) printer_.print(compat_->on_start(compat_run_));
-  if (is_lead() && compat_ == nullptr) display_->print(start_text(start_record(), goal_));
+  if (is_lead()) tell_start();
   for (; epoch_ < goal_.n_epochs; ++epoch_) {
     if (compat_ != nullptr && compat_->on_epoch_begin != nullptr)
       printer_.print(compat_->on_epoch_begin(compat_run_, epoch_));

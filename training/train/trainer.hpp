@@ -80,7 +80,7 @@ class Trainer {
   void tell_epoch();
   void finish();
   int fail_not_finite(const parallel::NotFinite& found);
-  [[nodiscard]] StartRecord start_record() const;
+  void tell_start();
   [[nodiscard]] Position position() const;
   [[nodiscard]] bool is_lead() const noexcept { return world_.rank() == 0; }
   [[nodiscard]] std::string weights_path() const;

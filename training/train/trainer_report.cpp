@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/interrupt.hpp"
 #include "training/train/recipe_specs.hpp"
 #include "training/train/run_info.hpp"
 #include "training/train/trainer.hpp"
@@ -13,24 +14,28 @@ namespace {
 
 constexpr double most_to_first_report = 9;  // steps after the first one
 constexpr core::Seconds report_interval{2};
+constexpr const char* stopping_text =
+    "\nstopping after this step, with the weights kept; a second signal ends at once\n";
 constexpr const char* no_profile_text = "no profile: all steps were warm-up\n";
 
 }  // namespace
 
-StartRecord Trainer::start_record() const {
-  const std::uint64_t memory =
-      learner_->executor().n_bytes() + 2 * learner_->executor().arena_elements() * sizeof(float);
-  return {.name = recipe_.name,
-          .n_parameters = learner_->network().n_parameter_elements(),
-          .precision = recipe_.precision,
-          .data = recipe_.synthetic ? "made on the spot" : recipe_.data,
-          .n_samples = batches_->info().n_samples,
-          .n_evaluation = evaluation_batches_ ? evaluation_batches_->info().n_samples : 0,
-          .n_ranks = static_cast<std::uint64_t>(world_.n_ranks()),
-          .n_nodes = topology_.n_nodes,
-          .global_batch = recipe_.batch,
-          .memory = {memory},
-          .folder = directory_->path()};
+void Trainer::tell_start() {
+  runtime::announce_interrupt(stopping_text);
+  if (compat_ != nullptr) return;
+  const nn::Executor& executor = learner_->executor();
+  const StartRecord record{.name = recipe_.name,
+                           .n_parameters = learner_->network().n_parameter_elements(),
+                           .precision = recipe_.precision,
+                           .data = recipe_.synthetic ? "made on the spot" : recipe_.data,
+                           .n_samples = batches_->info().n_samples,
+                           .n_evaluation = evaluation_batches_ ? evaluation_batches_->info().n_samples : 0,
+                           .n_ranks = static_cast<std::uint64_t>(world_.n_ranks()),
+                           .n_nodes = topology_.n_nodes,
+                           .global_batch = recipe_.batch,
+                           .memory = {executor.n_bytes() + 2 * executor.arena_elements() * sizeof(float)},
+                           .folder = directory_->path()};
+  display_->print(start_text(record, goal_));
 }
 
 // Collective: the next report comes after report_interval if steps take `step_s`.

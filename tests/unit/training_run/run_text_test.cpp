@@ -54,7 +54,7 @@ TEST(RunText, TheStartSaysWhatIsAboutToHappen) {
   EXPECT_EQ(
       start_text(record, {}),
       "model   mnist_cnn: 1199882 parameters, bf16\ndata    digits: 60000 samples, not evaluated\nranks   1 rank\n"
-      "memory  2.00 GB per rank for activations, parameters and gradients\nrun     runs/mnist_cnn-1");
+      "memory  2 GB per rank for activations, parameters and gradients\nrun     runs/mnist_cnn-1");
 }
 
 TEST(RunText, AnEpochIsOneLine) {

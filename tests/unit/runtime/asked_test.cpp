@@ -1,0 +1,44 @@
+#include "runtime/asked.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+namespace lockstep::runtime {
+namespace {
+
+constexpr const char* place = "LOCKSTEP_SIGNAL_URI";
+
+// As on another node, where the process of that number is another one.
+TEST(Asked, AFileOfSomebodyElseIsNotTouched) {
+  std::FILE* const file = std::tmpfile();
+  ASSERT_NE(file, nullptr);
+  ASSERT_EQ(pwrite(fileno(file), "01234567", 8, 0), 8);
+  setenv(place, fmt::format("/proc/{}/fd/{}", getpid(), fileno(file)).c_str(), 1);
+  tell_start();
+  std::string text(8, ' ');
+  ASSERT_EQ(pread(fileno(file), text.data(), text.size(), 0), 8);
+  EXPECT_EQ(text, "01234567");
+  EXPECT_EQ(told_signal(), SIGTERM);
+  std::fclose(file);
+  unsetenv(place);
+}
+
+TEST(Asked, RanksLearnWhichSignalCame) {
+  prepare_to_tell_signal();
+  EXPECT_FALSE(was_rank_started());
+  tell_start();
+  EXPECT_TRUE(was_rank_started());
+  EXPECT_EQ(told_signal(), SIGTERM);
+  tell_signal(SIGINT);
+  EXPECT_EQ(told_signal(), SIGINT);
+  unsetenv(place);
+}
+
+}  // namespace
+}  // namespace lockstep::runtime
