@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <new>
 #include <random>
@@ -86,6 +87,19 @@ std::string describe_room() {
       core::SourceLocation::current()};
 }
 
+// At a time, with a look at signals in between.
+constexpr std::size_t largest_reservation = std::size_t{1} << 30;
+
+// Older kernels give up a reservation for any signal that comes meanwhile, and begin it anew.
+int reserve(int file, std::size_t begin, std::size_t size) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const int error = posix_fallocate(file, static_cast<off_t>(begin), static_cast<off_t>(size));
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return error;
+}
+
 class NodeSegment final : public SharedSegment {
  public:
   NodeSegment(const runtime::Communicator& node, std::size_t bytes) : layout_{plan_layout(node, bytes)} {
@@ -97,10 +111,12 @@ class NodeSegment final : public SharedSegment {
     if (const Failure first = agree(node, mine); first.step != Failure::Step::none)
       fail(first, layout_.total(), node.n_ranks(), room);
     node.broadcast(std::as_writable_bytes(std::span{path}));
-    mine = join(node, path.data(), std::move(file));
-    const Failure first = agree(node, mine);
-    if (node.rank() == 0) ::unlink(path.data());  // all have it open, or none will
-    if (first.step != Failure::Step::none) {
+    if (!file) file = core::Descriptor{::open(path.data(), O_RDWR | O_CLOEXEC | O_NOFOLLOW)};
+    if (!file) mine = {Failure::Step::open, errno};
+    const Failure unopened = agree(node, mine);
+    if (node.rank() == 0) ::unlink(path.data());  // while it has no page yet: who is killed from here on leaves nothing
+    if (unopened.step != Failure::Step::none) fail(unopened, layout_.total(), node.n_ranks(), room);
+    if (const Failure first = agree(node, reserve_and_map(node, file.get())); first.step != Failure::Step::none) {
       unmap();
       fail(first, layout_.total(), node.n_ranks(), room);
     }
@@ -131,14 +147,12 @@ class NodeSegment final : public SharedSegment {
   }
 
   // Each rank reserves its own part: a full file system is an error now instead of a SIGBUS at an access.
-  Failure join(const runtime::Communicator& node, const char* path, core::Descriptor file) {
-    if (!file) file = core::Descriptor{::open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW)};
-    if (!file) return {Failure::Step::open, errno};
+  Failure reserve_and_map(const runtime::Communicator& node, int file) {
     const auto rank = static_cast<std::size_t>(node.rank());
-    const std::size_t begin = layout_.begins[rank], size = layout_.begins[rank + 1] - begin;
-    if (const int error = posix_fallocate(file.get(), static_cast<off_t>(begin), static_cast<off_t>(size)); error != 0)
-      return {Failure::Step::reserve, error};
-    void* const memory = mmap(nullptr, layout_.total(), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    for (std::size_t begin = layout_.begins[rank]; begin < layout_.begins[rank + 1]; begin += largest_reservation)
+      if (const int error = reserve(file, begin, std::min(largest_reservation, layout_.begins[rank + 1] - begin)))
+        return {Failure::Step::reserve, error};
+    void* const memory = mmap(nullptr, layout_.total(), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (memory == MAP_FAILED) return {Failure::Step::map, errno};
     memory_ = static_cast<std::byte*>(memory);
     return {};

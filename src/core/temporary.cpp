@@ -85,6 +85,13 @@ std::optional<Name> parse_name(const std::string& entry, const std::string& name
   return Name{std::string{digits.substr(0, kernel_digits)}, mark == set_aside};
 }
 
+/// Whether nobody else can put another folder of this user under a name of that folder.
+bool is_safe_from_others(const fs::path& folder) {
+  struct stat status {};
+  if (stat(folder.c_str(), &status) != 0 || (status.st_uid != geteuid() && status.st_uid != 0)) return false;
+  return (status.st_mode & (S_IWGRP | S_IWOTH)) == 0 || (status.st_mode & S_ISVTX) != 0;
+}
+
 /// If it is of this user and nobody writes it.
 void remove_leftover(const std::string& path) {
   constexpr int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
@@ -93,6 +100,8 @@ void remove_leftover(const std::string& path) {
   struct stat status {};
   if (!found || fstat(found.get(), &status) != 0 || status.st_uid != geteuid()) return;
   if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) return;
+  if (S_ISDIR(status.st_mode) && !is_safe_from_others(fs::path{path}.parent_path()))
+    return log_info(fmt::format("'{}' may be what a killed run has left: remove it if so", path));
   if (flock(found.get(), LOCK_EX | LOCK_NB) != 0) return;
   std::error_code error;
   if (fs::remove_all(path, error) > 0 && !error)

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -72,7 +73,7 @@ class Copy {
 
 bool is_right(const fs::path& path, const ManifestFile& item) {
   std::error_code error;
-  return fs::is_regular_file(path, error) && fs::file_size(path, error) == item.bytes &&
+  return fs::is_regular_file(fs::symlink_status(path, error)) && fs::file_size(path, error) == item.bytes &&
          io::digest_of_file(path.string()) == item.digest;
 }
 
@@ -130,6 +131,12 @@ void make_folder(const std::string& folder) {
         {.what = fmt::format("cannot stage to '{}': {}", folder, error ? error.message() : core::system_reason(errno)),
          .where = "--stage",
          .expected = "a folder on every node that one may write to"});
+  struct stat status {};
+  if (lstat(folder.c_str(), &status) != 0 || status.st_uid != geteuid())
+    core::fail_usage({.what = fmt::format("cannot stage to '{}': it belongs to another user", folder),
+                      .where = "--stage",
+                      .expected = "a folder of yours, or none yet",
+                      .fix = "name another folder"});
   core::remove_leftovers(folder, "");
 }
 

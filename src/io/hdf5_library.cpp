@@ -82,6 +82,8 @@ bool is_given_up(hid_t file) { return H5Iget_ref(file) > 1; }
 
 void prepare_hdf5() {
   static const bool is_prepared = [] {
+    // In newer versions the variable counts for more than what turn_off_locks() says; and we have locked what we write.
+    setenv("HDF5_USE_FILE_LOCKING", "FALSE", 1);
     // We close what we open. At exit the library would try again to write what a full disk refused, and print about it.
     H5dont_atexit();
     const Silence silence;

@@ -183,7 +183,8 @@ PendingFolder::PendingFolder(const std::string& final_path, OldFiles old_files, 
     : final_path_{resolve(final_path)}, old_files_{std::move(old_files)} {
   refuse_existing(final_path_, old_files_, flag);
   core::remove_leftovers(parent_of(final_path_), fs::path{final_path_}.filename().string());
-  temporary_ = core::make_temporary_folder(final_path_);
+  temporary_ =
+      core::make_temporary_folder(final_path_, S_IRWXU);  // until it is whole nobody else may put a link into it
   if (!temporary_) fail_to_create(final_path, flag, errno);
 }
 
@@ -198,12 +199,19 @@ PendingFolder::~PendingFolder() {
 
 void PendingFolder::commit() {
   sync_tree(path());
+  const mode_t mask = umask(0);
+  umask(mask);
+  if (fchmod(temporary_.descriptor.get(), 0777 & ~mask) != 0) fail_at("set permissions of", path(), errno);
   core::Temporary old;
   if (old_files_ && exists(final_path_)) {
     // An empty folder as the place holder: rename() puts the old one over it.
     old = core::make_folder_for_old(final_path_);
     if (!old) fail_at("set aside", final_path_, errno);
-    rename_to(final_path_, old.path);
+    if (std::rename(final_path_.c_str(), old.path.c_str()) != 0) {
+      const int error = errno;
+      rmdir(old.path.c_str());
+      fail_at(fmt::format("rename '{}' to", final_path_), old.path, error);
+    }
   }
   if (std::rename(path().c_str(), final_path_.c_str()) != 0) {
     const int error = errno;

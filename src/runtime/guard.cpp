@@ -86,6 +86,7 @@ std::optional<int> wait_for(pid_t process, double limit_s) noexcept {
   Standstill standstill;
   for (int status = 0;;) {
     const pid_t changed = waitpid(process, &status, WUNTRACED | WCONTINUED | (is_stopped ? WNOHANG : 0));
+    if (changed < 0 && errno != EINTR) return core::to_int(core::ExitCode::system) << 8;  // as if it had ended so
     if (changed == process) {
       if (WIFEXITED(status) || WIFSIGNALED(status)) return status;
       is_stopped = WIFSTOPPED(status);
@@ -157,6 +158,7 @@ void guard_rank(const LauncherHint& hint, core::Seconds timeout, bool is_wanted_
   const sigset_t held = signals_passed_on();
   sigprocmask(SIG_BLOCK, &held, &before);
   will = make_will();
+  std::signal(SIGCHLD, SIG_DFL);  // whoever ignores it passes that on, and cannot wait for a process
   const pid_t rank = fork();
   if (rank < 0) core::fail_system("cannot start the process of a rank: " + core::system_reason(errno));
   if (rank == 0) {
@@ -167,6 +169,7 @@ void guard_rank(const LauncherHint& hint, core::Seconds timeout, bool is_wanted_
     return;
   }
   prctl(PR_SET_NAME, "lockstep-guard");
+  std::signal(SIGPIPE, SIG_IGN);  // the last deed is done even if nobody reads what is told
   guarded_process = rank;
   struct sigaction action {};
   action.sa_handler = pass_on;

@@ -30,9 +30,12 @@ void remember(int signal) {
   const std::int64_t now_ns = t.tv_sec * 1'000'000'000LL + t.tv_nsec;
   if (pending == 0) {
     const int meant = signal == SIGUSR1 ? told_signal() : signal;
+    pending_since_ns = now_ns;  // first, as another thread may get the same signal in between
     pending = meant == SIGINT ? SIGINT : SIGTERM;
-    pending_since_ns = now_ns;
-    if (const char* const text = announcement) static_cast<void>(!write(STDERR_FILENO, text, std::strlen(text)));
+    // A launcher that makes an end of a failed job sends SIGTERM, and does not wait for anything.
+    const char* const text = announcement;
+    if (text != nullptr && (signal == SIGINT || signal == SIGUSR1))
+      static_cast<void>(!write(STDERR_FILENO, text, std::strlen(text)));
   } else if (signal != SIGUSR1 && now_ns - pending_since_ns > same_signal_ns) {
     std::signal(signal, SIG_DFL);
     raise(signal);

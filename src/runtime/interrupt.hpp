@@ -13,7 +13,8 @@ namespace lockstep::runtime {
 /// launchers pass on without an end of their own, so --nproc and batch systems use it, and --nproc repeats it.
 void catch_interrupts() noexcept;
 
-/// From now on the first signal writes `text` to stderr at once, whatever the process is busy with. `text` is never freed.
+/// From now on the first SIGINT or SIGUSR1, which are what a user's request comes as, writes `text` to stderr at once,
+/// whatever the process is busy with. `text` is never freed.
 void announce_interrupt(const char* text) noexcept;
 
 /// The signal that came to this process, or 0.

@@ -80,9 +80,10 @@ std::optional<std::uint64_t> left_in_cgroup(const fs::path& folder) {
   if (!limit) return std::nullopt;
   const std::uint64_t used =
       read_number(folder / (is_first_version ? "memory.usage_in_bytes" : "memory.current")).value_or(0);
-  std::uint64_t droppable = 0;  // pages of files
+  std::uint64_t droppable = 0;  // pages of files, and what the kernel knows of them
   for (const char* const key : {"active_file", "inactive_file"})
     droppable += read_number(folder / "memory.stat", (is_first_version ? "total_" : "") + std::string{key}).value_or(0);
+  if (!is_first_version) droppable += read_number(folder / "memory.stat", "slab_reclaimable").value_or(0);
   const std::uint64_t held = used - std::min(used, droppable);
   return *limit - std::min(*limit, held);
 }

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
@@ -152,6 +153,9 @@ struct Descendant {
   bool is_stopped = false;
 };
 
+// Children that this process had before: of a shell that became it, which runs filters for its output.
+std::vector<pid_t> others;
+
 std::vector<Descendant> find_descendants() {
   namespace fs = std::filesystem;
   struct Seen {
@@ -172,7 +176,7 @@ std::vector<Descendant> find_descendants() {
     const pid_t parent = parents.back();
     parents.pop_back();
     for (const Seen& child : all) {
-      if (child.parent != parent) continue;
+      if (child.parent != parent || std::ranges::find(others, child.process) != others.end()) continue;
       parents.push_back(child.process);
       const bool is_ours = fs::read_symlink(fmt::format("/proc/{}/exe", child.process), error) == me;
       found.push_back({child.process, is_ours, child.state == 'T'});
@@ -197,12 +201,25 @@ void end_leftovers() {
   const core::Stopwatch watch;
   for (std::vector<Descendant> left = find_descendants(); !left.empty(); left = find_descendants()) {
     signal_all(left, SIGCONT, stands_still);
-    if (watch.elapsed().value > patience.value) signal_all(left, SIGKILL, is_any_process);
+    if (watch.elapsed().value > patience.value)
+      signal_all(left, watch.elapsed().value > 1.5 * patience.value ? SIGKILL : SIGTERM, is_any_process);
     if (watch.elapsed().value > 2 * patience.value) return;  // one that not even SIGKILL ends is not waited for
     std::this_thread::sleep_for(std::chrono::milliseconds{20});
     while (waitpid(-1, nullptr, WNOHANG) > 0) {
     }
   }
+}
+
+/// Launchers take the nodes of a batch job, so ranks may be where this process cannot see them.
+bool may_be_elsewhere() {
+  constexpr std::array variables{"SLURM_JOB_ID",
+                                 "PBS_NODEFILE",
+                                 "LSB_JOBID",
+                                 "PE_HOSTFILE",
+                                 "OMPI_MCA_orte_default_hostfile",
+                                 "PRTE_MCA_prte_default_hostfile",
+                                 "HYDRA_HOST_FILE"};
+  return std::ranges::any_of(variables, [](const char* name) { return std::getenv(name) != nullptr; });
 }
 
 /// The end a user asked for, how it is brought about step by step, and when each step was taken.
@@ -241,7 +258,8 @@ class End {
   [[nodiscard]] int exit_code(int status) const {
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     // 1 is what launchers end with that got the signal as well.
-    if (asked_ == 0 && code == 1 && !was_rank_started()) {  // to a user it would mean a wrong result
+    if (asked_ == 0 && code == 1 && !was_rank_started() &&
+        !may_be_elsewhere()) {  // to a user it would mean a wrong result
       write_all(STDERR_FILENO, "error: the MPI launcher has failed and started no rank\n");
       return core::to_int(core::ExitCode::system);
     }
@@ -263,7 +281,7 @@ class End {
     if (waited_s < longest_standstill_s) return false;
     if (waited_s > longest_s) return true;
     const std::vector<Descendant> job = find_descendants();
-    if (std::ranges::none_of(job, runs_this_program)) return true;
+    if (!may_be_elsewhere() && std::ranges::none_of(job, runs_this_program)) return true;
     if (!has_continued_ && std::ranges::any_of(job, stands_still)) {
       has_continued_ = true;
       signal_all(job, SIGCONT, is_any_process);
@@ -318,6 +336,7 @@ class End {
 
 int supervise_launcher(char* const* command, bool shows_launcher) {
   open_standard_descriptors();
+  for (const Descendant& one : find_descendants()) others.push_back(one.process);
   prctl(PR_SET_CHILD_SUBREAPER, 1);  // whatever the launcher leaves behind is below this process
   prepare_to_tell_signal();
   std::optional<Pipe> pipe = shows_launcher ? std::nullopt : make_pipe();

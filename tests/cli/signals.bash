@@ -53,3 +53,10 @@ await none_with "$seed"
 expect_out '^# not complete: '
 expect_out '^# Out of bounds values : '
 expect_out '^# Avg bus bandwidth    : '
+
+# What a shell runs for the program's output is a child of the program, but none of the job: it goes on in its own time.
+run bash -c 'exec "$0" -e 8 -n 2 --nproc 2 > >(cat >"$1/filtered"; sleep 4; echo whole >>"$1/filtered")' "$REDUCE_ALL" "$folder"
+expect_rc 0
+await has_line '^# Avg bus bandwidth' "$folder/filtered"
+sleep 4
+has_line '^whole$' "$folder/filtered" || fail "the filter of the output was ended"

@@ -57,6 +57,10 @@ for after in 0.02 0.05 0.3; do
   expect_rc 143
 done
 
+# A parent that ignores the end of its children passes that on.
+run timeout -k 5 120 env --ignore-signal=CHLD "$REDUCE_ALL" train toy 1 --run-dir "$run_dir-childless"
+expect_rc 0
+
 # Without any standard descriptor a run ends all the same.
 timeout -k 5 120 "$REDUCE_ALL" train toy 1 --nproc 2 --run-dir "$run_dir-closed" <&- >&- 2>&-
 rc=$?

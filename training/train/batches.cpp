@@ -225,7 +225,8 @@ std::unique_ptr<Batches> open_split(const runtime::Communicator& world, const Re
   auto set = std::make_shared<const data::ShardSet>(folder, manifest, split);
   auto loader = std::make_unique<data::Loader>(world, set, options_for(world, recipe, set->spec(), is_evaluation));
   const auto n_ranks = static_cast<std::uint64_t>(world.n_ranks());
-  return std::make_unique<ShardBatches>(*set, split, n_ids, std::move(loader), (recipe.batch + n_ranks - 1) / n_ranks);
+  const std::uint64_t batch = std::min(recipe.batch, set->n_samples());
+  return std::make_unique<ShardBatches>(*set, split, n_ids, std::move(loader), (batch + n_ranks - 1) / n_ranks);
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <zip.h>
 
 #include <algorithm>
-#include <limits>
 #include <span>
 
 #include "core/error.hpp"
@@ -66,7 +65,9 @@ Input ZipArchive::head(const std::string& member, std::uint64_t most) const {
 }
 
 Input ZipArchive::unpack(const std::string& member, SharedSpools* spools) const {
-  const auto make = [&] { return make_spools(spool(member, std::numeric_limits<std::uint64_t>::max())); };
+  // One byte more than the archive claims: so what claims too little is seen, however much there is.
+  const std::uint64_t claimed = member_bytes(member);
+  const auto make = [&] { return make_spools(spool(member, claimed + (claimed + 1 == 0 ? 0 : 1))); };
   return Input{place(member), std::move(take_spools(spools, 1, make).front())};
 }
 

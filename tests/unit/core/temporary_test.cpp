@@ -91,6 +91,17 @@ TEST_F(TemporaryTest, RemovesWhatAKilledProcessHasLeft) {
   EXPECT_TRUE(entries().empty());
 }
 
+// Somebody else may have given another folder of ours that name.
+TEST_F(TemporaryTest, RemovesNoFolderWhereOthersMayRename) {
+  fs::permissions(folder_, fs::perms::all);
+  make_and_die([&] { return make_temporary_folder(path("out")); });
+  EXPECT_NE(told("out").find("may be what a killed run has left"), std::string::npos);
+  EXPECT_EQ(entries().size(), 1u);
+  fs::permissions(folder_, fs::perms::all | fs::perms::sticky_bit);
+  EXPECT_NE(told("out").find("removed"), std::string::npos);
+  EXPECT_TRUE(entries().empty());
+}
+
 TEST_F(TemporaryTest, LeavesWhatIsStillWritten) {
   const Temporary file = make_temporary_file(path("out"));
   const Temporary folder = make_temporary_folder(path("out"));

@@ -9,6 +9,7 @@
 
 #include "io/file.hpp"
 #include "io/hdf5.hpp"
+#include "support/sanitized.hpp"
 #include "temporary_folder.hpp"
 
 namespace lockstep::io {
@@ -35,6 +36,7 @@ class FewDescriptors {
 };
 
 TEST(Shortage, OfDescriptorsIsOfTheSystem) {
+  if (is_sanitized) GTEST_SKIP() << "the sanitizer needs descriptors";
   const TemporaryFolder folder;
   Hdf5File::create(folder / "f.h5").close();
   const std::vector<std::string> words{folder / "f.h5", "Too many open files", "limit of open files", "ulimit -n"};
@@ -45,6 +47,7 @@ TEST(Shortage, OfDescriptorsIsOfTheSystem) {
 
 // Hdf5File::open looks at the file first, and then the library opens it.
 TEST(Shortage, OfDescriptorsIsNoDamageOfAnHdf5File) {
+  if (is_sanitized) GTEST_SKIP() << "the sanitizer needs descriptors";
   const TemporaryFolder folder;
   Hdf5File::create(folder / "f.h5").close();
   const FewDescriptors one{1};
