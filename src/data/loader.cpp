@@ -65,12 +65,16 @@ bool decide_cache(const runtime::Communicator& world, Cache cache, const ShardSe
   return true;
 }
 
-/// Collective.
+/// Collective. `n_batches` are asked for at once.
 std::unique_ptr<Store> make_store(const runtime::Communicator& world, const std::shared_ptr<const ShardSet>& set,
-                                  const LoaderOptions& options, bool is_cached, std::size_t n_threads) {
+                                  const LoaderOptions& options, bool is_cached, std::size_t n_threads,
+                                  std::uint64_t n_batches, IdsOf ids_of) {
   if (is_cached) return make_cached_store(world, *set, n_threads);
   const bool is_blocked = options.sampler.order == Order::blocked;
   const bool is_sequential = options.sampler.order == Order::sequential;
+  const bool is_random = !is_blocked && !is_sequential;
+  if (const std::uint64_t n_samples = is_random ? gathered_samples(*set) : 0; n_samples > 0)
+    return make_gathering_store(set, n_samples, n_batches, std::move(ids_of));
   const bool by_block = is_blocked || is_sequential || set->manifest().filter != io::Filter::none;
   // In order: as few as it takes to read ahead, so that their memory stays in cache.
   const std::size_t n_blocks =
@@ -96,8 +100,8 @@ struct Slot {
   runtime::HostBuffer x;
   std::vector<std::byte> y;
   std::vector<std::uint64_t> ids;
-  std::span<const std::byte> x_there{}, y_there{};     ///< the batch, if it lies in a block as it is
-  std::vector<std::shared_ptr<const Block>> blocks{};  ///< what these point into
+  std::span<const std::byte> x_there{}, y_there{};    ///< the batch, if the store has it as it is
+  std::vector<std::shared_ptr<const void>> owners{};  ///< of what these point into
 };
 
 /// The bytes of all parts if they follow one another in memory, else nothing.
@@ -145,6 +149,7 @@ struct Loader::State {
   State(const runtime::Communicator& world, std::shared_ptr<const ShardSet> shards, const LoaderOptions& given);
 
   void make(const Pipeline::Piece& piece);
+  std::uint64_t id_at(const Share& share, std::uint64_t index) const;
   bool point_to(Slot& slot, Fetched& fetched) const;
   void apply(const StoredSample& sample, std::uint64_t id, std::span<std::byte> out, Workspace& workspace) const;
 
@@ -157,6 +162,7 @@ struct Loader::State {
   std::size_t y_bytes;
   std::size_t n_threads;
   bool is_cached;
+  std::size_t n_slots;  ///< batches that exist at once
   std::unique_ptr<Store> store;
   bool is_unchanged = false;  ///< samples are delivered as they are stored
   std::uint64_t n_pieces = 1;
@@ -183,14 +189,19 @@ Loader::State::State(const runtime::Communicator& world, std::shared_ptr<const S
       n_threads{options.threads < 0 ? std::min(most_threads, runtime::spare_cores(world))
                                     : static_cast<std::size_t>(options.threads)},
       is_cached{decide_cache(world, options.cache, *set)},
-      store{make_store(world, set, options, is_cached, n_threads)} {
+      n_slots{n_threads > 0 ? static_cast<std::size_t>(options.batches_ahead) + 1 : 1},
+      store{make_store(world, set, options, is_cached, n_threads, n_slots,
+                       [this](std::uint64_t number, std::vector<std::uint64_t>& ids) {
+                         const Share share = plan.share(number);
+                         for (std::uint64_t i = 0; i < share.n; ++i) ids.push_back(id_at(share, i));
+                       })} {
   const auto most = static_cast<std::size_t>(plan.most());
   is_unchanged = augment.is_identity();
   if (n_threads > 0 && !is_unchanged) {
     const std::uint64_t worthwhile = most * x_bytes / least_piece_bytes;
     n_pieces = std::clamp<std::uint64_t>(worthwhile, 1, 2 * n_threads);
   }
-  slots.resize(n_threads > 0 ? static_cast<std::size_t>(options.batches_ahead) + 1 : 1);
+  slots.resize(n_slots);
   for (Slot& slot : slots) {
     slot.x = runtime::HostBuffer{{most * x_bytes}};
     slot.y.resize(most * y_bytes);
@@ -201,6 +212,11 @@ Loader::State::State(const runtime::Communicator& world, std::shared_ptr<const S
   pipeline.emplace(n_threads, slots.size(), n_pieces, [this](const Pipeline::Piece& piece) { make(piece); });
 }
 
+std::uint64_t Loader::State::id_at(const Share& share, std::uint64_t index) const {
+  const std::uint64_t position = share.first + index * share.stride;
+  return sampler.at(position < set->n_samples() ? position : position % set->n_samples());
+}
+
 void Loader::State::make(const Pipeline::Piece& piece) {
   const Share share = plan.share(piece.batch);
   const std::uint64_t begin = share.n * piece.number / n_pieces, end = share.n * (piece.number + 1) / n_pieces;
@@ -209,11 +225,8 @@ void Loader::State::make(const Pipeline::Piece& piece) {
   Workspace& workspace = workspaces[piece.worker];
 
   const std::span ids = std::span{slot.ids}.subspan(first, n);
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::uint64_t position = share.first + (begin + i) * share.stride;
-    ids[i] = sampler.at(position < set->n_samples() ? position : position % set->n_samples());
-  }
-  store->fetch(ids, workspace.fetched);
+  for (std::size_t i = 0; i < n; ++i) ids[i] = id_at(share, begin + i);
+  store->fetch({.batch = piece.batch, .first = begin, .ids = ids}, workspace.fetched);
 
   const std::span<const StoredSample> samples = workspace.fetched.samples;
   if (is_unchanged && point_to(slot, workspace.fetched)) return;
@@ -227,16 +240,16 @@ void Loader::State::make(const Pipeline::Piece& piece) {
   }
 }
 
-// Without a copy, if all lies in one block as it is to be delivered.
+// Without a copy, if all lies in the store's memory as it is to be delivered.
 bool Loader::State::point_to(Slot& slot, Fetched& fetched) const {
   slot.x_there = joined(fetched.samples, &StoredSample::x);
   slot.y_there = joined(fetched.samples, &StoredSample::y);
-  slot.blocks.clear();
-  if (fetched.blocks.empty() || slot.x_there.empty() || slot.y_there.empty()) {
+  slot.owners.clear();
+  if (fetched.owners.empty() || slot.x_there.empty() || slot.y_there.empty()) {
     slot.x_there = slot.y_there = {};
     return false;
   }
-  slot.blocks.swap(fetched.blocks);
+  slot.owners.swap(fetched.owners);
   return true;
 }
 
@@ -266,6 +279,7 @@ void Loader::begin_epoch(std::uint64_t epoch, std::uint64_t first) {
   state_->sampler.begin_epoch(epoch);
   state_->epoch = epoch;
   state_->ledger = {};
+  state_->store->begin(first, n_batches());
   state_->pipeline->start(first, n_batches());
 }
 

@@ -94,9 +94,9 @@ class CachedStore final : public Store {
     for (int part = 0; part < node_.n_ranks(); ++part) parts_.push_back(segment_->part(part).data());
   }
 
-  void fetch(std::span<const std::uint64_t> ids, Fetched& fetched) const override {
-    fetched.samples.resize(ids.size());
-    for (std::size_t i = 0; i < ids.size(); ++i) fetched.samples[i] = locate(ids[i]);
+  void fetch(const Wanted& wanted, Fetched& fetched) override {
+    fetched.samples.resize(wanted.ids.size());
+    for (std::size_t i = 0; i < wanted.ids.size(); ++i) fetched.samples[i] = locate(wanted.ids[i]);
   }
 
  private:

@@ -19,7 +19,8 @@ class SampleStore final : public Store {
  public:
   explicit SampleStore(std::shared_ptr<const ShardSet> set) : set_{std::move(set)} {}
 
-  void fetch(std::span<const std::uint64_t> ids, Fetched& fetched) const override {
+  void fetch(const Wanted& wanted, Fetched& fetched) override {
+    const std::span ids = wanted.ids;
     const std::size_t y_bytes = set_->spec().y.bytes();
     const std::span y = grown(fetched.y, ids.size() * y_bytes);
     fetched.samples.resize(ids.size());
@@ -69,14 +70,16 @@ class BlockStore final : public Store {
         blocks_{options.n_blocks,
                 [this](std::uint64_t number, Block& block) { read(static_cast<std::size_t>(number), block); }} {}
 
-  void fetch(std::span<const std::uint64_t> ids, Fetched& fetched) const override {
+  void fetch(const Wanted& wanted, Fetched& fetched) override {
     fetched.samples.clear();
-    fetched.blocks.clear();
-    if (options_.n_threads > 1) spread_reading(ids);
-    for (const std::uint64_t id : ids) {
-      const Block* block = fetched.blocks.empty() ? nullptr : fetched.blocks.back().get();
-      if (block == nullptr || id < block->first || id - block->first >= block->n)
-        block = fetched.blocks.emplace_back(blocks_.get(number_of(id))).get();
+    fetched.owners.clear();
+    if (options_.n_threads > 1) spread_reading(wanted.ids);
+    std::shared_ptr<const Block> block;
+    for (const std::uint64_t id : wanted.ids) {
+      if (!block || id < block->first || id - block->first >= block->n) {
+        block = blocks_.get(number_of(id));
+        fetched.owners.push_back(block);
+      }
       fetched.samples.push_back(block->sample(id));
     }
   }
@@ -85,7 +88,7 @@ class BlockStore final : public Store {
 
  private:
   // Instead of waiting for a block that another thread reads, first reads one that is needed soon.
-  void spread_reading(std::span<const std::uint64_t> ids) const {
+  void spread_reading(std::span<const std::uint64_t> ids) {
     if (options_.is_sequential) {
       std::uint64_t number = ids.empty() ? starts_.size() : number_of(ids.back());
       if (number >= starts_.size() || !blocks_.is_being_read(number)) return;
@@ -109,7 +112,7 @@ class BlockStore final : public Store {
   StreamingOptions options_;
   std::shared_ptr<const ShardSet> set_;
   std::vector<std::uint64_t> starts_;
-  mutable BlockCache blocks_;
+  BlockCache blocks_;
 };
 
 }  // namespace

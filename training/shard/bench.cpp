@@ -222,7 +222,8 @@ Stages, each by these threads and the rank's own: copy, memory into cache, which
 in a cache exceeds it); pread, the files alone; read, with check sums and decoding; augment, of samples in memory;
 loader, the whole path as a trainer sees it. Each is measured seven times in turn; figures are medians with their 95 % interval,
 where there are repeats enough for one. Rates are of all ranks together.
-Memory: the loader's batches, 0.5 GiB at most for the copy, and with --cache auto or node the set once per node.
+Memory: the loader's batches, 0.5 GiB at most for the copy, and with --cache auto or node the set once per node, else up to
+64 MiB of samples read ahead.
 )";
 }
 

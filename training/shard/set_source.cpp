@@ -160,23 +160,23 @@ void SetSource::read(std::size_t split, std::uint64_t first, std::uint64_t n, st
   }
 }
 
-void SetSource::read_decoded(const data::Store& store, std::uint64_t first, std::uint64_t n, std::span<std::byte> x,
+void SetSource::read_decoded(data::Store& store, std::uint64_t first, std::uint64_t n, std::span<std::byte> x,
                              std::span<std::byte> y) {
   ids_.resize(n);
   std::iota(ids_.begin(), ids_.end(), first);
-  store.fetch(ids_, fetched_);
+  store.fetch({.ids = ids_}, fetched_);
   for (std::size_t i = 0; i < n; ++i) {
     std::ranges::copy(fetched_.samples[i].x, x.begin() + static_cast<std::ptrdiff_t>(i * spec_.x.bytes()));
     std::ranges::copy(fetched_.samples[i].y, y.begin() + static_cast<std::ptrdiff_t>(i * spec_.y.bytes()));
   }
-  fetched_.blocks.clear();
+  fetched_.owners.clear();
 }
 
 std::vector<std::byte> SetSource::read_encoded(std::size_t split, std::uint64_t index, std::span<std::byte> y) {
   const Part& part = part_of(splits_.at(split), index);
   if (!part.decoded) return part.set->read_encoded(index - part.first, y);
   const std::uint64_t id = index - part.first;
-  part.decoded->fetch(std::span{&id, 1}, fetched_);
+  part.decoded->fetch({.ids = std::span{&id, 1}}, fetched_);
   std::ranges::copy(fetched_.samples.front().y, y.begin());
   const std::span x = fetched_.samples.front().x;
   return {x.begin(), x.end()};

@@ -56,7 +56,7 @@ class SetSource final : public data::Source {
   Joined& find_or_add(const std::string& name);
   static const Part& part_of(const Joined& joined, std::uint64_t sample);
   void keep_decoded();
-  void read_decoded(const data::Store& store, std::uint64_t first, std::uint64_t n, std::span<std::byte> x,
+  void read_decoded(data::Store& store, std::uint64_t first, std::uint64_t n, std::span<std::byte> x,
                     std::span<std::byte> y);
 
   data::SetSpec spec_;

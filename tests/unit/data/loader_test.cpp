@@ -201,13 +201,13 @@ TEST(Blocks, BeginWithChunksAndNeverCrossShards) {
 class StoreSets : public testing::TestWithParam<SetShape> {};
 
 /// Fetches all samples, by nines, in an order of its own.
-void expect_all_samples(const Store& store, const SetShape& shape, std::uint64_t seed) {
+void expect_all_samples(Store& store, const SetShape& shape, std::uint64_t seed) {
   const KeyedPermutation order{shape.n_samples, seed, 1};
   Fetched fetched;
   for (std::uint64_t first = 0; first < shape.n_samples; first += 9) {
     std::vector<std::uint64_t> ids;
     for (std::uint64_t p = first; p < std::min(first + 9, shape.n_samples); ++p) ids.push_back(order.at(p));
-    store.fetch(ids, fetched);
+    store.fetch({.ids = ids}, fetched);
     ASSERT_EQ(fetched.samples.size(), ids.size());
     for (std::size_t i = 0; i < ids.size(); ++i) {
       const auto& [x, y] = fetched.samples[i];
@@ -250,7 +250,7 @@ TEST_P(StoreSets, SequentialBlocksAreReadOnce) {
   std::uint64_t n_after_first = 0;
   for (int round = 0; round < 2; ++round) {
     for (std::uint64_t id = 0; id < std::min<std::uint64_t>(8, shape.n_samples); ++id)
-      store->fetch(std::array{id}, fetched);
+      store->fetch({.ids = std::array{id}}, fetched);
     if (round == 0) n_after_first = set->counters().n_chunks;
   }
   EXPECT_EQ(set->counters().n_chunks, n_after_first);
@@ -267,7 +267,7 @@ TEST_P(StoreSets, DamageIsAnErrorThatNamesTheSample) {
     const auto store = make_streaming_store(set, {.by_block = by_block, .n_blocks = 2});
     Fetched fetched;
     try {
-      store->fetch(std::array<std::uint64_t, 1>{33}, fetched);
+      store->fetch({.ids = std::array<std::uint64_t, 1>{33}}, fetched);
       FAIL() << "no error";
     } catch (const core::Error& error) {
       EXPECT_EQ(error.code(), core::ExitCode::failed);
