@@ -86,6 +86,7 @@ Invocation make_invocation(const std::string& usage, Action (*declare)(core::Fla
   flags.toggle("--verbose", invocation.verbose);
   flags.parse(arguments);
   if (action.check) action.check();
+  invocation.alone = runtime::Alone::without_mpi;
   invocation.run = [run = action.run](const runtime::Session& session, runtime::Watchdog&) { return run(session); };
   return invocation;
 }

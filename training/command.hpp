@@ -34,6 +34,7 @@ struct Invocation {
   bool verbose = false;           ///< with nproc: the launcher's own messages as well
   core::Seconds timeout{300};     ///< of the stall watchdog; 0: off
   bool is_guarded_alone = false;  ///< leaves behind what must tell how the program ended
+  runtime::Alone alone = runtime::Alone::with_mpi;
 };
 
 /// `arguments` as typed, without the program's name. Does not throw for what a user may type.

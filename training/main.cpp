@@ -51,11 +51,11 @@ int run_on_all_ranks(const runtime::Session& session, const Invocation& invocati
   return invocation.run(session, watchdog);
 }
 
-int run_with_mpi(const Invocation& invocation, const runtime::LauncherHint& hint) {
+int run_in_session(const Invocation& invocation, const runtime::LauncherHint& hint) {
   runtime::Watchdog watchdog{hint, invocation.timeout};
   std::optional<runtime::Session> session;  // outlives the try: on an error its end would wait for the other ranks
   try {
-    session.emplace();
+    session.emplace(invocation.alone);
     watchdog.set_rank(session->world().rank(), session->world().n_ranks());
     const int exit_code = run_on_all_ranks(*session, invocation, hint, watchdog);
     watchdog.enter(runtime::Phase::finish);
@@ -75,7 +75,7 @@ int main(int argc, char** argv) {
       if (const auto exit_code = run_without_mpi(invocation, argc, argv)) return *exit_code;
     }
     runtime::guard_rank(hint, invocation.timeout, invocation.is_guarded_alone);
-    const int exit_code = run_with_mpi(invocation, hint);
+    const int exit_code = run_in_session(invocation, hint);
     runtime::wake_guard();
     return exit_code;
   } catch (const core::Error& error) {

@@ -93,6 +93,7 @@ class MpiTransport final : public Transport {
         nodes_{std::move(nodes)},
         seats_{std::move(seats)},
         oversubscribed_{oversubscribed} {
+    if (communicator_.n_ranks() == 1) return;  // nobody to send to
     void* bound = nullptr;
     int found = 0;
     check_mpi(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, static_cast<void*>(&bound), &found), "MPI_Comm_get_attr");
@@ -182,7 +183,7 @@ std::unique_ptr<Transport> make_mpi_transport(const runtime::Communicator& world
   }
   if (options.ranks_per_node > 0) nodes = divide(nodes, options.ranks_per_node);
   return std::make_unique<MpiTransport>(
-      runtime::Communicator::duplicate(world.raw()), renumber(nodes), std::move(seats),
+      world.duplicate(), renumber(nodes), std::move(seats),
       options.oversubscribed || (options.topology != nullptr && options.topology->is_oversubscribed()));
 }
 

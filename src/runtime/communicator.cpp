@@ -80,18 +80,21 @@ Communicator Communicator::duplicate(MPI_Comm parent) {
 
 Communicator Communicator::split(int color, int key) const {
   core::require(color >= 0, "the color of a split is not negative");
+  if (is_alone()) return alone();
   MPI_Comm part = MPI_COMM_NULL;
   check_mpi(MPI_Comm_split(raw(), color, key, &part), "MPI_Comm_split");
   return Communicator{part};
 }
 
 Communicator Communicator::split_shared() const {
+  if (is_alone()) return alone();
   MPI_Comm node = MPI_COMM_NULL;
   check_mpi(MPI_Comm_split_type(raw(), MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node), "MPI_Comm_split_type");
   return Communicator{node};
 }
 
 std::vector<int> Communicator::ranks_of(const Communicator& part) const {
+  if (is_alone()) return {0};
   MPI_Group mine = MPI_GROUP_NULL;
   MPI_Group its = MPI_GROUP_NULL;
   check_mpi(MPI_Comm_group(raw(), &mine), "MPI_Comm_group");
@@ -106,9 +109,12 @@ std::vector<int> Communicator::ranks_of(const Communicator& part) const {
   return members;
 }
 
-void Communicator::barrier() const { check_mpi(MPI_Barrier(raw()), "MPI_Barrier"); }
+void Communicator::barrier() const {
+  if (!is_alone()) check_mpi(MPI_Barrier(raw()), "MPI_Barrier");
+}
 
 void Communicator::broadcast(std::span<std::byte> data, int root) const {
+  if (is_alone()) return;
   for_each_message(data, [&](auto piece) {
     check_mpi(MPI_Bcast(piece.data(), static_cast<int>(piece.size()), MPI_BYTE, root, raw()), "MPI_Bcast");
   });
@@ -122,6 +128,7 @@ std::string Communicator::broadcast(std::string_view text, int root) const {
 }
 
 std::vector<std::byte> Communicator::gather(std::span<const std::byte> block, int root) const {
+  if (is_alone()) return {block.begin(), block.end()};
   const bool is_root = rank_ == root;
   const std::size_t total = block.size() * static_cast<std::size_t>(n_ranks_);
   std::vector<std::byte> blocks(is_root ? total : 0);

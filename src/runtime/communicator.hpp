@@ -36,15 +36,19 @@ struct CommunicatorPolicy {
   static void destroy(Raw raw) noexcept;
 };
 
-/// An MPI communicator with errors returned, not fatal.
+/// An MPI communicator with errors returned, not fatal; or, where MPI was not started, this process alone.
 class Communicator {
  public:
   /// Collective: duplicates `parent`, so no message of ours can meet one of the caller's.
   static Communicator duplicate(MPI_Comm parent);
+  /// Of this process alone, without MPI.
+  static Communicator alone() noexcept { return Communicator{}; }
 
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int n_ranks() const noexcept { return n_ranks_; }
-  [[nodiscard]] MPI_Comm raw() const noexcept { return handle_.get(); }
+  [[nodiscard]] MPI_Comm raw() const noexcept { return handle_.get(); }  ///< MPI_COMM_NULL where MPI was not started
+  /// Collective.
+  [[nodiscard]] Communicator duplicate() const { return is_alone() ? alone() : duplicate(raw()); }
 
   /// Collective: ranks with the same `color` form a new communicator, ordered by `key`, then by rank.
   [[nodiscard]] Communicator split(int color, int key) const;
@@ -69,7 +73,9 @@ class Communicator {
   [[nodiscard]] bool any(bool mine) const { return highest(mine ? 1 : 0) != 0; }
 
  private:
+  Communicator() noexcept = default;
   explicit Communicator(MPI_Comm owned);
+  [[nodiscard]] bool is_alone() const noexcept { return !handle_; }
   [[nodiscard]] std::vector<std::string> gather_one_by_one(std::string_view text, std::span<const std::uint64_t> sizes,
                                                            int root) const;
 

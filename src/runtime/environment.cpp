@@ -75,6 +75,9 @@ std::string read_mpi_standard() {
 }
 
 std::string read_mpi_thread_level() {
+  int is_started = 0;
+  check_mpi(MPI_Initialized(&is_started), "MPI_Initialized");
+  if (is_started == 0) return "not started";
   int level = MPI_THREAD_SINGLE;
   check_mpi(MPI_Query_thread(&level), "MPI_Query_thread");
   switch (level) {

@@ -14,11 +14,15 @@
 
 namespace lockstep::runtime {
 
-/// MPI from construction to destruction. One per process.
+/// Whether a process that no launcher has started needs MPI nevertheless. Without it, it starts at once, listens on no
+/// network and waits for nobody.
+enum class Alone { with_mpi, without_mpi };
+
+/// MPI, if it is needed, from construction to destruction. One per process.
 class Session {
  public:
   /// Collective over all processes of the job.
-  Session();
+  explicit Session(Alone alone = Alone::with_mpi);
   /// Collective; logs instead of throwing.
   ~Session();
   Session(const Session&) = delete;
@@ -33,6 +37,7 @@ class Session {
  private:
   void await_all(const core::Error* mine) const;
 
+  bool has_mpi_;
   std::optional<Communicator> world_;
   std::optional<Communicator> meeting_;  ///< what is left in it by a rank that came alone disturbs nobody
 };
