@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <array>
+#include <ctime>
+#include <filesystem>
 #include <utility>
 
 #include "core/descriptor.hpp"
@@ -28,6 +30,11 @@ bool is_usable(const core::Descriptor& file, std::size_t bytes) {
 
 /// By a process that exists and has not left.
 bool is_held(const Slot& slot) { return slot.left.load() == 0 && find_owner(slot).has_value(); }
+
+// A board that is younger may belong to processes that have not taken their slots yet.
+constexpr std::time_t least_age_s = 60;
+
+constexpr std::size_t key_digits = 16;  // of a name
 
 ProcessKey find_my_key() {
   const auto me = read_process(getpid());
@@ -60,7 +67,9 @@ std::optional<ProcessStatus> find_owner(const Slot& slot) {
 
 std::unique_ptr<Board> Board::join(const LauncherHint& hint, const std::string& directory) {
   if (hint.name.empty()) return nullptr;
-  std::string path = fmt::format("{}/lockstep-{}-{:016x}", directory, getuid(), core::fnv1a(hint.job_key));
+  const std::string prefix = fmt::format("lockstep-{}-", getuid());
+  std::string path = fmt::format("{}/{}{:016x}", directory, prefix, core::fnv1a(hint.job_key));
+  if (hint.local_rank.value_or(0) == 0) remove_abandoned(directory, prefix);
   const core::Descriptor file{open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)};
   if (!file || !is_usable(file, sizeof(Layout))) return nullptr;
   void* const memory = mmap(nullptr, sizeof(Layout), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
@@ -71,6 +80,27 @@ std::unique_ptr<Board> Board::join(const LauncherHint& hint, const std::string& 
   if (!board->take_slot(hint)) return nullptr;
   if (board->is_complete()) board->remove_file();
   return board;
+}
+
+/// Boards of jobs that were killed before all their processes had arrived, whose launchers will not come again.
+void Board::remove_abandoned(const std::string& directory, const std::string& prefix) {
+  std::error_code error;
+  for (auto entry = std::filesystem::directory_iterator{directory, error}; !error && entry != end(entry);
+       entry.increment(error)) {
+    const std::string path = entry->path().string();
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with(prefix) || name.size() != prefix.size() + key_digits) continue;
+    const core::Descriptor file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)};
+    struct stat status {};
+    if (!file || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != geteuid() ||
+        status.st_size != static_cast<off_t>(sizeof(Layout)) || std::time(nullptr) - status.st_mtime < least_age_s)
+      continue;
+    void* const memory = mmap(nullptr, sizeof(Layout), PROT_READ, MAP_SHARED, file.get(), 0);
+    if (memory == MAP_FAILED) continue;
+    const Layout& layout = *static_cast<const Layout*>(memory);
+    if (std::none_of(layout.slots.begin(), layout.slots.end(), is_held)) unlink(path.c_str());
+    munmap(memory, sizeof(Layout));
+  }
 }
 
 Board::Board(Layout* layout, std::string path, int n_expected) noexcept

@@ -37,7 +37,8 @@ static_assert(sizeof(Slot) == 128 && std::atomic<std::uint64_t>::is_always_lock_
 [[nodiscard]] std::optional<ProcessStatus> find_owner(const Slot& slot);
 
 /// A process's view of the board. The file exists from the first process's arrival to the last one's only, where the
-/// launcher tells how many there are; a process that is killed thus leaves nothing behind.
+/// launcher tells how many there are; a process that is killed thus leaves nothing behind. What is left by a job that was
+/// killed while it started is removed by the next job of the same user, from a minute on.
 class Board {
  public:
   /// Joins, or creates, the board of the job in `directory`; nothing if there is no launcher, or no such memory.
@@ -62,6 +63,7 @@ class Board {
   struct Layout;
   Board(Layout* layout, std::string path, int n_expected) noexcept;
 
+  static void remove_abandoned(const std::string& directory, const std::string& prefix);
   void clear_if_abandoned() noexcept;
   [[nodiscard]] bool take_slot(const LauncherHint& hint) noexcept;
   [[nodiscard]] bool is_complete() const;

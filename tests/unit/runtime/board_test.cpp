@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -93,6 +94,32 @@ TEST_F(BoardTest, AFileOfADeadJobIsCleared) {
   EXPECT_EQ(board->slots()[1].owner.load(), 0);
   EXPECT_FALSE(find_owner(board->slots()[1]));
   EXPECT_TRUE(board->claim_report());
+}
+
+TEST_F(BoardTest, TheNextJobRemovesWhatDeadJobsHaveLeft) {
+  const auto age = [&](std::chrono::minutes minutes) {
+    for (const auto& entry : fs::directory_iterator{folder_})
+      fs::last_write_time(entry, fs::file_time_type::clock::now() - minutes);
+  };
+  const auto next_job = [&](const char* key) { return Board::join({"test", key, 0, 1, 0, 1}, folder_); };
+  const pid_t child = fork();
+  if (child == 0) {
+    join(1, 3).release();  // dies without leaving
+    _exit(0);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  ASSERT_EQ(status, 0);
+  EXPECT_TRUE(next_job("a"));
+  EXPECT_EQ(n_files(), 1);  // too young to tell
+  age(std::chrono::minutes{2});
+  EXPECT_TRUE(next_job("b"));
+  EXPECT_EQ(n_files(), 0);
+
+  const auto alive = join(0, 3);
+  age(std::chrono::minutes{2});
+  EXPECT_TRUE(next_job("c"));
+  EXPECT_EQ(n_files(), 1);
 }
 
 TEST_F(BoardTest, AReusedPidIsNotTheOldOwner) {
