@@ -149,7 +149,7 @@ class Packing {
   [[nodiscard]] std::string room_needed() const;
   Manifest make_manifest() const;
   void remove_leftovers() const;
-  std::vector<std::string> value_remarks() const;
+  std::vector<Remark> value_remarks() const;
 
   const runtime::Communicator& world_;
   PackProgress progress_;
@@ -253,7 +253,7 @@ std::string Packing::room_needed() const {
   for (const OutputSplit& split : plan_->splits()) n_samples += split.selection.n();
   const double bytes =
       static_cast<double>(n_samples) * static_cast<double>(spec.x.bytes() + spec.y.bytes() + sizeof(std::uint64_t));
-  return fmt::format("some {:.4g} MB free{}", bytes * 1e-6,
+  return fmt::format("some {} free{}", core::format_decimal({static_cast<std::uint64_t>(bytes)}),
                      job_.layout.filter == io::Filter::none ? "" : ", less what compression saves");
 }
 
@@ -266,7 +266,7 @@ PackResult Packing::finish() {
     result.manifest.extras.push_back(write_extra(job_.folder, extra));
   for (const BadRecord& bad : bad_) result.bad.push_back(bad.text);
   result.remarks = job_.source.remarks();
-  for (std::string& remark : value_remarks()) result.remarks.push_back(std::move(remark));
+  for (Remark& remark : value_remarks()) result.remarks.push_back(std::move(remark));
   const std::string text = serialize(result.manifest);
   const std::string path = fmt::format("{}/{}", job_.folder, manifest_name);
   (void)parse_manifest(text, path);  // what cannot be read is not written
@@ -300,18 +300,18 @@ void Packing::remove_leftovers() const {
     if (!files.contains(file.path().filename().string())) std::filesystem::remove(file.path());
 }
 
-std::vector<std::string> Packing::value_remarks() const {
+std::vector<Remark> Packing::value_remarks() const {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> n_bad(plan_->splits().size());
   for (const ShardTask& task : plan_->tasks()) {
     const ShardRecord& record = shards_.at({task.split, task.place.number});
     n_bad[task.split].first += record.n_not_finite_x;
     n_bad[task.split].second += record.n_not_finite_y;
   }
-  std::vector<std::string> remarks;
+  std::vector<Remark> remarks;
   const auto remark = [&](const OutputSplit& split, std::string_view name, const ArraySpec& array, std::uint64_t n) {
     if (n > 0)
-      remarks.push_back(fmt::format("{}: {} of {} values of {} are NaN or infinite", split.name, n,
-                                    split.selection.n() * array.n_elements(), name));
+      remarks.push_back(warning(fmt::format("{}: {} of {} values of {} are NaN or infinite", split.name, n,
+                                            split.selection.n() * array.n_elements(), name)));
   };
   for (std::size_t i = 0; i < n_bad.size(); ++i) {
     remark(plan_->splits()[i], "x", job_.source.spec().x, n_bad[i].first);

@@ -35,10 +35,10 @@ struct PackOptions {
 using PackProgress = std::function<bool(std::uint64_t n_done, std::uint64_t n_samples)>;
 
 struct PackResult {
-  Manifest manifest{};                 ///< on rank 0
-  std::vector<std::string> bad{};      ///< what was skipped, on rank 0
-  std::vector<std::string> remarks{};  ///< those of the source, and how many values are not finite, on rank 0
-  bool is_stopped = false;             ///< by the progress function: nothing is left behind
+  Manifest manifest{};             ///< on rank 0
+  std::vector<std::string> bad{};  ///< what was skipped, on rank 0
+  std::vector<Remark> remarks{};   ///< those of the source, and how many values are not finite, on rank 0
+  bool is_stopped = false;         ///< by the progress function: nothing is left behind
 };
 
 /// Collective: writes `options.out`. Shards of all splits are dealt to the ranks in turn; rank 0 writes the manifest

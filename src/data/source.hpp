@@ -9,6 +9,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "data/spec.hpp"
@@ -25,6 +26,16 @@ struct ExtraFile {
   std::string name;  ///< "ids.h5"
   std::vector<std::pair<std::string, std::vector<std::int64_t>>> datasets;
 };
+
+/// One sentence about what a user should know of a source, such as "3 of 100 values are NaN".
+struct Remark {
+  enum class Kind { note, warning };  ///< what was found, or what may be wrong
+  Kind kind = Kind::warning;
+  std::string text;
+  bool operator==(const Remark&) const = default;
+};
+[[nodiscard]] inline Remark note(std::string text) { return {Remark::Kind::note, std::move(text)}; }
+[[nodiscard]] inline Remark warning(std::string text) { return {Remark::Kind::warning, std::move(text)}; }
 
 /// Thrown by Source::read for one damaged sample; what() names file and defect. With --skip-bad it is left out and
 /// counted.
@@ -55,8 +66,7 @@ class Source {
   virtual std::vector<std::byte> read_encoded(std::size_t split, std::uint64_t index, std::span<std::byte> y);
 
   [[nodiscard]] virtual std::vector<ExtraFile> extra_files() { return {}; }
-  /// One sentence each about what a user should know, such as "3 of 100 values are NaN".
-  [[nodiscard]] virtual std::vector<std::string> remarks() const { return {}; }
+  [[nodiscard]] virtual std::vector<Remark> remarks() const { return {}; }
 };
 
 }  // namespace lockstep::data

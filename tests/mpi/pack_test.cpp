@@ -187,7 +187,7 @@ TEST(Pack, CountsNaN) {
   NanSource source;
   const PackResult result = pack(source, small_shards(folder / "set"), world(), {});
   if (world().rank() == 0) {
-    EXPECT_EQ(result.remarks, (std::vector<std::string>{"train: 4 of 200 values of x are NaN or infinite"}));
+    EXPECT_EQ(result.remarks, std::vector{warning("train: 4 of 200 values of x are NaN or infinite")});
   }
 }
 

@@ -32,7 +32,7 @@ double limit_percent(const BenchReport& report, const StageResult& result) {
 std::string interval(const StageResult& result) {
   if (!result.us_per_sample.median_95) return "";
   const core::Interval us = *result.us_per_sample.median_95;
-  return fmt::format("[{:.4g}, {:.4g}]", 1e3 / us.high, 1e3 / us.low);
+  return fmt::format("[{}, {}]", core::format_number(1e3 / us.high, 4), core::format_number(1e3 / us.low, 4));
 }
 
 std::string or_dash(double value) { return value > 0 ? fmt::format("{:.3f}", value) : "-"; }
@@ -47,7 +47,7 @@ std::string table(const BenchReport& report) {
                           "  "};
   std::string text = table.header();
   for (const StageResult& result : report.stages)
-    text += table.row({std::string{title(result.stage)}, fmt::format("{:.4g}", result.samples_per_s() * 1e-3),
+    text += table.row({std::string{title(result.stage)}, core::format_number(result.samples_per_s() * 1e-3, 4),
                        interval(result), or_dash(result.stored_GBps()), or_dash(result.delivered_GBps()),
                        fmt::format("{:.1f}", limit_percent(report, result))});
   return text;
@@ -66,11 +66,12 @@ std::string closing_sentences(const BenchReport& report) {
   if (shares.empty()) return "Not all stages could be measured: no verdict.\n";
   const StageResult& loader = *report.find(Stage::loader);
   const StageResult& pread = *report.find(Stage::pread);
-  std::string text = fmt::format("\nThe whole path delivers {:.4g} k samples/s, {:.0f} % of what pread alone does.\n",
-                                 loader.samples_per_s() * 1e-3, percent(loader.samples_per_s(), pread.samples_per_s()));
-  text += fmt::format("Of its {:.3g} us per sample:", loader.us_per_sample.median);
+  std::string text = fmt::format("\nThe whole path delivers {} k samples/s, {:.0f} % of what pread alone does.\n",
+                                 core::format_number(loader.samples_per_s() * 1e-3, 4),
+                                 percent(loader.samples_per_s(), pread.samples_per_s()));
+  text += fmt::format("Of its {} us per sample:", core::format_number(loader.us_per_sample.median));
   for (const Share& share : shares)
-    text += fmt::format("{} {} {:.3g}", &share == &shares.front() ? "" : ",", share.part, share.us);
+    text += fmt::format("{} {} {}", &share == &shares.front() ? "" : ",", share.part, core::format_number(share.us));
   text += fmt::format(". What binds: {}.\n", binding(shares).part);
   if (report.loader.is_cached) return text + "The set is in memory, once per node: the loader reads no files.\n";
   if (read_amplification(report) > 1.5)

@@ -65,16 +65,19 @@ void print_skipped(const std::vector<std::string>& bad) {
 
 // Collective: each rank has seen a part of the source; a remark several of them have is printed once.
 void print_remarks(const runtime::Communicator& world, const data::Source& source,
-                   const std::vector<std::string>& of_pack) {
+                   const std::vector<data::Remark>& of_pack) {
+  constexpr char note = 'n', warning = 'w';  // before each text
   std::string mine;
   for (const auto& remarks : {source.remarks(), of_pack})
-    for (const std::string& remark : remarks) mine += core::printable(remark) + "\n";
+    for (const data::Remark& remark : remarks)
+      mine += (remark.kind == data::Remark::Kind::note ? note : warning) + core::printable(remark.text) + "\n";
   std::set<std::string> printed;
   for (const std::string& of_rank : world.gather(mine)) {
     for (std::size_t begin = 0; begin < of_rank.size();) {
       const std::size_t end = of_rank.find('\n', begin);
       const std::string remark = of_rank.substr(begin, end - begin);
-      if (printed.insert(remark).second) core::log_warning(remark);
+      if (printed.insert(remark).second)
+        remark.front() == note ? core::log_info(remark.substr(1)) : core::log_warning(remark.substr(1));
       begin = end + 1;
     }
   }

@@ -114,17 +114,17 @@ std::string dry_run_text(const DryRun& plan) {
   return fmt::format(
       "dry run     {} rank{} on {} node{}; nothing was trained, nothing is left behind\n"
       "parameters  {} ({} in float32, as much for gradients)\n"
-      "work        {:.4g} million multiply-adds a sample, forward\n"
+      "work        {} million multiply-adds a sample, forward\n"
       "steps       {} an epoch, {} in all, at most {} samples of a rank each; {} samples in all\n"
       "memory      {} per rank, of it {} for activations\n"
       "traffic     {} a step between nodes, {} through shared memory, all ranks together\n"
       "reading     {} an epoch, all ranks together\n",
       plan.n_ranks, plan.n_ranks == 1 ? "" : "s", plan.n_nodes, plan.n_nodes == 1 ? "" : "s", plan.n_parameters,
-      core::format_decimal({plan.n_parameters * sizeof(float)}), 1e-6 * static_cast<double>(plan.n_multiply_adds),
-      plan.n_epoch_steps, plan.n_steps, plan.most_samples_of_rank, plan.n_samples,
-      core::format_decimal({plan.memory_bytes}), core::format_decimal({plan.activation_bytes}),
-      core::format_decimal({plan.network_bytes}), core::format_decimal({plan.shared_bytes}),
-      core::format_decimal({plan.read_bytes}));
+      core::format_decimal({plan.n_parameters * sizeof(float)}),
+      core::format_number(1e-6 * static_cast<double>(plan.n_multiply_adds), 4), plan.n_epoch_steps, plan.n_steps,
+      plan.most_samples_of_rank, plan.n_samples, core::format_decimal({plan.memory_bytes}),
+      core::format_decimal({plan.activation_bytes}), core::format_decimal({plan.network_bytes}),
+      core::format_decimal({plan.shared_bytes}), core::format_decimal({plan.read_bytes}));
 }
 
 }  // namespace lockstep::training::train

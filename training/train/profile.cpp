@@ -178,14 +178,17 @@ std::string profile_text(const ProfileReport& report) {
                        const std::string& limit, double at_limit_ms) {
     text += table.row({name, fmt::format("{:.3f}", forward), fmt::format("{:.3f}", backward),
                        fmt::format("{:.1f}", percent_of(forward + backward, report.step_ms)), gflops, limit,
-                       fmt::format("{:.0f}", percent_of(at_limit_ms, forward + backward))});
+                       at_limit_ms > 0 ? fmt::format("{:.0f}", percent_of(at_limit_ms, forward + backward)) : "-"});
   };
   for (const LayerProfile& layer : report.layers) {
+    // What only gives memory another name takes no time and has no limit.
+    const bool moves_data = layer.forward_ms + layer.backward_ms > 0.01 * layer.limit_ms;
+    const double layer_limit_ms = moves_data ? layer.limit_ms : 0;
     row(layer.layer, layer.forward_ms, layer.backward_ms, layer.gflops > 0 ? fmt::format("{:.1f}", layer.gflops) : "-",
-        layer.is_compute_bound ? "oneDNN" : "memory", layer.limit_ms);
+        layer.is_compute_bound ? "oneDNN" : "memory", layer_limit_ms);
     forward_ms += layer.forward_ms;
     backward_ms += layer.backward_ms;
-    limit_ms += layer.limit_ms;
+    limit_ms += layer_limit_ms;
   }
   row("all layers", forward_ms, backward_ms, "-", "both", limit_ms);
   return text + fmt::format(

@@ -26,6 +26,11 @@ std::string counted(std::uint64_t n, std::string_view what) {
   return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
 }
 
+/// Of an evaluation; empty where nothing is trained.
+std::string epoch_prefix(const Position& at, const Goal& goal) {
+  return goal.n_epochs > 0 ? fmt::format("epoch {}/{}  ", at.epoch, goal.n_epochs) : "";
+}
+
 /// "loss 0.81, rmse 0.9"; the root of squared errors only.
 std::string loss_text(double loss, const std::optional<double>& rmse) {
   return fmt::format("loss {:.4g}", loss) + (rmse ? fmt::format(", rmse {:.4g}", *rmse) : "");
@@ -73,7 +78,7 @@ std::string data_text(const DataRecord& record, core::Seconds time) {
       core::format_decimal({static_cast<std::uint64_t>(core::gigabytes_per_second(record.read, time) * 1e9)}),
       counted(record.n_chunks, "chunk"), counted(record.n_crc_failures, "check sum failure"));
   if (record.is_cached) text += ", kept in memory";
-  if (record.mixing) text += fmt::format(", mixing {:.3g}", *record.mixing);
+  if (record.mixing) text += fmt::format(", mixing {}", core::format_number(*record.mixing));
   return text;
 }
 
@@ -149,8 +154,12 @@ std::string progress_text(const TrainRecord& record, const Goal& goal) {
 }
 
 std::string evaluation_text(const EvaluationRecord& record, const Goal& goal) {
-  const std::string epoch = goal.n_epochs > 0 ? fmt::format("epoch {}/{}  ", record.at.epoch, goal.n_epochs) : "";
-  return fmt::format("{}evaluation: {} in {}", epoch, results_text(record), core::format_seconds(record.time));
+  return fmt::format("{}evaluation: {} in {}", epoch_prefix(record.at, goal), results_text(record),
+                     core::format_seconds(record.time));
+}
+
+std::string evaluation_progress_text(const Position& at, const Goal& goal, double share) {
+  return fmt::format("{}evaluation: {:.0f} %", epoch_prefix(at, goal), 100 * share);
 }
 
 std::string final_text(const FinalRecord& record) {

@@ -23,6 +23,8 @@ namespace lockstep::training::train {
 /// "epoch 3/14  evaluation: loss 0.0312, top-1 99.02 %, top-5 100.00 % of 10000 samples in 1.23 s"; without its epoch where
 /// nothing is trained
 [[nodiscard]] std::string evaluation_text(const EvaluationRecord& record, const Goal& goal);
+/// "epoch 3/14  evaluation: 40 %"; `share` from 0 to 1
+[[nodiscard]] std::string evaluation_progress_text(const Position& at, const Goal& goal, double share);
 /// Several lines: outcome, loss and accuracy, steady rate and step time, a table of the phases.
 [[nodiscard]] std::string final_text(const FinalRecord& record);
 

@@ -218,9 +218,11 @@ void Trainer::evaluate() {
   watchdog_.enter(runtime::Phase::evaluation);
   const core::Stopwatch watch;
   timers_.begin(metrics::Phase::evaluation);
-  const auto sums = train::evaluate(world_, *evaluation_batches_, *learner_, [this] {
+  std::uint64_t n_done = 0;
+  const auto sums = train::evaluate(world_, *evaluation_batches_, *learner_, [&] {
     watchdog_.beat();
     keep_alive();
+    tell_evaluation(++n_done, watch.elapsed());
   });
   timers_.end();
   if (!sums) return stop_for_signal();

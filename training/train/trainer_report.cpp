@@ -74,6 +74,16 @@ void Trainer::tell_epoch() {
   display_->print(epoch_text(record, goal_));
 }
 
+// Of a long one, that it goes on.
+void Trainer::tell_evaluation(std::uint64_t n_batches, core::Seconds elapsed) {
+  if (!is_lead() || compat_ != nullptr) return;
+  if (n_batches == 1) evaluation_told_ = {};
+  if (elapsed.value - evaluation_told_.value < report_interval.value) return;
+  evaluation_told_ = elapsed;
+  const double share = static_cast<double>(n_batches) / static_cast<double>(evaluation_batches_->n_batches());
+  display_->update(evaluation_progress_text(position(), goal_, share));
+}
+
 // Collective.
 void Trainer::finish() {
   const auto steady = steady_.reduce(world_);

@@ -128,7 +128,7 @@ class ArraySource final : public Source {
       read_labels(*pair.y, first, n, y);
   }
 
-  [[nodiscard]] std::vector<std::string> remarks() const override { return remarks_; }
+  [[nodiscard]] std::vector<Remark> remarks() const override { return remarks_; }
 
  private:
   void name_classes(const std::vector<std::string>& words) {
@@ -141,16 +141,17 @@ class ArraySource final : public Source {
     }
     constexpr std::size_t most_shown = 10;
     const auto shown = std::span{std::as_const(spec_.classes)}.first(std::min(most_shown, words.size()));
-    remarks_.push_back(fmt::format("labels: {} words taken as classes in sorted order: {}{}", words.size(),
-                                   core::printable(core::join(shown)), shown.size() < words.size() ? ", ..." : ""));
+    remarks_.push_back(
+        note(fmt::format("labels: {} words taken as classes in sorted order: {}{}", words.size(),
+                         core::printable(core::join(shown)), shown.size() < words.size() ? ", ..." : "")));
   }
 
   void find_classes(std::uint64_t least_classes) {
     Labels labels;
     for (const ArrayPair& pair : pairs_) {
       if (labels.add(*pair.y)) continue;
-      remarks_.push_back(fmt::format("{} has integers outside 0 to {}: kept as {}, not taken as classes",
-                                     pair.y->place(), most_classes - 1, core::name(spec_.y.dtype)));
+      remarks_.push_back(warning(fmt::format("{} has integers outside 0 to {}: kept as {}, not taken as classes",
+                                             pair.y->place(), most_classes - 1, core::name(spec_.y.dtype))));
       return;
     }
     const std::uint64_t n_classes = std::max(labels.n_classes, least_classes);
@@ -158,12 +159,12 @@ class ArraySource final : public Source {
     spec_.classes = numbered_classes(n_classes);
     if (least_classes == 0)
       remarks_.push_back(
-          fmt::format("labels: whole numbers up to {} taken as {} classes; --no-classes keeps them as "
-                      "numbers",
-                      n_classes - 1, n_classes));
+          note(fmt::format("labels: whole numbers up to {} taken as {} classes; --no-classes keeps them as "
+                           "numbers",
+                           n_classes - 1, n_classes)));
     const auto n_used = static_cast<std::uint64_t>(std::count(labels.is_used.begin(), labels.is_used.end(), true));
     if (n_used < n_classes)
-      remarks_.push_back(fmt::format("{} of {} classes have no sample", n_classes - n_used, n_classes));
+      remarks_.push_back(warning(fmt::format("{} of {} classes have no sample", n_classes - n_used, n_classes)));
   }
 
   /// Reads the integers of the file and stores them in the type of the spec.
@@ -191,7 +192,7 @@ class ArraySource final : public Source {
   }
 
   std::vector<ArrayPair> pairs_;
-  std::vector<std::string> remarks_;
+  std::vector<Remark> remarks_;
   std::vector<Spool> kept_;
   std::vector<std::uint64_t> sorted_{};  ///< where labels are words: the class of each
   SetSpec spec_;

@@ -59,11 +59,11 @@ struct ArrayPair {
 };
 
 struct ArrayOptions {
-  std::uint64_t least_classes = 0;     ///< 0: that labels are classes is a guess, and a remark says so
-  bool no_classes = false;             ///< labels stay the numbers they are
-  std::vector<std::string> words{};    ///< what label i stands for; the classes are these, sorted
-  std::vector<std::string> remarks{};  ///< before the source's own
-  std::vector<Spool> kept{};           ///< as long as the source, for other ranks of the node to open
+  std::uint64_t least_classes = 0;   ///< 0: that labels are classes is a guess, and a remark says so
+  bool no_classes = false;           ///< labels stay the numbers they are
+  std::vector<std::string> words{};  ///< what label i stands for; the classes are these, sorted
+  std::vector<Remark> remarks{};     ///< before the source's own
+  std::vector<Spool> kept{};         ///< as long as the source, for other ranks of the node to open
 };
 
 /// The source of these pairs, one per split. Integers of y, one per sample and all from 0 to 65535, are taken as

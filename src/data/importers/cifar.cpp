@@ -161,7 +161,7 @@ class CifarSource final : public Source {
     }
   }
 
-  [[nodiscard]] std::vector<std::string> remarks() const override { return remarks_; }
+  [[nodiscard]] std::vector<Remark> remarks() const override { return remarks_; }
 
  private:
   template <class Open>
@@ -184,7 +184,8 @@ class CifarSource final : public Source {
       split.n_samples += split.files.back().n_records;
     }
     if (split.files.empty()) return;
-    for (const std::string& file : missing) remarks_.push_back(fmt::format("{} is not there and left out", file));
+    for (const std::string& file : missing)
+      remarks_.push_back(warning(fmt::format("{} is not there and left out", file)));
     splits_.push_back(std::move(split));
   }
 
@@ -234,7 +235,7 @@ class CifarSource final : public Source {
   CifarKind kind_;
   SetSpec spec_;
   std::vector<RecordSplit> splits_{};
-  std::vector<std::string> remarks_{};
+  std::vector<Remark> remarks_{};
 };
 
 }  // namespace

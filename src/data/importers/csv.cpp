@@ -33,8 +33,8 @@ class CsvParser {
     find_columns(*first);
     std::vector<Spool> spools = take_spools(options_.spools, 4, [&] { return parse_rows(); });
     if (const std::string no_class = text_of(spools[3]); !no_class.empty())
-      remarks_.push_back(fmt::format("y is taken as numbers, not as classes: {}, no whole number from 0 to {}",
-                                     no_class, largest_class));
+      remarks_.push_back(warning(fmt::format("y is taken as numbers, not as classes: {}, no whole number from 0 to {}",
+                                             no_class, largest_class)));
     return make_source(std::move(spools));
   }
 
@@ -71,12 +71,12 @@ class CsvParser {
       bool all_numbers = true;
       for (const std::string_view field : fields_) all_numbers = all_numbers && parse_float(field).has_value();
       if (all_numbers)
-        remarks_.push_back(
-            fmt::format("{} has only numbers and was taken as names; --no-header takes it as data", lines_.place()));
+        remarks_.push_back(warning(
+            fmt::format("{} has only numbers and was taken as names; --no-header takes it as data", lines_.place())));
     }
     columns_ = select_columns(options_, names_, n_columns_);
     if (std::find(columns_.x.begin(), columns_.x.end(), columns_.y) != columns_.x.end())
-      remarks_.push_back(fmt::format("column {} is y and also in x: a model sees the answer", columns_.y));
+      remarks_.push_back(warning(fmt::format("column {} is y and also in x: a model sees the answer", columns_.y)));
     row_.resize(columns_.x.size());
   }
 
@@ -167,7 +167,7 @@ class CsvParser {
   std::string_view separator_ = ",";
   std::size_t n_columns_ = 0;
   std::vector<std::string> names_{};
-  std::vector<std::string> remarks_{};
+  std::vector<Remark> remarks_{};
   CsvColumns columns_{};
   std::vector<std::string_view> fields_{};
   std::vector<float> row_{};

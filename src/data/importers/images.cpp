@@ -103,14 +103,15 @@ class ImagesSource final : public Source {
     return decoder().file;
   }
 
-  [[nodiscard]] std::vector<std::string> remarks() const override {
-    std::vector<std::string> remarks;
+  [[nodiscard]] std::vector<Remark> remarks() const override {
+    std::vector<Remark> remarks;
     if (folder_.n_ignored > 0) {
-      remarks.push_back(fmt::format(
+      remarks.push_back(warning(fmt::format(
           "{} file{} left out, neither JPEG, PNG, PPM nor PGM of a class by name and place: {}{}", folder_.n_ignored,
-          folder_.n_ignored == 1 ? "" : "s", folder_.first_ignored, folder_.n_ignored == 1 ? "" : ", ..."));
+          folder_.n_ignored == 1 ? "" : "s", folder_.first_ignored, folder_.n_ignored == 1 ? "" : ", ...")));
     }
-    if (folder_.is_val_from_test) remarks.emplace_back("there is no folder val: the images of test are the split val");
+    if (folder_.is_val_from_test)
+      remarks.push_back(note("there is no folder val: the images of test are the split val"));
     return remarks;
   }
 

@@ -147,8 +147,8 @@ class MovieLensSource final : public Source {
     return {{"ids.h5", {{"user", users_.by_number()}, {"item", items_.by_number()}}}};
   }
 
-  [[nodiscard]] std::vector<std::string> remarks() const override {
-    return {fmt::format("{} users and {} items", users_.by_number().size(), items_.by_number().size())};
+  [[nodiscard]] std::vector<Remark> remarks() const override {
+    return {note(fmt::format("{} users and {} items", users_.by_number().size(), items_.by_number().size()))};
   }
 
  private:

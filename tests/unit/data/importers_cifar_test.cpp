@@ -78,9 +78,9 @@ TEST_F(CifarTest, ReadsBatchesInTheirOrderAsPixels) {
   EXPECT_EQ(values<std::uint8_t>(train.y), (std::vector<std::uint8_t>{1, 2, 3}));
   for (std::size_t i = 0; i < 3; ++i) expect_pixels(train.x, i, static_cast<int>(10 * i + 10));
   expect_random_access(*source);
-  EXPECT_EQ(source->remarks(), (std::vector<std::string>{"data_batch_3.bin is not there and left out",
-                                                         "data_batch_4.bin is not there and left out",
-                                                         "data_batch_5.bin is not there and left out"}));
+  EXPECT_EQ(source->remarks(), (std::vector{warning("data_batch_3.bin is not there and left out"),
+                                            warning("data_batch_4.bin is not there and left out"),
+                                            warning("data_batch_5.bin is not there and left out")}));
 }
 
 TEST_F(CifarTest, ReadsMoreThanOnePiece) {

@@ -92,7 +92,7 @@ TEST_F(IdxTest, TakesMoreClassesFromTheLabels) {
   const auto source = open();
   EXPECT_EQ(source->spec().classes.size(), 47);
   ASSERT_EQ(source->remarks().size(), 1);
-  EXPECT_EQ(source->remarks()[0], "45 of 47 classes have no sample");
+  EXPECT_EQ(source->remarks()[0].text, "45 of 47 classes have no sample");
 }
 
 TEST_F(IdxTest, NamesTheMissingFile) {

@@ -67,8 +67,8 @@ TEST_F(ImagesImport, AllFormatsAreTakenAndOtherFilesCounted) {
   EXPECT_EQ(source->splits()[0].n_samples, 5u);
   EXPECT_EQ(read_split(*source).x.size(), 5u * 192);
   ASSERT_EQ(source->remarks().size(), 1u);
-  EXPECT_EQ(source->remarks()[0].rfind("3 files left out", 0), 0u) << source->remarks()[0];
-  EXPECT_NE(source->remarks()[0].find("c/6.gif"), std::string::npos);
+  EXPECT_EQ(source->remarks()[0].text.rfind("3 files left out", 0), 0u) << source->remarks()[0].text;
+  EXPECT_NE(source->remarks()[0].text.find("c/6.gif"), std::string::npos);
 }
 
 TEST_F(ImagesImport, GrayHasOneChannel) {
@@ -117,8 +117,8 @@ TEST_F(ImagesImport, NothingIsLeftOutWithoutAWord) {
   ASSERT_EQ(source->splits().size(), 1u);
   EXPECT_EQ(levels_and_labels(*source), (Pairs{{1, 0}, {3, 1}}));
   ASSERT_EQ(source->remarks().size(), 1u);
-  EXPECT_EQ(source->remarks()[0].rfind("4 files left out", 0), 0u) << source->remarks()[0];
-  EXPECT_NE(source->remarks()[0].find("test/images/5.png"), std::string::npos);
+  EXPECT_EQ(source->remarks()[0].text.rfind("4 files left out", 0), 0u) << source->remarks()[0].text;
+  EXPECT_NE(source->remarks()[0].text.find("test/images/5.png"), std::string::npos);
 }
 
 TEST_F(ImagesImport, TestStandsInForValAndSaysSo) {
@@ -129,7 +129,7 @@ TEST_F(ImagesImport, TestStandsInForValAndSaysSo) {
   EXPECT_EQ(source->splits()[1].name, "val");
   EXPECT_EQ(levels_and_labels(*source, 1), (Pairs{{3, 0}}));
   ASSERT_EQ(source->remarks().size(), 1u);
-  EXPECT_NE(source->remarks()[0].find("test are the split val"), std::string::npos);
+  EXPECT_NE(source->remarks()[0].text.find("test are the split val"), std::string::npos);
 }
 
 TEST_F(ImagesImport, TrainMayBeTheNameOfAClass) {

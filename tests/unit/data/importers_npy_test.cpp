@@ -53,7 +53,7 @@ TEST_F(NpyTest, ReadsAFolder) {
   EXPECT_EQ(values<std::uint8_t>(all.y), (std::vector<std::uint8_t>{2, 0, 1}));
   expect_random_access(*source);
   EXPECT_EQ(source->remarks(),
-            (Strings{"labels: whole numbers up to 2 taken as 3 classes; --no-classes keeps them as numbers"}));
+            std::vector{note("labels: whole numbers up to 2 taken as 3 classes; --no-classes keeps them as numbers")});
 }
 
 TEST_F(NpyTest, KeepsNumbersIfToldSo) {
@@ -149,7 +149,7 @@ TEST_F(NpyTest, TakesWordsAsClasses) {
     EXPECT_EQ(values<std::uint8_t>(read_split(*source).y), (std::vector<std::uint8_t>{1, 0, 1}));
     expect_random_access(*source);
     ASSERT_EQ(source->remarks().size(), 1);
-    EXPECT_NE(source->remarks()[0].find("2 words taken as classes in sorted order: ant, bee"), std::string::npos);
+    EXPECT_NE(source->remarks()[0].text.find("2 words taken as classes in sorted order: ant, bee"), std::string::npos);
   };
   const std::u32string bee = U"bee\u00e9\U0001f41d", ant = std::u32string{U"ant"} + U'\0' + U'\0',
                        all = bee + ant + bee;
@@ -227,7 +227,7 @@ TEST_F(NpyTest, TakesOnlySmallIntegersAsClasses) {
     EXPECT_TRUE(source->spec().classes.empty());
     EXPECT_EQ(values<std::int32_t>(read_split(*source).y), (std::vector<std::int32_t>{0, odd, 1}));
     ASSERT_EQ(source->remarks().size(), 1);
-    EXPECT_NE(source->remarks()[0].find("not taken as classes"), std::string::npos);
+    EXPECT_NE(source->remarks()[0].text.find("not taken as classes"), std::string::npos);
   }
   write("y.npy", npy("<i4", "(3, 2)", bytes<std::int32_t>({0, 1, 2, 3, 4, 5})));
   EXPECT_EQ(open()->spec().y, (ArraySpec{core::DType::int32, {2}}));

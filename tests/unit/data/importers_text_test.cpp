@@ -41,9 +41,9 @@ TEST_F(CsvTest, TakesWrittenIntegersAsClasses) {
     EXPECT_EQ(numbers->spec().y.dtype, core::DType::float32) << number;
     EXPECT_EQ(values<float>(read(*numbers, 0, 0, 1).y), (Floats{2})) << number;
     ASSERT_EQ(numbers->remarks().size(), 1U) << number;
-    EXPECT_NE(numbers->remarks()[0].find("line 3 has '" + std::string{number} + "', no whole number"),
+    EXPECT_NE(numbers->remarks()[0].text.find("line 3 has '" + std::string{number} + "', no whole number"),
               std::string::npos)
-        << numbers->remarks()[0];
+        << numbers->remarks()[0].text;
   }
 }
 
@@ -61,7 +61,7 @@ TEST_F(CsvTest, TakesWordsAsClasses) {
   EXPECT_EQ(values<std::uint8_t>(read_split(*source).y), (std::vector<std::uint8_t>{1, 2, 1, 0}));
   expect_random_access(*source);
   ASSERT_EQ(source->remarks().size(), 1);
-  EXPECT_NE(source->remarks()[0].find("3 words taken as classes in sorted order: 1.5, setosa"), std::string::npos);
+  EXPECT_NE(source->remarks()[0].text.find("3 words taken as classes in sorted order: 1.5, setosa"), std::string::npos);
   expect_usage([&] { open("a,b\n1,x\n2,\n"); }, {"an empty label", "f.csv, line 3, column 1 (b)"});
   expect_usage([&] { open("a,b\n1,x\n2,\xe9\n"); }, {"no UTF-8", "line 3"});
   expect_usage([&] { open("a,b\n1,x\033[31m\n"); }, {"control character", "line 2"});
@@ -100,7 +100,8 @@ TEST_F(CsvTest, ChoosesColumns) {
   EXPECT_EQ(x("0-1,3"), (Floats{10, 11, 13.5F}));
   EXPECT_EQ(x("b,a"), (Floats{11, 10}));
   EXPECT_EQ(x("d-e, a-b"), (Floats{13.5F, 10, 11}));
-  EXPECT_NE(open(text, {.x_columns = "0-1,3"})->remarks().at(0).find("column 3 is y and also in x"), std::string::npos);
+  EXPECT_NE(open(text, {.x_columns = "0-1,3"})->remarks().at(0).text.find("column 3 is y and also in x"),
+            std::string::npos);
   EXPECT_EQ(open(text, {.x_columns = "0-1"})->remarks().size(), 1U) << "only that y are numbers";
   expect_usage([&] { x("0-4"); }, {"'0-4'", "--x-columns", "0 to 3", "a, b, 2, d-e"});
   expect_usage([&] { x("1-0"); }, {"'1-0'"});
@@ -128,7 +129,7 @@ TEST_F(CsvTest, RemarksOnNumbersTakenAsNames) {
   const auto source = open("1,2\n3,4\n");
   EXPECT_EQ(source->splits()[0].n_samples, 1);
   ASSERT_FALSE(source->remarks().empty());
-  EXPECT_NE(source->remarks()[0].find("--no-header"), std::string::npos);
+  EXPECT_NE(source->remarks()[0].text.find("--no-header"), std::string::npos);
 }
 
 TEST_F(CsvTest, ReadsMoreThanABuffer) {
