@@ -9,8 +9,8 @@
 namespace lockstep::runtime {
 namespace {
 
-constexpr std::int64_t silence_ns = 2'000'000'000;  // 40 missed signs of life
-constexpr std::size_t longest_list = 16;            // of names in a message
+constexpr int most_missed = 40;           // signs of life: 2 s
+constexpr std::size_t longest_list = 16;  // of names in a message
 
 Condition judge(const Board& board, const Slot& slot, std::int64_t now_ns, core::Seconds timeout) {
   if (slot.owner.load() == 0) return Condition::absent;
@@ -20,7 +20,8 @@ Condition judge(const Board& board, const Slot& slot, std::int64_t now_ns, core:
   if (!process) return Condition::gone;
   if (process->state == 'T' || process->state == 't') return Condition::stopped;
   if (&slot == &board.mine()) return Condition::waiting;
-  if (now_ns - slot.alive_ns.load() > silence_ns) return Condition::silent;
+  const std::chrono::nanoseconds silence = most_missed * sign_of_life_interval(board.n_expected());
+  if (now_ns - slot.alive_ns.load() > silence.count()) return Condition::silent;
   if (static_cast<Phase>(slot.phase.load()) == Phase::work) return Condition::moving;
   return standstill < timeout.value ? Condition::moving : Condition::waiting;
 }

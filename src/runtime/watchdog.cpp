@@ -32,9 +32,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto tick = 50ms;
-/// Longer gaps between two ticks mean that this process was stopped itself: they do not count as standstill.
-constexpr std::int64_t longest_gap_ns = 200'000'000;
+/// Longer gaps than so many ticks mean that this process was stopped itself: they do not count as standstill.
+constexpr int longest_gap_ticks = 4;
+/// MPI starts the slower the more ranks of a node share a processor, and tells nobody how far it is: 256 ranks on 2
+/// processors take a minute.
+constexpr core::Seconds start_per_shared_rank{1};
 /// For the report to reach the terminal before the launcher, seeing the first exit, ends the job.
 constexpr auto time_to_speak = 200ms;
 /// For the launcher to end those that wait once the first process has left; they leave by themselves only where it does not.
@@ -63,6 +65,11 @@ void write_to(int descriptor, std::string_view text) noexcept {
   }
 }
 
+/// Of the ranks of a node, those beyond the first on a processor.
+int n_sharing_a_processor(int n_local_ranks) noexcept {
+  return std::max(0, n_local_ranks - 1) / static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
 bool is_ours(pid_t pid) {
   struct stat status {};
   return stat(fmt::format("/proc/{}", pid).c_str(), &status) == 0 && status.st_uid == geteuid();
@@ -86,7 +93,12 @@ int signal_stopped(std::span<Slot> slots, int signal) {
 struct Watchdog::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
-  State(const LauncherHint& hint, core::Seconds limit) : timeout{limit}, n_local_ranks{hint.n_local_ranks.value_or(0)} {
+  State(const LauncherHint& hint, core::Seconds limit)
+      : timeout{limit},
+        n_local_ranks{hint.n_local_ranks.value_or(0)},
+        tick{sign_of_life_interval(n_local_ranks)},
+        longest_gap_ns{std::chrono::nanoseconds{longest_gap_ticks * tick}.count()},
+        start_allowance{start_per_shared_rank.value * static_cast<double>(n_sharing_a_processor(n_local_ranks))} {
     n_ranks.store(hint.n_ranks.value_or(0));
     alone.rank.store(hint.rank.value_or(-1));
     if (timeout.value <= 0) return;
@@ -112,7 +124,10 @@ struct Watchdog::State {
   void note_progress(std::int64_t now) noexcept;
   void note_silence(std::int64_t gap_ns);
   [[nodiscard]] bool is_at_its_limit(std::int64_t ns) const noexcept {
-    return static_cast<double>(ns) * 1e-9 >= timeout.value;
+    return static_cast<double>(ns) * 1e-9 >= limit().value;
+  }
+  [[nodiscard]] core::Seconds limit() const noexcept {
+    return {timeout.value + (phase() == Phase::init ? start_allowance.value : 0)};
   }
   void end_if_stalled();
   void speak_if_interrupted();
@@ -128,6 +143,9 @@ struct Watchdog::State {
 
   const core::Seconds timeout;
   const int n_local_ranks;
+  const std::chrono::milliseconds tick;
+  const std::int64_t longest_gap_ns;
+  const core::Seconds start_allowance;
   std::atomic<int> n_ranks{0};
   Slot alone{};  ///< used where there is no board
   std::unique_ptr<Board> board;
@@ -224,7 +242,7 @@ void Watchdog::State::end_if_stalled() {
   const bool is_still = is_at_its_limit(standstill_ns) && phase() != Phase::work;
   if (!is_still && !is_at_its_limit(longest_silence_ns)) return;
   if (!board) report_alone();
-  const std::vector<Finding> findings = inspect(*board, now_ns(), timeout);
+  const std::vector<Finding> findings = inspect(*board, now_ns(), limit());
   const bool someone_moves =
       std::any_of(findings.begin(), findings.end(), [](const Finding& f) { return f.condition == Condition::moving; });
   const bool is_stall = is_at_its_limit(longest_silence_ns) ? has_evidence(findings) : !someone_moves;
@@ -247,7 +265,7 @@ void Watchdog::State::report(const std::vector<Finding>& findings) {
     leave_after_report();
   }
   if (has_other_nodes() && !has_evidence(findings)) std::this_thread::sleep_for(time_for_other_nodes);
-  const std::string text = describe_stall(findings, {host_name(), timeout, phase(), has_other_nodes()});
+  const std::string text = describe_stall(findings, {host_name(), limit(), phase(), has_other_nodes()});
   write_to(STDERR_FILENO, text);
   act_on(text);
   board->publish_report();
@@ -269,7 +287,7 @@ void Watchdog::State::leave_after_report() {
 void Watchdog::State::report_alone() {
   const int rank = slot->rank.load();
   const std::string text =
-      fmt::format("error: stalled: no progress for {:g} s in phase {}\n  {}on {} (pid {})\n", timeout.value,
+      fmt::format("error: stalled: no progress for {:g} s in phase {}\n  {}on {} (pid {})\n", limit().value,
                   name(phase()), rank >= 0 ? fmt::format("rank {} ", rank) : "", host_name(), getpid());
   write_to(STDERR_FILENO, text);
   act_on(text);
