@@ -100,13 +100,17 @@ refused 'x has the number -1 in column 0, which is no id' movielens --data negat
 # More memory than any node has, and more than a limit leaves: told before any of it is taken, with what would fit.
 huge=100000000
 for ranks in '2 ranks on .* need' '1 rank on .* needs'; do
-  refused "$ranks [0-9]+\\.[0-9]+ GB, of it .* and it has [0-9]+\\.[0-9]+ GB" digits --batch $huge --synthetic-samples $huge
+  refused "$ranks [0-9.]+ [GT]B, of it .* and it has [0-9.]+ GB" digits --batch $huge --synthetic-samples $huge
   expect_err 'fix: --batch [0-9]+ or less, or --accumulate [0-9]+ or more'
 done
 run bash -c 'ulimit -v 3000000 && exec "$@"' bash "$REDUCE_ALL" train digits --batch 20000 --max-steps 1 --run-dir none
 expect_rc 2
 expect_one_error
 expect_err 'address space \(ulimit -v\) leaves [0-2]\.[0-9]+ GB'
+run bash -c 'ulimit -v 200000 && exec "$@"' bash "$REDUCE_ALL" train digits --synthetic --max-steps 1 --run-dir none
+expect_rc 2
+expect_one_error
+expect_err 'an address space of 205 MB is less than .* \(the limit of this process \(ulimit -v\)\)'
 [ ! -e none ] || fail "a folder of the run was left"
 
 echo "all as it should be"

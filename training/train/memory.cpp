@@ -1,6 +1,7 @@
 #include "training/train/memory.hpp"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <bit>
@@ -50,7 +51,7 @@ struct Room {
 
 [[noreturn]] void fail_memory(const Recipe& recipe, const MemoryNeed& need, std::uint64_t n_local, int n_ranks,
                               const Room& room) {
-  const auto text = [](std::uint64_t bytes) { return fmt::format("{:.2f} GB", static_cast<double>(bytes) * 1e-9); };
+  const auto text = [](std::uint64_t bytes) { return core::format_decimal({bytes}); };
   const std::uint64_t rest = room.needed - room.n_sharing * need.activations;
   const std::uint64_t for_activations = (room.bytes - std::min(room.bytes, rest)) / room.n_sharing;
   core::fail_usage(
@@ -62,6 +63,17 @@ struct Room {
 }
 
 }  // namespace
+
+void require_address_space() {
+  constexpr std::uint64_t least = 300'000'000;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= least) return;
+  core::fail_usage({.what = fmt::format("an address space of {} is less than the libraries of a training take",
+                                        core::format_decimal({limit.rlim_cur})),
+                    .where = "the limit of this process (ulimit -v)",
+                    .expected = fmt::format("at least {}", core::format_decimal({least})),
+                    .fix = "raise it: ulimit -v unlimited"});
+}
 
 // Without timing, which takes memory; what oneDNN has compiled for it is used again.
 MemoryNeed memory_need(const Recipe& recipe, const nn::Network& network, std::uint64_t most, int n_ranks,

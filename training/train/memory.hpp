@@ -29,6 +29,10 @@ struct MemoryNeed {
   }
 };
 
+/// Throws core::Error (usage) if this process's limit of address space is below what the libraries need: oneDNN 2.6 ends
+/// the program where it finds none (seen below 240 MB).
+void require_address_space();
+
 /// Plans the network for it. `most`: samples of a rank in a batch.
 [[nodiscard]] MemoryNeed memory_need(const Recipe& recipe, const nn::Network& network, std::uint64_t most, int n_ranks,
                                      std::uint64_t n_local);

@@ -14,6 +14,7 @@
 #include "runtime/topology.hpp"
 #include "runtime/watchdog.hpp"
 #include "tensor/session.hpp"
+#include "training/train/memory.hpp"
 #include "training/train/recipe_keys.hpp"
 #include "training/train/trainer.hpp"
 
@@ -111,7 +112,10 @@ int train(Command& command, const runtime::Session& session, runtime::Watchdog& 
   watchdog.enter(runtime::Phase::setup);
   Recipe& recipe = command.resolved.recipe;
   std::signal(SIGPIPE, SIG_IGN);  // a reader of the output that leaves does not end the training
-  const auto misfit = core::complaint_of([&] { require_same_recipe(session.world(), recipe); });
+  const auto misfit = core::complaint_of([&] {
+    require_same_recipe(session.world(), recipe);
+    require_address_space();
+  });
   if (const auto bad = session.agree(misfit)) return core::to_int(*bad);
   const int threads = n_threads(session.world(), recipe);
   // Whoever computes on all cores has none to spare for reading ahead.
