@@ -53,6 +53,7 @@ bool is_started_by_others() noexcept {
 void spare_what_others_need() noexcept {
   setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
   setenv("OMPI_MCA_pml", "ob1", 0);
+  setenv("OMPI_MCA_btl", "self", 0);  // and listens on no network
 }
 
 }  // namespace

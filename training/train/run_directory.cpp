@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -158,17 +159,25 @@ void RunDirectory::make_folders(const std::string& path) {
   }
 }
 
-/// The log is created for good or not at all, so of two jobs that want one folder one gets it.
+/// Of two jobs that want one folder one gets it: who makes the log and locks it, or locks an empty one that nobody has, which
+/// a run that was killed as it started has left. Where files cannot be locked, only who makes it.
 void RunDirectory::claim(const std::string& path) {
   path_ = path;
   make_folders(path);
   if (core::is_shard_set(path)) refuse_shard_set(path);
   std::error_code error;
   if (fs::exists(file("run.json"), error)) refuse_other_run(path);
-  const int raw = ::open(file("log.jsonl").c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
-  if (raw < 0 && errno == EEXIST) refuse_other_run(path);
-  if (raw < 0) refuse(path, errno);
-  log_ = core::Descriptor{raw};
+  constexpr int flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
+  const std::string name = file("log.jsonl");
+  core::Descriptor log{::open(name.c_str(), flags | O_CREAT | O_EXCL, 0666)};
+  if (!log && errno != EEXIST) refuse(path, errno);
+  const bool is_new = static_cast<bool>(log);
+  if (!is_new) log = core::Descriptor{::open(name.c_str(), flags)};
+  const bool is_locked = log && flock(log.get(), LOCK_EX | LOCK_NB) == 0;
+  const bool has_no_locks = !is_locked && errno != EWOULDBLOCK;
+  if (!is_locked && !(is_new && has_no_locks)) refuse_other_run(path);
+  if (!is_new && (fs::exists(file("run.json"), error) || fs::file_size(name, error) > 0)) refuse_other_run(path);
+  log_ = std::move(log);
 }
 
 void RunDirectory::claim_fresh(const std::string& recipe_name) {

@@ -101,6 +101,19 @@ TEST(RunDirectory, RefusesAFolderWithAnotherRun) {
   EXPECT_FALSE(fs::exists(folder / "old/log.jsonl"));
 }
 
+TEST(RunDirectory, TakesWhatARunThatWasKilledAsItStartedHasLeft) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "dead");
+  put(folder / "dead/log.jsonl", "");
+  RunDirectory next{folder / "dead", "toy"};
+  refuse(folder / "dead", {"holds another run"});
+  next.start(example_info());
+  EXPECT_EQ(lines_of(next.file("log.jsonl")).size(), 1u);
+  fs::create_directory(folder / "old");
+  put(folder / "old/log.jsonl", "{}\n");
+  refuse(folder / "old", {"holds another run"});
+}
+
 TEST(RunDirectory, RefusesASetOfShards) {
   const TemporaryFolder folder;
   put(folder / "manifest.json", "{\n  \"format\": \"lockstep-shards\",\n  \"version\": 1,\n");
