@@ -19,6 +19,16 @@ class Unavailable(Exception):
     """A contestant cannot be had, built or run here; the text says why."""
 
 
+def writable_folder(path):
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Unavailable(f"cannot make the folder {path}: {error.strerror}") from None
+    if not os.access(path, os.W_OK):
+        raise Unavailable(f"cannot write to {path}")
+    return path
+
+
 @dataclass(frozen=True)
 class Machine:
     cpu: str

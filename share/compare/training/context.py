@@ -1,13 +1,12 @@
 """What all comparisons of this folder share: the two programs, a folder to work in, rows and goals of the report."""
 
 import json
-import os
 import shutil
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from machine import Unavailable, launch
+from machine import launch
 
 HERE = Path(__file__).resolve().parent
 TIMEOUT_S = 1800
@@ -85,10 +84,3 @@ def flags_of(optimizer):
     for key, value in optimizer.items():
         words += ["--" + key.replace("_", "-"), repr(value) if isinstance(value, float) else value]
     return words
-
-
-def writable_folder(path):
-    path.mkdir(parents=True, exist_ok=True)
-    if not os.access(path, os.W_OK):
-        raise Unavailable(f"cannot write to {path}")
-    return path
