@@ -18,10 +18,7 @@ echo 'of an earlier run' >"$folder/r.json"
 start=$SECONDS
 launch 3 "${arguments[@]}" --inject "stop:$1:$2" --json "$folder/r.json"
 elapsed=$((SECONDS - start))
-# MPICH's launcher may tell that it killed the others (9), or that those it left were hung up on (1), and not why, or lose its
-# own proxy over one that has gone (255).
-{ { [ "$rc" -eq 9 ] || [ "$rc" -eq 1 ]; } && grep -q 'BAD TERMINATION' "$folder/out"; } || { [ "$rc" -eq 255 ] && grep -q '^\[proxy:' "$folder/err"; } ||
-  expect_rc 4
+expect_rc_of_job 4
 expect_one_error
 expect_err "rank $1 on "
 expect_err "$2"
