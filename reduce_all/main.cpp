@@ -1,4 +1,5 @@
 // reduce_all: the benchmark. From the command line to the exit code; each step lives in a file of its own.
+#include <csignal>
 #include <exception>
 #include <optional>
 #include <string>
@@ -52,6 +53,7 @@ int run_with_mpi(const reduce_all::CommandLine& line, const runtime::LauncherHin
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit of file sizes is an error of the write that meets it
   const reduce_all::CommandLine line = reduce_all::parse_command_line({argv + 1, argv + argc});
   const runtime::LauncherHint hint = runtime::read_launcher_hint();
   try {

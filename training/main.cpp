@@ -1,4 +1,5 @@
 // lockstep: the second program. From the command line to the exit code; each command lives in a folder of its own.
+#include <csignal>
 #include <exception>
 #include <optional>
 
@@ -68,6 +69,7 @@ int run_in_session(const Invocation& invocation, const runtime::LauncherHint& hi
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit of file sizes is an error of the write that meets it
   const Invocation invocation = training::parse_command_line({argv + 1, argv + argc});
   const runtime::LauncherHint hint = runtime::read_launcher_hint();
   try {

@@ -32,7 +32,12 @@ void fail_usage(Problem problem, SourceLocation location) {
 }
 
 void fail_system(const std::string& what, SourceLocation location) {
-  const Problem problem{.what = what, .where = fmt::format("{}:{}", file_name(location.file), location.line)};
+  throw Error{ExitCode::system, {.what = what}, location};
+}
+
+void fail_promise(const char* promise, SourceLocation location) {
+  const Problem problem{.what = fmt::format("broken promise: {}", promise),
+                        .where = fmt::format("{}:{}", file_name(location.file), location.line)};
   throw Error{ExitCode::system, problem, location};
 }
 

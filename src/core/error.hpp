@@ -65,16 +65,19 @@ template <class Step>
 /// Throws an Error with ExitCode::usage.
 [[noreturn]] void fail_usage(Problem problem, SourceLocation location = SourceLocation::current());
 
-/// Throws an Error with ExitCode::system; `what` should name the operation, the location is appended.
+/// Throws an Error with ExitCode::system; `what` should name the operation.
 [[noreturn]] void fail_system(const std::string& what, SourceLocation location = SourceLocation::current());
 
 /// The system's words for an error number: "No such file or directory".
 [[nodiscard]] std::string system_reason(int error);
 
+/// Throws an Error with ExitCode::system that names the place, for whoever looks for the defect.
+[[noreturn]] void fail_promise(const char* promise, SourceLocation location);
+
 /// Checks a promise between two parts of Lockstep: a violation is a defect here, reported as ExitCode::system.
 inline void require(bool holds, const char* promise, SourceLocation location = SourceLocation::current()) {
   if (!holds) [[unlikely]]
-    fail_system(std::string("broken promise: ") + promise, location);
+    fail_promise(promise, location);
 }
 
 }  // namespace lockstep::core

@@ -71,7 +71,13 @@ std::unique_ptr<Board> Board::join(const LauncherHint& hint, const std::string& 
   std::string path = fmt::format("{}/{}{:016x}", directory, prefix, core::fnv1a(hint.job_key));
   if (hint.local_rank.value_or(0) == 0) remove_abandoned(directory, prefix);
   const core::Descriptor file{open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)};
-  if (!file || !is_usable(file, sizeof(Layout))) return nullptr;
+  if (!file) return nullptr;
+  if (!is_usable(file, sizeof(Layout))) {
+    struct stat status {};
+    if (fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() && status.st_size == 0)
+      unlink(path.c_str());  // for want of room nobody has one
+    return nullptr;
+  }
   void* const memory = mmap(nullptr, sizeof(Layout), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (memory == MAP_FAILED) return nullptr;
   std::unique_ptr<Board> board{

@@ -8,7 +8,7 @@ namespace lockstep::runtime {
 namespace {
 
 /// Parts of lines of Open MPI 4 and 5 and of MPICH's Hydra.
-constexpr std::array<std::string_view, 29> known_parts{
+constexpr std::array<std::string_view, 30> known_parts{
     // A rank that left with an exit code.
     "Primary job  terminated normally, but",
     "a non-zero exit code. Per user-direction, the job has been aborted.",
@@ -33,7 +33,8 @@ constexpr std::array<std::string_view, 29> known_parts{
     "process has sent help message help-mpi-api.txt / mpi-abort",
     "Set MCA parameter \"orte_base_help_aggregate\" to 0 to see all help / error messages",
     "ORTE_ERROR_LOG: Data unpack would read past end of buffer in file ../../../orte/util/show_help.c",
-    // A signal.
+    // A signal; SIGUSR1 is how --nproc asks for an end.
+    "exited on signal 10 (User defined signal 1)",
     ": Forwarding signal ",
     "Sending Ctrl-C to processes as requested",
     "Press Ctrl-C again to force abort",

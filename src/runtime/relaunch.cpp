@@ -2,6 +2,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -88,6 +89,9 @@ void relaunch_under_mpi(int n_ranks, int argc, char** argv, int n_threads, bool 
 
   prepare_environment(n_ranks, n_threads);
   const int error = supervise_launcher(pointers.data(), shows_launcher);
+  if (error == EMFILE || error == ENFILE || error == EAGAIN || error == ENOMEM)
+    core::fail_system(fmt::format("cannot start the MPI launcher '{}': {}; raise the limit (ulimit -n, -u, -v)",
+                                  launcher, core::system_reason(error)));
   core::fail_usage({fmt::format("cannot start the MPI launcher '{}': {}", launcher, core::system_reason(error)),
                     "--nproc", "the launcher of the MPI library this program was built with",
                     "install it (Debian: openmpi-bin for Open MPI, mpich for MPICH), load its module, or name it in "

@@ -43,6 +43,16 @@ for n in 1 2; do
   [ -z "$(ls "$folder/small/local")" ] || fail "something is left: $(find "$folder/small/local")"
 done
 
+# A limit of file sizes is an error as a full disk is, and so is one of descriptors where a launcher is to be started.
+run bash -c 'ulimit -f 100; "$@"' bash "$REDUCE_ALL" shard synth digits --samples 4000 --out "$folder/long"
+expect_rc 3
+expect_one_error
+expect_err 'File too large'
+[ -z "$(find "$folder" -maxdepth 1 -name 'long*')" ] || fail "something is left of a set"
+run bash -c 'ulimit -n 6; "$@"' bash "$REDUCE_ALL" shard verify "$folder/copy" --nproc 2
+expect_rc 3
+expect_err 'ulimit -n'
+
 # Nor does a full disk abort a measurement.
 head -c 2M /dev/zero >"$folder/small/fill" 2>/dev/null
 for n in 1 2; do

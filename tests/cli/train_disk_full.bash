@@ -65,3 +65,9 @@ for n in 1 2; do
   expect_rc 0
   rm -r "$folder/small/r"
 done
+
+# Nobody reads stderr any more: the training goes on, as the launcher does not notice.
+{ "$REDUCE_ALL" train toy 20 1 --run-dir "$folder/unread" --nproc 2 2>&1 >/dev/null || echo "$?" >"$folder/code"; } | true
+await has_line '"state": "' "$folder/unread/status.json"
+[ ! -e "$folder/code" ] || fail "exit code $(cat "$folder/code") where stderr was closed"
+grep -q '"state": "finished"' "$folder/unread/status.json" || fail "status: $(cat "$folder/unread/status.json")"

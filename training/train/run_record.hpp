@@ -44,6 +44,7 @@ struct StartRecord {
   std::string precision{};
   std::string data{};  ///< the set, or how samples are made
   std::uint64_t n_samples = 0;
+  std::string shape{};             ///< of a sample as the model gets it
   std::uint64_t n_evaluation = 0;  ///< 0: nothing is evaluated
   std::uint64_t n_ranks = 1;
   int n_nodes = 1;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "core/printable.hpp"
 #include "core/table.hpp"
 
 namespace lockstep::training::train {
@@ -120,7 +121,8 @@ std::string clock_text(core::Seconds time) {
 std::string start_text(const StartRecord& record, const Goal& goal) {
   std::string text =
       fmt::format("model   {}: {}, {}\ndata    {}: {}", record.name, counted(record.n_parameters, "parameter"),
-                  record.precision, record.data, counted(record.n_samples, "sample"));
+                  record.precision, core::printable(record.data), counted(record.n_samples, "sample"));
+  if (!record.shape.empty()) text += " of " + record.shape;
   text += record.n_evaluation > 0 ? fmt::format(", evaluated on {}\n", record.n_evaluation) : ", not evaluated\n";
   text += fmt::format("ranks   {}", counted(record.n_ranks, "rank"));
   if (record.n_nodes > 1) text += fmt::format(" on {} nodes", record.n_nodes);
@@ -128,7 +130,7 @@ std::string start_text(const StartRecord& record, const Goal& goal) {
     text += fmt::format("\nsteps   {} of {} in {}", goal.n_steps, counted(record.global_batch, "sample"),
                         counted(goal.n_epochs, "epoch"));
   return text + fmt::format("\nmemory  {} per rank for activations, parameters and gradients\nrun     {}",
-                            core::format_decimal(record.memory), record.folder);
+                            core::format_decimal(record.memory), core::printable(record.folder));
 }
 
 std::string first_step_text(core::Seconds time, const Goal& goal) {

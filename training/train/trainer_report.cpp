@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/printable.hpp"
 #include "runtime/interrupt.hpp"
 #include "training/train/recipe_specs.hpp"
 #include "training/train/run_info.hpp"
@@ -29,6 +30,7 @@ void Trainer::tell_start() {
                            .precision = recipe_.precision,
                            .data = recipe_.synthetic ? "made on the spot" : recipe_.data,
                            .n_samples = batches_->info().n_samples,
+                           .shape = nn::to_string(batches_->info().input),
                            .n_evaluation = evaluation_batches_ ? evaluation_batches_->info().n_samples : 0,
                            .n_ranks = static_cast<std::uint64_t>(world_.n_ranks()),
                            .n_nodes = topology_.n_nodes,
@@ -111,7 +113,7 @@ void Trainer::finish() {
   if (compat_ != nullptr && compat_->on_end != nullptr) printer_.print(compat_->on_end(compat_run_, compat_end_));
   if (compat_ == nullptr && !options_.evaluate_only) printer_.print(final_text(record));
   if (profiler_) printer_.print("\n" + (profiler_->report() ? profile_text(*profiler_->report()) : no_profile_text));
-  if (compat_ == nullptr) printer_.print(fmt::format("run         {}\n", directory_->path()));
+  if (compat_ == nullptr) printer_.print(fmt::format("run         {}\n", core::printable(directory_->path())));
   if (options_.digest)
     printer_.print(fmt::format("digest      weights {} losses {}\n", learner_->digest(), losses_.hex()));
 }

@@ -103,6 +103,7 @@ class ArraySource final : public Source {
     check_pairs(pairs_);
     spec_.x = pairs_.front().x->row();
     spec_.y = pairs_.front().y->row();
+    doubt_layout();
     const bool may_be_classes = !core::is_floating(spec_.y.dtype) && spec_.y.n_elements() == 1;
     if (!options.words.empty())
       name_classes(options.words);
@@ -131,6 +132,24 @@ class ArraySource final : public Source {
   [[nodiscard]] std::vector<Remark> remarks() const override { return remarks_; }
 
  private:
+  // Most arrays of images have 1, 3 or 4 channels, and more rows and columns than that.
+  void doubt_layout() {
+    constexpr std::uint64_t most_channels = 4;
+    const std::vector<std::uint64_t>& shape = spec_.x.shape;
+    if (shape.size() != 3) return;
+    const bool is_image = spec_.x.dtype == core::DType::uint8;
+    if (is_image && shape[0] <= most_channels && shape[2] > most_channels)
+      remarks_.push_back(
+          warning(fmt::format("x, uint8, is taken as images of {} rows, {} columns and {} channels: if channels come "
+                              "first, store it as samples x rows x columns x channels",
+                              shape[0], shape[1], shape[2])));
+    if (!is_image && shape[2] <= most_channels && shape[0] > most_channels)
+      remarks_.push_back(
+          warning(fmt::format("x, {}, is taken as {} channels of {} x {}: if channels come last, store it as samples x "
+                              "channels x rows x columns",
+                              core::name(spec_.x.dtype), shape[0], shape[1], shape[2])));
+  }
+
   void name_classes(const std::vector<std::string>& words) {
     spec_.y = {.dtype = label_dtype(words.size()), .shape = {}};
     spec_.classes = words;

@@ -77,6 +77,7 @@ inline constexpr std::array<Importer, 8> importers{{
      "  FOLDER with x.npy and y.npy\n"
      "  FILE FILE: inputs and labels, each an .npy file or an .npz file with one array\n"
      "  Several splits: x_train, y_train, x_val, ... or train/x, train/y, ...; a test without a val becomes val.\n"
+     "  Images: uint8 of rows x columns or rows x columns x channels, or floats of channels x rows x columns.\n"
      "  Arrays and files named after images (or imgs) and labels need no --x-name: train_images and train_labels,\n"
      "  or kmnist-train-imgs.npz, kmnist-train-labels.npz, kmnist-test-... in a folder.\n",
      true},
@@ -92,6 +93,7 @@ inline constexpr std::array<Importer, 8> importers{{
     {"hdf5", "an HDF5 file with data sets x and y", open_hdf5,
      "  FILE with data sets x and y, whose first dimension counts the samples\n"
      "  Several splits: x_train, y_train, x_val, ... or /train/x, /train/y, ...; a test without a val becomes val.\n"
+     "  Images: uint8 of rows x columns or rows x columns x channels, or floats of channels x rows x columns.\n"
      "  Data sets named after images and labels need no --x-name: train_images and train_labels.\n"},
 }};
 

@@ -66,6 +66,22 @@ TEST_F(NpyTest, KeepsNumbersIfToldSo) {
   EXPECT_EQ(values<std::int32_t>(read_split(*source).y), (std::vector<std::int32_t>{0, 2, 1}));
 }
 
+TEST_F(NpyTest, DoubtsImagesWhoseChannelsLieElsewhere) {
+  write("y.npy", npy("<f4", "(1,)", bytes<float>({1})));
+  const auto remarks_of = [&](const std::string& type, const std::string& shape, const std::string& data) {
+    write("x.npy", npy(type, shape, data));
+    return open()->remarks();
+  };
+  const std::string pixels(3 * 8 * 8, '\0');
+  const std::string numbers = bytes<float>(std::vector<float>(3 * 8 * 8));
+  EXPECT_TRUE(remarks_of("|u1", "(1, 8, 8, 3)", pixels).empty());
+  EXPECT_TRUE(remarks_of("<f4", "(1, 3, 8, 8)", numbers).empty());
+  ASSERT_EQ(remarks_of("|u1", "(1, 3, 8, 8)", pixels).size(), 1u);
+  EXPECT_NE(open()->remarks()[0].text.find("3 rows, 8 columns and 8 channels"), std::string::npos);
+  ASSERT_EQ(remarks_of("<f4", "(1, 8, 8, 3)", numbers).size(), 1u);
+  EXPECT_NE(open()->remarks()[0].text.find("8 channels of 8 x 3"), std::string::npos);
+}
+
 TEST_F(NpyTest, ReadsArchivesStoredAndDeflated) {
   for (const int method : {ZIP_CM_STORE, ZIP_CM_DEFLATE}) {
     const auto source = open_npy(write_npz({{"x.npy", x_}, {"y.npy", y_}}, method), {});

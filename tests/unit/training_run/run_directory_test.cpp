@@ -99,6 +99,9 @@ TEST(RunDirectory, RefusesAFolderWithAnotherRun) {
   put(folder / "old/run.json", "{}");
   refuse(folder / "old", {"holds another run"});
   EXPECT_FALSE(fs::exists(folder / "old/log.jsonl"));
+  fs::create_directory(folder / "linked");
+  fs::create_symlink(folder / "precious", folder / "linked/status.json");
+  refuse(folder / "linked", {"holds another run"});
 }
 
 TEST(RunDirectory, TakesWhatARunThatWasKilledAsItStartedHasLeft) {

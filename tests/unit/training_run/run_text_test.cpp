@@ -35,6 +35,7 @@ TEST(RunText, TheStartSaysWhatIsAboutToHappen) {
                      .precision = "bf16",
                      .data = "digits",
                      .n_samples = 60'000,
+                     .shape = "1x28x28",
                      .n_evaluation = 10'000,
                      .n_ranks = 4,
                      .n_nodes = 2,
@@ -43,12 +44,16 @@ TEST(RunText, TheStartSaysWhatIsAboutToHappen) {
                      .folder = "runs/mnist_cnn-1"};
   EXPECT_EQ(start_text(record, {.n_epochs = 3, .n_samples = 180'000, .n_steps = 2814}),
             "model   mnist_cnn: 1199882 parameters, bf16\n"
-            "data    digits: 60000 samples, evaluated on 10000\n"
+            "data    digits: 60000 samples of 1x28x28, evaluated on 10000\n"
             "ranks   4 ranks on 2 nodes\n"
             "steps   2814 of 64 samples in 3 epochs\n"
             "memory  123 MB per rank for activations, parameters and gradients\n"
             "run     runs/mnist_cnn-1");
+  record.folder = "a\033[31m\nb";
+  EXPECT_NE(start_text(record, {}).find("a\\x1b[31m\\x0ab"), std::string::npos) << start_text(record, {});
+  record.folder = "runs/mnist_cnn-1";
   record.n_evaluation = 0;
+  record.shape = "";
   record.n_ranks = record.n_nodes = 1;
   record.memory = {2'000'000'000};
   EXPECT_EQ(
