@@ -62,12 +62,13 @@ data::LoaderOptions options_for(const runtime::Communicator& world, const Recipe
 }
 
 DataInfo info_of(const data::SetSpec& spec, const data::Augment& augment, const std::vector<std::uint64_t>& n_ids,
-                 std::uint64_t n_samples, std::string_view split = {}) {
+                 std::uint64_t n_samples, std::string_view split = {}, std::vector<std::string> splits = {}) {
   return {.spec = spec,
           .input = augment.output().shape,
           .n_ids = n_ids,
           .n_samples = n_samples,
-          .split = std::string{split}};
+          .split = std::string{split},
+          .splits = std::move(splits)};
 }
 
 /// What both kinds have in common: the conversion to what executors take.
@@ -98,7 +99,8 @@ class ShardBatches final : public ConvertedBatches {
  public:
   ShardBatches(const data::ShardSet& set, std::string_view split, const std::vector<std::uint64_t>& n_ids,
                std::unique_ptr<data::Loader> loader, std::uint64_t most)
-      : ConvertedBatches{info_of(set.spec(), loader->augment(), n_ids, set.n_samples(), split),
+      : ConvertedBatches{info_of(set.spec(), loader->augment(), n_ids, set.n_samples(), split,
+                                 core::names_of(set.manifest().splits)),
                          loader->augment().output().dtype},
         loader_{std::move(loader)},
         most_{most} {

@@ -26,8 +26,9 @@ struct DataInfo {
   nn::Shape input{};  ///< of one sample as the executor gets it
   /// Ids from 0 to below these in the columns of x, in all of the set; empty if the model takes none.
   std::vector<std::uint64_t> n_ids{};
-  std::uint64_t n_samples = 0;  ///< of the split
-  std::string split{};          ///< its name; empty if it is synthetic
+  std::uint64_t n_samples = 0;        ///< of the split
+  std::string split{};                ///< its name; empty if it is synthetic
+  std::vector<std::string> splits{};  ///< of the set
 };
 
 /// One step's samples of this rank; valid until the next call of next().

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "core/error.hpp"
+#include "core/suggest.hpp"
 #include "training/train/recipe_keys.hpp"
 
 namespace lockstep::training::train {
@@ -27,8 +28,8 @@ void check_evaluation(const ResolvedRecipe& resolved, const Batches* training, c
                       .where = recipe.synthetic ? "val-split, synthetic" : fmt::format("val-split, {}", recipe.data),
                       .expected = "a split of the set",
                       .fix = recipe.synthetic ? "name a set that has one: --data FOLDER --val-split NAME"
-                                              : "lockstep shard stat lists the splits of a set; shard split makes one "
-                                                "for evaluation"});
+                                              : "name one of it (lockstep shard stat lists them): --val-split "
+                                                "NAME; lockstep shard split makes one"});
   if (evaluation == nullptr || training == nullptr || evaluation->info().input == training->info().input) return;
   core::fail_usage(
       {.what = fmt::format("samples for evaluation are [{}], those for training [{}]",
@@ -59,6 +60,14 @@ std::vector<std::string> surprises(const Recipe& recipe, const Goal& goal, const
         fmt::format("nothing is evaluated, as {} has no split '{}'; --val-split names another one, or '' if "
                     "none is meant",
                     recipe.synthetic ? "the synthetic set" : fmt::format("'{}'", recipe.data), recipe.val_split));
+  std::vector<std::string> others = training->info().splits;
+  std::erase(others, split);
+  if (evaluation == nullptr && recipe.val_split.empty() && !others.empty())
+    all.push_back(fmt::format("nothing is evaluated, though '{}' also has {}: --val-split {}", recipe.data,
+                              core::join(others), others.front()));
+  if (const std::uint64_t n = training->info().n_samples; recipe.batch > n)
+    all.push_back(
+        fmt::format("a batch of {} is more than the {} samples there are: a step takes them all", recipe.batch, n));
   if (recipe.samples > 0 && recipe.max_steps == 0 && goal.n_samples != recipe.samples)
     all.push_back(fmt::format("samples {} is rounded up to {}: training ends after a whole batch (of {})",
                               recipe.samples, goal.n_samples, recipe.batch));
