@@ -12,7 +12,7 @@
 namespace lockstep::data {
 namespace {
 
-// Of samples read ahead at a time, two times of which may be in memory.
+// Of samples read ahead at a time and what is known of them, two times of which may be in memory.
 constexpr std::uint64_t most_bytes = std::uint64_t{32} << 20;
 
 // Reading a part of a file costs as much as handing out some ten samples; spread over so many it no longer shows. Below
@@ -232,7 +232,8 @@ std::uint64_t gathered_samples(const ShardSet& set) {
   std::uint64_t n_parts = 0;
   for (std::size_t shard = 0; shard < set.n_shards(); ++shard)
     n_parts += (set.first_of(shard + 1) - set.first_of(shard) + step - 1) / step;
-  const std::uint64_t most = most_bytes / (set.spec().x.bytes() + set.spec().y.bytes());
+  constexpr std::uint64_t planning_bytes = 3 * sizeof(std::uint64_t);
+  const std::uint64_t most = most_bytes / (set.spec().x.bytes() + set.spec().y.bytes() + planning_bytes);
   const std::uint64_t n_samples = std::min({most, n_parts * enough_per_part, set.n_samples()});
   return n_samples < n_parts * least_per_part ? 0 : n_samples;
 }
