@@ -8,8 +8,8 @@
 #include <cerrno>
 
 #include "core/error.hpp"
+#include "core/shortage.hpp"
 #include "io/retry.hpp"
-#include "io/shortage.hpp"
 
 namespace lockstep::io {
 namespace {
@@ -38,7 +38,7 @@ struct stat status_of(int descriptor, const std::string& path) {
 File::File(const std::string& path) : path_{path} {
   // O_NONBLOCK: a named pipe must be refused, not waited for.
   const int raw = with_retries([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); });
-  if (raw < 0) refuse_shortage(fmt::format("cannot open '{}'", path), "", errno);
+  if (raw < 0) core::refuse_shortage(fmt::format("cannot open '{}'", path), "", errno);
   if (raw < 0) fail_to_open(path, core::system_reason(errno), fix_for(errno));
   descriptor_ = core::Descriptor{raw};
   const auto mode = status_of(raw, path).st_mode;

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "core/log.hpp"
+#include "core/shortage.hpp"
 #include "io/hdf5.hpp"
 #include "io/hdf5_filters.hpp"
-#include "io/shortage.hpp"
 
 namespace lockstep::io {
 namespace {
@@ -65,7 +65,7 @@ void fail_hdf5(const Place& place, const std::string& action, core::SourceLocati
   const std::string reason = last_reason();
   const std::string what = fmt::format("HDF5 cannot {}: {}", action, reason);
   if (place.new_file >= 0) give_up(place);
-  refuse_shortage(fmt::format("HDF5 cannot {}", action), describe(place), shortage_in(reason));
+  core::refuse_shortage(fmt::format("HDF5 cannot {}", action), describe(place), core::shortage_in(reason));
   if (place.code == core::ExitCode::usage) {
     core::fail_usage({.what = what,
                       .where = describe(place),

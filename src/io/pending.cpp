@@ -14,8 +14,8 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "core/shortage.hpp"
 #include "io/file.hpp"
-#include "io/shortage.hpp"
 
 namespace lockstep::io {
 namespace {
@@ -34,7 +34,7 @@ bool is_about_the_place(int error) {
 }
 
 [[noreturn]] void fail_to_create(const std::string& path, std::string_view flag, int error) {
-  refuse_shortage(fmt::format("cannot write '{}'", path), flag, error);
+  core::refuse_shortage(fmt::format("cannot write '{}'", path), flag, error);
   const std::string what = fmt::format("cannot write '{}': {}", path, core::system_reason(error));
   if (!is_about_the_place(error))
     throw core::Error{core::ExitCode::system,

@@ -20,12 +20,11 @@ namespace {
 
 constexpr std::size_t n_slots = 512;
 
-/// Others can write to /dev/shm too: only a plain file of ours will do. Reserving the space now turns a full file system
-/// into an error here instead of a SIGBUS at the first access.
-bool is_usable(const core::Descriptor& file, std::size_t bytes) {
+/// Others can write to /dev/shm too: nothing if it is no plain file of ours.
+std::optional<struct stat> status_of_own(const core::Descriptor& file) {
   struct stat status {};
-  return fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
-         posix_fallocate(file.get(), 0, static_cast<off_t>(bytes)) == 0;
+  const bool is_own = file && fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid();
+  return is_own ? std::optional{status} : std::nullopt;
 }
 
 /// By a process that exists and has not left.
@@ -71,11 +70,11 @@ std::unique_ptr<Board> Board::join(const LauncherHint& hint, const std::string& 
   std::string path = fmt::format("{}/{}{:016x}", directory, prefix, core::fnv1a(hint.job_key));
   if (hint.local_rank.value_or(0) == 0) remove_abandoned(directory, prefix);
   const core::Descriptor file{open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)};
-  if (!file) return nullptr;
-  if (!is_usable(file, sizeof(Layout))) {
-    struct stat status {};
-    if (fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() && status.st_size == 0)
-      unlink(path.c_str());  // for want of room nobody has one
+  const auto before = status_of_own(file);
+  if (!before) return nullptr;
+  // Reserved now, a full file system is an error here instead of a SIGBUS at the first access.
+  if (posix_fallocate(file.get(), 0, sizeof(Layout)) != 0) {
+    if (before->st_size == 0) unlink(path.c_str());  // for want of room nobody has one
     return nullptr;
   }
   void* const memory = mmap(nullptr, sizeof(Layout), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
@@ -97,9 +96,9 @@ void Board::remove_abandoned(const std::string& directory, const std::string& pr
     const std::string name = entry->path().filename().string();
     if (!name.starts_with(prefix) || name.size() != prefix.size() + key_digits) continue;
     const core::Descriptor file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)};
-    struct stat status {};
-    if (!file || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != geteuid() ||
-        status.st_size != static_cast<off_t>(sizeof(Layout)) || std::time(nullptr) - status.st_mtime < least_age_s)
+    const auto status = status_of_own(file);
+    if (!status || status->st_size != static_cast<off_t>(sizeof(Layout)) ||
+        std::time(nullptr) - status->st_mtime < least_age_s)
       continue;
     void* const memory = mmap(nullptr, sizeof(Layout), PROT_READ, MAP_SHARED, file.get(), 0);
     if (memory == MAP_FAILED) continue;

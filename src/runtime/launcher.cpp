@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <sstream>
@@ -126,6 +127,15 @@ LauncherHint read_launcher_hint() {
   LauncherHint alone;
   alone.job_key = make_job_key(getpid(), "");
   return alone;
+}
+
+bool is_started_by_others() noexcept {
+  constexpr std::array<std::string_view, 9> signs{"PMI",   "OMPI_COMM_WORLD", "SLURM_STEP", "FLUX_", "MPI_LOCAL",
+                                                  "PALS_", "ALPS_",           "MV2_",       "JSM_"};
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    for (const std::string_view sign : signs)
+      if (std::string_view{*variable}.starts_with(sign)) return true;
+  return false;
 }
 
 std::optional<core::Error> find_singletons(const LauncherHint& hint, int n_ranks) {

@@ -22,6 +22,10 @@ struct LauncherHint {
 
 [[nodiscard]] LauncherHint read_launcher_hint();
 
+/// Whether the environment has any sign of a launcher, one that read_launcher_hint() does not know included: then this
+/// process may be one of several.
+[[nodiscard]] bool is_started_by_others() noexcept;
+
 /// A launcher of another MPI starts processes that each think they are alone (`n_ranks` of this world is 1), and would
 /// all do the same work and write the same files. The error to report, or nothing.
 [[nodiscard]] std::optional<core::Error> find_singletons(const LauncherHint& hint, int n_ranks);

@@ -2,7 +2,6 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/shortage.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/supervise.hpp"
 #include "runtime/temporary_folder.hpp"
@@ -89,11 +89,10 @@ void relaunch_under_mpi(int n_ranks, int argc, char** argv, int n_threads, bool 
 
   prepare_environment(n_ranks, n_threads);
   const int error = supervise_launcher(pointers.data(), shows_launcher);
-  if (error == EMFILE || error == ENFILE || error == EAGAIN || error == ENOMEM)
-    core::fail_system(fmt::format("cannot start the MPI launcher '{}': {}; raise the limit (ulimit -n, -u, -v)",
-                                  launcher, core::system_reason(error)));
-  core::fail_usage({fmt::format("cannot start the MPI launcher '{}': {}", launcher, core::system_reason(error)),
-                    "--nproc", "the launcher of the MPI library this program was built with",
+  const std::string failure = fmt::format("cannot start the MPI launcher '{}'", launcher);
+  core::refuse_shortage(failure, "--nproc", error);
+  core::fail_usage({fmt::format("{}: {}", failure, core::system_reason(error)), "--nproc",
+                    "the launcher of the MPI library this program was built with",
                     "install it (Debian: openmpi-bin for Open MPI, mpich for MPICH), load its module, or name it in "
                     "LOCKSTEP_MPIEXEC"});
 }

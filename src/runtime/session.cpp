@@ -14,6 +14,7 @@
 #include "core/log.hpp"
 #include "core/printable.hpp"
 #include "core/timer.hpp"
+#include "runtime/launcher.hpp"
 #include "runtime/temporary_folder.hpp"
 
 namespace lockstep::runtime {
@@ -39,15 +40,6 @@ struct Verdict {
   core::ExitCode code = core::ExitCode::ok;
 };
 
-bool is_started_by_others() noexcept {
-  constexpr std::array<std::string_view, 9> signs{"PMI",   "OMPI_COMM_WORLD", "SLURM_STEP", "FLUX_", "MPI_LOCAL",
-                                                  "PALS_", "ALPS_",           "MV2_",       "JSM_"};
-  for (char** variable = environ; *variable != nullptr; ++variable)
-    for (const std::string_view sign : signs)
-      if (std::string_view{*variable}.starts_with(sign)) return true;
-  return false;
-}
-
 // A process alone talks to nobody: what Open MPI would start and probe for others takes 0.3 s (4.1.4). What the user has
 // set stays.
 void spare_what_others_need() noexcept {
@@ -58,7 +50,7 @@ void spare_what_others_need() noexcept {
 
 }  // namespace
 
-Session::Session(Alone alone) : has_mpi_{is_started_by_others() || alone == Alone::with_mpi} {
+Session::Session(Alone alone) : has_mpi_{alone == Alone::with_mpi || is_started_by_others()} {
   if (!has_mpi_) {
     world_ = Communicator::alone();
     core::set_log_identity(0, host_name());

@@ -219,10 +219,11 @@ void Trainer::evaluate() {
   const core::Stopwatch watch;
   timers_.begin(metrics::Phase::evaluation);
   std::uint64_t n_done = 0;
+  core::Stopwatch since_told;
   const auto sums = train::evaluate(world_, *evaluation_batches_, *learner_, [&] {
     watchdog_.beat();
     keep_alive();
-    tell_evaluation(++n_done, watch.elapsed());
+    tell_evaluation(++n_done, since_told);
   });
   timers_.end();
   if (!sums) return stop_for_signal();

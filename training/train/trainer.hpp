@@ -78,7 +78,7 @@ class Trainer {
   void tell_first_step();
   void report_progress();
   void tell_epoch();
-  void tell_evaluation(std::uint64_t n_batches, core::Seconds elapsed);
+  void tell_evaluation(std::uint64_t n_batches, core::Stopwatch& since_told);
   void finish();
   int fail_not_finite(const parallel::NotFinite& found);
   void tell_start();
@@ -132,7 +132,6 @@ class Trainer {
   std::uint64_t n_agreed_ = 0;  ///< steps
   io::Digest losses_{};
   std::optional<EvaluationRecord> evaluation_{};
-  core::Seconds evaluation_told_{};  ///< when its progress was last shown, since its beginning
   RunState state_ = RunState::finished;
   std::string message_{};
   int exit_code_ = 0;

@@ -77,11 +77,9 @@ void Trainer::tell_epoch() {
 }
 
 // Of a long one, that it goes on.
-void Trainer::tell_evaluation(std::uint64_t n_batches, core::Seconds elapsed) {
-  if (!is_lead() || compat_ != nullptr) return;
-  if (n_batches == 1) evaluation_told_ = {};
-  if (elapsed.value - evaluation_told_.value < report_interval.value) return;
-  evaluation_told_ = elapsed;
+void Trainer::tell_evaluation(std::uint64_t n_batches, core::Stopwatch& since_told) {
+  if (!is_lead() || compat_ != nullptr || since_told.elapsed().value < report_interval.value) return;
+  since_told = {};
   const double share = static_cast<double>(n_batches) / static_cast<double>(evaluation_batches_->n_batches());
   display_->update(evaluation_progress_text(position(), goal_, share));
 }

@@ -1,5 +1,5 @@
 // A process that has run out of something: no file is to blame.
-#include "io/shortage.hpp"
+#include "core/shortage.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -56,16 +56,16 @@ TEST(Shortage, OfDescriptorsIsNoDamageOfAnHdf5File) {
 }
 
 TEST(Shortage, OtherErrorsAreNone) {
-  for (const int error : {ENOENT, EACCES, EIO, ENOSPC}) EXPECT_NO_THROW(refuse_shortage("cannot read", "f", error));
+  for (const int error : {ENOENT, EACCES, EIO, ENOSPC}) EXPECT_NO_THROW(core::refuse_shortage("cannot read", "f", error));
   for (const int error : {EMFILE, ENFILE, ENOMEM})
-    expect_error([&] { refuse_shortage("cannot read", "f", error); }, ExitCode::system,
+    expect_error([&] { core::refuse_shortage("cannot read", "f", error); }, ExitCode::system,
                  {"cannot read: ", "(f)", "fix: "});
 }
 
 TEST(Shortage, IsRecognisedInWords) {
-  EXPECT_EQ(shortage_in("unable to open file: Too many open files"), EMFILE);
-  EXPECT_EQ(shortage_in("memory allocation failed for raw data chunk"), ENOMEM);
-  EXPECT_EQ(shortage_in("unable to open file: No such file or directory"), 0);
+  EXPECT_EQ(core::shortage_in("unable to open file: Too many open files"), EMFILE);
+  EXPECT_EQ(core::shortage_in("memory allocation failed for raw data chunk"), ENOMEM);
+  EXPECT_EQ(core::shortage_in("unable to open file: No such file or directory"), 0);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,14 @@ const Witness witness{"node7", {10}, Phase::timing, false};
 
 Finding finding(int rank, Condition condition, std::uint64_t position = 5) {
   return {condition, rank, rank, make_process_key(4700 + rank, 1), Phase::timing, position};
+}
+
+TEST(SignOfLife, IsTheMoreSeldomTheMoreRanksANodeHas) {
+  using std::chrono_literals::operator""ms;
+  EXPECT_EQ(sign_of_life_interval(0), 50ms);
+  EXPECT_EQ(sign_of_life_interval(15), 50ms);
+  EXPECT_EQ(sign_of_life_interval(64), 400ms);
+  EXPECT_EQ(sign_of_life_interval(100000), 2000ms);
 }
 
 TEST(StallReport, NamesTheStoppedRankAndWhoWaits) {

@@ -1,4 +1,4 @@
-#include "io/shortage.hpp"
+#include "core/shortage.hpp"
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -8,13 +8,14 @@
 
 #include "core/error.hpp"
 
-namespace lockstep::io {
+namespace lockstep::core {
 namespace {
 
 std::string fix_for(int error) {
   rlimit limit{};
   if (error == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
     return fmt::format("raise the limit of open files of a process, {} now: ulimit -n", limit.rlim_cur);
+  if (error == EAGAIN) return "raise the limit of processes of this user or control group: ulimit -u";
   if (error == ENFILE) return "end other programs of this node, or have its limit of open files raised: fs.file-max";
   return "start fewer ranks on this node, or raise what limits their memory: ulimit -v, the job's request";
 }
@@ -22,17 +23,16 @@ std::string fix_for(int error) {
 }  // namespace
 
 void refuse_shortage(const std::string& what, std::string_view where, int error) {
-  if (error != EMFILE && error != ENFILE && error != ENOMEM) return;
-  throw core::Error{core::ExitCode::system,
-                    {.what = fmt::format("{}: {}", what, core::system_reason(error)),
-                     .where = std::string{where},
-                     .fix = fix_for(error)}};
+  if (error != EMFILE && error != ENFILE && error != ENOMEM && error != EAGAIN) return;
+  throw Error{
+      ExitCode::system,
+      {.what = fmt::format("{}: {}", what, system_reason(error)), .where = std::string{where}, .fix = fix_for(error)}};
 }
 
 int shortage_in(std::string_view reason) {
   for (const int error : std::array{EMFILE, ENFILE, ENOMEM})
-    if (reason.find(core::system_reason(error)) != std::string_view::npos) return error;
+    if (reason.find(system_reason(error)) != std::string_view::npos) return error;
   return reason.find("memory allocation failed") != std::string_view::npos ? ENOMEM : 0;
 }
 
-}  // namespace lockstep::io
+}  // namespace lockstep::core
