@@ -218,10 +218,11 @@ void PendingFolder::commit() {
     if (old && std::rename(old.path.c_str(), final_path_.c_str()) != 0)
       core::log_warning(fmt::format("what was in '{}' before is in '{}'", final_path_, old.path));
     if (error == ENOTEMPTY || error == EEXIST)
-      core::fail_usage({.what = fmt::format("'{}' was made by another program meanwhile", final_path_),
-                        .where = "",
-                        .expected = "a name that nobody else uses",
-                        .fix = "start one job for it, or choose another name"});
+      throw core::Error{core::ExitCode::system,
+                        {.what = fmt::format("'{}' was made by another program meanwhile", final_path_),
+                         .where = "",
+                         .expected = "a name that nobody else uses",
+                         .fix = "start one job for it, or choose another name"}};
     fail_at("create", final_path_, error);
   }
   is_committed_ = true;
