@@ -60,7 +60,7 @@ int main(int argc, char** argv) {
     if (hint.name.empty()) {
       if (const auto exit_code = run_without_mpi(line, argc, argv)) return *exit_code;
     }
-    runtime::guard_rank(hint, line.options.timeout);
+    runtime::guard_rank(hint, line.options.timeout, true);
     const int exit_code = run_with_mpi(line, hint);
     runtime::wake_guard();
     return exit_code;

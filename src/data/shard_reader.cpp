@@ -173,9 +173,16 @@ void ShardReader::read_blocks(const ArrayIndex& array, std::uint64_t chunk, std:
   const std::uint64_t piece_bytes = array.filter == io::Filter::none ? checked_together : out.size();
   for (std::uint64_t at = 0; at < out.size(); at += piece_bytes) {
     const auto piece = out.subspan(at, std::min(piece_bytes, out.size() - at));
-    file_.read_at(array.chunks[chunk].address + begin + at, piece);
+    read_stored(array.chunks[chunk].address + begin + at, piece);
     check(array, chunk, (begin + at) / crc_block_bytes, piece);
   }
+}
+
+void ShardReader::read_stored(std::uint64_t address, std::span<std::byte> out) const try {
+  file_.read_at(address, out);
+} catch (const core::Error& error) {
+  if (error.code() != core::ExitCode::usage) throw;
+  fail_damaged("truncated since it was opened: " + error.problem().what, file_.path());
 }
 
 void ShardReader::read_compressed(const ArrayIndex& array, std::uint64_t chunk, std::uint64_t first,
@@ -204,7 +211,7 @@ void ShardReader::check(const ArrayIndex& array, std::uint64_t chunk, std::uint6
 
 std::optional<std::string> ShardReader::examine_chunk(const ArrayIndex& array, std::uint64_t chunk) const {
   const auto stored = scratch(stored_scratch, array.chunks[chunk].bytes);
-  file_.read_at(array.chunks[chunk].address, stored);
+  read_stored(array.chunks[chunk].address, stored);
   const std::span crcs{array.crcs[chunk]};
   const auto mismatch = find_mismatch(array, crcs, stored);
   if (!mismatch) return std::nullopt;

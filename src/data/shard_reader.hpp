@@ -54,6 +54,8 @@ class ShardReader {
   void read_plain(const ArrayIndex& array, std::uint64_t chunk, std::uint64_t begin, std::span<std::byte> out) const;
   /// The same where `begin` is that of a block, and the end that of a block or of the chunk.
   void read_blocks(const ArrayIndex& array, std::uint64_t chunk, std::uint64_t begin, std::span<std::byte> out) const;
+  /// The length of the file was that of the manifest when it was opened: an end before that is damage.
+  void read_stored(std::uint64_t address, std::span<std::byte> out) const;
   /// Rows [first, first + n) of a compressed chunk, counted from its beginning.
   void read_compressed(const ArrayIndex& array, std::uint64_t chunk, std::uint64_t first,
                        std::span<std::byte> out) const;

@@ -49,11 +49,15 @@ bool was_rank_started() noexcept {
   return told < 0 || pread(told, &is_started, 1, sizeof(int)) == 1;
 }
 
-void tell_start() noexcept {
+void find_place_to_tell() noexcept {
   const char* const place = std::getenv(variable);
   const std::string_view text{place != nullptr ? place : ""};
   if (text.empty() || text.size() >= note_path.size() || !is_note(place)) return;
   *std::ranges::copy(text, note_path.begin()).out = '\0';
+}
+
+void tell_start() noexcept {
+  if (note_path.front() == '\0') return;
   const core::Descriptor file{open(note_path.data(), O_WRONLY | O_CLOEXEC)};
   if (file) static_cast<void>(!pwrite(file.get(), "s", 1, sizeof(int)));
 }

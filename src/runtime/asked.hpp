@@ -9,10 +9,12 @@ namespace lockstep::runtime {
 /// Before the launcher is started: makes a place that ranks can find. Without one all that is asked is SIGTERM.
 void prepare_to_tell_signal();
 void tell_signal(int signal) noexcept;
-/// Whether a rank was started; true if that cannot be known.
+/// Whether MPI has started in a rank; true if that cannot be known.
 [[nodiscard]] bool was_rank_started() noexcept;
 
 /// In a rank, before anything else.
+void find_place_to_tell() noexcept;
+/// In a rank, once MPI is there.
 void tell_start() noexcept;
 /// What SIGUSR1 stands for: SIGTERM where nothing was told. May be called by a signal handler.
 [[nodiscard]] int told_signal() noexcept;

@@ -38,10 +38,11 @@ pid_t my_guard = 0;
 
 /// Memory that rank and guard share. A function lies at the same address in both, as one is a copy of the other.
 struct Will {
+  std::atomic<bool> has_started;
   std::atomic<LastDeed> deed;
   std::array<char, 4001> note;
 };
-static_assert(std::atomic<LastDeed>::is_always_lock_free);
+static_assert(std::atomic<LastDeed>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
 // A process has one guard at most, which is made before there is anything that could own this.
 Will* will = nullptr;
@@ -130,11 +131,28 @@ void tell(const std::string& reason) {
   execute_will(reason);
 }
 
+/// Of one that left before it had started: a library that cannot start ends its process with a code of its own, which to a
+/// user would mean something else.
+[[noreturn]] void end_unstarted(const LauncherHint& hint, pid_t process, int code) {
+  const auto is_ours = [code](core::ExitCode one) { return core::to_int(one) == code; };
+  if (is_ours(core::ExitCode::usage) || is_ours(core::ExitCode::system) || is_ours(core::ExitCode::stalled))
+    _exit(code);
+  tell(
+      fmt::format("{}: MPI cannot start and has ended it with exit code {}\n"
+                  "  fix: what MPI says of it is above; see MPI's settings, and what a process may use: ulimit -a",
+                  describe_rank(hint, process), code));
+  _exit(core::to_int(core::ExitCode::system));
+}
+
 [[noreturn]] void tell_end_of_rank(const LauncherHint& hint, pid_t process, int status) {
-  if (WIFEXITED(status)) _exit(WEXITSTATUS(status));
+  if (WIFEXITED(status)) {
+    if (will != nullptr && !will->has_started) end_unstarted(hint, process, WEXITSTATUS(status));
+    _exit(WEXITSTATUS(status));
+  }
   const int signal = WTERMSIG(status);
   if (signal == last_passed_on) {
-    execute_will(fmt::format("ended at once by signal {} ({})", signal, strsignal(signal)));
+    const int asked = signal == SIGTERM ? told_signal() : signal;  // launchers make SIGTERM of others
+    execute_will(fmt::format("ended at once by signal {} ({})", asked, strsignal(asked)));
     end_by(signal);
   }
   tell(fmt::format("{} has died: signal {} ({})", describe_rank(hint, process), signal, strsignal(signal)));
@@ -151,7 +169,7 @@ void tell(const std::string& reason) {
 }  // namespace
 
 void guard_rank(const LauncherHint& hint, core::Seconds timeout, bool is_wanted_alone) {
-  if (!hint.name.empty()) tell_start();
+  if (!hint.name.empty()) find_place_to_tell();
   if (hint.name.empty() && !is_wanted_alone) return;
   const pid_t guard = getpid();
   sigset_t before;
@@ -178,6 +196,11 @@ void guard_rank(const LauncherHint& hint, core::Seconds timeout, bool is_wanted_
   const std::optional<int> status = wait_for(rank, timeout.value > 0 ? timeout.value + time_for_watchdogs_s : 0);
   guarded_process = 0;
   status ? tell_end_of_rank(hint, rank, *status) : end_stopped_rank(hint, rank, timeout);
+}
+
+void tell_of_start() noexcept {
+  if (will != nullptr) will->has_started = true;
+  tell_start();
 }
 
 void wake_guard() noexcept {

@@ -20,6 +20,10 @@ namespace lockstep::runtime {
 /// launcher too, where else nothing happens.
 void guard_rank(const LauncherHint& hint, core::Seconds timeout, bool is_wanted_alone = false);
 
+/// For the rank, once MPI is there, or is not needed: until then an exit code that is none of ours for a failed start (usage,
+/// system, stalled) is MPI's own, of which the guard makes ExitCode::system.
+void tell_of_start() noexcept;
+
 /// For the rank, at its end: whoever waits for the guard waits for ever while it is stopped; now it goes on.
 void wake_guard() noexcept;
 

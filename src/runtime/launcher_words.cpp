@@ -8,11 +8,11 @@ namespace lockstep::runtime {
 namespace {
 
 /// Parts of lines of Open MPI 4 and 5 and of MPICH's Hydra.
-constexpr std::array<std::string_view, 30> known_parts{
+constexpr std::array<std::string_view, 32> known_parts{
     // A rank that left with an exit code.
     "Primary job  terminated normally, but",
     "a non-zero exit code. Per user-direction, the job has been aborted.",
-    "detected that one or more processes exited with non-zero status, thus causing",
+    "detected that one or more processes exited with non-zero status,",
     "the job to be terminated. The first process to do so was:",
     "  Process name: [",
     "  Exit code:    ",
@@ -32,6 +32,8 @@ constexpr std::array<std::string_view, 30> known_parts{
     "processes have sent help message help-mpi-api.txt / mpi-abort",
     "process has sent help message help-mpi-api.txt / mpi-abort",
     "Set MCA parameter \"orte_base_help_aggregate\" to 0 to see all help / error messages",
+    "PMIX ERROR: PMIX_ERR_UNREACH in file ../../../src/server/pmix_server.c",
+    "[warn] Epoll MOD(",
     "ORTE_ERROR_LOG: Data unpack would read past end of buffer in file ../../../orte/util/show_help.c",
     // A signal; SIGUSR1 is how --nproc asks for an end.
     "exited on signal 10 (User defined signal 1)",

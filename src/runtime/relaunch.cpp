@@ -53,6 +53,10 @@ void prepare_environment(int n_ranks, int n_threads) {
     set_default("PRTE_MCA_hwloc_default_binding_policy", binding);  // Open MPI 5
     set_default("HYDRA_BINDING", binding);                          // MPICH
   }
+  // Ranks of one node need no network: they do not listen on it, and Open MPI 5 does not look for a way to itself there and
+  // tell that it found none.
+  if (!may_be_elsewhere() && std::getenv("OMPI_MCA_btl_tcp_if_exclude") == nullptr)
+    set_default("OMPI_MCA_btl_tcp_if_include", "lo");
 }
 
 /// The program's arguments without `--nproc N` or `--nproc=N`.

@@ -213,18 +213,6 @@ void end_leftovers() {
   }
 }
 
-/// Launchers take the nodes of a batch job, so ranks may be where this process cannot see them.
-bool may_be_elsewhere() {
-  constexpr std::array variables{"SLURM_JOB_ID",
-                                 "PBS_NODEFILE",
-                                 "LSB_JOBID",
-                                 "PE_HOSTFILE",
-                                 "OMPI_MCA_orte_default_hostfile",
-                                 "PRTE_MCA_prte_default_hostfile",
-                                 "HYDRA_HOST_FILE"};
-  return std::ranges::any_of(variables, [](const char* name) { return std::getenv(name) != nullptr; });
-}
-
 /// The end a user asked for, how it is brought about step by step, and when each step was taken.
 class End {
  public:
@@ -263,7 +251,7 @@ class End {
     // 1 is what launchers end with that got the signal as well.
     if (asked_ == 0 && code == 1 && !was_rank_started() &&
         !may_be_elsewhere()) {  // to a user it would mean a wrong result
-      write_all(STDERR_FILENO, "error: the MPI launcher has failed and started no rank\n");
+      write_all(STDERR_FILENO, "error: the MPI launcher has ended before a rank has started\n");
       return core::to_int(core::ExitCode::system);
     }
     const bool is_as_asked = code == 1 || code == 128 + SIGTERM || code == 128 + SIGUSR1 || step_ != Step::in_order;
@@ -336,6 +324,17 @@ class End {
 }
 
 }  // namespace
+
+bool may_be_elsewhere() {
+  constexpr std::array variables{"SLURM_JOB_ID",
+                                 "PBS_NODEFILE",
+                                 "LSB_JOBID",
+                                 "PE_HOSTFILE",
+                                 "OMPI_MCA_orte_default_hostfile",
+                                 "PRTE_MCA_prte_default_hostfile",
+                                 "HYDRA_HOST_FILE"};
+  return std::ranges::any_of(variables, [](const char* name) { return std::getenv(name) != nullptr; });
+}
 
 int supervise_launcher(char* const* command, bool shows_launcher) {
   open_standard_descriptors();

@@ -8,4 +8,7 @@ namespace lockstep::runtime {
 /// Starts the launcher and ends this program as it ends; returns only if it could not be started: the errno.
 [[nodiscard]] int supervise_launcher(char* const* words, bool shows_launcher);
 
+/// Whether ranks may run on other nodes than this one: launchers take the nodes of a batch job, or of a list.
+[[nodiscard]] bool may_be_elsewhere();
+
 }  // namespace lockstep::runtime

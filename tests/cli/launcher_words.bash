@@ -30,4 +30,14 @@ for nproc in '' '--nproc 2'; do
   expect_alone
   expect_err "no temporary files can be made in '/proc/nosuch'.*TMPDIR"
 done
+
+# An MPI that cannot start has no code of ours: 1 would be a wrong element.
+if "$MPIEXEC" --version | grep -q 'Open MPI\|OpenRTE'; then
+  for nproc in '' '--nproc 2'; do
+    # shellcheck disable=SC2086  # words
+    run env OMPI_MCA_pml=nosuch "$REDUCE_ALL" -e 1K -n 2 $nproc
+    expect_rc 3
+    expect_err 'MPI cannot start'
+  done
+fi
 exit 0

@@ -46,6 +46,15 @@ run "$REDUCE_ALL" train toy 3 --save-weights "$folder/w.h5" --run-dir "$folder/f
 expect_rc 0
 grep -q '"state": "finished"' "$folder/few/r/status.json" || fail "status: $(cat "$folder/few/r/status.json")"
 
+# Weights that do not fit at all are known before training.
+dd if=/dev/zero of="$folder/small/fill" bs=1M count=4 status=none
+run "$REDUCE_ALL" train digits --synthetic-samples 128 --run-dir "$folder/small/r"
+expect_rc 2
+expect_one_error
+expect_err "weights of 4.8 MB have no room in '$folder/small/r', where 4.* MB are left"
+[ "$(ls "$folder/small")" = fill ] || fail "left behind: $(ls "$folder/small")"
+rm "$folder/small/fill"
+
 # Of 4.8 MB of weights one file fits, but not the next one beside it.
 for n in 1 2; do
   launch "$n" train digits --synthetic-samples 128 --epochs 3 --save-every 1 --run-dir "$folder/small/r"

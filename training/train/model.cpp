@@ -35,12 +35,17 @@ void check_ids(const Recipe& recipe, const data::SetSpec& spec) {
                     .fix = "name a set that fits the model, or another model"});
 }
 
+bool is_images(const data::SetSpec& spec) { return spec.is_encoded() || spec.x.shape.size() > 1; }
+
 void check_numbers(const Recipe& recipe, const data::SetSpec& spec) {
   if (spec.classes.empty()) return;
   core::fail_usage({.what = fmt::format("y of the set is one of {} classes", spec.classes.size()),
                     .where = fmt::format("model {}, data {}", recipe.model, recipe.data),
                     .expected = fmt::format("numbers, as {} learns them", recipe.model),
-                    .fix = "import it with --no-classes (csv, hdf5, npy), or choose a model that learns classes"});
+                    .fix = is_images(spec)
+                               ? "import it with --no-classes (hdf5, npy), or choose a model that learns classes"
+                               : "import it with --no-classes (csv, hdf5, npy): classes are learned of "
+                                 "images only, there is no such model of tables"});
 }
 
 void check_classes(const Recipe& recipe, const data::SetSpec& spec) {
@@ -164,7 +169,9 @@ nn::Network make_network(const Recipe& recipe, const DataInfo& data) try {
                                         error.problem().what, error.problem().where),
                     .where = "model, data",
                     .expected = error.problem().expected,
-                    .fix = "choose a recipe or model for such samples, or another set"});
+                    .fix =
+                        "choose a recipe or model for such samples (tables: toy, of numbers without classes; pairs of "
+                        "ids: movielens; images: the others), or another set"});
 }
 
 void check_ranks(const Recipe& recipe, int n_ranks) {

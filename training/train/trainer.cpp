@@ -64,7 +64,9 @@ Trainer::Trainer(const runtime::Session& session, const ResolvedRecipe& resolved
   std::ranges::move(surprises(learner_->executor()), std::back_inserter(info.warnings));
   compat_run_ = compat_run(world_, topology_, recipe_, batches, evaluation_batches_.get(), goal_.n_epochs);
   data::together(world_, [&] {
-    if (directory_) directory_->start(info);
+    if (!directory_) return;
+    if (batches_) check_room(weights_path(), tensors_of(learner_->network()));
+    directory_->start(info);
   });
   share_status();
   if (!is_lead()) return;

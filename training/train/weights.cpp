@@ -16,6 +16,7 @@
 #include "core/error.hpp"
 #include "core/result_path.hpp"
 #include "core/suggest.hpp"
+#include "core/units.hpp"
 #include "io/file.hpp"
 #include "io/hdf5.hpp"
 
@@ -242,6 +243,21 @@ void check_replaceable(const std::string& path, std::string_view flag) {
   if (!std::filesystem::is_regular_file(path, error) || are_weights_of_ours(path)) return;
   refuse({path, flag}, "is there, and is no file of weights that Lockstep has written",
          "the name of a new file, or of weights to replace", "choose another name, or move that file away");
+}
+
+void check_room(const std::string& path, std::span<const TensorSpec> tensors) {
+  std::uint64_t needed = 0;
+  for (const TensorSpec& tensor : tensors) needed += nn::n_elements(tensor.shape) * sizeof(float);
+  const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
+  std::error_code error;
+  const std::filesystem::space_info space = std::filesystem::space(folder, error);
+  if (error || space.capacity == 0 || space.available >= needed) return;  // 0: one that does not tell
+  core::fail_usage(
+      {.what = fmt::format("weights of {} have no room in '{}', where {} are left", core::format_decimal({needed}),
+                           folder.string(), core::format_decimal({space.available})),
+       .where = "--save-weights",
+       .expected = "room for one file of weights",
+       .fix = "make room there, or name another place with --save-weights or --run-dir"});
 }
 
 WeightsInfo load_weights(const std::string& path, const std::string& model, std::span<const TensorSpec> tensors,

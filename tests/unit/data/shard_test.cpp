@@ -220,6 +220,8 @@ TEST(DamagedShard, NamesFileArrayChunkAndSamples) {
     EXPECT_NE(reader.examine_chunk(x, 2).value_or("").find("x, chunk 2 (samples 1016 to 1023): CRC32C"),
               std::string::npos);
     reader.read_rows(x, 24, 1, rows);  // the next chunk is whole
+    std::filesystem::resize_file(folder / entry.file, x.chunks[1].address);
+    expect_error([&] { reader.read_rows(x, 24, 1, rows); }, core::ExitCode::failed, {entry.file, "truncated"});
   }
 }
 

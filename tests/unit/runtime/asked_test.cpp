@@ -20,6 +20,7 @@ TEST(Asked, AFileOfSomebodyElseIsNotTouched) {
   ASSERT_NE(file, nullptr);
   ASSERT_EQ(pwrite(fileno(file), "01234567", 8, 0), 8);
   setenv(place, fmt::format("/proc/{}/fd/{}", getpid(), fileno(file)).c_str(), 1);
+  find_place_to_tell();
   tell_start();
   std::string text(8, ' ');
   ASSERT_EQ(pread(fileno(file), text.data(), text.size(), 0), 8);
@@ -31,6 +32,8 @@ TEST(Asked, AFileOfSomebodyElseIsNotTouched) {
 
 TEST(Asked, RanksLearnWhichSignalCame) {
   prepare_to_tell_signal();
+  EXPECT_FALSE(was_rank_started());
+  find_place_to_tell();
   EXPECT_FALSE(was_rank_started());
   tell_start();
   EXPECT_TRUE(was_rank_started());

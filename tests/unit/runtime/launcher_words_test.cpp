@@ -49,6 +49,14 @@ TEST(LauncherWords, LeavesOutWhatOpenMpi5AndHydraSay) {
                   "terminated by signals sent by prterun (as reported here).\n" +
                   rule),
             "");
+  EXPECT_EQ(
+      shown(rule +
+            "prterun detected that one or more processes exited with non-zero status,\n"
+            "thus causing the job to be terminated. The first process to do so was:\n\n"
+            "   Process name: [prterun-vm-1@1,0]\n   Exit code:    2\n" +
+            rule + "[vm:14259] PMIX ERROR: PMIX_ERR_UNREACH in file ../../../src/server/pmix_server.c at line 3184\n" +
+            "[warn] Epoll MOD(1) on fd 22 failed. Old events were 6; read change was 0 (none)\n"),
+      "");
   EXPECT_EQ(shown("application called MPI_Abort(MPI_COMM_WORLD, 3) - process 0\n"), "");
 }
 
