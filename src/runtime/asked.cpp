@@ -25,6 +25,10 @@ std::array<char, 64> note_path{};
 
 constexpr const char* note_name = "lockstep-signal";
 
+// In the note, behind the signal.
+constexpr off_t place_of_start = sizeof(int);
+constexpr off_t place_of_exit = 2 * sizeof(int);
+
 // On another node the same number is another process, and its files are none of ours.
 bool is_note(const char* path) {
   std::array<char, 256> target{};
@@ -46,7 +50,7 @@ void tell_signal(int signal) noexcept {
 
 bool was_rank_started() noexcept {
   char is_started = 0;
-  return told < 0 || pread(told, &is_started, 1, sizeof(int)) == 1;
+  return told < 0 || (pread(told, &is_started, 1, place_of_start) == 1 && is_started != 0);
 }
 
 void find_place_to_tell() noexcept {
@@ -59,7 +63,18 @@ void find_place_to_tell() noexcept {
 void tell_start() noexcept {
   if (note_path.front() == '\0') return;
   const core::Descriptor file{open(note_path.data(), O_WRONLY | O_CLOEXEC)};
-  if (file) static_cast<void>(!pwrite(file.get(), "s", 1, sizeof(int)));
+  if (file) static_cast<void>(!pwrite(file.get(), "s", 1, place_of_start));
+}
+
+void tell_exit(int code) noexcept {
+  if (code == 0 || note_path.front() == '\0') return;
+  const core::Descriptor file{open(note_path.data(), O_WRONLY | O_CLOEXEC)};
+  if (file) static_cast<void>(!pwrite(file.get(), &code, sizeof code, place_of_exit));
+}
+
+int told_exit() noexcept {
+  int code = 0;
+  return told >= 0 && pread(told, &code, sizeof code, place_of_exit) == sizeof code ? code : 0;
 }
 
 int told_signal() noexcept {

@@ -1,5 +1,5 @@
-// What the program that --nproc was given to and its ranks tell each other: which signal asked for an end, and that there
-// is a rank.
+// What the program that --nproc was given to and its ranks tell each other: which signal asked for an end, that there
+// is a rank, and how it has ended.
 // Invariant: launchers pass on SIGUSR1 alone, so it stands for others; who sends it has told before for which.
 // Used by supervise.cpp, guard.cpp and interrupt.cpp.
 #pragma once
@@ -16,6 +16,10 @@ void tell_signal(int signal) noexcept;
 void find_place_to_tell() noexcept;
 /// In a rank, once MPI is there.
 void tell_start() noexcept;
+/// Of a rank that ends, unless with 0: launchers have been seen to end with 0 after one that failed as it started (Hydra 4.2).
+void tell_exit(int code) noexcept;
+/// The last that was told; 0: none.
+[[nodiscard]] int told_exit() noexcept;
 /// What SIGUSR1 stands for: SIGTERM where nothing was told. May be called by a signal handler.
 [[nodiscard]] int told_signal() noexcept;
 

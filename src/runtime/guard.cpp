@@ -131,23 +131,29 @@ void tell(const std::string& reason) {
   execute_will(reason);
 }
 
+/// As its rank has.
+[[noreturn]] void leave(int code) {
+  tell_exit(code);
+  _exit(code);
+}
+
 /// Of one that left before it had started: a library that cannot start ends its process with a code of its own, which to a
 /// user would mean something else.
 [[noreturn]] void end_unstarted(const LauncherHint& hint, pid_t process, int code) {
   const auto is_ours = [code](core::ExitCode one) { return core::to_int(one) == code; };
   if (is_ours(core::ExitCode::usage) || is_ours(core::ExitCode::system) || is_ours(core::ExitCode::stalled))
-    _exit(code);
+    leave(code);
   tell(
       fmt::format("{}: MPI cannot start and has ended it with exit code {}\n"
                   "  fix: what MPI says of it is above; see MPI's settings, and what a process may use: ulimit -a",
                   describe_rank(hint, process), code));
-  _exit(core::to_int(core::ExitCode::system));
+  leave(core::to_int(core::ExitCode::system));
 }
 
 [[noreturn]] void tell_end_of_rank(const LauncherHint& hint, pid_t process, int status) {
   if (WIFEXITED(status)) {
     if (will != nullptr && !will->has_started) end_unstarted(hint, process, WEXITSTATUS(status));
-    _exit(WEXITSTATUS(status));
+    leave(WEXITSTATUS(status));
   }
   const int signal = WTERMSIG(status);
   if (signal == last_passed_on) {
@@ -156,14 +162,14 @@ void tell(const std::string& reason) {
     end_by(signal);
   }
   tell(fmt::format("{} has died: signal {} ({})", describe_rank(hint, process), signal, strsignal(signal)));
-  _exit(core::to_int(core::ExitCode::system));
+  leave(core::to_int(core::ExitCode::system));
 }
 
 [[noreturn]] void end_stopped_rank(const LauncherHint& hint, pid_t process, core::Seconds timeout) {
   tell(fmt::format("stalled: no progress for {:g} s\n  {}: stopped by a signal (state T)", timeout.value,
                    describe_rank(hint, process)));
   kill(process, SIGKILL);
-  _exit(core::to_int(core::ExitCode::stalled));
+  leave(core::to_int(core::ExitCode::stalled));
 }
 
 }  // namespace

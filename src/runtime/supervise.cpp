@@ -254,6 +254,7 @@ class End {
       write_all(STDERR_FILENO, "error: the MPI launcher has ended before a rank has started\n");
       return core::to_int(core::ExitCode::system);
     }
+    if (asked_ == 0 && code == 0 && told_exit() != 0) return told_exit();
     const bool is_as_asked = code == 1 || code == 128 + SIGTERM || code == 128 + SIGUSR1 || step_ != Step::in_order;
     return asked_ != 0 && is_as_asked ? 128 + asked_ : code;
   }

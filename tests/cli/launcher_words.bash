@@ -22,6 +22,12 @@ if "$MPIEXEC" --version | grep -q 'Open MPI\|OpenRTE'; then
   [ "$(wc -l <"$folder/err")" -gt 5 ] || fail "the launcher is not shown"
 fi
 
+# A launcher that forgets how its ranks have ended.
+printf '#!/bin/sh\n"%s" "$@"\nexit 0\n' "$MPIEXEC" >"$folder/launcher"
+chmod +x "$folder/launcher"
+run env LOCKSTEP_MPIEXEC="$folder/launcher" "$REDUCE_ALL" "${broken[@]}" --nproc 2
+expect_rc 2
+
 # A folder that MPI needs is looked at before MPI is.
 for nproc in '' '--nproc 2'; do
   # shellcheck disable=SC2086  # words

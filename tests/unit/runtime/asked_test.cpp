@@ -35,11 +35,18 @@ TEST(Asked, RanksLearnWhichSignalCame) {
   EXPECT_FALSE(was_rank_started());
   find_place_to_tell();
   EXPECT_FALSE(was_rank_started());
+  tell_exit(3);
+  EXPECT_EQ(told_exit(), 3);
+  EXPECT_FALSE(was_rank_started());
   tell_start();
   EXPECT_TRUE(was_rank_started());
   EXPECT_EQ(told_signal(), SIGTERM);
   tell_signal(SIGINT);
   EXPECT_EQ(told_signal(), SIGINT);
+  tell_exit(0);
+  EXPECT_EQ(told_exit(), 3);
+  tell_exit(4);
+  EXPECT_EQ(told_exit(), 4);
   unsetenv(place);
 }
 
