@@ -1,16 +1,12 @@
 #include "reduce_all/report.hpp"
 
-#include <algorithm>
-
 #include "core/print.hpp"
 
 namespace lockstep::reduce_all {
 namespace {
 
-// Files of many ranks, or of many samples, are long. Written after every size, unless that took more than a twentieth
-// of the time; then every second.
-constexpr double longest_wait_s = 1;
-constexpr double most_writes = 20;
+// Between two writings of the files, which are long where there are many ranks or samples.
+constexpr double least_wait_s = 1;
 
 }  // namespace
 
@@ -34,7 +30,7 @@ void Report::add(const std::vector<Row>& rows_of_one_call) {
     rows_.back().samples_us.clear();  // they live on in the text
   }
   core::print(text_rows(rows_of_one_call));
-  if (since_writing_.elapsed().value > std::min(longest_wait_s, most_writes * writing_s_)) write_files(false);
+  if (since_writing_.elapsed().value > least_wait_s) write_files(false);
 }
 
 void Report::add_wrong(const WrongElement& wrong) { core::print(text_wrong(wrong)); }
@@ -45,10 +41,8 @@ void Report::end(const Outcome& outcome, bool is_closed) {
 }
 
 void Report::write_files(bool is_complete) {
-  const core::Stopwatch watch;
   if (json_) json_->replace(json_document(json_meta_, json_rows_, is_complete));
   if (csv_) csv_->replace(csv_text_);
-  writing_s_ = watch.elapsed().value;
   since_writing_ = {};
 }
 

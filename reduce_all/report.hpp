@@ -89,7 +89,6 @@ class Report {
   std::string json_rows_;
   std::string csv_text_;
   core::Stopwatch since_writing_;
-  double writing_s_ = 0;  ///< what it took the last time
 };
 
 }  // namespace lockstep::reduce_all

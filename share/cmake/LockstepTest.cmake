@@ -24,7 +24,7 @@ function(lockstep_add_test_when_asked kind name)
   lockstep_reject_unparsed(lockstep_add_test_when_asked "${arg_UNPARSED_ARGUMENTS}")
   set(folder ${PROJECT_BINARY_DIR}/${kind}/${name})
   file(MAKE_DIRECTORY ${folder})
-  add_test(NAME ${kind}.${name} COMMAND ${arg_COMMAND} CONFIGURATIONS ${kind} WORKING_DIRECTORY ${folder})
+  add_test(NAME ${kind}.${name} COMMAND ${PROJECT_SOURCE_DIR}/tests/support/in_own_folder ${arg_COMMAND} CONFIGURATIONS ${kind} WORKING_DIRECTORY ${folder})
   set_tests_properties(${kind}.${name} PROPERTIES LABELS ${kind} TIMEOUT 7200)
 endfunction()
 

@@ -15,4 +15,15 @@ namespace lockstep::data {
       {.what = what, .where = path, .fix = "copy or make the set again; `lockstep shard verify` names all damage"}};
 }
 
+/// `read` of a file that had its full length before: should it end too soon now, that is damage.
+template <class Read>
+void read_whole(const std::string& path, Read&& read) {
+  try {
+    read();
+  } catch (const core::Error& error) {
+    if (error.code() != core::ExitCode::usage) throw;
+    fail_damaged("truncated since it was opened: " + error.problem().what, path);
+  }
+}
+
 }  // namespace lockstep::data

@@ -178,11 +178,8 @@ void ShardReader::read_blocks(const ArrayIndex& array, std::uint64_t chunk, std:
   }
 }
 
-void ShardReader::read_stored(std::uint64_t address, std::span<std::byte> out) const try {
-  file_.read_at(address, out);
-} catch (const core::Error& error) {
-  if (error.code() != core::ExitCode::usage) throw;
-  fail_damaged("truncated since it was opened: " + error.problem().what, file_.path());
+void ShardReader::read_stored(std::uint64_t address, std::span<std::byte> out) const {
+  read_whole(file_.path(), [&] { file_.read_at(address, out); });
 }
 
 void ShardReader::read_compressed(const ArrayIndex& array, std::uint64_t chunk, std::uint64_t first,

@@ -84,7 +84,7 @@ void copy_item(const fs::path& from, const fs::path& to, const ManifestFile& ite
   std::vector<std::byte> piece(static_cast<std::size_t>(std::min(copied_together, item.bytes)));
   for (std::uint64_t done = 0; done < item.bytes; done += piece.size()) {
     piece.resize(static_cast<std::size_t>(std::min(copied_together, item.bytes - done)));
-    source.read_at(done, piece);
+    read_whole(source.path(), [&] { source.read_at(done, piece); });
     digest.update(piece);
     copy.append(piece);
   }

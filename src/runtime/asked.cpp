@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -66,10 +67,14 @@ void tell_start() noexcept {
   if (file) static_cast<void>(!pwrite(file.get(), "s", 1, place_of_start));
 }
 
-void tell_exit(int code) noexcept {
-  if (code == 0 || note_path.front() == '\0') return;
-  const core::Descriptor file{open(note_path.data(), O_WRONLY | O_CLOEXEC)};
-  if (file) static_cast<void>(!pwrite(file.get(), &code, sizeof code, place_of_exit));
+bool tell_exit(int code) noexcept {
+  if (code == 0 || note_path.front() == '\0') return true;
+  const core::Descriptor file{open(note_path.data(), O_RDWR | O_CLOEXEC)};
+  if (!file) return true;
+  flock(file.get(), LOCK_EX);  // ranks may fail at the same time
+  int first = 0;
+  if (pread(file.get(), &first, sizeof first, place_of_exit) == sizeof first && first != 0) return false;
+  return pwrite(file.get(), &code, sizeof code, place_of_exit) == sizeof code;
 }
 
 int told_exit() noexcept {

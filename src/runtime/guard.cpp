@@ -143,6 +143,8 @@ void tell(const std::string& reason) {
   const auto is_ours = [code](core::ExitCode one) { return core::to_int(one) == code; };
   if (is_ours(core::ExitCode::usage) || is_ours(core::ExitCode::system) || is_ours(core::ExitCode::stalled))
     leave(code);
+  if (!tell_exit(core::to_int(core::ExitCode::system)))
+    _exit(core::to_int(core::ExitCode::system));  // all say the same
   tell(
       fmt::format("{}: MPI cannot start and has ended it with exit code {}\n"
                   "  fix: what MPI says of it is above; see MPI's settings, and what a process may use: ulimit -a",
@@ -156,6 +158,7 @@ void tell(const std::string& reason) {
     leave(WEXITSTATUS(status));
   }
   const int signal = WTERMSIG(status);
+  if (signal == SIGPIPE) end_by(signal);  // nobody reads on, as of `reduce_all | head`: no fault of a rank
   if (signal == last_passed_on) {
     const int asked = signal == SIGTERM ? told_signal() : signal;  // launchers make SIGTERM of others
     execute_will(fmt::format("ended at once by signal {} ({})", asked, strsignal(asked)));
@@ -175,7 +178,7 @@ void tell(const std::string& reason) {
 }  // namespace
 
 void guard_rank(const LauncherHint& hint, core::Seconds timeout, bool is_wanted_alone) {
-  if (!hint.name.empty()) find_place_to_tell();
+  find_place_to_tell();
   if (hint.name.empty() && !is_wanted_alone) return;
   const pid_t guard = getpid();
   sigset_t before;

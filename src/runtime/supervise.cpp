@@ -248,14 +248,15 @@ class End {
 
   [[nodiscard]] int exit_code(int status) const {
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (asked_ == 0 && told_exit() != 0) return told_exit();  // a guard knows better
     // 1 is what launchers end with that got the signal as well.
     if (asked_ == 0 && code == 1 && !was_rank_started() &&
         !may_be_elsewhere()) {  // to a user it would mean a wrong result
       write_all(STDERR_FILENO, "error: the MPI launcher has ended before a rank has started\n");
       return core::to_int(core::ExitCode::system);
     }
-    if (asked_ == 0 && code == 0 && told_exit() != 0) return told_exit();
-    const bool is_as_asked = code == 1 || code == 128 + SIGTERM || code == 128 + SIGUSR1 || step_ != Step::in_order;
+    const bool is_as_asked = code == 1 || (code == 0 && told_exit() != 0) || code == 128 + SIGTERM ||
+                             code == 128 + SIGUSR1 || step_ != Step::in_order;
     return asked_ != 0 && is_as_asked ? 128 + asked_ : code;
   }
 

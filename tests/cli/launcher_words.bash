@@ -25,8 +25,17 @@ fi
 # A launcher that forgets how its ranks have ended.
 printf '#!/bin/sh\n"%s" "$@"\nexit 0\n' "$MPIEXEC" >"$folder/launcher"
 chmod +x "$folder/launcher"
-run env LOCKSTEP_MPIEXEC="$folder/launcher" "$REDUCE_ALL" "${broken[@]}" --nproc 2
-expect_rc 2
+for code in 0 1 255; do
+  sed -i "s/^exit .*/exit $code/" "$folder/launcher"
+  run env LOCKSTEP_MPIEXEC="$folder/launcher" "$REDUCE_ALL" "${broken[@]}" --nproc 2
+  expect_rc 2
+  expect_alone
+done
+
+# A reader that leaves is no fault of the program.
+run bash -c '"$0" -e 64K -n 20 2>"$1/told" | head -n 1; exit "${PIPESTATUS[0]}"' "$REDUCE_ALL" "$folder"
+[ "$rc" -eq 0 ] || expect_rc 141
+[ ! -s "$folder/told" ] || fail "stderr: $(cat "$folder/told")"
 
 # A folder that MPI needs is looked at before MPI is.
 for nproc in '' '--nproc 2'; do
@@ -44,6 +53,7 @@ if "$MPIEXEC" --version | grep -q 'Open MPI\|OpenRTE'; then
     run env OMPI_MCA_pml=nosuch "$REDUCE_ALL" -e 1K -n 2 $nproc
     expect_rc 3
     expect_err 'MPI cannot start'
+    expect_one_error
   done
 fi
 exit 0

@@ -14,6 +14,10 @@ case $2 in
   reduce_all) command=(-e 4K -f 8 -n 5 --seed "$seed") ;;
   train) command=(train toy 2 --run-dir r --seed "$seed") ;;
   synth) command=(shard synth toy --samples 200 --out made --seed "$seed") ;;
+  import)
+    printf 'a,y\n%s' "$(seq -f '0.%g,0.5' 200)" >"$seed"
+    command=(shard import csv "$seed" --no-classes --out made)
+    ;;
   *)
     "$REDUCE_ALL" shard synth toy --samples 200 --out "$seed" >/dev/null || fail "no set"
     command=(shard "$2" "$seed")

@@ -251,10 +251,15 @@ OpenBatches open_batches(const runtime::Communicator& world, const Recipe& recip
   if (is_trained && !has(train_split)) fail_no_training_split(recipe, splits);
   if (!is_trained && !is_evaluated) return open;
   check_set(recipe, manifest.spec);
+  const bool takes_ids = nn::find_model(recipe.model).takes_ids;
+  if (!takes_ids) {  // what does not fit is not copied first
+    const data::Augment augment{manifest.spec, options_for(world, recipe, manifest.spec, !is_trained).augment};
+    static_cast<void>(make_network(recipe, info_of(manifest.spec, augment, {}, 0)));
+  }
   const std::string folder =
       recipe.stage.empty() ? recipe.data : data::stage(world, recipe.data, recipe.stage, on_progress);
   std::vector<std::uint64_t> n_ids;
-  if (nn::find_model(recipe.model).takes_ids) n_ids = data::count_ids(world, folder, manifest, on_progress);
+  if (takes_ids) n_ids = data::count_ids(world, folder, manifest, on_progress);
   if (is_trained) open.training = open_split(world, recipe, folder, manifest, train_split, n_ids, false);
   if (is_evaluated) open.evaluation = open_split(world, recipe, folder, manifest, recipe.val_split, n_ids, true);
   return open;

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <filesystem>
 #include <limits>
+#include <system_error>
 
 #include "core/error.hpp"
 #include "core/units.hpp"
@@ -62,6 +64,22 @@ struct Room {
        .fix = remedies(recipe, need, for_activations, n_local, n_ranks)});
 }
 
+/// Parameters and gradients, which the ranks of a node share.
+void check_shared_room(const MemoryNeed& need, std::uint64_t n_local, const std::string& host) {
+  if (n_local == 1) return;
+  std::error_code error;
+  const std::filesystem::space_info room = std::filesystem::space("/dev/shm", error);
+  if (error || room.capacity == 0 || room.available >= need.shared(n_local)) return;
+  throw core::Error{
+      core::ExitCode::system,
+      {.what = fmt::format("{} ranks on {} share {} of parameters and gradients, and /dev/shm has {} left", n_local,
+                           host, core::format_decimal({need.shared(n_local)}), core::format_decimal({room.available})),
+       .where = "memory",
+       .expected = "room for them in /dev/shm",
+       .fix = "enlarge it (mount -o remount,size=2G /dev/shm; docker run --shm-size 2g), or start fewer "
+              "ranks on a node"}};
+}
+
 }  // namespace
 
 void require_address_space() {
@@ -113,8 +131,10 @@ void check_memory(const runtime::Communicator& world, const runtime::Topology& t
         static_cast<std::uint64_t>(std::ranges::count(topology.places, me.node, &runtime::Place::node));
     const std::uint64_t left = runtime::available_memory().value;
     const runtime::LimitsLeft limits = runtime::limits_left();
-    compare_memory(recipe, memory_need(recipe, network, most, world.n_ranks(), n_local), n_local, world.n_ranks(),
-                   me.host, left > 0 ? left : std::numeric_limits<std::uint64_t>::max(), limits);
+    const MemoryNeed need = memory_need(recipe, network, most, world.n_ranks(), n_local);
+    compare_memory(recipe, need, n_local, world.n_ranks(), me.host,
+                   left > 0 ? left : std::numeric_limits<std::uint64_t>::max(), limits);
+    check_shared_room(need, n_local, me.host);
   });
 }
 

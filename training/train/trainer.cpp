@@ -65,7 +65,9 @@ Trainer::Trainer(const runtime::Session& session, const ResolvedRecipe& resolved
   compat_run_ = compat_run(world_, topology_, recipe_, batches, evaluation_batches_.get(), goal_.n_epochs);
   data::together(world_, [&] {
     if (!directory_) return;
-    if (batches_) check_room(weights_path(), tensors_of(learner_->network()));
+    if (batches_)
+      check_room(weights_path(), tensors_of(learner_->network()),
+                 options_.save_weights.empty() ? "--run-dir" : "--save-weights");
     directory_->start(info);
   });
   share_status();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -245,19 +246,19 @@ void check_replaceable(const std::string& path, std::string_view flag) {
          "the name of a new file, or of weights to replace", "choose another name, or move that file away");
 }
 
-void check_room(const std::string& path, std::span<const TensorSpec> tensors) {
+void check_room(const std::string& path, std::span<const TensorSpec> tensors, std::string_view flag) {
   std::uint64_t needed = 0;
   for (const TensorSpec& tensor : tensors) needed += nn::n_elements(tensor.shape) * sizeof(float);
-  const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
+  const std::filesystem::path folder = std::filesystem::absolute(core::behind_links(path)).parent_path();
   std::error_code error;
   const std::filesystem::space_info space = std::filesystem::space(folder, error);
-  if (error || space.capacity == 0 || space.available >= needed) return;  // 0: one that does not tell
-  core::fail_usage(
-      {.what = fmt::format("weights of {} have no room in '{}', where {} are left", core::format_decimal({needed}),
-                           folder.string(), core::format_decimal({space.available})),
-       .where = "--save-weights",
-       .expected = "room for one file of weights",
-       .fix = "make room there, or name another place with --save-weights or --run-dir"});
+  const std::uint64_t left = geteuid() == 0 ? space.free : space.available;  // some of it is for root alone
+  if (error || space.capacity == 0 || left >= needed) return;                // 0: one that does not tell
+  core::fail_usage({.what = fmt::format("weights of {} have no room in '{}', where {} are left",
+                                        core::format_decimal({needed}), folder.string(), core::format_decimal({left})),
+                    .where = std::string{flag},
+                    .expected = "room for one file of weights",
+                    .fix = "make room there, or name another place with --save-weights or --run-dir"});
 }
 
 WeightsInfo load_weights(const std::string& path, const std::string& model, std::span<const TensorSpec> tensors,

@@ -43,8 +43,8 @@ void save_weights(const std::string& path, const WeightsInfo& info, std::span<co
 /// or lies in a set of shards: what a slip of the hand names is not replaced.
 void check_replaceable(const std::string& path, std::string_view flag);
 
-/// core::Error (usage) if the file system of `path`, as far as it tells, has no room for a file of `tensors`.
-void check_room(const std::string& path, std::span<const TensorSpec> tensors);
+/// core::Error (usage, naming `flag`) if the file system of `path`, as far as it tells, has no room for a file of `tensors`.
+void check_room(const std::string& path, std::span<const TensorSpec> tensors, std::string_view flag);
 
 /// Calls `take` for every tensor of the model, in order, once names and shapes of all are seen to fit; the file may also be
 /// one that h5py wrote. core::Error (usage, naming `flag`) if there is no such file or it does not fit, with the first
