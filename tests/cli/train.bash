@@ -192,6 +192,15 @@ trained mnist_cnn --data train-only --samples 21 --batch 4 --threads $(($(nproc 
 [ "$(grep -c "1 rank with $(($(nproc --all) + 1)) threads" err)" -eq 1 ] || fail "not warned of the threads"
 expect_out '^finished after 3 epochs, 7 steps, 24 samples'
 
+# A processor without instructions for bf16 computes in float32, and says so in one line. (Elsewhere oneDNN is told nothing.)
+export ONEDNN_MAX_CPU_ISA=AVX2
+trained digits --synthetic-samples 64 --max-steps 1 --precision bf16 --val-split '' --run-dir kept
+unset ONEDNN_MAX_CPU_ISA
+if [ "$(uname -m)" = x86_64 ]; then
+  [ "$(grep -c 'this processor has no instructions for bf16: it is kept, and computed in float32' err)" -eq 1 ] ||
+    fail "not told how bf16 is computed"
+fi
+
 # The demo ends with 1 if a network has learned less than it should.
 eval "$(sed -n '/^judge_training() {/,/^}/p' "$(dirname "$0")/../../bootstrap")"
 say() { echo "$*"; }

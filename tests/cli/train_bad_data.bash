@@ -40,4 +40,18 @@ expect_err 'the loss of step 2 is not finite'
 expect_err "rank 1 on $(hostname -s), first in "
 grep -q '"state": *"failed"' r/status.json || fail "status.json does not say that the run failed"
 
+
+# A process that has no descriptors left says nothing about the data.
+make_set 0.5
+n_told=0
+for limit in $(seq 6 40); do
+  run bash -c 'ulimit -n "$1" && shift && exec "$@"' bash "$limit" "$REDUCE_ALL" train toy --data d --max-steps 1 --val-split '' \
+    --run-dir "r$limit"
+  [ "$rc" -ne 0 ] || break
+  expect_rc 3
+  n_told=$((n_told + $(grep -c 'error: cannot open .*open files' "$folder/err")))
+done
+[ "$rc" -eq 0 ] || fail "40 descriptors are not enough"
+[ "$n_told" -gt 0 ] || fail "no limit was met within the program"
+
 echo "all as it should be"
