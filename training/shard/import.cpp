@@ -184,7 +184,7 @@ std::string import_kind_help(std::string_view kind) {
 Action declare_import(core::Flags& flags) {
   auto o = std::make_shared<ImportArguments>();
   flags.word("KIND", o->kind);
-  flags.words("PATH", o->paths, 1);
+  flags.words("KIND or PATH", o->paths, 1);
   declare_packing(flags, o->pack);
   declare_val(flags, o->pack);
   constexpr std::uint64_t largest_side = 65536;

@@ -39,7 +39,7 @@ struct Goal {
 
 /// What is about to be trained, and where it goes.
 struct StartRecord {
-  std::string name{};  ///< of the recipe
+  std::string model{};
   std::uint64_t n_parameters = 0;
   std::string precision{};
   std::string data{};  ///< the set, or how samples are made

@@ -120,7 +120,7 @@ std::string clock_text(core::Seconds time) {
 
 std::string start_text(const StartRecord& record, const Goal& goal) {
   std::string text =
-      fmt::format("model   {}: {}, {}\ndata    {}: {}", record.name, counted(record.n_parameters, "parameter"),
+      fmt::format("model   {}: {}, {}\ndata    {}: {}", record.model, counted(record.n_parameters, "parameter"),
                   record.precision, core::printable(record.data), counted(record.n_samples, "sample"));
   if (!record.shape.empty()) text += " of " + record.shape;
   text += record.n_evaluation > 0 ? fmt::format(", evaluated on {}\n", record.n_evaluation) : ", not evaluated\n";

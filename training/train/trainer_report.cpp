@@ -25,7 +25,7 @@ void Trainer::tell_start() {
   runtime::announce_interrupt(stopping_text);
   if (compat_ != nullptr) return;
   const nn::Executor& executor = learner_->executor();
-  const StartRecord record{.name = recipe_.name,
+  const StartRecord record{.model = recipe_.model,
                            .n_parameters = learner_->network().n_parameter_elements(),
                            .precision = recipe_.precision,
                            .data = recipe_.synthetic ? "made on the spot" : recipe_.data,

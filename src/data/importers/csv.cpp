@@ -107,9 +107,11 @@ class CsvParser {
   float number(std::size_t column) const {
     if (const auto value = parse_float(fields_[column])) return *value;
     fail(fmt::format("{} is no number", in_quotes(fields_[column])), place(column), "a number that float32 can hold",
-         n_rows_ == 0 && !options_.has_header
-             ? "leave out --no-header if these are names"
-             : "correct it (\"nan\" stands for a missing one), or choose other columns");
+         n_rows_ == 0 && !options_.has_header ? "leave out --no-header if these are names"
+         : column == columns_.y && options_.no_classes
+             ? "leave out --no-classes, as words are classes; or choose another --y-column"
+             : "correct it, leave the line out, or choose other columns (\"nan\" is taken, but a network that meets it "
+               "learns nothing)");
   }
 
   [[nodiscard]] std::string place(std::size_t column) const {

@@ -30,7 +30,7 @@ TEST(RunText, ProgressIsOneLine) {
 }
 
 TEST(RunText, TheStartSaysWhatIsAboutToHappen) {
-  StartRecord record{.name = "mnist_cnn",
+  StartRecord record{.model = "mnist_cnn",
                      .n_parameters = 1'199'882,
                      .precision = "bf16",
                      .data = "digits",
