@@ -28,7 +28,8 @@ std::optional<int> run_without_mpi(const Invocation& invocation, int argc, char*
     return core::to_int(core::ExitCode::ok);
   }
   if (invocation.nproc > 0)
-    runtime::relaunch_under_mpi(invocation.nproc, argc, argv, invocation.threads, invocation.verbose);
+    runtime::relaunch_under_mpi(invocation.nproc, argc, argv, invocation.threads, invocation.timeout,
+                                invocation.verbose);
   return std::nullopt;
 }
 

@@ -20,11 +20,11 @@ Error::Error(ExitCode code, Problem problem, SourceLocation location)
     : std::runtime_error{describe(problem)}, code_{code}, problem_{std::move(problem)}, location_{location} {}
 
 std::string describe(const Problem& problem) {
-  std::string text = problem.what;
-  if (!problem.where.empty()) text += fmt::format(" ({})", problem.where);
-  if (!problem.expected.empty()) text += fmt::format("\n  expected: {}", problem.expected);
-  if (!problem.fix.empty()) text += fmt::format("\n  fix: {}", problem.fix);
-  return printable(text, "\n");
+  std::string text = printable(problem.what);
+  if (!problem.where.empty()) text += fmt::format(" ({})", printable(problem.where));
+  if (!problem.expected.empty()) text += fmt::format("\n  expected: {}", printable(problem.expected));
+  if (!problem.fix.empty()) text += fmt::format("\n  fix: {}", printable(problem.fix));
+  return text;
 }
 
 void fail_usage(Problem problem, SourceLocation location) {

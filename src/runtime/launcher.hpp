@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/error.hpp"
+#include "core/units.hpp"
 
 namespace lockstep::runtime {
 
@@ -41,8 +42,9 @@ void check_nproc(int nproc, int n_ranks);
 /// unless they have more than one thread. What the launcher itself says of a job that failed is left out unless
 /// `shows_launcher`. Ends with the launcher's exit code. The first SIGINT or SIGTERM reaches the ranks as SIGUSR1, for an
 /// orderly end, and the exit code is then 128 + that signal; that end has 5 minutes, or 15 s where a rank is stopped or
-/// there is none. Returns only by throwing.
-[[noreturn]] void relaunch_under_mpi(int n_ranks, int argc, char** argv, int n_threads = 1,
+/// there is none. A launcher that has no rank on this node within `timeout` (0: no limit) and 10 s more is ended, with
+/// ExitCode::stalled. Returns only by throwing.
+[[noreturn]] void relaunch_under_mpi(int n_ranks, int argc, char** argv, int n_threads = 1, core::Seconds timeout = {},
                                      bool shows_launcher = false);
 
 }  // namespace lockstep::runtime

@@ -249,12 +249,13 @@ class End {
   [[nodiscard]] int exit_code(int status) const {
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (asked_ == 0 && told_exit() != 0) return told_exit();  // a guard knows better
-    // 1 is what launchers end with that got the signal as well.
-    if (asked_ == 0 && code == 1 && !was_rank_started() &&
-        !may_be_elsewhere()) {  // to a user it would mean a wrong result
+    // What such a launcher ends with would mean something else to a user: 1 a wrong result, 0 success.
+    const bool is_ours = std::getenv("LOCKSTEP_MPIEXEC") == nullptr;  // another may bring ranks elsewhere
+    if (asked_ == 0 && (code == 1 || is_ours) && !was_rank_started() && !may_be_elsewhere()) {
       write_all(STDERR_FILENO, "error: the MPI launcher has ended before a rank has started\n");
       return core::to_int(core::ExitCode::system);
     }
+    // 1 is what launchers end with that got the signal as well.
     const bool is_as_asked = code == 1 || (code == 0 && told_exit() != 0) || code == 128 + SIGTERM ||
                              code == 128 + SIGUSR1 || step_ != Step::in_order;
     return asked_ != 0 && is_as_asked ? 128 + asked_ : code;
@@ -306,7 +307,25 @@ class End {
   core::Stopwatch since_step_{};
 };
 
-[[noreturn]] void follow_launcher(pid_t launcher, const sigset_t& awaited, const std::optional<Words>& words) {
+/// Of a launcher that lives but brings up nobody, whom a watchdog could speak for.
+[[noreturn]] void end_idle_launcher(pid_t launcher, core::Seconds timeout, const std::optional<Words>& words) {
+  kill(launcher, SIGTERM);
+  end_leftovers();
+  if (words) words->await_end();
+  write_all(
+      STDERR_FILENO,
+      fmt::format("error: the MPI launcher has started no rank within --timeout ({:g} s) and 10 s more: it is killed\n"
+                  "  fix: see what it says above, and what a process may use: ulimit -a\n",
+                  timeout.value));
+  _exit(core::to_int(core::ExitCode::stalled));
+}
+
+[[noreturn]] void follow_launcher(pid_t launcher, const sigset_t& awaited, core::Seconds timeout,
+                                  const std::optional<Words>& words) {
+  constexpr double time_to_start_s = 10;
+  constexpr std::timespec look{.tv_sec = 0, .tv_nsec = 500'000'000};
+  const core::Stopwatch watch;
+  bool is_idle = timeout.value > 0 && !may_be_elsewhere() && std::getenv("LOCKSTEP_MPIEXEC") == nullptr;
   std::timespec pause{.tv_sec = 0, .tv_nsec = 50'000'000};  // between signals; twice as long each time, up to a second
   End end;
   for (int status = 0;;) {
@@ -318,7 +337,11 @@ class End {
       if (words) words->await_end();
       _exit(exit_code);
     }
-    const int signal = sigtimedwait(&awaited, nullptr, end.is_asked() ? &pause : nullptr);
+    is_idle = is_idle && !end.is_asked() && !was_rank_started();
+    if (is_idle && watch.elapsed().value > timeout.value + time_to_start_s &&
+        std::ranges::none_of(find_descendants(), runs_this_program))
+      end_idle_launcher(launcher, timeout, words);
+    const int signal = sigtimedwait(&awaited, nullptr, end.is_asked() ? &pause : is_idle ? &look : nullptr);
     if (signal > 0 && signal != SIGCHLD) end.ask(signal);
     end.proceed(launcher);
     if (end.repeats() && end.is_asked() && pause.tv_nsec < 500'000'000) pause.tv_nsec *= 2;
@@ -338,7 +361,7 @@ bool may_be_elsewhere() {
   return std::ranges::any_of(variables, [](const char* name) { return std::getenv(name) != nullptr; });
 }
 
-int supervise_launcher(char* const* command, bool shows_launcher) {
+int supervise_launcher(char* const* command, core::Seconds timeout, bool shows_launcher) {
   open_standard_descriptors();
   for (const Descendant& one : find_descendants()) others.push_back(one.process);
   prctl(PR_SET_CHILD_SUBREAPER, 1);  // whatever the launcher leaves behind is below this process
@@ -357,7 +380,7 @@ int supervise_launcher(char* const* command, bool shows_launcher) {
     pipe->to = core::Descriptor{};
     words.emplace(std::move(pipe->from));
   }
-  follow_launcher(started.process, awaited, words);
+  follow_launcher(started.process, awaited, timeout, words);
 }
 
 }  // namespace lockstep::runtime

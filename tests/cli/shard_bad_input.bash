@@ -117,7 +117,8 @@ for limit in $(seq 3 12); do
   expect_rc 3
   expect_err 'fix: .*ulimit -n'
 done
-[ "$n_told" -gt 0 ] || fail "no limit was met within the program"
+# A sanitizer has descriptors of its own.
+[ "$n_told" -gt 0 ] || ldd "$REDUCE_ALL" | grep -q 'lib[a-z]*san\.' || fail "no limit was met within the program"
 
 # What root may do, nobody may not.
 if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null && command -v prlimit >/dev/null; then

@@ -166,7 +166,7 @@ void RunDirectory::claim(const std::string& path) {
   make_folders(path);
   if (core::is_shard_set(path)) refuse_shard_set(path);
   std::error_code error;
-  for (const char* const kept : {"run.json", "status.json"})
+  for (const char* const kept : {"run.json", "status.json", "weights.h5"})
     if (fs::exists(fs::symlink_status(file(kept), error))) refuse_other_run(path);
   constexpr int flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
   const std::string name = file("log.jsonl");

@@ -308,6 +308,7 @@ int Trainer::run() try {
 void Trainer::train_epochs() {
   if (compat_ != nullptr && compat_->on_start != nullptr) printer_.print(compat_->on_start(compat_run_));
   if (is_lead()) tell_start();
+  if (runtime::agree_on_interrupt(world_) != 0) return stop_for_signal();  // it came while all was made ready
   for (; epoch_ < goal_.n_epochs; ++epoch_) {
     if (compat_ != nullptr && compat_->on_epoch_begin != nullptr)
       printer_.print(compat_->on_epoch_begin(compat_run_, epoch_));
