@@ -105,6 +105,16 @@ expect_rc 1
 expect_err 'the loss of step [0-9]+ is not finite'
 expect_err 'first in [a-z]'
 
+# Weights that are there already are somebody's.
+mkdir theirs
+ln -s ../victim-of-weights theirs/weights.h5
+echo "another's" >victim-of-weights
+run "$REDUCE_ALL" train toy 1 --run-dir theirs
+expect_rc 2
+expect_err "'theirs' holds another run"
+[ "$(cat victim-of-weights)" = "another's" ] || fail "a file was replaced through a link"
+[ "$(ls theirs)" = weights.h5 ] || fail "left behind: $(ls theirs)"
+
 # In a folder for all somebody may have put a link where a temporary file could be expected. The shell becomes the
 # program, so that its number is known.
 mkdir tmp

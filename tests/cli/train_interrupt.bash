@@ -45,6 +45,24 @@ for n in 2 1; do
   await none_with "$twice"
 done
 
+# One that comes while all is made ready is answered before the first step: nothing is learned, nothing saved.
+for n in 1 2; do
+  early=$run_dir-early$n
+  nproc=()
+  [ "$n" -eq 1 ] || nproc=(--nproc "$n")
+  env --default-signal=INT "$REDUCE_ALL" train resnet50_synthetic --batch 4 --bn-group 4 --image-size 64 --epochs 1000 \
+    --threads 1 --run-dir "$early" "${nproc[@]}" >"$folder/out" 2>"$folder/err" &
+  job=$!
+  await test -e "$early"
+  kill -INT "$job"
+  wait "$job"
+  rc=$?
+  expect_rc 130
+  grep -q '"message": "signal 2"' "$early/status.json" || fail "status: $(cat "$early/status.json")"
+  grep -q '"step": 0' "$early/status.json" || fail "went on: $(cat "$early/status.json")"
+  [ ! -e "$early/weights.h5" ] || fail "weights were saved"
+done
+
 # A signal that comes before there are ranks is not lost.
 for after in 0.02 0.05 0.3; do
   timeout -k 5 120 "$REDUCE_ALL" train toy 1000000 --nproc 2 --run-dir "$run_dir-$after" >"$folder/out" 2>"$folder/err" &
