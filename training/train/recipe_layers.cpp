@@ -15,8 +15,13 @@ namespace {
 std::string fix_of(const std::string& key) {
   std::string kebab = key;
   std::replace(kebab.begin(), kebab.end(), '_', '-');
+  if (std::ranges::find(words_of_runs, kebab) != words_of_runs.end())
+    return fmt::format("it is of a run, not of a recipe: --{} on the command line", kebab);
+  std::vector<std::string> foreign;
+  for (const ForeignWord& word : foreign_words) foreign.emplace_back(word.name);
+  const auto near_foreign = core::near_miss(kebab, foreign);
   for (const ForeignWord& word : foreign_words)
-    if (word.name == kebab) return fmt::format("it is called '{}' here{}", word.key, word.remark);
+    if (word.name == near_foreign) return fmt::format("it is called '{}' here{}", word.key, word.remark);
   const auto near = core::near_miss(key, key_names());
   return near ? fmt::format("did you mean '{}'?", *near) : "";
 }

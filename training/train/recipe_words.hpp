@@ -40,6 +40,11 @@ inline constexpr std::array<ForeignWord, 6> foreign_words{{
     {"total-epochs", "epochs"},
 }};
 
+/// Flags that are no keys.
+inline constexpr std::array<std::string_view, 11> words_of_runs{"nproc",        "verbose",       "run-dir", "init-from",
+                                                                "save-weights", "evaluate-only", "compat",  "dry-run",
+                                                                "profile",      "timeout",       "digest"};
+
 inline constexpr std::array<std::string_view, 3> losses{"cross_entropy", "nll", "mse"};
 inline constexpr std::array<std::string_view, 2> precisions{"f32", "bf16"};
 inline constexpr std::array<std::string_view, 1> strategies{"ddp"};

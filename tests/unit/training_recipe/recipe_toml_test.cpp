@@ -44,6 +44,8 @@ TEST(RecipeToml, WhatTheTutorialsCallAKeyIsTranslated) {
   const std::string message = refused_text("batch_size = 64");
   EXPECT_TRUE(has(message, "unknown key 'batch_size'")) << message;
   EXPECT_TRUE(has(message, "it is called 'batch' here, and is of all ranks together")) << message;
+  EXPECT_TRUE(has(refused_text("batchsize = 64"), "it is called 'batch' here"));
+  EXPECT_TRUE(has(refused_text("run-dir = \"x\""), "not of a recipe: --run-dir on the command line"));
   EXPECT_TRUE(has(refused_text("", {"--learning_rate", "0.1"}), "(--learning_rate)"));
   EXPECT_TRUE(has(refused_text("", {"--num-workers", "4"}), "'loader-threads'"));
 }
