@@ -143,13 +143,12 @@ void tell(const std::string& reason) {
   const auto is_ours = [code](core::ExitCode one) { return core::to_int(one) == code; };
   if (is_ours(core::ExitCode::usage) || is_ours(core::ExitCode::system) || is_ours(core::ExitCode::stalled))
     leave(code);
-  if (!tell_exit(core::to_int(core::ExitCode::system)))
-    _exit(core::to_int(core::ExitCode::system));  // all say the same
-  tell(
-      fmt::format("{}: MPI cannot start and has ended it with exit code {}\n"
-                  "  fix: what MPI says of it is above; see MPI's settings, and what a process may use: ulimit -a",
-                  describe_rank(hint, process), code));
-  leave(core::to_int(core::ExitCode::system));
+  if (tell_exit(core::to_int(core::ExitCode::system)))  // all ranks would say the same
+    tell(
+        fmt::format("{}: MPI cannot start and has ended it with exit code {}\n"
+                    "  fix: what MPI says of it is above; see MPI's settings, and what a process may use: ulimit -a",
+                    describe_rank(hint, process), code));
+  _exit(core::to_int(core::ExitCode::system));
 }
 
 [[noreturn]] void tell_end_of_rank(const LauncherHint& hint, pid_t process, int status) {

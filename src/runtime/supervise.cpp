@@ -250,8 +250,7 @@ class End {
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (asked_ == 0 && told_exit() != 0) return told_exit();  // a guard knows better
     // What such a launcher ends with would mean something else to a user: 1 a wrong result, 0 success.
-    const bool is_ours = std::getenv("LOCKSTEP_MPIEXEC") == nullptr;  // another may bring ranks elsewhere
-    if (asked_ == 0 && (code == 1 || is_ours) && !was_rank_started() && !may_be_elsewhere()) {
+    if (asked_ == 0 && !was_rank_started() && !may_be_elsewhere()) {
       write_all(STDERR_FILENO, "error: the MPI launcher has ended before a rank has started\n");
       return core::to_int(core::ExitCode::system);
     }
@@ -325,7 +324,7 @@ class End {
   constexpr double time_to_start_s = 10;
   constexpr std::timespec look{.tv_sec = 0, .tv_nsec = 500'000'000};
   const core::Stopwatch watch;
-  bool is_idle = timeout.value > 0 && !may_be_elsewhere() && std::getenv("LOCKSTEP_MPIEXEC") == nullptr;
+  bool is_idle = timeout.value > 0 && !may_be_elsewhere();
   std::timespec pause{.tv_sec = 0, .tv_nsec = 50'000'000};  // between signals; twice as long each time, up to a second
   End end;
   for (int status = 0;;) {
@@ -351,7 +350,8 @@ class End {
 }  // namespace
 
 bool may_be_elsewhere() {
-  constexpr std::array variables{"SLURM_JOB_ID",
+  constexpr std::array variables{"LOCKSTEP_MPIEXEC",
+                                 "SLURM_JOB_ID",
                                  "PBS_NODEFILE",
                                  "LSB_JOBID",
                                  "PE_HOSTFILE",

@@ -11,7 +11,8 @@ namespace lockstep::runtime {
 /// `timeout` (0: no limit) and 10 s more; returns only if it could not be started: the errno.
 [[nodiscard]] int supervise_launcher(char* const* words, core::Seconds timeout, bool shows_launcher);
 
-/// Whether ranks may run on other nodes than this one: launchers take the nodes of a batch job, or of a list.
+/// Whether ranks may run on other nodes than this one: launchers take the nodes of a batch job, or of a
+/// list, and what a launcher of the user's own does is not known.
 [[nodiscard]] bool may_be_elsewhere();
 
 }  // namespace lockstep::runtime

@@ -5,6 +5,17 @@ run_dir=$folder/r
 # shellcheck disable=SC2046  # process ids of our own making
 trap 'kill -KILL $(ranks_with "$run_dir") 2>/dev/null; rm -rf "$folder"' EXIT
 
+# expect_stopped DIR: the run there has ended in order, by SIGINT.
+expect_stopped() {
+  wait "$job"
+  rc=$?
+  expect_rc 130
+  for member in '"state": "stopped"' '"message": "signal 2"'; do
+    grep -q "$member" "$1/status.json" || fail "status lacks $member: $(cat "$1/status.json")"
+  done
+  await none_with "$1"
+}
+
 # A background job of a script ignores SIGINT unless it is told not to.
 env --default-signal=INT "$REDUCE_ALL" train toy 1000000 --nproc 2 --run-dir "$run_dir" >"$folder/out" 2>"$folder/err" &
 job=$!
@@ -16,13 +27,8 @@ kill -INT "$job"
 sleep 2.5
 grep -q '^stopping after this step' "$folder/err" || fail "not told before the step has ended"
 kill -CONT "$slow"
-wait "$job"
-rc=$?
-expect_rc 130
-grep -q '"state": "stopped"' "$run_dir/status.json" || fail "status: $(cat "$run_dir/status.json")"
-grep -q '"message": "signal 2"' "$run_dir/status.json" || fail "status: $(cat "$run_dir/status.json")"
+expect_stopped "$run_dir"
 [ -s "$run_dir/weights.h5" ] || fail "no weights"
-await none_with "$run_dir"
 
 # A second one ends the run in mid-step, and the status tells so: under --nproc, and alone.
 for n in 2 1; do
@@ -55,10 +61,7 @@ for n in 1 2; do
   job=$!
   await test -e "$early"
   kill -INT "$job"
-  wait "$job"
-  rc=$?
-  expect_rc 130
-  grep -q '"message": "signal 2"' "$early/status.json" || fail "status: $(cat "$early/status.json")"
+  expect_stopped "$early"
   grep -q '"step": 0' "$early/status.json" || fail "went on: $(cat "$early/status.json")"
   [ ! -e "$early/weights.h5" ] || fail "weights were saved"
 done

@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "core/error.hpp"
-#include "core/printable.hpp"
 #include "nn/models.hpp"
 #include "parallel/lanes.hpp"
 #include "training/train/recipe_layers.hpp"
@@ -41,7 +40,7 @@ bool is_images(const data::SetSpec& spec) { return spec.is_encoded() || spec.x.s
 void check_numbers(const Recipe& recipe, const data::SetSpec& spec) {
   if (spec.classes.empty()) return;
   if (spec.classes.front() != "0")
-    core::fail_usage({.what = fmt::format("y of the set is words: {}, ...", core::printable(spec.classes.front())),
+    core::fail_usage({.what = fmt::format("y of the set is words: {}, ...", spec.classes.front()),
                       .where = fmt::format("model {}, data {}", recipe.model, recipe.data),
                       .expected = fmt::format("numbers, as {} learns them", recipe.model),
                       .fix = is_images(spec) ? "choose a model that learns classes"
