@@ -163,8 +163,12 @@ void tell(const std::string& reason) {
     execute_will(fmt::format("ended at once by signal {} ({})", asked, strsignal(asked)));
     end_by(signal);
   }
-  tell(fmt::format("{} has died: signal {} ({})", describe_rank(hint, process), signal, strsignal(signal)));
-  leave(core::to_int(core::ExitCode::system));
+  const std::string reason =
+      fmt::format("{} has died: signal {} ({})", describe_rank(hint, process), signal, strsignal(signal));
+  // UCX aborts the ranks that talk to a dead one: they say nothing where that one's guard has.
+  const bool is_first = tell_exit(core::to_int(core::ExitCode::system));
+  is_first || signal != SIGABRT ? tell(reason) : execute_will(reason);
+  _exit(core::to_int(core::ExitCode::system));
 }
 
 [[noreturn]] void end_stopped_rank(const LauncherHint& hint, pid_t process, core::Seconds timeout) {

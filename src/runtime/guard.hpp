@@ -12,12 +12,13 @@
 namespace lockstep::runtime {
 
 /// To be called before MPI is initialised and before there are threads. The work goes on in a child process, to which signals
-/// that ask for an end are passed on. If another signal kills the child, the guard names rank, host and signal and leaves
-/// with ExitCode::system: to the launcher a rank that failed, so it ends the job, with that exit code. Launchers that see a
-/// process die by a signal may kill all others at once, and then nobody is left to say which it was. A child that stays
-/// stopped for `timeout` and somewhat longer, so that watchdogs of other ranks speak first, is named and killed, with
-/// ExitCode::stalled; `timeout` 0: never. The guard's exit code is that of its child otherwise. `is_wanted_alone`: without a
-/// launcher too, where else nothing happens.
+/// that ask for an end are passed on. If another signal kills the child, the guard names rank, host and signal (not those
+/// that MPI aborted because another had died, where --nproc lets guards know) and leaves with ExitCode::system: to the
+/// launcher a rank that failed, so it ends the job, with that exit code. Launchers that see a process die by a signal may
+/// kill all others at once, and then nobody is left to say which it was. A child that stays stopped for `timeout` and
+/// somewhat longer, so that watchdogs of other ranks speak first, is named and killed, with ExitCode::stalled; `timeout` 0:
+/// never. The guard's exit code is that of its child otherwise. `is_wanted_alone`: without a launcher too, where else nothing
+/// happens.
 void guard_rank(const LauncherHint& hint, core::Seconds timeout, bool is_wanted_alone = false);
 
 /// For the rank, once MPI is there, or is not needed: until then an exit code that is none of ours for a failed start (usage,
