@@ -103,10 +103,16 @@ for ranks in '2 ranks on .* need' '1 rank on .* needs'; do
   refused "$ranks [0-9.]+ [GT]B, of it .* and it has [0-9.]+ GB" digits --batch $huge --synthetic-samples $huge
   expect_err 'fix: --batch [0-9]+ or less, or --accumulate [0-9]+ or more'
 done
-run bash -c 'ulimit -v 3000000 && exec "$@"' bash "$REDUCE_ALL" train digits --batch 20000 --max-steps 1 --run-dir none
-expect_rc 2
-expect_one_error
-expect_err 'address space \(ulimit -v\) leaves [0-2]\.[0-9]+ GB'
+made synth digits --out many --samples 20000
+for stage in '' '--stage local'; do # which is not begun either
+  # shellcheck disable=SC2086  # words
+  run bash -c 'ulimit -v 3000000 && exec "$@"' bash "$REDUCE_ALL" train digits --data many --batch 20000 --max-steps 1 \
+    --run-dir none $stage
+  expect_rc 2
+  expect_one_error
+  expect_err 'address space \(ulimit -v\) leaves [0-2]\.[0-9]+ GB'
+done
+[ ! -e local ] || fail "what does not fit was copied"
 run bash -c 'ulimit -v 200000 && exec "$@"' bash "$REDUCE_ALL" train digits --synthetic --max-steps 1 --run-dir none
 expect_rc 2
 expect_one_error

@@ -61,6 +61,12 @@ data::LoaderOptions options_for(const runtime::Communicator& world, const Recipe
   return options;
 }
 
+/// Samples of a rank in a batch.
+std::uint64_t most_of(const Recipe& recipe, std::uint64_t n_samples, int world_ranks) {
+  const auto n_ranks = static_cast<std::uint64_t>(world_ranks);
+  return (std::min(recipe.batch, n_samples) + n_ranks - 1) / n_ranks;
+}
+
 DataInfo info_of(const data::SetSpec& spec, const data::Augment& augment, const std::vector<std::uint64_t>& n_ids,
                  std::uint64_t n_samples, std::string_view split = {}, std::vector<std::string> splits = {}) {
   return {.spec = spec,
@@ -226,14 +232,13 @@ std::unique_ptr<Batches> open_split(const runtime::Communicator& world, const Re
                                     const std::vector<std::uint64_t>& n_ids, bool is_evaluation) {
   auto set = std::make_shared<const data::ShardSet>(folder, manifest, split);
   auto loader = std::make_unique<data::Loader>(world, set, options_for(world, recipe, set->spec(), is_evaluation));
-  const auto n_ranks = static_cast<std::uint64_t>(world.n_ranks());
-  const std::uint64_t batch = std::min(recipe.batch, set->n_samples());
-  return std::make_unique<ShardBatches>(*set, split, n_ids, std::move(loader), (batch + n_ranks - 1) / n_ranks);
+  const std::uint64_t most = most_of(recipe, set->n_samples(), world.n_ranks());
+  return std::make_unique<ShardBatches>(*set, split, n_ids, std::move(loader), most);
 }
 
 }  // namespace
 
-OpenBatches open_batches(const runtime::Communicator& world, const Recipe& recipe, bool is_trained,
+OpenBatches open_batches(const runtime::Communicator& world, const Recipe& recipe, bool is_trained, const Fit& fit,
                          const std::function<void()>& on_progress) {
   OpenBatches open;
   if (recipe.synthetic) {
@@ -252,9 +257,10 @@ OpenBatches open_batches(const runtime::Communicator& world, const Recipe& recip
   if (!is_trained && !is_evaluated) return open;
   check_set(recipe, manifest.spec);
   const bool takes_ids = nn::find_model(recipe.model).takes_ids;
-  if (!takes_ids) {  // what does not fit is not copied first
+  if (!takes_ids && !recipe.stage.empty()) {
+    const data::Split& split = manifest.split(is_trained ? train_split : recipe.val_split, recipe.data);
     const data::Augment augment{manifest.spec, options_for(world, recipe, manifest.spec, !is_trained).augment};
-    static_cast<void>(make_network(recipe, info_of(manifest.spec, augment, {}, 0)));
+    fit(info_of(manifest.spec, augment, {}, split.n_samples), most_of(recipe, split.n_samples, world.n_ranks()));
   }
   const std::string folder =
       recipe.stage.empty() ? recipe.data : data::stage(world, recipe.data, recipe.stage, on_progress);

@@ -62,10 +62,14 @@ struct OpenBatches {
   std::unique_ptr<Batches> evaluation{};  ///< none if its split is empty by the recipe, or not there
 };
 
-/// Collective. `on_progress` is called now and then while the set is staged, and while ids are counted. Throws
+/// What a set comes to for a model and a machine: throws core::Error if it does not fit. `most`: as Batches::most().
+using Fit = std::function<void(const DataInfo& info, std::uint64_t most)>;
+
+/// Collective. `on_progress` is called now and then while the set is staged, and while ids are counted. `fit` is called
+/// before the set is staged, if it is, and its model takes no ids, of which nobody knows before they are read. Throws
 /// core::Error as check_set(), before anything is staged, and as data::Loader.
 [[nodiscard]] OpenBatches open_batches(const runtime::Communicator& world, const Recipe& recipe, bool is_trained,
-                                       const std::function<void()>& on_progress);
+                                       const Fit& fit, const std::function<void()>& on_progress);
 
 /// Of all batches of an epoch; the order torch repeats some where ranks do not divide them.
 [[nodiscard]] std::uint64_t n_epoch_samples(const Recipe& recipe, const Batches& batches, int n_ranks) noexcept;

@@ -43,15 +43,14 @@ Trainer::Trainer(const runtime::Session& session, const ResolvedRecipe& resolved
   data::together(world_, [this] { claim_outputs(); });
   Recipe to_read = recipe_;
   if (options.dry_run) to_read.stage.clear();  // nothing is left behind
-  OpenBatches open = open_batches(world_, to_read, !options.evaluate_only, [this] { watchdog_.beat(); });
+  const auto fit = [this](const DataInfo& info, std::uint64_t most) { static_cast<void>(fitting_network(info, most)); };
+  OpenBatches open = open_batches(world_, to_read, !options.evaluate_only, fit, [this] { watchdog_.beat(); });
   batches_ = std::move(open.training);
   evaluation_batches_ = std::move(open.evaluation);
   if (batches_) plan_training();
   check_evaluation(resolved_, batches_.get(), evaluation_batches_.get());
   const Batches& batches = batches_ ? *batches_ : *evaluation_batches_;
-  nn::Network network = make_network(recipe_, batches.info());
-  if (batches_) check_groups(recipe_, network, batches.info().n_samples, world_.n_ranks());
-  if (batches_ && !options.dry_run) check_memory(world_, topology_, recipe_, network, batches.most());
+  nn::Network network = fitting_network(batches.info(), batches.most());
   transport_ = comm::make_mpi_transport(world_, {.topology = &topology_});
   learner_ = std::make_unique<Learner>(world_, *transport_, recipe_, std::move(network), batches.most(), timers_,
                                        [this] { watchdog_.beat(); });
@@ -84,6 +83,15 @@ void Trainer::claim_outputs() {
   if (options_.save_weights.empty()) return;
   check_replaceable(options_.save_weights, "--save-weights");
   io::check_writable(options_.save_weights, "--save-weights");
+}
+
+// Collective. For samples like these, and the memory there is.
+nn::Network Trainer::fitting_network(const DataInfo& info, std::uint64_t most) const {
+  nn::Network network = make_network(recipe_, info);
+  if (options_.evaluate_only) return network;
+  check_groups(recipe_, network, info.n_samples, world_.n_ranks());
+  if (!options_.dry_run) check_memory(world_, topology_, recipe_, network, most);
+  return network;
 }
 
 // What training comes to on the set there is.

@@ -61,6 +61,7 @@ class Trainer {
   bool step(const Samples& samples);
   bool account(const std::optional<parallel::StepAgreement>& agreement);
   void claim_outputs();
+  [[nodiscard]] nn::Network fitting_network(const DataInfo& info, std::uint64_t most) const;
   void plan_training();
   void check_coverage(const std::optional<parallel::StepAgreement>& last) const;
   void stop_for_signal();
