@@ -31,22 +31,27 @@ class Examiner {
   /// What is wrong with the file, one line each.
   std::vector<std::string> examine(const ManifestFile& item) {
     found_.clear();
+    is_unread_ = false;
     const std::string path = fmt::format("{}/{}", folder_, item.file);
     try {
-      if (std::error_code error; !std::filesystem::exists(path, error)) return {"missing"};
+      using Type = std::filesystem::file_type;
+      std::error_code error;  // told by open()
+      const Type type = std::filesystem::status(path, error).type();
+      if (type == Type::not_found) return {"missing"};
+      if (type != Type::regular && type != Type::none) return {"a folder, a pipe or a device, no file"};
       const io::File file = open(path);
       if (const auto complaint = examine_size(file, item.bytes)) return {*complaint};
       const std::string digest = digest_of(file);
       if (digest != item.digest) explain(item, digest);
       if (digest == item.digest && item.shard != nullptr) examine_labels(*item.shard);
     } catch (const core::Error& error) {
-      if (unreadable_) return {};
+      if (is_unread_) return {};
       found_.push_back(error.problem().what);
     }
     return std::move(found_);
   }
 
-  /// The error of a file that cannot be opened, which says nothing about the set.
+  /// The first error of a file that cannot be opened, which says nothing about the set.
   [[nodiscard]] const std::optional<core::Error>& unreadable() const noexcept { return unreadable_; }
 
  private:
@@ -54,7 +59,7 @@ class Examiner {
     try {
       return io::File{path};
     } catch (const core::Error& error) {
-      unreadable_ = error;
+      leave_unread(error);
       throw;
     }
   }
@@ -63,9 +68,14 @@ class Examiner {
     try {
       return ShardReader{folder_, shard, spec_, counters_};
     } catch (const core::Error& error) {
-      if (error.code() == core::ExitCode::system) unreadable_ = error;
+      if (error.code() == core::ExitCode::system) leave_unread(error);
       throw;
     }
+  }
+
+  void leave_unread(const core::Error& error) {
+    is_unread_ = true;
+    if (!unreadable_) unreadable_ = error;
   }
 
   std::string digest_of(const io::File& file) {
@@ -115,6 +125,7 @@ class Examiner {
   const SetSpec& spec_;
   std::function<void(std::uint64_t)> progress_;
   std::optional<core::Error> unreadable_;
+  bool is_unread_ = false;  ///< the file that is examined
   ReadCounters counters_;
   std::vector<std::string> found_;
 };
@@ -209,15 +220,13 @@ VerifyResult verify(const std::string& folder, const runtime::Communicator& worl
       for (std::string& line : examiner.examine(items[item])) lines.emplace_back(item, std::move(line));
     result.is_stopped = world.any(mine.is_stopped());
   }
-  together(world, [&] {
-    if (examiner.unreadable()) throw *examiner.unreadable();
-  });
   result.damages = gather_damages(world, items, lines);
   together(world, [&] {
     if (rank != 0) return;
     for (Damage& damage : find_surplus(folder, items)) result.damages.push_back(std::move(damage));
   });
-  if (rank != 0) return {.is_stopped = result.is_stopped};
+  result.unreadable = examiner.unreadable();
+  if (rank != 0) return result;
   result.n_files = items.size() + 1;
   for (const Split& split : manifest->splits) result.n_samples += split.n_samples;
   result.bytes = bytes_of(items);

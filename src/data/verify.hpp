@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/error.hpp"
 #include "runtime/communicator.hpp"
 
 namespace lockstep::data {
@@ -24,6 +26,8 @@ struct VerifyResult {
   std::uint64_t n_samples = 0;
   std::uint64_t bytes = 0;
   bool is_stopped = false;
+  /// The error of a file that this rank cannot read, which says nothing about the set.
+  std::optional<core::Error> unreadable{};
 };
 
 /// Collective: reads every file once, shards dealt to ranks; per shard the digest, and if that differs the index and

@@ -83,6 +83,28 @@ shard verify "$folder/flipped"
 expect_rc 1
 expect_out '^train-00001.h5: '
 
+# What is no file, or may not be read, hides no other damage.
+rm "$folder/flipped/train-00000.h5"
+mkfifo "$folder/flipped/train-00000.h5"
+for n in 1 2; do
+  shard verify "$folder/flipped" --nproc "$n"
+  expect_rc 1
+  expect_out '^train-00000.h5: a folder, a pipe or a device, no file'
+  expect_out '^train-00001.h5: '
+  expect_out 'is damaged: 2 defects'
+done
+rm "$folder/flipped/train-00000.h5"
+cp "$d/train-00000.h5" "$folder/flipped"
+ln -sf "$folder/flipped/round" "$folder/flipped/round"
+ln -sf round "$folder/flipped/train-00000.h5"
+shard verify "$folder/flipped"
+expect_rc 1
+expect_one_error
+expect_err "cannot read '.*train-00000.h5'"
+expect_out '^train-00001.h5: '
+rm "$folder/flipped/round" "$folder/flipped/train-00000.h5"
+cp "$d/train-00000.h5" "$folder/flipped"
+
 # Damage in what is read stops the reader too.
 cp "$d/train-00001.h5" "$folder/flipped/train-00001.h5"
 flip "$folder/flipped/train-00000.h5" 8192

@@ -44,9 +44,10 @@ int verify(const std::string& folder, const runtime::Session& session) {
     if (world.rank() == 0) core::log_warning(fmt::format("stopped by signal {}: not everything was read", signal));
     return 128 + signal;
   }
-  int code = 0;
+  const auto unread = session.agree(result.unreadable);
+  int code = unread ? core::to_int(*unread) : 0;
   const auto unprinted = core::complaint_of([&] {
-    if (world.rank() == 0) code = report(folder, result, watch.elapsed());
+    if (world.rank() == 0 && (!unread || !result.damages.empty())) code = report(folder, result, watch.elapsed());
   });
   if (const auto bad = session.agree(unprinted)) return core::to_int(*bad);
   return runtime::broadcast_value(world, code);
@@ -61,7 +62,8 @@ std::string verify_help() {
 Reads every file once and compares its digest with the manifest's; in a file that differs, the check sums tell which
 chunk and which samples are hit. Missing files, HDF5 files that belong to no set, and labels beyond the classes are
 named too; files of other kinds, such as notes of yours, do not matter.
-Exit code 0: the set is whole; 1: it is damaged, one line for each defect.
+Exit code 0: the set is whole; 1: it is damaged, one line for each defect; 2 or 3: a file could not be read, and the
+others are whole.
 
 Memory: a piece of 4 MiB and one shard's check sums per rank.
 )";
