@@ -60,7 +60,16 @@ trained toy 1 --data pairs --val-split '' --run-dir pairs-run
 made_npy classes '(4, 2)' '0 1 1 0 2 1 3 1' '(4,)' '0 1 2 1'
 refused 'y of the set is one of 3 classes' toy --data classes
 expect_err 'no-classes'
-refused 'the set has no classes: y is int64 \[\]' mnist_cnn --data whole
+refused 'x of the set is int64 \[2\]' mnist_cnn --data whole
+made_npy numbered '(2, 1, 2, 2)' '0 1 1 0 2 1 3 1' '(2,)' '1 2' --no-classes
+refused 'the set has no classes: y is int64 \[\]' mnist_cnn --data numbered
+
+# Advice does not lead in circles: no flag helps with labels that are words, nor with tables for a model of images.
+printf 'a,b,species\n1,2,setosa\n2,3,virginica\n' >words.csv
+made import csv words.csv --out words
+refused 'y of the set is words: setosa, ' toy --data words
+expect_err 'there is no model of classes of tables'
+for recipe in digits movielens; do refused 'x of the set is float32 \[2\]' $recipe --data words; done
 
 # Users and items are as many as the set has, of all its splits; ratings may be whole numbers.
 made_npy ratings '(6, 2)' '0 1 1 0 700 1 3 20 2 2 0 3' '(6,)' '1 2 3 4 5 4' --no-classes --val 0.5

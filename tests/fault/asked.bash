@@ -23,6 +23,11 @@ if [ "$(basename "$REDUCE_ALL")" = reduce_all ]; then
   sleep 3
   kill -0 "$job" 2>/dev/null || { echo "this launcher does not hang without descriptors"; exit 77; }
   end_of "$job"
+  # Nor does such a launcher run for ever by itself.
+  run bash -c 'ulimit -n 32 && exec "$0" -e 1K -n 2 --seed "$1" --nproc 4 --timeout 3s' "$REDUCE_ALL" "$seed"
+  expect_rc 4
+  expect_err 'has started no rank within --timeout \(3 s\)'
+  none_with "$seed" || fail "left: $(ranks_with "$seed")"
   exit 0
 fi
 

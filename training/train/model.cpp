@@ -25,14 +25,18 @@ std::uint64_t n_outputs(const Recipe& recipe, const data::SetSpec& spec) {
   return recipe.classes;
 }
 
+[[noreturn]] void fail_for_x(const Recipe& recipe, const data::SetSpec& spec, std::string expected) {
+  core::fail_usage({.what = fmt::format("x of the set is {}", spec.is_encoded() ? "images" : describe(spec.x)),
+                    .where = fmt::format("model {}, data {}", recipe.model, recipe.data),
+                    .expected = std::move(expected),
+                    .fix = "name a set that fits the model, or another model"});
+}
+
 /// Two a sample, as all models of ids take them.
 void check_ids(const Recipe& recipe, const data::SetSpec& spec) {
   constexpr std::uint64_t n_columns = 2;
-  if (!spec.is_encoded() && !core::is_floating(spec.x.dtype) && spec.x.n_elements() == n_columns) return;
-  core::fail_usage({.what = fmt::format("x of the set is {}", spec.is_encoded() ? "images" : describe(spec.x)),
-                    .where = fmt::format("model {}, data {}", recipe.model, recipe.data),
-                    .expected = "two whole numbers a sample, user and item",
-                    .fix = "name a set that fits the model, or another model"});
+  if (spec.is_encoded() || core::is_floating(spec.x.dtype) || spec.x.n_elements() != n_columns)
+    fail_for_x(recipe, spec, "two whole numbers a sample, user and item");
 }
 
 bool is_images(const data::SetSpec& spec) { return spec.is_encoded() || spec.x.shape.size() > 1; }
@@ -55,6 +59,7 @@ void check_numbers(const Recipe& recipe, const data::SetSpec& spec) {
 }
 
 void check_classes(const Recipe& recipe, const data::SetSpec& spec) {
+  if (!is_images(spec)) fail_for_x(recipe, spec, "images, channels x height x width");
   const std::size_t n_classes = spec.classes.size();
   if (n_classes == 0 || spec.y.n_elements() != 1)
     core::fail_usage({.what = fmt::format("the set has no classes: y is {}", describe(spec.y)),
