@@ -98,6 +98,8 @@ constexpr std::array borrowed{
     Borrowed{"-a,--average", "3", "3: a time is the slowest rank's", "leave it out"},
     Borrowed{"-m,--agg_iters", "1", "1: runs below 10 us are timed in blocks by themselves", "use -n for more samples"},
     Borrowed{"-r,--root", "0", "0: no collective here has a root", "leave it out"},
+    Borrowed{"-N,--run_cycles", "1", "1: one pass over the sizes", "use -n for more samples"},
+    Borrowed{"-R,--local_register", "0", "0: nothing is registered on processors", "leave it out"},
     Borrowed{"-G,--cudagraph", "0", "0: there are no CUDA graphs on processors", "leave it out"},
 };
 
@@ -136,7 +138,7 @@ void declare_how(core::Flags& flags, Options& o) {
   flags.choice("--sync", "synchronisation", o.sync, all_syncs);
   flags.number("--seed", o.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max());
   flags.seconds("--max-time", o.max_time);
-  flags.seconds("--timeout", o.timeout);
+  flags.seconds("-T,--timeout", o.timeout);
   flags.value("--inject", [&o](const std::string& text) { o.inject = parse_injection(text); });
 }
 
@@ -147,8 +149,8 @@ void declare_where(core::Flags& flags, Options& o) {
   flags.number("--ranks-per-node", o.ranks_per_node, 1, many);
   for (const Borrowed& flag : borrowed)
     flags.value(std::string{flag.flag}, [&flag](const std::string& text) { require_fitting(flag, text); });
-  flags.text("--json", o.json);
-  flags.text("--csv", o.csv);
+  flags.text("-J,--json", o.json);
+  flags.text("-F,--csv", o.csv);
   flags.toggle("--samples", o.samples);
   flags.toggle("--verdict", o.verdict);
   flags.action("--demo", [&o] { o.task = Task::demo; });

@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/result_path.hpp"
+#include "core/shortage.hpp"
 #include "core/temporary.hpp"
 
 namespace lockstep::reduce_all {
@@ -16,7 +17,9 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void refuse(const std::string& path, std::string_view flag, const std::string& why) {
-  core::fail_usage({.what = fmt::format("cannot write '{}': {}", path, why),
+  const std::string failure = fmt::format("cannot write '{}'", path);
+  core::refuse_shortage(failure, flag, core::shortage_in(why));
+  core::fail_usage({.what = fmt::format("{}: {}", failure, why),
                     .where = std::string{flag},
                     .expected = "a file in an existing folder you may write to",
                     .fix = "create the folder or name another file"});

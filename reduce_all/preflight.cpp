@@ -92,17 +92,17 @@ void check_memory(const Options& options, const runtime::Topology& topology, int
       is_absurd ? largest : core::Bytes{footprint(largest, options.buffers).value + samples.value};
   if (available.value == 0 || per_rank.value <= available.value / n_local) return;  // divided, as sizes may be absurd
   const core::Bytes room{available.value / n_local};
+  const std::string ranks = fmt::format("{} rank{} on {}", n_local, n_local == 1 ? "" : "s", here.host);
   if (samples > room)
     core::fail_usage(
-        {.what = fmt::format("{} ranks on {} that keep {} times of every algorithm need more memory than "
-                             "the {} it has left",
-                             n_local, here.host, options.iterations, core::format_bytes({available.value >> 20 << 20})),
+        {.what = fmt::format("{}: keeping {} times of every algorithm needs more memory than the {} it has left", ranks,
+                             options.iterations, core::format_bytes({available.value >> 20 << 20})),
          .where = "--iterations",
          .expected = "room for the times of one size",
          .fix = "use a smaller -n, fewer algorithms, or fewer ranks per node"});
   core::fail_usage(
-      {.what = fmt::format("{} ranks on {} with vectors of {} need more memory than the {} it has left", n_local,
-                           here.host, core::format_bytes(largest), core::format_bytes({available.value >> 20 << 20})),
+      {.what = fmt::format("{}: vectors of {} need more memory than the {} it has left", ranks,
+                           core::format_bytes(largest), core::format_bytes({available.value >> 20 << 20})),
        .where = "--max-bytes",
        .expected = "room for about five vectors per rank",
        .fix = fmt::format(

@@ -1,6 +1,6 @@
 // Errors of the system that say nothing about a file: this process or its node has run out of something.
 // Invariant: they are never damage or wrong usage, but ExitCode::system with the limit that was met.
-// Used by io/ and runtime/relaunch.
+// Used by whatever opens files, lists folders or starts programs.
 #pragma once
 
 #include <string>

@@ -17,6 +17,7 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "core/result_path.hpp"
+#include "core/shortage.hpp"
 #include "metrics/fingerprint.hpp"
 
 namespace lockstep::training::train {
@@ -30,7 +31,9 @@ constexpr const char* flag = "--run-dir";
 std::tm utc_now() { return fmt::gmtime(std::time(nullptr)); }
 
 [[noreturn]] void refuse(const std::string& path, int error) {
-  core::fail_usage({.what = fmt::format("cannot write a run to '{}': {}", path, core::system_reason(error)),
+  const std::string failure = fmt::format("cannot write a run to '{}'", path);
+  core::refuse_shortage(failure, flag, error);
+  core::fail_usage({.what = fmt::format("{}: {}", failure, core::system_reason(error)),
                     .where = flag,
                     .expected = "a folder that can be written to, or the name of a new one",
                     .fix = "name a folder of yours, for example one on the cluster's scratch file system"});

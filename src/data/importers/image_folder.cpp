@@ -11,6 +11,7 @@
 
 #include "core/ascii.hpp"
 #include "core/error.hpp"
+#include "core/shortage.hpp"
 #include "io/file.hpp"
 
 namespace lockstep::data {
@@ -84,6 +85,7 @@ class Scan {
       }
     }
     if (error) {
+      core::refuse_shortage("cannot look into the folder", folder, error.value());
       core::fail_usage({.what = "cannot look into the folder: " + error.message(),
                         .where = folder,
                         .expected = "a folder that may be read",

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "core/error.hpp"
+#include "core/shortage.hpp"
 #include "core/suggest.hpp"
 #include "data/importers/importers.hpp"
 #include "data/importers/npy_header.hpp"
@@ -145,6 +146,7 @@ std::vector<std::string> names_in_folder(const fs::path& folder) {
     if (is_archive(name)) names.push_back(name);
   }
   if (error) {
+    core::refuse_shortage("cannot be listed", folder.string(), error.value());
     core::fail_usage({.what = fmt::format("cannot be listed: {}", error.message()),
                       .where = folder.string(),
                       .expected = "an .npz file or a folder with .npy files",

@@ -63,19 +63,22 @@ TEST(Options, EveryShortFlagHasALongName) {
 
 TEST(Options, TakesTheLongFlagsOfNcclTests) {
   const Options o = parse({"--minbytes", "16", "--maxbytes", "32", "--stepbytes", "4", "--datatype", "half", "--iters",
-                           "7", "--warmup_iters", "2"});
+                           "7", "--warmup_iters", "2", "-T", "5", "-J", "r.json", "-F", "r.csv"});
   EXPECT_EQ(o.min_bytes.value, 16u);
   EXPECT_EQ(o.max_bytes.value, 32u);
   EXPECT_EQ(o.step_bytes->value, 4u);
   EXPECT_EQ(o.dtype, std::vector{core::DType::float16});
   EXPECT_EQ(o.iterations, 7);
   EXPECT_EQ(o.warmup_iterations, 2);
+  EXPECT_EQ(o.timeout.value, 5);
+  EXPECT_EQ(o.json, "r.json");
+  EXPECT_EQ(o.csv, "r.csv");
 }
 
 TEST(Options, TakesOfNcclTestsWhatIsDoneAnyway) {
-  EXPECT_NO_THROW(
-      static_cast<void>(parse({"-z", "1", "-p", "1", "-C", "0", "-a", "3", "-m", "1", "-r", "0", "-G", "0"})));
-  for (const char* flag : {"-z", "-p", "-C", "-a", "-m", "-r", "-G"}) {
+  EXPECT_NO_THROW(static_cast<void>(
+      parse({"-z", "1", "-p", "1", "-C", "0", "-a", "3", "-m", "1", "-r", "0", "-G", "0", "-N", "1", "-R", "0"})));
+  for (const char* flag : {"-z", "-p", "-C", "-a", "-m", "-r", "-G", "-N", "-R"}) {
     const CommandLine line = parse_command_line({flag, "2"});
     ASSERT_TRUE(line.error) << flag;
     EXPECT_EQ(line.error->code(), core::ExitCode::usage);
