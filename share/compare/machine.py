@@ -41,13 +41,22 @@ class Machine:
         return re.sub(r"[^a-z0-9]+", "-", self.cpu.lower()).strip("-")
 
 
-def read_machine():
+def read_cpu():
+    """The processor's name; with family and model where a virtual machine leaves out which of its make it is."""
     try:
-        model = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
-    except OSError:
-        model = None
+        text = Path("/proc/cpuinfo").read_text()
+        name, family, model = (
+            re.search(rf"^{key}\s*:\s*(.+)", text, re.MULTILINE).group(1).strip()
+            for key in ("model name", "cpu family", "model")
+        )
+    except (OSError, AttributeError):
+        return platform.machine()
+    return name if re.search(r"\d", name) else f"{name} (family {family}, model {model})"
+
+
+def read_machine():
     return Machine(
-        cpu=model.group(1).strip() if model else platform.machine(),
+        cpu=read_cpu(),
         cores=physical_cores(),
         kernel=platform.release().partition("-")[0],
         load=os.getloadavg()[0],
