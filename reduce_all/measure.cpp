@@ -16,6 +16,7 @@ constexpr double row_seconds = 0.15;
 constexpr double batch_seconds = 0.1;
 constexpr int fewest_batches = 8;
 constexpr double fewest_samples = 8;
+constexpr double fewest_once_spent = 3;  // of --max-time: a median still
 constexpr double most_samples = 1000;
 
 int runs_per_block(double estimate) {
@@ -48,7 +49,7 @@ int affordable_samples(const Options& options, const Contender& contender, int p
   const bool is_obeyed = options.iterations > 0 || contender.samples.empty();
   if (is_obeyed && !is_time_spent) return planned;
   const double affordable = is_time_spent ? 0 : (2 * row_seconds - contender.spent) / (contender.spent / taken);
-  const double needed = fewest_samples - taken;
+  const double needed = (is_time_spent ? fewest_once_spent : fewest_samples) - taken;
   return static_cast<int>(std::clamp(std::max(affordable, needed), 0.0, static_cast<double>(planned)));
 }
 

@@ -86,7 +86,7 @@ class Meter {
 
 /// Rank 0's decision before a batch of `planned` samples: fewer where those before took much longer than the pace foresaw,
 /// as on shared cores, so that a row ends in reasonable time; never fewer than 8 in all. `-n` is obeyed until
-/// `is_time_spent`, that of --max-time.
+/// `is_time_spent`, that of --max-time: then 3 are enough.
 [[nodiscard]] int affordable_samples(const Options& options, const Contender& contender, int planned,
                                      bool is_time_spent = false);
 

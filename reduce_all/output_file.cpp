@@ -31,7 +31,7 @@ OutputFile::OutputFile(const std::string& path, std::string_view flag)
     : path_{core::behind_links(path)} {  // so that links survive the rename
   core::refuse_in_shard_set(path, flag);
   std::error_code none;
-  const fs::file_status status = fs::status(path_, none);
+  const fs::file_status status = fs::status(path, none);
   if (status.type() == fs::file_type::none) refuse(path, flag, none.message());
   if (fs::is_directory(status)) refuse(path, flag, "it is a folder");
   if (fs::exists(status) && !fs::is_regular_file(status)) refuse(path, flag, "it is no regular file");

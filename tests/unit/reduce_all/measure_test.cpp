@@ -43,7 +43,7 @@ TEST(Pace, TheTimeOfTheRunEndsTheNumberAskedFor) {
   Options options;
   options.iterations = 1000;
   Contender contender;
-  EXPECT_EQ(affordable_samples(options, contender, 1000, true), 8);
+  EXPECT_EQ(affordable_samples(options, contender, 1000, true), 3);
   contender.samples.assign(125, 1e-6);
   contender.spent = 0.01;
   EXPECT_EQ(affordable_samples(options, contender, 875, true), 0);
