@@ -170,7 +170,8 @@ void check_sizes(const Options& o) {
   refuse(o.min_bytes > o.max_bytes,
          fmt::format("the smallest size, {}, is above the largest, {}", core::format_bytes(o.min_bytes),
                      core::format_bytes(o.max_bytes)),
-         "--min-bytes, --max-bytes", "-b not above -e (64M unless given)", fmt::format("add -e {}", o.min_bytes.value));
+         "--min-bytes, --max-bytes", "-b not above -e (64M unless given)",
+         fmt::format("-e {} or more", o.min_bytes.value));
   for (const core::DType dtype : o.dtype) static_cast<void>(sizes(o, dtype));  // throws for a size it cannot do
 }
 

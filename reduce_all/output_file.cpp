@@ -54,12 +54,13 @@ void OutputFile::replace(std::string_view content) {
   if (!file || !content.empty() || ::rename(file.path.c_str(), path_.c_str()) != 0) {
     const std::string why = core::system_reason(errno);
     if (file) ::unlink(file.path.c_str());
-    throw core::Error{core::ExitCode::system,
-                      {.what = fmt::format("cannot write '{}': {}", path_, why),
-                       .where = "",
-                       .expected = "",
-                       .fix = "the rows up to here are in the file as it was; free space, then measure again"},
-                      core::SourceLocation::current()};
+    throw core::Error{
+        core::ExitCode::system,
+        {.what = fmt::format("cannot write '{}': {}", path_, why),
+         .where = "",
+         .expected = "",
+         .fix = "the file, if it was written before, has the rows up to then; free space, then measure again"},
+        core::SourceLocation::current()};
   }
 }
 

@@ -38,10 +38,10 @@ bool is_shard_set(const std::string& folder) {
 void refuse_in_shard_set(const std::string& path, std::string_view flag) {
   const std::string folder = folder_of(path);
   if (!is_shard_set(folder)) return;
-  fail_usage({.what = fmt::format("'{}' would be a file in a set of shards", path),
+  fail_usage({.what = fmt::format("'{}' would lie in a set of shards", path),
               .where = std::string{flag},
               .expected = "a place outside of sets: their manifests vouch for what is in them",
-              .fix = fmt::format("name a file outside of '{}'", folder)});
+              .fix = fmt::format("name a place outside of '{}'", folder)});
 }
 
 }  // namespace lockstep::core

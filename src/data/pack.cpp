@@ -249,10 +249,15 @@ void Packing::name_place(const std::function<void()>& write) const {
 std::string Packing::room_needed() const {
   const SetSpec& spec = job_.source.spec();
   if (spec.is_encoded()) return "room for all image files";
+  const std::uint64_t chunk = job_.layout.chunk_samples;  // the last one of a shard is stored whole
   std::uint64_t n_samples = 0;
-  for (const OutputSplit& split : plan_->splits()) n_samples += split.selection.n();
-  const double bytes =
-      static_cast<double>(n_samples) * static_cast<double>(spec.x.bytes() + spec.y.bytes() + sizeof(std::uint64_t));
+  for (const OutputSplit& split : plan_->splits()) {
+    const std::uint64_t n = split.selection.n(), in_shards = n / job_.layout.shard_samples * job_.layout.shard_samples;
+    n_samples += in_shards + (n - in_shards <= chunk ? n - in_shards : (n - in_shards + chunk - 1) / chunk * chunk);
+  }
+  constexpr double structures = 1.03;  // of HDF5, and the index
+  const double bytes = structures * static_cast<double>(n_samples) *
+                       static_cast<double>(spec.x.bytes() + spec.y.bytes() + sizeof(std::uint64_t));
   return fmt::format("some {} free{}", core::format_decimal({static_cast<std::uint64_t>(bytes)}),
                      job_.layout.filter == io::Filter::none ? "" : ", less what compression saves");
 }

@@ -8,7 +8,7 @@ namespace lockstep::runtime {
 namespace {
 
 /// Parts of lines of Open MPI 4 and 5 and of MPICH's Hydra.
-constexpr std::array<std::string_view, 32> known_parts{
+constexpr std::array<std::string_view, 34> known_parts{
     // A rank that left with an exit code.
     "Primary job  terminated normally, but",
     "a non-zero exit code. Per user-direction, the job has been aborted.",
@@ -40,6 +40,9 @@ constexpr std::array<std::string_view, 32> known_parts{
     ": Forwarding signal ",
     "Sending Ctrl-C to processes as requested",
     "Press Ctrl-C again to force abort",
+    // Nobody reads its stdout.
+    "SIGPIPE detected on fd ",
+    "abort is already in progress...hit ctrl-c again to forcibly terminate",
     // Hydra.
     "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
     "=   PID ",

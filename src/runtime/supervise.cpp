@@ -213,6 +213,12 @@ void end_leftovers() {
   }
 }
 
+/// As of `reduce_all | head`: launchers take that for a failed job.
+bool has_lost_reader() noexcept {
+  pollfd out{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+  return poll(&out, 1, 0) > 0 && (out.revents & POLLERR) != 0;
+}
+
 /// The end a user asked for, how it is brought about step by step, and when each step was taken.
 class End {
  public:
@@ -249,6 +255,7 @@ class End {
   [[nodiscard]] int exit_code(int status) const {
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (asked_ == 0 && told_exit() != 0) return told_exit();  // a guard knows better
+    if (asked_ == 0 && code != 0 && has_lost_reader()) return 128 + SIGPIPE;
     // What such a launcher ends with would mean something else to a user: 1 a wrong result, 0 success.
     if (asked_ == 0 && !was_rank_started() && !may_be_elsewhere()) {
       write_all(STDERR_FILENO, "error: the MPI launcher has ended before a rank has started\n");

@@ -33,9 +33,12 @@ for code in 0 1 255; do
 done
 
 # A reader that leaves is no fault of the program.
-run bash -c '"$0" -e 64K -n 20 2>"$1/told" | head -n 1; exit "${PIPESTATUS[0]}"' "$REDUCE_ALL" "$folder"
-[ "$rc" -eq 0 ] || expect_rc 141
-[ ! -s "$folder/told" ] || fail "stderr: $(cat "$folder/told")"
+for nproc in '' '--nproc 2'; do
+  # shellcheck disable=SC2016,SC2086  # it is the other shell's; words
+  run bash -c '"$0" -e 64K -n 200 $2 2>"$1/told" | head -n 1; exit "${PIPESTATUS[0]}"' "$REDUCE_ALL" "$folder" "$nproc"
+  [ "$rc" -eq 0 ] || expect_rc 141
+  [ ! -s "$folder/told" ] || fail "stderr: $(cat "$folder/told")"
+done
 
 # A folder that MPI needs is looked at before MPI is.
 for nproc in '' '--nproc 2'; do

@@ -41,7 +41,7 @@ refused 'save-weights' toy --save-weights d
 cp -r d kept
 ln -s "$folder/d/new.h5" r
 for place in d/train-00000.h5 d/manifest.json d/new.h5 r; do
-  refused "would be a file in a set of shards" toy 1 --save-weights $place
+  refused "would lie in a set of shards" toy 1 --save-weights $place
 done
 refused 'holds a set of shards' toy 1 --run-dir d
 expect_same d kept

@@ -69,7 +69,10 @@ std::string closing_sentences(const BenchReport& report) {
   std::string text = fmt::format("\nThe whole path delivers {} k samples/s, {:.0f} % of what pread alone does.\n",
                                  core::format_number(loader.samples_per_s() * 1e-3, 4),
                                  percent(loader.samples_per_s(), pread.samples_per_s()));
-  text += fmt::format("Of its {} us per sample:", core::format_number(loader.us_per_sample.median));
+  double sum = 0;
+  for (const Share& share : shares) sum += share.us;
+  text += fmt::format("Of its {} us per sample{}:", core::format_number(loader.us_per_sample.median),
+                      sum > loader.us_per_sample.median ? ", where parts overlap, each alone" : "");
   for (const Share& share : shares)
     text += fmt::format("{} {} {}", &share == &shares.front() ? "" : ",", share.part, core::format_number(share.us));
   text += fmt::format(". What binds: {}.\n", binding(shares).part);

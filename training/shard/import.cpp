@@ -127,6 +127,7 @@ constexpr std::string_view labels_help = R"(
 Labels of csv, hdf5 and npy: where all are whole numbers from 0 to 65535, of an integer type or in a csv file written
 without a point, they are taken as classes, and a line says so. For targets of a regression, use --no-classes. Labels
 that are words (in a csv file: where the first is no number) are classes, too, numbered in the order of the words.
+lockstep train learns classes of images, and numbers (--no-classes) of tables; it has no model for classes of tables.
 )";
 
 /// Of the lines with flags, those for `kind`.

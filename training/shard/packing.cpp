@@ -7,6 +7,7 @@
 #include "core/log.hpp"
 #include "core/print.hpp"
 #include "core/printable.hpp"
+#include "core/result_path.hpp"
 #include "core/timer.hpp"
 #include "runtime/interrupt.hpp"
 #include "training/command.hpp"
@@ -118,6 +119,7 @@ void declare_val(core::Flags& flags, data::PackOptions& options) {
 
 void check_packing(const core::Flags& flags, const data::PackOptions& options, bool keeps_filter) {
   flags.require("--out", "FOLDER, the new folder");
+  core::refuse_in_shard_set(options.out, "--out");
   if (flags.has("--level") && !(keeps_filter && !flags.has("--compress"))) check_level(options);
   if (options.chunk_bytes.value == 0 || options.chunk_bytes > options.shard_bytes)
     core::fail_usage(

@@ -22,8 +22,8 @@ int report(const std::string& folder, const data::VerifyResult& result, core::Se
     return core::to_int(core::ExitCode::ok);
   }
   core::print(
-      "{} is damaged: {} defect{} named above. Copy these files again from where they are right, or make the set "
-      "again.\n",
+      "{} is damaged: {} defect{} named above. Copy these files again from where they are right, move away what is "
+      "surplus, or make the set again.\n",
       folder, result.damages.size(), result.damages.size() == 1 ? "" : "s");
   return core::to_int(core::ExitCode::failed);
 }

@@ -39,8 +39,9 @@ void check_evaluation(const ResolvedRecipe& resolved, const Batches* training, c
        .fix = "a --val-augment that ends with the same size, such as resize:256,centercrop:224"});
 }
 
-std::vector<std::string> surprises(const Recipe& recipe, const Goal& goal, const Batches* training,
+std::vector<std::string> surprises(const ResolvedRecipe& resolved, const Goal& goal, const Batches* training,
                                    const Batches* evaluation, bool has_weights) {
+  const Recipe& recipe = resolved.recipe;
   if (training == nullptr) {
     if (has_weights) return {};
     return {"what is evaluated has learned nothing: its weights are made from the seed; --init-from names others"};
@@ -62,7 +63,8 @@ std::vector<std::string> surprises(const Recipe& recipe, const Goal& goal, const
                     recipe.synthetic ? "the synthetic set" : fmt::format("'{}'", recipe.data), recipe.val_split));
   std::vector<std::string> others = training->info().splits;
   std::erase(others, split);
-  if (evaluation == nullptr && recipe.val_split.empty() && !others.empty())
+  const bool is_meant = resolved.origins[*find_key("val-split")].is_given;
+  if (evaluation == nullptr && recipe.val_split.empty() && !is_meant && !others.empty())
     all.push_back(fmt::format("nothing is evaluated, though '{}' also has {}: --val-split {}", recipe.data,
                               core::join(others), others.front()));
   if (const std::uint64_t n = training->info().n_samples; recipe.batch > n)

@@ -21,8 +21,8 @@ void check_evaluation(const ResolvedRecipe& resolved, const Batches* training, c
 
 /// What the run will do otherwise than a reader of its recipe and flags expects, one sentence each. `training` and
 /// `evaluation`: null if there is none; `has_weights`: from a file.
-[[nodiscard]] std::vector<std::string> surprises(const Recipe& recipe, const Goal& goal, const Batches* training,
-                                                 const Batches* evaluation, bool has_weights);
+[[nodiscard]] std::vector<std::string> surprises(const ResolvedRecipe& resolved, const Goal& goal,
+                                                 const Batches* training, const Batches* evaluation, bool has_weights);
 /// The same of the processor.
 [[nodiscard]] std::vector<std::string> surprises(const nn::Executor& executor);
 

@@ -40,6 +40,7 @@ Goal goal_of(const Recipe& recipe, std::uint64_t n_epoch_samples, std::uint64_t 
   goal.n_steps = goal.n_samples / n_epoch_samples * n_batches + (rest + recipe.batch - 1) / recipe.batch;
   if (recipe.max_steps > 0) goal.n_steps = std::min(goal.n_steps, recipe.max_steps);
   const std::uint64_t n_whole = goal.n_steps / n_batches, n_rest_steps = goal.n_steps % n_batches;
+  goal.is_within_epoch = n_rest_steps > 0;
   goal.n_epochs = n_whole + (n_rest_steps > 0 ? 1 : 0);
   goal.n_samples = n_whole * n_epoch_samples + std::min(n_rest_steps * recipe.batch, n_epoch_samples);
   return goal;

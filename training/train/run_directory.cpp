@@ -132,6 +132,7 @@ std::string to_document(const RunInfo& info) {
 
 RunDirectory::RunDirectory(const std::string& path, const std::string& recipe_name) {
   try {
+    if (!path.empty() && !core::is_shard_set(path)) core::refuse_in_shard_set(path, flag);
     path.empty() ? claim_fresh(recipe_name) : claim(path);
   } catch (...) {
     abandon();

@@ -35,6 +35,7 @@ struct Goal {
   std::uint64_t n_epochs = 0;   ///< the last one may be in part
   std::uint64_t n_samples = 0;  ///< of all epochs together, in whole batches
   std::uint64_t n_steps = 0;
+  bool is_within_epoch = false;  ///< the last one is in part
 };
 
 /// What is about to be trained, and where it goes.
@@ -65,8 +66,9 @@ struct EpochRecord {
 /// One progress interval.
 struct TrainRecord {
   Position at{};
-  double loss = 0;               ///< mean over the samples of the interval
-  std::optional<double> rmse{};  ///< its root, if it is a mean squared error
+  std::uint64_t first_epoch = 0;  ///< of the interval, if that is not at.epoch
+  double loss = 0;                ///< mean over the samples of the interval
+  std::optional<double> rmse{};   ///< its root, if it is a mean squared error
   double learning_rate = 0;
   double samples_per_s = 0;
   double step_ms_p50 = 0;
@@ -98,6 +100,7 @@ struct DataRecord {
 /// A run at its end.
 struct FinalRecord {
   Position at{};
+  bool is_within_epoch = false;  ///< the last one was not finished
   RunState state = RunState::finished;
   std::string message{};         ///< why it stopped or failed; empty if it finished
   double loss = 0;               ///< mean over the last epoch, or what there was of it; NaN without a step

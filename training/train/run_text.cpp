@@ -46,10 +46,11 @@ std::string results_text(const EvaluationRecord& record) {
 }
 
 std::string outcome_text(const FinalRecord& record) {
-  std::string text =
-      fmt::format("{} after {}, {}, {} in {} on {}", name(record.state), counted(record.at.epoch, "epoch"),
-                  counted(record.at.step, "step"), counted(record.at.samples_seen, "sample"),
-                  core::format_seconds(record.at.elapsed), counted(record.n_ranks, "rank"));
+  std::string text = fmt::format("{} {} {}, {} in {} on {}", name(record.state),
+                                 record.is_within_epoch ? fmt::format("within epoch {} after", record.at.epoch)
+                                                        : fmt::format("after {},", counted(record.at.epoch, "epoch")),
+                                 counted(record.at.step, "step"), counted(record.at.samples_seen, "sample"),
+                                 core::format_seconds(record.at.elapsed), counted(record.n_ranks, "rank"));
   if (record.n_nodes > 1) text += fmt::format(" of {} nodes", record.n_nodes);
   return record.message.empty() ? text : fmt::format("{}: {}", text, record.message);
 }
@@ -127,8 +128,9 @@ std::string start_text(const StartRecord& record, const Goal& goal) {
   text += fmt::format("ranks   {}", counted(record.n_ranks, "rank"));
   if (record.n_nodes > 1) text += fmt::format(" on {} nodes", record.n_nodes);
   if (goal.n_steps > 0)
-    text += fmt::format("\nsteps   {} of {} in {}", goal.n_steps, counted(record.global_batch, "sample"),
-                        counted(goal.n_epochs, "epoch"));
+    text += fmt::format("\nsteps   {} of {}{}", goal.n_steps, counted(record.global_batch, "sample"),
+                        goal.is_within_epoch ? fmt::format(", the last within epoch {}", goal.n_epochs)
+                                             : " in " + counted(goal.n_epochs, "epoch"));
   return text + fmt::format("\nmemory  {} per rank for activations, parameters and gradients\nrun     {}",
                             core::format_decimal(record.memory), core::printable(record.folder));
 }
@@ -148,10 +150,13 @@ std::string epoch_text(const EpochRecord& record, const Goal& goal) {
 
 std::string progress_text(const TrainRecord& record, const Goal& goal) {
   const double share = percent(static_cast<double>(record.at.samples_seen), static_cast<double>(goal.n_samples));
+  std::string loss = loss_text(record.loss, record.rmse);
+  if (record.first_epoch > 0 && record.first_epoch < record.at.epoch)
+    loss += fmt::format(" of epochs {} to {}", record.first_epoch, record.at.epoch);
   return fmt::format(
-      "epoch {}/{}  {:.0f} %  {} samples/s  {}  lr {:.4g}  ETA {}  step {} ms: data wait {}, communication {}",
-      record.at.epoch, goal.n_epochs, share, rate_text(record.samples_per_s), loss_text(record.loss, record.rmse),
-      record.learning_rate, record.eta ? clock_text(*record.eta) : "-", milliseconds_text(record.step_ms_p50),
+      "epoch {}/{}  {:.0f} %  {} samples/s  {}  lr {:.4g}  ETA {}  step p50 {} ms; mean data wait {}, communication {}",
+      record.at.epoch, goal.n_epochs, share, rate_text(record.samples_per_s), loss, record.learning_rate,
+      record.eta ? clock_text(*record.eta) : "-", milliseconds_text(record.step_ms_p50),
       milliseconds_text(record.data_wait_ms), milliseconds_text(record.communication_ms));
 }
 

@@ -58,7 +58,7 @@ Trainer::Trainer(const runtime::Session& session, const ResolvedRecipe& resolved
   if (options.profile) profiler_.emplace(learner_->network(), executor_options(recipe_, 1), learner_->executor());
   control_ = std::make_unique<parallel::ControlWord>(*transport_, recipe_.deterministic);
   RunInfo info = run_info(world_, topology_, resolved_, options.arguments);
-  std::ranges::move(surprises(recipe_, goal_, batches_.get(), evaluation_batches_.get(), !options.init_from.empty()),
+  std::ranges::move(surprises(resolved_, goal_, batches_.get(), evaluation_batches_.get(), !options.init_from.empty()),
                     std::back_inserter(info.warnings));
   std::ranges::move(surprises(learner_->executor()), std::back_inserter(info.warnings));
   compat_run_ = compat_run(world_, topology_, recipe_, batches, evaluation_batches_.get(), goal_.n_epochs);
@@ -242,7 +242,8 @@ void Trainer::evaluate() {
   EvaluationRecord record{.at = position(), .n_samples = sums->n, .loss = mean(sums->loss, sums->n)};
   if (recipe_.loss != "mse") {
     record.top1_percent = 100 * mean(static_cast<double>(sums->n_top1), sums->n);
-    record.top5_percent = 100 * mean(static_cast<double>(sums->n_top5), sums->n);
+    if (constexpr std::size_t of_all = 5; evaluation_batches_->info().spec.classes.size() > of_all)
+      record.top5_percent = 100 * mean(static_cast<double>(sums->n_top5), sums->n);
     compat_epoch_.evaluation_top1 = compat_end_.evaluation_top1 = sums->n_top1;
   }
   record.rmse = rmse_of(recipe_, record.loss);

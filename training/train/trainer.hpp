@@ -123,7 +123,8 @@ class Trainer {
   std::uint64_t n_epoch_agreed_ = 0;  ///< steps of the epoch whose loss is known
   std::uint64_t samples_seen_ = 0;
   std::uint64_t next_report_ = 0;
-  double loss_sum_ = 0;  ///< of the interval
+  std::uint64_t first_epoch_ = 1;  ///< of the interval
+  double loss_sum_ = 0;            ///< of the interval
   std::uint64_t n_loss_ = 0;
   double epoch_loss_ = 0;  ///< of the epoch
   std::uint64_t n_epoch_loss_ = 0, n_epoch_top1_ = 0;

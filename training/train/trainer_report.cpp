@@ -60,11 +60,13 @@ void Trainer::report_progress() {
   if (is_lead() && steps) {
     TrainRecord record = make_train_record(position(), mean(loss_sum_, n_loss_), last_lr_, *steps, phases, goal_);
     record.rmse = rmse_of(recipe_, record.loss);
+    record.first_epoch = first_epoch_;
     directory_->log(record);
     if (compat_ == nullptr) display_->update(progress_text(record, goal_));
   }
   plan_report(steps ? steps->step_s.median : 0, 1e9);
   interval_.clear();
+  first_epoch_ = epoch_ + 1;
   loss_sum_ = 0;
   n_loss_ = 0;
 }
@@ -92,6 +94,7 @@ void Trainer::finish() {
   compat_end_.peak_bytes = peak_memory(world_).value;
   if (!is_lead()) return;
   FinalRecord record{.at = position(),
+                     .is_within_epoch = batches_ && n_steps_ % batches_->n_batches() != 0,
                      .state = state_,
                      .message = message_,
                      .loss = n_epoch_loss_ > 0 ? mean(epoch_loss_, n_epoch_loss_) : last_loss_,

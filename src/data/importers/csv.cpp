@@ -66,15 +66,15 @@ class CsvParser {
     n_columns_ = fields_.size();
     if (n_columns_ < 2)
       fail("one column", lines_.place(), "x and y, separated by ',', ';' or a tab", "see that it is a CSV file");
-    if (options_.has_header) {
-      names_.assign(fields_.begin(), fields_.end());
-      bool all_numbers = true;
-      for (const std::string_view field : fields_) all_numbers = all_numbers && parse_float(field).has_value();
-      if (all_numbers)
-        remarks_.push_back(warning(
-            fmt::format("{} has only numbers and was taken as names; --no-header takes it as data", lines_.place())));
-    }
+    if (options_.has_header) names_.assign(fields_.begin(), fields_.end());
     columns_ = select_columns(options_, names_, n_columns_);
+    const auto is_number = [this](std::size_t column) { return parse_float(fields_[column]).has_value(); };
+    if (options_.has_header && std::ranges::all_of(columns_.x, is_number))
+      remarks_.push_back(warning(fmt::format("{} has {}numbers and was taken as names; --no-header takes it as data",
+                                             lines_.place(), is_number(columns_.y) ? "only " : "in x only ")));
+    if (options_.y_column.empty())
+      remarks_.push_back(note(fmt::format("y is column {}{}, the last; --y-column names another", columns_.y,
+                                          names_.empty() ? "" : fmt::format(" ({})", core::printable(names_.back())))));
     if (std::find(columns_.x.begin(), columns_.x.end(), columns_.y) != columns_.x.end())
       remarks_.push_back(warning(fmt::format("column {} is y and also in x: a model sees the answer", columns_.y)));
     row_.resize(columns_.x.size());

@@ -30,6 +30,33 @@ TEST_F(CsvTest, ReadsNumbersUnderNames) {
   expect_random_access(*source);
 }
 
+// But for the line that names the column of y.
+std::vector<Remark> remarks_on_values(const Source& source) {
+  std::vector<Remark> remarks = source.remarks();
+  std::erase_if(remarks, [](const Remark& remark) { return remark.text.starts_with("y is column "); });
+  return remarks;
+}
+
+TEST_F(CsvTest, SaysWhichColumnIsY) {
+  EXPECT_EQ(open("a,b\n1,0.5\n", {.no_classes = true})->remarks(),
+            std::vector{note("y is column 1 (b), the last; --y-column names another")});
+  EXPECT_EQ(open("1,0.5\n", {.has_header = false, .no_classes = true})->remarks(),
+            std::vector{note("y is column 1, the last; --y-column names another")});
+  EXPECT_TRUE(open("a,b\n1,0.5\n", {.y_column = "b", .no_classes = true})->remarks().empty());
+}
+
+TEST_F(CsvTest, DoubtsNamesThatAreNumbers) {
+  const auto doubt = [&](const std::string& text, const std::string& y = "") {
+    return remarks_on_values(*open(text, {.y_column = y, .no_classes = true}));
+  };
+  ASSERT_EQ(doubt("1,2\n3,4\n").size(), 1U);
+  EXPECT_NE(doubt("1,2\n3,4\n")[0].text.find("line 1 has only numbers"), std::string::npos);
+  const auto words = remarks_on_values(*open("5.1,3.5,setosa\n4.9,3.0,setosa\n"));
+  ASSERT_EQ(words.size(), 2U);  // the other one is of the words
+  EXPECT_NE(words[0].text.find("line 1 has in x only numbers and was taken as names; --no-header"), std::string::npos);
+  EXPECT_TRUE(doubt("label,1,2\n3,4,5\n").empty());
+}
+
 TEST_F(CsvTest, TakesWrittenIntegersAsClasses) {
   const auto source = open("1,2,0\n3,4,7\n5,6,300\n", {.has_header = false});
   EXPECT_EQ(source->spec().y, (ArraySpec{core::DType::uint16, {}}));
@@ -40,10 +67,10 @@ TEST_F(CsvTest, TakesWrittenIntegersAsClasses) {
     const auto numbers = open("a,b\n1,2\n3," + std::string{number} + "\n");
     EXPECT_EQ(numbers->spec().y.dtype, core::DType::float32) << number;
     EXPECT_EQ(values<float>(read(*numbers, 0, 0, 1).y), (Floats{2})) << number;
-    ASSERT_EQ(numbers->remarks().size(), 1U) << number;
-    EXPECT_NE(numbers->remarks()[0].text.find("line 3 has '" + std::string{number} + "', no whole number"),
+    ASSERT_EQ(remarks_on_values(*numbers).size(), 1U) << number;
+    EXPECT_NE(remarks_on_values(*numbers)[0].text.find("line 3 has '" + std::string{number} + "', no whole number"),
               std::string::npos)
-        << numbers->remarks()[0].text;
+        << remarks_on_values(*numbers)[0].text;
   }
 }
 
@@ -51,7 +78,7 @@ TEST_F(CsvTest, KeepsNumbersIfToldSo) {
   const auto source = open("a,b\n1,0\n2,1\n", {.no_classes = true});
   EXPECT_EQ(source->spec().y, (ArraySpec{core::DType::float32, {}}));
   EXPECT_TRUE(source->spec().classes.empty());
-  EXPECT_TRUE(source->remarks().empty());
+  EXPECT_TRUE(remarks_on_values(*source).empty());
 }
 
 TEST_F(CsvTest, TakesWordsAsClasses) {
@@ -60,8 +87,9 @@ TEST_F(CsvTest, TakesWordsAsClasses) {
   EXPECT_EQ(source->spec().classes, (std::vector<std::string>{"1.5", "setosa", "virginica"}));
   EXPECT_EQ(values<std::uint8_t>(read_split(*source).y), (std::vector<std::uint8_t>{1, 2, 1, 0}));
   expect_random_access(*source);
-  ASSERT_EQ(source->remarks().size(), 1);
-  EXPECT_NE(source->remarks()[0].text.find("3 words taken as classes in sorted order: 1.5, setosa"), std::string::npos);
+  ASSERT_EQ(remarks_on_values(*source).size(), 1);
+  EXPECT_NE(remarks_on_values(*source)[0].text.find("3 words taken as classes in sorted order: 1.5, setosa"),
+            std::string::npos);
   expect_usage([&] { open("a,b\n1,x\n2,\n"); }, {"an empty label", "f.csv, line 3, column 1 (b)"});
   expect_usage([&] { open("a,b\n1,x\n2,\xe9\n"); }, {"no UTF-8", "line 3"});
   expect_usage([&] { open("a,b\n1,x\033[31m\n"); }, {"control character", "line 2"});
@@ -100,9 +128,9 @@ TEST_F(CsvTest, ChoosesColumns) {
   EXPECT_EQ(x("0-1,3"), (Floats{10, 11, 13.5F}));
   EXPECT_EQ(x("b,a"), (Floats{11, 10}));
   EXPECT_EQ(x("d-e, a-b"), (Floats{13.5F, 10, 11}));
-  EXPECT_NE(open(text, {.x_columns = "0-1,3"})->remarks().at(0).text.find("column 3 is y and also in x"),
+  EXPECT_NE(remarks_on_values(*open(text, {.x_columns = "0-1,3"})).at(0).text.find("column 3 is y and also in x"),
             std::string::npos);
-  EXPECT_EQ(open(text, {.x_columns = "0-1"})->remarks().size(), 1U) << "only that y are numbers";
+  EXPECT_EQ(remarks_on_values(*open(text, {.x_columns = "0-1"})).size(), 1U) << "only that y are numbers";
   expect_usage([&] { x("0-4"); }, {"'0-4'", "--x-columns", "0 to 3", "a, b, 2, d-e"});
   expect_usage([&] { x("1-0"); }, {"'1-0'"});
   expect_usage([&] { x("a,"); }, {"no column ''"});

@@ -18,8 +18,8 @@ namespace {
 
 TEST(RunText, ProgressIsOneLine) {
   EXPECT_EQ(progress_text(example_train(), example_goal),
-            "epoch 3/50  25 %  12800 samples/s  loss 0.125  lr 0.001  ETA 0:00:06  step 4.05 ms: data wait 0.200, "
-            "communication 0.800");
+            "epoch 3/50  25 %  12800 samples/s  loss 0.125  lr 0.001  ETA 0:00:06  step p50 4.05 ms; mean data wait "
+            "0.200, communication 0.800");
   TrainRecord record = example_train();
   record.eta.reset();
   record.samples_per_s = 3.14159;
@@ -27,6 +27,10 @@ TEST(RunText, ProgressIsOneLine) {
   const std::string text = progress_text(record, example_goal);
   EXPECT_NE(text.find("  3.14 samples/s  loss nan  "), std::string::npos) << text;
   EXPECT_NE(text.find("ETA -"), std::string::npos) << text;
+  record.first_epoch = record.at.epoch;
+  EXPECT_EQ(progress_text(record, example_goal), text);
+  record.first_epoch = 1;
+  EXPECT_NE(progress_text(record, example_goal).find("  loss nan of epochs 1 to 3  "), std::string::npos) << text;
 }
 
 TEST(RunText, TheStartSaysWhatIsAboutToHappen) {
@@ -49,6 +53,9 @@ TEST(RunText, TheStartSaysWhatIsAboutToHappen) {
             "steps   2814 of 64 samples in 3 epochs\n"
             "memory  123 MB per rank for activations, parameters and gradients\n"
             "run     runs/mnist_cnn-1");
+  EXPECT_NE(start_text(record, {.n_epochs = 3, .n_samples = 64'064, .n_steps = 1001, .is_within_epoch = true})
+                .find("steps   1001 of 64 samples, the last within epoch 3\n"),
+            std::string::npos);
   record.folder = "a\033[31m\nb";
   EXPECT_NE(start_text(record, {}).find("a\\x1b[31m\\x0ab"), std::string::npos) << start_text(record, {});
   record.folder = "runs/mnist_cnn-1";
@@ -128,8 +135,7 @@ TEST(RunText, TheReportTellsWhatWasRead) {
   record.data->is_cached = false;
   record.data->mixing.reset();
   text = final_text(record);
-  EXPECT_NE(text.find("\ndata        987 MB read (100 MB/s) in 321 chunks, 0 check sum failures\n"),
-            std::string::npos)
+  EXPECT_NE(text.find("\ndata        987 MB read (100 MB/s) in 321 chunks, 0 check sum failures\n"), std::string::npos)
       << text;
   record.data.reset();
   EXPECT_EQ(final_text(record).find("\ndata  "), std::string::npos);
@@ -137,11 +143,13 @@ TEST(RunText, TheReportTellsWhatWasRead) {
 
 TEST(RunText, TheReportOfAStoppedRunSaysWhy) {
   FinalRecord record{.at = {.epoch = 1, .step = 1, .samples_seen = 64, .elapsed = {0.5}},
+                     .is_within_epoch = true,
                      .state = RunState::stopped,
                      .message = "SIGTERM",
                      .n_warmup_steps = 5};
   const std::string text = final_text(record);
-  EXPECT_TRUE(text.starts_with("stopped after 1 epoch, 1 step, 64 samples in 500 ms on 1 rank: SIGTERM\n")) << text;
+  EXPECT_TRUE(text.starts_with("stopped within epoch 1 after 1 step, 64 samples in 500 ms on 1 rank: SIGTERM\n"))
+      << text;
   EXPECT_NE(text.find("no rate: all steps are warm-up (the first 5)\n"), std::string::npos) << text;
   EXPECT_EQ(text.find("evaluation"), std::string::npos) << text;
 }
