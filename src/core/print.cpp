@@ -1,8 +1,12 @@
 #include "core/print.hpp"
 
 #include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <string>
 
@@ -19,6 +23,17 @@ void print(std::string_view text) {
                .expected = "",
                .fix = "free space where stdout goes, or send it elsewhere"},
               SourceLocation::current()};
+}
+
+void write_in_time(int descriptor, std::string_view text) noexcept {
+  constexpr int patience_ms = 1000;
+  while (!text.empty()) {
+    pollfd ready{.fd = descriptor, .events = POLLOUT, .revents = 0};
+    if (poll(&ready, 1, patience_ms) <= 0) return;
+    const ssize_t n = write(descriptor, text.data(), std::min<std::size_t>(text.size(), PIPE_BUF));  // has room for it
+    if (n <= 0) return;
+    text.remove_prefix(static_cast<std::size_t>(n));
+  }
 }
 
 void Printer::print(std::string_view text) {

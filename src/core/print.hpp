@@ -1,4 +1,4 @@
-// Results on stdout, at once and in full.
+// Results on stdout, at once and in full; and last words.
 // Invariant: text that does not get out, as on a full disk, is an error and not a silence; nothing steers the terminal.
 // Used by the programs.
 #pragma once
@@ -21,6 +21,9 @@ template <class First, class... Rest>
 void print(fmt::format_string<First, Rest...> format, First&& first, Rest&&... rest) {
   print(std::string_view{fmt::format(format, std::forward<First>(first), std::forward<Rest>(rest)...)});
 }
+
+/// For a process that is about to end: without stdio, whose locks others may hold; what nobody takes within a second is lost.
+void write_in_time(int descriptor, std::string_view text) noexcept;
 
 /// For work that is worth more than its lines: goes on when stdout refuses, and tells at the end.
 class Printer {

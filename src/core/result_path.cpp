@@ -1,6 +1,8 @@
 #include "core/result_path.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -11,6 +13,16 @@ namespace lockstep::core {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// What Linux does not follow where fs.protected_symlinks is set: in /tmp and its like, one that somebody else has made.
+bool is_link_of_others(const fs::path& link) {
+  struct stat own {
+  }, folder{};
+  const fs::path parent = link.has_parent_path() ? link.parent_path() : ".";
+  if (lstat(link.c_str(), &own) != 0 || !S_ISLNK(own.st_mode) || stat(parent.c_str(), &folder) != 0) return false;
+  const bool is_shared = (folder.st_mode & S_ISVTX) != 0 && (folder.st_mode & S_IWOTH) != 0;
+  return is_shared && own.st_uid != geteuid() && own.st_uid != folder.st_uid;
+}
 
 std::string folder_of(const std::string& path) {
   const std::string folder = fs::path{behind_links(path)}.parent_path().string();
@@ -26,6 +38,14 @@ std::string behind_links(const std::string& path) {
   for (int i = 0; i < most_links && fs::is_symlink(fs::symlink_status(file, ignored)); ++i)
     file = file.parent_path() / fs::read_symlink(file, ignored);  // an absolute target replaces what is before it
   return file.string();
+}
+
+void refuse_link_of_others(const std::string& path, std::string_view flag) {
+  if (!is_link_of_others(path)) return;
+  fail_usage({.what = fmt::format("'{}' is a link that another user has made in a folder for all", path),
+              .where = std::string{flag},
+              .expected = "a file of yours, or none yet",
+              .fix = "name another place"});
 }
 
 bool is_shard_set(const std::string& folder) {

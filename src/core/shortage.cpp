@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -16,6 +17,7 @@ std::string fix_for(int error) {
   if (error == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
     return fmt::format("raise the limit of open files of a process, {} now: ulimit -n", limit.rlim_cur);
   if (error == EAGAIN) return "raise the limit of processes of this user or control group: ulimit -u";
+  if (error == ENOSPC || error == EDQUOT) return "make room there (also of files: df -i), or name another place";
   if (error == ENFILE) return "end other programs of this node, or have its limit of open files raised: fs.file-max";
   return "start fewer ranks on this node, or raise what limits their memory: ulimit -v, the job's request";
 }
@@ -23,14 +25,15 @@ std::string fix_for(int error) {
 }  // namespace
 
 void refuse_shortage(const std::string& what, std::string_view where, int error) {
-  if (error != EMFILE && error != ENFILE && error != ENOMEM && error != EAGAIN) return;
+  constexpr std::array shortages{EMFILE, ENFILE, ENOMEM, EAGAIN, ENOSPC, EDQUOT};
+  if (std::ranges::find(shortages, error) == shortages.end()) return;
   throw Error{
       ExitCode::system,
       {.what = fmt::format("{}: {}", what, system_reason(error)), .where = std::string{where}, .fix = fix_for(error)}};
 }
 
 int shortage_in(std::string_view reason) {
-  for (const int error : std::array{EMFILE, ENFILE, ENOMEM})
+  for (const int error : std::array{EMFILE, ENFILE, ENOMEM, ENOSPC, EDQUOT})
     if (reason.find(system_reason(error)) != std::string_view::npos) return error;
   return reason.find("memory allocation failed") != std::string_view::npos ? ENOMEM : 0;
 }

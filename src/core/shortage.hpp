@@ -1,4 +1,4 @@
-// Errors of the system that say nothing about a file: this process or its node has run out of something.
+// Errors of the system that say nothing about a file: this process, its node or a disk has run out of something.
 // Invariant: they are never damage or wrong usage, but ExitCode::system with the limit that was met.
 // Used by whatever opens files, lists folders or starts programs.
 #pragma once

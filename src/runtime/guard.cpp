@@ -20,6 +20,7 @@
 #include <thread>
 
 #include "core/error.hpp"
+#include "core/print.hpp"
 #include "core/timer.hpp"
 #include "runtime/asked.hpp"
 #include "runtime/session.hpp"
@@ -126,8 +127,7 @@ std::string describe_rank(const LauncherHint& hint, pid_t process) {
 }
 
 void tell(const std::string& reason) {
-  const std::string text = fmt::format("error: {}\n", reason);
-  static_cast<void>(!write(STDERR_FILENO, text.data(), text.size()));
+  core::write_in_time(STDERR_FILENO, fmt::format("error: {}\n", reason));
   execute_will(reason);
 }
 

@@ -1,6 +1,6 @@
 // What /proc tells about a process of this node.
 // Invariant: every question about a process that is gone has the answer "nothing".
-// Used by launcher.cpp and the watchdog's board.
+// Used by launcher.cpp, supervise.cpp and the watchdog's board.
 #pragma once
 
 #include <sys/types.h>
@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 namespace lockstep::runtime {
 
@@ -22,5 +23,15 @@ struct ProcessStatus {
 
 /// Whether `variable` was in the environment the process was started with; false if that cannot be read.
 [[nodiscard]] bool was_started_with(pid_t pid, std::string_view variable);
+
+/// A process below this one.
+struct Descendant {
+  pid_t process = 0;
+  bool is_ours = false;  ///< this program: a rank, or the guard of one
+  bool is_stopped = false;
+};
+
+/// All that there are, whether children or children of those; but not what is below those that `but` names.
+[[nodiscard]] std::vector<Descendant> find_descendants(const std::vector<pid_t>& but);
 
 }  // namespace lockstep::runtime

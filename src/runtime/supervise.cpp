@@ -13,9 +13,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <cstring>
 #include <ctime>
-#include <filesystem>
 #include <future>
 #include <optional>
 #include <string>
@@ -149,44 +147,10 @@ class Words {
   std::future<void> is_over_{};
 };
 
-/// A process below this one.
-struct Descendant {
-  pid_t process = 0;
-  bool is_ours = false;  ///< this program: a rank, or the guard of one
-  bool is_stopped = false;
-};
-
 // Children that this process had before: of a shell that became it, which runs filters for its output.
 std::vector<pid_t> others;
 
-std::vector<Descendant> find_descendants() {
-  namespace fs = std::filesystem;
-  struct Seen {
-    pid_t process, parent;
-    char state;
-  };
-  std::vector<Seen> all;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator{"/proc", error}) {
-    const pid_t process = std::atoi(entry.path().filename().c_str());
-    const auto status = process > 0 ? read_process(process) : std::nullopt;
-    if (status && status->state != 'Z') all.push_back({process, status->parent, status->state});
-  }
-  const fs::path me = fs::read_symlink("/proc/self/exe", error);
-  std::vector<Descendant> found;
-  std::vector<pid_t> parents{getpid()};
-  while (!parents.empty()) {
-    const pid_t parent = parents.back();
-    parents.pop_back();
-    for (const Seen& child : all) {
-      if (child.parent != parent || std::ranges::find(others, child.process) != others.end()) continue;
-      parents.push_back(child.process);
-      const bool is_ours = fs::read_symlink(fmt::format("/proc/{}/exe", child.process), error) == me;
-      found.push_back({child.process, is_ours, child.state == 'T'});
-    }
-  }
-  return found;
-}
+std::vector<Descendant> find_descendants() { return runtime::find_descendants(others); }
 
 void signal_all(const std::vector<Descendant>& processes, int signal, auto which) {
   for (const Descendant& one : processes)
@@ -256,6 +220,11 @@ class End {
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (asked_ == 0 && told_exit() != 0) return told_exit();  // a guard knows better
     if (asked_ == 0 && code != 0 && has_lost_reader()) return 128 + SIGPIPE;
+    // 1 would be a wrong element or damage, which a rank has told; the launcher was ended by others, or failed.
+    if (asked_ == 0 && code == 1 && was_rank_started() && !may_be_elsewhere()) {
+      write_all(STDERR_FILENO, "error: the MPI launcher has ended with exit code 1, but no rank has failed\n");
+      return core::to_int(core::ExitCode::system);
+    }
     // What such a launcher ends with would mean something else to a user: 1 a wrong result, 0 success.
     if (asked_ == 0 && !was_rank_started() && !may_be_elsewhere()) {
       write_all(STDERR_FILENO, "error: the MPI launcher has ended before a rank has started\n");
@@ -313,25 +282,44 @@ class End {
   core::Stopwatch since_step_{};
 };
 
-/// Of a launcher that lives but brings up nobody, whom a watchdog could speak for.
-[[noreturn]] void end_idle_launcher(pid_t launcher, core::Seconds timeout, const std::optional<Words>& words) {
-  kill(launcher, SIGTERM);
-  end_leftovers();
-  if (words) words->await_end();
-  write_all(
-      STDERR_FILENO,
-      fmt::format("error: the MPI launcher has started no rank within --timeout ({:g} s) and 10 s more: it is killed\n"
-                  "  fix: see what it says above, and what a process may use: ulimit -a\n",
-                  timeout.value));
-  _exit(core::to_int(core::ExitCode::stalled));
-}
+/// Of a launcher that lives without ranks: none comes up, whom a watchdog could speak for, or all have gone.
+class Idleness {
+ public:
+  explicit Idleness(core::Seconds timeout) : timeout_{timeout}, is_watched_{timeout.value > 0 && !may_be_elsewhere()} {}
+
+  /// Until when to look again; nullptr: never.
+  [[nodiscard]] const std::timespec* pause() const {
+    static constexpr std::timespec soon{.tv_sec = 0, .tv_nsec = 500'000'000}, later{.tv_sec = 5, .tv_nsec = 0};
+    return !is_watched_ ? nullptr : was_rank_started() ? &later : &soon;
+  }
+
+  /// Ends it, and this process, once that has lasted too long.
+  void look(pid_t launcher, const std::optional<Words>& words) {
+    if (!is_watched_) return;
+    if (std::ranges::any_of(find_descendants(), runs_this_program)) since_alone_ = {};
+    const bool is_over = was_rank_started() || told_exit() != 0;
+    const double most_s = is_over ? longest_end_s : longest_start_s + std::min(timeout_.value, longest_start_s);
+    if (since_alone_.elapsed().value < most_s) return;
+    kill(launcher, SIGTERM);
+    end_leftovers();
+    if (words) words->await_end();
+    write_all(STDERR_FILENO, fmt::format("error: the MPI launcher has {} for {:.0f} s: it is killed\n"
+                                         "  fix: see what it says above, and what a process may use: ulimit -a\n",
+                                         is_over ? "not ended after its ranks" : "started no rank", most_s));
+    _exit(told_exit() != 0 ? told_exit() : core::to_int(core::ExitCode::stalled));
+  }
+
+ private:
+  static constexpr double longest_start_s = 15, longest_end_s = 15;
+
+  core::Seconds timeout_;
+  bool is_watched_;
+  core::Stopwatch since_alone_{};
+};
 
 [[noreturn]] void follow_launcher(pid_t launcher, const sigset_t& awaited, core::Seconds timeout,
                                   const std::optional<Words>& words) {
-  constexpr double time_to_start_s = 10;
-  constexpr std::timespec look{.tv_sec = 0, .tv_nsec = 500'000'000};
-  const core::Stopwatch watch;
-  bool is_idle = timeout.value > 0 && !may_be_elsewhere();
+  Idleness idleness{timeout};
   std::timespec pause{.tv_sec = 0, .tv_nsec = 50'000'000};  // between signals; twice as long each time, up to a second
   End end;
   for (int status = 0;;) {
@@ -343,11 +331,8 @@ class End {
       if (words) words->await_end();
       _exit(exit_code);
     }
-    is_idle = is_idle && !end.is_asked() && !was_rank_started();
-    if (is_idle && watch.elapsed().value > timeout.value + time_to_start_s &&
-        std::ranges::none_of(find_descendants(), runs_this_program))
-      end_idle_launcher(launcher, timeout, words);
-    const int signal = sigtimedwait(&awaited, nullptr, end.is_asked() ? &pause : is_idle ? &look : nullptr);
+    if (!end.is_asked()) idleness.look(launcher, words);
+    const int signal = sigtimedwait(&awaited, nullptr, end.is_asked() ? &pause : idleness.pause());
     if (signal > 0 && signal != SIGCHLD) end.ask(signal);
     end.proceed(launcher);
     if (end.repeats() && end.is_asked() && pause.tv_nsec < 500'000'000) pause.tv_nsec *= 2;

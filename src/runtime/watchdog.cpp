@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/print.hpp"
 #include "runtime/board.hpp"
 #include "runtime/interrupt.hpp"
 #include "runtime/session.hpp"
@@ -54,15 +55,6 @@ std::int64_t now_ns() noexcept {
   std::timespec t{};
   clock_gettime(CLOCK_MONOTONIC, &t);
   return t.tv_sec * 1'000'000'000LL + t.tv_nsec;
-}
-
-/// Without stdio, whose locks the main thread may hold.
-void write_to(int descriptor, std::string_view text) noexcept {
-  while (!text.empty()) {
-    const ssize_t n = write(descriptor, text.data(), text.size());
-    if (n <= 0) return;
-    text.remove_prefix(static_cast<std::size_t>(n));
-  }
 }
 
 /// Of the ranks of a node, those beyond the first on a processor.
@@ -266,7 +258,7 @@ void Watchdog::State::report(const std::vector<Finding>& findings) {
   }
   if (has_other_nodes() && !has_evidence(findings)) std::this_thread::sleep_for(time_for_other_nodes);
   const std::string text = describe_stall(findings, {host_name(), limit(), phase(), has_other_nodes()});
-  write_to(STDERR_FILENO, text);
+  core::write_in_time(STDERR_FILENO, text);
   act_on(text);
   board->publish_report();
   say_last_words();
@@ -289,7 +281,7 @@ void Watchdog::State::report_alone() {
   const std::string text =
       fmt::format("error: stalled: no progress for {:g} s in phase {}\n  {}on {} (pid {})\n", limit().value,
                   name(phase()), rank >= 0 ? fmt::format("rank {} ", rank) : "", host_name(), getpid());
-  write_to(STDERR_FILENO, text);
+  core::write_in_time(STDERR_FILENO, text);
   act_on(text);
   std::this_thread::sleep_for(time_to_speak);
   leave();
@@ -311,7 +303,7 @@ void Watchdog::State::act_on(const std::string& report) {
 
 void Watchdog::State::say_last_words() {
   const std::lock_guard lock{mutex};
-  write_to(STDOUT_FILENO, std::exchange(last_words, {}));
+  core::write_in_time(STDOUT_FILENO, std::exchange(last_words, {}));
 }
 
 void Watchdog::State::leave() {

@@ -46,6 +46,12 @@ run "$REDUCE_ALL" train toy 3 --save-weights "$folder/w.h5" --run-dir "$folder/f
 expect_rc 0
 grep -q '"state": "finished"' "$folder/few/r/status.json" || fail "status: $(cat "$folder/few/r/status.json")"
 
+run "$REDUCE_ALL" train toy 1 --run-dir "$folder/few/none"
+expect_rc 3
+expect_one_error
+expect_err "cannot write a run to '.*none': No space left"
+expect_err 'fix: make room there'
+
 # Weights that do not fit at all are known before training.
 dd if=/dev/zero of="$folder/small/fill" bs=1M count=4 status=none
 run "$REDUCE_ALL" train digits --synthetic-samples 128 --run-dir "$folder/small/r"

@@ -26,7 +26,7 @@ if [ "$(basename "$REDUCE_ALL")" = reduce_all ]; then
   # Nor does such a launcher run for ever by itself.
   run bash -c 'ulimit -n 32 && exec "$0" -e 1K -n 2 --seed "$1" --nproc 4 --timeout 3s' "$REDUCE_ALL" "$seed"
   expect_rc 4
-  expect_err 'has started no rank within --timeout \(3 s\)'
+  expect_err 'the MPI launcher has started no rank for 18 s: it is killed'
   none_with "$seed" || fail "left: $(ranks_with "$seed")"
   exit 0
 fi
@@ -39,3 +39,18 @@ await has_line '"kind":"train"' "$run_dir/log.jsonl"
 kill -STOP "$(process_of 1)"
 end_of "$job"
 grep -q '"state": "stopped"' "$run_dir/status.json" || fail "status: $(cat "$run_dir/status.json")"
+
+# Nor is a launcher awaited that stands still itself: its ranks end, as nobody reads what they say.
+parent_of() { sed -n 's/^PPid:[[:space:]]*//p' "/proc/$1/status"; }
+run_dir=$run_dir-stopped
+"$REDUCE_ALL" train toy 1000000 --run-dir "$run_dir" --seed "$seed" --timeout 3s --nproc 2 >"$folder/out" 2>"$folder/err" &
+job=$!
+await has_line '"kind":"train"' "$run_dir/log.jsonl"
+kill -STOP "$(parent_of "$(parent_of "$(process_of 1)")")"
+SECONDS=0
+wait "$job"
+rc=$?
+expect_rc 4
+[ "$SECONDS" -le 45 ] || fail "took $SECONDS s"
+expect_err 'the MPI launcher has not ended after its ranks'
+none_with "$seed" || fail "left: $(ranks_with "$seed")"

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/error.hpp"
+#include "core/printable.hpp"
 
 namespace lockstep::data {
 namespace {
@@ -133,10 +134,12 @@ std::optional<std::int64_t> parse_integer(std::string_view text) {
 
 std::string in_quotes(std::string_view field) {
   constexpr std::size_t most = 40;
-  std::string text{field.substr(0, most)};
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-  return fmt::format("'{}{}'", text, field.size() > most ? "..." : "");
+  const auto continues_character = [&](std::size_t at) {
+    return (static_cast<unsigned char>(field[at]) & 0xC0) == 0x80;
+  };
+  std::size_t n = std::min(field.size(), most);
+  while (n > 0 && n < field.size() && continues_character(n)) --n;
+  return fmt::format("'{}{}'", core::printable(field.substr(0, n)), n < field.size() ? "..." : "");
 }
 
 }  // namespace lockstep::data

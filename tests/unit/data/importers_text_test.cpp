@@ -95,6 +95,14 @@ TEST_F(CsvTest, TakesWordsAsClasses) {
   expect_usage([&] { open("a,b\n1,x\033[31m\n"); }, {"control character", "line 2"});
   expect_usage([&] { open("a,b\n1,x\n", {.no_classes = true}); }, {"'x' is no number", "line 2"});
   expect_usage([&] { open("a,b\nx,1\n"); }, {"'x' is no number", "column 0 (a)"});
+  expect_usage(
+      [&] {
+        open(
+            "a,b\nGr\xc3\xb6\xc3\x9f"
+            "e\033[31m,1\n");
+      },
+      {"'Gr\xc3\xb6\xc3\x9f"
+       "e\\x1b[31m' is no number"});
 }
 
 TEST_F(CsvTest, RefusesUtf16) {
@@ -150,7 +158,7 @@ TEST_F(CsvTest, NamesLineAndColumn) {
   expect_usage([&] { open(""); }, {"no lines"});
   expect_usage([&] { open("a,b\n1,2\n", {.has_header = false}); },
                {"'a'", "line 1, column 0", "leave out --no-header"});
-  expect_usage([&] { open(std::string{"a,b\n\0002,1\n", 9}); }, {"'?2'"});
+  expect_usage([&] { open(std::string{"a,b\n\0002,1\n", 9}); }, {"'\\x002'"});
 }
 
 TEST_F(CsvTest, RemarksOnNumbersTakenAsNames) {

@@ -56,8 +56,8 @@ TEST(Shortage, OfDescriptorsIsNoDamageOfAnHdf5File) {
 }
 
 TEST(Shortage, OtherErrorsAreNone) {
-  for (const int error : {ENOENT, EACCES, EIO, ENOSPC}) EXPECT_NO_THROW(core::refuse_shortage("cannot read", "f", error));
-  for (const int error : {EMFILE, ENFILE, ENOMEM})
+  for (const int error : {ENOENT, EACCES, EIO}) EXPECT_NO_THROW(core::refuse_shortage("cannot read", "f", error));
+  for (const int error : {EMFILE, ENFILE, ENOMEM, ENOSPC, EDQUOT})
     expect_error([&] { core::refuse_shortage("cannot read", "f", error); }, ExitCode::system,
                  {"cannot read: ", "(f)", "fix: "});
 }
