@@ -149,8 +149,8 @@ void declare_where(core::Flags& flags, Options& o) {
   flags.number("--ranks-per-node", o.ranks_per_node, 1, many);
   for (const Borrowed& flag : borrowed)
     flags.value(std::string{flag.flag}, [&flag](const std::string& text) { require_fitting(flag, text); });
-  flags.text("-J,--json", o.json);
-  flags.text("-F,--csv", o.csv);
+  flags.text("-J,--json,--output_file", o.json);
+  flags.text("--csv", o.csv);
   flags.toggle("--samples", o.samples);
   flags.toggle("--verdict", o.verdict);
   flags.action("--demo", [&o] { o.task = Task::demo; });

@@ -46,8 +46,8 @@ Where
       --expect-ranks N     end at once unless the job has N ranks
       --ranks-per-node K   pretend that every K ranks of a node are a node of their own
 Of nccl-tests
-  --minbytes, --maxbytes, --stepbytes, --stepfactor, --datatype, --iters, --warmup_iters, -T for --timeout, -J for --json,
-  -F for --csv: other names; -g, --ngpus 1, -t, --nthreads 1, -p, -z, -C 0 or 1, -a 3, -m, -N 1, -r, -R, -G 0: accepted,
+  --minbytes, --maxbytes, --stepbytes, --stepfactor, --datatype, --iters, --warmup_iters, -T for --timeout,
+  -J, --output_file for --json: other names; -g, --ngpus 1, -t, --nthreads 1, -p, -z, -C 0 or 1, -a 3, -m, -N 1, -r, -R, -G 0: accepted,
   as that is done anyway
 Results
       --json F, --csv F    every row with all figures; valid however the run ends (long ones lack the last second)

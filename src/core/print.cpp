@@ -11,6 +11,7 @@
 #include <string>
 
 #include "core/printable.hpp"
+#include "core/timer.hpp"
 
 namespace lockstep::core {
 
@@ -26,13 +27,16 @@ void print(std::string_view text) {
 }
 
 void write_in_time(int descriptor, std::string_view text) noexcept {
-  constexpr int patience_ms = 1000;
-  while (!text.empty()) {
+  constexpr double patience_s = 1;
+  constexpr int look_ms = 100;
+  // A descriptor that is ready has room for so much; signals come just when a job ends.
+  const std::size_t most = isatty(descriptor) != 0 ? 256 : PIPE_BUF;
+  for (const Stopwatch watch; !text.empty() && watch.elapsed().value < patience_s;) {
     pollfd ready{.fd = descriptor, .events = POLLOUT, .revents = 0};
-    if (poll(&ready, 1, patience_ms) <= 0) return;
-    const ssize_t n = write(descriptor, text.data(), std::min<std::size_t>(text.size(), PIPE_BUF));  // has room for it
-    if (n <= 0) return;
-    text.remove_prefix(static_cast<std::size_t>(n));
+    if (poll(&ready, 1, look_ms) <= 0) continue;
+    const ssize_t n = write(descriptor, text.data(), std::min(text.size(), most));
+    if (n < 0 && errno != EINTR) return;
+    if (n > 0) text.remove_prefix(static_cast<std::size_t>(n));
   }
 }
 

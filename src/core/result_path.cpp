@@ -24,28 +24,46 @@ bool is_link_of_others(const fs::path& link) {
   return is_shared && own.st_uid != geteuid() && own.st_uid != folder.st_uid;
 }
 
+/// As if it were written there: a target may be relative to its link.
+fs::path target_of(const fs::path& link) {
+  std::error_code ignored;
+  return link.parent_path() / fs::read_symlink(link, ignored);  // an absolute target replaces what is before it
+}
+
+/// `visit` gets each link on the way; of links in a circle the result is one of them.
+template <class Visit>
+fs::path follow(fs::path file, Visit visit) {
+  constexpr int most_links = 40;
+  std::error_code ignored;
+  for (int i = 0; i < most_links && fs::is_symlink(fs::symlink_status(file, ignored)); ++i) {
+    visit(file);
+    file = target_of(file);
+  }
+  return file;
+}
+
+/// Where the file or folder `path` lies; "d/" is d.
 std::string folder_of(const std::string& path) {
-  const std::string folder = fs::path{behind_links(path)}.parent_path().string();
-  return folder.empty() ? "." : folder;
+  std::error_code ignored;
+  fs::path place = fs::absolute(path, ignored).lexically_normal();
+  if (!place.has_filename()) place = place.parent_path();
+  return fs::path{behind_links(place.string())}.parent_path().string();
 }
 
 }  // namespace
 
 std::string behind_links(const std::string& path) {
-  constexpr int most_links = 40;
-  fs::path file = path;
-  std::error_code ignored;
-  for (int i = 0; i < most_links && fs::is_symlink(fs::symlink_status(file, ignored)); ++i)
-    file = file.parent_path() / fs::read_symlink(file, ignored);  // an absolute target replaces what is before it
-  return file.string();
+  return follow(path, [](const fs::path&) {}).string();
 }
 
 void refuse_link_of_others(const std::string& path, std::string_view flag) {
-  if (!is_link_of_others(path)) return;
-  fail_usage({.what = fmt::format("'{}' is a link that another user has made in a folder for all", path),
-              .where = std::string{flag},
-              .expected = "a file of yours, or none yet",
-              .fix = "name another place"});
+  follow(path, [&](const fs::path& link) {
+    if (is_link_of_others(link))
+      fail_usage({.what = fmt::format("'{}' is a link that another user has made in a folder for all", link.string()),
+                  .where = std::string{flag},
+                  .expected = "a file of yours, or none yet",
+                  .fix = "name another place"});
+  });
 }
 
 bool is_shard_set(const std::string& folder) {

@@ -11,7 +11,8 @@ namespace lockstep::core {
 /// The file behind symbolic links, even if it does not exist yet. Of links in a circle one of them.
 [[nodiscard]] std::string behind_links(const std::string& path);
 
-/// Throws core::Error (usage, naming `flag`) if `path` is a link that another user has made in a sticky folder such as /tmp.
+/// Throws core::Error (usage, naming `flag`) if `path` leads through a link that another user has made in a sticky
+/// folder such as /tmp.
 void refuse_link_of_others(const std::string& path, std::string_view flag);
 
 /// Whether `folder` is a set of shards, be it whole or damaged.

@@ -177,11 +177,15 @@ void end_leftovers() {
   }
 }
 
-/// As of `reduce_all | head`: launchers take that for a failed job.
-bool has_lost_reader() noexcept {
-  pollfd out{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
-  return poll(&out, 1, 0) > 0 && (out.revents & POLLERR) != 0;
+/// POLLOUT where something can be written without waiting, POLLERR where nobody reads any more; 0: neither.
+short state_of(int descriptor) noexcept {
+  pollfd out{.fd = descriptor, .events = POLLOUT, .revents = 0};
+  return poll(&out, 1, 0) > 0 ? out.revents : short{0};
 }
+
+/// As of `reduce_all | head`: launchers take that for a failed job.
+bool has_lost_reader() noexcept { return (state_of(STDOUT_FILENO) & POLLERR) != 0; }
+bool takes_words(int descriptor) noexcept { return state_of(descriptor) != 0; }
 
 /// The end a user asked for, how it is brought about step by step, and when each step was taken.
 class End {
@@ -295,10 +299,14 @@ class Idleness {
 
   /// Ends it, and this process, once that has lasted too long.
   void look(pid_t launcher, const std::optional<Words>& words) {
-    if (!is_watched_) return;
-    if (std::ranges::any_of(find_descendants(), runs_this_program)) since_alone_ = {};
-    const bool is_over = was_rank_started() || told_exit() != 0;
-    const double most_s = is_over ? longest_end_s : longest_start_s + std::min(timeout_.value, longest_start_s);
+    // Where nobody takes what ranks have said, the launcher lives on with it.
+    if (!is_watched_ || is_rank_there() || !takes_words(STDOUT_FILENO) || !takes_words(STDERR_FILENO)) {
+      since_alone_ = {};
+      return;
+    }
+    const bool is_over = told_exit() != 0 || was_rank_started();
+    if (is_over && told_exit() == 0 && rank_ == 0) return;  // how its ranks look is not known
+    const double most_s = is_over ? longest_end_s : longest_start_s + timeout_.value;
     if (since_alone_.elapsed().value < most_s) return;
     kill(launcher, SIGTERM);
     end_leftovers();
@@ -312,8 +320,20 @@ class Idleness {
  private:
   static constexpr double longest_start_s = 15, longest_end_s = 15;
 
+  /// Looks for another one only if the one it knows has gone: that takes time from ranks that measure.
+  [[nodiscard]] bool is_rank_there() {
+    const auto status = rank_ != 0 ? read_process(rank_) : std::nullopt;
+    if (status && status->state != 'Z') return true;
+    const std::vector<Descendant> job = find_descendants();
+    const auto found = std::ranges::find_if(job, runs_this_program);
+    if (found == job.end()) return false;
+    rank_ = found->process;
+    return true;
+  }
+
   core::Seconds timeout_;
   bool is_watched_;
+  pid_t rank_ = 0;  ///< one that was there, or its guard; 0: none was seen
   core::Stopwatch since_alone_{};
 };
 

@@ -100,6 +100,10 @@ none_with() { [ -z "$(ranks_with "$1")" ]; }
 # has_line PATTERN FILE: whether FILE is there and has such a line.
 has_line() { grep -qs -e "$1" "$2"; }
 
+# parent_of PID, and has_ended PID: whether it has, or only waits for being collected.
+parent_of() { sed -n 's/^PPid:[[:space:]]*//p' "/proc/$1/status"; }
+has_ended() { ! grep -q '^State:[[:space:]]*[^Z[:space:]]' "/proc/$1/status" 2>/dev/null; }
+
 # process_of RANK: the one that computes as that rank of the job in $run_dir: a child of its guard, which has another name
 # from the moment on at which both are there.
 process_of() {

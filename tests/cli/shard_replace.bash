@@ -32,6 +32,13 @@ refuse_to_replace 'it has no manifest.json'
 rm -r "$d"
 made synth toy --out "$d" --samples 64
 made synth toy --out "$d" --samples 32 --force
+made synth toy --out "$d/" --samples 32 --force
+for inside in new new/; do
+  shard synth toy --out "$d/$inside" --samples 32
+  expect_rc 2
+  expect_one_error
+  expect_err 'would lie in a set of shards'
+done
 made stat "$d"
 expect_out 'train +32 '
 mkdir "$folder/empty"

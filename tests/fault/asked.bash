@@ -41,7 +41,6 @@ end_of "$job"
 grep -q '"state": "stopped"' "$run_dir/status.json" || fail "status: $(cat "$run_dir/status.json")"
 
 # Nor is a launcher awaited that stands still itself: its ranks end, as nobody reads what they say.
-parent_of() { sed -n 's/^PPid:[[:space:]]*//p' "/proc/$1/status"; }
 run_dir=$run_dir-stopped
 "$REDUCE_ALL" train toy 1000000 --run-dir "$run_dir" --seed "$seed" --timeout 3s --nproc 2 >"$folder/out" 2>"$folder/err" &
 job=$!
@@ -53,4 +52,15 @@ rc=$?
 expect_rc 4
 [ "$SECONDS" -le 45 ] || fail "took $SECONDS s"
 expect_err 'the MPI launcher has not ended after its ranks'
+none_with "$seed" || fail "left: $(ranks_with "$seed")"
+
+# A launcher that others end is no wrong result.
+run_dir=$run_dir-ended
+"$REDUCE_ALL" train toy 1000000 --run-dir "$run_dir" --seed "$seed" --nproc 2 >"$folder/out" 2>"$folder/err" &
+job=$!
+await has_line '"kind":"train"' "$run_dir/log.jsonl"
+kill -TERM "$(parent_of "$(parent_of "$(process_of 1)")")"
+wait "$job"
+rc=$?
+[ "$rc" -ne 0 ] && [ "$rc" -ne 1 ] || fail "exit code $rc"
 none_with "$seed" || fail "left: $(ranks_with "$seed")"

@@ -7,10 +7,16 @@ start nproc 3 -b 1M -e 1M -n 1000000 --algorithm ring --json "$run_dir.json"
 run_dir=$run_dir.json
 await has_rank 1
 victim=$(process_of 1)
+guard=$(parent_of "$victim")
 witness=$(process_of 0)
+guard_of_witness=$(parent_of "$witness")
+above=$(parent_of "$guard")
+kill -STOP "$above" # or it ends the witness
 kill -KILL "$victim"
-sleep 0.05 # for the guard
+await has_ended "$guard"
 kill -ABRT "$witness" # as MPI's own transport may, which talks to a dead one
+await has_ended "$guard_of_witness"
+kill -CONT "$above"
 end
 expect_one_error
 expect_rc_of_job 3

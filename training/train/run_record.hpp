@@ -66,7 +66,7 @@ struct EpochRecord {
 /// One progress interval.
 struct TrainRecord {
   Position at{};
-  std::uint64_t first_epoch = 0;  ///< of the interval, if that is not at.epoch
+  std::uint64_t first_epoch = 0;  ///< that the interval is of; 0: not known
   double loss = 0;                ///< mean over the samples of the interval
   std::optional<double> rmse{};   ///< its root, if it is a mean squared error
   double learning_rate = 0;

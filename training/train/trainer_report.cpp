@@ -94,7 +94,7 @@ void Trainer::finish() {
   compat_end_.peak_bytes = peak_memory(world_).value;
   if (!is_lead()) return;
   FinalRecord record{.at = position(),
-                     .is_within_epoch = batches_ && n_steps_ % batches_->n_batches() != 0,
+                     .is_within_epoch = batches_ && (n_steps_ == 0 || n_steps_ % batches_->n_batches() != 0),
                      .state = state_,
                      .message = message_,
                      .loss = n_epoch_loss_ > 0 ? mean(epoch_loss_, n_epoch_loss_) : last_loss_,

@@ -70,8 +70,9 @@ class CsvParser {
     columns_ = select_columns(options_, names_, n_columns_);
     const auto is_number = [this](std::size_t column) { return parse_float(fields_[column]).has_value(); };
     if (options_.has_header && std::ranges::all_of(columns_.x, is_number))
-      remarks_.push_back(warning(fmt::format("{} has {}numbers and was taken as names; --no-header takes it as data",
-                                             lines_.place(), is_number(columns_.y) ? "only " : "in x only ")));
+      remarks_.push_back(
+          warning(fmt::format("{} has numbers for {} and was taken as names; --no-header takes it as data",
+                              lines_.place(), is_number(columns_.y) ? "x and y" : "x")));
     if (options_.y_column.empty())
       remarks_.push_back(note(fmt::format("y is column {}{}, the last; --y-column names another", columns_.y,
                                           names_.empty() ? "" : fmt::format(" ({})", core::printable(names_.back())))));

@@ -138,7 +138,7 @@ std::string in_quotes(std::string_view field) {
     return (static_cast<unsigned char>(field[at]) & 0xC0) == 0x80;
   };
   std::size_t n = std::min(field.size(), most);
-  while (n > 0 && n < field.size() && continues_character(n)) --n;
+  for (int i = 0; i < 3 && n > 0 && n < field.size() && continues_character(n); ++i) --n;
   return fmt::format("'{}{}'", core::printable(field.substr(0, n)), n < field.size() ? "..." : "");
 }
 

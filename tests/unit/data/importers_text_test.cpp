@@ -50,10 +50,11 @@ TEST_F(CsvTest, DoubtsNamesThatAreNumbers) {
     return remarks_on_values(*open(text, {.y_column = y, .no_classes = true}));
   };
   ASSERT_EQ(doubt("1,2\n3,4\n").size(), 1U);
-  EXPECT_NE(doubt("1,2\n3,4\n")[0].text.find("line 1 has only numbers"), std::string::npos);
+  EXPECT_NE(doubt("1,2\n3,4\n")[0].text.find("line 1 has numbers for x and y and was taken as names"),
+            std::string::npos);
   const auto words = remarks_on_values(*open("5.1,3.5,setosa\n4.9,3.0,setosa\n"));
   ASSERT_EQ(words.size(), 2U);  // the other one is of the words
-  EXPECT_NE(words[0].text.find("line 1 has in x only numbers and was taken as names; --no-header"), std::string::npos);
+  EXPECT_NE(words[0].text.find("line 1 has numbers for x and was taken as names; --no-header"), std::string::npos);
   EXPECT_TRUE(doubt("label,1,2\n3,4,5\n").empty());
 }
 

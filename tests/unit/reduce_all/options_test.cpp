@@ -63,7 +63,7 @@ TEST(Options, EveryShortFlagHasALongName) {
 
 TEST(Options, TakesTheLongFlagsOfNcclTests) {
   const Options o = parse({"--minbytes", "16", "--maxbytes", "32", "--stepbytes", "4", "--datatype", "half", "--iters",
-                           "7", "--warmup_iters", "2", "-T", "5", "-J", "r.json", "-F", "r.csv"});
+                           "7", "--warmup_iters", "2", "-T", "5", "-J", "r.json"});
   EXPECT_EQ(o.min_bytes.value, 16u);
   EXPECT_EQ(o.max_bytes.value, 32u);
   EXPECT_EQ(o.step_bytes->value, 4u);
@@ -72,7 +72,6 @@ TEST(Options, TakesTheLongFlagsOfNcclTests) {
   EXPECT_EQ(o.warmup_iterations, 2);
   EXPECT_EQ(o.timeout.value, 5);
   EXPECT_EQ(o.json, "r.json");
-  EXPECT_EQ(o.csv, "r.csv");
 }
 
 TEST(Options, TakesOfNcclTestsWhatIsDoneAnyway) {
