@@ -41,7 +41,7 @@ constexpr std::array<std::string_view, 34> known_parts{
     "Sending Ctrl-C to processes as requested",
     "Press Ctrl-C again to force abort",
     // Nobody reads its stdout.
-    "SIGPIPE detected on fd ",
+    "SIGPIPE detected ",
     "abort is already in progress...hit ctrl-c again to forcibly terminate",
     // Hydra.
     "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
