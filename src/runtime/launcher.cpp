@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdlib>
@@ -127,6 +128,11 @@ LauncherHint read_launcher_hint() {
   LauncherHint alone;
   alone.job_key = make_job_key(getpid(), "");
   return alone;
+}
+
+int n_sharing_a_processor(const LauncherHint& hint) noexcept {
+  const int n_processors = static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
+  return std::max(0, hint.n_local_ranks.value_or(0) - 1) / n_processors;
 }
 
 bool is_started_by_others() noexcept {

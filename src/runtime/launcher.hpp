@@ -23,6 +23,9 @@ struct LauncherHint {
 
 [[nodiscard]] LauncherHint read_launcher_hint();
 
+/// Of the ranks of this node, those beyond the first on each of its processors; 0 where the hint does not tell.
+[[nodiscard]] int n_sharing_a_processor(const LauncherHint& hint) noexcept;
+
 /// Whether the environment has any sign of a launcher, one that read_launcher_hint() does not know included: then this
 /// process may be one of several.
 [[nodiscard]] bool is_started_by_others() noexcept;

@@ -25,6 +25,7 @@
 #include "core/print.hpp"
 #include "runtime/board.hpp"
 #include "runtime/interrupt.hpp"
+#include "runtime/launcher.hpp"
 #include "runtime/session.hpp"
 #include "runtime/stall.hpp"
 
@@ -35,8 +36,7 @@ using namespace std::chrono_literals;
 
 /// Longer gaps than so many ticks mean that this process was stopped itself: they do not count as standstill.
 constexpr int longest_gap_ticks = 4;
-/// MPI starts the slower the more ranks of a node share a processor, and tells nobody how far it is: 256 ranks on 2
-/// processors take a minute.
+/// MPI starts the slower the more ranks of a node share a processor, and tells nobody how far it is.
 constexpr core::Seconds start_per_shared_rank{1};
 /// For the report to reach the terminal before the launcher, seeing the first exit, ends the job.
 constexpr auto time_to_speak = 200ms;
@@ -55,11 +55,6 @@ std::int64_t now_ns() noexcept {
   std::timespec t{};
   clock_gettime(CLOCK_MONOTONIC, &t);
   return t.tv_sec * 1'000'000'000LL + t.tv_nsec;
-}
-
-/// Of the ranks of a node, those beyond the first on a processor.
-int n_sharing_a_processor(int n_local_ranks) noexcept {
-  return std::max(0, n_local_ranks - 1) / static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
 bool is_ours(pid_t pid) {
@@ -90,7 +85,7 @@ struct Watchdog::State {
         n_local_ranks{hint.n_local_ranks.value_or(0)},
         tick{sign_of_life_interval(n_local_ranks)},
         longest_gap_ns{std::chrono::nanoseconds{longest_gap_ticks * tick}.count()},
-        start_allowance{start_per_shared_rank.value * static_cast<double>(n_sharing_a_processor(n_local_ranks))} {
+        start_allowance{start_per_shared_rank.value * static_cast<double>(n_sharing_a_processor(hint))} {
     n_ranks.store(hint.n_ranks.value_or(0));
     alone.rank.store(hint.rank.value_or(-1));
     if (timeout.value <= 0) return;

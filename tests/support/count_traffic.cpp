@@ -1,8 +1,10 @@
 // Preloaded into a program: counts what passes rank 0 through MPI from MPI_Init to MPI_Finalize, which then appends a line
-// "RANKS CALLS MESSAGES BYTES MEMORY" to the file TRAFFIC_FILE. CALLS of MPI; MESSAGES that rank 0 sends and receives one by
-// one; BYTES that it is given by others or gives to them, a gathering as many times its block as there are ranks, a
-// broadcast once; MEMORY: the most it had resident, in KiB.
+// "RANKS CALLS MESSAGES BYTES MEMORY SLACK" to the file TRAFFIC_FILE. CALLS of MPI; MESSAGES that rank 0 sends and receives
+// one by one; BYTES that it is given by others or gives to them, a gathering as many times its block as there are ranks, a
+// broadcast once; MEMORY: the most it had resident, in KiB; SLACK: by how many ns its sleeps could exceed what was asked for
+// while MPI started.
 #include <mpi.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 
 #include <cstdio>
@@ -11,6 +13,7 @@
 namespace {
 
 unsigned long long n_calls, n_messages, n_bytes;
+int slack_ns;
 
 void count(MPI_Datatype type, unsigned long long n) {
   int bytes = 0;
@@ -23,12 +26,18 @@ void count(MPI_Datatype type, unsigned long long n) {
 
 extern "C" {
 
+int MPI_Init_thread(int* n_arguments, char*** arguments, int required, int* provided) {
+  slack_ns = prctl(PR_GET_TIMERSLACK);
+  return PMPI_Init_thread(n_arguments, arguments, required, provided);
+}
+
 int MPI_Send(const void* data, int n, MPI_Datatype type, int to, int tag, MPI_Comm communicator) {
   count(type, n), ++n_messages;
   return PMPI_Send(data, n, type, to, tag, communicator);
 }
 
-int MPI_Isend(const void* data, int n, MPI_Datatype type, int to, int tag, MPI_Comm communicator, MPI_Request* request) {
+int MPI_Isend(const void* data, int n, MPI_Datatype type, int to, int tag, MPI_Comm communicator,
+              MPI_Request* request) {
   count(type, n), ++n_messages;
   return PMPI_Isend(data, n, type, to, tag, communicator, request);
 }
@@ -89,7 +98,7 @@ int MPI_Finalize() {
   getrusage(RUSAGE_SELF, &usage);
   const char* const path = std::getenv("TRAFFIC_FILE");
   if (std::FILE* const file = rank == 0 && path != nullptr ? std::fopen(path, "a") : nullptr) {
-    std::fprintf(file, "%d %llu %llu %llu %ld\n", n_ranks, n_calls, n_messages, n_bytes, usage.ru_maxrss);
+    std::fprintf(file, "%d %llu %llu %llu %ld %d\n", n_ranks, n_calls, n_messages, n_bytes, usage.ru_maxrss, slack_ns);
     std::fclose(file);
   }
   return PMPI_Finalize();
