@@ -149,6 +149,14 @@ expect_err "no split 'first' to train on, only val"
 expect_err '--train-split val; or lockstep shard split'
 [ ! -e untrained ] || fail "something was left behind"
 
+# Among five classes the right one is always one of the best five.
+for n in 5 6; do
+  made synth images --out "of-$n" --classes "$n" --samples 64 --height 28 --width 28 --channels 1
+  trained mnist_cnn --data "of-$n" --classes "$n" --max-steps 1 --run-dir "best-of-$n"
+done
+grep -q '"kind":"evaluation".*"top5_percent":null' best-of-5/log.jsonl || fail "top-5 of five classes"
+grep -q '"kind":"evaluation".*"top5_percent":[0-9]' best-of-6/log.jsonl || fail "no top-5 of six classes"
+
 # From a copy of the set on the node: the same losses, both splits read there, and the original no longer needed but for its
 # manifest. What was read is told.
 made synth digits --out few --samples 640
