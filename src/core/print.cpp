@@ -18,12 +18,16 @@ namespace lockstep::core {
 void print(std::string_view text) {
   const std::string shown = printable(text, "\n\t");
   if (std::fwrite(shown.data(), 1, shown.size(), stdout) == shown.size() && std::fflush(stdout) == 0) return;
-  throw Error{ExitCode::system,
-              {.what = fmt::format("cannot write to stdout: {}", system_reason(errno)),
-               .where = "",
-               .expected = "",
-               .fix = "free space where stdout goes, or send it elsewhere"},
-              SourceLocation::current()};
+  throw lost_stdout(errno);
+}
+
+Error lost_stdout(int error, SourceLocation location) {
+  return {ExitCode::system,
+          {.what = fmt::format("cannot write to stdout: {}", system_reason(error)),
+           .where = "",
+           .expected = "",
+           .fix = "free space where stdout goes, or send it elsewhere"},
+          location};
 }
 
 void write_in_time(int descriptor, std::string_view text) noexcept {

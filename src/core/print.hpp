@@ -17,6 +17,9 @@ namespace lockstep::core {
 /// if stdout refuses.
 void print(std::string_view text);
 
+/// What print() throws; `error`: errno.
+[[nodiscard]] Error lost_stdout(int error, SourceLocation location = SourceLocation::current());
+
 template <class First, class... Rest>
 void print(fmt::format_string<First, Rest...> format, First&& first, Rest&&... rest) {
   print(std::string_view{fmt::format(format, std::forward<First>(first), std::forward<Rest>(rest)...)});

@@ -2,19 +2,16 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
-#include <future>
 #include <optional>
 #include <string>
 #include <thread>
@@ -23,9 +20,11 @@
 
 #include "core/descriptor.hpp"
 #include "core/error.hpp"
+#include "core/log.hpp"
+#include "core/print.hpp"
 #include "core/timer.hpp"
 #include "runtime/asked.hpp"
-#include "runtime/launcher_words.hpp"
+#include "runtime/launcher_output.hpp"
 #include "runtime/process.hpp"
 
 namespace lockstep::runtime {
@@ -52,27 +51,17 @@ void open_standard_descriptors() {
   if (descriptor >= 0) close(descriptor);
 }
 
-struct Pipe {
-  core::Descriptor from, to;
-};
-
-/// Nothing if there is none to be had: errno.
-std::optional<Pipe> make_pipe() {
-  std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) return std::nullopt;
-  return Pipe{core::Descriptor{ends[0]}, core::Descriptor{ends[1]}};
-}
-
 /// Becomes the launcher; on failure tells why through `failure`. In a process group of its own it gets no Ctrl-C from the
-/// terminal, and should this program be killed, the launcher ends the job. `words`: what takes its stderr; -1: ours.
-[[noreturn]] void become_launcher(char* const* command, pid_t parent, int failure, int words, const sigset_t& held) {
+/// terminal, and should this program be killed, the launcher ends the job.
+[[noreturn]] void become_launcher(char* const* command, pid_t parent, int failure, const LauncherOutput& output,
+                                  const sigset_t& held) {
   sigprocmask(SIG_UNBLOCK, &held, nullptr);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(core::to_int(core::ExitCode::system));
   setpgid(0, 0);
   const core::Descriptor nothing{open("/dev/null", O_RDONLY | O_CLOEXEC)};
   if (nothing) dup2(nothing.get(), STDIN_FILENO);
-  if (words >= 0) dup2(words, STDERR_FILENO);
+  output.take_places();
   execvp(command[0], command);
   const int error = errno;
   static_cast<void>(!write(failure, &error, sizeof error));
@@ -84,68 +73,18 @@ struct Started {
   int error = 0;  ///< why it could not be started
 };
 
-Started start_launcher(char* const* command, int words, const sigset_t& held) {
+Started start_launcher(char* const* command, const LauncherOutput& output, const sigset_t& held) {
   std::optional<Pipe> failure = make_pipe();
   if (!failure) return {.error = errno};
   const pid_t parent = getpid();
   const pid_t process = fork();
   if (process < 0) return {.error = errno};
-  if (process == 0) become_launcher(command, parent, failure->to.get(), words, held);
+  if (process == 0) become_launcher(command, parent, failure->to.get(), output, held);
   failure->to = core::Descriptor{};
   int error = 0;
   if (read(failure->from.get(), &error, sizeof error) == sizeof error) waitpid(process, nullptr, 0);
   return {process, error};
 }
-
-bool write_all(int to, std::string_view text) noexcept {
-  while (!text.empty()) {
-    const ssize_t n = write(to, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(n));
-  }
-  return true;
-}
-
-/// Shows what comes, but what launchers say of a failed job, until nothing can come any more. If nobody reads it, it is taken
-/// all the same: mpirun of Open MPI 4 crashes where its stderr takes nothing.
-void show(core::Descriptor from) {
-  constexpr int pause_ms = 200;  // whoever writes a line or a frame around some does so in one go
-  LauncherWords words;
-  std::array<char, 4096> text{};
-  bool is_read = true;
-  const auto pass_on = [&](const std::string& shown) { is_read = is_read && write_all(STDERR_FILENO, shown); };
-  for (;;) {
-    pollfd ready{.fd = from.get(), .events = POLLIN, .revents = 0};
-    if (poll(&ready, 1, pause_ms) == 0) {
-      pass_on(words.release());
-      continue;
-    }
-    const ssize_t n = read(from.get(), text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;
-    pass_on(words.pass({text.data(), static_cast<std::size_t>(n)}));
-  }
-  pass_on(words.release());
-}
-
-/// show() in a thread of its own.
-class Words {
- public:
-  explicit Words(core::Descriptor from) {
-    std::promise<void> end;
-    is_over_ = end.get_future();
-    std::thread{[from = std::move(from), end = std::move(end)]() mutable {
-      show(std::move(from));
-      end.set_value();
-    }}.detach();
-  }
-  /// For all that was said; a process that is left may keep the pipe open.
-  void await_end() const { is_over_.wait_for(std::chrono::seconds{1}); }
-
- private:
-  std::future<void> is_over_{};
-};
 
 // Children that this process had before: of a shell that became it, which runs filters for its output.
 std::vector<pid_t> others;
@@ -176,16 +115,6 @@ void end_leftovers() {
     }
   }
 }
-
-/// POLLOUT where something can be written without waiting, POLLERR where nobody reads any more; 0: neither.
-short state_of(int descriptor) noexcept {
-  pollfd out{.fd = descriptor, .events = POLLOUT, .revents = 0};
-  return poll(&out, 1, 0) > 0 ? out.revents : short{0};
-}
-
-/// As of `reduce_all | head`: launchers take that for a failed job.
-bool has_lost_reader() noexcept { return (state_of(STDOUT_FILENO) & POLLERR) != 0; }
-bool takes_words(int descriptor) noexcept { return state_of(descriptor) != 0; }
 
 /// The end a user asked for, how it is brought about step by step, and when each step was taken.
 class End {
@@ -298,9 +227,9 @@ class Idleness {
   }
 
   /// Ends it, and this process, once that has lasted too long.
-  void look(pid_t launcher, const std::optional<Words>& words) {
+  void look(pid_t launcher, LauncherOutput& output, const sigset_t& awaited) {
     // Where nobody takes what ranks have said, the launcher lives on with it.
-    if (!is_watched_ || is_rank_there() || !takes_words(STDOUT_FILENO) || !takes_words(STDERR_FILENO)) {
+    if (!is_watched_ || is_rank_there() || !takes_output()) {
       since_alone_ = {};
       return;
     }
@@ -310,7 +239,7 @@ class Idleness {
     if (since_alone_.elapsed().value < most_s) return;
     kill(launcher, SIGTERM);
     end_leftovers();
-    if (words) words->await_end();
+    static_cast<void>(output.await_end(awaited));
     write_all(STDERR_FILENO, fmt::format("error: the MPI launcher has {} for {:.0f} s: it is killed\n"
                                          "  fix: see what it says above, and what a process may use: ulimit -a\n",
                                          is_over ? "not ended after its ranks" : "started no rank", most_s));
@@ -337,21 +266,27 @@ class Idleness {
   core::Stopwatch since_alone_{};
 };
 
+/// As the launcher has, whose code is `exit_code`.
+[[noreturn]] void end_after_launcher(int exit_code, LauncherOutput& output, const sigset_t& awaited) {
+  end_leftovers();
+  if (const int signal = output.await_end(awaited)) _exit(128 + signal);
+  if (output.stdout_error() == 0) _exit(exit_code);
+  const core::Error lost = core::lost_stdout(output.stdout_error());
+  core::log_error(lost.what());
+  _exit(exit_code != 0 ? exit_code : core::to_int(lost.code()));
+}
+
 [[noreturn]] void follow_launcher(pid_t launcher, const sigset_t& awaited, core::Seconds timeout,
-                                  const std::optional<Words>& words) {
+                                  LauncherOutput& output) {
   Idleness idleness{timeout};
   std::timespec pause{.tv_sec = 0, .tv_nsec = 50'000'000};  // between signals; twice as long each time, up to a second
   End end;
   for (int status = 0;;) {
     for (pid_t ended = 1; ended > 0;) {
       ended = waitpid(-1, &status, WNOHANG);
-      if (ended != launcher) continue;
-      const int exit_code = end.exit_code(status);
-      end_leftovers();
-      if (words) words->await_end();
-      _exit(exit_code);
+      if (ended == launcher) end_after_launcher(end.exit_code(status), output, awaited);
     }
-    if (!end.is_asked()) idleness.look(launcher, words);
+    if (!end.is_asked()) idleness.look(launcher, output, awaited);
     const int signal = sigtimedwait(&awaited, nullptr, end.is_asked() ? &pause : idleness.pause());
     if (signal > 0 && signal != SIGCHLD) end.ask(signal);
     end.proceed(launcher);
@@ -378,21 +313,16 @@ int supervise_launcher(char* const* command, core::Seconds timeout, bool shows_l
   for (const Descendant& one : find_descendants()) others.push_back(one.process);
   prctl(PR_SET_CHILD_SUBREAPER, 1);  // whatever the launcher leaves behind is below this process
   prepare_to_tell_signal();
-  std::optional<Pipe> pipe = shows_launcher ? std::nullopt : make_pipe();
+  LauncherOutput output{shows_launcher};
   const sigset_t awaited = awaited_signals();
   sigprocmask(SIG_BLOCK, &awaited, nullptr);
-  const Started started = start_launcher(command, pipe ? pipe->to.get() : -1, awaited);
+  const Started started = start_launcher(command, output, awaited);
   if (started.error != 0) {
     sigprocmask(SIG_UNBLOCK, &awaited, nullptr);
     return started.error;
   }
-  std::optional<Words> words;
-  if (pipe) {
-    std::signal(SIGPIPE, SIG_IGN);
-    pipe->to = core::Descriptor{};
-    words.emplace(std::move(pipe->from));
-  }
-  follow_launcher(started.process, awaited, timeout, words);
+  output.begin();
+  follow_launcher(started.process, awaited, timeout, output);
 }
 
 }  // namespace lockstep::runtime
