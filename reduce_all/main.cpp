@@ -54,6 +54,7 @@ int run_with_mpi(const reduce_all::CommandLine& line, const runtime::LauncherHin
 }  // namespace
 
 int main(int argc, char** argv) {
+  core::keep_standard_places();
   std::signal(SIGXFSZ, SIG_IGN);  // a limit of file sizes is an error of the write that meets it
   const reduce_all::CommandLine line = reduce_all::parse_command_line({argv + 1, argv + argc});
   const runtime::LauncherHint hint = runtime::read_launcher_hint();

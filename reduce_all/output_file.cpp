@@ -31,6 +31,7 @@ OutputFile::OutputFile(const std::string& path, std::string_view flag)
     : path_{core::behind_links(path)} {  // so that links survive the rename
   core::refuse_in_shard_set(path, flag);
   core::refuse_link_of_others(path, flag);
+  core::refuse_irreplaceable(path_, flag);
   std::error_code none;
   const fs::file_status status = fs::status(path, none);
   if (status.type() == fs::file_type::none) refuse(path, flag, none.message());

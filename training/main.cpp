@@ -70,6 +70,7 @@ int run_in_session(const Invocation& invocation, const runtime::LauncherHint& hi
 }  // namespace
 
 int main(int argc, char** argv) {
+  core::keep_standard_places();
   std::signal(SIGXFSZ, SIG_IGN);  // a limit of file sizes is an error of the write that meets it
   const Invocation invocation = training::parse_command_line({argv + 1, argv + argc});
   const runtime::LauncherHint hint = runtime::read_launcher_hint();

@@ -1,5 +1,6 @@
 #include "core/print.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
@@ -14,6 +15,11 @@
 #include "core/timer.hpp"
 
 namespace lockstep::core {
+
+void keep_standard_places() noexcept {
+  for (const int place : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(place, F_GETFD) < 0) open("/dev/null", place == STDERR_FILENO ? O_WRONLY : O_RDONLY);
+}
 
 void print(std::string_view text) {
   const std::string shown = printable(text, "\n\t");

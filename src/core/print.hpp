@@ -13,6 +13,10 @@
 
 namespace lockstep::core {
 
+/// First of all in a program: 0, 1 or 2, where they are closed, would be taken by the next file that is opened, a data file
+/// for example, and what is printed would be written into it. Stdout stays one that cannot be written.
+void keep_standard_places() noexcept;
+
 /// As printable() shows it, in lines; a reader behind a pipe sees every line when it is done. Throws core::Error (system)
 /// if stdout refuses.
 void print(std::string_view text);

@@ -1,5 +1,6 @@
 #include "core/result_path.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -64,6 +65,24 @@ void refuse_link_of_others(const std::string& path, std::string_view flag) {
                   .expected = "a file of yours, or none yet",
                   .fix = "name another place"});
   });
+}
+
+void refuse_irreplaceable(const std::string& path, std::string_view flag) {
+  const std::string parent = fs::path{path}.parent_path().string();
+  struct statx there {
+  }, folder{};
+  constexpr unsigned wanted = STATX_BASIC_STATS;
+  if (statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, wanted, &there) != 0 ||
+      statx(AT_FDCWD, parent.empty() ? "." : parent.c_str(), 0, wanted, &folder) != 0)
+    return;
+  const bool is_of_others = geteuid() != 0 && geteuid() != there.stx_uid && geteuid() != folder.stx_uid;
+  const bool is_kept = (folder.stx_mode & S_ISVTX) != 0 && is_of_others;
+  if (!is_kept && (there.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) == 0) return;
+  fail_usage({.what = fmt::format("'{}' cannot be replaced: it is {}", path,
+                                  is_kept ? "another user's, in a folder for all" : "immutable (see lsattr)"),
+              .where = std::string{flag},
+              .expected = "one of yours, or none yet",
+              .fix = "name another place"});
 }
 
 bool is_shard_set(const std::string& folder) {

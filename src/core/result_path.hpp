@@ -15,6 +15,10 @@ namespace lockstep::core {
 /// folder such as /tmp.
 void refuse_link_of_others(const std::string& path, std::string_view flag);
 
+/// Throws core::Error (usage, naming `flag`) if there is something at `path` that this process cannot put another in the place
+/// of: it is somebody else's in a sticky folder, or immutable.
+void refuse_irreplaceable(const std::string& path, std::string_view flag);
+
 /// Whether `folder` is a set of shards, be it whole or damaged.
 [[nodiscard]] bool is_shard_set(const std::string& folder);
 

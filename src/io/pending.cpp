@@ -14,6 +14,7 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "core/result_path.hpp"
 #include "core/shortage.hpp"
 #include "io/file.hpp"
 
@@ -143,6 +144,7 @@ void refuse_irregular(const std::string& path, std::string_view flag) {
 
 PendingFile::PendingFile(const std::string& final_path, std::string_view flag) : final_path_{resolve(final_path)} {
   refuse_irregular(final_path, flag);
+  core::refuse_irreplaceable(final_path_, flag);
   temporary_ = core::make_temporary_file(final_path_);
   if (!temporary_) fail_to_create(final_path, flag, errno);
 }
@@ -182,6 +184,7 @@ void check_writable(const std::string& path, std::string_view flag) {
 PendingFolder::PendingFolder(const std::string& final_path, OldFiles old_files, std::string_view flag)
     : final_path_{resolve(final_path)}, old_files_{std::move(old_files)} {
   refuse_existing(final_path_, old_files_, flag);
+  core::refuse_irreplaceable(final_path_, flag);
   core::remove_leftovers(parent_of(final_path_), fs::path{final_path_}.filename().string());
   temporary_ =
       core::make_temporary_folder(final_path_, S_IRWXU);  // until it is whole nobody else may put a link into it

@@ -32,7 +32,8 @@ constexpr std::array passed_on{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR
 
 // A signal handler can reach nothing but globals.
 volatile std::sig_atomic_t guarded_process = 0;
-volatile std::sig_atomic_t last_passed_on = 0;
+std::atomic<unsigned> passed_on_bits{0};
+static_assert(std::atomic<unsigned>::is_always_lock_free);
 
 // In the rank; 0: none.
 pid_t my_guard = 0;
@@ -52,8 +53,10 @@ Will* will = nullptr;
 constexpr auto time_for_others = std::chrono::milliseconds{100};
 constexpr unsigned longest_deed_s = 2;  // the file system may hang as well
 
+unsigned bit_of(int signal) noexcept { return signal < 32 ? 1U << signal : 0; }
+
 void pass_on(int signal) {
-  last_passed_on = signal;
+  passed_on_bits |= bit_of(signal);
   if (guarded_process != 0) kill(guarded_process, signal);
 }
 
@@ -151,15 +154,28 @@ void tell(const std::string& reason) {
   _exit(core::to_int(core::ExitCode::system));
 }
 
+/// No code of this program: PMIx ends a process so whose launcher has gone.
+bool is_foreign(int code) noexcept {
+  const bool is_signal = code > 128 && code <= 128 + SIGRTMAX;
+  return code > core::to_int(core::ExitCode::stalled) && !is_signal;
+}
+
 [[noreturn]] void tell_end_of_rank(const LauncherHint& hint, pid_t process, int status) {
   if (WIFEXITED(status)) {
     if (will != nullptr && !will->has_started) end_unstarted(hint, process, WEXITSTATUS(status));
+    if (is_foreign(WEXITSTATUS(status))) {
+      // What could be told here, the launcher would have to pass on.
+      execute_will(fmt::format("{}: MPI has ended it with exit code {}, as where its launcher was killed",
+                               describe_rank(hint, process), WEXITSTATUS(status)));
+      _exit(core::to_int(core::ExitCode::system));
+    }
     leave(WEXITSTATUS(status));
   }
   const int signal = WTERMSIG(status);
   if (signal == SIGPIPE) end_by(signal);  // nobody reads on, as of `reduce_all | head`: no fault of a rank
-  if (signal == last_passed_on) {
-    const int asked = signal == SIGTERM ? told_signal() : signal;  // launchers make SIGTERM of others
+  if ((passed_on_bits & bit_of(signal)) != 0) {
+    // Launchers make SIGTERM of others, and --nproc SIGUSR1.
+    const int asked = signal == SIGTERM || signal == SIGUSR1 ? told_signal() : signal;
     execute_will(fmt::format("ended at once by signal {} ({})", asked, strsignal(asked)));
     end_by(signal);
   }

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <optional>
 #include <string>
@@ -42,13 +43,6 @@ sigset_t awaited_signals() {
     if (action.sa_handler != SIG_IGN) sigaddset(&set, signal);
   }
   return set;
-}
-
-/// A launcher without one of the three hangs at its end (Open MPI 4), and a pipe may take their places.
-void open_standard_descriptors() {
-  int descriptor = 0;
-  while (descriptor >= 0 && descriptor <= STDERR_FILENO) descriptor = open("/dev/null", O_RDWR);
-  if (descriptor >= 0) close(descriptor);
 }
 
 /// Becomes the launcher; on failure tells why through `failure`. In a process group of its own it gets no Ctrl-C from the
@@ -153,6 +147,11 @@ class End {
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (asked_ == 0 && told_exit() != 0) return told_exit();  // a guard knows better
     if (asked_ == 0 && code != 0 && has_lost_reader()) return 128 + SIGPIPE;
+    if (asked_ == 0 && WIFSIGNALED(status)) {
+      write_all(STDERR_FILENO, fmt::format("error: the MPI launcher was ended by signal {} ({})\n", WTERMSIG(status),
+                                           strsignal(WTERMSIG(status))));
+      return core::to_int(core::ExitCode::system);
+    }
     // 1 would be a wrong element or damage, which a rank has told; the launcher was ended by others, or failed.
     if (asked_ == 0 && code == 1 && was_rank_started() && !may_be_elsewhere()) {
       write_all(STDERR_FILENO, "error: the MPI launcher has ended with exit code 1, but no rank has failed\n");
@@ -309,7 +308,6 @@ bool may_be_elsewhere() {
 }
 
 int supervise_launcher(char* const* command, core::Seconds timeout, bool shows_launcher) {
-  open_standard_descriptors();
   for (const Descendant& one : find_descendants()) others.push_back(one.process);
   prctl(PR_SET_CHILD_SUBREAPER, 1);  // whatever the launcher leaves behind is below this process
   prepare_to_tell_signal();

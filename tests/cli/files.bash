@@ -37,6 +37,14 @@ validate "$folder/r.json" incomplete
 
 # Results that do not get out are an error.
 [ -w /dev/full ] || exit 0
+# Nor are they lost where descriptors are closed, whose numbers other files would get.
+for nproc in '' '--nproc 2'; do
+  # shellcheck disable=SC2016,SC2086  # it is the other shell's; words
+  run bash -c '"$@" <&- >&-' bash "$REDUCE_ALL" -e 8 -n 3 $nproc
+  expect_rc 3
+  expect_one_error
+  expect_err 'cannot write to stdout: Bad file descriptor'
+done
 for nproc in '' '--nproc 2'; do
   # shellcheck disable=SC2086  # words
   run_full "$REDUCE_ALL" -e 8 -n 3 $nproc

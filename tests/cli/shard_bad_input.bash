@@ -131,6 +131,12 @@ if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null && command -v prlimit >
   cp "$REDUCE_ALL" "$program"
   as_nobody env "$program" --version
   [ "$rc" -eq 0 ] || exit 0  # nor where temporary files are
+  mkdir -m 1777 "$folder/all"
+  made synth toy --out "$folder/all/of-root" --samples 64
+  as_nobody "$program" shard synth toy --out "$folder/all/of-root" --samples 10000000 --force
+  expect_rc 2
+  expect_one_error
+  expect_err "cannot be replaced: it is another user's, in a folder for all"
   as_nobody "$program" shard stat "$d"
   expect_rc 2
   expect_err 'Permission denied'

@@ -115,6 +115,13 @@ expect_err "'theirs' holds another run"
 [ "$(cat victim-of-weights)" = "another's" ] || fail "a file was replaced through a link"
 [ "$(ls theirs)" = weights.h5 ] || fail "left behind: $(ls theirs)"
 
+# A log that is a pipe keeps nobody waiting.
+mkdir pipe
+mkfifo pipe/log.jsonl
+run "$REDUCE_ALL" train toy 1 --run-dir pipe --timeout 5
+expect_rc 2
+expect_err "'pipe' holds another run"
+
 # In a folder for all somebody may have put a link where a temporary file could be expected. The shell becomes the
 # program, so that its number is known.
 mkdir tmp

@@ -55,7 +55,7 @@ expect_err 'fix: make room there'
 # Weights that do not fit at all are known before training.
 dd if=/dev/zero of="$folder/small/fill" bs=1M count=4 status=none
 run "$REDUCE_ALL" train digits --synthetic-samples 128 --run-dir "$folder/small/r"
-expect_rc 2
+expect_rc 3
 expect_one_error
 expect_err "weights of 4.8 MB have no room in '$folder/small/r', where 4.* MB are left"
 [ "$(ls "$folder/small")" = fill ] || fail "left behind: $(ls "$folder/small")"

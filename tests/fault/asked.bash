@@ -64,3 +64,14 @@ wait "$job"
 rc=$?
 [ "$rc" -ne 0 ] && [ "$rc" -ne 1 ] || fail "exit code $rc"
 none_with "$seed" || fail "left: $(ranks_with "$seed")"
+run_dir=$run_dir-killed
+"$REDUCE_ALL" train toy 1000000 --run-dir "$run_dir" --seed "$seed" --nproc 2 >"$folder/out" 2>"$folder/err" &
+job=$!
+await has_line '"kind":"train"' "$run_dir/log.jsonl"
+kill -KILL "$(parent_of "$(parent_of "$(process_of 1)")")"
+wait "$job"
+rc=$?
+expect_rc 3
+expect_err 'the MPI launcher was ended by signal 9'
+grep -q '"state": "failed"' "$run_dir/status.json" || fail "status: $(cat "$run_dir/status.json")"
+none_with "$seed" || fail "left: $(ranks_with "$seed")"

@@ -13,6 +13,8 @@
 #include "core/error.hpp"
 #include "core/temporary.hpp"
 #include "parallel/slots.hpp"
+#include "runtime/memory.hpp"
+#include "training/train/memory.hpp"
 
 namespace lockstep::training::train {
 namespace {
@@ -100,10 +102,18 @@ DryRun plan_run(const runtime::Communicator& world, const runtime::Topology& top
               .read_bytes = batches.stored_bytes()};
   plan.network_bytes = network_bytes(recipe, learner.synchronizer().slots(), topology.n_nodes);
   plan.shared_bytes = plan.arena_bytes * (plan.n_ranks - plan.n_nodes);
-  use_first_time(recipe, batches, learner);
+  if (batches.most() > whole_groups(recipe, most_tried))  // which the learner is for
+    plan.activation_bytes =
+        memory_need(recipe, learner.network(), batches.most(), world.n_ranks(), n_local).activations;
+  // What could not run here is not tried here.
+  const std::uint64_t left = runtime::available_memory().value;
+  const bool is_too_large = world.any(left > 0 && plan.activation_bytes > left / n_local);
+  if (!is_too_large) use_first_time(recipe, batches, learner);
   if (world.rank() == 0) save_once(learner);
+  const std::uint64_t of_batch =
+      is_too_large ? batches.most() * nn::n_elements(batches.info().input) * sizeof(float) : 0;
   const std::uint64_t mine =
-      std::max(memory_of_process("VmHWM:"), memory_of_process("VmRSS:") + plan.activation_bytes +
+      std::max(memory_of_process("VmHWM:"), memory_of_process("VmRSS:") + plan.activation_bytes + of_batch +
                                                 untouched_bytes(plan.arena_bytes, n_local, world.rank() == 0));
   for (const std::uint64_t bytes : runtime::gather_values(world, std::span{&mine, 1}))
     plan.memory_bytes = std::max(plan.memory_bytes, bytes);

@@ -28,7 +28,10 @@ struct DryRun {
   std::uint64_t read_bytes = 0;     ///< of an epoch, all ranks together
 };
 
-/// Collective: complete on rank 0.
+/// A learner for this needs to be for no more samples of a rank.
+inline constexpr std::uint64_t most_tried = 256;
+
+/// Collective: complete on rank 0. `learner`: for all samples of a rank in a batch, or the first most_tried of them.
 [[nodiscard]] DryRun plan_run(const runtime::Communicator& world, const runtime::Topology& topology,
                               const Recipe& recipe, Batches& batches, Learner& learner, const Goal& goal);
 

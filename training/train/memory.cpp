@@ -7,6 +7,8 @@
 #include <bit>
 #include <filesystem>
 #include <limits>
+#include <memory>
+#include <numeric>
 #include <system_error>
 
 #include "core/error.hpp"
@@ -20,6 +22,9 @@
 namespace lockstep::training::train {
 namespace {
 
+/// That a batch consists of.
+std::uint64_t group_samples(const Recipe& recipe) { return std::max<std::uint64_t>(1, recipe.bn_group); }
+
 /// The largest batch whose activations fit into `room` of each rank; 0 if not one sample of each does.
 std::uint64_t fitting_batch(const MemoryNeed& need, std::uint64_t room, int n_ranks) {
   const double of_sample = static_cast<double>(need.activations) / static_cast<double>(need.at_a_time);
@@ -28,15 +33,25 @@ std::uint64_t fitting_batch(const MemoryNeed& need, std::uint64_t room, int n_ra
   return std::min(fitting, need.at_a_time) * need.batch / need.at_a_time / n * n;
 }
 
+/// The least that is no less than `n` and divides the batch into equal parts of whole groups; 0 if there is none.
+std::uint64_t dividing_parts(const Recipe& recipe, std::uint64_t n) {
+  const std::uint64_t most = recipe.batch / group_samples(recipe);
+  while (n <= most && recipe.batch % n != 0) ++n;
+  return n <= most ? n : 0;
+}
+
 /// `room`: for the activations of a rank.
 std::string remedies(const Recipe& recipe, const MemoryNeed& need, std::uint64_t room, std::uint64_t n_local,
                      int n_ranks) {
   std::string text;
   if (const std::uint64_t batch = fitting_batch(need, room, n_ranks); batch > 0) {
-    text = fmt::format("--batch {} or less, or --accumulate {} or more: parts of a batch one after another", batch,
-                       recipe.accumulate * ((need.batch + batch - 1) / batch));
-    if (recipe.deterministic) text += ", as more --lanes are";
-    text += "; ";
+    const std::uint64_t unit = std::lcm(group_samples(recipe), recipe.accumulate);
+    if (batch >= unit) text = fmt::format("--batch {} or less", batch / unit * unit);
+    const std::uint64_t parts = dividing_parts(recipe, recipe.accumulate * ((need.batch + batch - 1) / batch));
+    if (parts > 0)
+      text += fmt::format("{}--accumulate {} or more: parts of a batch one after another{}",
+                          text.empty() ? "" : ", or ", parts, recipe.deterministic ? ", as more --lanes are" : "");
+    if (!text.empty()) text += "; ";
   }
   if (recipe.precision == "f32") text += "--precision bf16; ";
   if (n_local > 1) text += "fewer ranks on a node; ";
@@ -62,6 +77,16 @@ struct Room {
        .where = "memory",
        .expected = "room for activations, parameters, gradients and the optimizer's state",
        .fix = remedies(recipe, need, for_activations, n_local, n_ranks)});
+}
+
+/// So many samples at a time are planned at most: more take memory in proportion, and plans of groups time in its square.
+constexpr std::uint64_t most_planned = 4096;
+
+/// Without timing, which takes memory; what oneDNN has compiled for it is used again.
+std::unique_ptr<nn::Executor> executor_for(const Recipe& recipe, const nn::Network& network, std::uint64_t n) {
+  nn::ExecutorOptions options = executor_options(recipe, n);
+  options.is_deterministic = true;
+  return nn::make_host_executor(network, options);
 }
 
 /// Parameters and gradients, which the ranks of a node share.
@@ -93,15 +118,22 @@ void require_address_space() {
                     .fix = "raise it: ulimit -v unlimited"});
 }
 
-// Without timing, which takes memory; what oneDNN has compiled for it is used again.
+std::uint64_t whole_groups(const Recipe& recipe, std::uint64_t n) noexcept {
+  return std::max<std::uint64_t>(1, n / group_samples(recipe)) * group_samples(recipe);
+}
+
 MemoryNeed memory_need(const Recipe& recipe, const nn::Network& network, std::uint64_t most, int n_ranks,
                        std::uint64_t n_local) {
   MemoryNeed need{.at_a_time = samples_at_a_time(recipe, most, n_ranks),
                   .batch = std::min(recipe.batch, most * static_cast<std::uint64_t>(n_ranks))};
-  nn::ExecutorOptions options = executor_options(recipe, need.at_a_time);
-  options.is_deterministic = true;
-  const auto executor = nn::make_host_executor(network, options);
+  const std::uint64_t planned = std::min(need.at_a_time, whole_groups(recipe, most_planned));
+  const auto executor = executor_for(recipe, network, planned);
   need.activations = executor->n_bytes();
+  if (const std::uint64_t fewer = whole_groups(recipe, planned / 2); planned < need.at_a_time && fewer < planned) {
+    const std::uint64_t of_fewer =
+        std::min<std::uint64_t>(need.activations, executor_for(recipe, network, fewer)->n_bytes());
+    need.activations += (need.activations - of_fewer) / (planned - fewer) * (need.at_a_time - planned);
+  }
   need.arena = executor->arena_elements() * sizeof(float);
   const std::uint64_t n_states = optim::Optimizer{optimizer_spec(recipe), {}, 0}.state().size();
   need.optimizer = n_states * need.arena / n_local;

@@ -33,7 +33,10 @@ struct MemoryNeed {
 /// the program where it finds none (seen below 240 MB).
 void require_address_space();
 
-/// Plans the network for it. `most`: samples of a rank in a batch.
+/// `n` samples, or a few less: those of whole groups of batch normalization, of one at least.
+[[nodiscard]] std::uint64_t whole_groups(const Recipe& recipe, std::uint64_t n) noexcept;
+
+/// Plans the network for it; for more than some thousand samples at a time, reckons it. `most`: samples of a rank in a batch.
 [[nodiscard]] MemoryNeed memory_need(const Recipe& recipe, const nn::Network& network, std::uint64_t most, int n_ranks,
                                      std::uint64_t n_local);
 

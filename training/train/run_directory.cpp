@@ -74,7 +74,7 @@ constexpr core::Seconds longest_silence{5};  // of status.json, where there is s
 
 /// Over what is there, which takes no room: for a disk without blocks or inodes left. Nothing is touched unless all fits.
 bool overwrite(const std::string& path, std::string_view document) noexcept {
-  const core::Descriptor file{::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW)};
+  const core::Descriptor file{::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
   const auto size = static_cast<off_t>(document.size());
   return file && posix_fallocate(file.get(), 0, size) == 0 &&
          ::pwrite(file.get(), document.data(), document.size(), 0) == size && ftruncate(file.get(), size) == 0;
@@ -172,7 +172,7 @@ void RunDirectory::claim(const std::string& path) {
   std::error_code error;
   for (const char* const kept : {"run.json", "status.json", "weights.h5"})
     if (fs::exists(fs::symlink_status(file(kept), error))) refuse_other_run(path);
-  constexpr int flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
+  constexpr int flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;  // the last for a pipe that is there
   const std::string name = file("log.jsonl");
   core::Descriptor log{::open(name.c_str(), flags | O_CREAT | O_EXCL, 0666)};
   if (!log && errno != EEXIST) refuse(path, errno);

@@ -52,7 +52,9 @@ Trainer::Trainer(const runtime::Session& session, const ResolvedRecipe& resolved
   const Batches& batches = batches_ ? *batches_ : *evaluation_batches_;
   nn::Network network = fitting_network(batches.info(), batches.most());
   transport_ = comm::make_mpi_transport(world_, {.topology = &topology_});
-  learner_ = std::make_unique<Learner>(world_, *transport_, recipe_, std::move(network), batches.most(), timers_,
+  const std::uint64_t most =
+      options.dry_run ? std::min(batches.most(), whole_groups(recipe_, most_tried)) : batches.most();
+  learner_ = std::make_unique<Learner>(world_, *transport_, recipe_, std::move(network), most, timers_,
                                        [this] { watchdog_.beat(); });
   learner_->initialize(options.init_from);
   if (options.profile) profiler_.emplace(learner_->network(), executor_options(recipe_, 1), learner_->executor());

@@ -254,11 +254,12 @@ void check_room(const std::string& path, std::span<const TensorSpec> tensors, st
   const std::filesystem::space_info space = std::filesystem::space(folder, error);
   const std::uint64_t left = geteuid() == 0 ? space.free : space.available;  // some of it is for root alone
   if (error || space.capacity == 0 || left >= needed) return;                // 0: one that does not tell
-  core::fail_usage({.what = fmt::format("weights of {} have no room in '{}', where {} are left",
-                                        core::format_decimal({needed}), folder.string(), core::format_decimal({left})),
-                    .where = std::string{flag},
-                    .expected = "room for one file of weights",
-                    .fix = "make room there, or name another place with --save-weights or --run-dir"});
+  throw core::Error{core::ExitCode::system,
+                    {.what = fmt::format("weights of {} have no room in '{}', where {} are left",
+                                         core::format_decimal({needed}), folder.string(), core::format_decimal({left})),
+                     .where = std::string{flag},
+                     .expected = "room for one file of weights",
+                     .fix = "make room there, or name another place with --save-weights or --run-dir"}};
 }
 
 WeightsInfo load_weights(const std::string& path, const std::string& model, std::span<const TensorSpec> tensors,

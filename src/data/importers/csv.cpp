@@ -66,7 +66,7 @@ class CsvParser {
     n_columns_ = fields_.size();
     if (n_columns_ < 2)
       fail("one column", lines_.place(), "x and y, separated by ',', ';' or a tab", "see that it is a CSV file");
-    if (options_.has_header) names_.assign(fields_.begin(), fields_.end());
+    if (options_.has_header) names_.assign(fields_.all.begin(), fields_.all.end());
     columns_ = select_columns(options_, names_, n_columns_);
     const auto is_number = [this](std::size_t column) { return parse_float(fields_[column]).has_value(); };
     if (options_.has_header && std::ranges::all_of(columns_.x, is_number))
@@ -172,7 +172,7 @@ class CsvParser {
   std::vector<std::string> names_{};
   std::vector<Remark> remarks_{};
   CsvColumns columns_{};
-  std::vector<std::string_view> fields_{};
+  Fields fields_{};
   std::vector<float> row_{};
   std::uint64_t n_rows_ = 0;
   bool are_classes_;

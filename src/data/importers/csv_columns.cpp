@@ -72,9 +72,9 @@ CsvColumns select_columns(const ImportOptions& options, const std::vector<std::s
     }
     return columns;
   }
-  std::vector<std::string_view> words;
+  Fields words;
   if (!split_fields(options.x_columns, ",", words)) selector.fail(options.x_columns, "--x-columns");
-  for (const std::string_view word : words) selector.add(word, "--x-columns", columns.x);
+  for (const std::string_view word : words.all) selector.add(word, "--x-columns", columns.x);
   return columns;
 }
 

@@ -106,7 +106,7 @@ class RatingParser {
   LineReader lines_;
   bool is_first_line_ = true;
   std::string_view separator_{};
-  std::vector<std::string_view> fields_{};
+  Fields fields_{};
 };
 
 class MovieLensSource final : public Source {

@@ -32,6 +32,14 @@ std::errc parse_whole(std::string_view text, T& value) {
   return error;
 }
 
+/// `field` with one quote for two, appended to `text` if it has any.
+std::string_view undouble(std::string_view field, std::string& text) {
+  if (field.find('"') == std::string_view::npos) return field;
+  const std::size_t begin = text.size();
+  for (std::size_t i = 0; i < field.size(); i += field[i] == '"' ? 2 : 1) text += field[i];
+  return std::string_view{text}.substr(begin);
+}
+
 }  // namespace
 
 LineReader::LineReader(const std::string& path) : path_{path}, stream_{open_stream(path)} {
@@ -95,8 +103,10 @@ bool LineReader::refill() {
   return n > 0;
 }
 
-bool split_fields(std::string_view line, std::string_view separator, std::vector<std::string_view>& fields) {
-  fields.clear();
+bool split_fields(std::string_view line, std::string_view separator, Fields& fields) {
+  fields.all.clear();
+  fields.undoubled.clear();
+  fields.undoubled.reserve(line.size());  // so that it stays where it is
   for (;;) {
     std::size_t end = line.find(separator);
     std::string_view field = trim(line.substr(0, end));
@@ -107,9 +117,9 @@ bool split_fields(std::string_view line, std::string_view separator, std::vector
       if (close == std::string_view::npos) return false;
       end = line.find(separator, close);
       if (!trim(line.substr(close + 1, end == std::string_view::npos ? end : end - close - 1)).empty()) return false;
-      field = trim(line.substr(open + 1, close - open - 1));
+      field = undouble(trim(line.substr(open + 1, close - open - 1)), fields.undoubled);
     }
-    fields.push_back(field);
+    fields.all.push_back(field);
     if (end == std::string_view::npos) return true;
     line.remove_prefix(end + separator.size());
   }

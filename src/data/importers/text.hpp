@@ -41,10 +41,18 @@ class LineReader {
   std::uint64_t number_ = 0;
 };
 
-/// Cuts a line at every `separator` outside of double quotes; quotes and blanks around a field are taken off. Returns
-/// false if a quote has no end or something follows it.
-[[nodiscard]] bool split_fields(std::string_view line, std::string_view separator,
-                                std::vector<std::string_view>& fields);
+/// Fields of a line. Their text lies in the line, or in `undoubled`.
+struct Fields {
+  std::vector<std::string_view> all{};
+  std::string undoubled{};
+
+  [[nodiscard]] std::size_t size() const noexcept { return all.size(); }
+  [[nodiscard]] std::string_view operator[](std::size_t i) const noexcept { return all[i]; }
+};
+
+/// Cuts a line at every `separator` outside of double quotes; quotes and blanks around a field are taken off, and of two quotes
+/// in a quoted field one (RFC 4180). Returns false if a quote has no end or something follows it.
+[[nodiscard]] bool split_fields(std::string_view line, std::string_view separator, Fields& fields);
 
 /// Decimal, with an exponent, "nan" or "inf"; rounded once. Nothing if it is anything else or too large.
 [[nodiscard]] std::optional<float> parse_float(std::string_view text);

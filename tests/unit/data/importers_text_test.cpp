@@ -106,6 +106,13 @@ TEST_F(CsvTest, TakesWordsAsClasses) {
        "e\\x1b[31m' is no number"});
 }
 
+TEST_F(CsvTest, TakesTwoQuotesInAQuotedFieldForOne) {
+  const auto source = open("a,\"the \"\"y\"\"\"\n1,\"Doe \"\"JD\"\" Jane\"\n2,\"\"\"\"\n3,\"a, b\"\n");
+  EXPECT_EQ(source->spec().classes, (std::vector<std::string>{"\"", "Doe \"JD\" Jane", "a, b"}));
+  EXPECT_EQ(values<std::uint8_t>(read_split(*source).y), (std::vector<std::uint8_t>{1, 0, 2}));
+  EXPECT_NO_THROW(open("a,\"the \"\"y\"\"\"\n1,2\n", {.y_column = "the \"y\""}));
+}
+
 TEST_F(CsvTest, RefusesUtf16) {
   const std::string text{"a\0,\0b\0\n\0001\0,\0002\0\n\0", 16};
   expect_usage([&] { open("\xff\xfe" + text); }, {"UTF-16", "f.csv, byte 0", "iconv -f UTF-16 -t UTF-8"});

@@ -26,6 +26,14 @@ TEST(Memory, OfANodeIsThatOfItsRanks) {
   EXPECT_TRUE(has(message, "--precision bf16; fewer ranks on a node; --dry-run")) << message;
 }
 
+TEST(Memory, SuggestsWhatFallsIntoGroupsAndParts) {
+  // Room for 30 samples at a time: 24 of whole groups; 3 parts, but 64 has 4.
+  std::string message = refused_memory({.batch = 64, .bn_group = 8}, 2, 2 * gb + 15 * gb / 2 * 2 / 2);
+  EXPECT_TRUE(has(message, "--batch 24 or less, or --accumulate 4 or more")) << message;
+  message = refused_memory({.batch = 64, .bn_group = 32}, 1, 3 * gb);
+  EXPECT_FALSE(has(message, "--batch")) << message;
+}
+
 TEST(Memory, SuggestsNoBatchWhereNoneFits) {
   const std::string message = refused_memory({.batch = 32, .precision = "bf16"}, 1, gb);
   EXPECT_TRUE(has(message, "fix: --dry-run tells")) << message;
