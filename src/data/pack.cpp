@@ -82,6 +82,17 @@ std::vector<BadRecord> share_bad(const runtime::Communicator& world, const std::
   return {records.begin(), records.end()};
 }
 
+// Such as `lockstep shard` gives to shards, and to what goes with them: a manifest may name anything.
+bool is_name_of_ours(std::string_view file) {
+  constexpr std::string_view end = ".h5";
+  if (file == ids_file_name) return true;
+  if (!file.ends_with(end)) return false;
+  file.remove_suffix(end.size());
+  const std::size_t dash = file.rfind('-');
+  return dash != std::string_view::npos && file.size() - dash > 5 &&
+         file.find_first_not_of("0123456789", dash + 1) == std::string_view::npos;
+}
+
 // What goes with an old set that is replaced. Only a set or nothing may be: anything else is there by mistake.
 std::set<std::string> files_of_old_set(const std::string& folder) {
   namespace fs = std::filesystem;
@@ -89,7 +100,8 @@ std::set<std::string> files_of_old_set(const std::string& folder) {
   if (!fs::exists(folder, error) || (fs::is_directory(folder, error) && fs::is_empty(folder, error))) return {};
   try {
     std::set<std::string> files{std::string{manifest_name}};
-    for (const ManifestFile& item : read_manifest(folder).files()) files.insert(item.file);
+    for (const ManifestFile& item : read_manifest(folder).files())
+      if (is_name_of_ours(item.file)) files.insert(item.file);
     return files;
   } catch (const core::Error& unknown) {
     if (unknown.code() == core::ExitCode::system) throw;

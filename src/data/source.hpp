@@ -21,9 +21,12 @@ struct SourceSplit {
   std::uint64_t n_samples = 0;
 };
 
+/// The one there is: what the numbers of users and items were called.
+inline constexpr std::string_view ids_file_name = "ids.h5";
+
 /// A file kept beside the shards, such as the mapping of encoded ids: one-dimensional int64 data sets of an HDF5 file.
 struct ExtraFile {
-  std::string name;  ///< "ids.h5"
+  std::string name;  ///< ids_file_name
   std::vector<std::pair<std::string, std::vector<std::int64_t>>> datasets;
 };
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 #include <functional>
 #include <optional>
 
@@ -253,6 +254,24 @@ TEST(Pack, DoesNotReplaceUnasked) {
   source.bad.clear();
   (void)pack(source, options, world(), {});
   EXPECT_NE(files_of(folder / "set"), before);
+}
+
+TEST(Pack, ReplacesNothingBecauseAManifestNamesIt) {
+  const SharedFolder folder;
+  TinySource source = two_splits();
+  PackOptions options = small_shards(folder / "set");
+  options.replace = true;
+  (void)pack(source, options, world(), {});
+  if (world().rank() == 0) {
+    Manifest manifest = read_manifest(folder / "set");
+    manifest.extras.push_back({.file = "thesis.txt", .bytes = 14, .digest = manifest.splits.at(0).shards.at(0).digest});
+    std::ofstream{folder / "set/manifest.json"} << serialize(manifest);
+    std::ofstream{folder / "set/thesis.txt"} << "years of work\n";
+  }
+  world().barrier();
+  const auto before = files_of(folder / "set");
+  expect_failure(source, options, core::ExitCode::usage, {"'thesis.txt' in it belongs to something else"});
+  EXPECT_EQ(files_of(folder / "set"), before);
 }
 
 TEST(Pack, StopsEverywhereWhenAskedOnAnyRank) {

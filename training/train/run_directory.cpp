@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <system_error>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/log.hpp"
@@ -264,14 +265,12 @@ void RunDirectory::append(const std::string& line) {
 void RunDirectory::replace_status() {
   since_status_ = {};
   if (status_.state == RunState::running && was_ended_by_others(file("status.json"))) return;
-  try {
-    put_status(file("status.json"), to_document(status_, time_text()));
-    complaint_.reset();
-  } catch (const std::exception& error) {
-    complaint_ = core::Error{core::ExitCode::system,
-                             {.what = fmt::format("'{}' does not tell that the run is {}: {}", file("status.json"),
-                                                  name(status_.state), error.what())}};
-  }
+  complaint_ = core::complaint_of([&] { put_status(file("status.json"), to_document(status_, time_text())); });
+  if (!complaint_) return;
+  core::Problem problem = complaint_->problem();
+  problem.what =
+      fmt::format("'{}' does not tell that the run is {}: {}", file("status.json"), name(status_.state), problem.what);
+  complaint_ = core::Error{core::ExitCode::system, std::move(problem)};
 }
 
 void RunDirectory::abandon() noexcept {

@@ -144,7 +144,7 @@ class MovieLensSource final : public Source {
   }
 
   [[nodiscard]] std::vector<ExtraFile> extra_files() override {
-    return {{"ids.h5", {{"user", users_.by_number()}, {"item", items_.by_number()}}}};
+    return {{std::string{ids_file_name}, {{"user", users_.by_number()}, {"item", items_.by_number()}}}};
   }
 
   [[nodiscard]] std::vector<Remark> remarks() const override {
