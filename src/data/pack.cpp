@@ -253,7 +253,7 @@ void Packing::name_place(const std::function<void()>& write) const {
       problem = {.what = fmt::format("cannot write '{}': {}", job_.options.out, full),
                  .where = "--out",
                  .expected = room_needed(),
-                 .fix = "make room there, or give --out on another file system"};
+                 .fix = "make room there (also of files: df -i), or give --out on another file system"};
     throw core::Error{error.code(), problem, error.location()};
   }
 }

@@ -33,11 +33,12 @@ std::uint64_t fitting_batch(const MemoryNeed& need, std::uint64_t room, int n_ra
   return std::min(fitting, need.at_a_time) * need.batch / need.at_a_time / n * n;
 }
 
-/// The least that is no less than `n` and divides the batch into equal parts of whole groups; 0 if there is none.
+/// The least that is no less than `n` and divides the batch into equal parts of a group at least; 0 if none is found soon.
 std::uint64_t dividing_parts(const Recipe& recipe, std::uint64_t n) {
-  const std::uint64_t most = recipe.batch / group_samples(recipe);
-  while (n <= most && recipe.batch % n != 0) ++n;
-  return n <= most ? n : 0;
+  constexpr std::uint64_t most_tries = 100'000;
+  const std::uint64_t end = std::min(recipe.batch / group_samples(recipe), n + most_tries);
+  while (n <= end && recipe.batch % n != 0) ++n;
+  return n <= end ? n : 0;
 }
 
 /// `room`: for the activations of a rank.
