@@ -82,8 +82,9 @@ done
 run timeout -k 5 120 env --ignore-signal=CHLD "$REDUCE_ALL" train toy 1 --run-dir "$run_dir-childless"
 expect_rc 0
 
-# Without any standard descriptor a run ends all the same.
+# Without any standard descriptor a run ends all the same, in order; its code tells that it could print nothing.
 timeout -k 5 120 "$REDUCE_ALL" train toy 1 --nproc 2 --run-dir "$run_dir-closed" <&- >&- 2>&-
 rc=$?
-expect_rc 0
+expect_rc 3
+grep -q '"state": "finished"' "$run_dir-closed/status.json" || fail "status: $(cat "$run_dir-closed/status.json")"
 await none_with "$run_dir"
