@@ -54,24 +54,20 @@ expect_rc 4
 expect_err 'the MPI launcher has not ended after its ranks'
 none_with "$seed" || fail "left: $(ranks_with "$seed")"
 
-# A launcher that others end is no wrong result.
-run_dir=$run_dir-ended
-"$REDUCE_ALL" train toy 1000000 --run-dir "$run_dir" --seed "$seed" --nproc 2 >"$folder/out" 2>"$folder/err" &
-job=$!
-await has_line '"kind":"train"' "$run_dir/log.jsonl"
-kill -TERM "$(parent_of "$(parent_of "$(process_of 1)")")"
-wait "$job"
-rc=$?
+# A launcher that others end is no wrong result; one that is killed leaves a run whose status says so.
+end_launcher_by() {
+  run_dir=$folder/$seed-$1
+  "$REDUCE_ALL" train toy 1000000 --run-dir "$run_dir" --seed "$seed" --nproc 2 >"$folder/out" 2>"$folder/err" &
+  job=$!
+  await has_line '"kind":"train"' "$run_dir/log.jsonl"
+  kill -"$1" "$(parent_of "$(parent_of "$(process_of 1)")")"
+  wait "$job"
+  rc=$?
+  none_with "$seed" || fail "left: $(ranks_with "$seed")"
+}
+end_launcher_by TERM
 [ "$rc" -ne 0 ] && [ "$rc" -ne 1 ] || fail "exit code $rc"
-none_with "$seed" || fail "left: $(ranks_with "$seed")"
-run_dir=$run_dir-killed
-"$REDUCE_ALL" train toy 1000000 --run-dir "$run_dir" --seed "$seed" --nproc 2 >"$folder/out" 2>"$folder/err" &
-job=$!
-await has_line '"kind":"train"' "$run_dir/log.jsonl"
-kill -KILL "$(parent_of "$(parent_of "$(process_of 1)")")"
-wait "$job"
-rc=$?
+end_launcher_by KILL
 expect_rc 3
 expect_err 'the MPI launcher was ended by signal 9'
 grep -q '"state": "failed"' "$run_dir/status.json" || fail "status: $(cat "$run_dir/status.json")"
-none_with "$seed" || fail "left: $(ranks_with "$seed")"
