@@ -8,7 +8,7 @@
 #include <span>
 #include <string_view>
 
-#include "runtime/watchdog.hpp"
+#include "runtime/watch/watchdog.hpp"
 
 namespace lockstep::reduce_all {
 

@@ -12,10 +12,10 @@
 #include "reduce_all/progress.hpp"
 #include "reduce_all/run.hpp"
 #include "reduce_all/texts.hpp"
-#include "runtime/guard.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/session.hpp"
-#include "runtime/watchdog.hpp"
+#include "runtime/watch/guard.hpp"
+#include "runtime/watch/watchdog.hpp"
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "reduce_all/inject.hpp"
-#include "runtime/watchdog.hpp"
+#include "runtime/watch/watchdog.hpp"
 
 namespace lockstep::reduce_all {
 

@@ -20,7 +20,7 @@ struct Command {
 };
 
 constexpr std::array<Command, 2> commands{{
-    {"train", "train a model from a recipe, data-parallel", train::parse},
+    {"train", "train a model from a recipe, data-parallel", parse_train},
     {"shard", "data sets as HDF5 shards: make, check, change and measure them", shard::parse},
 }};
 

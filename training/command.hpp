@@ -11,7 +11,7 @@
 #include "core/error.hpp"
 #include "core/flags.hpp"
 #include "runtime/session.hpp"
-#include "runtime/watchdog.hpp"
+#include "runtime/watch/watchdog.hpp"
 
 namespace lockstep::training {
 

@@ -5,11 +5,11 @@
 
 #include "core/log.hpp"
 #include "core/print.hpp"
-#include "runtime/guard.hpp"
 #include "runtime/interrupt.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/session.hpp"
-#include "runtime/watchdog.hpp"
+#include "runtime/watch/guard.hpp"
+#include "runtime/watch/watchdog.hpp"
 #include "training/command.hpp"
 
 namespace {

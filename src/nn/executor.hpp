@@ -115,7 +115,7 @@ class Executor {
   [[nodiscard]] virtual std::size_t n_bytes() const noexcept = 0;
 };
 
-/// On the host, by oneDNN and Kokkos. Needs a tensor::Session.
+/// On the host, by oneDNN and Kokkos. Needs a nn::host::KokkosSession.
 [[nodiscard]] std::unique_ptr<Executor> make_host_executor(const Network& network, const ExecutorOptions& options);
 
 }  // namespace lockstep::nn

@@ -1,6 +1,6 @@
 // What memory there is for this process: of its node, its control group, and its own limits.
 // Invariant: reads what the system says now; takes nothing.
-// Used by the programs, before they take memory, and by data/loader.
+// Used by the programs, before they take memory, and by data/load/loader.
 #pragma once
 
 #include <cstdint>

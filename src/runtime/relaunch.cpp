@@ -13,8 +13,8 @@
 #include "core/error.hpp"
 #include "core/shortage.hpp"
 #include "runtime/launcher.hpp"
-#include "runtime/supervise.hpp"
 #include "runtime/temporary_folder.hpp"
+#include "runtime/watch/supervise.hpp"
 
 namespace lockstep::runtime {
 namespace {

@@ -15,9 +15,9 @@
 #include "core/log.hpp"
 #include "core/printable.hpp"
 #include "core/timer.hpp"
-#include "runtime/guard.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/temporary_folder.hpp"
+#include "runtime/watch/guard.hpp"
 
 namespace lockstep::runtime {
 namespace {

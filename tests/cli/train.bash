@@ -31,7 +31,7 @@ expect_valid() {
   local run=$1
   shift
   python3 -c 'import jsonschema' 2>/dev/null || return 0
-  python3 "$tests/../unit/training_run/validate_run.py" "$run" "$tests/../../share/schemas" "$@" >"$folder/err" 2>&1 ||
+  python3 "$tests/../unit/training/run/validate_run.py" "$run" "$tests/../../share/schemas" "$@" >"$folder/err" 2>&1 ||
     fail "$run is not as the schemas say"
 }
 expect_valid one train

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <span>
 
-#include "data/image.hpp"
+#include "data/image/image.hpp"
 
 namespace {
 

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "core/error.hpp"
-#include "data/manifest.hpp"
-#include "data/manifest_text.hpp"
+#include "data/format/manifest.hpp"
+#include "data/format/manifest_text.hpp"
 
 namespace {
 

@@ -6,19 +6,19 @@
 #include <string_view>
 
 #include "core/error.hpp"
-#include "training/train/recipe.hpp"
+#include "training/recipe/recipe.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace lockstep;
-  using training::train::ResolvedRecipe;
+  using training::ResolvedRecipe;
   ResolvedRecipe resolved;
   try {
-    resolved = training::train::resolve_text({reinterpret_cast<const char*>(data), size}, "fuzz.toml", {});
+    resolved = training::resolve_text({reinterpret_cast<const char*>(data), size}, "fuzz.toml", {});
   } catch (const core::Error& error) {
     if (error.code() != core::ExitCode::usage || error.problem().where.empty()) std::abort();
     return 0;
   }
   const std::string text = print_config(resolved);
-  if (training::train::resolve_text(text, "again.toml", {}).recipe != resolved.recipe) std::abort();
+  if (training::resolve_text(text, "again.toml", {}).recipe != resolved.recipe) std::abort();
   return 0;
 }

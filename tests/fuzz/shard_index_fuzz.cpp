@@ -8,8 +8,8 @@
 
 #include "core/crc32c.hpp"
 #include "core/error.hpp"
-#include "data/little_endian.hpp"
-#include "data/shard_index.hpp"
+#include "data/format/little_endian.hpp"
+#include "data/format/shard_index.hpp"
 
 namespace {
 

@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$1"
 
-layers=(core runtime comm tensor io data nn optim parallel checkpoint metrics report)
+layers=(core runtime comm io data nn optim parallel checkpoint metrics report)
 failures=0
 
 # complain <file:line or file> <what is wrong>
@@ -58,7 +58,7 @@ check_lengths
 check_tests
 forbid '#include *<mpi\.h>' '^src/(runtime|comm)/' '<mpi.h> belongs in src/runtime and src/comm'
 forbid '#include *<hdf5' '^src/io/' '<hdf5.h> belongs in src/io'
-forbid '#include *<Kokkos' '^src/(tensor|nn/host)/' 'Kokkos belongs in src/tensor and src/nn/host'
+forbid '#include *<Kokkos' '^src/nn/host/' 'Kokkos belongs in src/nn/host'
 forbid 'MPI_I?(Allreduce|Reduce_scatter|Allgather)|nccl(AllReduce|ReduceScatter|AllGather)' '^src/comm/' \
   'a collective on data belongs in src/comm'
 forbid 'PMPI?_I?(Allreduce|Reduce_scatter|Allgather)|MPI_I?(Allreduce|Reduce_scatter|Allgather)v?\(' \

@@ -10,23 +10,23 @@
 #include <vector>
 
 #include "comm/transport_mpi.hpp"
+#include "nn/host/kokkos_session.hpp"
 #include "nn/models.hpp"
 #include "support/mpi_main.hpp"
-#include "tensor/session.hpp"
 
-namespace lockstep::training::train {
+namespace lockstep::training {
 namespace {
 
 /// Kokkos runs once in a process: from the first test to the last.
-class KokkosSession : public testing::Environment {
+class KokkosLife : public testing::Environment {
  public:
-  void SetUp() override { session_ = std::make_unique<tensor::Session>(1); }
+  void SetUp() override { session_ = std::make_unique<nn::host::KokkosSession>(1); }
   void TearDown() override { session_.reset(); }
 
  private:
-  std::unique_ptr<tensor::Session> session_;
+  std::unique_ptr<nn::host::KokkosSession> session_;
 };
-const auto* const kokkos_session = testing::AddGlobalTestEnvironment(new KokkosSession);
+const auto* const kokkos_life = testing::AddGlobalTestEnvironment(new KokkosLife);
 
 constexpr std::uint64_t n_samples = 12, n_users = 60, n_items = 90;
 
@@ -140,4 +140,4 @@ TEST(Learner, GradientsHaveTheSameBitsInLanes) {
 }
 
 }  // namespace
-}  // namespace lockstep::training::train
+}  // namespace lockstep::training

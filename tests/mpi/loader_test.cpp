@@ -1,4 +1,4 @@
-#include "data/loader.hpp"
+#include "data/load/loader.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@
 #include "runtime/communicator.hpp"
 #include "shared_set.hpp"
 #include "support/mpi_main.hpp"
-#include "unit/data/loader_set.hpp"
+#include "unit/data/load/loader_set.hpp"
 
 namespace lockstep::data {
 namespace {

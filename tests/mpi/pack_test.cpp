@@ -1,4 +1,4 @@
-#include "data/pack.hpp"
+#include "data/write/pack.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <functional>
 #include <optional>
 
-#include "data/shard_set.hpp"
-#include "data/verify.hpp"
+#include "data/read/shard_set.hpp"
+#include "data/read/verify.hpp"
 #include "io/hdf5.hpp"
 #include "shared_folder.hpp"
 #include "unit/data/tiny_source.hpp"

@@ -8,9 +8,9 @@
 #include <optional>
 #include <string>
 
-#include "data/shard_set.hpp"
+#include "data/read/shard_set.hpp"
 #include "support/mpi_main.hpp"
-#include "unit/data/loader_set.hpp"
+#include "unit/data/load/loader_set.hpp"
 
 namespace lockstep::data {
 

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "core/error.hpp"
-#include "data/loader.hpp"
-#include "data/manifest.hpp"
+#include "data/format/manifest.hpp"
+#include "data/load/loader.hpp"
 #include "io/digest.hpp"
 #include "runtime/session.hpp"
 #include "shared_set.hpp"

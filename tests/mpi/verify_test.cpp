@@ -1,10 +1,10 @@
-#include "data/verify.hpp"
+#include "data/read/verify.hpp"
 
 #include <gtest/gtest.h>
 
-#include "data/manifest.hpp"
-#include "data/pack.hpp"
-#include "data/shard_reader.hpp"
+#include "data/format/manifest.hpp"
+#include "data/read/shard_reader.hpp"
+#include "data/write/pack.hpp"
 #include "shared_folder.hpp"
 #include "unit/data/tiny_source.hpp"
 #include "unit/io/temporary_folder.hpp"

@@ -8,7 +8,7 @@
 
 #include "core/error.hpp"
 #include "runtime/launcher.hpp"
-#include "runtime/watchdog.hpp"
+#include "runtime/watch/watchdog.hpp"
 
 namespace lockstep::support {
 namespace {

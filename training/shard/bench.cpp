@@ -7,12 +7,12 @@
 #include "core/log.hpp"
 #include "core/print.hpp"
 #include "core/result_path.hpp"
-#include "data/together.hpp"
 #include "io/file.hpp"
 #include "runtime/interrupt.hpp"
 #include "runtime/memory.hpp"
-#include "training/progress.hpp"
+#include "runtime/together.hpp"
 #include "training/shard/bench_stages.hpp"
+#include "training/shard/progress.hpp"
 #include "training/shard/verbs.hpp"
 
 namespace lockstep::training::shard {
@@ -91,7 +91,7 @@ Budget Bench::budget() const {
 bool Bench::warm_up() {
   const bool fits = stages_.stored().value < runtime::available_memory().value / 2;
   if (options_.is_cold || world_.any(!fits)) return false;
-  data::together(world_, [this] { stages_.warm_up(); });
+  runtime::together(world_, [this] { stages_.warm_up(); });
   return true;
 }
 
@@ -109,11 +109,11 @@ Work Bench::sum(const Work& mine) const {
 
 // Collective: what fails on one rank fails on all.
 void Bench::measure(Stage stage) {
-  data::together(world_, [this] {
+  runtime::together(world_, [this] {
     if (options_.is_cold) stages_.drop_caches();
   });
   Work mine;
-  data::together(world_, [&] { mine = stages_.run(stage, budget()); });
+  runtime::together(world_, [&] { mine = stages_.run(stage, budget()); });
   const Work work = sum(mine);
   if (work.n_samples > 0) works_[static_cast<std::size_t>(stage)].push_back(work);
 }

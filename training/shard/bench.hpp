@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/statistics.hpp"
-#include "data/loader.hpp"
+#include "data/load/loader.hpp"
 #include "runtime/environment.hpp"
 
 namespace lockstep::training::shard {

@@ -11,7 +11,7 @@
 
 #include "core/error.hpp"
 #include "core/timer.hpp"
-#include "data/image.hpp"
+#include "data/image/image.hpp"
 #include "io/file.hpp"
 #include "runtime/interrupt.hpp"
 

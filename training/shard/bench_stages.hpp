@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "data/loader.hpp"
-#include "data/shard_set.hpp"
+#include "data/load/loader.hpp"
+#include "data/read/shard_set.hpp"
 #include "runtime/buffer.hpp"
 #include "training/shard/bench.hpp"
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <limits>
 
-#include "data/shard_set.hpp"
+#include "data/read/shard_set.hpp"
 
 namespace lockstep::training::shard {
 namespace {

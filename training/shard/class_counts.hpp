@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "data/manifest.hpp"
+#include "data/format/manifest.hpp"
 #include "runtime/communicator.hpp"
 
 namespace lockstep::training::shard {

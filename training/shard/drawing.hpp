@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "data/spec.hpp"
+#include "data/format/spec.hpp"
 
 namespace lockstep::training::shard {
 

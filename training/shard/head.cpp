@@ -6,8 +6,8 @@
 
 #include "core/print.hpp"
 #include "core/printable.hpp"
-#include "data/image.hpp"
-#include "data/shard_set.hpp"
+#include "data/image/image.hpp"
+#include "data/read/shard_set.hpp"
 #include "training/shard/class_counts.hpp"
 #include "training/shard/drawing.hpp"
 #include "training/shard/verbs.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/flags.hpp"
-#include "data/pack.hpp"
+#include "data/write/pack.hpp"
 #include "runtime/session.hpp"
 
 namespace lockstep::training::shard {

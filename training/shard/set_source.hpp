@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "core/units.hpp"
-#include "data/shard_set.hpp"
-#include "data/source.hpp"
-#include "data/store.hpp"
+#include "data/format/source.hpp"
+#include "data/load/store.hpp"
+#include "data/read/shard_set.hpp"
 
 namespace lockstep::training::shard {
 

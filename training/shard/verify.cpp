@@ -1,5 +1,5 @@
 // lockstep shard verify: whether every byte of a set is what it was when it was written.
-#include "data/verify.hpp"
+#include "data/read/verify.hpp"
 
 #include <memory>
 
@@ -7,7 +7,7 @@
 #include "core/print.hpp"
 #include "core/timer.hpp"
 #include "runtime/interrupt.hpp"
-#include "training/progress.hpp"
+#include "training/shard/progress.hpp"
 #include "training/shard/verbs.hpp"
 
 namespace lockstep::training::shard {

@@ -12,13 +12,13 @@
 #include "core/error.hpp"
 #include "core/flags.hpp"
 #include "core/suggest.hpp"
-#include "data/id_counts.hpp"
-#include "data/shard_set.hpp"
+#include "data/read/id_counts.hpp"
+#include "data/read/shard_set.hpp"
 #include "nn/models.hpp"
+#include "training/recipe/specs.hpp"
 #include "training/train/model.hpp"
-#include "training/train/recipe_specs.hpp"
 
-namespace lockstep::training::train {
+namespace lockstep::training {
 namespace {
 
 /// Numbers of any stored type in one of the two types an executor takes.
@@ -296,4 +296,4 @@ std::uint64_t n_epoch_samples(const Recipe& recipe, const Batches& batches, int 
   return (n + ranks - 1) / ranks * ranks;
 }
 
-}  // namespace lockstep::training::train
+}  // namespace lockstep::training

@@ -1,5 +1,5 @@
 // Batches for training and evaluation, from shards or made on the spot.
-// Invariant: which samples make up a batch depends on recipe and rank count only as data/batch_plan says; values are
+// Invariant: which samples make up a batch depends on recipe and rank count only as data/load/batch_plan says; values are
 // those an executor takes: x float32 or int64 ids, y int64 classes or float32 numbers.
 // Used by the trainer and by evaluate.
 #pragma once
@@ -11,14 +11,14 @@
 #include <string>
 #include <vector>
 
-#include "data/loader.hpp"
-#include "data/spec.hpp"
+#include "data/format/spec.hpp"
+#include "data/load/loader.hpp"
 #include "nn/executor.hpp"
 #include "runtime/communicator.hpp"
-#include "training/train/recipe.hpp"
-#include "training/train/run_record.hpp"
+#include "training/recipe/recipe.hpp"
+#include "training/run/record.hpp"
 
-namespace lockstep::training::train {
+namespace lockstep::training {
 
 /// What a set is, before any batch.
 struct DataInfo {
@@ -78,4 +78,4 @@ using Fit = std::function<void(const DataInfo& info, std::uint64_t most)>;
 [[nodiscard]] std::optional<DataRecord> gather_data(const runtime::Communicator& world, const Recipe& recipe,
                                                     const Batches* training, const Batches* evaluation);
 
-}  // namespace lockstep::training::train
+}  // namespace lockstep::training

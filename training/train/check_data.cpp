@@ -5,9 +5,9 @@
 
 #include "core/error.hpp"
 #include "core/suggest.hpp"
-#include "training/train/recipe_keys.hpp"
+#include "training/recipe/keys.hpp"
 
-namespace lockstep::training::train {
+namespace lockstep::training {
 
 void check_batches(const ResolvedRecipe& resolved, const Batches& training) {
   const Recipe& recipe = resolved.recipe;
@@ -85,4 +85,4 @@ std::vector<std::string> surprises(const nn::Executor& executor) {
   return all;
 }
 
-}  // namespace lockstep::training::train
+}  // namespace lockstep::training

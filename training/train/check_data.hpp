@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "training/recipe/recipe.hpp"
+#include "training/run/record.hpp"
 #include "training/train/batches.hpp"
-#include "training/train/recipe.hpp"
-#include "training/train/run_record.hpp"
 
-namespace lockstep::training::train {
+namespace lockstep::training {
 
 /// Not one batch in an epoch.
 void check_batches(const ResolvedRecipe& resolved, const Batches& training);
@@ -26,4 +26,4 @@ void check_evaluation(const ResolvedRecipe& resolved, const Batches* training, c
 /// The same of the processor.
 [[nodiscard]] std::vector<std::string> surprises(const nn::Executor& executor);
 
-}  // namespace lockstep::training::train
+}  // namespace lockstep::training

@@ -16,7 +16,7 @@
 #include "runtime/memory.hpp"
 #include "training/train/memory.hpp"
 
-namespace lockstep::training::train {
+namespace lockstep::training {
 namespace {
 
 /// Of this process, from /proc/self/status: "VmRSS:" what it has, "VmHWM:" the most it ever had.
@@ -137,4 +137,4 @@ std::string dry_run_text(const DryRun& plan) {
       core::format_decimal({plan.shared_bytes}), core::format_decimal({plan.read_bytes}));
 }
 
-}  // namespace lockstep::training::train
+}  // namespace lockstep::training

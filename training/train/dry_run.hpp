@@ -8,12 +8,12 @@
 
 #include "runtime/communicator.hpp"
 #include "runtime/topology.hpp"
+#include "training/recipe/recipe.hpp"
+#include "training/run/record.hpp"
 #include "training/train/batches.hpp"
 #include "training/train/learner.hpp"
-#include "training/train/recipe.hpp"
-#include "training/train/run_record.hpp"
 
-namespace lockstep::training::train {
+namespace lockstep::training {
 
 struct DryRun {
   std::uint64_t n_ranks = 1, n_nodes = 1;
@@ -37,4 +37,4 @@ inline constexpr std::uint64_t most_tried = 256;
 
 [[nodiscard]] std::string dry_run_text(const DryRun& plan);
 
-}  // namespace lockstep::training::train
+}  // namespace lockstep::training

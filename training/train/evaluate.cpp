@@ -4,7 +4,7 @@
 
 #include "runtime/interrupt.hpp"
 
-namespace lockstep::training::train {
+namespace lockstep::training {
 namespace {
 
 /// All ranks have as many batches, so they ask each other at the same ones.
@@ -12,8 +12,8 @@ constexpr std::uint64_t batches_between_polls = 16;
 
 }  // namespace
 
-std::optional<nn::LossSums> evaluate(const runtime::Communicator& world, Batches& batches, Learner& learner,
-                                     const std::function<void()>& on_batch) {
+std::optional<nn::LossSums> evaluate_split(const runtime::Communicator& world, Batches& batches, Learner& learner,
+                                           const std::function<void()>& on_batch) {
   learner.average_statistics();
   nn::LossSums mine;
   batches.begin_epoch(0);
@@ -37,4 +37,4 @@ std::optional<nn::LossSums> evaluate(const runtime::Communicator& world, Batches
   return runtime::broadcast_value(world, all);
 }
 
-}  // namespace lockstep::training::train
+}  // namespace lockstep::training

@@ -11,11 +11,11 @@
 #include "training/train/batches.hpp"
 #include "training/train/learner.hpp"
 
-namespace lockstep::training::train {
+namespace lockstep::training {
 
 /// Collective: sums over the whole split, the same on all ranks; nothing if a signal ended it. `on_batch` is called after
 /// each batch.
-[[nodiscard]] std::optional<nn::LossSums> evaluate(const runtime::Communicator& world, Batches& batches,
-                                                   Learner& learner, const std::function<void()>& on_batch);
+[[nodiscard]] std::optional<nn::LossSums> evaluate_split(const runtime::Communicator& world, Batches& batches,
+                                                         Learner& learner, const std::function<void()>& on_batch);
 
-}  // namespace lockstep::training::train
+}  // namespace lockstep::training

@@ -6,7 +6,7 @@
 
 #include "comm/registry.hpp"
 
-namespace lockstep::training::train {
+namespace lockstep::training {
 
 GroupSum::GroupSum(comm::Transport& world, int n_ranks) : group_{world.split(world.rank() / n_ranks, world.rank())} {}
 
@@ -31,4 +31,4 @@ GroupSum::Prepared GroupSum::prepare(std::size_t n_values) {
   return with;
 }
 
-}  // namespace lockstep::training::train
+}  // namespace lockstep::training

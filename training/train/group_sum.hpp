@@ -12,7 +12,7 @@
 #include "comm/plan.hpp"
 #include "comm/transport.hpp"
 
-namespace lockstep::training::train {
+namespace lockstep::training {
 
 class GroupSum {
  public:
@@ -34,4 +34,4 @@ class GroupSum {
   std::map<std::size_t, Prepared> prepared_{};  ///< by the number of values
 };
 
-}  // namespace lockstep::training::train
+}  // namespace lockstep::training

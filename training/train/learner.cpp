@@ -6,13 +6,13 @@
 #include <cmath>
 #include <utility>
 
-#include "data/together.hpp"
 #include "io/digest.hpp"
 #include "nn/initialize.hpp"
+#include "runtime/together.hpp"
+#include "training/recipe/specs.hpp"
 #include "training/train/model.hpp"
-#include "training/train/recipe_specs.hpp"
 
-namespace lockstep::training::train {
+namespace lockstep::training {
 namespace {
 
 /// A step touches no more rows than it has samples. If that is a small part of the table, only those rows are zeroed,
@@ -113,7 +113,7 @@ void Learner::initialize(const std::string& weights_file) {
     if (tensor >= network_.parameters().size() || world_.rank() == 0) take(tensor, values);
   };
   if (!weights_file.empty())
-    data::together(world_, [&] { load_weights(weights_file, recipe_.model, tensors_, take_mine, "--init-from"); });
+    runtime::together(world_, [&] { load_weights(weights_file, recipe_.model, tensors_, take_mine, "--init-from"); });
   for (const nn::Statistic& statistic : network_.statistics()) n_statistics_ += statistic.n_channels;
   statistics_.resize(n_statistics_ * (lanes_ ? static_cast<std::size_t>(lanes_->n_local()) : 1));
   for (std::size_t at = 0; at < statistics_.size(); at += n_statistics_)
@@ -292,4 +292,4 @@ std::string Learner::digest() const {
   return digest.hex();
 }
 
-}  // namespace lockstep::training::train
+}  // namespace lockstep::training

@@ -19,12 +19,12 @@
 #include "parallel/lanes.hpp"
 #include "parallel/synchronizer.hpp"
 #include "runtime/communicator.hpp"
+#include "training/recipe/recipe.hpp"
+#include "training/run/weights.hpp"
 #include "training/train/batches.hpp"
 #include "training/train/group_sum.hpp"
-#include "training/train/recipe.hpp"
-#include "training/train/weights.hpp"
 
-namespace lockstep::training::train {
+namespace lockstep::training {
 
 class Learner {
  public:
@@ -101,4 +101,4 @@ class Learner {
   std::string not_finite_in_{};
 };
 
-}  // namespace lockstep::training::train
+}  // namespace lockstep::training

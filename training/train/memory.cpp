@@ -13,13 +13,13 @@
 
 #include "core/error.hpp"
 #include "core/units.hpp"
-#include "data/together.hpp"
 #include "nn/executor.hpp"
 #include "optim/optimizer.hpp"
+#include "runtime/together.hpp"
+#include "training/recipe/specs.hpp"
 #include "training/train/model.hpp"
-#include "training/train/recipe_specs.hpp"
 
-namespace lockstep::training::train {
+namespace lockstep::training {
 namespace {
 
 /// That a batch consists of.
@@ -158,7 +158,7 @@ void compare_memory(const Recipe& recipe, const MemoryNeed& need, std::uint64_t 
 
 void check_memory(const runtime::Communicator& world, const runtime::Topology& topology, const Recipe& recipe,
                   const nn::Network& network, std::uint64_t most) {
-  data::together(world, [&] {
+  runtime::together(world, [&] {
     const runtime::Place& me = topology.places[static_cast<std::size_t>(world.rank())];
     const auto n_local =
         static_cast<std::uint64_t>(std::ranges::count(topology.places, me.node, &runtime::Place::node));
@@ -171,4 +171,4 @@ void check_memory(const runtime::Communicator& world, const runtime::Topology& t
   });
 }
 
-}  // namespace lockstep::training::train
+}  // namespace lockstep::training

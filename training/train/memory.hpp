@@ -9,9 +9,9 @@
 #include "runtime/communicator.hpp"
 #include "runtime/memory.hpp"
 #include "runtime/topology.hpp"
-#include "training/train/recipe.hpp"
+#include "training/recipe/recipe.hpp"
 
-namespace lockstep::training::train {
+namespace lockstep::training {
 
 /// Of one rank, beyond what its process has once the data are open; in bytes.
 struct MemoryNeed {
@@ -49,4 +49,4 @@ void compare_memory(const Recipe& recipe, const MemoryNeed& need, std::uint64_t 
 void check_memory(const runtime::Communicator& world, const runtime::Topology& topology, const Recipe& recipe,
                   const nn::Network& network, std::uint64_t most);
 
-}  // namespace lockstep::training::train
+}  // namespace lockstep::training

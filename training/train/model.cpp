@@ -8,10 +8,10 @@
 #include "core/error.hpp"
 #include "nn/models.hpp"
 #include "parallel/lanes.hpp"
-#include "training/train/recipe_layers.hpp"
-#include "training/train/recipe_specs.hpp"
+#include "training/recipe/layers.hpp"
+#include "training/recipe/specs.hpp"
 
-namespace lockstep::training::train {
+namespace lockstep::training {
 namespace {
 
 nn::Loss loss_of(const Recipe& recipe) noexcept {
@@ -256,4 +256,4 @@ nn::ExecutorOptions executor_options(const Recipe& recipe, std::uint64_t max_bat
           .is_deterministic = recipe.deterministic};
 }
 
-}  // namespace lockstep::training::train
+}  // namespace lockstep::training

@@ -5,10 +5,10 @@
 
 #include "nn/executor.hpp"
 #include "nn/network.hpp"
+#include "training/recipe/recipe.hpp"
 #include "training/train/batches.hpp"
-#include "training/train/recipe.hpp"
 
-namespace lockstep::training::train {
+namespace lockstep::training {
 
 /// Throws core::Error (usage) if samples are of another kind than model and loss take: ids, numbers or classes.
 void check_set(const Recipe& recipe, const data::SetSpec& spec);
@@ -40,4 +40,4 @@ void check_groups(const Recipe& recipe, const nn::Network& network, std::uint64_
 
 [[nodiscard]] nn::ExecutorOptions executor_options(const Recipe& recipe, std::uint64_t max_batch) noexcept;
 
-}  // namespace lockstep::training::train
+}  // namespace lockstep::training

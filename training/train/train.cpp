@@ -10,18 +10,18 @@
 #include <string_view>
 
 #include "core/flags.hpp"
+#include "nn/host/kokkos_session.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/topology.hpp"
-#include "runtime/watchdog.hpp"
-#include "tensor/session.hpp"
+#include "runtime/watch/watchdog.hpp"
+#include "training/recipe/keys.hpp"
 #include "training/train/memory.hpp"
-#include "training/train/recipe_keys.hpp"
 #include "training/train/trainer.hpp"
 
-namespace lockstep::training::train {
+namespace lockstep::training {
 namespace {
 
-struct Command {
+struct TrainCommand {
   RecipeWords words{};
   ResolvedRecipe resolved{};
   TrainOptions options{};
@@ -46,7 +46,7 @@ The run
 )";
 }
 
-void declare(core::Flags& flags, Command& command) {
+void declare(core::Flags& flags, TrainCommand& command) {
   declare_recipe(flags, command.words);
   flags.text("--run-dir", command.options.run_dir);
   flags.text("--init-from", command.options.init_from);
@@ -108,7 +108,7 @@ void require_same_recipe(const runtime::Communicator& world, const Recipe& recip
   }
 }
 
-int train(Command& command, const runtime::Session& session, runtime::Watchdog& watchdog) {
+int train(TrainCommand& command, const runtime::Session& session, runtime::Watchdog& watchdog) {
   watchdog.enter(runtime::Phase::setup);
   Recipe& recipe = command.resolved.recipe;
   std::signal(SIGPIPE, SIG_IGN);  // a reader of the output that leaves does not end the training
@@ -120,7 +120,7 @@ int train(Command& command, const runtime::Session& session, runtime::Watchdog& 
   const int threads = n_threads(session.world(), recipe);
   // Whoever computes on all cores has none to spare for reading ahead.
   if (recipe.loader_threads < 0 && recipe.threads == 0) recipe.loader_threads = 0;
-  const tensor::Session kokkos{threads};
+  const nn::host::KokkosSession kokkos{threads};
   std::unique_ptr<Trainer> trainer;
   const auto complaint = core::complaint_of(
       [&] { trainer = std::make_unique<Trainer>(session, command.resolved, command.options, watchdog); });
@@ -130,9 +130,9 @@ int train(Command& command, const runtime::Session& session, runtime::Watchdog& 
 
 }  // namespace
 
-Invocation parse(const std::vector<std::string>& arguments) {
+Invocation parse_train(const std::vector<std::string>& arguments) {
   if (asks_for_help(arguments)) return {.text = recipe_help() + flags_help()};
-  auto command = std::make_shared<Command>();
+  auto command = std::make_shared<TrainCommand>();
   Invocation invocation;
   core::Flags flags{"lockstep train RECIPE [EPOCHS [SAVE-EVERY]] [flags]"};
   declare(flags, *command);
@@ -153,4 +153,4 @@ Invocation parse(const std::vector<std::string>& arguments) {
   return invocation;
 }
 
-}  // namespace lockstep::training::train
+}  // namespace lockstep::training

@@ -8,9 +8,9 @@
 
 #include "training/command.hpp"
 
-namespace lockstep::training::train {
+namespace lockstep::training {
 
 /// `arguments`: after "train".
-[[nodiscard]] Invocation parse(const std::vector<std::string>& arguments);
+[[nodiscard]] Invocation parse_train(const std::vector<std::string>& arguments);
 
-}  // namespace lockstep::training::train
+}  // namespace lockstep::training

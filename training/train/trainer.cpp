@@ -11,21 +11,21 @@
 
 #include "comm/transport_mpi.hpp"
 #include "core/log.hpp"
-#include "data/sampler.hpp"
-#include "data/together.hpp"
+#include "data/load/sampler.hpp"
 #include "io/file.hpp"
-#include "runtime/guard.hpp"
 #include "runtime/interrupt.hpp"
+#include "runtime/together.hpp"
+#include "runtime/watch/guard.hpp"
+#include "training/recipe/specs.hpp"
+#include "training/run/info.hpp"
+#include "training/run/weights.hpp"
 #include "training/train/check_data.hpp"
 #include "training/train/dry_run.hpp"
 #include "training/train/evaluate.hpp"
 #include "training/train/memory.hpp"
 #include "training/train/model.hpp"
-#include "training/train/recipe_specs.hpp"
-#include "training/train/run_info.hpp"
-#include "training/train/weights.hpp"
 
-namespace lockstep::training::train {
+namespace lockstep::training {
 
 Trainer::Trainer(const runtime::Session& session, const ResolvedRecipe& resolved, const TrainOptions& options,
                  runtime::Watchdog& watchdog)
@@ -40,7 +40,7 @@ Trainer::Trainer(const runtime::Session& session, const ResolvedRecipe& resolved
       steady_{n_warmup_steps} {
   check_ranks(recipe_, world_.n_ranks());
   // Before ranks share anything: who leaves then is not waited for.
-  data::together(world_, [this] { claim_outputs(); });
+  runtime::together(world_, [this] { claim_outputs(); });
   Recipe to_read = recipe_;
   if (options.dry_run) to_read.stage.clear();  // nothing is left behind
   const auto fit = [this](const DataInfo& info, std::uint64_t most) { static_cast<void>(fitting_network(info, most)); };
@@ -64,7 +64,7 @@ Trainer::Trainer(const runtime::Session& session, const ResolvedRecipe& resolved
                     std::back_inserter(info.warnings));
   std::ranges::move(surprises(learner_->executor()), std::back_inserter(info.warnings));
   compat_run_ = compat_run(world_, topology_, recipe_, batches, evaluation_batches_.get(), goal_.n_epochs);
-  data::together(world_, [&] {
+  runtime::together(world_, [&] {
     if (!directory_) return;
     if (batches_)
       check_room(weights_path(), tensors_of(learner_->network()),
@@ -234,7 +234,7 @@ void Trainer::evaluate() {
   timers_.begin(metrics::Phase::evaluation);
   std::uint64_t n_done = 0;
   core::Stopwatch since_told;
-  const auto sums = train::evaluate(world_, *evaluation_batches_, *learner_, [&] {
+  const auto sums = evaluate_split(world_, *evaluation_batches_, *learner_, [&] {
     watchdog_.beat();
     keep_alive();
     tell_evaluation(++n_done, since_told);
@@ -356,4 +356,4 @@ int Trainer::exit_code() const {
   return bad && exit_code_ == 0 ? core::to_int(*bad) : exit_code_;
 }
 
-}  // namespace lockstep::training::train
+}  // namespace lockstep::training

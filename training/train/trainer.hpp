@@ -22,15 +22,15 @@
 #include "parallel/control_word.hpp"
 #include "runtime/session.hpp"
 #include "runtime/topology.hpp"
-#include "runtime/watchdog.hpp"
+#include "runtime/watch/watchdog.hpp"
+#include "training/run/compat.hpp"
+#include "training/run/directory.hpp"
+#include "training/run/profile.hpp"
+#include "training/run/text.hpp"
 #include "training/train/batches.hpp"
-#include "training/train/compat.hpp"
 #include "training/train/learner.hpp"
-#include "training/train/profile.hpp"
-#include "training/train/run_directory.hpp"
-#include "training/train/run_text.hpp"
 
-namespace lockstep::training::train {
+namespace lockstep::training {
 
 /// What the command line asks for beside the recipe.
 struct TrainOptions {
@@ -140,4 +140,4 @@ class Trainer {
   core::Printer printer_{};  // a full stdout is told at the end, when weights are saved
 };
 
-}  // namespace lockstep::training::train
+}  // namespace lockstep::training

@@ -6,11 +6,11 @@
 
 #include "core/printable.hpp"
 #include "runtime/interrupt.hpp"
-#include "training/train/recipe_specs.hpp"
-#include "training/train/run_info.hpp"
+#include "training/recipe/specs.hpp"
+#include "training/run/info.hpp"
 #include "training/train/trainer.hpp"
 
-namespace lockstep::training::train {
+namespace lockstep::training {
 namespace {
 
 constexpr double most_to_first_report = 9;  // steps after the first one
@@ -119,4 +119,4 @@ void Trainer::finish() {
     printer_.print(fmt::format("digest      weights {} losses {}\n", learner_->digest(), losses_.hex()));
 }
 
-}  // namespace lockstep::training::train
+}  // namespace lockstep::training

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the orders of PyTorch's DistributedSampler that `lockstep --order torch` must reproduce.
 
-usage: make_torch_order.py > tests/unit/data/golden/torch_order.txt
+usage: make_torch_order.py > tests/unit/data/load/golden/torch_order.txt
 
 Each line: samples, seed, epoch, ranks, rank, number of ids, hash of all ids in their order, first ids, last ids.
 """

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "data/format/source.hpp"
 #include "data/importers/input.hpp"
-#include "data/source.hpp"
 
 namespace lockstep::data {
 

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "data/image.hpp"
+#include "data/format/label.hpp"
+#include "data/image/image.hpp"
 #include "data/importers/image_folder.hpp"
 #include "data/importers/importers.hpp"
-#include "data/label.hpp"
 #include "io/file.hpp"
 
 namespace lockstep::data {

@@ -11,8 +11,8 @@
 #include <string>
 #include <string_view>
 
-#include "data/shared_spools.hpp"
-#include "data/source.hpp"
+#include "data/format/source.hpp"
+#include "data/write/shared_spools.hpp"
 
 namespace lockstep::data {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <variant>
 
-#include "data/shared_spools.hpp"
+#include "data/write/shared_spools.hpp"
 #include "io/file.hpp"
 
 namespace lockstep::data {

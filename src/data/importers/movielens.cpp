@@ -12,7 +12,7 @@
 #include "core/error.hpp"
 #include "data/importers/importers.hpp"
 #include "data/importers/text.hpp"
-#include "data/spool.hpp"
+#include "data/write/spool.hpp"
 
 namespace lockstep::data {
 namespace {

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <string>
 
-#include "data/label.hpp"
+#include "data/format/label.hpp"
 #include "data/synth/glyphs.hpp"
 #include "data/synth/streams.hpp"
 #include "data/synth/synth.hpp"

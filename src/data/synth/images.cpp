@@ -3,7 +3,7 @@
 #include <string>
 
 #include "core/error.hpp"
-#include "data/label.hpp"
+#include "data/format/label.hpp"
 #include "data/synth/streams.hpp"
 #include "data/synth/synth.hpp"
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/source.hpp"
+#include "data/format/source.hpp"
 
 namespace lockstep::data {
 

@@ -20,7 +20,7 @@ std::uint64_t multiply_adds(const Network& network, const Node& node) {
 }  // namespace
 
 HostExecutor::HostExecutor(const Network& network, const ExecutorOptions& options) {
-  core::require(Kokkos::is_initialized(), "a tensor session is there");
+  core::require(Kokkos::is_initialized(), "a Kokkos session is there");
   core::require(options.max_batch > 0, "a batch may have samples");
   state_ = std::make_unique<ExecutorState>(network, options);
   state_->plan(options.max_batch, true);

@@ -1,7 +1,10 @@
 #include "core/log.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <set>
 #include <sstream>
 #include <string>
@@ -24,14 +27,21 @@ void say_everything() {
   log_error("three");
 }
 
-// One test, because the identity of a process is set once.
+// In a process of its own, as it has one identity from then on.
 TEST(Log, AddsTheRankOnceItIsKnown) {
-  const std::string plain = "info: one\nwarning: two {} %v\nerror: three\n";
-  EXPECT_EQ(stderr_of(say_everything), plain);
-  set_log_identity(0, "node1");
-  EXPECT_EQ(stderr_of(say_everything), plain);
-  set_log_identity(3, "node2");
-  EXPECT_EQ(stderr_of(say_everything), "[rank 3 on node2] warning: two {} %v\n[rank 3 on node2] error: three\n");
+  const pid_t child = fork();
+  if (child == 0) {
+    const std::string plain = "info: one\nwarning: two {} %v\nerror: three\n";
+    EXPECT_EQ(stderr_of(say_everything), plain);
+    set_log_identity(0, "node1");
+    EXPECT_EQ(stderr_of(say_everything), plain);
+    set_log_identity(3, "node2");
+    EXPECT_EQ(stderr_of(say_everything), "[rank 3 on node2] warning: two {} %v\n[rank 3 on node2] error: three\n");
+    std::_Exit(testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(Log, KeepsLinesOfThreadsApart) {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/rng.hpp"
-#include "data/image.hpp"
+#include "data/image/image.hpp"
 
 namespace lockstep::data {
 

@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "data/manifest.hpp"
-#include "data/shard_writer.hpp"
-#include "data/source.hpp"
+#include "data/format/manifest.hpp"
+#include "data/format/source.hpp"
+#include "data/write/shard_writer.hpp"
 #include "io/file.hpp"
 
 namespace lockstep::data {

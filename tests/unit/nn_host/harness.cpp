@@ -8,7 +8,7 @@
 #include "core/dtype.hpp"
 #include "core/error.hpp"
 #include "core/rng.hpp"
-#include "tensor/session.hpp"
+#include "nn/host/kokkos_session.hpp"
 
 namespace lockstep::nn::host {
 namespace {
@@ -16,11 +16,11 @@ namespace {
 /// Kokkos runs once in a process: from the first test to the last.
 class KokkosThreads : public testing::Environment {
  public:
-  void SetUp() override { session_ = std::make_unique<tensor::Session>(2); }
+  void SetUp() override { session_ = std::make_unique<nn::host::KokkosSession>(2); }
   void TearDown() override { session_.reset(); }
 
  private:
-  std::unique_ptr<tensor::Session> session_;
+  std::unique_ptr<nn::host::KokkosSession> session_;
 };
 const auto* const kokkos_threads = testing::AddGlobalTestEnvironment(new KokkosThreads);
 

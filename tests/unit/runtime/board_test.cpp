@@ -1,4 +1,4 @@
-#include "runtime/board.hpp"
+#include "runtime/watch/board.hpp"
 
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-#include "runtime/stall.hpp"
+#include "runtime/watch/stall.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/watchdog.hpp"
+#include "runtime/watch/watchdog.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,200 @@
+#include "data/augment/augment.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "core/error.hpp"
+#include "data/augment/augment_chain.hpp"
+#include "data/augment/augment_geometry.hpp"
+#include "data/augment/lookup.hpp"
+#include "data/image/image.hpp"
+
+namespace lockstep::data {
+namespace {
+
+using Kind = AugmentStep::Kind;
+
+/// Pieces of the caller's memory, and of our own once that is used up.
+class Scratch {
+ public:
+  explicit Scratch(std::span<std::byte> memory) : rest_{memory} {}
+
+  [[nodiscard]] std::span<std::byte> take(std::size_t n_bytes) {
+    if (n_bytes > rest_.size()) return own_.emplace_back(n_bytes);
+    const std::span<std::byte> piece = rest_.first(n_bytes);
+    rest_ = rest_.subspan(n_bytes);
+    return piece;
+  }
+
+ private:
+  std::span<std::byte> rest_;
+  std::vector<std::vector<std::byte>> own_{};
+};
+
+/// Pixels in memory, and what the steps so far have left of them.
+class Canvas {
+ public:
+  Canvas(std::span<const std::byte> pixels, Size size, std::size_t n_channels, std::span<std::byte> scratch)
+      : pixels_{pixels}, size_{size}, n_channels_{n_channels}, view_{View::of(size)}, scratch_{scratch} {}
+
+  [[nodiscard]] Size size() const noexcept { return view_.window.size(); }
+  void flip() noexcept { view_ = view_.flipped(); }
+  void crop(const Rect& part) noexcept { view_ = view_.cropped(part); }
+
+  /// Mirrored images are resized as they are in memory, and mirrored later.
+  void resize(Size to) {
+    if (to == size()) return;
+    if (!view_.is_all_of(size_)) copy_window();
+    const std::span<std::byte> pixels = scratch_.take(n_bytes(to));
+    const Box all{0, 0, static_cast<double>(size_.height), static_cast<double>(size_.width)};
+    data::resize(pixels_, unsigned_of(size_.height), unsigned_of(size_.width), n_channels_, all, unsigned_of(to.height),
+                 unsigned_of(to.width), pixels);
+    replace(pixels, to);
+  }
+
+  void convert(const Lookup& lookup, std::span<std::byte> out) const {
+    const Rect& seen = view_.visible;
+    const Pixels image{pixels_.subspan(offset(seen)), unsigned_of(seen.height), unsigned_of(seen.width), row_bytes()};
+    lookup.apply(image,
+                 {view_.window.top - seen.top, view_.window.left - seen.left, unsigned_of(view_.window.height),
+                  unsigned_of(view_.window.width), view_.is_flipped},
+                 out);
+  }
+
+ private:
+  static std::size_t unsigned_of(std::int64_t value) noexcept { return static_cast<std::size_t>(value); }
+  [[nodiscard]] std::size_t n_bytes(Size size) const noexcept {
+    return unsigned_of(size.height * size.width) * n_channels_;
+  }
+  [[nodiscard]] std::size_t row_bytes() const noexcept { return unsigned_of(size_.width) * n_channels_; }
+  [[nodiscard]] std::size_t offset(const Rect& part) const noexcept {
+    return unsigned_of(part.top) * row_bytes() + unsigned_of(part.left) * n_channels_;
+  }
+
+  void replace(std::span<const std::byte> pixels, Size size) noexcept {
+    const bool is_flipped = view_.is_flipped;
+    pixels_ = pixels;
+    size_ = size;
+    view_ = View::of(size);
+    view_.is_flipped = is_flipped;
+  }
+
+  /// A resize must not blend in pixels that a crop has cut off, but the zeros beyond the image.
+  void copy_window() {
+    const Rect& window = view_.window;
+    const Rect there = intersection(window, view_.visible);
+    const std::span<std::byte> copy = scratch_.take(n_bytes(window.size()));
+    std::fill(copy.begin(), copy.end(), std::byte{0});
+    const std::size_t row = unsigned_of(window.width) * n_channels_;
+    for (std::int64_t y = 0; y < there.height; ++y) {
+      const Rect from{there.top + y, there.left, 1, there.width};
+      const std::size_t to =
+          unsigned_of(from.top - window.top) * row + unsigned_of(from.left - window.left) * n_channels_;
+      std::memcpy(copy.data() + to, pixels_.data() + offset(from), unsigned_of(there.width) * n_channels_);
+    }
+    replace(copy, window.size());
+  }
+
+  std::span<const std::byte> pixels_;
+  Size size_;
+  std::size_t n_channels_;
+  View view_;
+  Scratch scratch_;
+};
+
+[[noreturn]] void fail_too_small(const AugmentStep& step, Size image, std::uint64_t id) {
+  core::fail_usage({.what = fmt::format("sample {} is an image of {}x{}", id, image.height, image.width),
+                    .where = "augmentation",
+                    .expected = fmt::format("at least {}x{}, less the padding, to crop", step.height, step.width),
+                    .fix = "resize before the crop, or give it a padding"});
+}
+
+void apply_step(const AugmentStep& step, std::uint64_t id, core::Random random, Canvas& canvas) {
+  switch (step.kind) {
+    case Kind::random_crop:
+      if (!fits(step, canvas.size())) fail_too_small(step, canvas.size(), id);
+      return canvas.crop(random_crop(step, canvas.size(), random));
+    case Kind::horizontal_flip:
+      if (random.uniform() < step.probability) canvas.flip();
+      return;
+    case Kind::random_resized_crop:
+      canvas.crop(random_resized_crop(step, canvas.size(), random));
+      return canvas.resize({static_cast<std::int64_t>(step.height), static_cast<std::int64_t>(step.width)});
+    case Kind::resize: return canvas.resize(resized(step, canvas.size()));
+    case Kind::center_crop: return canvas.crop(center_crop(step, canvas.size()));
+    case Kind::normalize: return;
+  }
+}
+
+/// Stored floats of type From to To, normalized by channels that follow one another.
+template <class From, class To>
+void convert_floats(const AugmentChain& chain, std::span<const std::byte> in, std::span<std::byte> out) {
+  const std::size_t n = in.size() / sizeof(From);
+  core::require(out.size() == n * sizeof(To), "room for the sample");
+  std::size_t c = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    From stored;
+    std::memcpy(&stored, in.data() + i * sizeof(From), sizeof(From));
+    auto value = static_cast<float>(stored);
+    if (!chain.mean.empty()) value = (value - chain.mean[c]) / chain.stddev[c];
+    const auto result = static_cast<To>(value);
+    std::memcpy(out.data() + i * sizeof(To), &result, sizeof(To));
+    if (++c == chain.n_channels) c = 0;
+  }
+}
+
+}  // namespace
+
+struct Augment::State {
+  State(const SetSpec& spec, AugmentOptions augment_options)
+      : stored{spec.x.dtype}, options{std::move(augment_options)}, chain{make_chain(spec, options)} {
+    if (chain.path == AugmentPath::pixels) lookup.emplace(levels_of(chain), options.dtype, chain.layout);
+  }
+
+  void apply_floats(std::span<const std::byte> x, std::span<std::byte> out) const {
+    core::visit(stored, [&]<class From>(std::type_identity<From>) {
+      if (options.dtype == core::DType::bfloat16)
+        convert_floats<From, core::bfloat16>(chain, x, out);
+      else
+        convert_floats<From, float>(chain, x, out);
+    });
+  }
+
+  core::DType stored;
+  AugmentOptions options;
+  AugmentChain chain;
+  std::optional<Lookup> lookup{};
+};
+
+Augment::Augment(const SetSpec& spec, AugmentOptions options)
+    : state_{std::make_unique<State>(spec, std::move(options))} {}
+Augment::~Augment() = default;
+Augment::Augment(Augment&&) noexcept = default;
+
+const ArraySpec& Augment::output() const noexcept { return state_->chain.output; }
+bool Augment::is_identity() const noexcept { return state_->chain.path == AugmentPath::copy; }
+std::size_t Augment::scratch_bytes() const noexcept { return state_->chain.scratch_bytes; }
+
+void Augment::apply(std::span<const std::byte> x, std::uint64_t height, std::uint64_t width, std::uint64_t epoch,
+                    std::uint64_t id, std::span<std::byte> out, std::span<std::byte> scratch) const {
+  const AugmentChain& chain = state_->chain;
+  core::require(out.size() == chain.output.bytes(), "room for the augmented sample");
+  if (chain.path == AugmentPath::copy) {
+    core::require(x.size() == out.size(), "a sample as the set says");
+    std::copy(x.begin(), x.end(), out.begin());
+    return;
+  }
+  if (chain.path == AugmentPath::floats) return state_->apply_floats(x, out);
+  const Size size = chain.size.value_or(Size{static_cast<std::int64_t>(height), static_cast<std::int64_t>(width)});
+  core::require(x.size() == static_cast<std::size_t>(size.height * size.width) * chain.n_channels,
+                "pixels as many as said");
+  Canvas canvas{x, size, chain.n_channels, scratch};
+  for (std::size_t i = 0; i < chain.geometry.size(); ++i)
+    apply_step(chain.geometry[i], id, draws_of(state_->options.seed, epoch, id, i), canvas);
+  canvas.convert(*state_->lookup, out);
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,78 @@
+// From a stored sample to what the network takes: the chain of augmentations, one sample at a time.
+// Invariant: the pixels depend on (seed, epoch, sample id, step of the chain) only, never on thread, rank or batch.
+// Used by data/load/loader (in its decode threads) and `lockstep shard bench`.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/augment/lookup.hpp"
+#include "data/format/spec.hpp"
+
+namespace lockstep::data {
+
+/// One step, as the recipe spells it.
+struct AugmentStep {
+  enum class Kind { random_crop, horizontal_flip, random_resized_crop, resize, center_crop, normalize };
+  Kind kind = Kind::normalize;
+  std::uint64_t height = 0;  ///< of the crop or resize; resize with width 0: of the shorter side, aspect kept
+  std::uint64_t width = 0;
+  std::uint64_t padding = 0;                      ///< random_crop: zeros on each side first
+  double probability = 0.5;                       ///< horizontal_flip
+  std::array<double, 2> scale{0.08, 1.0};         ///< random_resized_crop: share of the area
+  std::array<double, 2> ratio{3.0 / 4, 4.0 / 3};  ///< random_resized_crop: width / height
+  std::vector<double> mean{};                     ///< normalize, per channel, of values in [0, 1]
+  std::vector<double> stddev{};
+};
+
+/// "crop:32:4,flip,normalize:0.5:0.25" as steps: crop:SIZE[:PADDING], flip[:P], rrcrop:SIZE, resize:SIZE,
+/// centercrop:SIZE, normalize:MEAN:STD (each one number, or one per channel separated by '/'). SIZE is one number or
+/// HEIGHTxWIDTH; one number for resize is the shorter side. An empty text is no step. Throws core::Error (usage) naming
+/// `flag`.
+[[nodiscard]] std::vector<AugmentStep> parse_augment(std::string_view text, std::string_view flag);
+
+struct AugmentOptions {
+  std::vector<AugmentStep> steps{};
+  std::string key = "augment";               ///< what messages call the steps: "val-augment", "--augment"
+  core::DType dtype = core::DType::float32;  ///< of the result: float32, bfloat16, or the stored type without any step
+  ImageLayout layout = ImageLayout::nchw;
+  std::uint64_t seed = 1;
+};
+
+/// A checked chain for one kind of sample. Thread-safe; scratch memory is the caller's.
+///
+/// uint8 samples of two or three dimensions (rows, columns, channels), and encoded ones as RGB, are images and come out
+/// as [channels, rows, columns] or [rows, columns, channels] of `dtype`. Other uint8 and float arrays keep their shape,
+/// and can only be normalized, by channels of their last dimension. Other integers, and anything that has no step and
+/// its stored type asked for, are passed on as stored.
+class Augment {
+ public:
+  /// Throws core::Error (usage) if a step cannot follow what is before it (shape, channels), or if images of different
+  /// sizes would come out. uint8 without normalize becomes value / 255; normalize comes last.
+  Augment(const SetSpec& spec, AugmentOptions options);
+  ~Augment();
+  Augment(Augment&&) noexcept;
+
+  [[nodiscard]] const ArraySpec& output() const noexcept;
+  /// Whether samples are passed on as stored.
+  [[nodiscard]] bool is_identity() const noexcept;
+  [[nodiscard]] std::size_t scratch_bytes() const noexcept;
+
+  /// `x`: one sample as stored, or for encoded sets as decoded by the caller (rows, columns, channels of uint8, with
+  /// its height and width; 0, 0: those of the spec). `scratch`: scratch_bytes(); memory for an encoded image that needs
+  /// more than that is allocated. Throws core::Error (usage) if an encoded image is too small for a crop.
+  void apply(std::span<const std::byte> x, std::uint64_t height, std::uint64_t width, std::uint64_t epoch,
+             std::uint64_t id, std::span<std::byte> out, std::span<std::byte> scratch) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace lockstep::data

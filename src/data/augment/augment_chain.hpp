@@ -1,0 +1,41 @@
+// What a chain of augmentations makes of one kind of sample, found before any sample is there.
+// Invariant: a chain that passes here can be applied to every sample; only an encoded image may be too small.
+// Used by data/augment/augment.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "data/augment/augment.hpp"
+#include "data/augment/augment_geometry.hpp"
+#include "data/augment/lookup.hpp"
+
+namespace lockstep::data {
+
+/// Which code makes the result.
+enum class AugmentPath {
+  copy,    ///< the stored bytes
+  pixels,  ///< uint8 through a table, after crops and resizes
+  floats   ///< stored floats, normalized one by one
+};
+
+struct AugmentChain {
+  AugmentPath path = AugmentPath::copy;
+  std::size_t n_channels = 1;
+  std::optional<Size> size{};  ///< of the stored pixels: nothing for encoded images; other arrays are one row
+  ImageLayout layout = ImageLayout::nhwc;  ///< of the result: other arrays stay as they are
+  std::vector<AugmentStep> geometry{};     ///< the steps before normalize
+  std::vector<float> mean{}, stddev{};     ///< of each channel
+  ArraySpec output{};
+  std::size_t scratch_bytes = 0;
+};
+
+/// Throws core::Error (usage) as Augment does.
+[[nodiscard]] AugmentChain make_chain(const SetSpec& spec, const AugmentOptions& options);
+
+/// What each level of each channel becomes, in the order of float32 operations that torchvision has.
+[[nodiscard]] std::vector<Levels> levels_of(const AugmentChain& chain);
+
+}  // namespace lockstep::data

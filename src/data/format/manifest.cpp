@@ -1,0 +1,270 @@
+#include "data/format/manifest.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/suggest.hpp"
+#include "data/format/damaged.hpp"
+#include "data/format/manifest_text.hpp"
+#include "io/digest.hpp"
+#include "io/file.hpp"
+#include "runtime/together.hpp"
+
+namespace lockstep::data {
+namespace {
+
+using Json = nlohmann::json;
+
+/// What is wrong with a manifest whose digest is right: no accident, but a program that writes another dialect.
+class Malformed : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+void check(bool holds, const std::string& complaint) {
+  if (!holds) throw Malformed{complaint};
+}
+
+std::uint64_t add(std::uint64_t a, std::uint64_t b) {
+  check(a <= UINT64_MAX - b, "numbers too large");
+  return a + b;
+}
+
+std::uint64_t number(const Json& object, const char* key) {
+  const Json& value = object.at(key);
+  check(value.is_number_unsigned(), fmt::format("'{}' is no whole number", key));
+  return value.get<std::uint64_t>();
+}
+
+std::string file_name(const Json& object) {
+  const auto name = object.at("file").get<std::string>();
+  const bool is_plain = name.find('/') == std::string::npos && name.find("..") == std::string::npos &&
+                        name.find('\0') == std::string::npos;
+  check(!name.empty() && name != "." && is_plain, fmt::format("'{}' is no name of a file in this folder", name));
+  return name;
+}
+
+std::string digest(const Json& object) {
+  const auto text = object.at("digest").get<std::string>();
+  check(text.size() == 32 && text.find_first_not_of("0123456789abcdef") == std::string::npos,
+        fmt::format("'{}' is no digest", text));
+  return text;
+}
+
+std::uint32_t crc(const Json& object) {
+  const auto text = object.at("index_crc32c").get<std::string>();
+  std::uint32_t value = 0;
+  const char* const end = text.data() + text.size();
+  check(text.size() == 10 && text.starts_with("0x"), fmt::format("'{}' is no CRC32C", text));
+  check(std::from_chars(text.data() + 2, end, value, 16).ptr == end, fmt::format("'{}' is no CRC32C", text));
+  return value;
+}
+
+ArraySpec array_spec(const Json& object) {
+  ArraySpec array;
+  const auto word = object.at("dtype").get<std::string>();
+  const auto dtype = core::find_dtype(word);
+  check(dtype.has_value(), fmt::format("'{}' is no element type", word));
+  array.dtype = *dtype;
+  std::uint64_t bytes = core::size_of(array.dtype);
+  for (const Json& extent : object.at("shape")) {
+    check(extent.is_number_unsigned() && extent.get<std::uint64_t>() > 0, "a shape has an extent that is no size");
+    array.shape.push_back(extent.get<std::uint64_t>());
+    check(array.shape.back() <= (std::uint64_t{1} << 40) / bytes, "a sample is larger than a TiB");
+    bytes *= array.shape.back();
+  }
+  return array;
+}
+
+ShardEntry shard_entry(const Json& object) {
+  ShardEntry shard{.file = file_name(object),
+                   .n_samples = number(object, "n_samples"),
+                   .bytes = number(object, "bytes"),
+                   .digest = digest(object),
+                   .index = {number(object, "index_address"), number(object, "index_bytes")},
+                   .index_crc = crc(object)};
+  check(shard.n_samples > 0, fmt::format("{} has no samples", shard.file));
+  check(add(shard.index.address, shard.index.bytes) <= shard.bytes,
+        fmt::format("{} ends before its index", shard.file));
+  return shard;
+}
+
+/// The text without the lines of shards, and these lines: 10^5 of them would be a large tree of JSON.
+struct Lines {
+  std::string skeleton;
+  std::vector<std::vector<std::string_view>> shards;  ///< by split
+};
+
+Lines sort_lines(std::string_view body) {
+  constexpr std::string_view split_start = "    {\"name\": ";
+  Lines lines;
+  while (!body.empty()) {
+    const std::size_t size = std::min(body.find('\n'), body.size() - 1) + 1;
+    const std::string_view line = body.substr(0, size);
+    body.remove_prefix(size);
+    if (line.starts_with(split_start)) lines.shards.emplace_back();
+    if (line.starts_with(shard_indent) && !lines.shards.empty())
+      lines.shards.back().push_back(line.substr(0, line.find_last_of('}') + 1));
+    else
+      lines.skeleton += line;
+  }
+  return lines;
+}
+
+Split make_split(const Json& object, const std::vector<std::string_view>& lines) {
+  Split split{.name = object.at("name").get<std::string>(), .n_samples = number(object, "n_samples")};
+  split.shards.reserve(lines.size());
+  std::uint64_t total = 0;
+  for (const std::string_view line : lines) {
+    split.shards.push_back(shard_entry(Json::parse(line)));
+    total = add(total, split.shards.back().n_samples);
+  }
+  check(total == split.n_samples,
+        fmt::format("split '{}' has {} samples, its shards {}", split.name, split.n_samples, total));
+  return split;
+}
+
+SetSpec set_spec(const Json& object) {
+  SetSpec spec{.x = array_spec(object.at("x")),
+               .y = array_spec(object.at("y")),
+               .encoding = object.at("encoding").get<std::string>(),
+               .classes = object.at("classes").get<std::vector<std::string>>()};
+  check(spec.encoding == "raw" || spec.encoding == "image", fmt::format("unknown encoding '{}'", spec.encoding));
+  check(!spec.is_encoded() || spec.x == ArraySpec{}, "an encoded x has a type or shape of its own");
+  check(spec.classes.empty() || !core::is_floating(spec.y.dtype), "there are classes, but labels are no whole numbers");
+  return spec;
+}
+
+void check_names(const Manifest& manifest) {
+  std::set<std::string_view> files, splits;
+  for (const Split& split : manifest.splits) {
+    check(!split.name.empty() && splits.insert(split.name).second, "a split has no name of its own");
+    for (const ShardEntry& shard : split.shards)
+      check(files.insert(shard.file).second, fmt::format("{} is named twice", shard.file));
+  }
+  for (const ExtraEntry& extra : manifest.extras)
+    check(files.insert(extra.file).second, fmt::format("{} is named twice", extra.file));
+}
+
+Manifest parse_body(std::string_view body) {
+  Lines lines = sort_lines(body);
+  lines.skeleton += "  \"digest\": \"\"\n}\n";
+  const Json root = Json::parse(lines.skeleton);
+  Manifest manifest{.spec = set_spec(root), .chunk_samples = number(root, "chunk_samples")};
+  const auto filter = io::find_filter(root.at("filter").get<std::string>());
+  check(filter.has_value(), "unknown filter");
+  manifest.filter = *filter;
+  check((manifest.chunk_samples == 0) == manifest.spec.is_encoded(), "'chunk_samples' does not go with 'encoding'");
+  const Json& splits = root.at("splits");
+  check(splits.size() == lines.shards.size(), "a split does not begin its line");
+  for (std::size_t i = 0; i < splits.size(); ++i) manifest.splits.push_back(make_split(splits[i], lines.shards[i]));
+  for (const Json& extra : root.at("extras"))
+    manifest.extras.push_back({.file = file_name(extra), .bytes = number(extra, "bytes"), .digest = digest(extra)});
+  check_names(manifest);
+  return manifest;
+}
+
+// The version a text claims in its third line, whatever comes after.
+std::optional<int> claimed_version(std::string_view text) {
+  const std::string before = fmt::format("{{\n  \"format\": \"{}\",\n  \"version\": ", manifest_format);
+  if (!text.starts_with(before)) return std::nullopt;
+  int version = 0;
+  const std::string_view rest = text.substr(before.size());
+  const auto [end, status] = std::from_chars(rest.data(), rest.data() + rest.size(), version);
+  if (status != std::errc{} || end == rest.data() + rest.size() || *end != ',') return std::nullopt;
+  return version;
+}
+
+// Newer versions may be sealed in another way: they are recognised with or without a seal of this one.
+void check_seal(std::string_view text, const std::string& where) {
+  const std::optional<Sealed> sealed = split_seal(text);
+  const std::optional<int> version = claimed_version(text);
+  const std::string found = sealed ? io::digest_of(std::as_bytes(std::span{sealed->body})) : "";
+  if (version.value_or(0) > manifest_version && (!sealed || found == sealed->digest))
+    core::fail_usage({.what = fmt::format("the set is of version {}", *version),
+                      .where = where,
+                      .expected = fmt::format("version {}, which this program reads", manifest_version),
+                      .fix = "read it with a newer Lockstep, or make it again with this one"});
+  if (!sealed && !version)
+    core::fail_usage({.what = "this is no manifest of shards",
+                      .where = where,
+                      .expected = "JSON made by `lockstep shard`",
+                      .fix = "copy or make the set again, or give a folder that `lockstep shard import` or `lockstep "
+                             "shard synth` has made"});
+  if (!sealed) fail_damaged("manifest does not end with its digest: cut off or changed", where);
+  if (found != sealed->digest)
+    fail_damaged(fmt::format("manifest is changed: digest expected {}, found {}", sealed->digest, found), where);
+}
+
+std::string path_of(const std::string& folder) { return fmt::format("{}/{}", folder, manifest_name); }
+
+std::string read_text_of(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code ignored, hidden;
+  const bool is_missing = !fs::exists(path_of(folder), hidden) && !hidden;  // else io::read_text says why
+  if (fs::exists(folder, ignored) && is_missing)
+    core::fail_usage({.what = fmt::format("'{}' is no set of shards: {}", folder,
+                                          fs::is_directory(folder, ignored) ? fmt::format("it has no {}", manifest_name)
+                                                                            : "it is a file"),
+                      .where = "FOLDER",
+                      .expected = "a folder that `lockstep shard` has made",
+                      .fix = "make one with `lockstep shard import` or `lockstep shard synth`"});
+  return io::read_text(path_of(folder));
+}
+
+}  // namespace
+
+const Split& Manifest::split(std::string_view name, std::string_view folder) const {
+  if (name.empty() && !splits.empty()) return splits.front();
+  std::vector<std::string> names;
+  for (const Split& candidate : splits) {
+    if (candidate.name == name) return candidate;
+    names.push_back(candidate.name);
+  }
+  core::fail_usage({.what = fmt::format("there is no split '{}'", name),
+                    .where = std::string{folder},
+                    .expected = fmt::format("one of {}", core::join(names))});
+}
+
+std::vector<ManifestFile> Manifest::files() const {
+  std::vector<ManifestFile> files;
+  for (const Split& split : splits)
+    for (const ShardEntry& shard : split.shards) files.push_back({shard.file, shard.bytes, shard.digest, &shard});
+  for (const ExtraEntry& extra : extras) files.push_back({extra.file, extra.bytes, extra.digest, nullptr});
+  return files;
+}
+
+Manifest parse_manifest(std::string_view text, const std::string& where) {
+  check_seal(text, where);
+  std::string complaint;
+  try {
+    check(claimed_version(text) == manifest_version, "it does not name its format and version");
+    Manifest manifest = parse_body(split_seal(text)->body);
+    check(serialize(manifest) == text, "it is not laid out as share/doc/shards.md says, or has members of its own");
+    return manifest;
+  } catch (const Malformed& malformed) {
+    complaint = malformed.what();
+  } catch (const Json::exception& error) {
+    complaint = error.what();
+  }
+  core::fail_usage({.what = fmt::format("malformed manifest: {}", complaint),
+                    .where = where,
+                    .expected = "a manifest as share/doc/shards.md describes it"});
+}
+
+Manifest read_manifest(const std::string& folder) { return parse_manifest(read_text_of(folder), path_of(folder)); }
+
+Manifest read_manifest(const std::string& folder, const runtime::Communicator& world) {
+  std::string text;
+  runtime::together(world, [&] {
+    if (world.rank() == 0) text = read_text_of(folder);
+  });
+  return parse_manifest(world.broadcast(text), path_of(folder));
+}
+
+}  // namespace lockstep::data

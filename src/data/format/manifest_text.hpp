@@ -1,0 +1,31 @@
+// The lines of manifest.json: its layout is fixed, so that equal sets have equal manifests.
+// Invariant: one shard a line; the digest covers all bytes before its own line.
+// Used by data/format/manifest and the fuzz target.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "data/format/manifest.hpp"
+
+namespace lockstep::data {
+
+inline constexpr std::string_view manifest_format = "lockstep-shards";
+inline constexpr int manifest_version = 1;
+
+/// What comes before the line of a shard, and of nothing else.
+inline constexpr std::string_view shard_indent = "      ";
+
+/// `body` with its digest behind it: a whole manifest.
+[[nodiscard]] std::string seal(std::string body);
+
+/// A manifest taken apart at its seal.
+struct Sealed {
+  std::string_view body;
+  std::string_view digest;
+};
+/// Nothing if `text` does not end as a manifest does.
+[[nodiscard]] std::optional<Sealed> split_seal(std::string_view text);
+
+}  // namespace lockstep::data

@@ -1,0 +1,75 @@
+// Where samples come from before they are shards: an importer or a synthesizer.
+// Invariant: sample i of a split is the same whenever, by whichever rank and in whatever order it is asked for.
+// Used by data/write/pack; implemented by data/importers/ and data/synth/.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "data/format/spec.hpp"
+
+namespace lockstep::data {
+
+struct SourceSplit {
+  std::string name;  ///< "train", "val"
+  std::uint64_t n_samples = 0;
+};
+
+/// The one there is: what the numbers of users and items were called.
+inline constexpr std::string_view ids_file_name = "ids.h5";
+
+/// A file kept beside the shards, such as the mapping of encoded ids: one-dimensional int64 data sets of an HDF5 file.
+struct ExtraFile {
+  std::string name;  ///< ids_file_name
+  std::vector<std::pair<std::string, std::vector<std::int64_t>>> datasets;
+};
+
+/// One sentence about what a user should know of a source, such as "3 of 100 values are NaN".
+struct Remark {
+  enum class Kind { note, warning };  ///< what was found, or what may be wrong
+  Kind kind = Kind::warning;
+  std::string text;
+  bool operator==(const Remark&) const = default;
+};
+[[nodiscard]] inline Remark note(std::string text) { return {Remark::Kind::note, std::move(text)}; }
+[[nodiscard]] inline Remark warning(std::string text) { return {Remark::Kind::warning, std::move(text)}; }
+
+/// Thrown by Source::read for one damaged sample; what() names file and defect. With --skip-bad it is left out and
+/// counted.
+class BadSample : public std::runtime_error {
+ public:
+  BadSample(std::uint64_t index, const std::string& what) : std::runtime_error{what}, index_{index} {}
+  [[nodiscard]] std::uint64_t index() const noexcept { return index_; }
+
+ private:
+  std::uint64_t index_;
+};
+
+class Source {
+ public:
+  virtual ~Source() = default;
+
+  [[nodiscard]] virtual const SetSpec& spec() const = 0;
+  [[nodiscard]] virtual std::vector<SourceSplit> splits() const = 0;
+
+  /// Samples [first, first + n) of split number `split`: n times spec().x.bytes() and n times spec().y.bytes().
+  /// Throws BadSample, or core::Error (usage) naming file, place, expected and found.
+  virtual void read(std::size_t split, std::uint64_t first, std::uint64_t n, std::span<std::byte> x,
+                    std::span<std::byte> y) = 0;
+  /// How many threads may and should call read() at once. More than one: it makes no call of HDF5.
+  [[nodiscard]] virtual std::size_t n_readers() const { return 1; }
+
+  /// Only if spec().is_encoded(): the bytes of one image file, and its label in `y`.
+  virtual std::vector<std::byte> read_encoded(std::size_t split, std::uint64_t index, std::span<std::byte> y);
+
+  [[nodiscard]] virtual std::vector<ExtraFile> extra_files() { return {}; }
+  [[nodiscard]] virtual std::vector<Remark> remarks() const { return {}; }
+};
+
+}  // namespace lockstep::data

@@ -1,0 +1,103 @@
+#include <fmt/format.h>
+#include <png.h>
+
+#include <csetjmp>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "data/image/image_decoders.hpp"
+
+namespace lockstep::data {
+namespace {
+
+void read_bytes(png_structp png, png_bytep out, std::size_t n);
+[[noreturn]] void on_error(png_structp png, png_const_charp message);
+void on_warning(png_structp, png_const_charp) {}
+
+// libpng leaves by longjmp, which must not pass over anything with a destructor: so everything lives here, and the two
+// members that call the library have none.
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> file) : rest_{file} {
+    png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, on_error, on_warning);
+    if (png_ != nullptr) info_ = png_create_info_struct(png_);
+    if (info_ == nullptr) {
+      png_destroy_read_struct(&png_, nullptr, nullptr);
+      core::fail_system("png_create_read_struct failed");
+    }
+    png_set_read_fn(png_, this, read_bytes);
+  }
+  ~Reader() { png_destroy_read_struct(&png_, &info_, nullptr); }
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+
+  void read(Image& image) {
+    if (!read_header()) fail();
+    reshape(image, png_get_image_height(png_, info_), png_get_image_width(png_, info_), png_get_channels(png_, info_));
+    const std::uint64_t row_bytes = image.width * image.channels;
+    core::require(png_get_rowbytes(png_, info_) == row_bytes, "PNG rows are 8-bit gray or RGB");
+    rows_.resize(image.height);
+    for (std::uint64_t y = 0; y < image.height; ++y) {
+      rows_[y] = reinterpret_cast<png_bytep>(image.pixels.data() + y * row_bytes);
+    }
+    if (!read_rows()) fail();
+  }
+
+  [[nodiscard]] bool take(png_bytep out, std::size_t n) noexcept {
+    if (n > rest_.size()) return false;
+    std::memcpy(out, rest_.data(), n);
+    rest_ = rest_.subspan(n);
+    return true;
+  }
+  void set_reason(const char* reason) { reason_ = reason; }
+
+ private:
+  [[noreturn]] void fail() const { throw ImageError{fmt::format("damaged PNG: {}", reason_)}; }
+
+  // To 8 bits per channel, gray or RGB. Transparency is left out, not blended with a background of our choice.
+  bool read_header() {
+    if (setjmp(png_jmpbuf(png_)) != 0) return false;
+    png_set_crc_action(png_, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
+    png_read_info(png_, info_);
+    png_set_expand(png_);
+    png_set_scale_16(png_);
+    png_set_strip_alpha(png_);
+    png_set_interlace_handling(png_);
+    png_read_update_info(png_, info_);
+    return true;
+  }
+
+  // To the end of the file, so that every check sum has been seen.
+  bool read_rows() {
+    if (setjmp(png_jmpbuf(png_)) != 0) return false;
+    png_read_image(png_, rows_.data());
+    png_read_end(png_, nullptr);
+    return true;
+  }
+
+  png_structp png_ = nullptr;
+  png_infop info_ = nullptr;
+  std::span<const std::byte> rest_;
+  std::vector<png_bytep> rows_;
+  std::string reason_;
+};
+
+void read_bytes(png_structp png, png_bytep out, std::size_t n) {
+  if (!static_cast<Reader*>(png_get_io_ptr(png))->take(out, n)) png_error(png, "the file ends too early");
+}
+
+void on_error(png_structp png, png_const_charp message) {
+  static_cast<Reader*>(png_get_error_ptr(png))->set_reason(message);
+  png_longjmp(png, 1);
+}
+
+}  // namespace
+
+void decode_png(std::span<const std::byte> file, std::uint64_t channels, Image& image) {
+  Reader{file}.read(image);
+  convert_channels(image, channels);
+}
+
+}  // namespace lockstep::data

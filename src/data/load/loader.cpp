@@ -1,0 +1,325 @@
+#include "data/load/loader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/timer.hpp"
+#include "data/format/damaged.hpp"
+#include "data/image/image.hpp"
+#include "data/load/pipeline.hpp"
+#include "data/load/store.hpp"
+#include "runtime/buffer.hpp"
+#include "runtime/memory.hpp"
+#include "runtime/session.hpp"
+#include "runtime/together.hpp"
+#include "runtime/topology.hpp"
+
+namespace lockstep::data {
+namespace {
+
+// Samples are asked from memory so many ahead of their use; more than this much of one is left to the processor.
+constexpr std::size_t prefetch_distance = 3;
+constexpr std::size_t prefetch_bytes = 4096;
+
+// A piece of a batch makes at least this much output, so that handing it out costs little.
+constexpr std::size_t least_piece_bytes = 65536;
+
+constexpr std::size_t most_threads = 8;
+
+// Channels of decoded images, as Augment takes them.
+constexpr std::uint64_t n_rgb = 3;
+
+void prefetch(std::span<const std::byte> data) noexcept {
+  for (std::size_t at = 0; at < std::min(data.size(), prefetch_bytes); at += 64) __builtin_prefetch(data.data() + at);
+}
+
+/// What a node's ranks may put into shared memory, in bytes; 0 if unknown.
+std::uint64_t room_for_cache() {
+  const std::uint64_t memory = runtime::available_memory().value;
+  std::error_code error;
+  const auto shared = std::filesystem::space("/dev/shm", error);
+  return error ? memory : std::min<std::uint64_t>(memory, shared.available);
+}
+
+/// Collective: the same answer on all ranks; asking for more than some node has is an error on all.
+bool decide_cache(const runtime::Communicator& world, Cache cache, const ShardSet& set) {
+  if (cache == Cache::none) return false;
+  const std::uint64_t needed = cached_bytes(set).value, room = room_for_cache();
+  if (cache == Cache::automatic) return !world.any(needed > room / 4);
+  runtime::together(world, [&] {
+    if (needed <= room) return;
+    core::fail_usage(
+        {.what = fmt::format("the set takes {} and does not fit into shared memory of {}", core::format_bytes({needed}),
+                             runtime::host_name()),
+         .where = "--cache node",
+         .expected = fmt::format("at most {} (free memory, and room in /dev/shm)", core::format_bytes({room})),
+         .fix = "use --cache none or auto"});
+  });
+  return true;
+}
+
+/// Collective. `n_batches` are asked for at once.
+std::unique_ptr<Store> make_store(const runtime::Communicator& world, const std::shared_ptr<const ShardSet>& set,
+                                  const LoaderOptions& options, bool is_cached, std::size_t n_threads,
+                                  std::uint64_t n_batches, IdsOf ids_of) {
+  if (is_cached) return make_cached_store(world, *set, n_threads);
+  const bool is_blocked = options.sampler.order == Order::blocked;
+  const bool is_sequential = options.sampler.order == Order::sequential;
+  const bool is_random = !is_blocked && !is_sequential;
+  if (const std::uint64_t n_samples = is_random ? gathered_samples(*set) : 0; n_samples > 0)
+    return make_gathering_store(set, n_samples, n_batches, std::move(ids_of));
+  const bool by_block = is_blocked || is_sequential || set->manifest().filter != io::Filter::none;
+  // In order: as few as it takes to read ahead, so that their memory stays in cache.
+  const std::size_t n_blocks =
+      is_sequential ? 2 + 2 * n_threads : static_cast<std::size_t>(options.sampler.window_chunks) + 3 + n_threads;
+  return make_streaming_store(
+      set, {.by_block = by_block, .n_blocks = n_blocks, .n_threads = n_threads + 1, .is_sequential = is_sequential});
+}
+
+LoaderOptions checked(LoaderOptions options) {
+  if (options.global_batch == 0)
+    core::fail_usage({.what = "a batch of 0 samples", .where = "--batch", .expected = "at least 1"});
+  if (options.threads < -1)
+    core::fail_usage({.what = fmt::format("{} threads", options.threads),
+                      .where = "--threads",
+                      .expected = "a number, 0 for none, or -1 for the spare cores"});
+  if (options.is_evaluation) options.sampler.order = Order::sequential;
+  options.batches_ahead = std::max<std::uint64_t>(1, options.batches_ahead);
+  return options;
+}
+
+/// Where a batch is put together.
+struct Slot {
+  runtime::HostBuffer x;
+  std::vector<std::byte> y;
+  std::vector<std::uint64_t> ids;
+  std::span<const std::byte> x_there{}, y_there{};    ///< the batch, if the store has it as it is
+  std::vector<std::shared_ptr<const void>> owners{};  ///< of what these point into
+};
+
+/// The bytes of all parts if they follow one another in memory, else nothing.
+std::span<const std::byte> joined(std::span<const StoredSample> samples,
+                                  std::span<const std::byte> StoredSample::*part) {
+  if (samples.empty()) return {};
+  const std::span<const std::byte> first = samples.front().*part;
+  for (std::size_t i = 1; i < samples.size(); ++i)
+    if ((samples[i].*part).data() != first.data() + i * first.size()) return {};
+  return {first.data(), samples.size() * first.size()};
+}
+
+/// What a thread needs for itself.
+struct Workspace {
+  Fetched fetched;
+  std::vector<std::byte> scratch;
+};
+
+}  // namespace
+
+std::string_view name(Cache cache) noexcept {
+  switch (cache) {
+    case Cache::automatic: return "auto";
+    case Cache::none: return "none";
+    case Cache::node: break;
+  }
+  return "node";
+}
+
+BatchPlan batch_plan(const LoaderOptions& options, std::uint64_t n_samples, int rank, int n_ranks) noexcept {
+  const Deal deal = options.is_evaluation                   ? Deal::ranges
+                    : options.sampler.order == Order::torch ? Deal::strided
+                                                            : Deal::slices;
+  return BatchPlan{{.n_samples = n_samples,
+                    .global_batch = options.global_batch,
+                    .deal = deal,
+                    .drop_last = options.drop_last,
+                    .unit = options.unit,
+                    .n_together = options.n_together,
+                    .rank = static_cast<std::uint64_t>(rank),
+                    .n_ranks = static_cast<std::uint64_t>(n_ranks)}};
+}
+
+struct Loader::State {
+  State(const runtime::Communicator& world, std::shared_ptr<const ShardSet> shards, const LoaderOptions& given);
+
+  void make(const Pipeline::Piece& piece);
+  std::uint64_t id_at(const Share& share, std::uint64_t index) const;
+  bool point_to(Slot& slot, Fetched& fetched) const;
+  void apply(const StoredSample& sample, std::uint64_t id, std::span<std::byte> out, Workspace& workspace) const;
+
+  LoaderOptions options;
+  std::shared_ptr<const ShardSet> set;
+  Augment augment;
+  Sampler sampler;
+  BatchPlan plan;
+  std::size_t x_bytes;  ///< of a sample, augmented
+  std::size_t y_bytes;
+  std::size_t n_threads;
+  bool is_cached;
+  std::size_t n_slots;  ///< batches that exist at once
+  std::unique_ptr<Store> store;
+  bool is_unchanged = false;  ///< samples are delivered as they are stored
+  std::uint64_t n_pieces = 1;
+  std::vector<Slot> slots{};
+  std::vector<Workspace> workspaces{};
+  std::uint64_t epoch = 0;
+  Batch batch{};
+  Ledger ledger{};
+  core::Seconds waited{};
+  std::uint64_t n_delivered = 0;
+  std::optional<Pipeline> pipeline{};  ///< last: its threads end first
+};
+
+Loader::State::State(const runtime::Communicator& world, std::shared_ptr<const ShardSet> shards,
+                     const LoaderOptions& given)
+    : options{checked(given)},
+      set{std::move(shards)},
+      augment{set->spec(), options.augment},
+      sampler{set->n_samples(), options.sampler,
+              options.sampler.order == Order::blocked ? block_starts(*set) : std::vector<std::uint64_t>{}},
+      plan{batch_plan(options, set->n_samples(), world.rank(), world.n_ranks())},
+      x_bytes{augment.output().bytes()},
+      y_bytes{set->spec().y.bytes()},
+      n_threads{options.threads < 0 ? std::min(most_threads, runtime::spare_cores(world))
+                                    : static_cast<std::size_t>(options.threads)},
+      is_cached{decide_cache(world, options.cache, *set)},
+      n_slots{n_threads > 0 ? static_cast<std::size_t>(options.batches_ahead) + 1 : 1},
+      store{make_store(world, set, options, is_cached, n_threads, n_slots,
+                       [this](std::uint64_t number, std::vector<std::uint64_t>& ids) {
+                         const Share share = plan.share(number);
+                         for (std::uint64_t i = 0; i < share.n; ++i) ids.push_back(id_at(share, i));
+                       })} {
+  const auto most = static_cast<std::size_t>(plan.most());
+  is_unchanged = augment.is_identity();
+  if (n_threads > 0 && !is_unchanged) {
+    const std::uint64_t worthwhile = most * x_bytes / least_piece_bytes;
+    n_pieces = std::clamp<std::uint64_t>(worthwhile, 1, 2 * n_threads);
+  }
+  slots.resize(n_slots);
+  for (Slot& slot : slots) {
+    slot.x = runtime::HostBuffer{{most * x_bytes}};
+    slot.y.resize(most * y_bytes);
+    slot.ids.resize(most);
+  }
+  workspaces.resize(n_threads + 1);
+  for (Workspace& workspace : workspaces) workspace.scratch.resize(augment.scratch_bytes());
+  pipeline.emplace(n_threads, slots.size(), n_pieces, [this](const Pipeline::Piece& piece) { make(piece); });
+}
+
+std::uint64_t Loader::State::id_at(const Share& share, std::uint64_t index) const {
+  const std::uint64_t position = share.first + index * share.stride;
+  return sampler.at(position < set->n_samples() ? position : position % set->n_samples());
+}
+
+void Loader::State::make(const Pipeline::Piece& piece) {
+  const Share share = plan.share(piece.batch);
+  const std::uint64_t begin = share.n * piece.number / n_pieces, end = share.n * (piece.number + 1) / n_pieces;
+  const auto first = static_cast<std::size_t>(begin), n = static_cast<std::size_t>(end - begin);
+  Slot& slot = slots[piece.slot];
+  Workspace& workspace = workspaces[piece.worker];
+
+  const std::span ids = std::span{slot.ids}.subspan(first, n);
+  for (std::size_t i = 0; i < n; ++i) ids[i] = id_at(share, begin + i);
+  store->fetch({.batch = piece.batch, .first = begin, .ids = ids}, workspace.fetched);
+
+  const std::span<const StoredSample> samples = workspace.fetched.samples;
+  if (is_unchanged && point_to(slot, workspace.fetched)) return;
+  const std::span x = slot.x.bytes().subspan(first * x_bytes, n * x_bytes);
+  std::byte* const y = slot.y.data() + first * y_bytes;
+  for (std::size_t i = 0; i < std::min(n, prefetch_distance); ++i) prefetch(samples[i].x);
+  for (std::size_t i = 0; i < n; ++i) {
+    if (i + prefetch_distance < n) prefetch(samples[i + prefetch_distance].x);
+    apply(samples[i], ids[i], x.subspan(i * x_bytes, x_bytes), workspace);
+    std::memcpy(y + i * y_bytes, samples[i].y.data(), y_bytes);
+  }
+}
+
+// Without a copy, if all lies in the store's memory as it is to be delivered.
+bool Loader::State::point_to(Slot& slot, Fetched& fetched) const {
+  slot.x_there = joined(fetched.samples, &StoredSample::x);
+  slot.y_there = joined(fetched.samples, &StoredSample::y);
+  slot.owners.clear();
+  if (fetched.owners.empty() || slot.x_there.empty() || slot.y_there.empty()) {
+    slot.x_there = slot.y_there = {};
+    return false;
+  }
+  slot.owners.swap(fetched.owners);
+  return true;
+}
+
+void Loader::State::apply(const StoredSample& sample, std::uint64_t id, std::span<std::byte> out,
+                          Workspace& workspace) const {
+  if (!set->spec().is_encoded()) return augment.apply(sample.x, 0, 0, epoch, id, out, workspace.scratch);
+  try {
+    const Image image = decode_image(sample.x, n_rgb);
+    augment.apply(image.pixels, image.height, image.width, epoch, id, out, workspace.scratch);
+  } catch (const ImageError& error) {
+    fail_damaged(fmt::format("sample {} cannot be decoded: {}", id, error.reason), set->folder());
+  }
+}
+
+Loader::Loader(const runtime::Communicator& world, std::shared_ptr<const ShardSet> set, LoaderOptions options)
+    : state_{std::make_unique<State>(world, std::move(set), options)} {}
+
+Loader::~Loader() = default;
+
+const Augment& Loader::augment() const noexcept { return state_->augment; }
+
+std::uint64_t Loader::n_batches() const noexcept { return state_->plan.n_batches(); }
+
+void Loader::begin_epoch(std::uint64_t epoch, std::uint64_t first) {
+  core::require(first <= n_batches(), "an epoch is resumed within it");
+  state_->pipeline->stop();
+  state_->sampler.begin_epoch(epoch);
+  state_->epoch = epoch;
+  state_->ledger = {};
+  state_->store->begin(first, n_batches());
+  state_->pipeline->start(first, n_batches());
+}
+
+void Loader::forget() {
+  state_->pipeline->stop();
+  state_->store->forget();
+}
+
+const Batch* Loader::next() {
+  State& s = *state_;
+  const core::Stopwatch watch;
+  const auto taken = s.pipeline->take();
+  s.waited.value += watch.elapsed().value;
+  if (!taken) return nullptr;
+  const Share share = s.plan.share(taken->batch);
+  const auto n = static_cast<std::size_t>(share.n);
+  const Slot& slot = s.slots[taken->slot];
+  s.batch = {.number = taken->batch,
+             .n_global = share.n_global,
+             .n = share.n,
+             .x = slot.x_there.empty() ? slot.x.bytes().first(n * s.x_bytes) : slot.x_there,
+             .y = slot.y_there.empty() ? std::span<const std::byte>{slot.y}.first(n * s.y_bytes) : slot.y_there,
+             .ids = std::span{slot.ids}.first(n)};
+  for (const std::uint64_t id : s.batch.ids) s.ledger.add(id);
+  s.n_delivered += share.n;
+  return &s.batch;
+}
+
+LoaderStats Loader::stats() const {
+  const ReadCounters& counters = state_->set->counters();
+  return {.data_wait_ms = state_->waited.value * 1e3,
+          .n_samples = state_->n_delivered,
+          .bytes_read = counters.bytes,
+          .n_chunks = counters.n_chunks,
+          .n_crc_failures = counters.n_crc_failures,
+          .mixing = state_->sampler.mixing(),
+          .is_cached = state_->is_cached,
+          .threads = static_cast<int>(state_->n_threads)};
+}
+
+const Ledger& Loader::ledger() const noexcept { return state_->ledger; }
+
+}  // namespace lockstep::data

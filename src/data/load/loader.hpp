@@ -1,0 +1,96 @@
+// Batches of samples, ahead of their use: the trainer's only view of the data.
+// Invariant: which samples make up a batch is the sampler's order and the batch size alone; memory is bounded; every
+// batch is delivered or an error is thrown, on the thread that asks.
+// Used by `lockstep shard bench` and the trainer.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "core/units.hpp"
+#include "data/augment/augment.hpp"
+#include "data/load/batch_plan.hpp"
+#include "data/load/sampler.hpp"
+#include "data/read/shard_set.hpp"
+#include "runtime/communicator.hpp"
+
+namespace lockstep::data {
+
+/// auto: in memory once per node if it fits into a quarter of what is free, else read as needed. Changes speed, never
+/// order.
+enum class Cache { automatic, none, node };
+inline constexpr std::array<Cache, 3> all_caches{Cache::automatic, Cache::none, Cache::node};
+[[nodiscard]] std::string_view name(Cache cache) noexcept;  ///< "auto", "none", "node"
+
+struct LoaderOptions {
+  std::uint64_t global_batch = 64;  ///< samples of all ranks together
+  SamplerOptions sampler{};
+  AugmentOptions augment{};
+  Cache cache = Cache::automatic;
+  int threads = -1;  ///< decoding beside the caller; 0: inline; -1: the spare cores of this rank, at most 8
+  std::uint64_t batches_ahead = 3;  ///< the bound of the queue
+  bool drop_last = false;           ///< leave out the last, smaller batch
+  bool is_evaluation = false;       ///< sequential; each rank takes one contiguous range of the set
+  /// What stays together where a batch is dealt, and by how many ranks: see BatchPlan::Options.
+  std::uint64_t unit = 1, n_together = 1;
+};
+
+/// How batches of a set of `n_samples` are dealt.
+[[nodiscard]] BatchPlan batch_plan(const LoaderOptions& options, std::uint64_t n_samples, int rank,
+                                   int n_ranks) noexcept;
+
+/// What this rank has to do for one step. Spans are valid until the next call of next().
+struct Batch {
+  std::uint64_t number = 0;        ///< within the epoch
+  std::uint64_t n_global = 0;      ///< samples of all ranks: what a mean divides by
+  std::uint64_t n = 0;             ///< of this rank; may be 0
+  std::span<const std::byte> x{};  ///< n samples as Augment::output() says
+  std::span<const std::byte> y{};  ///< n labels as stored
+  std::span<const std::uint64_t> ids{};
+};
+
+struct LoaderStats {
+  double data_wait_ms = 0;  ///< time next() kept its caller waiting
+  std::uint64_t n_samples = 0;
+  std::uint64_t bytes_read = 0;  ///< as stored
+  std::uint64_t n_chunks = 0;
+  std::uint64_t n_crc_failures = 0;
+  double mixing = 1;
+  bool is_cached = false;
+  int threads = 0;
+};
+
+class Loader {
+ public:
+  /// Collective. Throws core::Error as ShardSet and Augment do.
+  Loader(const runtime::Communicator& world, std::shared_ptr<const ShardSet> set, LoaderOptions options);
+  ~Loader();
+
+  [[nodiscard]] const Augment& augment() const noexcept;
+  /// Steps of an epoch, the same on all ranks.
+  [[nodiscard]] std::uint64_t n_batches() const noexcept;
+  /// From batch `first` of `epoch` on; resuming in mid-epoch is nothing special.
+  void begin_epoch(std::uint64_t epoch, std::uint64_t first = 0);
+  /// nullptr after the last batch.
+  [[nodiscard]] const Batch* next();
+  /// Ends the epoch and keeps nothing of what was read but a cached set (for cold measurements).
+  void forget();
+  [[nodiscard]] LoaderStats stats() const;
+  /// Of the samples this rank has delivered since begin_epoch.
+  [[nodiscard]] const Ledger& ledger() const noexcept;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Collective: copies the set's files into a folder of its own within `parent` (node-local) once per node, verified by
+/// digest, and returns that folder, to be opened instead; its name follows from the manifest, and what is there already
+/// and right is kept. `on_file` is called as files are done. A signal ends it early: it returns `set_folder` then.
+std::string stage(const runtime::Communicator& world, const std::string& set_folder, const std::string& parent,
+                  const std::function<void()>& on_file = {});
+
+}  // namespace lockstep::data

@@ -1,0 +1,25 @@
+// How many different ids the columns of a set may hold, as an embedding needs to know.
+// Invariant: of all splits, so that training and evaluation have tables of one size.
+// Used by the trainer.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "data/format/manifest.hpp"
+#include "runtime/communicator.hpp"
+
+namespace lockstep::data {
+
+/// More than any embedding has rows.
+inline constexpr std::uint64_t most_ids = std::uint64_t{1} << 31;
+
+/// Collective, of a set whose x are whole numbers: of each column of x the largest and one. Reads x of all samples
+/// once, shared out over the ranks; `on_progress` is called now and then. Throws core::Error (usage) if a number is no
+/// id, and as ShardReader.
+[[nodiscard]] std::vector<std::uint64_t> count_ids(const runtime::Communicator& world, const std::string& folder,
+                                                   const Manifest& manifest, const std::function<void()>& on_progress);
+
+}  // namespace lockstep::data

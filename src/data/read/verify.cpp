@@ -1,0 +1,242 @@
+#include "data/read/verify.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <system_error>
+
+#include "core/error.hpp"
+#include "data/format/manifest.hpp"
+#include "data/format/values.hpp"
+#include "data/read/shard_reader.hpp"
+#include "io/digest.hpp"
+#include "io/file.hpp"
+#include "runtime/together.hpp"
+
+namespace lockstep::data {
+namespace {
+
+constexpr std::uint64_t digested_together = std::uint64_t{1} << 20;
+
+/// Examines the files of one rank, one after the other.
+class Examiner {
+ public:
+  /// `progress` gets the bytes of each piece read.
+  Examiner(const std::string& folder, const SetSpec& spec, std::function<void(std::uint64_t)> progress)
+      : folder_{folder}, spec_{spec}, progress_{std::move(progress)} {}
+
+  /// What is wrong with the file, one line each.
+  std::vector<std::string> examine(const ManifestFile& item) {
+    found_.clear();
+    is_unread_ = false;
+    const std::string path = fmt::format("{}/{}", folder_, item.file);
+    try {
+      using Type = std::filesystem::file_type;
+      std::error_code error;  // told by open()
+      const Type type = std::filesystem::status(path, error).type();
+      if (type == Type::not_found) return {"missing"};
+      if (type != Type::regular && type != Type::none) return {"a folder, a pipe or a device, no file"};
+      const io::File file = open(path);
+      if (const auto complaint = examine_size(file, item.bytes)) return {*complaint};
+      const std::string digest = digest_of(file);
+      if (digest != item.digest) explain(item, digest);
+      if (digest == item.digest && item.shard != nullptr) examine_labels(*item.shard);
+    } catch (const core::Error& error) {
+      if (is_unread_) return {};
+      found_.push_back(error.problem().what);
+    }
+    return std::move(found_);
+  }
+
+  /// The first error of a file that cannot be opened, which says nothing about the set.
+  [[nodiscard]] const std::optional<core::Error>& unreadable() const noexcept { return unreadable_; }
+
+ private:
+  io::File open(const std::string& path) {
+    try {
+      return io::File{path};
+    } catch (const core::Error& error) {
+      leave_unread(error);
+      throw;
+    }
+  }
+
+  ShardReader open(const ShardEntry& shard) {
+    try {
+      return ShardReader{folder_, shard, spec_, counters_};
+    } catch (const core::Error& error) {
+      if (error.code() == core::ExitCode::system) leave_unread(error);
+      throw;
+    }
+  }
+
+  void leave_unread(const core::Error& error) {
+    is_unread_ = true;
+    if (!unreadable_) unreadable_ = error;
+  }
+
+  std::string digest_of(const io::File& file) {
+    io::Digest digest;
+    std::vector<std::byte> piece;
+    const std::uint64_t bytes = file.size().value;
+    for (std::uint64_t at = 0; at < bytes; at += piece.size()) {
+      piece.resize(std::min(digested_together, bytes - at));
+      file.read_at(at, piece);
+      digest.update(piece);
+      progress_(piece.size());
+    }
+    return digest.hex();
+  }
+
+  // Something in the file is changed: says what, as finely as its check sums tell.
+  void explain(const ManifestFile& item, const std::string& digest) {
+    try {
+      if (item.shard != nullptr) examine_chunks(*item.shard);
+    } catch (const core::Error&) {
+      if (!is_unread_) throw;  // that it is changed is known
+    }
+    if (found_.empty())
+      found_.push_back(
+          fmt::format("{}digest expected {}, found {}",
+                      item.shard != nullptr ? "changed outside the samples, in the structures of HDF5: " : "",
+                      item.digest, digest));
+  }
+
+  void examine_chunks(const ShardEntry& shard) {
+    const ShardReader reader = open(shard);
+    for (const ArrayIndex& array : reader.index().arrays)
+      for (std::uint64_t chunk = 0; chunk < array.chunks.size(); ++chunk)
+        if (const auto complaint = reader.examine_chunk(array, chunk)) found_.push_back(*complaint);
+  }
+
+  void examine_labels(const ShardEntry& shard) {
+    const ShardReader reader = open(shard);
+    const ArrayIndex& y = *reader.index().find(y_name);
+    std::vector<std::byte> labels;
+    for (std::uint64_t chunk = 0; chunk < y.chunks.size() && !spec_.classes.empty(); ++chunk) {
+      labels.resize(y.rows_in(chunk) * y.row_bytes);
+      reader.read_chunk(y, chunk, labels);
+      const auto bad = find_bad_label(spec_, labels);
+      if (!bad) continue;
+      const std::uint64_t sample = reader.index().first_id + chunk * y.chunk_rows + bad->sample;
+      found_.push_back(fmt::format("y, chunk {}: sample {} has label {}, expected {}", chunk, sample, bad->value,
+                                   expected_labels(spec_)));
+    }
+  }
+
+  const std::string& folder_;
+  const SetSpec& spec_;
+  std::function<void(std::uint64_t)> progress_;
+  std::optional<core::Error> unreadable_;
+  bool is_unread_ = false;  ///< the file that is examined
+  ReadCounters counters_;
+  std::vector<std::string> found_;
+};
+
+std::vector<Damage> find_surplus(const std::string& folder, const std::vector<ManifestFile>& items) {
+  std::set<std::string> known, surplus;
+  for (const ManifestFile& item : items) known.insert(item.file);
+  for (const auto& file : std::filesystem::directory_iterator{folder})
+    if (file.path().extension() == ".h5" && !known.contains(file.path().filename().string()))
+      surplus.insert(file.path().filename().string());
+  std::vector<Damage> damages;
+  for (const std::string& file : surplus) damages.push_back({file, "surplus: the manifest does not know it"});
+  return damages;
+}
+
+// Collective: nothing if the manifest itself is damaged; then `result` says so on rank 0.
+std::optional<Manifest> read_manifest_of(const std::string& folder, const runtime::Communicator& world,
+                                         VerifyResult& result) {
+  try {
+    return read_manifest(folder, world);
+  } catch (const core::Error& error) {  // the same on all ranks
+    if (error.code() != core::ExitCode::failed) throw;
+    if (world.rank() == 0) result = {.damages = {{std::string{manifest_name}, error.problem().what}}, .n_files = 1};
+    return std::nullopt;
+  }
+}
+
+/// The progress of all ranks, as each sees it from its own.
+class Progress {
+ public:
+  using Function = std::function<bool(std::uint64_t, std::uint64_t)>;
+  Progress(const Function& function, std::uint64_t mine, std::uint64_t all)
+      : function_{function}, mine_{mine}, all_{all} {}
+
+  void advance(std::uint64_t bytes) {
+    done_ += bytes;
+    const double share = static_cast<double>(done_) / static_cast<double>(std::max(mine_, done_));
+    if (function_ && !is_stopped_)
+      is_stopped_ = !function_(static_cast<std::uint64_t>(share * static_cast<double>(all_)), all_);
+  }
+  [[nodiscard]] bool is_stopped() const noexcept { return is_stopped_; }
+
+ private:
+  const Function& function_;
+  std::uint64_t mine_;
+  std::uint64_t all_;
+  std::uint64_t done_ = 0;
+  bool is_stopped_ = false;
+};
+
+/// The bytes of every n-th item from `first` on.
+std::uint64_t bytes_of(const std::vector<ManifestFile>& items, std::size_t first = 0, std::size_t n = 1) {
+  std::uint64_t bytes = 0;
+  for (std::size_t i = first; i < items.size(); i += n) bytes += items[i].bytes;
+  return bytes;
+}
+
+// Collective: the lines of all ranks on rank 0, in the order of `items`.
+std::vector<Damage> gather_damages(const runtime::Communicator& world, const std::vector<ManifestFile>& items,
+                                   const std::vector<std::pair<std::size_t, std::string>>& mine) {
+  std::string text;
+  for (const auto& [item, line] : mine) text += fmt::format("{} {}{}", item, line, '\0');
+  std::vector<std::pair<std::size_t, std::string>> all;
+  for (const std::string& part : world.gather(text)) {
+    for (std::size_t at = 0; at < part.size();) {
+      const std::string entry = part.c_str() + at;
+      at += entry.size() + 1;
+      all.emplace_back(std::stoull(entry), entry.substr(entry.find(' ') + 1));
+    }
+  }
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Damage> damages;
+  for (auto& [item, line] : all) damages.push_back({items[item].file, std::move(line)});
+  return damages;
+}
+
+}  // namespace
+
+VerifyResult verify(const std::string& folder, const runtime::Communicator& world,
+                    const std::function<bool(std::uint64_t, std::uint64_t)>& progress) {
+  VerifyResult result;
+  const auto manifest = read_manifest_of(folder, world, result);
+  if (!manifest) return result;
+  const std::vector<ManifestFile> items = manifest->files();
+  const auto rank = static_cast<std::size_t>(world.rank()), n_ranks = static_cast<std::size_t>(world.n_ranks());
+  Progress mine{progress, bytes_of(items, rank, n_ranks), bytes_of(items)};
+  Examiner examiner{folder, manifest->spec, [&](std::uint64_t bytes) { mine.advance(bytes); }};
+  std::vector<std::pair<std::size_t, std::string>> lines;
+  // One file of each rank a round, and then all ask whether to go on.
+  for (std::size_t first = 0; first < items.size() && !result.is_stopped; first += n_ranks) {
+    if (const std::size_t item = first + rank; item < items.size())
+      for (std::string& line : examiner.examine(items[item])) lines.emplace_back(item, std::move(line));
+    result.is_stopped = world.any(mine.is_stopped());
+  }
+  result.damages = gather_damages(world, items, lines);
+  runtime::together(world, [&] {
+    if (rank != 0) return;
+    for (Damage& damage : find_surplus(folder, items)) result.damages.push_back(std::move(damage));
+  });
+  result.unreadable = examiner.unreadable();
+  if (rank != 0) return result;
+  result.n_files = items.size() + 1;
+  for (const Split& split : manifest->splits) result.n_samples += split.n_samples;
+  result.bytes = bytes_of(items);
+  return result;
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,41 @@
+// How one rank tells the others, in the middle of independent work, that it is in vain.
+// Invariant: no communication and no waiting: the flag is a file in the folder all ranks write to, looked for at times.
+// Used by data/write/pack.
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <system_error>
+
+#include "core/timer.hpp"
+
+namespace lockstep::data {
+
+class StopFlag {
+ public:
+  explicit StopFlag(const std::string& folder) : path_{folder + "/.stop"} {}
+
+  /// Where even an empty file cannot be made, others notice the same trouble themselves.
+  void raise() {
+    is_raised_ = true;
+    const std::ofstream file{path_};
+  }
+
+  [[nodiscard]] bool is_raised() {
+    if (is_raised_ || core::now().value < next_look_) return is_raised_;
+    next_look_ = core::now().value + interval_s;
+    std::error_code error;
+    is_raised_ = std::filesystem::exists(path_, error);
+    return is_raised_;
+  }
+
+ private:
+  static constexpr double interval_s = 0.2;
+
+  std::string path_;
+  bool is_raised_ = false;
+  double next_look_ = 0;
+};
+
+}  // namespace lockstep::data

@@ -1,0 +1,19 @@
+// The life of Kokkos in a process: threads for what works on whole batches.
+// Invariant: at most one per process, ever, as Kokkos cannot be started twice; it changes speed, never a result.
+// Used by the programs' main() and by tests; needed by functions that say so only.
+#pragma once
+
+namespace lockstep::nn::host {
+
+class KokkosSession {
+ public:
+  /// Of `n_threads` threads, the calling one among them; at least 1. core::Error (system) if Kokkos runs or ran before.
+  explicit KokkosSession(int n_threads = 1);
+  ~KokkosSession();
+  KokkosSession(const KokkosSession&) = delete;
+  KokkosSession& operator=(const KokkosSession&) = delete;
+
+  [[nodiscard]] int n_threads() const noexcept;
+};
+
+}  // namespace lockstep::nn::host

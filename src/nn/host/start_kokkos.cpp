@@ -1,0 +1,11 @@
+#include "nn/host/start_kokkos.hpp"
+
+#include <Kokkos_Core.hpp>
+
+namespace lockstep::nn::host {
+
+void start_kokkos(int n_threads) {
+  Kokkos::initialize(Kokkos::InitializationSettings{}.set_num_threads(n_threads).set_disable_warnings(true));
+}
+
+}  // namespace lockstep::nn::host

@@ -1,0 +1,14 @@
+#include <Kokkos_Core.hpp>
+
+#include "nn/host/start_kokkos.hpp"
+
+namespace lockstep::nn::host {
+
+void start_kokkos(int n_threads) {
+  Kokkos::InitArguments arguments;
+  arguments.num_threads = n_threads;
+  arguments.disable_warnings = true;
+  Kokkos::initialize(arguments);
+}
+
+}  // namespace lockstep::nn::host

@@ -1,0 +1,60 @@
+#include "runtime/together.hpp"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "core/error.hpp"
+#include "runtime/session.hpp"
+
+namespace lockstep::runtime {
+namespace {
+
+std::optional<core::Error> error_of(const std::function<void()>& work) {
+  try {
+    work();
+    return std::nullopt;
+  } catch (const core::Error& error) {
+    return error;
+  } catch (const std::exception& error) {
+    return core::Error{core::ExitCode::system, {.what = error.what()}};
+  }
+}
+
+core::Problem name_rank(core::Problem problem, const Communicator& world) {
+  if (world.n_ranks() > 1) problem.what = fmt::format("rank {} on {}: {}", world.rank(), host_name(), problem.what);
+  return problem;
+}
+
+/// The first rank that has an error.
+struct Speaker {
+  int rank = -1;
+  core::ExitCode code = core::ExitCode::ok;
+};
+
+// Collective.
+Speaker find_speaker(const Communicator& world, core::ExitCode mine) {
+  const auto codes = gather_values(world, std::span<const core::ExitCode>{&mine, 1});
+  Speaker speaker;
+  for (std::size_t rank = 0; rank < codes.size() && speaker.rank < 0; ++rank)
+    if (codes[rank] != core::ExitCode::ok) speaker = {static_cast<int>(rank), codes[rank]};
+  return broadcast_value(world, speaker);
+}
+
+}  // namespace
+
+void together(const Communicator& world, const std::function<void()>& work) {
+  const std::optional<core::Error> mine = error_of(work);
+  const Speaker speaker = find_speaker(world, mine ? mine->code() : core::ExitCode::ok);
+  if (speaker.rank < 0) return;
+  core::Problem problem = mine ? mine->problem() : core::Problem{};
+  if (speaker.code == core::ExitCode::system) problem = name_rank(problem, world);
+  for (std::string* field : {&problem.what, &problem.where, &problem.expected, &problem.fix})
+    *field = world.broadcast(*field, speaker.rank);
+  throw core::Error{speaker.code, problem};
+}
+
+}  // namespace lockstep::runtime

@@ -1,0 +1,61 @@
+// Who is to blame for a stall: reads the board, weighs the evidence, words the report.
+// Invariant: evidence (gone, stopped, silent) comes before inference (furthest behind).
+// Used by watchdog.cpp.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/units.hpp"
+#include "runtime/watch/board.hpp"
+#include "runtime/watch/watchdog.hpp"
+
+namespace lockstep::runtime {
+
+enum class Condition {
+  absent,   ///< its slot was never taken
+  gone,     ///< ended without leaving the board in order
+  stopped,  ///< by a signal or a debugger
+  silent,   ///< exists, but its watchdog thread gives no sign of life
+  waiting,  ///< alive, and makes no progress
+  moving,   ///< alive, and has made progress within the timeout
+  left      ///< in order
+};
+
+/// One process of this node.
+struct Finding {
+  Condition condition = Condition::absent;
+  int slot = 0;
+  int rank = -1;
+  ProcessKey process = 0;
+  Phase phase = Phase::init;
+  std::uint64_t position = 0;
+};
+
+/// The reporting process and its circumstances.
+struct Witness {
+  std::string host;
+  core::Seconds timeout;
+  Phase phase = Phase::init;
+  bool has_other_nodes = false;
+};
+
+/// How often each of so many processes of a node gives a sign of life: more seldom where many would disturb one another
+/// (256 ranks on 2 cores end after 78 s instead of 52 if each wakes every 500 ms).
+[[nodiscard]] constexpr std::chrono::milliseconds sign_of_life_interval(int n_local_ranks) noexcept {
+  return std::chrono::milliseconds{50} * std::clamp(n_local_ranks / 8, 1, 40);
+}
+
+/// Every process of the board, and those that should be there; `now_ns` on CLOCK_MONOTONIC.
+[[nodiscard]] std::vector<Finding> inspect(const Board& board, std::int64_t now_ns, core::Seconds timeout);
+
+/// Whether some process is known to be unable to go on.
+[[nodiscard]] bool has_evidence(const std::vector<Finding>& findings) noexcept;
+
+/// The whole report, each line with its newline.
+[[nodiscard]] std::string describe_stall(const std::vector<Finding>& findings, const Witness& witness);
+
+}  // namespace lockstep::runtime

@@ -1,0 +1,327 @@
+#include "runtime/watch/supervise.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/descriptor.hpp"
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "core/print.hpp"
+#include "core/timer.hpp"
+#include "runtime/asked.hpp"
+#include "runtime/launcher_output.hpp"
+#include "runtime/process.hpp"
+
+namespace lockstep::runtime {
+namespace {
+
+/// What asks for an end, but for what is ignored (nohup ignores SIGHUP), and the end of the launcher.
+sigset_t awaited_signals() {
+  std::signal(SIGCHLD, SIG_DFL);
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGCHLD);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
+    struct sigaction action {};
+    sigaction(signal, nullptr, &action);
+    if (action.sa_handler != SIG_IGN) sigaddset(&set, signal);
+  }
+  return set;
+}
+
+/// Becomes the launcher; on failure tells why through `failure`. In a process group of its own it gets no Ctrl-C from the
+/// terminal, and should this program be killed, the launcher ends the job.
+[[noreturn]] void become_launcher(char* const* command, pid_t parent, int failure, const LauncherOutput& output,
+                                  const sigset_t& held) {
+  sigprocmask(SIG_UNBLOCK, &held, nullptr);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) _exit(core::to_int(core::ExitCode::system));
+  setpgid(0, 0);
+  const core::Descriptor nothing{open("/dev/null", O_RDONLY | O_CLOEXEC)};
+  if (nothing) dup2(nothing.get(), STDIN_FILENO);
+  output.take_places();
+  execvp(command[0], command);
+  const int error = errno;
+  static_cast<void>(!write(failure, &error, sizeof error));
+  _exit(core::to_int(core::ExitCode::usage));
+}
+
+struct Started {
+  pid_t process = 0;
+  int error = 0;  ///< why it could not be started
+};
+
+Started start_launcher(char* const* command, const LauncherOutput& output, const sigset_t& held) {
+  std::optional<Pipe> failure = make_pipe();
+  if (!failure) return {.error = errno};
+  const pid_t parent = getpid();
+  const pid_t process = fork();
+  if (process < 0) return {.error = errno};
+  if (process == 0) become_launcher(command, parent, failure->to.get(), output, held);
+  failure->to = core::Descriptor{};
+  int error = 0;
+  if (read(failure->from.get(), &error, sizeof error) == sizeof error) waitpid(process, nullptr, 0);
+  return {process, error};
+}
+
+// Children that this process had before: of a shell that became it, which runs filters for its output.
+std::vector<pid_t> others;
+
+std::vector<Descendant> find_descendants() { return runtime::find_descendants(others); }
+
+void signal_all(const std::vector<Descendant>& processes, int signal, auto which) {
+  for (const Descendant& one : processes)
+    if (which(one)) kill(one.process, signal);
+}
+
+bool is_any_process(const Descendant&) { return true; }
+bool stands_still(const Descendant& one) { return one.is_stopped; }
+bool runs_this_program(const Descendant& one) { return one.is_ours; }
+
+/// Of the job. What is left once the launcher has gone are orphans of ours: they have as long as guards need to tell how
+/// their ranks have ended.
+void end_leftovers() {
+  constexpr core::Seconds patience{2.5};
+  const core::Stopwatch watch;
+  for (std::vector<Descendant> left = find_descendants(); !left.empty(); left = find_descendants()) {
+    signal_all(left, SIGCONT, stands_still);
+    if (watch.elapsed().value > patience.value)
+      signal_all(left, watch.elapsed().value > 1.5 * patience.value ? SIGKILL : SIGTERM, is_any_process);
+    if (watch.elapsed().value > 2 * patience.value) return;  // one that not even SIGKILL ends is not waited for
+    std::this_thread::sleep_for(std::chrono::milliseconds{20});
+    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+  }
+}
+
+/// The end a user asked for, how it is brought about step by step, and when each step was taken.
+class End {
+ public:
+  /// Notes a signal that came. A second one is meant as launchers take it; within a second it is still the first, as in
+  /// ranks (interrupt.cpp).
+  void ask(int signal) {
+    if (asked_ == 0) {
+      asked_ = signal == SIGINT ? SIGINT : SIGTERM;
+      tell_signal(asked_);
+      since_asked_ = {};
+    } else if (since_asked_.elapsed().value > 1) {
+      is_forced_ = true;
+    }
+  }
+
+  /// To be called often: does what is due.
+  void proceed(pid_t launcher) {
+    if (asked_ == 0) return;
+    if (step_ == Step::in_order) {
+      if (is_forced_ || has_waited_enough())
+        enter(Step::by_launcher, launcher);
+      else
+        kill(launcher, SIGUSR1);
+    } else if (step_ == Step::by_launcher && since_step_.elapsed().value > 5) {
+      enter(Step::by_us, launcher);
+    } else if (step_ == Step::by_us && since_step_.elapsed().value > 2.5) {
+      signal_all(find_descendants(), SIGKILL, is_any_process);
+    }
+  }
+
+  [[nodiscard]] bool is_asked() const noexcept { return asked_ != 0; }
+  [[nodiscard]] bool repeats() const noexcept { return step_ == Step::in_order; }
+
+  [[nodiscard]] int exit_code(int status) const {
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (asked_ == 0 && told_exit() != 0) return told_exit();  // a guard knows better
+    if (asked_ == 0 && code != 0 && has_lost_reader()) return 128 + SIGPIPE;
+    if (asked_ == 0 && WIFSIGNALED(status)) {
+      write_all(STDERR_FILENO, fmt::format("error: the MPI launcher was ended by signal {} ({})\n", WTERMSIG(status),
+                                           strsignal(WTERMSIG(status))));
+      return core::to_int(core::ExitCode::system);
+    }
+    // 1 would be a wrong element or damage, which a rank has told; the launcher was ended by others, or failed.
+    if (asked_ == 0 && code == 1 && was_rank_started() && !may_be_elsewhere()) {
+      write_all(STDERR_FILENO, "error: the MPI launcher has ended with exit code 1, but no rank has failed\n");
+      return core::to_int(core::ExitCode::system);
+    }
+    // What such a launcher ends with would mean something else to a user: 1 a wrong result, 0 success.
+    if (asked_ == 0 && !was_rank_started() && !may_be_elsewhere()) {
+      write_all(STDERR_FILENO, "error: the MPI launcher has ended before a rank has started\n");
+      return core::to_int(core::ExitCode::system);
+    }
+    // 1 is what launchers end with that got the signal as well.
+    const bool is_as_asked = code == 1 || (code == 0 && told_exit() != 0) || code == 128 + SIGTERM ||
+                             code == 128 + SIGUSR1 || step_ != Step::in_order;
+    return asked_ != 0 && is_as_asked ? 128 + asked_ : code;
+  }
+
+ private:
+  enum class Step {
+    in_order,     ///< SIGUSR1, which launchers pass on to the ranks there are, so it is sent until they have gone
+    by_launcher,  ///< SIGTERM, of which launchers make an end within a second, whatever the ranks have to finish
+    by_us         ///< SIGTERM to the ranks themselves, and then SIGKILL to all
+  };
+
+  /// A step of training may take minutes. But what is stopped will not end it, nor will a launcher without ranks.
+  [[nodiscard]] bool has_waited_enough() {
+    constexpr double longest_s = 300, longest_standstill_s = 15, time_to_go_on_s = 10;
+    const double waited_s = since_asked_.elapsed().value;
+    if (waited_s < longest_standstill_s) return false;
+    if (waited_s > longest_s) return true;
+    const std::vector<Descendant> job = find_descendants();
+    if (!may_be_elsewhere() && std::ranges::none_of(job, runs_this_program)) return true;
+    if (!has_continued_ && std::ranges::any_of(job, stands_still)) {
+      has_continued_ = true;
+      signal_all(job, SIGCONT, is_any_process);
+      since_continued_ = {};
+    }
+    return has_continued_ && since_continued_.elapsed().value > time_to_go_on_s;
+  }
+
+  void enter(Step step, pid_t launcher) {
+    if (step == Step::by_launcher && !is_forced_)
+      write_all(STDERR_FILENO, fmt::format("error: the job did not end within {:.0f} s of signal {}: it is killed\n",
+                                           since_asked_.elapsed().value, asked_));
+    step_ = step;
+    since_step_ = {};
+    const std::vector<Descendant> job = find_descendants();
+    if (step == Step::by_launcher)
+      kill(launcher, SIGTERM);
+    else
+      signal_all(job, SIGTERM, runs_this_program);
+    signal_all(job, SIGCONT, stands_still);
+  }
+
+  int asked_ = 0;
+  core::Stopwatch since_asked_{};
+  bool is_forced_ = false;
+  bool has_continued_ = false;
+  core::Stopwatch since_continued_{};
+  Step step_ = Step::in_order;
+  core::Stopwatch since_step_{};
+};
+
+/// Of a launcher that lives without ranks: none comes up, whom a watchdog could speak for, or all have gone.
+class Idleness {
+ public:
+  explicit Idleness(core::Seconds timeout) : timeout_{timeout}, is_watched_{timeout.value > 0 && !may_be_elsewhere()} {}
+
+  /// Until when to look again; nullptr: never.
+  [[nodiscard]] const std::timespec* pause() const {
+    static constexpr std::timespec soon{.tv_sec = 0, .tv_nsec = 500'000'000}, later{.tv_sec = 5, .tv_nsec = 0};
+    return !is_watched_ ? nullptr : was_rank_started() ? &later : &soon;
+  }
+
+  /// Ends it, and this process, once that has lasted too long.
+  void look(pid_t launcher, LauncherOutput& output, const sigset_t& awaited) {
+    // Where nobody takes what ranks have said, the launcher lives on with it.
+    if (!is_watched_ || is_rank_there() || !takes_output()) {
+      since_alone_ = {};
+      return;
+    }
+    const bool is_over = told_exit() != 0 || was_rank_started();
+    if (is_over && told_exit() == 0 && rank_ == 0) return;  // how its ranks look is not known
+    const double most_s = is_over ? longest_end_s : longest_start_s + timeout_.value;
+    if (since_alone_.elapsed().value < most_s) return;
+    kill(launcher, SIGTERM);
+    end_leftovers();
+    static_cast<void>(output.await_end(awaited));
+    write_all(STDERR_FILENO, fmt::format("error: the MPI launcher has {} for {:.0f} s: it is killed\n"
+                                         "  fix: see what it says above, and what a process may use: ulimit -a\n",
+                                         is_over ? "not ended after its ranks" : "started no rank", most_s));
+    _exit(told_exit() != 0 ? told_exit() : core::to_int(core::ExitCode::stalled));
+  }
+
+ private:
+  static constexpr double longest_start_s = 15, longest_end_s = 15;
+
+  /// Looks for another one only if the one it knows has gone: that takes time from ranks that measure.
+  [[nodiscard]] bool is_rank_there() {
+    const auto status = rank_ != 0 ? read_process(rank_) : std::nullopt;
+    if (status && status->state != 'Z') return true;
+    const std::vector<Descendant> job = find_descendants();
+    const auto found = std::ranges::find_if(job, runs_this_program);
+    if (found == job.end()) return false;
+    rank_ = found->process;
+    return true;
+  }
+
+  core::Seconds timeout_;
+  bool is_watched_;
+  pid_t rank_ = 0;  ///< one that was there, or its guard; 0: none was seen
+  core::Stopwatch since_alone_{};
+};
+
+/// As the launcher has, whose code is `exit_code`.
+[[noreturn]] void end_after_launcher(int exit_code, LauncherOutput& output, const sigset_t& awaited) {
+  end_leftovers();
+  if (const int signal = output.await_end(awaited)) _exit(128 + signal);
+  if (output.stdout_error() == 0) _exit(exit_code);
+  const core::Error lost = core::lost_stdout(output.stdout_error());
+  core::log_error(lost.what());
+  _exit(exit_code != 0 ? exit_code : core::to_int(lost.code()));
+}
+
+[[noreturn]] void follow_launcher(pid_t launcher, const sigset_t& awaited, core::Seconds timeout,
+                                  LauncherOutput& output) {
+  Idleness idleness{timeout};
+  std::timespec pause{.tv_sec = 0, .tv_nsec = 50'000'000};  // between signals; twice as long each time, up to a second
+  End end;
+  for (int status = 0;;) {
+    for (pid_t ended = 1; ended > 0;) {
+      ended = waitpid(-1, &status, WNOHANG);
+      if (ended == launcher) end_after_launcher(end.exit_code(status), output, awaited);
+    }
+    if (!end.is_asked()) idleness.look(launcher, output, awaited);
+    const int signal = sigtimedwait(&awaited, nullptr, end.is_asked() ? &pause : idleness.pause());
+    if (signal > 0 && signal != SIGCHLD) end.ask(signal);
+    end.proceed(launcher);
+    if (end.repeats() && end.is_asked() && pause.tv_nsec < 500'000'000) pause.tv_nsec *= 2;
+  }
+}
+
+}  // namespace
+
+bool may_be_elsewhere() {
+  constexpr std::array variables{"LOCKSTEP_MPIEXEC",
+                                 "SLURM_JOB_ID",
+                                 "PBS_NODEFILE",
+                                 "LSB_JOBID",
+                                 "PE_HOSTFILE",
+                                 "OMPI_MCA_orte_default_hostfile",
+                                 "PRTE_MCA_prte_default_hostfile",
+                                 "HYDRA_HOST_FILE"};
+  return std::ranges::any_of(variables, [](const char* name) { return std::getenv(name) != nullptr; });
+}
+
+int supervise_launcher(char* const* command, core::Seconds timeout, bool shows_launcher) {
+  for (const Descendant& one : find_descendants()) others.push_back(one.process);
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // whatever the launcher leaves behind is below this process
+  prepare_to_tell_signal();
+  LauncherOutput output{shows_launcher};
+  const sigset_t awaited = awaited_signals();
+  sigprocmask(SIG_BLOCK, &awaited, nullptr);
+  const Started started = start_launcher(command, output, awaited);
+  if (started.error != 0) {
+    sigprocmask(SIG_UNBLOCK, &awaited, nullptr);
+    return started.error;
+  }
+  output.begin();
+  follow_launcher(started.process, awaited, timeout, output);
+}
+
+}  // namespace lockstep::runtime

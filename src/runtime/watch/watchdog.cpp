@@ -1,0 +1,353 @@
+#include "runtime/watch/watchdog.hpp"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <ctime>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/print.hpp"
+#include "runtime/interrupt.hpp"
+#include "runtime/launcher.hpp"
+#include "runtime/session.hpp"
+#include "runtime/watch/board.hpp"
+#include "runtime/watch/stall.hpp"
+
+namespace lockstep::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Longer gaps than so many ticks mean that this process was stopped itself: they do not count as standstill.
+constexpr int longest_gap_ticks = 4;
+/// MPI starts the slower the more ranks of a node share a processor, and tells nobody how far it is.
+constexpr core::Seconds start_per_shared_rank{1};
+/// For the report to reach the terminal before the launcher, seeing the first exit, ends the job.
+constexpr auto time_to_speak = 200ms;
+/// For the launcher to end those that wait once the first process has left; they leave by themselves only where it does not.
+constexpr auto time_for_launcher = 1s;
+/// After a signal, for the main thread to end in order.
+constexpr std::int64_t time_for_order_ns = 700'000'000;
+/// To act on a stall: the file system may be what hangs.
+constexpr auto time_to_act = 1s;
+/// For the launcher to end the job once a guard has told that its rank has died; some take seconds while MPI starts or ends.
+constexpr std::int64_t time_for_guards_ns = 5'000'000'000;
+/// For the node that has evidence to speak before those that have none.
+constexpr auto time_for_other_nodes = 2s;
+
+std::int64_t now_ns() noexcept {
+  std::timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * 1'000'000'000LL + t.tv_nsec;
+}
+
+bool is_ours(pid_t pid) {
+  struct stat status {};
+  return stat(fmt::format("/proc/{}", pid).c_str(), &status) == 0 && status.st_uid == geteuid();
+}
+
+bool is_stopped(const Slot& slot) {
+  const auto process = find_owner(slot);
+  return process && (process->state == 'T' || process->state == 't') && is_ours(pid_of(slot.owner.load()));
+}
+
+/// Returns how many there were.
+int signal_stopped(std::span<Slot> slots, int signal) {
+  int n = 0;
+  for (const Slot& slot : slots)
+    if (is_stopped(slot) && kill(pid_of(slot.owner.load()), signal) == 0) ++n;
+  return n;
+}
+
+}  // namespace
+
+struct Watchdog::State {
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  State(const LauncherHint& hint, core::Seconds limit)
+      : timeout{limit},
+        n_local_ranks{hint.n_local_ranks.value_or(0)},
+        tick{sign_of_life_interval(n_local_ranks)},
+        longest_gap_ns{std::chrono::nanoseconds{longest_gap_ticks * tick}.count()},
+        start_allowance{start_per_shared_rank.value * static_cast<double>(n_sharing_a_processor(hint))} {
+    n_ranks.store(hint.n_ranks.value_or(0));
+    alone.rank.store(hint.rank.value_or(-1));
+    if (timeout.value <= 0) return;
+    board = Board::join(hint);
+    if (board) slot = &board->mine();
+    slot->moved_ns.store(now_ns());
+    start();
+  }
+
+  ~State() {
+    {
+      const std::lock_guard lock{mutex};
+      is_over = true;
+    }
+    wake.notify_one();
+    if (thread.joinable()) thread.join();
+    if (board && board->is_report_out()) leave();  // too late to end well
+    slot->moved_ns.store(now_ns());                // leaving is progress: those that waited for it may not know yet
+  }
+
+  void start();
+  void watch();
+  void note_progress(std::int64_t now) noexcept;
+  void note_silence(std::int64_t gap_ns);
+  [[nodiscard]] bool is_at_its_limit(std::int64_t ns) const noexcept {
+    return static_cast<double>(ns) * 1e-9 >= limit().value;
+  }
+  [[nodiscard]] core::Seconds limit() const noexcept {
+    return {timeout.value + (phase() == Phase::init ? start_allowance.value : 0)};
+  }
+  void end_if_stalled();
+  void speak_if_interrupted();
+  [[noreturn]] void report(const std::vector<Finding>& findings);
+  [[noreturn]] void report_alone();
+  [[noreturn]] void leave_after_report();
+  void act_on(const std::string& report);
+  void say_last_words();
+  [[noreturn]] void leave();
+
+  [[nodiscard]] bool has_other_nodes() const noexcept { return n_ranks.load() > n_local_ranks && n_local_ranks > 0; }
+  [[nodiscard]] Phase phase() const noexcept { return static_cast<Phase>(slot->phase.load()); }
+
+  const core::Seconds timeout;
+  const int n_local_ranks;
+  const std::chrono::milliseconds tick;
+  const std::int64_t longest_gap_ns;
+  const core::Seconds start_allowance;
+  std::atomic<int> n_ranks{0};
+  Slot alone{};  ///< used where there is no board
+  std::unique_ptr<Board> board;
+  Slot* slot = &alone;
+
+  // Of the thread only.
+  std::uint64_t last_position = 0;
+  std::int64_t last_tick_ns = 0;
+  std::int64_t standstill_ns = 0;
+  /// The last sign of life of each slot that is taken, and for how long it was the last; time in which this process was
+  /// stopped itself does not count.
+  struct Heard {
+    std::int64_t alive_ns = 0;
+    std::int64_t silence_ns = 0;
+  };
+  std::vector<Heard> heard{};
+  std::int64_t longest_silence_ns = 0;
+  bool was_stopped = false;       ///< between the last two ticks
+  std::int64_t signalled_ns = 0;  ///< when a pending interrupt was first seen
+
+  std::mutex mutex;  ///< guards is_over, last_words and on_stall
+  std::string last_words;
+  std::function<void(const std::string&)> on_stall;
+  std::condition_variable wake;
+  bool is_over = false;
+  std::thread thread;
+};
+
+/// Signals are the main thread's business.
+void Watchdog::State::start() {
+  sigset_t all;
+  sigset_t previous;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &previous);
+  last_tick_ns = now_ns();
+  slot->alive_ns.store(last_tick_ns);
+  int error = 0;
+  try {
+    thread = std::thread{[this] { watch(); }};
+  } catch (const std::system_error& failure) {
+    error = failure.code().value();
+  }
+  pthread_sigmask(SIG_SETMASK, &previous, nullptr);
+  if (error == 0) return;
+  throw core::Error{core::ExitCode::system,
+                    {.what = fmt::format("cannot start the watchdog's thread: {}", core::system_reason(error)),
+                     .where = "",
+                     .expected = "threads enough for this user and control group",
+                     .fix = "raise the limit of processes (ulimit -u), or do without it: --timeout 0"}};
+}
+
+void Watchdog::State::watch() {
+  std::unique_lock lock{mutex};
+  while (!wake.wait_for(lock, tick, [this] { return is_over; })) {
+    lock.unlock();
+    note_progress(now_ns());
+    speak_if_interrupted();
+    end_if_stalled();
+    lock.lock();
+  }
+}
+
+void Watchdog::State::note_progress(std::int64_t now) noexcept {
+  const std::int64_t gap_ns = std::min(now - last_tick_ns, longest_gap_ns);
+  was_stopped = now - last_tick_ns > longest_gap_ns;
+  slot->alive_ns.store(now, std::memory_order_relaxed);
+  const std::uint64_t position = slot->position.load(std::memory_order_relaxed);
+  if (position != last_position) {
+    slot->moved_ns.store(now, std::memory_order_relaxed);
+    standstill_ns = 0;
+  } else {
+    standstill_ns += gap_ns;
+  }
+  last_position = position;
+  last_tick_ns = now;
+  if (board) note_silence(gap_ns);
+}
+
+void Watchdog::State::note_silence(std::int64_t gap_ns) {
+  longest_silence_ns = 0;
+  const std::span<Slot> slots = board->slots();
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    if (slots[i].owner.load(std::memory_order_relaxed) == 0 || slots[i].left.load() != 0) continue;
+    if (heard.size() <= i) heard.resize(i + 1);
+    const std::int64_t alive_ns = slots[i].alive_ns.load(std::memory_order_relaxed);
+    heard[i].silence_ns = alive_ns == heard[i].alive_ns ? heard[i].silence_ns + gap_ns : 0;
+    heard[i].alive_ns = alive_ns;
+    longest_silence_ns = std::max(longest_silence_ns, heard[i].silence_ns);
+  }
+}
+
+void Watchdog::State::end_if_stalled() {
+  if (board && board->is_report_out()) was_stopped ? leave() : leave_after_report();
+  const bool is_still = is_at_its_limit(standstill_ns) && phase() != Phase::work;
+  if (!is_still && !is_at_its_limit(longest_silence_ns)) return;
+  if (!board) report_alone();
+  const std::vector<Finding> findings = inspect(*board, now_ns(), limit());
+  const bool someone_moves =
+      std::any_of(findings.begin(), findings.end(), [](const Finding& f) { return f.condition == Condition::moving; });
+  const bool is_stall = is_at_its_limit(longest_silence_ns) ? has_evidence(findings) : !someone_moves;
+  if (!is_stall) return;
+  // Of one that is gone its guard has told; so launchers are given time.
+  const bool is_told =
+      std::any_of(findings.begin(), findings.end(), [](const Finding& f) { return f.condition == Condition::gone; });
+  if (!is_told || is_at_its_limit(std::max(standstill_ns, longest_silence_ns) - time_for_guards_ns)) report(findings);
+}
+
+void Watchdog::State::speak_if_interrupted() {
+  if (pending_interrupt() == 0) return;
+  if (signalled_ns == 0) signalled_ns = last_tick_ns;
+  if (last_tick_ns - signalled_ns > time_for_order_ns) say_last_words();
+}
+
+void Watchdog::State::report(const std::vector<Finding>& findings) {
+  if (!board->claim_report()) {
+    for (auto waited = 0ms; waited < 1s && !board->is_report_out(); waited += 10ms) std::this_thread::sleep_for(10ms);
+    leave_after_report();
+  }
+  if (has_other_nodes() && !has_evidence(findings)) std::this_thread::sleep_for(time_for_other_nodes);
+  const std::string text = describe_stall(findings, {host_name(), limit(), phase(), has_other_nodes()});
+  core::write_in_time(STDERR_FILENO, text);
+  act_on(text);
+  board->publish_report();
+  say_last_words();
+  std::this_thread::sleep_for(time_to_speak);
+  // Continued, a stopped process finds the report and leaves first, with exit code 4: SIGKILL would give the job another
+  // one, and mpirun of Open MPI 4 may crash or hang when a process leaves that MPI_Init or MPI_Finalize is waiting in.
+  if (signal_stopped(board->slots(), SIGCONT) > 0) leave_after_report();
+  leave();
+}
+
+void Watchdog::State::leave_after_report() {
+  say_last_words();  // before the launcher, seeing the first exit, ends the others
+  std::this_thread::sleep_for(time_for_launcher);
+  signal_stopped(board->slots(), SIGKILL);
+  leave();
+}
+
+void Watchdog::State::report_alone() {
+  const int rank = slot->rank.load();
+  const std::string text =
+      fmt::format("error: stalled: no progress for {:g} s in phase {}\n  {}on {} (pid {})\n", limit().value,
+                  name(phase()), rank >= 0 ? fmt::format("rank {} ", rank) : "", host_name(), getpid());
+  core::write_in_time(STDERR_FILENO, text);
+  act_on(text);
+  std::this_thread::sleep_for(time_to_speak);
+  leave();
+}
+
+void Watchdog::State::act_on(const std::string& report) {
+  auto done = std::make_shared<std::promise<void>>();
+  std::future<void> is_done = done->get_future();
+  {
+    const std::lock_guard lock{mutex};
+    if (!on_stall) return;
+    std::thread{[action = on_stall, report, done] {
+      action(report);
+      done->set_value();
+    }}.detach();
+  }
+  is_done.wait_for(time_to_act);
+}
+
+void Watchdog::State::say_last_words() {
+  const std::lock_guard lock{mutex};
+  core::write_in_time(STDOUT_FILENO, std::exchange(last_words, {}));
+}
+
+void Watchdog::State::leave() {
+  say_last_words();
+  _exit(static_cast<int>(core::ExitCode::stalled));
+}
+
+std::string_view name(Phase phase) noexcept {
+  constexpr std::array<std::string_view, 10> names{"init",   "setup",    "warmup",     "timing", "verification",
+                                                   "finish", "training", "evaluation", "save",   "work"};
+  const auto index = static_cast<std::size_t>(phase);
+  return index < names.size() ? names[index] : "unknown";
+}
+
+Watchdog::Watchdog(const LauncherHint& hint, core::Seconds timeout) : state_{std::make_unique<State>(hint, timeout)} {}
+
+Watchdog::~Watchdog() = default;
+
+void Watchdog::set_rank(int rank, int n_ranks) noexcept {
+  state_->slot->rank.store(rank);
+  state_->n_ranks.store(n_ranks);
+}
+
+bool Watchdog::claim_last_word() noexcept { return !state_->board || state_->board->claim_report(); }
+
+void Watchdog::set_on_stall(std::function<void(const std::string&)> action) {
+  const std::lock_guard lock{state_->mutex};
+  state_->on_stall = std::move(action);
+}
+
+void Watchdog::set_last_words(std::string words) {
+  const std::lock_guard lock{state_->mutex};
+  state_->last_words = std::move(words);
+}
+
+std::string Watchdog::withdraw_last_words() {
+  const std::lock_guard lock{state_->mutex};
+  return std::exchange(state_->last_words, {});
+}
+
+void Watchdog::enter(Phase phase) noexcept {
+  std::atomic<std::uint64_t>& position = state_->slot->position;
+  state_->slot->phase.store(static_cast<std::uint32_t>(phase), std::memory_order_relaxed);
+  position.store(((position.load(std::memory_order_relaxed) >> 32) + 1) << 32, std::memory_order_relaxed);
+}
+
+void Watchdog::beat() noexcept {
+  std::atomic<std::uint64_t>& position = state_->slot->position;
+  position.store(position.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+}  // namespace lockstep::runtime

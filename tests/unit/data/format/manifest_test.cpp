@@ -1,0 +1,167 @@
+#include "data/format/manifest.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "data/format/manifest_text.hpp"
+#include "unit/io/temporary_folder.hpp"
+
+namespace lockstep::data {
+namespace {
+
+using io::expect_error;
+using io::TemporaryFolder;
+
+const std::string digest = "00112233445566778899aabbccddeeff";
+
+ShardEntry shard(const std::string& file, std::uint64_t n_samples) {
+  return {
+      .file = file, .n_samples = n_samples, .bytes = 9000, .digest = digest, .index = {8000, 1000}, .index_crc = 0xabc};
+}
+
+Manifest small() {
+  Manifest manifest{.spec = {.x = {.dtype = core::DType::bfloat16, .shape = {3, 4}},
+                             .y = {.dtype = core::DType::int32, .shape = {}},
+                             .classes = {"caf\xc3\xa9", "quote \" and \\", ""}},
+                    .filter = io::Filter::zstd,
+                    .chunk_samples = 16};
+  manifest.splits = {{"train", 30, {shard("train-00000.h5", 20), shard("train-00001.h5", 10)}}, {"val", 0, {}}};
+  manifest.extras = {{"ids.h5", 4321, digest}};
+  return manifest;
+}
+
+// The text of small() with one thing replaced, under a right digest.
+std::string resealed(const std::string& from, const std::string& to) {
+  const std::string text = serialize(small());
+  std::string body{split_seal(text)->body};
+  const std::size_t at = body.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return seal(body.replace(at, from.size(), to));
+}
+
+TEST(Manifest, RoundTrips) {
+  const std::string text = serialize(small());
+  const Manifest read = parse_manifest(text, "m");
+  EXPECT_EQ(read.spec, small().spec);
+  EXPECT_EQ(read.filter, io::Filter::zstd);
+  EXPECT_EQ(read.chunk_samples, 16);
+  ASSERT_EQ(read.splits.size(), 2);
+  EXPECT_EQ(read.splits[0].shards[1].file, "train-00001.h5");
+  EXPECT_EQ(read.splits[0].shards[1].index, (io::Extent{8000, 1000}));
+  EXPECT_EQ(read.splits[0].shards[1].index_crc, 0xabc);
+  EXPECT_EQ(read.extras.at(0).bytes, 4321);
+  EXPECT_EQ(serialize(read), text);
+}
+
+TEST(Manifest, OfAnEmptySetRoundTrips) {
+  const std::string text = serialize(Manifest{.chunk_samples = 1});
+  EXPECT_EQ(serialize(parse_manifest(text, "m")), text);
+}
+
+TEST(Manifest, IsJsonWithOneShardALine) {
+  const std::string text = serialize(small());
+  const auto json = nlohmann::json::parse(text);
+  EXPECT_EQ(json.at("version"), 1);
+  EXPECT_EQ(json.at("splits").at(0).at("shards").size(), 2);
+  EXPECT_EQ(json.at("splits").at(0).at("shards").at(0).at("index_crc32c"), "0x00000abc");
+  EXPECT_NE(text.find("\n      {\"file\": \"train-00001.h5\", "), std::string::npos);
+}
+
+TEST(Manifest, NoticesEveryChangedByte) {
+  const std::string text = serialize(small());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    for (const char mask : {'\x01', '\x20', '\x80'}) {
+      std::string changed = text;
+      changed[i] = static_cast<char>(changed[i] ^ mask);
+      expect_error([&] { (void)parse_manifest(changed, "m"); }, core::ExitCode::failed, {"manifest", "(m)"});
+    }
+  }
+}
+
+TEST(Manifest, NoticesEveryOtherLength) {
+  const std::string text = serialize(small());
+  for (std::size_t n = 0; n < text.size(); ++n)
+    EXPECT_THROW((void)parse_manifest(text.substr(0, n), "m"), core::Error) << n;
+  EXPECT_THROW((void)parse_manifest(text + "\n", "m"), core::Error);
+  EXPECT_THROW((void)parse_manifest(text + text, "m"), core::Error);
+}
+
+TEST(Manifest, OfANewerVersionSaysWhichOneIsRead) {
+  expect_error([] { (void)parse_manifest(resealed("\"version\": 1,", "\"version\": 7,"), "m"); }, core::ExitCode::usage,
+               {"version 7", "version 1", "newer Lockstep"});
+  expect_error(
+      [] { (void)parse_manifest("{\n  \"format\": \"lockstep-shards\",\n  \"version\": 2,\n \"sealed\": 1}", "m"); },
+      core::ExitCode::usage, {"version 2"});
+}
+
+TEST(Manifest, OfSomethingElseIsRefused) {
+  for (const std::string text : {"", "{}", "hello", "[1, 2]", "\x89HDF\r\n"})
+    expect_error([&] { (void)parse_manifest(text, "m"); }, core::ExitCode::usage, {"no manifest", "(m)"});
+}
+
+struct Replacement {
+  const char* from;
+  const char* to;
+  const char* words;
+};
+
+// What another program could write, with a right digest.
+class Contradictory : public testing::TestWithParam<Replacement> {};
+
+TEST_P(Contradictory, IsRefused) {
+  expect_error([] { (void)parse_manifest(resealed(GetParam().from, GetParam().to), "m"); }, core::ExitCode::usage,
+               {"malformed manifest", GetParam().words});
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, Contradictory,
+    testing::Values(
+        Replacement{"\"n_samples\": 30", "\"n_samples\": 31", "has 31 samples, its shards 30"},
+        Replacement{"train-00001.h5", "../train-1.h5", "no name of a file"},
+        Replacement{"train-00001.h5", "a/b.h5", "no name of a file"},
+        Replacement{"train-00001.h5", "..", "no name of a file"},
+        Replacement{"train-00001.h5", "", "no name of a file"},
+        Replacement{"train-00001.h5", "train-00000.h5", "named twice"},
+        Replacement{"\"ids.h5\"", "\"train-00000.h5\"", "named twice"},
+        Replacement{"\"val\"", "\"train\"", "no name of its own"},
+        Replacement{"\"index_address\": 8000", "\"index_address\": 8001", "ends before its index"},
+        Replacement{"\"index_address\": 8000", "\"index_address\": 18446744073709551615", "too large"},
+        Replacement{"\"bytes\": 9000", "\"bytes\": -9000", "no whole number"},
+        Replacement{"\"bytes\": 9000", "\"bytes\": 9e3", "no whole number"},
+        Replacement{"\"digest\": \"00112233", "\"digest\": \"0011223X", "no digest"},
+        Replacement{"0x00000abc", "0x00000abg", "no CRC32C"}, Replacement{"0x00000abc", "abc", "no CRC32C"},
+        Replacement{"[3, 4]", "[3, 0]", "no size"},
+        Replacement{"[3, 4]", "[4294967296, 4294967296]", "larger than a TiB"},
+        Replacement{"bfloat16", "bfloat17", "no element type"}, Replacement{"\"zstd\"", "\"zip\"", "unknown filter"},
+        Replacement{"\"raw\"", "\"image\"", "encoded x"}, Replacement{"\"raw\"", "\"audio\"", "unknown encoding"},
+        Replacement{"int32", "float32", "no whole numbers"},
+        Replacement{"\"chunk_samples\": 16", "\"chunk_samples\": 0", "does not go with"},
+        Replacement{"  \"filter\"", "  \"color\": 1,\n  \"filter\"", "members of its own"},
+        Replacement{"  \"filter\"", "   \"filter\"", "laid out"},
+        Replacement{"  \"filter\": \"zstd\",\n", "", "filter"}, Replacement{"\"n_samples\": 20,", "", "n_samples"},
+        Replacement{"\"extras\": [", "\"extras\": [[", ""},
+        Replacement{"lockstep-shards", "lockstep-shreds", "format"}));
+
+TEST(Manifest, NamesTheSplitsThereAre) {
+  const Manifest manifest = small();
+  EXPECT_EQ(manifest.split("train", "d").n_samples, 30);
+  expect_error([&] { (void)manifest.split("test", "d"); }, core::ExitCode::usage, {"'test'", "train, val", "(d)"});
+}
+
+TEST(Manifest, RefusesClassesThatAreNoText) {
+  Manifest manifest = small();
+  manifest.spec.classes[0] = "caf\xe9";
+  expect_error([&] { (void)serialize(manifest); }, core::ExitCode::usage, {"no UTF-8"});
+}
+
+TEST(Manifest, IsReadFromItsFolder) {
+  const TemporaryFolder folder;
+  expect_error([&] { (void)read_manifest(folder.path()); }, core::ExitCode::usage, {"manifest.json"});
+  io::put(folder / "manifest.json", serialize(small()));
+  EXPECT_EQ(read_manifest(folder.path()).spec, small().spec);
+}
+
+}  // namespace
+}  // namespace lockstep::data

@@ -1,0 +1,268 @@
+#include "data/importers/text.hpp"
+
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+
+#include "data/importers/input.hpp"
+#include "runtime/interrupt.hpp"
+#include "unit/data/importers/fixture.hpp"
+
+namespace lockstep::data {
+namespace {
+
+using Floats = std::vector<float>;
+
+class CsvTest : public ImporterTest {
+ protected:
+  std::unique_ptr<Source> open(const std::string& text, const ImportOptions& options = {}) const {
+    return open_csv(write("f.csv", text), options);
+  }
+};
+
+TEST_F(CsvTest, ReadsNumbersUnderNames) {
+  const auto source = open("a,b,target\n1,2.5,0.5\n-3,4e2,1\n");
+  EXPECT_EQ(source->spec().x, (ArraySpec{core::DType::float32, {2}}));
+  EXPECT_EQ(source->spec().y, (ArraySpec{core::DType::float32, {}}));
+  EXPECT_TRUE(source->spec().classes.empty());
+  const Samples all = read_split(*source);
+  EXPECT_EQ(values<float>(all.x), (Floats{1, 2.5F, -3, 400}));
+  EXPECT_EQ(values<float>(all.y), (Floats{0.5F, 1}));
+  expect_random_access(*source);
+}
+
+// But for the line that names the column of y.
+std::vector<Remark> remarks_on_values(const Source& source) {
+  std::vector<Remark> remarks = source.remarks();
+  std::erase_if(remarks, [](const Remark& remark) { return remark.text.starts_with("y is column "); });
+  return remarks;
+}
+
+TEST_F(CsvTest, SaysWhichColumnIsY) {
+  EXPECT_EQ(open("a,b\n1,0.5\n", {.no_classes = true})->remarks(),
+            std::vector{note("y is column 1 (b), the last; --y-column names another")});
+  EXPECT_EQ(open("1,0.5\n", {.has_header = false, .no_classes = true})->remarks(),
+            std::vector{note("y is column 1, the last; --y-column names another")});
+  EXPECT_TRUE(open("a,b\n1,0.5\n", {.y_column = "b", .no_classes = true})->remarks().empty());
+}
+
+TEST_F(CsvTest, DoubtsNamesThatAreNumbers) {
+  const auto doubt = [&](const std::string& text, const std::string& y = "") {
+    return remarks_on_values(*open(text, {.y_column = y, .no_classes = true}));
+  };
+  ASSERT_EQ(doubt("1,2\n3,4\n").size(), 1U);
+  EXPECT_NE(doubt("1,2\n3,4\n")[0].text.find("line 1 has numbers for x and y and was taken as names"),
+            std::string::npos);
+  const auto words = remarks_on_values(*open("5.1,3.5,setosa\n4.9,3.0,setosa\n"));
+  ASSERT_EQ(words.size(), 2U);  // the other one is of the words
+  EXPECT_NE(words[0].text.find("line 1 has numbers for x and was taken as names; --no-header"), std::string::npos);
+  EXPECT_TRUE(doubt("label,1,2\n3,4,5\n").empty());
+}
+
+TEST_F(CsvTest, TakesWrittenIntegersAsClasses) {
+  const auto source = open("1,2,0\n3,4,7\n5,6,300\n", {.has_header = false});
+  EXPECT_EQ(source->spec().y, (ArraySpec{core::DType::uint16, {}}));
+  EXPECT_EQ(source->spec().classes.size(), 301);
+  EXPECT_EQ(values<std::uint16_t>(read_split(*source).y), (std::vector<std::uint16_t>{0, 7, 300}));
+  EXPECT_EQ(open("a,b\n1,2\n3,4\n")->spec().y.dtype, core::DType::uint8);
+  for (const char* number : {"4.0", "-1", "65536", "nan"}) {
+    const auto numbers = open("a,b\n1,2\n3," + std::string{number} + "\n");
+    EXPECT_EQ(numbers->spec().y.dtype, core::DType::float32) << number;
+    EXPECT_EQ(values<float>(read(*numbers, 0, 0, 1).y), (Floats{2})) << number;
+    ASSERT_EQ(remarks_on_values(*numbers).size(), 1U) << number;
+    EXPECT_NE(remarks_on_values(*numbers)[0].text.find("line 3 has '" + std::string{number} + "', no whole number"),
+              std::string::npos)
+        << remarks_on_values(*numbers)[0].text;
+  }
+}
+
+TEST_F(CsvTest, KeepsNumbersIfToldSo) {
+  const auto source = open("a,b\n1,0\n2,1\n", {.no_classes = true});
+  EXPECT_EQ(source->spec().y, (ArraySpec{core::DType::float32, {}}));
+  EXPECT_TRUE(source->spec().classes.empty());
+  EXPECT_TRUE(remarks_on_values(*source).empty());
+}
+
+TEST_F(CsvTest, TakesWordsAsClasses) {
+  const auto source = open("a,species\n1,setosa\n2,virginica\n3,\"setosa\"\n4,1.5\n");
+  EXPECT_EQ(source->spec().y, (ArraySpec{core::DType::uint8, {}}));
+  EXPECT_EQ(source->spec().classes, (std::vector<std::string>{"1.5", "setosa", "virginica"}));
+  EXPECT_EQ(values<std::uint8_t>(read_split(*source).y), (std::vector<std::uint8_t>{1, 2, 1, 0}));
+  expect_random_access(*source);
+  ASSERT_EQ(remarks_on_values(*source).size(), 1);
+  EXPECT_NE(remarks_on_values(*source)[0].text.find("3 words taken as classes in sorted order: 1.5, setosa"),
+            std::string::npos);
+  expect_usage([&] { open("a,b\n1,x\n2,\n"); }, {"an empty label", "f.csv, line 3, column 1 (b)"});
+  expect_usage([&] { open("a,b\n1,x\n2,\xe9\n"); }, {"no UTF-8", "line 3"});
+  expect_usage([&] { open("a,b\n1,x\033[31m\n"); }, {"control character", "line 2"});
+  expect_usage([&] { open("a,b\n1,x\n", {.no_classes = true}); }, {"'x' is no number", "line 2"});
+  expect_usage([&] { open("a,b\nx,1\n"); }, {"'x' is no number", "column 0 (a)"});
+  expect_usage(
+      [&] {
+        open(
+            "a,b\nGr\xc3\xb6\xc3\x9f"
+            "e\033[31m,1\n");
+      },
+      {"'Gr\xc3\xb6\xc3\x9f"
+       "e\\x1b[31m' is no number"});
+}
+
+TEST_F(CsvTest, TakesTwoQuotesInAQuotedFieldForOne) {
+  const auto source = open("a,\"the \"\"y\"\"\"\n1,\"Doe \"\"JD\"\" Jane\"\n2,\"\"\"\"\n3,\"a, b\"\n");
+  EXPECT_EQ(source->spec().classes, (std::vector<std::string>{"\"", "Doe \"JD\" Jane", "a, b"}));
+  EXPECT_EQ(values<std::uint8_t>(read_split(*source).y), (std::vector<std::uint8_t>{1, 0, 2}));
+  EXPECT_NO_THROW(open("a,\"the \"\"y\"\"\"\n1,2\n", {.y_column = "the \"y\""}));
+}
+
+TEST_F(CsvTest, RefusesUtf16) {
+  const std::string text{"a\0,\0b\0\n\0001\0,\0002\0\n\0", 16};
+  expect_usage([&] { open("\xff\xfe" + text); }, {"UTF-16", "f.csv, byte 0", "iconv -f UTF-16 -t UTF-8"});
+  expect_usage([&] { open(text); }, {"UTF-16"});
+  expect_usage([&] { open("\xfe\xff" + std::string{"\0a", 2}); }, {"UTF-16"});
+}
+
+TEST_F(CsvTest, ToleratesHowProgramsWrite) {
+  const std::string plain = "a,b,c\n1,2,3.5\n4,5,6.5\n";
+  const Samples expected = read_split(*open(plain));
+  for (const char* text : {"a,b,c\r\n1,2,3.5\r\n\r\n4,5,6.5",
+                           "\xef\xbb\xbf"
+                           "a,b,c\n\n  \n1,2,3.5\n4,5,6.5\n\n",
+                           "\"a\",\"b,\"\"b\"\"\",\"c\"\n\"1\", 2 , \"3.5\" \n+4,5,65e-1\n",
+                           "a;b;c\n1;2;3.5\n4;5;6.5\n", "a\tb\tc\n1\t2\t3.5\n4\t5\t6.5\n"}) {
+    EXPECT_EQ(read_split(*open(text)), expected) << text;
+  }
+  EXPECT_EQ(read_split(*open_csv(write_gzip("f.csv.gz", plain), {})), expected);
+}
+
+TEST_F(CsvTest, ChoosesColumns) {
+  const std::string text = "a,b,2,d-e\n10,11,12,13.5\n";
+  const auto x = [&](const std::string& columns, const std::string& y = "") {
+    return values<float>(read_split(*open(text, {.x_columns = columns, .y_column = y})).x);
+  };
+  EXPECT_EQ(x(""), (Floats{10, 11, 12}));
+  EXPECT_EQ(x("", "b"), (Floats{10, 12, 13.5F}));
+  EXPECT_EQ(x("", "0"), (Floats{11, 12, 13.5F}));
+  EXPECT_EQ(x("0-1,3"), (Floats{10, 11, 13.5F}));
+  EXPECT_EQ(x("b,a"), (Floats{11, 10}));
+  EXPECT_EQ(x("d-e, a-b"), (Floats{13.5F, 10, 11}));
+  EXPECT_NE(remarks_on_values(*open(text, {.x_columns = "0-1,3"})).at(0).text.find("column 3 is y and also in x"),
+            std::string::npos);
+  EXPECT_EQ(remarks_on_values(*open(text, {.x_columns = "0-1"})).size(), 1U) << "only that y are numbers";
+  expect_usage([&] { x("0-4"); }, {"'0-4'", "--x-columns", "0 to 3", "a, b, 2, d-e"});
+  expect_usage([&] { x("1-0"); }, {"'1-0'"});
+  expect_usage([&] { x("a,"); }, {"no column ''"});
+  expect_usage([&] { x("\"a"); }, {"no column '\"a'"});
+  expect_usage([&] { x("", "d_e"); }, {"'d_e'", "--y-column", "did you mean 'd-e'?"});
+}
+
+TEST_F(CsvTest, NamesLineAndColumn) {
+  expect_usage([&] { open("a,b\n1,2\n\n3,x\n"); }, {"'x' is no number", "f.csv, line 4, column 1 (b)"});
+  expect_usage([&] { open("a,b\n1,\n"); }, {"'' is no number", "line 2, column 1 (b)", "nan"});
+  expect_usage([&] { open("a,b\n1e99,2\n"); }, {"'1e99'", "line 2, column 0 (a)", "float32"});
+  expect_usage([&] { open("a,b\n1,2,3\n"); }, {"3 columns", "line 2", "2, as in the first line"});
+  expect_usage([&] { open("a,b\n1,\"2\n"); }, {"quote", "line 2"});
+  expect_usage([&] { open("a,b\n1,\"2\"3\n"); }, {"quote", "line 2"});
+  expect_usage([&] { open("a\n1\n"); }, {"one column", "line 1"});
+  expect_usage([&] { open("a,b\n"); }, {"no line behind the header"});
+  expect_usage([&] { open(""); }, {"no lines"});
+  expect_usage([&] { open("a,b\n1,2\n", {.has_header = false}); },
+               {"'a'", "line 1, column 0", "leave out --no-header"});
+  expect_usage([&] { open(std::string{"a,b\n\0002,1\n", 9}); }, {"'\\x002'"});
+}
+
+TEST_F(CsvTest, RemarksOnNumbersTakenAsNames) {
+  const auto source = open("1,2\n3,4\n");
+  EXPECT_EQ(source->splits()[0].n_samples, 1);
+  ASSERT_FALSE(source->remarks().empty());
+  EXPECT_NE(source->remarks()[0].text.find("--no-header"), std::string::npos);
+}
+
+TEST_F(CsvTest, ReadsMoreThanABuffer) {
+  std::string text = "a,b\n";
+  for (int i = 0; i < 300000; ++i) text += std::to_string(i) + "," + std::to_string(i % 10) + "\n";
+  const auto source = open(text);
+  ASSERT_EQ(source->splits()[0].n_samples, 300000);
+  const Samples all = read_split(*source);
+  const auto x = values<float>(all.x);
+  const auto y = values<std::uint8_t>(all.y);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    ASSERT_EQ(x[i], static_cast<float>(i));
+    ASSERT_EQ(y[i], i % 10);
+  }
+}
+
+TEST_F(CsvTest, ASignalEndsTheReading) {
+  const std::string file = write("a.csv", "a,y\n1,2\n");
+  const auto read_interrupted = [&] {
+    runtime::catch_interrupts();
+    std::raise(SIGINT);
+    try {
+      open_csv(file, {});
+    } catch (const Interrupted&) {
+      std::_Exit(0);
+    }
+    std::_Exit(1);
+  };
+  EXPECT_EXIT(read_interrupted(), testing::ExitedWithCode(0), "");
+}
+
+TEST(ParseFloat, TakesWhatProgramsWrite) {
+  EXPECT_EQ(parse_float("+1.5e1"), 15.F);
+  EXPECT_EQ(parse_float("1e-60"), 0.F);
+  EXPECT_EQ(parse_float("-1e-42"), -1e-42F);
+  EXPECT_EQ(parse_float("0.1"), 0.1F);
+  EXPECT_TRUE(std::isinf(*parse_float("inf")));
+  EXPECT_TRUE(std::isnan(*parse_float("nan")));
+  for (const char* text : {"", "+", "-", "1e", "1,5", "0x10", "1 2", "+-1", "1e39", "-1e999", "one"}) {
+    EXPECT_FALSE(parse_float(text)) << text;
+  }
+}
+
+class MovieLensTest : public ImporterTest {};
+
+TEST_F(MovieLensTest, NumbersIdsInTheirOrder) {
+  write("ratings.csv", "userId,movieId,rating,timestamp\n7,300,4.5,1\n3,50,0.5,2\n7,50,3,3\n");
+  const auto source = open_movielens(folder_.string(), {});
+  EXPECT_EQ(source->spec().x, (ArraySpec{core::DType::int32, {2}}));
+  EXPECT_EQ(source->spec().y, (ArraySpec{core::DType::float32, {}}));
+  const Samples all = read_split(*source);
+  EXPECT_EQ(values<std::int32_t>(all.x), (std::vector<std::int32_t>{1, 1, 0, 0, 1, 0}));
+  EXPECT_EQ(values<float>(all.y), (Floats{4.5F, 0.5F, 3}));
+  expect_random_access(*source);
+  const auto extras = source->extra_files();
+  ASSERT_EQ(extras.size(), 1);
+  EXPECT_EQ(extras[0].name, "ids.h5");
+  using Ids = std::vector<std::int64_t>;
+  const std::vector<std::pair<std::string, Ids>> expected{{"user", {3, 7}}, {"item", {50, 300}}};
+  EXPECT_EQ(extras[0].datasets, expected);
+}
+
+TEST_F(MovieLensTest, ReadsBothFormatsAlike) {
+  const std::string csv =
+      write("a.csv", "userId,movieId,rating,timestamp\r\n1,1193,5,978300760\r\n2,661,3,978302109\r\n");
+  const std::string dat = write("ratings.dat", "1::1193::5::978300760\n2::661::3::978302109\n");
+  EXPECT_EQ(read_split(*open_movielens(csv, {})), read_split(*open_movielens(dat, {})));
+  EXPECT_EQ(open_movielens(folder_.string(), {})->splits()[0].n_samples, 2);
+}
+
+TEST_F(MovieLensTest, NamesTheLine) {
+  const auto expect = [&](const std::string& text, std::initializer_list<const char*> words) {
+    const std::string file = write("ratings.csv", text);
+    expect_usage([&] { open_movielens(file, {}); }, words);
+  };
+  const std::string header = "userId,movieId,rating,timestamp\n";
+  expect(header + "1,2,3,4\nx,2,3,4\n", {"user 'x'", "ratings.csv, line 3"});
+  expect(header + "1,-2,3,4\n", {"item '-2'", "line 2"});
+  expect(header + "1,2,nan,4\n", {"rating 'nan'", "line 2"});
+  expect(header + "1,2\n", {"2 fields", "line 2", "user,item,rating,timestamp"});
+  expect("1::2::3::4\n1,2,3,4\n", {"1 fields", "line 2", "user::item::rating::timestamp"});
+  expect("movieId,title,genres\n", {"first line 'movieId,title,genres'", "line 1", "userId,movieId,rating"});
+  expect(header, {"0 ratings"});
+  expect("", {"0 ratings"});
+  std::filesystem::remove(path("ratings.csv"));
+  expect_usage([&] { open_movielens(folder_.string(), {}); }, {"no ratings in it", "ratings.dat"});
+  expect_usage([&] { open_movielens(path("none"), {}); }, {"no such file or folder"});
+}
+
+}  // namespace
+}  // namespace lockstep::data

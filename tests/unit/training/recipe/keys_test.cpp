@@ -1,0 +1,91 @@
+#include "training/recipe/keys.hpp"
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+#include "nn/models.hpp"
+#include "training/recipe/value.hpp"
+#include "training/recipe/words.hpp"
+#include "unit/training/recipe/fixture.hpp"
+
+namespace lockstep::training {
+namespace {
+
+TEST(RecipeKeys, NamesAreKebabCaseAndUnique) {
+  std::set<std::string_view> names;
+  for (const Key& key : all_keys()) {
+    EXPECT_TRUE(names.insert(key.name).second) << key.name;
+    EXPECT_EQ(key.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-"), std::string_view::npos) << key.name;
+  }
+}
+
+TEST(RecipeKeys, NoTwoKeysShareAMember) {
+  for (const Key& a : all_keys())
+    for (const Key& b : all_keys()) EXPECT_EQ(a.member == b.member, a.name == b.name) << a.name << " " << b.name;
+}
+
+TEST(RecipeKeys, EveryMemberHasAKey) {
+  std::size_t bytes = 0;
+  for (const Key& key : all_keys())
+    bytes += std::visit([]<class T>(T Recipe::*) { return (sizeof(T) + 7) / 8 * 8; }, key.member);
+  EXPECT_GE(bytes, sizeof(Recipe)) << "a member that no key writes";
+}
+
+TEST(RecipeKeys, EveryKeyIsAFlagAndInTheHelpWithItsDefault) {
+  RecipeWords words;
+  core::Flags flags{""};
+  declare_recipe(flags, words);
+  const Words names = flags.names();
+  const std::string help = recipe_help();
+  for (const Key& key : all_keys()) {
+    const std::string flag = "--" + std::string{key.name};
+    EXPECT_EQ(std::count(names.begin(), names.end(), flag), 1) << flag;
+    EXPECT_TRUE(has(help, "\n      " + flag + " ")) << flag;
+    EXPECT_TRUE(has(help, flag + " " + std::string{key.placeholder} + " ")) << flag;
+  }
+  EXPECT_TRUE(has(help, "--arch 50"));
+  EXPECT_TRUE(has(help, "(32)"));
+  EXPECT_TRUE(has(help, "constant, step, multistep, cosine, polynomial"));
+}
+
+TEST(RecipeKeys, TheHelpFitsAScreenAndBeginsWithExamples) {
+  const std::string help = recipe_help();
+  EXPECT_EQ(help.find("  lockstep train toy 50 10"), 0U);
+  std::istringstream lines{help};
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120U) << line;
+}
+
+TEST(RecipeKeys, UsesAndAlternativesNameKeys) {
+  for (const Key& key : all_keys()) {
+    EXPECT_EQ(find_key(key.use.selector).has_value(), !key.use.words.empty()) << key.name;
+    if (key.instead_of.empty()) continue;
+    const auto other = find_key(key.instead_of);
+    ASSERT_TRUE(other) << key.name;
+    EXPECT_EQ(all_keys()[*other].instead_of, key.name);
+  }
+}
+
+TEST(RecipeKeys, ForeignWordsAreTranslatedToKeys) {
+  for (const ForeignWord& word : foreign_words) {
+    EXPECT_FALSE(find_key(word.name)) << word.name;
+    EXPECT_TRUE(find_key(word.key)) << word.key;
+  }
+}
+
+TEST(RecipeKeys, DefaultsAreWhatTheKeysAccept) {
+  for (const Key& key : all_keys()) {
+    Recipe recipe;
+    if (!is_set(key, recipe)) continue;
+    EXPECT_NO_THROW(assign(key, {.key = std::string{key.name}, .text = to_word(key, recipe)}, recipe)) << key.name;
+    EXPECT_EQ(recipe, Recipe{}) << key.name;
+  }
+}
+
+TEST(RecipeKeys, ModelsAreThoseOfTheNetworks) {
+  ASSERT_EQ(models.size(), nn::models().size());
+  for (std::size_t i = 0; i < models.size(); ++i) EXPECT_EQ(models[i].name, nn::models()[i].name);
+}
+
+}  // namespace
+}  // namespace lockstep::training

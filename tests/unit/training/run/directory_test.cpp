@@ -1,0 +1,234 @@
+#include "training/run/directory.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+
+#include "unit/io/temporary_folder.hpp"
+#include "unit/training/run/example_run.hpp"
+
+namespace lockstep::training {
+namespace {
+
+namespace fs = std::filesystem;
+using core::ExitCode;
+using io::expect_error;
+using io::get;
+using io::put;
+using io::TemporaryFolder;
+using Json = nlohmann::json;
+
+/// Runs begin in the current folder if they get no other.
+class InFolder {
+ public:
+  explicit InFolder(const std::string& path) : before_{fs::current_path()} { fs::current_path(path); }
+  ~InFolder() { fs::current_path(before_); }
+  InFolder(const InFolder&) = delete;
+  InFolder& operator=(const InFolder&) = delete;
+
+ private:
+  fs::path before_;
+};
+
+std::vector<Json> lines_of(const std::string& path) {
+  std::vector<Json> lines;
+  std::istringstream text{get(path)};
+  for (std::string line; std::getline(text, line);) lines.push_back(Json::parse(line));
+  return lines;
+}
+
+Json status_of(const RunDirectory& run) { return Json::parse(get(run.file("status.json"))); }
+
+void refuse(const std::string& path, const std::vector<std::string>& words) {
+  expect_error([&] { RunDirectory{path, "toy"}; }, ExitCode::usage, words);
+}
+
+TEST(RunDirectory, TellsARunFromBeginToEnd) {
+  const TemporaryFolder folder;
+  RunDirectory run{folder / "a/b", "toy"};
+  EXPECT_EQ(run.path(), folder / "a/b");
+  run.start(example_info());
+  EXPECT_EQ(status_of(run)["state"], "running");
+  run.log(example_train());
+  EXPECT_EQ(status_of(run)["step"], 400);
+  EXPECT_EQ(status_of(run)["loss"], 0.125);
+  run.log(example_evaluation());
+  run.finish(example_final());
+  EXPECT_EQ(status_of(run)["state"], "finished");
+  EXPECT_EQ(status_of(run)["epoch"], 50);
+  const std::vector<Json> lines = lines_of(run.file("log.jsonl"));
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_EQ(lines[0]["kind"], "start");
+  EXPECT_EQ(lines[1]["kind"], "train");
+  EXPECT_EQ(lines[2]["kind"], "evaluation");
+  EXPECT_EQ(lines[3]["kind"], "final");
+  const Json info = Json::parse(get(run.file("run.json")));
+  EXPECT_EQ(info["recipe"]["optimizer"]["lr"], 0.001);
+  EXPECT_EQ(info["meta"]["arguments"][1], "toy");
+  EXPECT_EQ(info["meta"]["nodes"], 2);
+  EXPECT_EQ(info["meta"]["variables"]["OMP_NUM_THREADS"], "1");
+  EXPECT_EQ(info["meta"]["libraries"]["HDF5"], "1.10.8");
+}
+
+TEST(RunDirectory, NumbersNewFolders) {
+  const TemporaryFolder folder;
+  const InFolder here{folder.path()};
+  RunDirectory first{"", "toy"};
+  first.start(example_info());
+  RunDirectory second{"", "recipes/toy.toml"};
+  second.start(example_info());
+  EXPECT_TRUE(first.path().starts_with("runs/toy-20")) << first.path();
+  EXPECT_TRUE(first.path().ends_with("-1")) << first.path();
+  EXPECT_TRUE(second.path().starts_with("runs/toy-20")) << second.path();
+  EXPECT_TRUE(second.path().ends_with("-2")) << second.path();
+  EXPECT_TRUE(fs::exists(second.file("run.json")));
+}
+
+TEST(RunDirectory, RefusesAFolderWithAnotherRun) {
+  const TemporaryFolder folder;
+  RunDirectory first{folder / "r", "toy"};
+  refuse(folder / "r", {"'" + folder / "r" + "' holds another run", "--run-dir", "leave --run-dir out"});
+  first.start(example_info());
+  refuse(folder / "r", {"holds another run"});
+  first.log(example_train());
+  EXPECT_EQ(lines_of(first.file("log.jsonl")).size(), 2u) << "the first run goes on undisturbed";
+  fs::create_directory(folder / "old");
+  put(folder / "old/run.json", "{}");
+  refuse(folder / "old", {"holds another run"});
+  EXPECT_FALSE(fs::exists(folder / "old/log.jsonl"));
+  fs::create_directory(folder / "linked");
+  fs::create_symlink(folder / "precious", folder / "linked/status.json");
+  refuse(folder / "linked", {"holds another run"});
+}
+
+TEST(RunDirectory, TakesWhatARunThatWasKilledAsItStartedHasLeft) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "dead");
+  put(folder / "dead/log.jsonl", "");
+  RunDirectory next{folder / "dead", "toy"};
+  refuse(folder / "dead", {"holds another run"});
+  next.start(example_info());
+  EXPECT_EQ(lines_of(next.file("log.jsonl")).size(), 1u);
+  fs::create_directory(folder / "old");
+  put(folder / "old/log.jsonl", "{}\n");
+  refuse(folder / "old", {"holds another run"});
+}
+
+TEST(RunDirectory, RefusesASetOfShards) {
+  const TemporaryFolder folder;
+  put(folder / "manifest.json", "{\n  \"format\": \"lockstep-shards\",\n  \"version\": 1,\n");
+  refuse(folder / "", {"holds a set of shards", "--run-dir", "leave --run-dir out"});
+  EXPECT_FALSE(fs::exists(folder / "log.jsonl"));
+}
+
+TEST(RunDirectory, SharesAFolderWithWhatIsNoRun) {
+  const TemporaryFolder folder;
+  put(folder / "slurm-1.out", "text");
+  RunDirectory run{folder.path(), "toy"};
+  run.start(example_info());
+  EXPECT_EQ(get(folder / "slurm-1.out"), "text");
+}
+
+TEST(RunDirectory, NamesWhatCannotBeWrittenTo) {
+  const TemporaryFolder folder;
+  put(folder / "file", "");
+  refuse(folder / "file", {"Not a directory", "--run-dir"});
+  refuse(folder / "file/r", {"Not a directory"});
+  refuse(folder / std::string(300, 'n'), {"File name too long"});
+  const InFolder here{folder.path()};
+  const io::LockedOut me{folder};
+  refuse(folder / "r", {"Permission denied", "--run-dir", "a folder that can be written to"});
+  refuse(folder.path(), {"Permission denied"});
+  refuse("", {"Permission denied", "--run-dir"});
+}
+
+TEST(RunDirectory, LeavesNothingOfARunThatNeverStarted) {
+  const TemporaryFolder folder;
+  { const RunDirectory run{folder / "a/b", "toy"}; }
+  EXPECT_EQ(folder.n_entries(), 0u);
+  fs::create_directory(folder / "mine");
+  { const RunDirectory run{folder / "mine", "toy"}; }
+  EXPECT_TRUE(fs::is_empty(folder / "mine")) << "but the user's own folder";
+  const InFolder here{folder.path()};
+  { const RunDirectory run{"", "toy"}; }
+  EXPECT_EQ(folder.n_entries(), 1u);
+}
+
+TEST(RunDirectory, ARunThatEndsEarlyHasFailed) {
+  const TemporaryFolder folder;
+  {
+    RunDirectory run{folder / "r", "toy"};
+    run.start(example_info());
+    run.log(example_train());
+  }
+  const Json status = Json::parse(get(folder / "r/status.json"));
+  EXPECT_EQ(status["state"], "failed");
+  EXPECT_EQ(status["step"], 400);
+}
+
+TEST(RunDirectory, TellsWhyItFailed) {
+  const TemporaryFolder folder;
+  {
+    RunDirectory run{folder / "r", "toy"};
+    run.start(example_info());
+    run.log(example_train());
+    Position at = example_position();
+    at.step = 432;
+    run.fail(at, "error: stalled\n  rank 1\n  waiting for it: rank 0\n");
+  }
+  const Json status = Json::parse(get(folder / "r/status.json"));
+  EXPECT_EQ(status["state"], "failed");
+  EXPECT_EQ(status["message"], "stalled; rank 1; waiting for it: rank 0");
+  EXPECT_EQ(status["step"], 432);
+  EXPECT_EQ(status["loss"], 0.125);
+}
+
+TEST(RunDirectory, OthersMayTellThatARunHasFailed) {
+  const TemporaryFolder folder;
+  RunDirectory run{folder / "r", "toy"};
+  run.start(example_info());
+  run.log(example_train());
+  mark_failed(run.file("status.json"), "rank 1 has died");
+  const Json before = status_of(run);
+  EXPECT_EQ(before["state"], "failed");
+  EXPECT_EQ(before["message"], "rank 1 has died");
+  EXPECT_EQ(before["step"], 400);
+  EXPECT_TRUE(before["eta_s"].is_null());
+  mark_failed(run.file("status.json"), "told by another one");
+  EXPECT_EQ(status_of(run), before);
+  run.finish(example_final());
+  mark_failed(run.file("status.json"), "too late");
+  EXPECT_EQ(status_of(run)["state"], "finished");
+  mark_failed(folder / "none", "nobody");
+  EXPECT_FALSE(fs::exists(folder / "none"));
+  put(folder / "no.json", "{");
+  mark_failed(folder / "no.json", "nobody");
+  EXPECT_EQ(get(folder / "no.json"), "{");
+}
+
+TEST(RunDirectory, AFullDiskCostsLinesButNotTheRun) {
+  const TemporaryFolder folder;
+  RunDirectory run{folder / "r", "toy"};
+  run.start(example_info());
+  run.log(example_train());
+  const std::string before = get(run.file("log.jsonl"));
+  testing::internal::CaptureStderr();
+  {
+    const io::FullDisk full{before.size() + 20};
+    run.log(example_train());
+    run.log(example_train());
+  }
+  const std::string warning = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(get(run.file("log.jsonl")), before) << "half a line is none";
+  EXPECT_NE(warning.find("lacks lines"), std::string::npos) << warning;
+  EXPECT_EQ(warning.find("lacks lines"), warning.rfind("lacks lines")) << "told once: " << warning;
+  EXPECT_EQ(status_of(run)["state"], "running") << "the old status is still whole";
+  run.log(example_evaluation());
+  EXPECT_EQ(lines_of(run.file("log.jsonl")).back()["kind"], "evaluation");
+}
+
+}  // namespace
+}  // namespace lockstep::training

@@ -1,0 +1,33 @@
+#include "training/shard/progress.hpp"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::training {
+namespace {
+
+TEST(Progress, TellsShareRateAndTimeLeft) {
+  EXPECT_EQ(progress_line("packing", Unit::samples, 250, 1000, {2}, 0), "packing 25 %  125 samples/s  6.00 s left");
+  EXPECT_EQ(progress_line("packing", Unit::samples, 50'000, 100'000, {1}, 0),
+            "packing 50 %  50 k samples/s  1.00 s left");
+  EXPECT_EQ(progress_line("verifying", Unit::bytes, 5'000'000, 10'000'000, {5}, 0),
+            "verifying 50 %  1 MB/s  5.00 s left");
+  EXPECT_EQ(progress_line("measuring", Unit::stages, 5, 35, {1}, 0), "measuring 14 %  6.00 s left");
+}
+
+TEST(Progress, DrawsABarOfTheAskedWidth) {
+  EXPECT_EQ(progress_line("packing", Unit::samples, 0, 10, {3}, 10), "packing [          ] 0 %");
+  EXPECT_NE(progress_line("packing", Unit::samples, 5, 10, {3}, 10).find("[=====     ] 50 %"), std::string::npos);
+  EXPECT_NE(progress_line("packing", Unit::samples, 11, 10, {3}, 10).find("[==========] 100 %"), std::string::npos);
+}
+
+TEST(Progress, NothingToDoIsDone) { EXPECT_EQ(progress_line("packing", Unit::samples, 0, 0, {3}, 0), "packing 100 %"); }
+
+TEST(Progress, WithoutASignalItGoesOn) {
+  Progress progress{"packing", Unit::samples, true};
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(progress.update(1, 10));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "short work is to be quiet";
+}
+
+}  // namespace
+}  // namespace lockstep::training

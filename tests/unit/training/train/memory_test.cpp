@@ -1,0 +1,55 @@
+#include "training/train/memory.hpp"
+
+#include <limits>
+
+#include "unit/training/recipe/fixture.hpp"
+
+namespace lockstep::training {
+namespace {
+
+constexpr std::uint64_t gb = 1'000'000'000, any = std::numeric_limits<std::uint64_t>::max();
+constexpr MemoryNeed need{.activations = 8 * gb, .at_a_time = 32, .batch = 64, .optimizer = gb / 2, .arena = gb / 2};
+
+std::string refused_memory(const Recipe& recipe, std::uint64_t n_local, std::uint64_t available,
+                           const runtime::LimitsLeft& limits = {any, any}) {
+  return refused([&] { compare_memory(recipe, need, n_local, static_cast<int>(n_local), "node7", available, limits); });
+}
+
+TEST(Memory, OfANodeIsThatOfItsRanks) {
+  const Recipe recipe{.batch = 64};
+  EXPECT_EQ(need.of_node(2), 18 * gb + gb / 2);
+  EXPECT_NO_THROW(compare_memory(recipe, need, 2, 2, "node7", need.of_node(2), {any, any}));
+  const std::string message = refused_memory(recipe, 2, 10 * gb + gb / 2);
+  EXPECT_TRUE(has(message, "2 ranks on node7 need 18.5 GB, of it 16 GB for activations, and it has 10.5 GB"))
+      << message;
+  EXPECT_TRUE(has(message, "--batch 32 or less, or --accumulate 2 or more")) << message;
+  EXPECT_TRUE(has(message, "--precision bf16; fewer ranks on a node; --dry-run")) << message;
+}
+
+TEST(Memory, SuggestsWhatFallsIntoGroupsAndParts) {
+  // Room for 30 samples at a time: 24 of whole groups; 3 parts, but 64 has 4.
+  std::string message = refused_memory({.batch = 64, .bn_group = 8}, 2, 2 * gb + 15 * gb / 2 * 2 / 2);
+  EXPECT_TRUE(has(message, "--batch 24 or less, or --accumulate 4 or more")) << message;
+  message = refused_memory({.batch = 64, .bn_group = 32}, 1, 3 * gb);
+  EXPECT_FALSE(has(message, "--batch")) << message;
+}
+
+TEST(Memory, SuggestsNoBatchWhereNoneFits) {
+  const std::string message = refused_memory({.batch = 32, .precision = "bf16"}, 1, gb);
+  EXPECT_TRUE(has(message, "fix: --dry-run tells")) << message;
+}
+
+TEST(Memory, HasLimitsOfAProcess) {
+  const Recipe recipe{.batch = 32, .deterministic = true};
+  std::string message = refused_memory(recipe, 1, any, {need.own() + need.shared(1) - 1, any});
+  EXPECT_TRUE(has(message, "a rank on node7 needs 9.5 GB")) << message;
+  EXPECT_TRUE(has(message, "address space (ulimit -v) leaves 9.5 GB")) << message;
+  EXPECT_TRUE(has(message, "--batch 62 or less")) << message;
+  EXPECT_TRUE(has(message, "more --lanes")) << message;
+  EXPECT_NO_THROW(compare_memory(recipe, need, 1, 1, "node7", any, {need.own() + need.shared(1), need.own()}));
+  message = refused_memory(recipe, 1, any, {any, 2 * gb});
+  EXPECT_TRUE(has(message, "data (ulimit -d) leaves 2 GB")) << message;
+}
+
+}  // namespace
+}  // namespace lockstep::training

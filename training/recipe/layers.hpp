@@ -1,0 +1,43 @@
+// Settings put on top of one another: defaults, recipe file, command line.
+// Invariant: the order of settings within a layer does not matter; nothing that was written is silently without effect.
+// Used by the parts of training/recipe/recipe.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "training/recipe/keys.hpp"
+
+namespace lockstep::training {
+
+class Layers {
+ public:
+  /// `path`: of the recipe file; its stem is the name if no other is given.
+  explicit Layers(std::string path);
+
+  /// Settings of one layer, and of no lower one than before. Throws core::Error (usage) for a key that is unknown,
+  /// given twice, or given together with the one it stands instead of, and for a value that does not fit.
+  void put(const std::vector<Setting>& settings);
+
+  /// Fills in what follows from model and optimizer; then keys without effect go back to their defaults, or are refused
+  /// if they were given in the layer of what makes them so, or later. Throws as check_recipe().
+  [[nodiscard]] ResolvedRecipe resolve() &&;
+
+ private:
+  void put(const Setting& setting);
+  void make_void(std::string_view name, const Setting& by);
+  bool follow(std::string_view name, std::string_view selector);
+  void fill_defaults();
+  void settle_unused();
+
+  ResolvedRecipe resolved_{};
+};
+
+/// Samples of a batch over accumulate and, if deterministic, over lanes: what groups of normalization must divide.
+[[nodiscard]] std::uint64_t least_part(const Recipe& recipe) noexcept;
+
+/// Throws core::Error (usage) where keys contradict one another.
+void check_recipe(const ResolvedRecipe& resolved);
+
+}  // namespace lockstep::training

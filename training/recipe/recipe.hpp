@@ -1,0 +1,132 @@
+// A training run as plain data, and its way there from defaults, recipe file and command line.
+// Invariant: a resolved recipe does not contradict itself; what it does not use has the default; no rank count enters.
+// Used by `lockstep train`; recipe_keys.cpp is the one table of its keys.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/flags.hpp"
+#include "training/recipe/setting.hpp"
+
+namespace lockstep::training {
+
+/// A length of training: passes over the training set, or samples.
+struct Length {
+  enum class Unit { epochs, samples };
+  double value = 0;
+  Unit unit = Unit::epochs;
+
+  /// In whole samples, where an epoch has `n_epoch_samples`.
+  [[nodiscard]] std::uint64_t samples(std::uint64_t n_epoch_samples) const noexcept;
+  bool operator==(const Length&) const = default;
+};
+
+/// Members are the keys of a recipe file, with underscores for hyphens; recipe_keys.cpp explains each.
+struct Recipe {
+  std::string name{};
+
+  std::string model{};
+  bool cifar_stem = false;
+  std::uint64_t classes = 0;  ///< 0: as many as the set has
+  std::uint64_t users = 0;    ///< 0: as many as the set has, as are items
+  std::uint64_t items = 0;
+  bool dropout = true;
+  std::string loss{};
+  double label_smoothing = 0;
+
+  std::string data{};
+  std::string stage{};  ///< folder of each node to copy the set to; empty: none
+  std::string train_split = "train";
+  std::string val_split = "val";  ///< empty: nothing is evaluated
+  bool synthetic = false;
+  std::uint64_t synthetic_samples = 0;  ///< of an epoch; 0: as synthetic_steps says, or else as the kind has
+  std::uint64_t synthetic_steps = 0;
+  std::uint64_t image_size = 224;
+  std::string augment{};  ///< as data::parse_augment takes it
+  std::string val_augment{};
+  std::string order = "keyed";
+  std::uint64_t window_chunks = 16;
+  bool drop_last = false;
+  std::string cache = "auto";
+  int loader_threads = -1;  ///< -1: the spare cores
+
+  std::uint64_t batch = 32;          ///< of all ranks together
+  std::uint64_t bn_group = 0;        ///< 0: the model has no batch normalization
+  std::uint64_t accumulate = 1;      ///< parts of a batch
+  std::uint64_t epochs = 10;         ///< 0: samples counts instead
+  std::uint64_t samples = 0;         ///< 0: epochs counts instead
+  std::uint64_t max_steps = 0;       ///< 0: no limit; never changes the schedule
+  std::uint64_t evaluate_every = 1;  ///< epochs; 0: after the last only
+  std::uint64_t save_every = 0;      ///< epochs; 0: after the last only
+  std::uint64_t seed = 1;
+
+  std::string optimizer = "sgd";
+  double lr = 1e-3;
+  double weight_decay = 0;
+  double momentum = 0;
+  double dampening = 0;
+  bool nesterov = false;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double rho = 0.9;
+  double eps = 1e-8;
+  double trust = 1e-3;
+  double clip_norm = 0;  ///< 0: no clipping
+
+  std::string schedule = "constant";
+  Length warmup{};
+  double warmup_factor = 0.01;
+  Length step_size{.value = 1};
+  std::vector<Length> milestones{};
+  double gamma = 0.1;
+  double power = 1;
+  double min_lr = 0;
+
+  std::string precision = "f32";
+  std::string strategy = "ddp";
+  bool deterministic = false;
+  std::uint64_t lanes = 4;
+  int threads = 0;  ///< of a rank; 0: its share of the cores
+
+  bool operator==(const Recipe&) const = default;
+};
+
+/// A recipe and where each of its values comes from, in the order of all_keys().
+struct ResolvedRecipe {
+  std::string path{};  ///< of its file
+  Recipe recipe{};
+  std::vector<Origin> origins{};
+};
+
+/// What a command line says about the recipe.
+struct RecipeWords {
+  std::string recipe{};                ///< a name, or a path that ends in .toml
+  std::vector<std::string> numbers{};  ///< "50", "10": epochs, save-every
+  std::vector<Setting> settings{};
+};
+
+/// Declares RECIPE, the numbers after it, and a flag for each key; parsing fills `words`, which must outlive `flags`.
+void declare_recipe(core::Flags& flags, RecipeWords& words);
+
+/// Reads the recipe file and puts defaults, file and command line together. Throws core::Error (usage) that names flag,
+/// or file, line and column.
+[[nodiscard]] ResolvedRecipe resolve_recipe(const RecipeWords& words);
+
+/// The same of a recipe's text; `file` is what messages call it.
+[[nodiscard]] ResolvedRecipe resolve_text(std::string_view text, const std::string& file, const RecipeWords& words);
+
+/// The recipe as TOML, each value with its origin as a comment; read as a recipe it gives the same Recipe.
+[[nodiscard]] std::string print_config(const ResolvedRecipe& resolved);
+
+/// The recipe as the text of a JSON object, for run.json.
+[[nodiscard]] std::string recipe_json(const Recipe& recipe);
+
+/// What `lockstep train --help` says of examples, recipes and keys.
+[[nodiscard]] std::string recipe_help();
+
+/// Throws core::Error (usage) if the recipe names no data to train on. The only check that resolving leaves out.
+void require_data(const Recipe& recipe);
+
+}  // namespace lockstep::training

@@ -1,0 +1,31 @@
+// One value of a recipe as somebody wrote it, and where.
+// Invariant: the text is all a key needs to parse its value, whether it stood in a file or on the command line.
+// Used by the parts of training/recipe/recipe.
+#pragma once
+
+#include <string>
+
+namespace lockstep::training {
+
+/// What was written: `word` on the command line, where all is text; else the types of TOML.
+enum class Form { word, boolean, integer, real, text, list, nested_list, table, date };
+
+/// Later layers count.
+enum class Layer { defaults, file, command_line };
+
+struct Origin {
+  Layer layer = Layer::defaults;
+  std::string note = "default";  ///< for readers: "recipe toy.toml:7", "flag --batch"
+  std::string where{};           ///< for messages: "batch, toy.toml:7:9", "--batch"
+  bool is_given = false;         ///< somebody wrote it; else it follows from what was written, or from nothing
+};
+
+struct Setting {
+  std::string key{};
+  Form form = Form::word;
+  std::string text{};  ///< items of a list are separated by commas
+  Origin origin{};
+  std::string key_where{};  ///< for messages about the key itself
+};
+
+}  // namespace lockstep::training

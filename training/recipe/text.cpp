@@ -1,0 +1,87 @@
+// What a recipe looks like to its reader: --print-config, and the help.
+#include "core/suggest.hpp"
+#include "training/recipe/find.hpp"
+#include "training/recipe/keys.hpp"
+#include "training/recipe/value.hpp"
+
+namespace lockstep::training {
+namespace {
+
+// False stays: it is what a flag may have said.
+bool is_printed(const Key& key, const Recipe& recipe) {
+  if (find_misfit(key, recipe) != nullptr) return false;
+  const bool may_be_empty = std::holds_alternative<bool Recipe::*>(key.member) || key.rule != TextRule::not_empty;
+  return may_be_empty || is_set(key, recipe);
+}
+
+std::string default_of(const Key& key) {
+  if (!key.default_text.empty()) return std::string{key.default_text};
+  const std::string word = to_word(key, Recipe{});
+  if (!std::holds_alternative<bool Recipe::*>(key.member)) return word;
+  return word == "true" ? "on" : "off";
+}
+
+std::string help_of(const Key& key) {
+  const std::string flag = fmt::format("--{} {}", key.name, key.placeholder);
+  std::string help{key.help};
+  if (key.words != nullptr) help += (help.empty() ? "" : ": ") + core::join(key.words());
+  return fmt::format("      {:<22} {:<62} ({})\n", flag, help, default_of(key));
+}
+
+constexpr std::string_view examples =
+    R"(  lockstep train toy 50 10 --nproc 2                      the first tutorial: 50 epochs, weights replaced every 10
+  lockstep train digits --deterministic --nproc 4         the same bits of loss and weights for 1, 2 and 4 ranks
+  lockstep train mnist_cnn --data m --epochs 3 --nproc 2  of a set that lockstep shard import mnist made
+  lockstep train cifar_resnet18 --data c --arch 50        another depth; every key of a recipe is a flag
+  lockstep train resnet50_synthetic --dry-run             what a run would need, without running it
+  lockstep train toy --print-config > mine.toml           a recipe of one's own
+  lockstep train mine.toml --lr 0.01 --schedule cosine    and a change to it
+)";
+
+constexpr std::string_view explanation = R"(
+What counts: flags over the recipe's file over the defaults. The numbers after RECIPE are --epochs and --save-every.
+A recipe is a name, or a TOML file with lines such as 'weight-decay = 1e-4': flags without their dashes are its keys.
+A flag without a value has an opposite, such as --no-drop-last; --arch 50 is --model resnet50. LOCKSTEP_RECIPES may name
+a folder of more recipes. Rank counts never enter: batch, epochs and samples are of all ranks together.
+In the environment ONEDNN_MAX_CPU_ISA=AVX2 (or SSE41) does without newer vector instructions, as on an older processor.
+MEAN and STD of images with several channels are one number for all, or one for each as in 0.5/0.4/0.3.
+)";
+
+}  // namespace
+
+std::string print_config(const ResolvedRecipe& resolved) {
+  std::string text = "# The recipe in effect, with the origin of each value. As a file it is a recipe.\n";
+  for (const Section section : all_sections) {
+    text += fmt::format("\n# {}\n", title(section));
+    for (std::size_t i = 0; i < all_keys().size(); ++i) {
+      const Key& key = all_keys()[i];
+      if (key.section != section || !is_printed(key, resolved.recipe)) continue;
+      const std::string line = fmt::format("{} = {}", key.name, to_toml(key, resolved.recipe));
+      text += fmt::format("{:<40} # {}\n", line, resolved.origins[i].note);
+    }
+  }
+  return text;
+}
+
+std::string recipe_json(const Recipe& recipe) {
+  std::vector<std::string> members;  // TOML's booleans, numbers, texts and lists are JSON's
+  for (const Key& key : all_keys())
+    if (is_printed(key, recipe)) members.push_back(fmt::format("\"{}\": {}", key.name, to_toml(key, recipe)));
+  return fmt::format("{{{}}}", core::join(members));
+}
+
+std::string recipe_help() {
+  std::string text{examples};
+  text += "\nRecipes\n";
+  for (const ShippedRecipe& recipe : list_recipes())
+    text += fmt::format("  {:<22} {}\n", recipe.name, summary_of(read_recipe(recipe.path)));
+  text += explanation;
+  for (const Section section : all_sections) {
+    text += fmt::format("\n{}\n", title(section));
+    for (const Key& key : all_keys())
+      if (key.section == section) text += help_of(key);
+  }
+  return text;
+}
+
+}  // namespace lockstep::training

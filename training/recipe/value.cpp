@@ -1,0 +1,249 @@
+#include "training/recipe/value.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <type_traits>
+
+#include "core/flags.hpp"
+#include "core/suggest.hpp"
+#include "data/augment/augment.hpp"
+
+namespace lockstep::training {
+namespace {
+
+using Lengths = std::vector<Length>;
+
+template <class T>
+constexpr bool is_whole = std::is_integral_v<T> && !std::is_same_v<T, bool>;
+
+std::string_view name(Form form) {
+  switch (form) {
+    case Form::word: return "a word";
+    case Form::boolean: return "a boolean";
+    case Form::integer: return "a whole number";
+    case Form::real: return "a number with a fraction";
+    case Form::text: return "a text";
+    case Form::list: return "a list";
+    case Form::nested_list: return "a list of lists";
+    case Form::table: return "a section";
+    case Form::date: return "a date or time";
+  }
+  return "";
+}
+
+template <class T>
+bool takes(Form form) {
+  if (form == Form::word) return true;
+  if constexpr (std::is_same_v<T, bool>) return form == Form::boolean;
+  if constexpr (is_whole<T>) return form == Form::integer;
+  if constexpr (std::is_same_v<T, double>) return form == Form::integer || form == Form::real;
+  if constexpr (std::is_same_v<T, std::string>) return form == Form::text;
+  if constexpr (std::is_same_v<T, Lengths>)
+    if (form == Form::list) return true;
+  if constexpr (std::is_same_v<T, Length> || std::is_same_v<T, Lengths>)
+    return form == Form::integer || form == Form::real || form == Form::text;
+}
+
+/// Of whole numbers both ends are told.
+std::string describe_whole(const Range& range) { return fmt::format("from {:.0f} to {:.0f}", range.least, range.most); }
+
+std::string describe(const Range& range) {
+  const std::string least = fmt::format("{} {}", range.excludes_least ? "above" : "of at least", range.least);
+  if (range.most >= 1e15) return least;
+  if (!range.excludes_least && !range.excludes_most) return fmt::format("from {} to {}", range.least, range.most);
+  const std::string from = fmt::format("{} {}", range.excludes_least ? "above" : "from", range.least);
+  return fmt::format("{}{} {}", from, range.excludes_most ? " to below" : ", at most", range.most);
+}
+
+/// One setting on its way to a value; each read() is a type of member.
+class Reader {
+ public:
+  Reader(const Key& key, const Setting& setting) : key_{key}, setting_{setting} {}
+
+  void read(bool& value) const {
+    if (setting_.text != "true" && setting_.text != "false") refuse(fmt::format("'{}'", setting_.text));
+    value = setting_.text == "true";
+  }
+
+  template <class Integer>
+  requires is_whole<Integer>
+  void read(Integer& value) const {
+    value = number<Integer>(setting_.text);
+    check_range(static_cast<double>(value), setting_.text);
+  }
+
+  void read(double& value) const {
+    value = number<double>(setting_.text);
+    check_range(value, setting_.text);
+  }
+
+  void read(std::string& value) const {
+    static_cast<void>(quote(setting_.text, setting_.origin.where));
+    if (key_.words != nullptr)
+      check_word();
+    else if (key_.rule == TextRule::augmentation)
+      static_cast<void>(data::parse_augment(setting_.text, setting_.origin.where));
+    else if (key_.rule == TextRule::not_empty && setting_.text.empty())
+      refuse("an empty text");
+    value = setting_.text;
+  }
+
+  void read(Length& value) const { value = length(setting_.text); }
+
+  void read(Lengths& values) const {
+    values.clear();
+    const std::string_view text = setting_.text;
+    for (std::size_t begin = 0; begin <= text.size();) {
+      const std::size_t end = std::min(text.find(',', begin), text.size());
+      values.push_back(length(text.substr(begin, end - begin)));
+      begin = end + 1;
+    }
+  }
+
+ private:
+  [[noreturn]] void refuse(std::string what) const {
+    core::fail_usage(
+        {.what = std::move(what), .where = setting_.origin.where, .expected = expected_of(key_), .fix = ""});
+  }
+
+  // All of `text`, as far as it is a number of this type.
+  template <class Number>
+  Number number(std::string_view text) const {
+    Number value{};
+    auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (end != text.data() + text.size()) status = std::errc::invalid_argument;
+    if (status != std::errc{}) refuse(core::describe_no_number<Number>(text, status));
+    return value;
+  }
+
+  void check_range(double value, std::string_view text) const {
+    if (!key_.range.has(value)) refuse(fmt::format("{} is out of range", text));
+  }
+
+  void check_word() const {
+    for (const std::string& word : key_.words())
+      if (word == setting_.text) return;
+    core::fail_unknown(key_.name, setting_.text, setting_.origin.where, key_.words());
+  }
+
+  // "5", "2.5 epochs", "20000 samples"; the blank may be missing.
+  [[nodiscard]] Length length(std::string_view text) const {
+    const std::string_view trimmed = text.substr(std::min(text.find_first_not_of(' '), text.size()));
+    Length length;
+    const auto [end, status] = std::from_chars(trimmed.data(), trimmed.data() + trimmed.size(), length.value);
+    const std::string_view rest = trimmed.substr(static_cast<std::size_t>(end - trimmed.data()));
+    const std::string_view unit = rest.substr(std::min(rest.find_first_not_of(' '), rest.size()));
+    const bool is_in_samples = unit == "sample" || unit == "samples";
+    if (status != std::errc{} || !(is_in_samples || unit.empty() || unit == "epoch" || unit == "epochs"))
+      refuse(fmt::format("'{}' is not a length", text));
+    check_range(length.value, text);
+    if (!is_in_samples) return length;
+    if (length.value != std::floor(length.value)) refuse(fmt::format("'{}' is not whole", text));
+    length.unit = Length::Unit::samples;
+    return length;
+  }
+
+  const Key& key_;
+  const Setting& setting_;
+};
+
+std::string write(bool value) { return value ? "true" : "false"; }
+
+template <class Number>
+requires is_whole<Number> std::string write(Number value) { return fmt::format("{}", value); }
+
+std::string write(double value) { return fmt::format("{}", value); }
+std::string write(const std::string& value) { return quote(value, ""); }
+
+std::string write(const Length& length) {
+  return length.unit == Length::Unit::epochs ? write(length.value) : fmt::format("\"{:.0f} samples\"", length.value);
+}
+
+std::string write(const Lengths& lengths) {
+  std::vector<std::string> items;
+  for (const Length& length : lengths) items.push_back(write(length));
+  return fmt::format("[{}]", core::join(items));
+}
+
+/// Calls `visit` with the value of `key` in `recipe`.
+template <class AnyRecipe, class Visit>
+auto with_value(const Key& key, AnyRecipe& recipe, Visit visit) {
+  return std::visit([&](auto member) { return visit(recipe.*member); }, key.member);
+}
+
+template <class T>
+std::string expected_value(const Key& key) {
+  if constexpr (std::is_same_v<T, bool>) return "true or false";
+  if constexpr (is_whole<T>) return "a whole number " + describe_whole(key.range);
+  if constexpr (std::is_same_v<T, double>) return "a number " + describe(key.range);
+  if constexpr (std::is_same_v<T, Length>)
+    return fmt::format("a number of epochs {}, or samples as in '20000 samples'", describe(key.range));
+  if constexpr (std::is_same_v<T, Lengths>)
+    return "numbers of epochs, or samples as in '20000 samples', separated by commas";
+  if (key.words != nullptr) return "one of " + core::join(key.words());
+  return key.rule == TextRule::augmentation ? "steps such as \"crop:32:4,flip\"" : "a text in quotes";
+}
+
+}  // namespace
+
+std::string expected_of(const Key& key) {
+  const Recipe any;
+  return with_value(key, any,
+                    [&key](const auto& value) { return expected_value<std::remove_cvref_t<decltype(value)>>(key); });
+}
+
+void assign(const Key& key, const Setting& setting, Recipe& recipe) {
+  with_value(key, recipe, [&]<class T>(T& value) {
+    if (!takes<T>(setting.form))
+      core::fail_usage(
+          {.what = fmt::format("{} is {}", key.name, name(setting.form)),
+           .where = setting.origin.where,
+           .expected = expected_of(key),
+           .fix = setting.form == Form::table ? "a recipe has no [sections]; write keys beside each other" : ""});
+    Reader{key, setting}.read(value);
+  });
+}
+
+std::string to_toml(const Key& key, const Recipe& recipe) {
+  return with_value(key, recipe, [](const auto& value) { return write(value); });
+}
+
+std::string to_word(const Key& key, const Recipe& recipe) {
+  const auto* text = std::get_if<std::string Recipe::*>(&key.member);
+  return text != nullptr ? recipe.*(*text) : to_toml(key, recipe);
+}
+
+bool is_set(const Key& key, const Recipe& recipe) {
+  return with_value(key, recipe, [&key]<class T>(const T& value) {
+    if constexpr (std::is_same_v<T, bool>) return value;
+    if constexpr (is_whole<T>) return key.range.has(static_cast<double>(value));
+    if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, Lengths>) return !value.empty();
+    return true;
+  });
+}
+
+void unset(const Key& key, Recipe& recipe) {
+  with_value(key, recipe, []<class T>(T& value) { value = T{}; });
+}
+
+void copy_value(const Key& key, const Recipe& from, Recipe& to) {
+  std::visit([&](auto member) { to.*member = from.*member; }, key.member);
+}
+
+std::string quote(const std::string& text, const std::string& where) {
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  const bool has_control = std::any_of(text.begin(), text.end(), is_control);
+  try {
+    if (!has_control) return nlohmann::json(text).dump();  // without control characters JSON's strings are TOML's
+  } catch (const nlohmann::json::type_error&) {
+    // not UTF-8
+  }
+  core::fail_usage({.what = has_control ? "a control character in a text" : "a text that is not UTF-8",
+                    .where = where,
+                    .expected = "a text of one line in UTF-8",
+                    .fix = ""});
+}
+
+}  // namespace lockstep::training

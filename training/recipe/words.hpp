@@ -1,0 +1,52 @@
+// The words a recipe may use where no other folder has a table of them, and what follows from them.
+// Invariant: a word outside its table never gets into a Recipe; `models` has the names of nn::models().
+// Used by the parts of training/recipe/recipe.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace lockstep::training {
+
+struct ModelWord {
+  std::string_view name;
+  std::string_view loss;       ///< the one it is trained with
+  std::string_view synthetic;  ///< the kind of data::synthesizers that fits it
+  bool has_batch_norm = false;
+};
+inline constexpr std::array<ModelWord, 8> models{{
+    {"toy", "mse", "toy"},
+    {"mnist_cnn", "cross_entropy", "digits"},
+    {"resnet18", "cross_entropy", "images", true},
+    {"resnet34", "cross_entropy", "images", true},
+    {"resnet50", "cross_entropy", "images", true},
+    {"resnet101", "cross_entropy", "images", true},
+    {"resnet152", "cross_entropy", "images", true},
+    {"movielens", "mse", "ratings"},
+}};
+
+/// What the tutorials call a key.
+struct ForeignWord {
+  std::string_view name;
+  std::string_view key;
+  std::string_view remark = "";
+};
+inline constexpr std::array<ForeignWord, 6> foreign_words{{
+    {"batch-size", "batch", ", and is of all ranks together"},
+    {"learning-rate", "lr"},
+    {"num-epochs", "epochs"},
+    {"num-workers", "loader-threads"},
+    {"random-seed", "seed"},
+    {"total-epochs", "epochs"},
+}};
+
+/// Flags that are no keys: train.cpp declares them.
+inline constexpr std::array<std::string_view, 11> words_of_runs{"nproc",        "verbose",       "run-dir", "init-from",
+                                                                "save-weights", "evaluate-only", "compat",  "dry-run",
+                                                                "profile",      "timeout",       "digest"};
+
+inline constexpr std::array<std::string_view, 3> losses{"cross_entropy", "nll", "mse"};
+inline constexpr std::array<std::string_view, 2> precisions{"f32", "bf16"};
+inline constexpr std::array<std::string_view, 1> strategies{"ddp"};
+
+}  // namespace lockstep::training

@@ -1,0 +1,281 @@
+#include "training/run/directory.hpp"
+
+#include <fcntl.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "core/result_path.hpp"
+#include "core/shortage.hpp"
+#include "metrics/fingerprint.hpp"
+
+namespace lockstep::training {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;  // keys in the order written here
+
+constexpr const char* flag = "--run-dir";
+
+std::tm utc_now() { return fmt::gmtime(std::time(nullptr)); }
+
+[[noreturn]] void refuse(const std::string& path, int error) {
+  const std::string failure = fmt::format("cannot write a run to '{}'", path);
+  core::refuse_shortage(failure, flag, error);
+  core::fail_usage({.what = fmt::format("{}: {}", failure, core::system_reason(error)),
+                    .where = flag,
+                    .expected = "a folder that can be written to, or the name of a new one",
+                    .fix = "name a folder of yours, for example one on the cluster's scratch file system"});
+}
+
+[[noreturn]] void refuse_other_run(const std::string& path) {
+  core::fail_usage(
+      {.what = fmt::format("'{}' holds another run", path),
+       .where = flag,
+       .expected = "a folder without a run, or the name of a new one",
+       .fix = "choose another name, move the old run away, or leave --run-dir out for a new folder in runs/"});
+}
+
+[[noreturn]] void refuse_shard_set(const std::string& path) {
+  core::fail_usage({.what = fmt::format("'{}' holds a set of shards", path),
+                    .where = flag,
+                    .expected = "a folder without one, or the name of a new one",
+                    .fix = "choose another name, or leave --run-dir out for a new folder in runs/"});
+}
+
+std::string time_text() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", utc_now()); }
+
+/// A report of several lines as a message: "a\n  b\n" is "a; b".
+std::string message_of(std::string_view report) {
+  constexpr std::string_view prefix = "error: ";
+  if (report.starts_with(prefix)) report.remove_prefix(prefix.size());
+  std::string message;
+  for (std::size_t begin = 0; begin < report.size();) {
+    const std::size_t end = std::min(report.find('\n', begin), report.size());
+    const std::size_t first = std::min(report.find_first_not_of(' ', begin), end);
+    if (first < end) message += fmt::format("{}{}", message.empty() ? "" : "; ", report.substr(first, end - first));
+    begin = end + 1;
+  }
+  return message;
+}
+
+constexpr core::Seconds longest_silence{5};  // of status.json, where there is something to say
+
+/// Over what is there, which takes no room: for a disk without blocks or inodes left. Nothing is touched unless all fits.
+bool overwrite(const std::string& path, std::string_view document) noexcept {
+  const core::Descriptor file{::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
+  const auto size = static_cast<off_t>(document.size());
+  return file && posix_fallocate(file.get(), 0, size) == 0 &&
+         ::pwrite(file.get(), document.data(), document.size(), 0) == size && ftruncate(file.get(), size) == 0;
+}
+
+/// By a guard, a watchdog or another rank, while this one goes on for a moment.
+bool was_ended_by_others(const std::string& path) noexcept {
+  try {
+    return Json::parse(io::read_text(path)).at("state") != name(RunState::running);
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+void put_status(const std::string& path, const std::string& document) {
+  try {
+    io::write_whole(path, std::as_bytes(std::span{document}));
+  } catch (const core::Error&) {
+    if (!overwrite(path, document)) throw;
+  }
+}
+
+}  // namespace
+
+void mark_failed(const std::string& path, const std::string& reason) noexcept {
+  try {
+    Json status = Json::parse(io::read_text(path));
+    if (status.at("state") != name(RunState::running)) return;
+    status["state"] = name(RunState::failed);
+    status["message"] = message_of(reason);
+    status["eta_s"] = nullptr;
+    status["updated"] = time_text();
+    put_status(path, metrics::dump(status, 2) + "\n");
+  } catch (const std::exception&) {
+    // Of a job that ends anyhow, for a reason that has been told.
+  }
+}
+
+std::string to_document(const RunInfo& info) {
+  Json libraries = Json::object();
+  for (const auto& [library, version] : info.libraries) libraries[library] = version;
+  Json meta{{"started", info.environment.time},
+            {"arguments", info.arguments},
+            {"warnings", info.warnings},
+            {"libraries", libraries}};
+  meta.update(metrics::to_json(info.topology));
+  meta.update(metrics::to_json(info.environment));
+  const Json json{{"schema", "lockstep.train_run"},
+                  {"schema_version", 1},
+                  {"recipe_name", info.recipe_name},
+                  {"recipe", Json::parse(info.recipe_json)},
+                  {"meta", meta}};
+  return metrics::dump(json, 2) + "\n";
+}
+
+RunDirectory::RunDirectory(const std::string& path, const std::string& recipe_name) {
+  try {
+    if (!path.empty() && !core::is_shard_set(path)) core::refuse_in_shard_set(path, flag);
+    path.empty() ? claim_fresh(recipe_name) : claim(path);
+  } catch (...) {
+    abandon();
+    throw;
+  }
+}
+
+RunDirectory::~RunDirectory() {
+  if (!is_started_) {
+    abandon();
+  } else {
+    fail(status_.at, "the program ended early");
+  }
+}
+
+std::string RunDirectory::file(std::string_view name) const { return fmt::format("{}/{}", path_, name); }
+
+void RunDirectory::make_folders(const std::string& path) {
+  std::vector<fs::path> missing;
+  std::error_code error;
+  for (fs::path part = path; !part.empty() && !fs::exists(part, error); part = part.parent_path())
+    if (part.has_filename()) missing.push_back(part);
+  for (auto part = missing.rbegin(); part != missing.rend(); ++part) {
+    if (mkdir(part->c_str(), 0777) == 0)
+      made_.push_back(part->string());
+    else if (errno != EEXIST)
+      refuse(path, errno);
+  }
+}
+
+/// Of two jobs that want one folder one gets it: who makes the log and locks it, or locks an empty one that nobody has, which
+/// a run that was killed as it started has left. Where files cannot be locked, only who makes it.
+void RunDirectory::claim(const std::string& path) {
+  path_ = path;
+  make_folders(path);
+  if (core::is_shard_set(path)) refuse_shard_set(path);
+  std::error_code error;
+  for (const char* const kept : {"run.json", "status.json", "weights.h5"})
+    if (fs::exists(fs::symlink_status(file(kept), error))) refuse_other_run(path);
+  constexpr int flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;  // the last for a pipe that is there
+  const std::string name = file("log.jsonl");
+  core::Descriptor log{::open(name.c_str(), flags | O_CREAT | O_EXCL, 0666)};
+  if (!log && errno != EEXIST) refuse(path, errno);
+  const bool is_new = static_cast<bool>(log);
+  if (!is_new) log = core::Descriptor{::open(name.c_str(), flags)};
+  const bool is_locked = log && flock(log.get(), LOCK_EX | LOCK_NB) == 0;
+  const bool has_no_locks = !is_locked && errno != EWOULDBLOCK;
+  if (!is_locked && !(is_new && has_no_locks)) refuse_other_run(path);
+  if (!is_new && (fs::exists(file("run.json"), error) || fs::file_size(name, error) > 0)) refuse_other_run(path);
+  log_ = std::move(log);
+}
+
+void RunDirectory::claim_fresh(const std::string& recipe_name) {
+  make_folders("runs");
+  const std::string stem = fmt::format("runs/{}-{:%Y-%m-%d}", fs::path{recipe_name}.stem().string(), utc_now());
+  for (int n = 1;; ++n) {
+    const std::string path = fmt::format("{}-{}", stem, n);
+    if (mkdir(path.c_str(), 0777) == 0) {
+      made_.push_back(path);
+      return claim(path);
+    }
+    if (errno != EEXIST) refuse(path, errno);
+  }
+}
+
+void RunDirectory::start(const RunInfo& info) {
+  const std::string document = to_document(info);
+  io::write_whole(file("run.json"), std::as_bytes(std::span{document}));
+  try {
+    put_status(file("status.json"), to_document(status_, time_text()));
+  } catch (...) {
+    ::unlink(file("run.json").c_str());
+    throw;
+  }
+  is_started_ = true;
+  append(first_line(info.environment.time));
+}
+
+void RunDirectory::log(const TrainRecord& record) {
+  append(to_line(record));
+  status_ = {.at = record.at, .loss = record.loss, .eta = record.eta};
+  replace_status();
+}
+
+void RunDirectory::log(const EvaluationRecord& record) {
+  append(to_line(record));
+  status_.at = record.at;
+  replace_status();
+}
+
+void RunDirectory::log(const ProfileReport& report) { append(to_line(report)); }
+
+void RunDirectory::finish(const FinalRecord& record) {
+  append(to_line(record));
+  status_ = {.state = record.state, .message = record.message, .at = record.at, .loss = record.loss};
+  replace_status();
+  is_finished_ = true;
+}
+
+bool RunDirectory::is_stale() const noexcept { return since_status_.elapsed().value > longest_silence.value; }
+
+void RunDirectory::keep_alive(const Position& at) {
+  status_.at = at;
+  replace_status();
+}
+
+void RunDirectory::fail(const Position& at, const std::string& reason) {
+  if (is_finished_) return;
+  status_ = {.state = RunState::failed, .message = message_of(reason), .at = at, .loss = status_.loss};
+  replace_status();
+  is_finished_ = true;
+}
+
+/// A line that does not fit is taken back, so that the next one begins a line.
+void RunDirectory::append(const std::string& line) {
+  const std::string text = line + "\n";
+  struct stat before {};
+  if (fstat(log_.get(), &before) == 0) {
+    const ssize_t n = ::write(log_.get(), text.data(), text.size());
+    if (n == static_cast<ssize_t>(text.size())) return;
+    if (n >= 0) errno = ENOSPC;
+  }
+  const std::string reason = core::system_reason(errno);
+  if (ftruncate(log_.get(), before.st_size) != 0 || !has_warned_)
+    core::log_warning(fmt::format("'{}' lacks lines from now on: {}", file("log.jsonl"), reason));
+  has_warned_ = true;
+}
+
+void RunDirectory::replace_status() {
+  since_status_ = {};
+  if (status_.state == RunState::running && was_ended_by_others(file("status.json"))) return;
+  complaint_ = core::complaint_of([&] { put_status(file("status.json"), to_document(status_, time_text())); });
+  if (!complaint_) return;
+  core::Problem problem = complaint_->problem();
+  problem.what =
+      fmt::format("'{}' does not tell that the run is {}: {}", file("status.json"), name(status_.state), problem.what);
+  complaint_ = core::Error{core::ExitCode::system, std::move(problem)};
+}
+
+void RunDirectory::abandon() noexcept {
+  if (log_) ::unlink(file("log.jsonl").c_str());
+  for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder) ::rmdir(folder->c_str());
+}
+
+}  // namespace lockstep::training

@@ -1,0 +1,95 @@
+// The folder of one run: run.json (what was run, on what), log.jsonl (how it went), status.json (how it stands), and
+// whatever the trainer adds, such as weights.
+// Invariant: a folder holds one run; files of a run appear whole (the log line by line); a run that is refused before
+// start() leaves nothing behind.
+// Used by the trainer, on rank 0 only.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/descriptor.hpp"
+#include "core/error.hpp"
+#include "core/timer.hpp"
+#include "io/file.hpp"
+#include "runtime/environment.hpp"
+#include "runtime/topology.hpp"
+#include "training/run/profile.hpp"
+#include "training/run/record.hpp"
+
+namespace lockstep::training {
+
+/// What run.json says (share/schemas/train_run-1.schema.json).
+struct RunInfo {
+  std::vector<std::string> arguments{};  ///< of the program
+  std::string recipe_name{};
+  std::string recipe_json{};  ///< the effective recipe: the text of a JSON object
+  runtime::Environment environment{};
+  runtime::Topology topology{};
+  std::vector<std::pair<std::string, std::string>>
+      libraries{};  ///< name and version of what computes, reads and writes
+  std::vector<std::string> warnings{};
+};
+
+[[nodiscard]] std::string to_document(const RunInfo& info);
+
+/// For whoever is left of a run that its directory's owner cannot end, such as other ranks, guards and watchdogs: in the
+/// status.json at `path` a `running` state becomes `failed`, with `reason` as its message; other states stay. A file that
+/// is not there or cannot be replaced stays as it is.
+void mark_failed(const std::string& path, const std::string& reason) noexcept;
+
+class RunDirectory {
+ public:
+  /// Claims `path`, made if it is not there; if it is empty, a new `runs/<recipe>-<date>-<n>` in the current folder.
+  /// core::Error (usage, naming --run-dir) if it holds another run or a set of shards, or cannot be written to.
+  RunDirectory(const std::string& path, const std::string& recipe_name);
+  /// Of a run that was started and neither finished nor failed: its state is `failed` from now on.
+  ~RunDirectory();
+  RunDirectory(const RunDirectory&) = delete;
+  RunDirectory& operator=(const RunDirectory&) = delete;
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  /// The path of a file in it.
+  [[nodiscard]] std::string file(std::string_view name) const;
+
+  /// Training begins: writes run.json (core::Error (system) if it cannot), the log's first line and the first status.
+  void start(const RunInfo& info);
+
+  // A full disk is a warning, told once: a run is worth more than its log. The status is then written over in place.
+  void log(const TrainRecord& record);
+  void log(const EvaluationRecord& record);
+  void log(const ProfileReport& report);
+  void finish(const FinalRecord& record);
+
+  /// Whether the status is older than readers may think of a run that is alive.
+  [[nodiscard]] bool is_stale() const noexcept;
+  /// Nothing has changed but the position.
+  void keep_alive(const Position& at);
+  /// What to tell at the end, if the status is not what it was to be; nothing if it is.
+  [[nodiscard]] const std::optional<core::Error>& complaint() const noexcept { return complaint_; }
+  /// The run ends now, without a final line in its log. One that has finished stays as it is.
+  void fail(const Position& at, const std::string& reason);
+
+ private:
+  void claim(const std::string& path);
+  void claim_fresh(const std::string& recipe_name);
+  void make_folders(const std::string& path);
+  void append(const std::string& line);
+  void replace_status();
+  void abandon() noexcept;
+
+  std::string path_{};
+  std::vector<std::string> made_{};  ///< folders, outermost first
+  core::Descriptor log_{};
+  Status status_{};
+  core::Stopwatch since_status_{};
+  bool is_started_ = false;
+  bool is_finished_ = false;
+  bool has_warned_ = false;
+  std::optional<core::Error> complaint_{};
+};
+
+}  // namespace lockstep::training

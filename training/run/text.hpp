@@ -1,0 +1,52 @@
+// What a run prints: one line per progress interval, evaluation lines, and the report at its end.
+// Invariant: texts are pure functions of the records; progress goes to stderr, so that stdout holds results only.
+// Used by the trainer, on rank 0.
+#pragma once
+
+#include <string>
+
+#include "training/run/record.hpp"
+
+namespace lockstep::training {
+
+/// "0:03:12": hours, minutes, seconds.
+[[nodiscard]] std::string clock_text(core::Seconds time);
+
+/// Several lines: model, data, ranks, steps, memory, and where the run is kept.
+[[nodiscard]] std::string start_text(const StartRecord& record, const Goal& goal);
+/// "first step in 1.23 s, of 1564"
+[[nodiscard]] std::string first_step_text(core::Seconds time, const Goal& goal);
+/// "epoch 3/14  training: loss 0.0412, top-1 98.70 % of 60000 samples in 4.56 s (13158 samples/s)"
+[[nodiscard]] std::string epoch_text(const EpochRecord& record, const Goal& goal);
+/// "epoch 3/14  21 %  12345 samples/s  loss 0.1234  lr 0.49  ETA 0:03:12  step 4.10 ms: data wait 0.12, communication 0.30"
+[[nodiscard]] std::string progress_text(const TrainRecord& record, const Goal& goal);
+/// "epoch 3/14  evaluation: loss 0.0312, top-1 99.02 %, top-5 100.00 % of 10000 samples in 1.23 s"; without its epoch where
+/// nothing is trained
+[[nodiscard]] std::string evaluation_text(const EvaluationRecord& record, const Goal& goal);
+/// "epoch 3/14  evaluation: 40 %"; `share` from 0 to 1
+[[nodiscard]] std::string evaluation_progress_text(const Position& at, const Goal& goal, double share);
+/// Several lines: outcome, loss and accuracy, steady rate and step time, a table of the phases.
+[[nodiscard]] std::string final_text(const FinalRecord& record);
+
+/// Progress on a terminal in place, elsewhere a line each.
+class ProgressDisplay {
+ public:
+  ProgressDisplay();
+  /// Leaves the terminal's line empty for what comes next.
+  ~ProgressDisplay();
+  ProgressDisplay(const ProgressDisplay&) = delete;
+  ProgressDisplay& operator=(const ProgressDisplay&) = delete;
+
+  /// A line that the next one may take the place of.
+  void update(const std::string& line);
+  /// A line that stays.
+  void print(const std::string& line);
+
+ private:
+  void clear();
+
+  bool is_terminal_;
+  bool has_line_ = false;
+};
+
+}  // namespace lockstep::training

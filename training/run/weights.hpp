@@ -1,0 +1,55 @@
+// Files of weights: named float32 tensors in PyTorch's logical shapes, running statistics among them.
+// Invariant: a file appears whole or not at all; its content does not depend on ranks, layout or date; every tensor of
+// ours is checked when it is loaded. share/doc/training.md has the format.
+// Used by the trainer (--init-from, --save-weights).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nn/network.hpp"
+
+namespace lockstep::training {
+
+struct TensorSpec {
+  std::string name{};  ///< as in PyTorch's state_dict
+  nn::Shape shape{};   ///< at least one dimension
+};
+
+/// Parameters, then running statistics, both in the network's order.
+[[nodiscard]] std::vector<TensorSpec> tensors_of(const nn::Network& network);
+
+/// Where weights come from.
+struct WeightsInfo {
+  std::string model{};  ///< empty: unknown
+  std::uint64_t epoch = 0;
+  std::uint64_t samples_seen = 0;
+};
+
+/// Gives the values of tensor number `i`, in logical order.
+using FillTensor = std::function<void(std::size_t i, std::span<float> values)>;
+using TakeTensor = std::function<void(std::size_t i, std::span<const float> values)>;
+
+/// Replaces an old file. One tensor at a time is in memory. core::Error (usage, naming `flag`) if its folder cannot be
+/// written to, (system) if the disk is full.
+void save_weights(const std::string& path, const WeightsInfo& info, std::span<const TensorSpec> tensors,
+                  const FillTensor& fill, std::string_view flag);
+
+/// Throws core::Error (usage, naming `flag`) if `path` is there and is anything but weights that save_weights() has written,
+/// or lies in a set of shards: what a slip of the hand names is not replaced.
+void check_replaceable(const std::string& path, std::string_view flag);
+
+/// core::Error (usage, naming `flag`) if the file system of `path`, as far as it tells, has no room for a file of `tensors`.
+void check_room(const std::string& path, std::span<const TensorSpec> tensors, std::string_view flag);
+
+/// Calls `take` for every tensor of the model, in order, once names and shapes of all are seen to fit; the file may also be
+/// one that h5py wrote. core::Error (usage, naming `flag`) if there is no such file or it does not fit, with the first
+/// differences; (failed) if it is damaged.
+WeightsInfo load_weights(const std::string& path, const std::string& model, std::span<const TensorSpec> tensors,
+                         const TakeTensor& take, std::string_view flag);
+
+}  // namespace lockstep::training
