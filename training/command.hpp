@@ -16,19 +16,19 @@
 namespace lockstep::training {
 
 /// Collective: does the work and returns the exit code. The watchdog is in Phase::work.
-using Run = std::function<int(const runtime::Session&, runtime::Watchdog&)>;
+using Work = std::function<int(const runtime::Session&, runtime::Watchdog&)>;
 
 /// What a verb makes of its flags.
 struct Action {
   std::function<void()> check{};  ///< after parsing, without MPI: throws core::Error (usage); may be empty
-  std::function<int(const runtime::Session&)> run{};  ///< as Run, of what needs no watchdog of its own
+  std::function<int(const runtime::Session&)> run{};  ///< as Work, of what needs no watchdog of its own
 };
 
 /// Exactly one of text, error and run is set.
 struct Invocation {
   std::string text{};  ///< to print, such as --help
   std::optional<core::Error> error{};
-  Run run{};
+  Work run{};
   int nproc = 0;                  ///< ranks to start; 0: not given
   int threads = 0;                ///< of each rank; 0: not given
   bool verbose = false;           ///< with nproc: the launcher's own messages as well

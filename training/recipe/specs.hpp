@@ -10,8 +10,8 @@
 #include "data/synth/synth.hpp"
 #include "optim/optimizer_spec.hpp"
 #include "optim/schedule.hpp"
+#include "training/recipe/goal.hpp"
 #include "training/recipe/recipe.hpp"
-#include "training/run/record.hpp"
 
 namespace lockstep::training {
 

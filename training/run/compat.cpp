@@ -7,8 +7,10 @@
 #include <array>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "core/error.hpp"
+#include "training/run/text.hpp"
 
 namespace lockstep::training {
 namespace {
@@ -217,6 +219,59 @@ const CompatStyle& require_compat_style(std::string_view recipe) {
                     .where = "--compat",
                     .expected = fmt::format("one of {}", fmt::join(names, ", ")),
                     .fix = "leave --compat out"});
+}
+
+CompatLog::CompatLog(const CompatStyle& style, std::string data, core::Printer& printer)
+    : style_{style}, printer_{printer} {
+  run_.data = std::move(data);
+}
+
+void CompatLog::started(const StartRecord& record) {
+  run_.hosts = record.hosts;
+  run_.local_ranks = record.local_ranks;
+  run_.batches = record.rank_batches;
+  run_.n_train = record.n_samples;
+  run_.n_evaluation = record.n_evaluation;
+  run_.n_epochs = record.n_epochs;
+  run_.n_steps = record.n_epoch_steps;
+  if (style_.on_start != nullptr) printer_.print(style_.on_start(run_));
+}
+
+void CompatLog::epoch_begun(const Position& at) {
+  if (style_.on_epoch_begin != nullptr) printer_.print(style_.on_epoch_begin(run_, at.epoch - 1));
+}
+
+void CompatLog::step_agreed(const StepRecord& record) {
+  if (style_.on_step == nullptr || record.step % style_.step_interval != 0) return;
+  printer_.print(style_.on_step(run_, record.epoch, record.step, record.loss));
+}
+
+void CompatLog::epoch_over(const EpochRecord& record) {
+  CompatEpoch epoch{.epoch = record.at.epoch - 1,
+                    .learning_rate = record.learning_rate,
+                    .loss = record.loss,
+                    .top1_percent = record.top1_percent.value_or(0),
+                    .time = record.time,
+                    .n_steps = record.n_steps,
+                    .samples_per_s = record.samples_per_s};
+  if (record.evaluation) {
+    epoch.evaluation_loss = record.evaluation->loss;
+    if (record.evaluation->top1_percent) end_.evaluation_top1 = epoch.evaluation_top1 = record.evaluation->n_top1;
+  }
+  end_.epoch_times.push_back(record.time);
+  if (style_.on_epoch_end != nullptr) printer_.print(style_.on_epoch_end(run_, epoch));
+}
+
+void CompatLog::saved(const SaveRecord& record) {
+  if (style_.on_saved != nullptr && record.is_due) printer_.print(style_.on_saved(record.epoch, record.path));
+}
+
+void CompatLog::ended(const FinalRecord& record) {
+  end_.time = record.at.elapsed;
+  end_.peak_bytes = record.peak_memory.value;
+  if (style_.on_end != nullptr) printer_.print(style_.on_end(run_, end_));
+  printer_.print(profile_part(record));
+  printer_.print(digest_part(record));
 }
 
 std::string python_text(double value) {

@@ -1,7 +1,7 @@
 // The log lines of the tutorials that the recipes replace, letter for letter, so that what reads them keeps working.
 // Invariant: pure functions of numbers that are right here, even where the tutorial's were not (share/doc/training.md says
 // which); every text ends with a newline or is empty.
-// Used by the trainer under --compat: rank 0 prints the lines of all ranks, in rank order.
+// Used by training/run/run under --compat: rank 0 prints the lines of all ranks, in rank order.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,9 @@
 #include <string_view>
 #include <vector>
 
+#include "core/print.hpp"
 #include "core/units.hpp"
+#include "training/run/observer.hpp"
 
 namespace lockstep::training {
 
@@ -66,6 +68,26 @@ struct CompatStyle {
 [[nodiscard]] const CompatStyle* find_compat_style(std::string_view recipe) noexcept;
 /// Throws core::Error (usage) if it replaces none.
 [[nodiscard]] const CompatStyle& require_compat_style(std::string_view recipe);
+
+/// Prints them: the only lines of a run on stdout, but for those of --profile and --digest. On rank 0.
+class CompatLog final : public Observer {
+ public:
+  /// `data`: the set's folder. `printer` must outlive it.
+  CompatLog(const CompatStyle& style, std::string data, core::Printer& printer);
+
+  void started(const StartRecord& record) override;
+  void epoch_begun(const Position& at) override;
+  void step_agreed(const StepRecord& record) override;
+  void epoch_over(const EpochRecord& record) override;
+  void saved(const SaveRecord& record) override;
+  void ended(const FinalRecord& record) override;
+
+ private:
+  const CompatStyle& style_;
+  core::Printer& printer_;
+  CompatRun run_{};
+  CompatEnd end_{};
+};
 
 /// A float as Python prints it: "0.1", "1.0", "1e-05".
 [[nodiscard]] std::string python_text(double value);

@@ -84,7 +84,7 @@ bool overwrite(const std::string& path, std::string_view document) noexcept {
 /// By a guard, a watchdog or another rank, while this one goes on for a moment.
 bool was_ended_by_others(const std::string& path) noexcept {
   try {
-    return Json::parse(io::read_text(path)).at("state") != name(RunState::running);
+    return Json::parse(io::read_text(path)).at("state") != name(RunStatus::running);
   } catch (const std::exception&) {
     return false;
   }
@@ -103,8 +103,8 @@ void put_status(const std::string& path, const std::string& document) {
 void mark_failed(const std::string& path, const std::string& reason) noexcept {
   try {
     Json status = Json::parse(io::read_text(path));
-    if (status.at("state") != name(RunState::running)) return;
-    status["state"] = name(RunState::failed);
+    if (status.at("state") != name(RunStatus::running)) return;
+    status["state"] = name(RunStatus::failed);
     status["message"] = message_of(reason);
     status["eta_s"] = nullptr;
     status["updated"] = time_text();
@@ -212,37 +212,35 @@ void RunDirectory::start(const RunInfo& info) {
   append(first_line(info.environment.time));
 }
 
-void RunDirectory::log(const TrainRecord& record) {
+void RunDirectory::interval_over(const TrainRecord& record) {
   append(to_line(record));
   status_ = {.at = record.at, .loss = record.loss, .eta = record.eta};
   replace_status();
 }
 
-void RunDirectory::log(const EvaluationRecord& record) {
+void RunDirectory::evaluated(const EvaluationRecord& record) {
   append(to_line(record));
   status_.at = record.at;
   replace_status();
 }
 
-void RunDirectory::log(const ProfileReport& report) { append(to_line(report)); }
-
-void RunDirectory::finish(const FinalRecord& record) {
+void RunDirectory::ended(const FinalRecord& record) {
+  if (record.profile) append(to_line(*record.profile));
   append(to_line(record));
   status_ = {.state = record.state, .message = record.message, .at = record.at, .loss = record.loss};
   replace_status();
   is_finished_ = true;
 }
 
-bool RunDirectory::is_stale() const noexcept { return since_status_.elapsed().value > longest_silence.value; }
-
-void RunDirectory::keep_alive(const Position& at) {
+void RunDirectory::working(const Position& at) {
+  if (since_status_.elapsed().value <= longest_silence.value) return;
   status_.at = at;
   replace_status();
 }
 
 void RunDirectory::fail(const Position& at, const std::string& reason) {
   if (is_finished_) return;
-  status_ = {.state = RunState::failed, .message = message_of(reason), .at = at, .loss = status_.loss};
+  status_ = {.state = RunStatus::failed, .message = message_of(reason), .at = at, .loss = status_.loss};
   replace_status();
   is_finished_ = true;
 }
@@ -264,7 +262,7 @@ void RunDirectory::append(const std::string& line) {
 
 void RunDirectory::replace_status() {
   since_status_ = {};
-  if (status_.state == RunState::running && was_ended_by_others(file("status.json"))) return;
+  if (status_.state == RunStatus::running && was_ended_by_others(file("status.json"))) return;
   complaint_ = core::complaint_of([&] { put_status(file("status.json"), to_document(status_, time_text())); });
   if (!complaint_) return;
   core::Problem problem = complaint_->problem();

@@ -17,8 +17,7 @@
 #include "io/file.hpp"
 #include "runtime/environment.hpp"
 #include "runtime/topology.hpp"
-#include "training/run/profile.hpp"
-#include "training/run/record.hpp"
+#include "training/run/observer.hpp"
 
 namespace lockstep::training {
 
@@ -41,13 +40,13 @@ struct RunInfo {
 /// is not there or cannot be replaced stays as it is.
 void mark_failed(const std::string& path, const std::string& reason) noexcept;
 
-class RunDirectory {
+class RunDirectory final : public Observer {
  public:
   /// Claims `path`, made if it is not there; if it is empty, a new `runs/<recipe>-<date>-<n>` in the current folder.
   /// core::Error (usage, naming --run-dir) if it holds another run or a set of shards, or cannot be written to.
   RunDirectory(const std::string& path, const std::string& recipe_name);
   /// Of a run that was started and neither finished nor failed: its state is `failed` from now on.
-  ~RunDirectory();
+  ~RunDirectory() override;
   RunDirectory(const RunDirectory&) = delete;
   RunDirectory& operator=(const RunDirectory&) = delete;
 
@@ -59,15 +58,13 @@ class RunDirectory {
   void start(const RunInfo& info);
 
   // A full disk is a warning, told once: a run is worth more than its log. The status is then written over in place.
-  void log(const TrainRecord& record);
-  void log(const EvaluationRecord& record);
-  void log(const ProfileReport& report);
-  void finish(const FinalRecord& record);
+  void interval_over(const TrainRecord& record) override;
+  void evaluated(const EvaluationRecord& record) override;
+  void ended(const FinalRecord& record) override;
 
-  /// Whether the status is older than readers may think of a run that is alive.
-  [[nodiscard]] bool is_stale() const noexcept;
-  /// Nothing has changed but the position.
-  void keep_alive(const Position& at);
+  /// Renews a status that is older than readers may think of a run that is alive; nothing of it has changed but the
+  /// position.
+  void working(const Position& at) override;
   /// What to tell at the end, if the status is not what it was to be; nothing if it is.
   [[nodiscard]] const std::optional<core::Error>& complaint() const noexcept { return complaint_; }
   /// The run ends now, without a final line in its log. One that has finished stays as it is.

@@ -3,12 +3,10 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <map>
 #include <span>
 #include <utility>
 
 #include "core/instruction_sets.hpp"
-#include "runtime/session.hpp"
 
 namespace lockstep::training {
 
@@ -35,21 +33,6 @@ core::Bytes peak_memory(const runtime::Communicator& world) {
   for (const std::uint64_t bytes : runtime::gather_values(world, std::span{&mine, 1}))
     most.value = std::max(most.value, bytes);
   return most;
-}
-
-CompatRun compat_run(const runtime::Communicator& world, const runtime::Topology& topology, const Recipe& recipe,
-                     const Batches& batches, const Batches* evaluation, std::uint64_t n_epochs) {
-  CompatRun run{.hosts = world.gather(runtime::host_name()),
-                .data = recipe.data,
-                .n_train = batches.info().n_samples,
-                .n_evaluation = evaluation != nullptr ? evaluation->info().n_samples : 0,
-                .n_epochs = n_epochs,
-                .n_steps = batches.n_batches()};
-  const std::uint64_t most = batches.most();
-  run.batches = runtime::gather_values(world, std::span{&most, 1});
-  std::map<int, int> n_on_node;
-  for (const runtime::Place& place : topology.places) run.local_ranks.push_back(n_on_node[place.node]++);
-  return run;
 }
 
 }  // namespace lockstep::training

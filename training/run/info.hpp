@@ -1,4 +1,4 @@
-// What a run is, for its directory and for the tutorials' lines.
+// What a run is, for its directory.
 // Invariant: collective where it says so; nothing of it changes during the run.
 // Used by the trainer.
 #pragma once
@@ -8,9 +8,8 @@
 
 #include "runtime/communicator.hpp"
 #include "runtime/topology.hpp"
-#include "training/run/compat.hpp"
+#include "training/recipe/recipe.hpp"
 #include "training/run/directory.hpp"
-#include "training/train/batches.hpp"
 
 namespace lockstep::training {
 
@@ -20,10 +19,5 @@ namespace lockstep::training {
 
 /// Collective: of the rank that had most in use at a time; on rank 0.
 [[nodiscard]] core::Bytes peak_memory(const runtime::Communicator& world);
-
-/// Collective: complete on rank 0.
-[[nodiscard]] CompatRun compat_run(const runtime::Communicator& world, const runtime::Topology& topology,
-                                   const Recipe& recipe, const Batches& batches, const Batches* evaluation,
-                                   std::uint64_t n_epochs);
 
 }  // namespace lockstep::training

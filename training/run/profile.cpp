@@ -1,20 +1,16 @@
 #include "training/run/profile.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
+#include <utility>
 
-#include "core/table.hpp"
-#include "metrics/fingerprint.hpp"
 #include "nn/host/host_executor.hpp"
 
 namespace lockstep::training {
 namespace {
 
-constexpr std::uint64_t matrix_side = 1024;
-constexpr std::uint64_t stream_bytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t matrix_side = MachineLimits::matrix_side;
+constexpr std::uint64_t stream_bytes = MachineLimits::stream_bytes;
 constexpr int n_trials = 5;
 
 /// The least time of `node` in a forward pass over `n` samples of zeros.
@@ -73,16 +69,7 @@ struct Measured {
   double flops = 0;
 };
 
-double layers_ms(const ProfileReport& report) {
-  double sum = 0;
-  for (const LayerProfile& layer : report.layers) sum += layer.forward_ms + layer.backward_ms;
-  return sum;
-}
-
-double percent_of(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
-
-}  // namespace
-
+/// Takes about half a second, on all ranks at once.
 MachineLimits measure_limits(nn::ExecutorOptions options) {
   nn::Network product;
   product.linear("product", product.input({matrix_side}), {.n_out = matrix_side, .has_bias = false});
@@ -96,27 +83,33 @@ MachineLimits measure_limits(nn::ExecutorOptions options) {
           .memory_GBps = 2e-9 * static_cast<double>(stream_bytes) / stream_s};
 }
 
-Profiler::Profiler(const nn::Network& network, const nn::ExecutorOptions& options, nn::Executor& executor)
-    : network_{network}, options_{options}, executor_{executor} {}
+}  // namespace
 
-void Profiler::start() {
+Profiler::Profiler(const runtime::Communicator& world, const nn::Network& network, const nn::ExecutorOptions& options,
+                   nn::Executor& executor)
+    : world_{world}, network_{network}, options_{options}, executor_{executor} {}
+
+void Profiler::step_begun(std::uint64_t n_made) {
+  if (n_made != warmup_steps) return;
   auto* const host = dynamic_cast<nn::host::HostExecutor*>(&executor_);
   if (host == nullptr) return;
   host->enable_profile();
   is_running_ = true;
 }
 
-void Profiler::add(std::uint64_t n_samples, std::uint64_t n_calls) noexcept {
+void Profiler::step_made(const StepWork& work) {
+  if (!is_running_) return;
   ++n_steps_;
-  n_samples_ += n_samples;
-  n_calls_ += n_calls;
+  n_samples_ += work.n_samples;
+  n_calls_ += work.n_calls;
+  step_s_ += work.time.value;
 }
 
-void Profiler::stop(const runtime::Communicator& world, double step_s) {
-  is_running_ = false;
+void Profiler::steps_over() {
+  if (!std::exchange(is_running_, false)) return;
   const auto* const host = dynamic_cast<const nn::host::HostExecutor*>(&executor_);
   const std::vector<nn::host::ProfileRow> rows = host->profile();
-  world.barrier();  // limits are those of all ranks at work
+  world_.barrier();  // limits are those of all ranks at work
   const MachineLimits limits = measure_limits(options_);
   const std::size_t n_nodes = network_.nodes().size();
   std::vector<Measured> mine(n_nodes);
@@ -130,16 +123,16 @@ void Profiler::stop(const runtime::Communicator& world, double step_s) {
     mine[static_cast<std::size_t>(node - network_.nodes().begin())] = {
         row.forward_s, row.backward_s, 1e-9 * flops / limits.gflops, 1e-9 * bytes / limits.memory_GBps, flops};
   }
-  const std::vector<Measured> all = runtime::gather_values(world, std::span{std::as_const(mine)});
-  const std::vector<double> steps_s = runtime::gather_values(world, std::span{&std::as_const(step_s), 1});
-  const std::vector<MachineLimits> all_limits = runtime::gather_values(world, std::span{&limits, 1});
+  const std::vector<Measured> all = runtime::gather_values(world_, std::span{std::as_const(mine)});
+  const std::vector<double> steps_s = runtime::gather_values(world_, std::span{&std::as_const(step_s_), 1});
+  const std::vector<MachineLimits> all_limits = runtime::gather_values(world_, std::span{&limits, 1});
   if (all.empty()) return;
-  const double per_step = 1e3 / static_cast<double>(world.n_ranks()) / static_cast<double>(n_steps_);
+  const double per_step = 1e3 / static_cast<double>(world_.n_ranks()) / static_cast<double>(n_steps_);
   ProfileReport report{.limits = {}, .n_steps = n_steps_, .step_ms = 0, .layers = {}};
   for (const double seconds : steps_s) report.step_ms += seconds * per_step;
   for (const MachineLimits& of_rank : all_limits) {
-    report.limits.gflops += of_rank.gflops / world.n_ranks();
-    report.limits.memory_GBps += of_rank.memory_GBps / world.n_ranks();
+    report.limits.gflops += of_rank.gflops / world_.n_ranks();
+    report.limits.memory_GBps += of_rank.memory_GBps / world_.n_ranks();
   }
   for (std::size_t node = 1; node < n_nodes; ++node) {  // the first is the input
     Measured sum;
@@ -162,61 +155,9 @@ void Profiler::stop(const runtime::Communicator& world, double step_s) {
   report_ = std::move(report);
 }
 
-std::string profile_text(const ProfileReport& report) {
-  std::size_t width = 12;
-  for (const LayerProfile& layer : report.layers) width = std::max(width, layer.layer.size());
-  const core::Table table{{{.header = "layer", .unit = "", .width = width, .align = core::Align::left},
-                           {.header = "forward", .unit = "(ms)", .width = 9},
-                           {.header = "backward", .unit = "(ms)", .width = 9},
-                           {.header = "share", .unit = "(%)", .width = 6},
-                           {.header = "speed", .unit = "(GFLOP/s)", .width = 9},
-                           {.header = "limit", .unit = "", .width = 6, .align = core::Align::left},
-                           {.header = "reached", .unit = "(%)", .width = 7}}};
-  std::string text = table.header();
-  double forward_ms = 0, backward_ms = 0, limit_ms = 0;
-  const auto row = [&](const std::string& name, double forward, double backward, const std::string& gflops,
-                       const std::string& limit, double at_limit_ms) {
-    text += table.row({name, fmt::format("{:.3f}", forward), fmt::format("{:.3f}", backward),
-                       fmt::format("{:.1f}", percent_of(forward + backward, report.step_ms)), gflops, limit,
-                       at_limit_ms > 0 ? fmt::format("{:.0f}", percent_of(at_limit_ms, forward + backward)) : "-"});
-  };
-  for (const LayerProfile& layer : report.layers) {
-    // What only gives memory another name takes no time and has no limit.
-    const bool moves_data = layer.forward_ms + layer.backward_ms > 0.01 * layer.limit_ms;
-    const double layer_limit_ms = moves_data ? layer.limit_ms : 0;
-    row(layer.layer, layer.forward_ms, layer.backward_ms, layer.gflops > 0 ? fmt::format("{:.1f}", layer.gflops) : "-",
-        layer.is_compute_bound ? "oneDNN" : "memory", layer_limit_ms);
-    forward_ms += layer.forward_ms;
-    backward_ms += layer.backward_ms;
-    limit_ms += layer_limit_ms;
-  }
-  row("all layers", forward_ms, backward_ms, "-", "both", limit_ms);
-  return text + fmt::format(
-                    "step        {:.3f} ms, mean of {} steps and all ranks; {:.3f} ms outside of the layers\n"
-                    "limits      oneDNN {:.1f} GFLOP/s, a product of matrices of {}x{}; memory {:.1f} GB/s, a ReLU of "
-                    "{} MiB;\n"
-                    "            of a rank, measured in this run on all ranks at once. What stays in caches may exceed "
-                    "the latter.\n",
-                    report.step_ms, report.n_steps, report.step_ms - layers_ms(report), report.limits.gflops,
-                    matrix_side, matrix_side, report.limits.memory_GBps, stream_bytes >> 20);
-}
-
-std::string to_line(const ProfileReport& report) {
-  nlohmann::ordered_json layers = nlohmann::ordered_json::array();
-  for (const LayerProfile& layer : report.layers)
-    layers.push_back({{"layer", layer.layer},
-                      {"forward_ms", layer.forward_ms},
-                      {"backward_ms", layer.backward_ms},
-                      {"speed_gflops", layer.gflops},
-                      {"limit", layer.is_compute_bound ? "onednn" : "memory"},
-                      {"limit_ms", layer.limit_ms}});
-  const nlohmann::ordered_json line{{"kind", "profile"},
-                                    {"steps", report.n_steps},
-                                    {"step_ms_mean", report.step_ms},
-                                    {"limit_onednn_gflops", report.limits.gflops},
-                                    {"limit_memory_GBps", report.limits.memory_GBps},
-                                    {"layers", layers}};
-  return metrics::dump(line, -1);
+void Profiler::ending(FinalRecord& record) {
+  record.was_profiled = true;
+  record.profile = report_;
 }
 
 }  // namespace lockstep::training

@@ -72,12 +72,12 @@ Json to_json(const metrics::PhaseReport& report) {
 
 }  // namespace
 
-std::string_view name(RunState state) noexcept {
-  switch (state) {
-    case RunState::running: return "running";
-    case RunState::finished: return "finished";
-    case RunState::stopped: return "stopped";
-    case RunState::failed: break;
+std::string_view name(RunStatus status) noexcept {
+  switch (status) {
+    case RunStatus::running: return "running";
+    case RunStatus::finished: return "finished";
+    case RunStatus::stopped: return "stopped";
+    case RunStatus::failed: break;
   }
   return "failed";
 }
@@ -134,6 +134,24 @@ std::string to_line(const FinalRecord& record) {
                {"evaluation", record.evaluation ? results_of(*record.evaluation) : Json()},
                {"data", record.data ? to_json(*record.data, record.at.elapsed) : Json()},
                {"phases", to_json(record.phases)}});
+  return line_of(line);
+}
+
+std::string to_line(const ProfileReport& report) {
+  Json layers = Json::array();
+  for (const LayerProfile& layer : report.layers)
+    layers.push_back({{"layer", layer.layer},
+                      {"forward_ms", layer.forward_ms},
+                      {"backward_ms", layer.backward_ms},
+                      {"speed_gflops", layer.gflops},
+                      {"limit", layer.is_compute_bound ? "onednn" : "memory"},
+                      {"limit_ms", layer.limit_ms}});
+  const Json line{{"kind", "profile"},
+                  {"steps", report.n_steps},
+                  {"step_ms_mean", report.step_ms},
+                  {"limit_onednn_gflops", report.limits.gflops},
+                  {"limit_memory_GBps", report.limits.memory_GBps},
+                  {"layers", layers}};
   return line_of(line);
 }
 

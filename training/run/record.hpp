@@ -7,20 +7,25 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/units.hpp"
 #include "metrics/phase_report.hpp"
 #include "metrics/step_statistics.hpp"
+#include "training/recipe/goal.hpp"
 
 namespace lockstep::training {
 
-enum class RunState { running, finished, stopped, failed };
-[[nodiscard]] std::string_view name(RunState state) noexcept;
+enum class RunStatus { running, finished, stopped, failed };
+[[nodiscard]] std::string_view name(RunStatus status) noexcept;
 
 /// 0 of nothing.
 [[nodiscard]] constexpr double mean(double sum, std::uint64_t n) noexcept {
   return n > 0 ? sum / static_cast<double>(n) : 0;
 }
+
+/// Steps of a run that are no steady state yet: neither rates nor profiles count them.
+inline constexpr std::uint64_t warmup_steps = 5;
 
 /// Where a run stands.
 struct Position {
@@ -28,14 +33,6 @@ struct Position {
   std::uint64_t step = 0;   ///< optimizer steps made
   std::uint64_t samples_seen = 0;
   core::Seconds elapsed{};  ///< since training began
-};
-
-/// Where it is to end, by its length or a limit of steps, whichever comes first.
-struct Goal {
-  std::uint64_t n_epochs = 0;   ///< the last one may be in part
-  std::uint64_t n_samples = 0;  ///< of all epochs together, in whole batches
-  std::uint64_t n_steps = 0;
-  bool is_within_epoch = false;  ///< the last one is in part
 };
 
 /// What is about to be trained, and where it goes.
@@ -52,15 +49,25 @@ struct StartRecord {
   std::uint64_t global_batch = 0;
   core::Bytes memory{};  ///< of this rank: activations, parameters and gradients
   std::string folder{};
+  std::uint64_t n_epochs = 0;
+  std::uint64_t n_epoch_steps = 0;
+  std::vector<std::string> hosts{};           ///< by rank
+  std::vector<int> local_ranks{};             ///< by rank
+  std::vector<std::uint64_t> rank_batches{};  ///< samples of a full batch, by rank
 };
 
-/// One epoch of training, or what was made of it.
-struct EpochRecord {
-  Position at{};
+/// What this rank did in a step.
+struct StepWork {
   std::uint64_t n_samples = 0;
-  double loss = 0;                       ///< mean over the samples
-  std::optional<double> top1_percent{};  ///< of classes only
+  std::uint64_t n_calls = 0;  ///< passes through the network
   core::Seconds time{};
+};
+
+/// A step that all ranks know of.
+struct StepRecord {
+  std::uint64_t epoch = 0;  ///< counting from 0, as is `step`
+  std::uint64_t step = 0;   ///< of the epoch
+  double loss = 0;          ///< mean over its samples
 };
 
 /// One progress interval.
@@ -85,7 +92,27 @@ struct EvaluationRecord {
   std::optional<double> rmse{};          ///< its root, if it is a mean squared error
   std::optional<double> top1_percent{};  ///< of classes only
   std::optional<double> top5_percent{};
+  std::uint64_t n_top1 = 0;  ///< right answers
   core::Seconds time{};
+};
+
+/// One epoch of training, or what was made of it.
+struct EpochRecord {
+  Position at{};
+  std::uint64_t n_samples = 0;
+  std::uint64_t n_steps = 0;
+  double loss = 0;                       ///< mean over the samples
+  std::optional<double> top1_percent{};  ///< of classes only
+  double learning_rate = 0;              ///< of its last step
+  core::Seconds time{};                  ///< of training, without evaluation
+  double samples_per_s = 0;
+  std::optional<EvaluationRecord> evaluation{};  ///< if it was evaluated, which it is after training
+};
+
+struct SaveRecord {
+  std::uint64_t epoch = 0;  ///< counting from 0
+  std::string path{};
+  bool is_due = false;  ///< by the recipe's interval
 };
 
 /// What was read of a set in the whole run, for training and evaluation.
@@ -97,11 +124,36 @@ struct DataRecord {
   std::optional<double> mixing{};  ///< of order blocked: data::Sampler::mixing()
 };
 
+/// What one rank reaches while all ranks are at work.
+struct MachineLimits {
+  double gflops = 0;       ///< of oneDNN: a product of square matrices of `matrix_side`
+  double memory_GBps = 0;  ///< read and written: a ReLU of `stream_bytes`
+  static constexpr std::uint64_t matrix_side = 1024;
+  static constexpr std::uint64_t stream_bytes = std::uint64_t{64} << 20;
+};
+
+/// Where the time of a step goes.
+struct LayerProfile {
+  std::string layer{};
+  double forward_ms = 0;  ///< of a step
+  double backward_ms = 0;
+  double gflops = 0;
+  double limit_ms = 0;  ///< what the limit would take for both
+  bool is_compute_bound = false;
+};
+
+struct ProfileReport {
+  MachineLimits limits{};
+  std::uint64_t n_steps = 0;
+  double step_ms = 0;                  ///< mean over steps and ranks
+  std::vector<LayerProfile> layers{};  ///< in forward order
+};
+
 /// A run at its end.
 struct FinalRecord {
   Position at{};
   bool is_within_epoch = false;  ///< the last one was not finished
-  RunState state = RunState::finished;
+  RunStatus state = RunStatus::finished;
   std::string message{};         ///< why it stopped or failed; empty if it finished
   double loss = 0;               ///< mean over the last epoch, or what there was of it; NaN without a step
   std::optional<double> rmse{};  ///< its root, if it is a mean squared error
@@ -113,6 +165,10 @@ struct FinalRecord {
   metrics::PhaseReport phases{};  ///< of the whole run
   std::optional<EvaluationRecord> evaluation{};
   std::optional<DataRecord> data{};  ///< nothing if samples were made on the spot
+  core::Bytes peak_memory{};         ///< of the rank that used most
+  bool was_profiled = false;
+  std::optional<ProfileReport> profile{};  ///< nothing if all steps were warm-up
+  std::string digest{};                    ///< of weights and losses, if it is to be told
 };
 
 /// The rates of one interval, and the time left at its pace. `phases`: sums over the interval's steps.
@@ -124,11 +180,12 @@ struct FinalRecord {
 [[nodiscard]] std::string first_line(const std::string& started);
 [[nodiscard]] std::string to_line(const TrainRecord& record);
 [[nodiscard]] std::string to_line(const EvaluationRecord& record);
+[[nodiscard]] std::string to_line(const ProfileReport& report);
 [[nodiscard]] std::string to_line(const FinalRecord& record);
 
 /// status.json (share/schemas/train_status-1.schema.json).
 struct Status {
-  RunState state = RunState::running;
+  RunStatus state = RunStatus::running;
   std::string message{};
   Position at{};
   std::optional<double> loss{};

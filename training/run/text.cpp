@@ -1,11 +1,8 @@
 #include "training/run/text.hpp"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <cmath>
-#include <cstdio>
 
 #include "core/printable.hpp"
 #include "core/table.hpp"
@@ -105,10 +102,10 @@ std::string phase_table(const metrics::PhaseReport& report) {
   return text;
 }
 
-/// Columns of the terminal that stderr is; 80 where it does not say.
-std::size_t terminal_width() {
-  winsize size{};
-  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+double layers_ms(const ProfileReport& report) {
+  double sum = 0;
+  for (const LayerProfile& layer : report.layers) sum += layer.forward_ms + layer.backward_ms;
+  return sum;
 }
 
 }  // namespace
@@ -171,7 +168,7 @@ std::string evaluation_progress_text(const Position& at, const Goal& goal, doubl
 
 std::string final_text(const FinalRecord& record) {
   std::string text = outcome_text(record) + "\n";
-  if (!std::isnan(record.loss) || record.state == RunState::failed)
+  if (!std::isnan(record.loss) || record.state == RunStatus::failed)
     text += fmt::format("training    {}\n", loss_text(record.loss, record.rmse));
   if (record.evaluation) text += fmt::format("evaluation  {}\n", results_text(*record.evaluation));
   text += steady_text(record);
@@ -179,27 +176,53 @@ std::string final_text(const FinalRecord& record) {
   return record.phases.rows.empty() ? text : text + "\n" + phase_table(record.phases);
 }
 
-ProgressDisplay::ProgressDisplay() : is_terminal_{::isatty(STDERR_FILENO) == 1} {}
-
-ProgressDisplay::~ProgressDisplay() { clear(); }
-
-void ProgressDisplay::clear() {
-  if (has_line_) std::fputs("\r\x1b[K", stderr);
-  has_line_ = false;
+std::string profile_text(const ProfileReport& report) {
+  std::size_t width = 12;
+  for (const LayerProfile& layer : report.layers) width = std::max(width, layer.layer.size());
+  const core::Table table{{{.header = "layer", .unit = "", .width = width, .align = core::Align::left},
+                           {.header = "forward", .unit = "(ms)", .width = 9},
+                           {.header = "backward", .unit = "(ms)", .width = 9},
+                           {.header = "share", .unit = "(%)", .width = 6},
+                           {.header = "speed", .unit = "(GFLOP/s)", .width = 9},
+                           {.header = "limit", .unit = "", .width = 6, .align = core::Align::left},
+                           {.header = "reached", .unit = "(%)", .width = 7}}};
+  std::string text = table.header();
+  double forward_ms = 0, backward_ms = 0, limit_ms = 0;
+  const auto row = [&](const std::string& name, double forward, double backward, const std::string& gflops,
+                       const std::string& limit, double at_limit_ms) {
+    text += table.row({name, fmt::format("{:.3f}", forward), fmt::format("{:.3f}", backward),
+                       fmt::format("{:.1f}", percent(forward + backward, report.step_ms)), gflops, limit,
+                       at_limit_ms > 0 ? fmt::format("{:.0f}", percent(at_limit_ms, forward + backward)) : "-"});
+  };
+  for (const LayerProfile& layer : report.layers) {
+    // What only gives memory another name takes no time and has no limit.
+    const bool moves_data = layer.forward_ms + layer.backward_ms > 0.01 * layer.limit_ms;
+    const double layer_limit_ms = moves_data ? layer.limit_ms : 0;
+    row(layer.layer, layer.forward_ms, layer.backward_ms, layer.gflops > 0 ? fmt::format("{:.1f}", layer.gflops) : "-",
+        layer.is_compute_bound ? "oneDNN" : "memory", layer_limit_ms);
+    forward_ms += layer.forward_ms;
+    backward_ms += layer.backward_ms;
+    limit_ms += layer_limit_ms;
+  }
+  row("all layers", forward_ms, backward_ms, "-", "both", limit_ms);
+  return text + fmt::format(
+                    "step        {:.3f} ms, mean of {} steps and all ranks; {:.3f} ms outside of the layers\n"
+                    "limits      oneDNN {:.1f} GFLOP/s, a product of matrices of {}x{}; memory {:.1f} GB/s, a ReLU of "
+                    "{} MiB;\n"
+                    "            of a rank, measured in this run on all ranks at once. What stays in caches may exceed "
+                    "the latter.\n",
+                    report.step_ms, report.n_steps, report.step_ms - layers_ms(report), report.limits.gflops,
+                    report.limits.matrix_side, report.limits.matrix_side, report.limits.memory_GBps,
+                    report.limits.stream_bytes >> 20);
 }
 
-void ProgressDisplay::update(const std::string& line) {
-  if (!is_terminal_) return print(line);
-  clear();
-  std::fputs(line.substr(0, terminal_width() - 1).c_str(), stderr);  // a line that wraps cannot be taken back
-  std::fflush(stderr);
-  has_line_ = true;
+std::string profile_part(const FinalRecord& record) {
+  if (!record.was_profiled) return {};
+  return "\n" + (record.profile ? profile_text(*record.profile) : "no profile: all steps were warm-up\n");
 }
 
-void ProgressDisplay::print(const std::string& line) {
-  clear();
-  std::fputs((line + "\n").c_str(), stderr);
-  std::fflush(stderr);
+std::string digest_part(const FinalRecord& record) {
+  return record.digest.empty() ? "" : fmt::format("digest      {}\n", record.digest);
 }
 
 }  // namespace lockstep::training

@@ -1,6 +1,6 @@
 // What a run prints: one line per progress interval, evaluation lines, and the report at its end.
-// Invariant: texts are pure functions of the records; progress goes to stderr, so that stdout holds results only.
-// Used by the trainer, on rank 0.
+// Invariant: texts are pure functions of the records.
+// Used by training/run/display.
 #pragma once
 
 #include <string>
@@ -27,26 +27,11 @@ namespace lockstep::training {
 [[nodiscard]] std::string evaluation_progress_text(const Position& at, const Goal& goal, double share);
 /// Several lines: outcome, loss and accuracy, steady rate and step time, a table of the phases.
 [[nodiscard]] std::string final_text(const FinalRecord& record);
-
-/// Progress on a terminal in place, elsewhere a line each.
-class ProgressDisplay {
- public:
-  ProgressDisplay();
-  /// Leaves the terminal's line empty for what comes next.
-  ~ProgressDisplay();
-  ProgressDisplay(const ProgressDisplay&) = delete;
-  ProgressDisplay& operator=(const ProgressDisplay&) = delete;
-
-  /// A line that the next one may take the place of.
-  void update(const std::string& line);
-  /// A line that stays.
-  void print(const std::string& line);
-
- private:
-  void clear();
-
-  bool is_terminal_;
-  bool has_line_ = false;
-};
+/// A table of the layers, their sums, and what the limits are.
+[[nodiscard]] std::string profile_text(const ProfileReport& report);
+/// It, or why there is none; empty if the run was not profiled.
+[[nodiscard]] std::string profile_part(const FinalRecord& record);
+/// "digest      weights ... losses ..."; empty if it is not to be told.
+[[nodiscard]] std::string digest_part(const FinalRecord& record);
 
 }  // namespace lockstep::training

@@ -13,7 +13,7 @@ constexpr std::uint64_t batches_between_polls = 16;
 }  // namespace
 
 std::optional<nn::LossSums> evaluate_split(const runtime::Communicator& world, Batches& batches, Learner& learner,
-                                           const std::function<void()>& on_batch) {
+                                           const std::function<void(double share)>& on_batch) {
   learner.average_statistics();
   nn::LossSums mine;
   batches.begin_epoch(0);
@@ -25,7 +25,7 @@ std::optional<nn::LossSums> evaluate_split(const runtime::Communicator& world, B
     mine.n += sums.n;
     mine.n_top1 += sums.n_top1;
     mine.n_top5 += sums.n_top5;
-    on_batch();
+    on_batch(static_cast<double>(n_done) / static_cast<double>(batches.n_batches()));
   }
   nn::LossSums all;
   for (const nn::LossSums& sums : runtime::gather_values(world, std::span{&std::as_const(mine), 1})) {

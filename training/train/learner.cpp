@@ -194,7 +194,14 @@ nn::LossSums Learner::run_lanes(const Samples& samples, std::uint64_t epoch) {
   return sums;
 }
 
-nn::LossSums Learner::compute_gradients(const Samples& samples, std::uint64_t epoch) {
+parallel::StepReport Learner::compute_gradients(const Samples& samples, std::uint64_t epoch) {
+  const nn::LossSums sums = run_all(samples, epoch);
+  parallel::StepReport report{.loss = sums.loss, .n = sums.n, .n_top1 = sums.n_top1, .n_top5 = sums.n_top5};
+  if (!std::isfinite(sums.loss)) report.not_finite = static_cast<std::uint32_t>(synchronizer_->slots().size());
+  return report;
+}
+
+nn::LossSums Learner::run_all(const Samples& samples, std::uint64_t epoch) {
   if (lanes_) return run_lanes(samples, epoch);
   // Of a smaller batch some ranks have more samples than others: each moves the running statistics of all, by its part.
   const bool is_uneven = samples.n_global < recipe_.batch;
@@ -204,9 +211,14 @@ nn::LossSums Learner::compute_gradients(const Samples& samples, std::uint64_t ep
   return sums;
 }
 
-void Learner::update(double lr) {
-  const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::optimizer};
-  synchronizer_->step(lr, 1.0f, recipe_.clip_norm);
+std::optional<std::uint32_t> Learner::update(double lr) {
+  const double waited = synchronizer_->waited().value;
+  {
+    const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::optimizer};
+    synchronizer_->step(lr, 1.0f, recipe_.clip_norm);
+  }
+  timers_.reassign(metrics::Phase::optimizer, metrics::Phase::communication, {synchronizer_->waited().value - waited});
+  return synchronizer_->replica_hash();
 }
 
 nn::LossSums Learner::evaluate(const nn::BatchView& view) {

@@ -16,6 +16,7 @@
 #include "metrics/phase_timers.hpp"
 #include "nn/executor.hpp"
 #include "nn/network.hpp"
+#include "parallel/control_word.hpp"
 #include "parallel/lanes.hpp"
 #include "parallel/synchronizer.hpp"
 #include "runtime/communicator.hpp"
@@ -37,10 +38,10 @@ class Learner {
   void initialize(const std::string& weights_file);
 
   /// Collective, also for ranks without samples: forward and backward of all of `samples`. The gradient is that of the
-  /// mean over the global batch.
-  nn::LossSums compute_gradients(const Samples& samples, std::uint64_t epoch);
-  /// Collective: sums the gradients of all ranks and updates the parameters.
-  void update(double lr);
+  /// mean over the global batch. What there is to report of the step: its sums, and whether they are finite.
+  parallel::StepReport compute_gradients(const Samples& samples, std::uint64_t epoch);
+  /// Collective: sums the gradients of all ranks and updates the parameters. Returns Synchronizer::replica_hash().
+  std::optional<std::uint32_t> update(double lr);
   /// Local: loss and right answers by running statistics, without dropout.
   nn::LossSums evaluate(const nn::BatchView& view);
   /// Collective: running statistics become the mean over the ranks, or over the lanes; ranks count by their `weight`.
@@ -53,8 +54,6 @@ class Learner {
 
   /// Where the first NaN or infinity was met, by the pass whose loss was not finite; empty if all were.
   [[nodiscard]] const std::string& not_finite_in() const noexcept { return not_finite_in_; }
-  /// Spent waiting for other ranks, since construction.
-  [[nodiscard]] core::Seconds waited() const noexcept { return synchronizer_->waited(); }
   [[nodiscard]] parallel::Synchronizer& synchronizer() noexcept { return *synchronizer_; }
   /// Passes through the network in a step.
   [[nodiscard]] std::uint64_t n_calls() const noexcept {
@@ -66,6 +65,7 @@ class Learner {
  private:
   void touch_rows(const nn::BatchView& view);
   [[nodiscard]] std::string find_not_finite() const;
+  nn::LossSums run_all(const Samples& samples, std::uint64_t epoch);
   nn::LossSums run_lanes(const Samples& samples, std::uint64_t epoch);
   nn::LossSums run_parts(const nn::BatchView& view, float scale, std::uint64_t epoch, bool is_last);
   [[nodiscard]] nn::BatchView part_of(const nn::BatchView& view, std::uint64_t first, std::uint64_t n) const noexcept;

@@ -2,20 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <csignal>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <string_view>
 
 #include "core/flags.hpp"
 #include "nn/host/kokkos_session.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/topology.hpp"
 #include "runtime/watch/watchdog.hpp"
-#include "training/recipe/keys.hpp"
 #include "training/train/memory.hpp"
+#include "training/train/model.hpp"
 #include "training/train/trainer.hpp"
 
 namespace lockstep::training {
@@ -24,66 +21,8 @@ namespace {
 struct TrainCommand {
   RecipeWords words{};
   ResolvedRecipe resolved{};
-  TrainOptions options{};
-  bool print_config = false;
+  RunOptions options{};
 };
-
-std::string flags_help() {
-  return R"(
-The run
-      --nproc N             start N ranks on this machine                             (what the launcher started)
-      --verbose             with --nproc: also what the launcher says about a job that failed
-      --run-dir FOLDER      where the run is kept                                     (runs/RECIPE-DATE-N)
-      --init-from FILE      begin with these weights instead of the seed's
-      --save-weights FILE   where the weights go                                      (weights.h5 in the run's folder)
-      --evaluate-only       measure accuracy or loss of the split for evaluation, train nothing
-      --compat              print the lines of the tutorial that the recipe replaces
-      --dry-run             tell what a run needs: memory, steps, traffic; and train nothing
-      --profile             time by layer, with its share of the step and of what the machine can do
-      --timeout T           name the rank that hangs, and end, after T without progress; 0: never  (300s)
-      --digest              at the end, print a digest of weights and losses
-      --print-config        print the recipe with the origin of each value, and train nothing
-)";
-}
-
-void declare(core::Flags& flags, TrainCommand& command) {
-  declare_recipe(flags, command.words);
-  flags.text("--run-dir", command.options.run_dir);
-  flags.text("--init-from", command.options.init_from);
-  flags.text("--save-weights", command.options.save_weights);
-  flags.toggle("--profile", command.options.profile);
-  flags.toggle("--dry-run", command.options.dry_run);
-  flags.toggle("--evaluate-only", command.options.evaluate_only);
-  flags.toggle("--compat", command.options.compat);
-  flags.toggle("--digest", command.options.digest);
-  flags.toggle("--print-config", command.print_config);
-}
-
-bool is_of_training(const Key& key) {
-  constexpr std::array<std::string_view, 6> of_batches{"accumulate", "epochs",         "samples",
-                                                       "max-steps",  "evaluate-every", "save-every"};
-  return key.section == Section::optimizer || key.section == Section::schedule ||
-         std::ranges::find(of_batches, key.name) != of_batches.end();
-}
-
-/// Nothing that was typed is without effect.
-void check_evaluate_only(const TrainOptions& options, const ResolvedRecipe& resolved) {
-  if (!options.evaluate_only) return;
-  std::string flag;
-  for (std::size_t i = 0; i < all_keys().size(); ++i)
-    if (resolved.origins[i].is_given && resolved.origins[i].layer == Layer::command_line &&
-        is_of_training(all_keys()[i]))
-      flag = resolved.origins[i].where;
-  if (!options.save_weights.empty()) flag = "--save-weights";
-  if (options.compat) flag = "--compat";
-  if (options.dry_run) flag = "--dry-run";
-  if (options.profile) flag = "--profile";
-  if (flag.empty()) return;
-  core::fail_usage({.what = fmt::format("{} goes with training, and --evaluate-only trains nothing", flag),
-                    .where = flag,
-                    .expected = "one of the two",
-                    .fix = "leave out one"});
-}
 
 /// Threads of this rank: as the recipe says, or its share of the cores. Deterministic runs need the same number however
 /// many ranks there are: oneDNN's weight gradients differ in their bits between 1 and 2.
@@ -115,6 +54,7 @@ int train(TrainCommand& command, const runtime::Session& session, runtime::Watch
   const auto misfit = core::complaint_of([&] {
     require_same_recipe(session.world(), recipe);
     require_address_space();
+    check_ranks(recipe, session.world().n_ranks());
   });
   if (const auto bad = session.agree(misfit)) return core::to_int(*bad);
   const int threads = n_threads(session.world(), recipe);
@@ -131,18 +71,19 @@ int train(TrainCommand& command, const runtime::Session& session, runtime::Watch
 }  // namespace
 
 Invocation parse_train(const std::vector<std::string>& arguments) {
-  if (asks_for_help(arguments)) return {.text = recipe_help() + flags_help()};
+  if (asks_for_help(arguments)) return {.text = recipe_help() + run_help()};
   auto command = std::make_shared<TrainCommand>();
   Invocation invocation;
   core::Flags flags{"lockstep train RECIPE [EPOCHS [SAVE-EVERY]] [flags]"};
-  declare(flags, *command);
+  declare_recipe(flags, command->words);
+  declare_run(flags, command->options);
   flags.number("--nproc", invocation.nproc, 1, runtime::most_processes);
   flags.seconds("--timeout", invocation.timeout);
   flags.toggle("--verbose", invocation.verbose);
   flags.parse(arguments);
   command->resolved = resolve_recipe(command->words);
-  check_evaluate_only(command->options, command->resolved);
-  if (command->print_config) return {.text = print_config(command->resolved)};
+  check_run(command->options, command->resolved);
+  if (command->options.print_config) return {.text = print_config(command->resolved)};
   require_data(command->resolved.recipe);
   command->options.arguments = arguments;
   invocation.threads = command->resolved.recipe.threads;

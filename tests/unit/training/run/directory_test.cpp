@@ -52,11 +52,11 @@ TEST(RunDirectory, TellsARunFromBeginToEnd) {
   EXPECT_EQ(run.path(), folder / "a/b");
   run.start(example_info());
   EXPECT_EQ(status_of(run)["state"], "running");
-  run.log(example_train());
+  run.interval_over(example_train());
   EXPECT_EQ(status_of(run)["step"], 400);
   EXPECT_EQ(status_of(run)["loss"], 0.125);
-  run.log(example_evaluation());
-  run.finish(example_final());
+  run.evaluated(example_evaluation());
+  run.ended(example_final());
   EXPECT_EQ(status_of(run)["state"], "finished");
   EXPECT_EQ(status_of(run)["epoch"], 50);
   const std::vector<Json> lines = lines_of(run.file("log.jsonl"));
@@ -93,7 +93,7 @@ TEST(RunDirectory, RefusesAFolderWithAnotherRun) {
   refuse(folder / "r", {"'" + folder / "r" + "' holds another run", "--run-dir", "leave --run-dir out"});
   first.start(example_info());
   refuse(folder / "r", {"holds another run"});
-  first.log(example_train());
+  first.interval_over(example_train());
   EXPECT_EQ(lines_of(first.file("log.jsonl")).size(), 2u) << "the first run goes on undisturbed";
   fs::create_directory(folder / "old");
   put(folder / "old/run.json", "{}");
@@ -162,7 +162,7 @@ TEST(RunDirectory, ARunThatEndsEarlyHasFailed) {
   {
     RunDirectory run{folder / "r", "toy"};
     run.start(example_info());
-    run.log(example_train());
+    run.interval_over(example_train());
   }
   const Json status = Json::parse(get(folder / "r/status.json"));
   EXPECT_EQ(status["state"], "failed");
@@ -174,7 +174,7 @@ TEST(RunDirectory, TellsWhyItFailed) {
   {
     RunDirectory run{folder / "r", "toy"};
     run.start(example_info());
-    run.log(example_train());
+    run.interval_over(example_train());
     Position at = example_position();
     at.step = 432;
     run.fail(at, "error: stalled\n  rank 1\n  waiting for it: rank 0\n");
@@ -190,7 +190,7 @@ TEST(RunDirectory, OthersMayTellThatARunHasFailed) {
   const TemporaryFolder folder;
   RunDirectory run{folder / "r", "toy"};
   run.start(example_info());
-  run.log(example_train());
+  run.interval_over(example_train());
   mark_failed(run.file("status.json"), "rank 1 has died");
   const Json before = status_of(run);
   EXPECT_EQ(before["state"], "failed");
@@ -199,7 +199,7 @@ TEST(RunDirectory, OthersMayTellThatARunHasFailed) {
   EXPECT_TRUE(before["eta_s"].is_null());
   mark_failed(run.file("status.json"), "told by another one");
   EXPECT_EQ(status_of(run), before);
-  run.finish(example_final());
+  run.ended(example_final());
   mark_failed(run.file("status.json"), "too late");
   EXPECT_EQ(status_of(run)["state"], "finished");
   mark_failed(folder / "none", "nobody");
@@ -213,20 +213,20 @@ TEST(RunDirectory, AFullDiskCostsLinesButNotTheRun) {
   const TemporaryFolder folder;
   RunDirectory run{folder / "r", "toy"};
   run.start(example_info());
-  run.log(example_train());
+  run.interval_over(example_train());
   const std::string before = get(run.file("log.jsonl"));
   testing::internal::CaptureStderr();
   {
     const io::FullDisk full{before.size() + 20};
-    run.log(example_train());
-    run.log(example_train());
+    run.interval_over(example_train());
+    run.interval_over(example_train());
   }
   const std::string warning = testing::internal::GetCapturedStderr();
   EXPECT_EQ(get(run.file("log.jsonl")), before) << "half a line is none";
   EXPECT_NE(warning.find("lacks lines"), std::string::npos) << warning;
   EXPECT_EQ(warning.find("lacks lines"), warning.rfind("lacks lines")) << "told once: " << warning;
   EXPECT_EQ(status_of(run)["state"], "running") << "the old status is still whole";
-  run.log(example_evaluation());
+  run.evaluated(example_evaluation());
   EXPECT_EQ(lines_of(run.file("log.jsonl")).back()["kind"], "evaluation");
 }
 

@@ -116,12 +116,12 @@ TEST(RunRecord, AShortRunClaimsNoRate) {
 
 TEST(RunRecord, StatesHaveNames) {
   const Json status =
-      Json::parse(to_document({.state = RunState::stopped, .message = "SIGTERM"}, "2026-01-02T03:04:05Z"));
+      Json::parse(to_document({.state = RunStatus::stopped, .message = "SIGTERM"}, "2026-01-02T03:04:05Z"));
   EXPECT_EQ(status["state"], "stopped");
   EXPECT_EQ(status["message"], "SIGTERM");
   EXPECT_TRUE(status["loss"].is_null());
-  EXPECT_EQ(name(RunState::running), "running");
-  EXPECT_EQ(name(RunState::failed), "failed");
+  EXPECT_EQ(name(RunStatus::running), "running");
+  EXPECT_EQ(name(RunStatus::failed), "failed");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "training/run/display.hpp"
 #include "unit/training/run/example_run.hpp"
 
 namespace lockstep::training {
@@ -144,7 +145,7 @@ TEST(RunText, TheReportTellsWhatWasRead) {
 TEST(RunText, TheReportOfAStoppedRunSaysWhy) {
   FinalRecord record{.at = {.epoch = 1, .step = 1, .samples_seen = 64, .elapsed = {0.5}},
                      .is_within_epoch = true,
-                     .state = RunState::stopped,
+                     .state = RunStatus::stopped,
                      .message = "SIGTERM",
                      .n_warmup_steps = 5};
   const std::string text = final_text(record);

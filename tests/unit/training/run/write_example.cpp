@@ -19,9 +19,9 @@ const std::vector<TensorSpec> specs{{"a.weight", {2, 3}}, {"b", {4}}};
 void write(const std::string& folder) {
   RunDirectory run{folder + "/run", "toy"};
   run.start(example_info());
-  run.log(example_train());
-  run.log(example_evaluation());
-  run.finish(example_final());
+  run.interval_over(example_train());
+  run.evaluated(example_evaluation());
+  run.ended(example_final());
   const auto fill = [](std::size_t i, std::span<float> values) {
     std::iota(values.begin(), values.end(), 10.0f * static_cast<float>(i));
   };

@@ -1,0 +1,18 @@
+// How much training a recipe comes to on the set there is.
+// Invariant: the same on all ranks.
+// Used by the trainer and by what tells of a run.
+#pragma once
+
+#include <cstdint>
+
+namespace lockstep::training {
+
+/// Where training is to end, by its length or a limit of steps, whichever comes first.
+struct Goal {
+  std::uint64_t n_epochs = 0;   ///< the last one may be in part
+  std::uint64_t n_samples = 0;  ///< of all epochs together, in whole batches
+  std::uint64_t n_steps = 0;
+  bool is_within_epoch = false;  ///< the last one is in part
+};
+
+}  // namespace lockstep::training

@@ -1,0 +1,82 @@
+#include "training/run/display.hpp"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <utility>
+
+#include "core/printable.hpp"
+#include "training/run/text.hpp"
+
+namespace lockstep::training {
+namespace {
+
+constexpr core::Seconds longest_silence_of_evaluation{2};
+
+/// Columns of the terminal that stderr is; 80 where it does not say.
+std::size_t terminal_width() {
+  winsize size{};
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+}  // namespace
+
+ProgressDisplay::ProgressDisplay() : is_terminal_{::isatty(STDERR_FILENO) == 1} {}
+
+ProgressDisplay::~ProgressDisplay() { clear(); }
+
+void ProgressDisplay::clear() {
+  if (has_line_) std::fputs("\r\x1b[K", stderr);
+  has_line_ = false;
+}
+
+void ProgressDisplay::update(const std::string& line) {
+  if (!is_terminal_) return print(line);
+  clear();
+  std::fputs(line.substr(0, terminal_width() - 1).c_str(), stderr);  // a line that wraps cannot be taken back
+  std::fflush(stderr);
+  has_line_ = true;
+}
+
+void ProgressDisplay::print(const std::string& line) {
+  clear();
+  std::fputs((line + "\n").c_str(), stderr);
+  std::fflush(stderr);
+}
+
+Display::Display(const Goal& goal, std::string folder, bool is_evaluation, core::Printer& printer)
+    : goal_{goal}, folder_{std::move(folder)}, is_evaluation_{is_evaluation}, printer_{printer} {}
+
+void Display::started(const StartRecord& record) { display_.print(start_text(record, goal_)); }
+
+void Display::first_step_made(const Position& at) { display_.update(first_step_text(at.elapsed, goal_)); }
+
+void Display::interval_over(const TrainRecord& record) { display_.update(progress_text(record, goal_)); }
+
+void Display::epoch_trained(const EpochRecord& record) {
+  since_told_ = {};
+  if (record.n_samples > 0) display_.print(epoch_text(record, goal_));
+}
+
+void Display::evaluating(const Position& at, double share) {
+  if (since_told_.elapsed().value < longest_silence_of_evaluation.value) return;
+  since_told_ = {};
+  display_.update(evaluation_progress_text(at, goal_, share));
+}
+
+void Display::evaluated(const EvaluationRecord& record) {
+  const std::string text = evaluation_text(record, goal_);
+  is_evaluation_ ? printer_.print(text + "\n") : display_.print(text);
+}
+
+void Display::ended(const FinalRecord& record) {
+  display_.clear();
+  if (!is_evaluation_) printer_.print(final_text(record));
+  printer_.print(profile_part(record));
+  printer_.print(fmt::format("run         {}\n", core::printable(folder_)));
+  printer_.print(digest_part(record));
+}
+
+}  // namespace lockstep::training

@@ -1,0 +1,56 @@
+// What a run shows on the terminal of rank 0.
+// Invariant: progress goes to stderr, so that stdout holds results only.
+// Used by training/run/run.
+#pragma once
+
+#include <string>
+
+#include "core/print.hpp"
+#include "core/timer.hpp"
+#include "training/run/observer.hpp"
+
+namespace lockstep::training {
+
+/// Progress on a terminal in place, elsewhere a line each.
+class ProgressDisplay {
+ public:
+  ProgressDisplay();
+  /// Leaves the terminal's line empty for what comes next.
+  ~ProgressDisplay();
+  ProgressDisplay(const ProgressDisplay&) = delete;
+  ProgressDisplay& operator=(const ProgressDisplay&) = delete;
+
+  /// A line that the next one may take the place of.
+  void update(const std::string& line);
+  /// A line that stays.
+  void print(const std::string& line);
+  void clear();
+
+ private:
+  bool is_terminal_;
+  bool has_line_ = false;
+};
+
+class Display final : public Observer {
+ public:
+  /// `is_evaluation`: nothing is trained, and what is found is the result. `printer` must outlive it.
+  Display(const Goal& goal, std::string folder, bool is_evaluation, core::Printer& printer);
+
+  void started(const StartRecord& record) override;
+  void first_step_made(const Position& at) override;
+  void interval_over(const TrainRecord& record) override;
+  void epoch_trained(const EpochRecord& record) override;
+  void evaluating(const Position& at, double share) override;
+  void evaluated(const EvaluationRecord& record) override;
+  void ended(const FinalRecord& record) override;
+
+ private:
+  Goal goal_;
+  std::string folder_;
+  bool is_evaluation_;
+  core::Printer& printer_;
+  ProgressDisplay display_{};
+  core::Stopwatch since_told_{};
+};
+
+}  // namespace lockstep::training

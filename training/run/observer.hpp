@@ -1,0 +1,41 @@
+// Who watches a run: what is shown of it, kept of it, or measured in it.
+// Invariant: observers change nothing of the training; every rank has as many of those with collective members as the
+// others; records are complete on rank 0.
+// Used by the trainer, which tells what happens; implemented in training/run.
+#pragma once
+
+#include "training/run/record.hpp"
+
+namespace lockstep::training {
+
+class Observer {
+ public:
+  virtual ~Observer() = default;
+
+  /// Training begins.
+  virtual void started(const StartRecord& /*record*/) {}
+  virtual void epoch_begun(const Position& /*at*/) {}
+  /// After `n_made` steps of the run another one begins.
+  virtual void step_begun(std::uint64_t /*n_made*/) {}
+  virtual void step_made(const StepWork& /*work*/) {}
+  virtual void first_step_made(const Position& /*at*/) {}
+  /// All ranks know the loss of a step.
+  virtual void step_agreed(const StepRecord& /*record*/) {}
+  virtual void interval_over(const TrainRecord& /*record*/) {}
+  /// Collective: no step of the epoch is left.
+  virtual void steps_over() {}
+  virtual void epoch_trained(const EpochRecord& /*record*/) {}
+  /// `share` of the samples for evaluation, from 0 to 1, is done.
+  virtual void evaluating(const Position& /*at*/, double /*share*/) {}
+  virtual void evaluated(const EvaluationRecord& /*record*/) {}
+  /// Trained, and evaluated if that was due.
+  virtual void epoch_over(const EpochRecord& /*record*/) {}
+  virtual void saved(const SaveRecord& /*record*/) {}
+  /// After every step and every batch of an evaluation.
+  virtual void working(const Position& /*at*/) {}
+  /// To put into the final record what an observer alone knows.
+  virtual void ending(FinalRecord& /*record*/) {}
+  virtual void ended(const FinalRecord& /*record*/) {}
+};
+
+}  // namespace lockstep::training

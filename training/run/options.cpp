@@ -1,0 +1,72 @@
+#include "training/run/options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "core/error.hpp"
+#include "training/recipe/keys.hpp"
+
+namespace lockstep::training {
+namespace {
+
+bool is_of_training(const Key& key) {
+  constexpr std::array<std::string_view, 6> of_batches{"accumulate", "epochs",         "samples",
+                                                       "max-steps",  "evaluate-every", "save-every"};
+  return key.section == Section::optimizer || key.section == Section::schedule ||
+         std::ranges::find(of_batches, key.name) != of_batches.end();
+}
+
+}  // namespace
+
+void declare_run(core::Flags& flags, RunOptions& options) {
+  flags.text("--run-dir", options.run_dir);
+  flags.text("--init-from", options.init_from);
+  flags.text("--save-weights", options.save_weights);
+  flags.toggle("--profile", options.profile);
+  flags.toggle("--dry-run", options.dry_run);
+  flags.toggle("--evaluate-only", options.evaluate_only);
+  flags.toggle("--compat", options.compat);
+  flags.toggle("--digest", options.digest);
+  flags.toggle("--print-config", options.print_config);
+}
+
+std::string run_help() {
+  return R"(
+The run
+      --nproc N             start N ranks on this machine                             (what the launcher started)
+      --verbose             with --nproc: also what the launcher says about a job that failed
+      --run-dir FOLDER      where the run is kept                                     (runs/RECIPE-DATE-N)
+      --init-from FILE      begin with these weights instead of the seed's
+      --save-weights FILE   where the weights go                                      (weights.h5 in the run's folder)
+      --evaluate-only       measure accuracy or loss of the split for evaluation, train nothing
+      --compat              print the lines of the tutorial that the recipe replaces
+      --dry-run             tell what a run needs: memory, steps, traffic; and train nothing
+      --profile             time by layer, with its share of the step and of what the machine can do
+      --timeout T           name the rank that hangs, and end, after T without progress; 0: never  (300s)
+      --digest              at the end, print a digest of weights and losses
+      --print-config        print the recipe with the origin of each value, and train nothing
+)";
+}
+
+void check_run(const RunOptions& options, const ResolvedRecipe& resolved) {
+  if (!options.evaluate_only) return;
+  std::string flag;
+  for (std::size_t i = 0; i < all_keys().size(); ++i)
+    if (resolved.origins[i].is_given && resolved.origins[i].layer == Layer::command_line &&
+        is_of_training(all_keys()[i]))
+      flag = resolved.origins[i].where;
+  if (!options.save_weights.empty()) flag = "--save-weights";
+  if (options.compat) flag = "--compat";
+  if (options.dry_run) flag = "--dry-run";
+  if (options.profile) flag = "--profile";
+  if (flag.empty()) return;
+  core::fail_usage({.what = fmt::format("{} goes with training, and --evaluate-only trains nothing", flag),
+                    .where = flag,
+                    .expected = "one of the two",
+                    .fix = "leave out one"});
+}
+
+}  // namespace lockstep::training

@@ -1,0 +1,37 @@
+// What the command line of `lockstep train` asks for beside the recipe.
+// Invariant: nothing of it changes what is learned.
+// Used by `lockstep train`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/flags.hpp"
+#include "training/recipe/recipe.hpp"
+
+namespace lockstep::training {
+
+/// Members are named as the flags.
+struct RunOptions {
+  std::vector<std::string> arguments{};  ///< of the program, for run.json
+  std::string run_dir{};
+  std::string init_from{};
+  std::string save_weights{};  ///< empty: weights.h5 in the run directory
+  bool compat = false;
+  bool digest = false;
+  bool evaluate_only = false;
+  bool profile = false;
+  bool dry_run = false;
+  bool print_config = false;
+};
+
+/// Parsing fills `options`, which must outlive `flags`.
+void declare_run(core::Flags& flags, RunOptions& options);
+
+/// What --help says of them.
+[[nodiscard]] std::string run_help();
+
+/// Throws core::Error (usage) if something that was typed would be without effect.
+void check_run(const RunOptions& options, const ResolvedRecipe& resolved);
+
+}  // namespace lockstep::training

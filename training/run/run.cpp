@@ -1,0 +1,82 @@
+#include "training/run/run.hpp"
+
+#include <filesystem>
+#include <string_view>
+
+#include "core/log.hpp"
+#include "io/file.hpp"
+#include "runtime/together.hpp"
+#include "runtime/watch/guard.hpp"
+#include "training/run/compat.hpp"
+#include "training/run/display.hpp"
+#include "training/run/profile.hpp"
+#include "training/run/weights.hpp"
+
+namespace lockstep::training {
+
+Run::Run(const runtime::Communicator& world, const Recipe& recipe, const RunOptions& options)
+    : world_{world}, options_{options}, data_{recipe.data} {
+  runtime::together(world_, [&] {
+    if (world_.rank() == 0 && !options_.dry_run) claim(recipe);
+  });
+}
+
+// What would fail after the training fails before.
+void Run::claim(const Recipe& recipe) {
+  if (options_.compat) style_ = &require_compat_style(recipe.name);
+  auto directory = std::make_unique<RunDirectory>(options_.run_dir, recipe.name);
+  if (!options_.save_weights.empty()) {
+    check_replaceable(options_.save_weights, "--save-weights");
+    io::check_writable(options_.save_weights, "--save-weights");
+  }
+  directory_ = directory.get();
+  observers_.push_back(std::move(directory));
+}
+
+void Run::start(const RunInfo& info, const Scene& scene, runtime::Watchdog& watchdog) {
+  if (options_.profile)
+    observers_.push_back(std::make_unique<Profiler>(world_, scene.network, scene.executor_options, scene.executor));
+  runtime::together(world_, [&] {
+    if (directory_ == nullptr) return;
+    if (scene.goal.n_steps > 0)
+      check_room(weights_path(), tensors_of(scene.network),
+                 options_.save_weights.empty() ? "--run-dir" : "--save-weights");
+    directory_->start(info);
+  });
+  share_status(watchdog);
+  if (world_.rank() != 0) return;
+  for (const std::string& warning : info.warnings) core::log_warning(warning);
+  if (directory_ != nullptr) show(scene.goal);
+}
+
+// Collective: whoever is left can tell how the run has ended.
+void Run::share_status(runtime::Watchdog& watchdog) {
+  std::string path;
+  if (directory_ != nullptr) path = std::filesystem::absolute(directory_->file("status.json")).string();
+  status_path_ = world_.broadcast(path);
+  if (status_path_.empty()) return;
+  runtime::set_last_deed(mark_failed, status_path_);
+  watchdog.set_on_stall([path = status_path_](const std::string& report) { mark_failed(path, report); });
+}
+
+void Run::show(const Goal& goal) {
+  if (style_ != nullptr)
+    observers_.push_back(std::make_unique<CompatLog>(*style_, data_, printer_));
+  else
+    observers_.push_back(std::make_unique<Display>(goal, directory_->path(), options_.evaluate_only, printer_));
+}
+
+std::string Run::weights_path() const {
+  return options_.save_weights.empty() ? directory_->file("weights.h5") : options_.save_weights;
+}
+
+void Run::fail(const Position& at, const std::string& reason) const {
+  directory_ != nullptr ? directory_->fail(at, reason) : mark_failed(status_path_, reason);
+}
+
+const std::optional<core::Error>& Run::complaint() const noexcept {
+  const bool is_status_told = directory_ == nullptr || !directory_->complaint();
+  return is_status_told ? printer_.complaint() : directory_->complaint();
+}
+
+}  // namespace lockstep::training

@@ -1,0 +1,78 @@
+// A run as others see it: its folder, what is shown of it, and whoever else watches.
+// Invariant: what could not be written at the end is refused before anything is trained; a run that ends early says so.
+// Used by the trainer.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/print.hpp"
+#include "nn/executor.hpp"
+#include "nn/network.hpp"
+#include "runtime/communicator.hpp"
+#include "runtime/watch/watchdog.hpp"
+#include "training/recipe/goal.hpp"
+#include "training/recipe/recipe.hpp"
+#include "training/run/directory.hpp"
+#include "training/run/observer.hpp"
+#include "training/run/options.hpp"
+
+namespace lockstep::training {
+
+struct CompatStyle;
+
+/// What observers look at.
+struct Scene {
+  Goal goal{};  ///< of no steps if nothing is trained
+  const nn::Network& network;
+  nn::ExecutorOptions executor_options{};
+  nn::Executor& executor;
+};
+
+class Run {
+ public:
+  /// Collective: claims on rank 0 what the run will write, unless it is a dry run. Throws core::Error (usage), the same on
+  /// all ranks.
+  Run(const runtime::Communicator& world, const Recipe& recipe, const RunOptions& options);
+
+  /// Collective: the run is kept and watched from now on. `info`: complete on rank 0. Throws core::Error, the same on all
+  /// ranks, if there is no room for it, weights included.
+  void start(const RunInfo& info, const Scene& scene, runtime::Watchdog& watchdog);
+
+  /// Tells all observers of this rank: tell(&Observer::evaluated, record).
+  template <class... Parameters, class... Arguments>
+  void tell(void (Observer::*event)(Parameters...), Arguments&&... arguments) {
+    for (const auto& observer : observers_) (observer.get()->*event)(arguments...);
+  }
+
+  /// On rank 0: where weights are saved.
+  [[nodiscard]] std::string weights_path() const;
+  /// On rank 0; empty in a dry run.
+  [[nodiscard]] std::string folder() const { return directory_ != nullptr ? directory_->path() : ""; }
+  /// Text for stdout.
+  void print(std::string_view text) { printer_.print(text); }
+  /// This rank fails alone, while others may be waiting for it.
+  void fail(const Position& at, const std::string& reason) const;
+  /// On rank 0: what did not get out, of the status or of stdout.
+  [[nodiscard]] const std::optional<core::Error>& complaint() const noexcept;
+
+ private:
+  void claim(const Recipe& recipe);
+  void share_status(runtime::Watchdog& watchdog);
+  void show(const Goal& goal);
+
+  const runtime::Communicator& world_;
+  const RunOptions& options_;
+  std::string data_;
+  const CompatStyle* style_ = nullptr;  ///< under --compat, on rank 0
+  core::Printer printer_{};             ///< a full stdout is told at the end, when weights are saved
+  RunDirectory* directory_ = nullptr;   ///< one of the observers of rank 0
+  std::string status_path_{};           ///< rank 0's status.json; empty without one
+  std::vector<std::unique_ptr<Observer>> observers_{};
+};
+
+}  // namespace lockstep::training

@@ -1,0 +1,47 @@
+// The steps since the last report of progress, and when the next one is due.
+// Invariant: all ranks report after the same steps.
+// Used by the trainer.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "metrics/phase_timers.hpp"
+#include "metrics/step_statistics.hpp"
+#include "parallel/control_word.hpp"
+#include "runtime/communicator.hpp"
+#include "runtime/topology.hpp"
+#include "training/run/record.hpp"
+#include "training/run/state.hpp"
+
+namespace lockstep::training {
+
+class Interval {
+ public:
+  /// Both must outlive it.
+  Interval(const runtime::Communicator& world, const runtime::Topology& topology)
+      : world_{world}, topology_{topology} {}
+
+  /// A step. `lap`: what PhaseTimers::lap() gives at its end. `n_samples`: of all ranks.
+  void add(const metrics::PhaseTimes& lap, std::uint64_t n_samples) { steps_.add(lap, n_samples); }
+  /// What all ranks know of a step.
+  void add(const parallel::StepAgreement& agreed) noexcept { agreed_.add(agreed); }
+
+  [[nodiscard]] bool is_due(std::uint64_t n_steps) const noexcept { return n_steps == next_report_; }
+  /// Collective: after the first step of the run, which took rank 0 so long.
+  void begin(core::Seconds first_step);
+  /// Collective: what there is to tell on rank 0, nothing elsewhere; a new interval begins.
+  [[nodiscard]] std::optional<TrainRecord> report(const Position& at, double learning_rate, const Goal& goal);
+
+ private:
+  void plan(std::uint64_t n_steps, double step_s, double most_steps);
+
+  const runtime::Communicator& world_;
+  const runtime::Topology& topology_;
+  metrics::StepStatistics steps_{1};  ///< progress is told early, so of more than the first step
+  AgreedSums agreed_{};
+  std::uint64_t first_epoch_ = 1;
+  std::uint64_t next_report_ = 0;
+};
+
+}  // namespace lockstep::training

@@ -1,0 +1,84 @@
+#include "training/train/setup.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <span>
+#include <utility>
+
+#include "comm/transport_mpi.hpp"
+#include "runtime/session.hpp"
+#include "training/recipe/specs.hpp"
+#include "training/train/check_data.hpp"
+#include "training/train/dry_run.hpp"
+#include "training/train/memory.hpp"
+#include "training/train/model.hpp"
+
+namespace lockstep::training {
+
+Setup set_up(const runtime::Communicator& world, const runtime::Topology& topology, const ResolvedRecipe& resolved,
+             const RunOptions& options, metrics::PhaseTimers& timers, const std::function<void()>& on_progress) {
+  const Recipe& recipe = resolved.recipe;
+  // For samples like these, and the memory there is.
+  const auto fitting_network = [&](const DataInfo& info, std::uint64_t most) {
+    nn::Network network = make_network(recipe, info);
+    if (options.evaluate_only) return network;
+    check_groups(recipe, network, info.n_samples, world.n_ranks());
+    if (!options.dry_run) check_memory(world, topology, recipe, network, most);
+    return network;
+  };
+  const auto fit = [&](const DataInfo& info, std::uint64_t most) { static_cast<void>(fitting_network(info, most)); };
+  Recipe to_read = recipe;
+  if (options.dry_run) to_read.stage.clear();  // nothing is left behind
+  Setup setup{.batches = open_batches(world, to_read, !options.evaluate_only, fit, on_progress)};
+  const Batches* const training = setup.batches.training.get();
+  const Batches* const evaluation = setup.batches.evaluation.get();
+  if (training != nullptr) {
+    check_batches(resolved, *training);
+    const std::uint64_t n_epoch = n_epoch_samples(recipe, *training, world.n_ranks());
+    setup.goal = goal_of(recipe, n_epoch, training->n_batches());
+    setup.schedule = schedule_spec(recipe, n_epoch);
+    optim::check(setup.schedule);
+  }
+  check_evaluation(resolved, training, evaluation);
+  const Batches& batches = setup.main_batches();
+  nn::Network network = fitting_network(batches.info(), batches.most());
+  setup.transport = comm::make_mpi_transport(world, {.topology = &topology});
+  const std::uint64_t most =
+      options.dry_run ? std::min(batches.most(), whole_groups(recipe, most_tried)) : batches.most();
+  setup.learner =
+      std::make_unique<Learner>(world, *setup.transport, recipe, std::move(network), most, timers, on_progress);
+  setup.learner->initialize(options.init_from);
+  setup.warnings = surprises(resolved, setup.goal, training, evaluation, !options.init_from.empty());
+  std::ranges::move(surprises(setup.learner->executor()), std::back_inserter(setup.warnings));
+  return setup;
+}
+
+StartRecord start_record(const runtime::Communicator& world, const runtime::Topology& topology, const Recipe& recipe,
+                         const Setup& setup, const std::string& folder) {
+  const Batches& batches = *setup.batches.training;
+  const Batches* const evaluation = setup.batches.evaluation.get();
+  const nn::Executor& executor = setup.learner->executor();
+  StartRecord record{.model = recipe.model,
+                     .n_parameters = setup.learner->network().n_parameter_elements(),
+                     .precision = recipe.precision,
+                     .data = recipe.synthetic ? "made on the spot" : recipe.data,
+                     .n_samples = batches.info().n_samples,
+                     .shape = nn::to_string(batches.info().input),
+                     .n_evaluation = evaluation != nullptr ? evaluation->info().n_samples : 0,
+                     .n_ranks = static_cast<std::uint64_t>(world.n_ranks()),
+                     .n_nodes = topology.n_nodes,
+                     .global_batch = recipe.batch,
+                     .memory = {executor.n_bytes() + 2 * executor.arena_elements() * sizeof(float)},
+                     .folder = folder,
+                     .n_epochs = setup.goal.n_epochs,
+                     .n_epoch_steps = batches.n_batches(),
+                     .hosts = world.gather(runtime::host_name())};
+  std::map<int, int> n_on_node;
+  for (const runtime::Place& place : topology.places) record.local_ranks.push_back(n_on_node[place.node]++);
+  const std::uint64_t most = batches.most();
+  record.rank_batches = runtime::gather_values(world, std::span{&most, 1});
+  return record;
+}
+
+}  // namespace lockstep::training

@@ -1,0 +1,48 @@
+// What training works with, made and checked before the first step: data, network, learner, goal.
+// Invariant: whatever does not fit is refused on all ranks, and before memory is taken as far as it can be known.
+// Used by the trainer.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/transport.hpp"
+#include "metrics/phase_timers.hpp"
+#include "optim/schedule.hpp"
+#include "runtime/communicator.hpp"
+#include "runtime/topology.hpp"
+#include "training/recipe/goal.hpp"
+#include "training/recipe/recipe.hpp"
+#include "training/run/options.hpp"
+#include "training/run/record.hpp"
+#include "training/train/batches.hpp"
+#include "training/train/learner.hpp"
+
+namespace lockstep::training {
+
+struct Setup {
+  OpenBatches batches{};  ///< no training if the run only evaluates
+  Goal goal{};            ///< of training
+  optim::ScheduleSpec schedule{};
+  std::unique_ptr<comm::Transport> transport{};
+  std::unique_ptr<Learner> learner{};
+  std::vector<std::string> warnings{};
+
+  [[nodiscard]] const Batches& main_batches() const noexcept {
+    return batches.training ? *batches.training : *batches.evaluation;
+  }
+};
+
+/// Collective. All but `resolved` and `options` must outlive it. `on_progress`: called now and then, and after each layer
+/// of each pass. Throws core::Error (usage), on all ranks or on rank 0 only.
+[[nodiscard]] Setup set_up(const runtime::Communicator& world, const runtime::Topology& topology,
+                           const ResolvedRecipe& resolved, const RunOptions& options, metrics::PhaseTimers& timers,
+                           const std::function<void()>& on_progress);
+
+/// Collective: what is about to be trained; complete on rank 0.
+[[nodiscard]] StartRecord start_record(const runtime::Communicator& world, const runtime::Topology& topology,
+                                       const Recipe& recipe, const Setup& setup, const std::string& folder);
+
+}  // namespace lockstep::training
