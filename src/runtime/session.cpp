@@ -17,6 +17,7 @@
 #include "core/timer.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/temporary_folder.hpp"
+#include "runtime/together.hpp"
 #include "runtime/watch/guard.hpp"
 
 namespace lockstep::runtime {
@@ -35,12 +36,6 @@ bool is_mpi_running() noexcept {
   MPI_Finalized(&finalized);
   return initialized != 0 && finalized == 0;
 }
-
-/// The first rank that brought an error.
-struct Verdict {
-  int rank = -1;
-  core::ExitCode code = core::ExitCode::ok;
-};
 
 // A process alone talks to nobody: what Open MPI would start and probe for others takes 0.3 s (4.1.4). What the user has
 // set stays.
@@ -117,16 +112,11 @@ void Session::await_all(const core::Error* mine) const {
 
 std::optional<core::ExitCode> Session::agree(const std::optional<core::Error>& mine) const {
   await_all(mine ? &*mine : nullptr);
-  const core::ExitCode my_code = mine ? mine->code() : core::ExitCode::ok;
-  const auto codes = gather_values(*world_, std::span{&my_code, 1});
-  Verdict verdict;
-  for (std::size_t rank = 0; rank < codes.size() && verdict.rank < 0; ++rank)
-    if (codes[rank] != core::ExitCode::ok) verdict = {static_cast<int>(rank), codes[rank]};
-  verdict = broadcast_value(*world_, verdict);
-  if (verdict.rank < 0) return std::nullopt;
-  if (verdict.rank == world_->rank()) core::log_error(mine->what());
+  const Speaker speaker = find_speaker(*world_, mine);
+  if (speaker.rank < 0) return std::nullopt;
+  if (speaker.rank == world_->rank()) core::log_error(mine->what());
   world_->barrier();  // nobody leaves, and makes the launcher end the job, before the message is out
-  return verdict.code;
+  return speaker.code;
 }
 
 void abort_job(const std::exception& error, std::string_view phase, bool may_speak) {

@@ -29,26 +29,20 @@ core::Problem name_rank(core::Problem problem, const Communicator& world) {
   return problem;
 }
 
-/// The first rank that has an error.
-struct Speaker {
-  int rank = -1;
-  core::ExitCode code = core::ExitCode::ok;
-};
+}  // namespace
 
-// Collective.
-Speaker find_speaker(const Communicator& world, core::ExitCode mine) {
-  const auto codes = gather_values(world, std::span<const core::ExitCode>{&mine, 1});
+Speaker find_speaker(const Communicator& world, const std::optional<core::Error>& mine) {
+  const core::ExitCode my_code = mine ? mine->code() : core::ExitCode::ok;
+  const auto codes = gather_values(world, std::span{&my_code, 1});
   Speaker speaker;
   for (std::size_t rank = 0; rank < codes.size() && speaker.rank < 0; ++rank)
     if (codes[rank] != core::ExitCode::ok) speaker = {static_cast<int>(rank), codes[rank]};
   return broadcast_value(world, speaker);
 }
 
-}  // namespace
-
 void together(const Communicator& world, const std::function<void()>& work) {
   const std::optional<core::Error> mine = error_of(work);
-  const Speaker speaker = find_speaker(world, mine ? mine->code() : core::ExitCode::ok);
+  const Speaker speaker = find_speaker(world, mine);
   if (speaker.rank < 0) return;
   core::Problem problem = mine ? mine->problem() : core::Problem{};
   if (speaker.code == core::ExitCode::system) problem = name_rank(problem, world);

@@ -1,13 +1,24 @@
 // Errors of one rank become errors of all, so that no rank waits for one that has left.
 // Invariant: either all ranks return, or all throw the same error: that of the lowest rank that has one.
-// Used by the collective functions of data/.
+// Used by whatever is collective and may fail on one rank alone.
 #pragma once
 
 #include <functional>
+#include <optional>
 
+#include "core/error.hpp"
 #include "runtime/communicator.hpp"
 
 namespace lockstep::runtime {
+
+/// Who speaks for all.
+struct Speaker {
+  int rank = -1;  ///< the lowest that has an error; -1: none has
+  core::ExitCode code = core::ExitCode::ok;
+};
+
+/// Collective: the same on all ranks.
+[[nodiscard]] Speaker find_speaker(const Communicator& world, const std::optional<core::Error>& mine);
 
 /// Collective: every rank does its `work`, which must not be collective itself. What it throws beside core::Error
 /// becomes a core::Error (system); system errors name the rank and its host.
