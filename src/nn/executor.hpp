@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "data/load/batch.hpp"
 #include "nn/network.hpp"
 
 namespace lockstep::nn {
@@ -42,15 +43,6 @@ struct ExecutorOptions {
   std::function<void(std::span<double> values)> sum_group{};
   /// Called whenever a layer is planned, or has computed its part of a pass.
   std::function<void()> on_progress{};
-};
-
-/// Samples as data::Batch has them: x float32 (or int64 ids), y int64 classes or float32 targets. What forward() was given
-/// is read again by backward() and find_not_finite(): it stays as it is until then.
-struct BatchView {
-  std::span<const std::byte> x{};
-  std::span<const std::byte> y{};
-  std::span<const std::uint64_t> ids{};  ///< of the samples, for dropout
-  std::uint64_t n = 0;                   ///< may be 0, and smaller than max_batch
 };
 
 /// Sums over samples, so that those of several calls and ranks add up.
@@ -91,9 +83,10 @@ class Executor {
   /// move once: towards the mean over the parts, by samples. Without it each call is a step.
   virtual void begin_step(std::uint64_t n_samples) = 0;
 
-  /// `is_training`: dropout by (seed, epoch, sample id), statistics of the batch; else running statistics. No ReLU
-  /// hides a NaN from the loss.
-  virtual LossSums forward(const BatchView& batch, bool is_training, std::uint64_t epoch) = 0;
+  /// Of max_batch samples at most: x float32 (or int64 ids), y int64 classes or float32 targets. They are read again by
+  /// backward() and find_not_finite(), and stay as they are until then. `is_training`: dropout by (seed, epoch, sample
+  /// id), statistics of the batch; else running statistics. No ReLU hides a NaN from the loss.
+  virtual LossSums forward(const data::Batch& batch, bool is_training, std::uint64_t epoch) = 0;
 
   /// After forward() in training: the gradient of `scale` times its summed loss, written to the gradient arena, or added
   /// to what is there. `on_ready(i)` is called when the gradient of slots()[i] is complete, for i = 0, 1, ...

@@ -37,12 +37,12 @@ nn::Network network_of(const Recipe& recipe) {
 }
 
 /// Of the whole batch.
-struct Batch {
+struct Samples {
   std::vector<float> numbers{}, targets{};
   std::vector<std::int64_t> x_ids{}, classes{};
   std::vector<std::uint64_t> ids{};
 
-  explicit Batch(const Recipe& recipe) {
+  explicit Samples(const Recipe& recipe) {
     for (std::uint64_t i = 0; i < n_samples; ++i) {
       ids.push_back(i);
       if (recipe.model == "movielens") {
@@ -55,15 +55,12 @@ struct Batch {
     }
   }
 
-  [[nodiscard]] nn::BatchView part(std::uint64_t begin, std::uint64_t end) const {
-    const auto cut = [&](const auto& values) {
-      const std::size_t each = values.size() / n_samples;
-      return std::as_bytes(std::span{values}.subspan(begin * each, (end - begin) * each));
-    };
-    return {.x = x_ids.empty() ? cut(numbers) : cut(x_ids),
-            .y = classes.empty() ? cut(targets) : cut(classes),
-            .ids = std::span{ids}.subspan(begin, end - begin),
-            .n = end - begin};
+  [[nodiscard]] data::Batch batch() const {
+    return {.n_global = n_samples,
+            .n = n_samples,
+            .x = x_ids.empty() ? std::as_bytes(std::span{numbers}) : std::as_bytes(std::span{x_ids}),
+            .y = classes.empty() ? std::as_bytes(std::span{targets}) : std::as_bytes(std::span{classes}),
+            .ids = ids};
   }
 };
 
@@ -74,9 +71,9 @@ std::vector<float> after_long_step(const runtime::Communicator& world, const Rec
   metrics::PhaseTimers timers;
   Learner learner{world, *transport, recipe, network_of(recipe), (n_samples + n_ranks - 1) / n_ranks, timers};
   learner.initialize("");
-  const Batch batch{recipe};
-  const nn::BatchView mine = batch.part(n_samples * rank / n_ranks, n_samples * (rank + 1) / n_ranks);
-  learner.compute_gradients({.view = mine, .n_global = n_samples}, 3);
+  const Samples samples{recipe};
+  const std::uint64_t begin = n_samples * rank / n_ranks, end = n_samples * (rank + 1) / n_ranks;
+  learner.compute_gradients(samples.batch().part(begin, end - begin), 3);
   learner.update(0x1p20);
   const auto parameters = learner.synchronizer().parameters();
   std::vector<float> copy(parameters.begin(), parameters.end());

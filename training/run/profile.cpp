@@ -23,7 +23,7 @@ double best_forward_s(const nn::Network& network, nn::ExecutorOptions options, s
   std::vector<float> gradients(executor.arena_elements());
   executor.bind(parameters, gradients);
   const std::vector<float> x(n * network.nodes().front().output[0], 1.0f), y(n * network.output()[0]);
-  const nn::BatchView batch{.x = std::as_bytes(std::span{x}), .y = std::as_bytes(std::span{y}), .ids = {}, .n = n};
+  const data::Batch batch{.n = n, .x = std::as_bytes(std::span{x}), .y = std::as_bytes(std::span{y})};
   double best_s = std::numeric_limits<double>::infinity();
   for (int trial = 0; trial <= n_trials; ++trial) {
     executor.enable_profile();

@@ -88,17 +88,18 @@ class ConvertedBatches : public Batches {
   [[nodiscard]] const DataInfo& info() const noexcept final { return info_; }
 
  protected:
-  const Samples* converted(std::span<const std::byte> x, std::span<const std::byte> y,
-                           std::span<const std::uint64_t> ids, std::uint64_t n_global) {
-    samples_ = {.view = {.x = x_.convert(x), .y = y_.convert(y), .ids = ids, .n = ids.size()}, .n_global = n_global};
-    return &samples_;
+  const data::Batch* converted(const data::Batch& batch) {
+    batch_ = batch;
+    batch_.x = x_.convert(batch.x);
+    batch_.y = y_.convert(batch.y);
+    return &batch_;
   }
 
  private:
   DataInfo info_;
   Converter x_;
   Converter y_;
-  Samples samples_{};
+  data::Batch batch_{};
 };
 
 class ShardBatches final : public ConvertedBatches {
@@ -120,9 +121,9 @@ class ShardBatches final : public ConvertedBatches {
   void begin_epoch(std::uint64_t epoch) override { loader_->begin_epoch(epoch); }
   [[nodiscard]] const data::Ledger& ledger() const noexcept override { return loader_->ledger(); }
 
-  [[nodiscard]] const Samples* next() override {
+  [[nodiscard]] const data::Batch* next() override {
     const data::Batch* const batch = loader_->next();
-    return batch == nullptr ? nullptr : converted(batch->x, batch->y, batch->ids, batch->n_global);
+    return batch == nullptr ? nullptr : converted(*batch);
   }
 
  private:
@@ -165,12 +166,13 @@ class SyntheticBatches final : public ConvertedBatches {
     sampler_.begin_epoch(epoch);
   }
 
-  [[nodiscard]] const Samples* next() override {
+  [[nodiscard]] const data::Batch* next() override {
     if (next_ == plan_.n_batches()) return nullptr;
-    const data::Share share = plan_.share(next_++);
+    const std::uint64_t number = next_++;
+    const data::Share share = plan_.share(number);
     if (!is_repeated_ || ids_.size() != share.n) make(share);
     for (const std::uint64_t id : ids_) ledger_.add(id);
-    return converted(x_, y_, ids_, share.n_global);
+    return converted({.number = number, .n_global = share.n_global, .n = share.n, .x = x_, .y = y_, .ids = ids_});
   }
 
  private:

@@ -31,12 +31,6 @@ struct DataInfo {
   std::vector<std::string> splits{};  ///< of the set
 };
 
-/// One step's samples of this rank; valid until the next call of next().
-struct Samples {
-  nn::BatchView view{};
-  std::uint64_t n_global = 0;  ///< of all ranks
-};
-
 class Batches {
  public:
   virtual ~Batches() = default;
@@ -51,8 +45,8 @@ class Batches {
   /// Of this rank's reading so far; nothing if it is not from disk.
   [[nodiscard]] virtual std::optional<data::LoaderStats> loader_stats() const { return std::nullopt; }
   virtual void begin_epoch(std::uint64_t epoch) = 0;
-  /// nullptr after the last batch.
-  [[nodiscard]] virtual const Samples* next() = 0;
+  /// Valid until the next call; nullptr after the last batch.
+  [[nodiscard]] virtual const data::Batch* next() = 0;
   /// Of this rank's samples since begin_epoch.
   [[nodiscard]] virtual const data::Ledger& ledger() const noexcept = 0;
 };

@@ -33,11 +33,9 @@ std::uint64_t memory_of_process(const std::string& key) {
 /// next to nothing is touched.
 void use_first_time(const Recipe& recipe, Batches& batches, Learner& learner) {
   batches.begin_epoch(0);
-  const Samples* const samples = batches.next();
-  if (samples == nullptr || samples->view.n == 0) return;
-  const nn::BatchView& all = samples->view;
-  const nn::BatchView one{
-      .x = all.x.first(all.x.size() / all.n), .y = all.y.first(all.y.size() / all.n), .ids = all.ids.first(1), .n = 1};
+  const data::Batch* const all = batches.next();
+  if (all == nullptr || all->n == 0) return;
+  const data::Batch one = all->part(0, 1);
   static_cast<void>(learner.evaluate(one));
   if (recipe.bn_group > 0) return;  // one sample is no group
   static_cast<void>(learner.executor().forward(one, true, 0));

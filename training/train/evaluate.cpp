@@ -18,9 +18,9 @@ std::optional<nn::LossSums> evaluate_split(const runtime::Communicator& world, B
   nn::LossSums mine;
   batches.begin_epoch(0);
   std::uint64_t n_done = 0;
-  while (const Samples* samples = batches.next()) {
+  while (const data::Batch* batch = batches.next()) {
     if (n_done++ % batches_between_polls == 0 && runtime::agree_on_interrupt(world) != 0) return std::nullopt;
-    const nn::LossSums sums = learner.evaluate(samples->view);
+    const nn::LossSums sums = learner.evaluate(*batch);
     mine.loss += sums.loss;
     mine.n += sums.n;
     mine.n_top1 += sums.n_top1;

@@ -121,22 +121,13 @@ void Learner::initialize(const std::string& weights_file) {
   synchronizer_->publish_initial();
 }
 
-nn::BatchView Learner::part_of(const nn::BatchView& view, std::uint64_t first, std::uint64_t n) const noexcept {
-  if (view.n == 0) return {};
-  const std::size_t x_bytes = view.x.size() / view.n, y_bytes = view.y.size() / view.n;
-  return {.x = view.x.subspan(first * x_bytes, n * x_bytes),
-          .y = view.y.subspan(first * y_bytes, n * y_bytes),
-          .ids = view.ids.subspan(first, n),
-          .n = n};
-}
-
-void Learner::touch_rows(const nn::BatchView& view) {
-  if (view.n == 0) return;
-  const std::size_t n_columns = view.x.size() / view.n / sizeof(std::int64_t);
-  const auto* const ids = reinterpret_cast<const std::int64_t*>(view.x.data());
+void Learner::touch_rows(const data::Batch& batch) {
+  if (batch.n == 0) return;
+  const std::size_t n_columns = batch.x.size() / batch.n / sizeof(std::int64_t);
+  const auto* const ids = reinterpret_cast<const std::int64_t*>(batch.x.data());
   for (const SparseTable& table : sparse_tables_) {
     rows_.clear();
-    for (std::size_t i = 0; i < view.n; ++i)
+    for (std::size_t i = 0; i < batch.n; ++i)
       rows_.push_back(static_cast<std::uint64_t>(ids[i * n_columns + table.column]));
     synchronizer_->touch(table.slot, rows_);
   }
@@ -151,18 +142,18 @@ std::string Learner::find_not_finite() const {
 }
 
 // The parts of a batch that memory is short for, one after another; gradients are added up.
-nn::LossSums Learner::run_parts(const nn::BatchView& view, float scale, std::uint64_t epoch, bool is_last) {
+nn::LossSums Learner::run_parts(const data::Batch& batch, float scale, std::uint64_t epoch, bool is_last) {
   nn::LossSums sums;
-  executor_->begin_step(view.n);
+  executor_->begin_step(batch.n);
   for (std::uint64_t part = 0; part < recipe_.accumulate; ++part) {
-    const std::uint64_t begin = begin_of_part(recipe_, view.n, part), end = begin_of_part(recipe_, view.n, part + 1);
+    const std::uint64_t begin = begin_of_part(recipe_, batch.n, part), end = begin_of_part(recipe_, batch.n, part + 1);
     {
       const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::forward};
-      const nn::LossSums of_part = executor_->forward(part_of(view, begin, end - begin), true, epoch);
+      const nn::LossSums of_part = executor_->forward(batch.part(begin, end - begin), true, epoch);
       if (!std::isfinite(of_part.loss) && not_finite_in_.empty()) not_finite_in_ = find_not_finite();
       sums += of_part;
     }
-    touch_rows(part_of(view, begin, end - begin));
+    touch_rows(batch.part(begin, end - begin));
     const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::backward};
     const bool is_complete = is_last && part + 1 == recipe_.accumulate;
     executor_->backward(scale, part > 0, [&](std::size_t slot) {
@@ -172,8 +163,8 @@ nn::LossSums Learner::run_parts(const nn::BatchView& view, float scale, std::uin
   return sums;
 }
 
-nn::LossSums Learner::run_lanes(const Samples& samples, std::uint64_t epoch) {
-  const auto n_global = static_cast<std::size_t>(samples.n_global);
+nn::LossSums Learner::run_lanes(const data::Batch& batch, std::uint64_t epoch) {
+  const auto n_global = static_cast<std::size_t>(batch.n_global);
   const std::size_t mine = parallel::lane_samples(n_global, static_cast<int>(recipe_.lanes), lanes_->first()).offset;
   nn::LossSums sums;
   lane_losses_.clear();
@@ -183,8 +174,8 @@ nn::LossSums Learner::run_lanes(const Samples& samples, std::uint64_t epoch) {
     const auto statistics =
         std::span{statistics_}.subspan(static_cast<std::size_t>(local) * n_statistics_, n_statistics_);
     set_statistics(statistics);
-    const nn::LossSums of_lane = run_parts(part_of(samples.view, lane.offset - mine, lane.count),
-                                           1.0f / static_cast<float>(samples.n_global), epoch, false);
+    const nn::LossSums of_lane =
+        run_parts(batch.part(lane.offset - mine, lane.count), 1.0f / static_cast<float>(batch.n_global), epoch, false);
     copy_statistics(statistics);
     lanes_->lane_done(local);
     lane_losses_.push_back(of_lane.loss);
@@ -194,20 +185,20 @@ nn::LossSums Learner::run_lanes(const Samples& samples, std::uint64_t epoch) {
   return sums;
 }
 
-parallel::StepReport Learner::compute_gradients(const Samples& samples, std::uint64_t epoch) {
-  const nn::LossSums sums = run_all(samples, epoch);
+parallel::StepReport Learner::compute_gradients(const data::Batch& batch, std::uint64_t epoch) {
+  const nn::LossSums sums = run_all(batch, epoch);
   parallel::StepReport report{.loss = sums.loss, .n = sums.n, .n_top1 = sums.n_top1, .n_top5 = sums.n_top5};
   if (!std::isfinite(sums.loss)) report.not_finite = static_cast<std::uint32_t>(synchronizer_->slots().size());
   return report;
 }
 
-nn::LossSums Learner::run_all(const Samples& samples, std::uint64_t epoch) {
-  if (lanes_) return run_lanes(samples, epoch);
+nn::LossSums Learner::run_all(const data::Batch& batch, std::uint64_t epoch) {
+  if (lanes_) return run_lanes(batch, epoch);
   // Of a smaller batch some ranks have more samples than others: each moves the running statistics of all, by its part.
-  const bool is_uneven = samples.n_global < recipe_.batch;
+  const bool is_uneven = batch.n_global < recipe_.batch;
   if (is_uneven) average_statistics();
-  const nn::LossSums sums = run_parts(samples.view, 1.0f / static_cast<float>(samples.n_global), epoch, true);
-  if (is_uneven) average_statistics(samples.view.n);
+  const nn::LossSums sums = run_parts(batch, 1.0f / static_cast<float>(batch.n_global), epoch, true);
+  if (is_uneven) average_statistics(batch.n);
   return sums;
 }
 
@@ -221,10 +212,10 @@ std::optional<std::uint32_t> Learner::update(double lr) {
   return synchronizer_->replica_hash();
 }
 
-nn::LossSums Learner::evaluate(const nn::BatchView& view) {
+nn::LossSums Learner::evaluate(const data::Batch& batch) {
   nn::LossSums sums;
-  for (std::uint64_t first = 0; first < view.n; first += at_a_time_)
-    sums += executor_->forward(part_of(view, first, std::min(at_a_time_, view.n - first)), false, 0);
+  for (std::uint64_t first = 0; first < batch.n; first += at_a_time_)
+    sums += executor_->forward(batch.part(first, std::min(at_a_time_, batch.n - first)), false, 0);
   return sums;
 }
 

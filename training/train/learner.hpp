@@ -37,13 +37,13 @@ class Learner {
   /// Collective: parameters as the seed says, or those of a weights file.
   void initialize(const std::string& weights_file);
 
-  /// Collective, also for ranks without samples: forward and backward of all of `samples`. The gradient is that of the
+  /// Collective, also for ranks without samples: forward and backward of all of `batch`. The gradient is that of the
   /// mean over the global batch. What there is to report of the step: its sums, and whether they are finite.
-  parallel::StepReport compute_gradients(const Samples& samples, std::uint64_t epoch);
+  parallel::StepReport compute_gradients(const data::Batch& batch, std::uint64_t epoch);
   /// Collective: sums the gradients of all ranks and updates the parameters. Returns Synchronizer::replica_hash().
   std::optional<std::uint32_t> update(double lr);
   /// Local: loss and right answers by running statistics, without dropout.
-  nn::LossSums evaluate(const nn::BatchView& view);
+  nn::LossSums evaluate(const data::Batch& batch);
   /// Collective: running statistics become the mean over the ranks, or over the lanes; ranks count by their `weight`.
   void average_statistics(std::uint64_t weight = 1);
 
@@ -63,12 +63,11 @@ class Learner {
   [[nodiscard]] nn::Executor& executor() noexcept { return *executor_; }
 
  private:
-  void touch_rows(const nn::BatchView& view);
+  void touch_rows(const data::Batch& batch);
   [[nodiscard]] std::string find_not_finite() const;
-  nn::LossSums run_all(const Samples& samples, std::uint64_t epoch);
-  nn::LossSums run_lanes(const Samples& samples, std::uint64_t epoch);
-  nn::LossSums run_parts(const nn::BatchView& view, float scale, std::uint64_t epoch, bool is_last);
-  [[nodiscard]] nn::BatchView part_of(const nn::BatchView& view, std::uint64_t first, std::uint64_t n) const noexcept;
+  nn::LossSums run_all(const data::Batch& batch, std::uint64_t epoch);
+  nn::LossSums run_lanes(const data::Batch& batch, std::uint64_t epoch);
+  nn::LossSums run_parts(const data::Batch& batch, float scale, std::uint64_t epoch, bool is_last);
   void copy_statistics(std::span<float> to) const;
   void set_statistics(std::span<const float> from);
   [[nodiscard]] std::span<float> slot(std::span<float> arena, int parameter) const;

@@ -81,11 +81,11 @@ bool Trainer::train_epoch() {
   bool goes_on = true, is_whole = false;
   while (goes_on && state_.n_steps < setup_.goal.n_steps) {
     timers_.begin(metrics::Phase::data_wait);
-    const Samples* const samples = setup_.batches.training->next();
+    const data::Batch* const batch = setup_.batches.training->next();
     timers_.end();
-    is_whole = samples == nullptr;
+    is_whole = batch == nullptr;
     if (is_whole) break;
-    goes_on = step(*samples);
+    goes_on = step(*batch);
     tell_progress(goes_on);
   }
   run_.tell(&Observer::steps_over);
@@ -98,27 +98,27 @@ bool Trainer::train_epoch() {
 }
 
 // One step of data-parallel training; false if it was the last.
-bool Trainer::step(const Samples& samples) {
+bool Trainer::step(const data::Batch& batch) {
   run_.tell(&Observer::step_begun, state_.n_steps);
   const double lr = optim::learning_rate(setup_.schedule, state_.samples_seen);
   state_.agreed_learning_rate = std::exchange(state_.learning_rate, lr);
-  parallel::StepReport report = learner_.compute_gradients(samples, state_.epoch);
+  parallel::StepReport report = learner_.compute_gradients(batch, state_.epoch);
   report.stop = runtime::pending_interrupt() != 0;
   report.replica = learner_.update(lr);
   report.ledger = setup_.batches.training->ledger().hash();
   const auto agreement = control_.exchange(report);
-  count(samples);
+  count(batch);
   return account(agreement);
 }
 
-void Trainer::count(const Samples& samples) {
+void Trainer::count(const data::Batch& batch) {
   ++state_.n_steps;
-  state_.samples_seen += samples.n_global;
+  state_.samples_seen += batch.n_global;
   const metrics::PhaseTimes lap = timers_.lap();
-  interval_.add(lap, samples.n_global);
-  steady_.add(lap, samples.n_global);
+  interval_.add(lap, batch.n_global);
+  steady_.add(lap, batch.n_global);
   run_.tell(&Observer::step_made,
-            StepWork{.n_samples = samples.view.n, .n_calls = learner_.n_calls(), .time = lap.of_steps()});
+            StepWork{.n_samples = batch.n, .n_calls = learner_.n_calls(), .time = lap.of_steps()});
   watchdog_.beat();
 }
 

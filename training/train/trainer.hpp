@@ -45,8 +45,8 @@ class Trainer {
 
   void train();
   bool train_epoch();
-  bool step(const Samples& samples);
-  void count(const Samples& samples);
+  bool step(const data::Batch& batch);
+  void count(const data::Batch& batch);
   bool account(const std::optional<parallel::StepAgreement>& agreement);
   void check_coverage(const std::optional<parallel::StepAgreement>& last) const;
   void tell_progress(bool goes_on);

@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <span>
 #include <string>
 
 #include "core/units.hpp"
 #include "data/augment/augment.hpp"
+#include "data/load/batch.hpp"
 #include "data/load/batch_plan.hpp"
 #include "data/load/sampler.hpp"
 #include "data/read/shard_set.hpp"
@@ -42,16 +42,6 @@ struct LoaderOptions {
 [[nodiscard]] BatchPlan batch_plan(const LoaderOptions& options, std::uint64_t n_samples, int rank,
                                    int n_ranks) noexcept;
 
-/// What this rank has to do for one step. Spans are valid until the next call of next().
-struct Batch {
-  std::uint64_t number = 0;        ///< within the epoch
-  std::uint64_t n_global = 0;      ///< samples of all ranks: what a mean divides by
-  std::uint64_t n = 0;             ///< of this rank; may be 0
-  std::span<const std::byte> x{};  ///< n samples as Augment::output() says
-  std::span<const std::byte> y{};  ///< n labels as stored
-  std::span<const std::uint64_t> ids{};
-};
-
 struct LoaderStats {
   double data_wait_ms = 0;  ///< time next() kept its caller waiting
   std::uint64_t n_samples = 0;
@@ -74,7 +64,7 @@ class Loader {
   [[nodiscard]] std::uint64_t n_batches() const noexcept;
   /// From batch `first` of `epoch` on; resuming in mid-epoch is nothing special.
   void begin_epoch(std::uint64_t epoch, std::uint64_t first = 0);
-  /// nullptr after the last batch.
+  /// x as Augment::output() says, y as stored; valid until the next call. nullptr after the last batch.
   [[nodiscard]] const Batch* next();
   /// Ends the epoch and keeps nothing of what was read but a cached set (for cold measurements).
   void forget();

@@ -41,7 +41,7 @@ Program& ExecutorState::ready(std::uint64_t n, bool is_training) {
   return program;
 }
 
-void ExecutorState::check(const BatchView& batch) const {
+void ExecutorState::check(const data::Batch& batch) const {
   const Node& input = network.nodes().front();
   const bool has_ids = std::holds_alternative<Ids>(input.layer), is_mse = options.loss == Loss::mse;
   const std::size_t x_bytes = n_elements(input.output) * (has_ids ? sizeof(std::int64_t) : sizeof(float));

@@ -30,7 +30,7 @@ class ActivationArena {
 };
 
 struct LastCall {
-  BatchView batch{};
+  data::Batch batch{};
   std::uint64_t epoch = 0;
   bool is_training = false;
   Program* program = nullptr;  ///< none for an empty batch
@@ -47,7 +47,7 @@ struct ExecutorState {
   /// One that can run.
   Program& ready(std::uint64_t n, bool is_training);
   /// Throws core::Error unless the batch fits.
-  void check(const BatchView& batch) const;
+  void check(const data::Batch& batch) const;
   /// How far a call in training moves running statistics.
   void place_in_step(Call& call);
   [[nodiscard]] std::span<float> gradients() const;

@@ -62,7 +62,7 @@ void HostExecutor::begin_step(std::uint64_t n_samples) {
   state_->begins_step = true;
 }
 
-LossSums HostExecutor::forward(const BatchView& batch, bool is_training, std::uint64_t epoch) {
+LossSums HostExecutor::forward(const data::Batch& batch, bool is_training, std::uint64_t epoch) {
   state_->check(batch);
   LastCall& last = state_->last;
   last = {batch, epoch, is_training};

@@ -33,7 +33,7 @@ class HostExecutor final : public Executor {
   void bind(std::span<const float> parameters, std::span<float> gradients) override;
   [[nodiscard]] std::span<float> statistic(int statistic) override;
   void begin_step(std::uint64_t n_samples) override;
-  LossSums forward(const BatchView& batch, bool is_training, std::uint64_t epoch) override;
+  LossSums forward(const data::Batch& batch, bool is_training, std::uint64_t epoch) override;
   void backward(float scale, bool accumulate, const std::function<void(std::size_t slot)>& on_ready) override;
   [[nodiscard]] std::string find_not_finite() const override;
   [[nodiscard]] std::vector<std::string> slow_layers() const override;

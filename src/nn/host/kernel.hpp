@@ -22,7 +22,7 @@ namespace lockstep::nn::host {
 
 /// One forward or backward pass. Kernels keep nothing of it.
 struct Call {
-  const BatchView& batch;
+  const data::Batch& batch;
   std::uint64_t epoch = 0;
   double share_of_step = 0;  ///< of running statistics' move; 0: they stay
   bool begins_step = false;

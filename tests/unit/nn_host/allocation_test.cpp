@@ -68,9 +68,9 @@ class Counting {
 
 void step(Harness& harness, std::uint64_t n, bool accumulate) {
   const std::function<void(std::size_t)> nothing = [](std::size_t) {};
-  harness.executor.forward(harness.samples.view(0, n), true, 0);
+  harness.executor.forward(harness.samples.batch(0, n), true, 0);
   harness.executor.backward(1, accumulate, nothing);
-  harness.executor.forward(harness.samples.view(0, n), false, 0);
+  harness.executor.forward(harness.samples.batch(0, n), false, 0);
 }
 
 std::vector<std::pair<Case, Precision>> model_cases_in_all_precisions() {

@@ -33,7 +33,7 @@ TEST(HostBatches, MayBeSmallerThanTheLargestAndComeInAnyOrder) {
   Harness harness{plain_case(8)};
   for (const auto& [begin, end] : {std::pair{0u, 8u}, {5u, 8u}, {0u, 8u}, {2u, 3u}, {5u, 8u}, {1u, 7u}}) {
     SCOPED_TRACE(std::to_string(begin) + " to " + std::to_string(end));
-    EXPECT_EQ(harness.forward(harness.samples.view(begin, end)).n, end - begin);
+    EXPECT_EQ(harness.forward(harness.samples.batch(begin, end)).n, end - begin);
     harness.backward();
     expect_gradients_of(harness, begin, end);
   }
@@ -44,8 +44,8 @@ TEST(HostBatches, MayBeEvaluatedInBetween) {
   harness.forward();
   harness.backward();
   const std::vector<float> before = harness.gradient(0);
-  harness.forward(harness.samples.view(0, 5), false);
-  harness.forward(harness.samples.view(), false);
+  harness.forward(harness.samples.batch(0, 5), false);
+  harness.forward(harness.samples.batch(), false);
   EXPECT_EQ(harness.gradient(0), before);
   EXPECT_THROW(harness.backward(), core::Error);
   harness.forward();
@@ -55,7 +55,7 @@ TEST(HostBatches, MayBeEvaluatedInBetween) {
 
 TEST(HostBatches, OfNoSamplesGiveGradientsOfZero) {
   Harness harness{plain_case(4)};
-  const BatchView none{};
+  const data::Batch none{};
   harness.forward();
   harness.backward();
   const std::vector<float> before = harness.gradient(0);
@@ -71,9 +71,9 @@ TEST(HostBatches, OfNoSamplesGiveGradientsOfZero) {
 TEST(HostBatches, AddUpTheirGradients) {
   Harness harness{plain_case(8)};
   Harness first{part_of(harness.tested, 0, 3), harness.options}, second{part_of(harness.tested, 3, 8), harness.options};
-  harness.forward(harness.samples.view(0, 3));
+  harness.forward(harness.samples.batch(0, 3));
   harness.backward(2);
-  harness.forward(harness.samples.view(3, 8));
+  harness.forward(harness.samples.batch(3, 8));
   harness.backward(0.5f, true);
   first.reference_forward();
   first.reference.backward(2);
@@ -107,9 +107,9 @@ TEST(HostBatches, AddRowsWhereTheOwnerZeroesThem) {
   for (int step = 0; step < 2; ++step) {
     std::ranges::fill(by_rows.slot(by_rows.gradients.elements(), 0), 0.0f);
     for (Harness* harness : {&by_rows, &whole}) {
-      harness->forward(harness->samples.view(0, 3));
+      harness->forward(harness->samples.batch(0, 3));
       harness->backward(2);
-      harness->forward(harness->samples.view(3, 8));
+      harness->forward(harness->samples.batch(3, 8));
       harness->backward(0.5f, true);
     }
     for (std::size_t i = 0; i < given.network.parameters().size(); ++i)
@@ -149,8 +149,8 @@ TEST(HostBatches, PartsOfAStepMoveStatisticsOnce) {
   for (int step = 0; step < 2; ++step) {
     whole.forward();
     parts.executor.begin_step(8);
-    parts.forward(parts.samples.view(0, 4));
-    parts.forward(parts.samples.view(4, 8));
+    parts.forward(parts.samples.batch(0, 4));
+    parts.forward(parts.samples.batch(4, 8));
   }
   for (int i = 0; i < 2; ++i) {
     const auto expected = whole.executor.statistic(i), found = parts.executor.statistic(i);

@@ -50,7 +50,7 @@ TEST(Bf16, LayersAreNearTheReference) {
       EXPECT_LT(harness.gradient_error(i), cancels_out ? 0.05 : 0.005) << name;
     }
     const double expected = harness.reference_forward(false).loss;
-    EXPECT_NEAR(harness.forward(harness.samples.view(), false).loss, expected, 0.005 * std::abs(expected));
+    EXPECT_NEAR(harness.forward(harness.samples.batch(), false).loss, expected, 0.005 * std::abs(expected));
   }
 }
 

@@ -31,7 +31,7 @@ ExecutorOptions forced(const Case& given, Precision precision, bool by_columns, 
 
 std::vector<float> expect_gradients(Harness& harness, std::uint64_t begin, std::uint64_t end) {
   const double tolerance = harness.options.precision == Precision::f32 ? 1e-5 : 0.01;
-  harness.forward(harness.samples.view(begin, end));
+  harness.forward(harness.samples.batch(begin, end));
   harness.backward();
   Harness part{part_of(harness.tested, begin, end), options_of(harness.tested, harness.options.precision)};
   part.reference_forward();

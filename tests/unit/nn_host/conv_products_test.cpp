@@ -42,9 +42,9 @@ TEST(HostConvProducts, TakeSmallerBatchesAndAddUp) {
     Harness whole{given}, parts{given};
     whole.forward();
     whole.backward();
-    parts.forward(parts.samples.view(0, 4));
+    parts.forward(parts.samples.batch(0, 4));
     parts.backward();
-    parts.forward(parts.samples.view(4, 6));
+    parts.forward(parts.samples.batch(4, 6));
     parts.backward(1, true);
     for (std::size_t i = 0; i < given.network.parameters().size(); ++i)
       EXPECT_LT(relative_error(parts.gradient(i), whole.gradient(i)), 1e-5) << given.network.parameters()[i].name;

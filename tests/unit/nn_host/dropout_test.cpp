@@ -21,7 +21,7 @@ TEST(HostDropout, IsTheSameForAnyDivisionIntoBatches) {
   double sum = 0;
   bool is_first = true;
   for (const auto& [begin, end] : {std::pair{0u, 1u}, {1u, 4u}, {4u, 4u}, {4u, 8u}}) {
-    sum += divided.forward(divided.samples.view(begin, end)).loss;
+    sum += divided.forward(divided.samples.batch(begin, end)).loss;
     divided.backward(1, !is_first);
     is_first = false;
   }
@@ -47,7 +47,7 @@ TEST(HostDropout, DependsOnSeedEpochAndSample) {
   const double loss = harness.forward().loss;
   EXPECT_EQ(harness.forward().loss, loss);
   EXPECT_NE(of_other_seed.forward().loss, loss);
-  EXPECT_NE(harness.executor.forward(harness.samples.view(), true, Harness::epoch + (std::uint64_t{1} << 33)).loss,
+  EXPECT_NE(harness.executor.forward(harness.samples.batch(), true, Harness::epoch + (std::uint64_t{1} << 33)).loss,
             loss);
   harness.samples.ids[2] += std::uint64_t{1} << 35;
   EXPECT_NE(harness.forward().loss, loss);
@@ -55,7 +55,7 @@ TEST(HostDropout, DependsOnSeedEpochAndSample) {
 
 TEST(HostDropout, IsAbsentFromEvaluation) {
   Harness harness{dropped(4)};
-  EXPECT_NEAR(harness.forward(harness.samples.view(), false).loss / harness.reference_forward(false).loss, 1, 1e-5);
+  EXPECT_NEAR(harness.forward(harness.samples.batch(), false).loss / harness.reference_forward(false).loss, 1, 1e-5);
 }
 
 }  // namespace

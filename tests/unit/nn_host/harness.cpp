@@ -24,13 +24,6 @@ class KokkosThreads : public testing::Environment {
 };
 const auto* const kokkos_threads = testing::AddGlobalTestEnvironment(new KokkosThreads);
 
-template <class T>
-std::span<const std::byte> bytes_of(const std::vector<T>& values, std::uint64_t n, std::uint64_t begin,
-                                    std::uint64_t end) {
-  const std::uint64_t each = values.size() / n;
-  return std::as_bytes(std::span{values}.subspan(begin * each, (end - begin) * each));
-}
-
 std::vector<float> to_precision(const std::vector<double>& exact, Precision precision) {
   std::vector<float> rounded(exact.begin(), exact.end());
   if (precision == Precision::bf16)
@@ -58,12 +51,12 @@ Samples::Samples(const ReferenceBatch& batch, Precision precision)
   for (std::uint64_t i = 0; i < n; ++i) ids.push_back(100 + i);
 }
 
-BatchView Samples::view() const { return view(0, n); }
-
-BatchView Samples::view(std::uint64_t begin, std::uint64_t end) const {
-  return {x_ids.empty() ? bytes_of(numbers, n, begin, end) : bytes_of(x_ids, n, begin, end),
-          classes.empty() ? bytes_of(targets, n, begin, end) : bytes_of(classes, n, begin, end),
-          std::span{ids}.subspan(begin, end - begin), end - begin};
+data::Batch Samples::batch(std::uint64_t begin, std::uint64_t end) const {
+  const data::Batch whole{.n = n,
+                          .x = x_ids.empty() ? std::as_bytes(std::span{numbers}) : std::as_bytes(std::span{x_ids}),
+                          .y = classes.empty() ? std::as_bytes(std::span{targets}) : std::as_bytes(std::span{classes}),
+                          .ids = ids};
+  return whole.part(begin, end - begin);
 }
 
 Arena::Arena(std::size_t n, float value) : memory_(n + 16, value), n_{n} {

@@ -19,9 +19,9 @@ namespace lockstep::nn::host {
 struct Samples {
   Samples(const ReferenceBatch& batch, Precision precision);
 
-  [[nodiscard]] BatchView view() const;
+  [[nodiscard]] data::Batch batch() const { return batch(0, n); }
   /// Samples [begin, end).
-  [[nodiscard]] BatchView view(std::uint64_t begin, std::uint64_t end) const;
+  [[nodiscard]] data::Batch batch(std::uint64_t begin, std::uint64_t end) const;
 
   std::uint64_t n;
   std::vector<float> numbers{};
@@ -48,10 +48,10 @@ class Harness {
   explicit Harness(const Case& given);
   Harness(const Case& given, ExecutorOptions options);
 
-  LossSums forward(const BatchView& batch, bool is_training = true) {
+  LossSums forward(const data::Batch& batch, bool is_training = true) {
     return executor.forward(batch, is_training, epoch);
   }
-  LossSums forward() { return forward(samples.view()); }
+  LossSums forward() { return forward(samples.batch()); }
   /// Of `scale` times the loss; checks that slots are reported in order, each once.
   void backward(float scale = 1, bool accumulate = false);
   /// Of parameter `i`, in logical order.

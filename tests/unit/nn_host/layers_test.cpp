@@ -32,7 +32,7 @@ void expect_as_reference(const Case& given, double tolerance) {
   harness.backward(0.125f);
   expect_gradients(harness, tolerance);
   const LossSums evaluated = harness.reference_forward(false);
-  EXPECT_NEAR(harness.forward(harness.samples.view(), false).loss, evaluated.loss,
+  EXPECT_NEAR(harness.forward(harness.samples.batch(), false).loss, evaluated.loss,
               tolerance * std::abs(evaluated.loss));
 }
 
@@ -87,7 +87,9 @@ TEST(HostModels, Resnet50IsAsTheReference) {
   harness.reference.backward(1);
   harness.backward();
   expect_gradients(harness, has_avx512() ? 1e-3 : 1e-2);
-  if (has_avx512()) { EXPECT_EQ(harness.executor.n_reorders(), 4u); }  // where matrix products begin
+  if (has_avx512()) {
+    EXPECT_EQ(harness.executor.n_reorders(), 4u);
+  }  // where matrix products begin
 }
 
 TEST(HostLoss, CountsTheFirstAndTheFirstFive) {

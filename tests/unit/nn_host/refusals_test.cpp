@@ -54,8 +54,8 @@ TEST(HostRefusals, OfBatchNormalizationOfASingleValue) {
   net.linear("fc", net.flatten(net.batch_norm("bn1", x)), {.n_out = 2});
   Harness harness{make_case(net, 3, Loss::cross_entropy)};
   harness.forward();
-  EXPECT_NE(complaint([&] { harness.forward(harness.samples.view(0, 1)); }).find("bn1"), std::string::npos);
-  EXPECT_GT(harness.forward(harness.samples.view(0, 1), false).loss, 0);
+  EXPECT_NE(complaint([&] { harness.forward(harness.samples.batch(0, 1)); }).find("bn1"), std::string::npos);
+  EXPECT_GT(harness.forward(harness.samples.batch(0, 1), false).loss, 0);
   harness.forward();
 }
 
@@ -63,8 +63,8 @@ TEST(HostRefusals, OfBatchesThatDoNotFit) {
   const Case given = classes_case();
   Harness harness{given};
   HostExecutor unbound{given.network, options_of(given)};
-  EXPECT_THROW(unbound.forward(harness.samples.view(), true, 0), core::Error);
-  BatchView batch = harness.samples.view();
+  EXPECT_THROW(unbound.forward(harness.samples.batch(), true, 0), core::Error);
+  data::Batch batch = harness.samples.batch();
   batch.n = 4;
   EXPECT_THROW(harness.forward(batch), core::Error);
   batch.n = 2;
@@ -92,7 +92,7 @@ TEST(HostNotFinite, IsNotHiddenByBatchNormalization) {
       element = std::nanf("");
       EXPECT_TRUE(std::isnan(harness.forward().loss));
       EXPECT_EQ(harness.executor.find_not_finite(), "bn1");
-      EXPECT_TRUE(std::isnan(harness.forward(harness.samples.view(), false).loss));
+      EXPECT_TRUE(std::isnan(harness.forward(harness.samples.batch(), false).loss));
       element = before;
       harness.samples.numbers[5] = INFINITY;
       EXPECT_TRUE(std::isnan(harness.forward().loss));

@@ -50,7 +50,7 @@ class SyncRanks {
     for (std::size_t rank = 0; rank < parts.size(); ++rank) {
       options.sum_group = sum_.of_rank(rank);
       harnesses_.push_back(std::make_unique<Harness>(given, options));
-      views_.push_back(harnesses_.back()->samples.view(begin, begin + parts[rank]));
+      batches_.push_back(harnesses_.back()->samples.batch(begin, begin + parts[rank]));
       begin += parts[rank];
     }
   }
@@ -67,7 +67,7 @@ class SyncRanks {
   /// One step: the loss of all.
   double step() {
     run([&](std::size_t rank, Harness& harness) {
-      losses_[rank] = harness.forward(views_[rank]).loss;
+      losses_[rank] = harness.forward(batches_[rank]).loss;
       harness.backward();
     });
     return std::accumulate(losses_.begin(), losses_.end(), 0.0);
@@ -95,12 +95,12 @@ class SyncRanks {
   }
 
   const ThreadSum& sum() const { return sum_; }
-  const BatchView& view(std::size_t rank) const { return views_[rank]; }
+  const data::Batch& batch(std::size_t rank) const { return batches_[rank]; }
 
  private:
   ThreadSum sum_;
   std::vector<std::unique_ptr<Harness>> harnesses_{};
-  std::vector<BatchView> views_{};
+  std::vector<data::Batch> batches_{};
   std::vector<double> losses_;
 };
 
@@ -195,7 +195,7 @@ TEST(SyncBatchNorm, ExchangesInTrainingOnly) {
   ranks.run([&](std::size_t rank, Harness& harness) {
     if (rank > 0) return;
     EXPECT_EQ(harness.executor.find_not_finite(), "");
-    harness.forward(ranks.view(rank), false);
+    harness.forward(ranks.batch(rank), false);
   });
   EXPECT_EQ(ranks.sum().n_calls, (std::vector<int>{6, 6}));
 }
@@ -234,7 +234,7 @@ TEST(SyncBatchNorm, OfASingleValueIsRefusedByAllRanks) {
     SyncRanks ranks{given, options_of(given), parts};
     const bool is_single = parts[1] == 0;
     ranks.run([&](std::size_t rank, Harness& harness) {
-      const auto error = core::complaint_of([&] { harness.forward(ranks.view(rank)); });
+      const auto error = core::complaint_of([&] { harness.forward(ranks.batch(rank)); });
       EXPECT_EQ(error && std::string{error->what()}.find("bn1") != std::string::npos, is_single);
     });
   }

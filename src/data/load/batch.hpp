@@ -1,0 +1,30 @@
+// What a rank has to do for one step, from the loader's threads to the kernels.
+// Invariant: x, y and ids are those of the same n samples, in the same order; the memory is that of whoever made it.
+// Used by data/load/loader, nn/ and the trainer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace lockstep::data {
+
+struct Batch {
+  std::uint64_t number = 0;              ///< within the epoch
+  std::uint64_t n_global = 0;            ///< samples of all ranks: what a mean divides by
+  std::uint64_t n = 0;                   ///< of this rank; may be 0
+  std::span<const std::byte> x{};        ///< n samples, one after another
+  std::span<const std::byte> y{};        ///< n labels or targets
+  std::span<const std::uint64_t> ids{};  ///< of the samples, if they have any
+
+  /// Samples [first, first + n_part) of it.
+  [[nodiscard]] Batch part(std::uint64_t first, std::uint64_t n_part) const noexcept {
+    const auto cut = [&](auto values) {
+      const std::size_t each = n > 0 ? values.size() / n : 0;
+      return values.subspan(first * each, n_part * each);
+    };
+    return {.number = number, .n_global = n_global, .n = n_part, .x = cut(x), .y = cut(y), .ids = cut(ids)};
+  }
+};
+
+}  // namespace lockstep::data
