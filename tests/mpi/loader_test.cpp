@@ -174,6 +174,50 @@ TEST(Loader, BatchesAreTheSameForAnyNumberOfRanks) {
   }
 }
 
+// In threads and inline, of samples that lie together in memory (none) and of others (node).
+TEST(Loader, LabelsAreOfTheTypeAskedFor) {
+  const SharedSet shared{{}};
+  for (const int threads : {0, 2}) {
+    for (const Cache cache : {Cache::none, Cache::node}) {
+      for (const core::DType wanted : {core::DType::int64, core::DType::float32}) {
+        LoaderOptions options = raw_options(Order::keyed, cache, threads);
+        options.y_dtype = wanted;
+        Loader loader{world(), shared.open(), options};
+        for (const Kept& batch : epoch_of(loader, 0)) {
+          ASSERT_EQ(batch.y.size(), batch.n * core::size_of(wanted));
+          for (std::size_t i = 0; i < batch.n; ++i) {
+            const auto expected = std::to_integer<int>(label_of(batch.ids[i]));
+            if (wanted == core::DType::int64)
+              ASSERT_EQ(reinterpret_cast<const std::int64_t*>(batch.y.data())[i], expected);
+            else
+              ASSERT_EQ(reinterpret_cast<const float*>(batch.y.data())[i], static_cast<float>(expected));
+          }
+        }
+      }
+    }
+  }
+}
+
+// They lie one after another in the block that was read, as no two of the loader's own buffers do.
+TEST(Loader, WhatIsStoredAsWantedIsNotCopied) {
+  const SharedSet shared{{.n_samples = 128, .x_shape = {24}, .shard_samples = 128, .chunk_samples = 128}};
+  for (const int threads : {0, 2}) {
+    for (const bool has_labels_as_stored : {false, true}) {
+      LoaderOptions options = raw_options(Order::sequential, Cache::none, threads);
+      options.is_evaluation = true;
+      if (!has_labels_as_stored) options.y_dtype = core::DType::int64;
+      Loader loader{world(), shared.open(), options};
+      loader.begin_epoch(0);
+      Batch last = *loader.next();
+      while (const Batch* const batch = loader.next()) {
+        EXPECT_EQ(batch->x.data(), last.x.data() + last.x.size());
+        EXPECT_EQ(batch->y.data() == last.y.data() + last.y.size(), has_labels_as_stored);
+        last = *batch;
+      }
+    }
+  }
+}
+
 TEST(Loader, EvaluationTakesContiguousRanges) {
   const SharedSet shared{{}};
   LoaderOptions options = raw_options(Order::keyed, Cache::none, 1);

@@ -28,10 +28,8 @@ data::AugmentOptions augment_options(const BenchOptions& o, const data::SetSpec&
   data::AugmentOptions options;
   if (!o.augment.empty()) options.steps = data::parse_augment(o.augment, "--augment");
   const bool becomes_float = spec.is_encoded() || spec.x.dtype == core::DType::uint8 || core::is_floating(spec.x.dtype);
-  if (o.dtype.empty())
-    options.dtype = becomes_float ? core::DType::float32 : spec.x.dtype;
-  else
-    options.dtype = core::find_dtype(o.dtype).value_or(spec.x.dtype);  // "stored"
+  options.dtype =
+      becomes_float && o.dtype != "stored" ? core::find_dtype(o.dtype).value_or(core::DType::float32) : spec.x.dtype;
   options.key = "--augment";
   options.layout = o.layout;
   options.seed = o.seed;

@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "data/augment/augment_chain.hpp"
 #include "data/augment/augment_geometry.hpp"
+#include "data/augment/convert.hpp"
 #include "data/augment/lookup.hpp"
 #include "data/image/image.hpp"
 
@@ -129,38 +130,12 @@ void apply_step(const AugmentStep& step, std::uint64_t id, core::Random random, 
   }
 }
 
-/// Stored floats of type From to To, normalized by channels that follow one another.
-template <class From, class To>
-void convert_floats(const AugmentChain& chain, std::span<const std::byte> in, std::span<std::byte> out) {
-  const std::size_t n = in.size() / sizeof(From);
-  core::require(out.size() == n * sizeof(To), "room for the sample");
-  std::size_t c = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    From stored;
-    std::memcpy(&stored, in.data() + i * sizeof(From), sizeof(From));
-    auto value = static_cast<float>(stored);
-    if (!chain.mean.empty()) value = (value - chain.mean[c]) / chain.stddev[c];
-    const auto result = static_cast<To>(value);
-    std::memcpy(out.data() + i * sizeof(To), &result, sizeof(To));
-    if (++c == chain.n_channels) c = 0;
-  }
-}
-
 }  // namespace
 
 struct Augment::State {
   State(const SetSpec& spec, AugmentOptions augment_options)
       : stored{spec.x.dtype}, options{std::move(augment_options)}, chain{make_chain(spec, options)} {
     if (chain.path == AugmentPath::pixels) lookup.emplace(levels_of(chain), options.dtype, chain.layout);
-  }
-
-  void apply_floats(std::span<const std::byte> x, std::span<std::byte> out) const {
-    core::visit(stored, [&]<class From>(std::type_identity<From>) {
-      if (options.dtype == core::DType::bfloat16)
-        convert_floats<From, core::bfloat16>(chain, x, out);
-      else
-        convert_floats<From, float>(chain, x, out);
-    });
   }
 
   core::DType stored;
@@ -175,19 +150,18 @@ Augment::~Augment() = default;
 Augment::Augment(Augment&&) noexcept = default;
 
 const ArraySpec& Augment::output() const noexcept { return state_->chain.output; }
-bool Augment::is_identity() const noexcept { return state_->chain.path == AugmentPath::copy; }
+bool Augment::is_elementwise() const noexcept { return state_->chain.path == AugmentPath::numbers; }
+bool Augment::is_identity() const noexcept {
+  return is_elementwise() && state_->chain.mean.empty() && output().dtype == state_->stored;
+}
 std::size_t Augment::scratch_bytes() const noexcept { return state_->chain.scratch_bytes; }
 
 void Augment::apply(std::span<const std::byte> x, std::uint64_t height, std::uint64_t width, std::uint64_t epoch,
                     std::uint64_t id, std::span<std::byte> out, std::span<std::byte> scratch) const {
   const AugmentChain& chain = state_->chain;
+  if (chain.path == AugmentPath::numbers)
+    return convert(state_->stored, x, chain.output.dtype, out, {.mean = chain.mean, .stddev = chain.stddev});
   core::require(out.size() == chain.output.bytes(), "room for the augmented sample");
-  if (chain.path == AugmentPath::copy) {
-    core::require(x.size() == out.size(), "a sample as the set says");
-    std::copy(x.begin(), x.end(), out.begin());
-    return;
-  }
-  if (chain.path == AugmentPath::floats) return state_->apply_floats(x, out);
   const Size size = chain.size.value_or(Size{static_cast<std::int64_t>(height), static_cast<std::int64_t>(width)});
   core::require(x.size() == static_cast<std::size_t>(size.height * size.width) * chain.n_channels,
                 "pixels as many as said");

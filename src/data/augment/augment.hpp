@@ -39,8 +39,9 @@ struct AugmentStep {
 
 struct AugmentOptions {
   std::vector<AugmentStep> steps{};
-  std::string key = "augment";               ///< what messages call the steps: "val-augment", "--augment"
-  core::DType dtype = core::DType::float32;  ///< of the result: float32, bfloat16, or the stored type without any step
+  std::string key = "augment";  ///< what messages call the steps: "val-augment", "--augment"
+  /// Of the result: float32 or bfloat16; without any step also int64, for ids, or the stored type.
+  core::DType dtype = core::DType::float32;
   ImageLayout layout = ImageLayout::nchw;
   std::uint64_t seed = 1;
 };
@@ -49,8 +50,8 @@ struct AugmentOptions {
 ///
 /// uint8 samples of two or three dimensions (rows, columns, channels), and encoded ones as RGB, are images and come out
 /// as [channels, rows, columns] or [rows, columns, channels] of `dtype`. Other uint8 and float arrays keep their shape,
-/// and can only be normalized, by channels of their last dimension. Other integers, and anything that has no step and
-/// its stored type asked for, are passed on as stored.
+/// and can only be normalized, by channels of their last dimension. Other integers, and ids, become numbers of `dtype` and
+/// take no steps. What has no step and its stored type asked for is passed on as stored.
 class Augment {
  public:
   /// Throws core::Error (usage) if a step cannot follow what is before it (shape, channels), or if images of different
@@ -60,6 +61,8 @@ class Augment {
   Augment(Augment&&) noexcept;
 
   [[nodiscard]] const ArraySpec& output() const noexcept;
+  /// Whether each number is converted by itself: samples that follow one another may be given to apply() together then.
+  [[nodiscard]] bool is_elementwise() const noexcept;
   /// Whether samples are passed on as stored.
   [[nodiscard]] bool is_identity() const noexcept;
   [[nodiscard]] std::size_t scratch_bytes() const noexcept;

@@ -114,22 +114,22 @@ AugmentChain make_chain(const SetSpec& spec, const AugmentOptions& options) {
   chain.output = spec.x;
   take_steps(options, chain);
   const bool is_normalized = chain.geometry.size() < options.steps.size();
-  const bool is_float = core::is_floating(spec.x.dtype);
-  if (!spec.is_encoded() && options.steps.empty() &&
-      (options.dtype == spec.x.dtype || (!is_float && spec.x.dtype != DType::uint8)))
-    return chain;
-  if (!is_float && spec.x.dtype != DType::uint8)
+  const bool is_float = core::is_floating(spec.x.dtype), is_level = spec.x.dtype == DType::uint8;
+  const bool is_plain = !spec.is_encoded() && options.steps.empty(), is_id = is_plain && options.dtype == DType::int64;
+  if (is_plain && options.dtype == spec.x.dtype) return chain;
+  if (!is_float && !is_level && !is_plain)
     fail(options, fmt::format("steps for samples of {}", name(spec.x.dtype)), "samples of uint8 or floats",
          "leave it out");
-  if (options.dtype != DType::float32 && options.dtype != DType::bfloat16)
+  if (!is_id && options.dtype != DType::float32 && options.dtype != DType::bfloat16)
     fail(options, fmt::format("{} as type of the result", name(options.dtype)), "float32 or bfloat16");
+  chain.output.dtype = options.dtype;
+  if (is_id || (!is_float && !is_level)) return chain;
   if (!is_image(spec) && !chain.geometry.empty())
     fail(options,
          fmt::format("crops, flips or resizes of samples that are no images: {} [{}]", name(spec.x.dtype),
                      fmt::join(spec.x.shape, ", ")),
          "images: uint8 of rows, columns and channels", "leave it out, or normalize only");
-  chain.path = is_float ? AugmentPath::floats : AugmentPath::pixels;
-  chain.output.dtype = options.dtype;
+  if (is_level) chain.path = AugmentPath::pixels;
   chain.n_channels = channels_of(spec);
   if (is_normalized) {
     // An array of one dimension may also be normalized value by value.

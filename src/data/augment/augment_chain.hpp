@@ -16,18 +16,17 @@ namespace lockstep::data {
 
 /// Which code makes the result.
 enum class AugmentPath {
-  copy,    ///< the stored bytes
-  pixels,  ///< uint8 through a table, after crops and resizes
-  floats   ///< stored floats, normalized one by one
+  numbers,  ///< stored numbers one by one, converted and normalized if need be
+  pixels    ///< uint8 through a table, after crops and resizes
 };
 
 struct AugmentChain {
-  AugmentPath path = AugmentPath::copy;
+  AugmentPath path = AugmentPath::numbers;
   std::size_t n_channels = 1;
   std::optional<Size> size{};  ///< of the stored pixels: nothing for encoded images; other arrays are one row
   ImageLayout layout = ImageLayout::nhwc;  ///< of the result: other arrays stay as they are
   std::vector<AugmentStep> geometry{};     ///< the steps before normalize
-  std::vector<float> mean{}, stddev{};     ///< of each channel
+  std::vector<float> mean{}, stddev{};     ///< of each channel; empty without normalize
   ArraySpec output{};
   std::size_t scratch_bytes = 0;
 };

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -11,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/timer.hpp"
+#include "data/augment/convert.hpp"
 #include "data/format/damaged.hpp"
 #include "data/image/image.hpp"
 #include "data/load/pipeline.hpp"
@@ -150,7 +150,10 @@ struct Loader::State {
 
   void make(const Pipeline::Piece& piece);
   std::uint64_t id_at(const Share& share, std::uint64_t index) const;
-  bool point_to(Slot& slot, Fetched& fetched) const;
+  void point_to(Slot& slot, Fetched& fetched) const;
+  void make_x(std::span<const StoredSample> samples, std::span<const std::uint64_t> ids, std::span<std::byte> x,
+              Workspace& workspace) const;
+  void make_y(std::span<const StoredSample> samples, std::span<std::byte> y) const;
   void apply(const StoredSample& sample, std::uint64_t id, std::span<std::byte> out, Workspace& workspace) const;
 
   LoaderOptions options;
@@ -158,13 +161,13 @@ struct Loader::State {
   Augment augment;
   Sampler sampler;
   BatchPlan plan;
-  std::size_t x_bytes;  ///< of a sample, augmented
+  core::DType y_dtype;
+  std::size_t x_bytes;  ///< of a sample as it is delivered
   std::size_t y_bytes;
   std::size_t n_threads;
   bool is_cached;
   std::size_t n_slots;  ///< batches that exist at once
   std::unique_ptr<Store> store;
-  bool is_unchanged = false;  ///< samples are delivered as they are stored
   std::uint64_t n_pieces = 1;
   std::vector<Slot> slots{};
   std::vector<Workspace> workspaces{};
@@ -184,8 +187,9 @@ Loader::State::State(const runtime::Communicator& world, std::shared_ptr<const S
       sampler{set->n_samples(), options.sampler,
               options.sampler.order == Order::blocked ? block_starts(*set) : std::vector<std::uint64_t>{}},
       plan{batch_plan(options, set->n_samples(), world.rank(), world.n_ranks())},
+      y_dtype{options.y_dtype.value_or(set->spec().y.dtype)},
       x_bytes{augment.output().bytes()},
-      y_bytes{set->spec().y.bytes()},
+      y_bytes{set->spec().y.n_elements() * core::size_of(y_dtype)},
       n_threads{options.threads < 0 ? std::min(most_threads, runtime::spare_cores(world))
                                     : static_cast<std::size_t>(options.threads)},
       is_cached{decide_cache(world, options.cache, *set)},
@@ -196,8 +200,7 @@ Loader::State::State(const runtime::Communicator& world, std::shared_ptr<const S
                          for (std::uint64_t i = 0; i < share.n; ++i) ids.push_back(id_at(share, i));
                        })} {
   const auto most = static_cast<std::size_t>(plan.most());
-  is_unchanged = augment.is_identity();
-  if (n_threads > 0 && !is_unchanged) {
+  if (n_threads > 0 && !augment.is_identity()) {
     const std::uint64_t worthwhile = most * x_bytes / least_piece_bytes;
     n_pieces = std::clamp<std::uint64_t>(worthwhile, 1, 2 * n_threads);
   }
@@ -228,29 +231,39 @@ void Loader::State::make(const Pipeline::Piece& piece) {
   for (std::size_t i = 0; i < n; ++i) ids[i] = id_at(share, begin + i);
   store->fetch({.batch = piece.batch, .first = begin, .ids = ids}, workspace.fetched);
 
+  if (augment.is_identity()) point_to(slot, workspace.fetched);
   const std::span<const StoredSample> samples = workspace.fetched.samples;
-  if (is_unchanged && point_to(slot, workspace.fetched)) return;
-  const std::span x = slot.x.bytes().subspan(first * x_bytes, n * x_bytes);
-  std::byte* const y = slot.y.data() + first * y_bytes;
-  for (std::size_t i = 0; i < std::min(n, prefetch_distance); ++i) prefetch(samples[i].x);
-  for (std::size_t i = 0; i < n; ++i) {
-    if (i + prefetch_distance < n) prefetch(samples[i + prefetch_distance].x);
+  if (slot.x_there.empty()) make_x(samples, ids, slot.x.bytes().subspan(first * x_bytes, n * x_bytes), workspace);
+  if (slot.y_there.empty()) make_y(samples, std::span{slot.y}.subspan(first * y_bytes, n * y_bytes));
+}
+
+// Without a copy, what lies in the store's memory as it is to be delivered.
+void Loader::State::point_to(Slot& slot, Fetched& fetched) const {
+  slot.x_there = slot.y_there = {};
+  slot.owners.clear();
+  if (fetched.owners.empty()) return;
+  slot.x_there = joined(fetched.samples, &StoredSample::x);
+  if (y_dtype == set->spec().y.dtype) slot.y_there = joined(fetched.samples, &StoredSample::y);
+  if (!slot.x_there.empty() || !slot.y_there.empty()) slot.owners.swap(fetched.owners);
+}
+
+void Loader::State::make_x(std::span<const StoredSample> samples, std::span<const std::uint64_t> ids,
+                           std::span<std::byte> x, Workspace& workspace) const {
+  if (augment.is_elementwise())
+    if (const auto all = joined(samples, &StoredSample::x); !all.empty())
+      return augment.apply(all, 0, 0, epoch, 0, x, workspace.scratch);
+  for (std::size_t i = 0; i < std::min(samples.size(), prefetch_distance); ++i) prefetch(samples[i].x);
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    if (i + prefetch_distance < samples.size()) prefetch(samples[i + prefetch_distance].x);
     apply(samples[i], ids[i], x.subspan(i * x_bytes, x_bytes), workspace);
-    std::memcpy(y + i * y_bytes, samples[i].y.data(), y_bytes);
   }
 }
 
-// Without a copy, if all lies in the store's memory as it is to be delivered.
-bool Loader::State::point_to(Slot& slot, Fetched& fetched) const {
-  slot.x_there = joined(fetched.samples, &StoredSample::x);
-  slot.y_there = joined(fetched.samples, &StoredSample::y);
-  slot.owners.clear();
-  if (fetched.owners.empty() || slot.x_there.empty() || slot.y_there.empty()) {
-    slot.x_there = slot.y_there = {};
-    return false;
-  }
-  slot.owners.swap(fetched.owners);
-  return true;
+void Loader::State::make_y(std::span<const StoredSample> samples, std::span<std::byte> y) const {
+  const core::DType stored = set->spec().y.dtype;
+  if (const auto all = joined(samples, &StoredSample::y); !all.empty()) return convert(stored, all, y_dtype, y);
+  for (std::size_t i = 0; i < samples.size(); ++i)
+    convert(stored, samples[i].y, y_dtype, y.subspan(i * y_bytes, y_bytes));
 }
 
 void Loader::State::apply(const StoredSample& sample, std::uint64_t id, std::span<std::byte> out,

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "core/units.hpp"
@@ -29,6 +30,7 @@ struct LoaderOptions {
   std::uint64_t global_batch = 64;  ///< samples of all ranks together
   SamplerOptions sampler{};
   AugmentOptions augment{};
+  std::optional<core::DType> y_dtype{};  ///< of labels: float32, bfloat16 or int64; nothing: as stored
   Cache cache = Cache::automatic;
   int threads = -1;  ///< decoding beside the caller; 0: inline; -1: the spare cores of this rank, at most 8
   std::uint64_t batches_ahead = 3;  ///< the bound of the queue
@@ -64,7 +66,7 @@ class Loader {
   [[nodiscard]] std::uint64_t n_batches() const noexcept;
   /// From batch `first` of `epoch` on; resuming in mid-epoch is nothing special.
   void begin_epoch(std::uint64_t epoch, std::uint64_t first = 0);
-  /// x as Augment::output() says, y as stored; valid until the next call. nullptr after the last batch.
+  /// Valid until the next call; nullptr after the last batch.
   [[nodiscard]] const Batch* next();
   /// Ends the epoch and keeps nothing of what was read but a cached set (for cold measurements).
   void forget();

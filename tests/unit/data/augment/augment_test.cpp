@@ -217,7 +217,8 @@ TEST(Augment, KeepsTheShapeOfWhatIsNoImage) {
   EXPECT_EQ(output(DType::uint8, {784}, "normalize:0.5:0.5", DType::float32), (ArraySpec{DType::float32, {784}}));
   EXPECT_EQ(output(DType::uint8, {2, 3, 4, 5}, "", DType::bfloat16), (ArraySpec{DType::bfloat16, {2, 3, 4, 5}}));
   EXPECT_EQ(output(DType::float64, {20}, "", DType::float32), (ArraySpec{DType::float32, {20}}));
-  EXPECT_EQ(output(DType::int64, {2}, "", DType::float32), (ArraySpec{DType::int64, {2}}));
+  EXPECT_EQ(output(DType::int64, {2}, "", DType::float32), (ArraySpec{DType::float32, {2}}));
+  EXPECT_EQ(output(DType::uint8, {2}, "", DType::int64), (ArraySpec{DType::int64, {2}}));
   EXPECT_EQ(output(DType::uint8, {8, 8, 3}, "", DType::uint8), (ArraySpec{DType::uint8, {8, 8, 3}}));
 }
 
@@ -236,7 +237,8 @@ TEST(Augment, NormalizesStoredFloatsByChannel) {
 TEST(Augment, PassesOnWhatIsStored) {
   SetSpec spec;
   spec.x = {DType::int64, {2}};
-  const Augment augment{spec, {}};
+  const Augment augment{spec, {.dtype = DType::int64}};
+  EXPECT_TRUE(augment.is_identity());
   const std::vector<std::int64_t> x{std::int64_t{1} << 60, -3};
   std::vector<std::int64_t> out(2);
   augment.apply(std::as_bytes(std::span{x}), 0, 0, 0, 0, std::as_writable_bytes(std::span{out}), {});
