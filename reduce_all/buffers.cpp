@@ -42,7 +42,7 @@ CallBuffers BufferPool::next_pair(std::size_t bytes) {
 
 CallBuffers BufferPool::next(const comm::Call& call, int rank, int n_ranks) {
   const std::size_t size = call.element_size();
-  const comm::Slice part = call.part(rank, n_ranks);
+  const core::Slice part = call.part(rank, n_ranks);
   CallBuffers buffers = next_pair(call.n_elements * size);
   const bool gathers = call.collective == comm::Collective::all_gather;
   const bool scatters = call.collective == comm::Collective::reduce_scatter;

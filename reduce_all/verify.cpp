@@ -157,7 +157,7 @@ std::vector<std::byte> make_tile(const Formula& formula, std::size_t begin, std:
 }
 
 std::vector<std::byte> make_input(const comm::Call& call, int rank, int n_ranks, std::uint64_t seed,
-                                  comm::Slice slice) {
+                                  core::Slice slice) {
   const std::size_t n = std::min(TestData::period, slice.count);
   return core::visit(call.dtype, [&]<class T>(std::type_identity<T>) {
     return make_tile<T>(Formula::make<T>(call.op, n_ranks, seed), slice.offset, n,
@@ -165,7 +165,7 @@ std::vector<std::byte> make_input(const comm::Call& call, int rank, int n_ranks,
   });
 }
 
-std::vector<std::byte> make_expected(const comm::Call& call, int n_ranks, std::uint64_t seed, comm::Slice slice) {
+std::vector<std::byte> make_expected(const comm::Call& call, int n_ranks, std::uint64_t seed, core::Slice slice) {
   const std::size_t n = std::min(TestData::period, slice.count);
   const int divisor = call.op == comm::ReduceOp::avg ? n_ranks : 1;
   return core::visit(call.dtype, [&]<class T>(std::type_identity<T>) {
@@ -227,8 +227,8 @@ std::string format_element(core::DType dtype, std::uint64_t bits) {
 
 TestData::TestData(const comm::Call& call, int rank, int n_ranks, std::uint64_t seed)
     : call_{call}, rank_{rank}, n_ranks_{n_ranks}, seed_{seed} {
-  const comm::Slice whole{0, call.n_elements};
-  const comm::Slice part = call.part(rank, n_ranks);
+  const core::Slice whole{0, call.n_elements};
+  const core::Slice part = call.part(rank, n_ranks);
   const bool gathers = call.collective == comm::Collective::all_gather;
   const bool scatters = call.collective == comm::Collective::reduce_scatter;
   input_ = make_input(call, rank, n_ranks, seed, gathers ? part : whole);
@@ -253,7 +253,7 @@ Mismatch TestData::check(std::span<const std::byte> output) const {
   if (call_.collective != comm::Collective::all_gather) return compare(output, expected_, size);
   Mismatch all;
   for (int q = 0; q < n_ranks_; ++q) {
-    const comm::Slice part = call_.part(q, n_ranks_);
+    const core::Slice part = call_.part(q, n_ranks_);
     const std::vector<std::byte> tile = q == rank_ ? input_ : make_input(call_, q, n_ranks_, seed_, part);
     Mismatch one = compare(output.subspan(part.offset * size, part.count * size), tile, size);
     one.index += part.offset;

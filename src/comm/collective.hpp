@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "core/dtype.hpp"
+#include "core/slice.hpp"
 
 namespace lockstep::comm {
 
@@ -25,22 +26,8 @@ inline constexpr std::array all_reduce_ops{ReduceOp::sum, ReduceOp::prod, Reduce
 [[nodiscard]] std::string_view name(Collective collective) noexcept;
 [[nodiscard]] std::string_view name(ReduceOp op) noexcept;
 
-/// A contiguous part of a vector, in elements.
-struct Slice {
-  std::size_t offset = 0;
-  std::size_t count = 0;
-};
-
-/// Part `index` of a vector of `n` elements cut into `n_parts` parts whose sizes differ by at most one.
-[[nodiscard]] constexpr Slice partition(std::size_t n, std::size_t n_parts, std::size_t index) noexcept {
-  const std::size_t base = n / n_parts;
-  const std::size_t longer = n % n_parts;  // the first `longer` parts have one element more
-  const std::size_t offset = index * base + (index < longer ? index : longer);
-  return {offset, base + (index < longer ? 1 : 0)};
-}
-
 /// What is to be done, the same on all ranks. `n_elements` is the whole vector: all_reduce's input and output,
-/// reduce_scatter's input, all_gather's output. The other side of the latter two is this rank's partition() of it.
+/// reduce_scatter's input, all_gather's output. The other side of the latter two is this rank's part() of it.
 struct Call {
   Collective collective = Collective::all_reduce;
   core::DType dtype = core::DType::float32;
@@ -55,8 +42,8 @@ struct Call {
     return collective == Collective::reduce_scatter ? part(rank, n_ranks).count : n_elements;
   }
   /// The part of the whole vector that belongs to `rank`.
-  [[nodiscard]] Slice part(int rank, int n_ranks) const noexcept {
-    return partition(n_elements, static_cast<std::size_t>(n_ranks), static_cast<std::size_t>(rank));
+  [[nodiscard]] core::Slice part(int rank, int n_ranks) const noexcept {
+    return core::partition(n_elements, static_cast<std::size_t>(n_ranks), static_cast<std::size_t>(rank));
   }
 };
 

@@ -66,9 +66,4 @@ std::size_t count_segments(const Call& call, std::size_t count, std::size_t segm
   return std::max<std::size_t>(1, (count + per_segment - 1) / per_segment);
 }
 
-Slice segment(Slice slice, std::size_t n_segments, std::size_t index) noexcept {
-  const Slice part = partition(slice.count, n_segments, index);
-  return {slice.offset + part.offset, part.count};
-}
-
 }  // namespace lockstep::comm

@@ -11,6 +11,7 @@
 #include "comm/collective.hpp"
 #include "comm/plan.hpp"
 #include "comm/transport.hpp"
+#include "core/slice.hpp"
 
 namespace lockstep::comm {
 
@@ -24,7 +25,7 @@ struct Region {
   std::size_t count = 0;
 };
 
-[[nodiscard]] constexpr Region region(Memory memory, Slice slice) noexcept {
+[[nodiscard]] constexpr Region region(Memory memory, core::Slice slice) noexcept {
   return {memory, slice.offset, slice.count};
 }
 
@@ -76,8 +77,8 @@ struct Setting {
   int n_ranks = 1;
   Call call;
 
-  [[nodiscard]] Slice part(int rank_of_part) const noexcept { return call.part(rank_of_part, n_ranks); }
-  [[nodiscard]] Slice whole() const noexcept { return {0, call.n_elements}; }
+  [[nodiscard]] core::Slice part(int rank_of_part) const noexcept { return call.part(rank_of_part, n_ranks); }
+  [[nodiscard]] core::Slice whole() const noexcept { return {0, call.n_elements}; }
   /// What the finished sum is divided by.
   [[nodiscard]] int divisor() const noexcept { return call.op == ReduceOp::avg ? n_ranks : 1; }
 };
@@ -87,9 +88,6 @@ struct Setting {
 
 /// Into how many segments a message of `count` elements is cut so that none exceeds `segment_bytes`; at least 1.
 [[nodiscard]] std::size_t count_segments(const Call& call, std::size_t count, std::size_t segment_bytes) noexcept;
-
-/// Segment `index` of `slice` cut into `n_segments`.
-[[nodiscard]] Slice segment(Slice slice, std::size_t n_segments, std::size_t index) noexcept;
 
 /// Collective: a plan that runs `schedule` over `transport`.
 [[nodiscard]] std::unique_ptr<Plan> make_scheduled_plan(Transport& transport, const Call& call, Schedule schedule);

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "core/slice.hpp"
 #include "data/load/batch.hpp"
 #include "nn/network.hpp"
 
@@ -53,11 +54,10 @@ struct LossSums {
   std::uint64_t n_top5 = 0;
 };
 
-/// Where a parameter lies in the arenas, in elements. Padding belongs to the slot, is 0 and stays 0.
+/// Where a parameter lies in the arenas. Padding belongs to the slot, is 0 and stays 0.
 struct ArenaSlot {
-  int parameter = 0;  ///< index into Network::parameters()
-  std::size_t offset = 0;
-  std::size_t n_elements = 0;  ///< a multiple of 16
+  int parameter = 0;    ///< index into Network::parameters()
+  core::Slice slice{};  ///< its count is a multiple of 16
 };
 
 class Executor {

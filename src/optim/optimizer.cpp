@@ -43,8 +43,8 @@ struct Optimizer::Pass {
 
   [[nodiscard]] Range range(const Segment& segment) const {
     Range range{.elements = all, .decays = segment.decays};
-    range.elements.offset = segment.offset;
-    range.elements.n = segment.n_elements;
+    range.elements.offset = segment.slice.offset;
+    range.elements.n = segment.slice.count;
     return range;
   }
 };
@@ -70,19 +70,19 @@ Optimizer& Optimizer::operator=(Optimizer&&) noexcept = default;
 void Optimizer::check_segments() const {
   std::size_t end = 0;
   for (const Segment& segment : segments_) {
-    core::require(
-        segment.offset >= end && segment.offset <= n_elements_ && segment.n_elements <= n_elements_ - segment.offset,
-        "segments ascend without overlap and lie in their part");
-    end = segment.offset + segment.n_elements;
+    const auto& [offset, count] = segment.slice;
+    core::require(offset >= end && offset <= n_elements_ && count <= n_elements_ - offset,
+                  "segments ascend without overlap and lie in their part");
+    end = segment.slice.end();
   }
 }
 
 void Optimizer::join_segments() {
   for (const Segment& segment : segments_) {
     const bool continues = !needs_norms() && !ranges_.empty() && ranges_.back().decays == segment.decays &&
-                           ranges_.back().offset + ranges_.back().n_elements == segment.offset;
+                           ranges_.back().slice.end() == segment.slice.offset;
     if (continues)
-      ranges_.back().n_elements += segment.n_elements;
+      ranges_.back().slice.count += segment.slice.count;
     else
       ranges_.push_back(segment);
   }
@@ -121,7 +121,7 @@ std::span<double> Optimizer::begin_step(float scale, Gradients gradients, std::s
 }
 
 void Optimizer::finish_step(double lr, float scale, Gradients gradients, std::span<float> parameters,
-                            std::span<const Touched> touched) {
+                            std::span<const core::Slice> touched) {
   core::require(parameters.size() == n_elements_, "parameters are as long as their part");
   const Pass pass = start_pass(scale, gradients, parameters);
   ++n_steps_;
@@ -136,7 +136,7 @@ void Optimizer::finish_step(double lr, float scale, Gradients gradients, std::sp
 }
 
 /// Pieces with a gradient and pieces without, in turn.
-void Optimizer::update_touched(const Range& range, std::span<const Touched> touched, double lr) const {
+void Optimizer::update_touched(const Range& range, std::span<const core::Slice> touched, double lr) const {
   const std::size_t end = range.elements.offset + range.elements.n;
   std::size_t done = range.elements.offset;
   const auto update_until = [&](std::size_t until, bool has_gradient) {
@@ -148,9 +148,9 @@ void Optimizer::update_touched(const Range& range, std::span<const Touched> touc
     family_->update(piece, lr, n_steps_);
     done += piece.elements.n;
   };
-  for (const Touched& part : touched) {
+  for (const core::Slice& part : touched) {
     if (part.offset >= done + least_gap) update_until(part.offset, false);
-    update_until(part.offset + part.n_elements, true);
+    update_until(part.end(), true);
   }
   update_until(end, false);
 }

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/slice.hpp"
 #include "optim/optimizer_spec.hpp"
 
 namespace lockstep::optim {
@@ -18,19 +19,12 @@ namespace lockstep::optim {
 /// A tensor, or what of it lies in the part; in elements from the part's begin. One that does not decay has no weight
 /// decay and, with lars and lamb, the global rate, as is usual for biases and batch normalization.
 struct Segment {
-  std::size_t offset = 0;
-  std::size_t n_elements = 0;
+  core::Slice slice{};
   bool decays = true;
 };
 
 /// One span per rank, each of the whole part; at least one.
 using Gradients = std::span<const std::span<const float>>;
-
-/// Where gradients may differ from 0; in elements from the part's begin.
-struct Touched {
-  std::size_t offset = 0;
-  std::size_t n_elements = 0;
-};
 
 /// What a checkpoint keeps of a part besides the parameters, element by element; all 0 before the first step. Named as
 /// in PyTorch's state_dict, but for its momentum_buffer: momentum (sgd with one, lars); exp_avg and exp_avg_sq (adam,
@@ -62,10 +56,11 @@ class Optimizer {
   /// The first of two passes: the squared norms of each segment i, of its parameters at [2 * i] and of its gradient
   /// (lars) or update (lamb) at [2 * i + 1]. Does nothing and is empty if none are needed. `parameters` are only read.
   std::span<double> begin_step(float scale, Gradients gradients, std::span<float> parameters);
-  /// The second, by the norms where begin_step() left them; with the same scale, gradients and parameters. `touched`:
-  /// ascending, without overlap; gradients elsewhere are 0 and, where it saves time, not read. None: they may be anywhere.
+  /// The second, by the norms where begin_step() left them; with the same scale, gradients and parameters. `touched`,
+  /// from the part's begin: ascending, without overlap; gradients elsewhere are 0 and, where it saves time, not read.
+  /// None: they may be anywhere.
   void finish_step(double lr, float scale, Gradients gradients, std::span<float> parameters,
-                   std::span<const Touched> touched = {});
+                   std::span<const core::Slice> touched = {});
 
   /// Of the gradient, segment by segment, for clip_factor(). Their sum is the part's, whichever tensors it holds.
   [[nodiscard]] std::span<const double> squared_norms(float scale, Gradients gradients);
@@ -78,7 +73,7 @@ class Optimizer {
  private:
   struct Pass;
   [[nodiscard]] Pass start_pass(float scale, Gradients gradients, std::span<float> parameters);
-  void update_touched(const Range& range, std::span<const Touched> touched, double lr) const;
+  void update_touched(const Range& range, std::span<const core::Slice> touched, double lr) const;
   void check_segments() const;
   void join_segments();
 

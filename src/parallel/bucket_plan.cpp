@@ -1,11 +1,9 @@
 #include "parallel/bucket_plan.hpp"
 
-#include <algorithm>
-
 namespace lockstep::parallel {
 namespace {
 
-std::size_t bytes_of(const Slot& slot) noexcept { return slot.n_elements * sizeof(float); }
+std::size_t bytes_of(const Slot& slot) noexcept { return slot.slice.count * sizeof(float); }
 
 /// Where the last bucket begins: at the last slot, or earlier as far as the size allows.
 std::size_t last_bucket_begin(std::span<const Slot> slots, std::size_t limit) noexcept {
@@ -35,7 +33,7 @@ std::vector<Bucket> plan_buckets(std::span<const Slot> slots, const BucketOption
   while (begin < slots.size()) {
     const std::size_t limit = buckets.empty() ? options.first.value : options.target.value;
     const std::size_t end = begin < last ? bucket_end(slots.first(last), begin, limit) : slots.size();
-    const std::size_t end_offset = end < slots.size() ? slots[end].offset : arena_elements(slots);
+    const std::size_t end_offset = end < slots.size() ? slots[end].slice.offset : arena_elements(slots);
     buckets.push_back({{offset, end_offset - offset}, end});
     begin = end;
     offset = end_offset;
@@ -43,12 +41,8 @@ std::vector<Bucket> plan_buckets(std::span<const Slot> slots, const BucketOption
   return buckets;
 }
 
-comm::Slice owned_slice(const comm::Slice& bucket, std::size_t n_owners, std::size_t owner) noexcept {
-  const std::size_t n_grains = (bucket.count + slice_grain - 1) / slice_grain;
-  const comm::Slice grains = comm::partition(n_grains, n_owners, owner);
-  const std::size_t begin = std::min(grains.offset * slice_grain, bucket.count);
-  const std::size_t end = std::min((grains.offset + grains.count) * slice_grain, bucket.count);
-  return {bucket.offset + begin, end - begin};
+core::Slice owned_slice(const core::Slice& bucket, std::size_t n_owners, std::size_t owner) noexcept {
+  return core::partition(bucket, n_owners, owner, slice_grain);
 }
 
 }  // namespace lockstep::parallel

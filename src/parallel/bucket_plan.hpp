@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "comm/collective.hpp"
+#include "core/slice.hpp"
 #include "core/units.hpp"
 #include "parallel/slots.hpp"
 
@@ -22,7 +22,7 @@ struct BucketOptions {
 
 /// A contiguous part of the arena, and the slots in it.
 struct Bucket {
-  comm::Slice slice;         ///< up to where the next bucket begins, so padding between slots belongs to one
+  core::Slice slice;         ///< up to where the next bucket begins, so padding between slots belongs to one
   std::size_t end_slot = 0;  ///< complete once all slots before this one are
 };
 
@@ -34,6 +34,6 @@ struct Bucket {
 inline constexpr std::size_t slice_grain = 1024;
 
 /// The part of a bucket that `owner` of `n_owners` sums and updates; may be empty.
-[[nodiscard]] comm::Slice owned_slice(const comm::Slice& bucket, std::size_t n_owners, std::size_t owner) noexcept;
+[[nodiscard]] core::Slice owned_slice(const core::Slice& bucket, std::size_t n_owners, std::size_t owner) noexcept;
 
 }  // namespace lockstep::parallel

@@ -42,8 +42,8 @@ BucketSums::BucketSums(comm::Transport& node, comm::Transport& between, NodeFlag
       // An owner's own arena is in the memory next to it; a tree ends at the first rank.
       target_{setting_.gradients[setting_.is_tree ? 0 : static_cast<std::size_t>(node.rank())]} {
   addends_.reserve(setting_.gradients.size());
-  for (const comm::Slice& slice : setting_.slices) {
-    const std::span<float> sum = target_.subspan(slice.offset, slice.count);
+  for (const core::Slice& slice : setting_.slices) {
+    const std::span<float> sum = slice.of(target_);
     touched_.reserve(setting_.rows->most_parts(slice));
     plans_.push_back(plan_between(between, slice));
     if (plans_.back()) plans_.back()->bind(std::as_bytes(sum), std::as_writable_bytes(sum));
@@ -51,13 +51,12 @@ BucketSums::BucketSums(comm::Transport& node, comm::Transport& between, NodeFlag
     if (sums_here(slice))
       sources.push_back(sum);
     else
-      for (const std::span<float> arena : setting_.gradients)
-        sources.push_back(arena.subspan(slice.offset, slice.count));
+      for (const std::span<float> arena : setting_.gradients) sources.push_back(slice.of(arena));
   }
 }
 
 /// Short messages cost their number and not their bytes: counting rows first would double that.
-std::unique_ptr<comm::Plan> BucketSums::plan_between(comm::Transport& between, const comm::Slice& slice) {
+std::unique_ptr<comm::Plan> BucketSums::plan_between(comm::Transport& between, const core::Slice& slice) {
   if (slice.count == 0 || !has_messages_) return nullptr;
   const std::size_t n_bytes = slice.count * sizeof(float);
   const auto name = choose_algorithm(n_bytes, between.n_ranks(), setting_.is_tree);
@@ -101,24 +100,24 @@ void BucketSums::progress() {
 }
 
 void BucketSums::begin(std::size_t bucket) {
-  const comm::Slice& slice = setting_.slices[bucket];
+  const core::Slice& slice = setting_.slices[bucket];
   if (!sums_here(slice)) return;
   setting_.is_tree ? sum_in_tree(slice) : sum_in_order(slice);
   if (plans_[bucket]) plans_[bucket]->start();
 }
 
 /// Whether `slice` is summed, in target_, before the optimizer reads it.
-bool BucketSums::sums_here(const comm::Slice& slice) const noexcept {
+bool BucketSums::sums_here(const core::Slice& slice) const noexcept {
   return has_messages_ || (setting_.gradients.size() > 1 && (setting_.is_tree || setting_.rows->has_rows(slice)));
 }
 
-void BucketSums::sum_in_order(const comm::Slice& slice) {
+void BucketSums::sum_in_order(const core::Slice& slice) {
   if (setting_.gradients.size() == 1) return;
   setting_.rows->find_touched(slice, touched_);
-  for (const comm::Slice& part : touched_) sum_part(part);
+  for (const core::Slice& part : touched_) sum_part(part);
 }
 
-void BucketSums::sum_part(const comm::Slice& part) {
+void BucketSums::sum_part(const core::Slice& part) {
   addends_.clear();
   for (const std::span<float> arena : setting_.gradients) addends_.push_back(address(arena, part.offset));
   const comm::Fold fold = comm::kernels().find_fold(core::DType::float32, comm::ReduceOp::sum);
@@ -126,12 +125,11 @@ void BucketSums::sum_part(const comm::Slice& part) {
 }
 
 // In place: nobody but the owner touches its slice of any arena now.
-void BucketSums::sum_in_tree(const comm::Slice& slice) const {
+void BucketSums::sum_in_tree(const core::Slice& slice) const {
   const auto& gradients = setting_.gradients;
   const comm::Combine add = comm::kernels().find_combine(core::DType::float32, comm::ReduceOp::sum);
-  const std::size_t end = slice.offset + slice.count;
-  for (std::size_t at = slice.offset; at < end; at += tree_piece) {
-    const std::size_t n = std::min(tree_piece, end - at);
+  for (std::size_t at = slice.offset; at < slice.end(); at += tree_piece) {
+    const std::size_t n = std::min(tree_piece, slice.end() - at);
     for (std::size_t distance = 1; distance < gradients.size(); distance *= 2) {
       for (std::size_t r = 0; r + distance < gradients.size(); r += 2 * distance) {
         std::byte* const sum = address(gradients[r], at);

@@ -25,7 +25,7 @@ struct BucketSumsSetting {
   int n_nodes = 1;
   std::size_t n_buckets = 0;
   std::vector<std::span<float>> gradients{};  ///< the arenas of the node's ranks, in order
-  std::vector<comm::Slice> slices{};          ///< of each bucket the part this rank owns; none if it is no owner
+  std::vector<core::Slice> slices{};          ///< of each bucket the part this rank owns; none if it is no owner
   bool is_tree = false;                       ///< by a binary tree over ranks, then nodes, instead of in rank order
   const SparseRows* rows = nullptr;           ///< what of the slices has to be summed; a tree sums all
 };
@@ -59,13 +59,13 @@ class BucketSums {
 
  private:
   [[nodiscard]] std::uint64_t count(std::size_t n) const noexcept { return n_steps_ * (setting_.n_buckets + 1) + n; }
-  [[nodiscard]] std::unique_ptr<comm::Plan> plan_between(comm::Transport& between, const comm::Slice& slice);
+  [[nodiscard]] std::unique_ptr<comm::Plan> plan_between(comm::Transport& between, const core::Slice& slice);
   void progress();
   void begin(std::size_t bucket);
-  void sum_in_order(const comm::Slice& slice);
-  void sum_part(const comm::Slice& part);
-  [[nodiscard]] bool sums_here(const comm::Slice& slice) const noexcept;
-  void sum_in_tree(const comm::Slice& slice) const;
+  void sum_in_order(const core::Slice& slice);
+  void sum_part(const core::Slice& part);
+  [[nodiscard]] bool sums_here(const core::Slice& slice) const noexcept;
+  void sum_in_tree(const core::Slice& slice) const;
 
   NodeFlags& flags_;
   BucketSumsSetting setting_;
@@ -76,7 +76,7 @@ class BucketSums {
   std::unique_ptr<PartsExchange> exchange_{};
   std::vector<std::unique_ptr<comm::Plan>> plans_;  ///< null on one node, and for slices of no elements
   std::vector<const std::byte*> addends_;
-  std::vector<comm::Slice> touched_;
+  std::vector<core::Slice> touched_;
   std::size_t n_begun_ = 0;
   std::size_t n_finished_ = 0;
   std::uint64_t n_steps_ = 0;

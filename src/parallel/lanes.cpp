@@ -33,7 +33,7 @@ void require_lanes(int n_lanes, int n_ranks) {
                     .fix = is_power ? fmt::format("use {}", ranks_for(n_lanes)) : "use 8 lanes"});
 }
 
-comm::Slice lane_samples(std::size_t global_batch, int n_lanes, int lane) noexcept {
+core::Slice lane_samples(std::size_t global_batch, int n_lanes, int lane) noexcept {
   const auto cut = [&](int i) {
     return global_batch * static_cast<std::size_t>(i) / static_cast<std::size_t>(n_lanes);
   };

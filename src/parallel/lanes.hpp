@@ -17,7 +17,7 @@ namespace lockstep::parallel {
 void require_lanes(int n_lanes, int n_ranks);
 
 /// The samples of lane `lane`, within the global batch; the lanes of a rank are together what data::BatchPlan deals to it.
-[[nodiscard]] comm::Slice lane_samples(std::size_t global_batch, int n_lanes, int lane) noexcept;
+[[nodiscard]] core::Slice lane_samples(std::size_t global_batch, int n_lanes, int lane) noexcept;
 
 /// The sum of what the lanes of a rank have, such as their losses, by the same tree. At least one, and a power of two
 /// of them.

@@ -8,11 +8,11 @@
 
 namespace lockstep::parallel {
 
-std::vector<Piece> blocks_in(std::span<const Slot> slots, comm::Slice slice) {
+std::vector<Piece> blocks_in(std::span<const Slot> slots, core::Slice slice) {
   std::vector<Piece> blocks;
   for (const Piece& piece : pieces_in(slots, slice)) {
     std::size_t at = piece.slice.offset;
-    const std::size_t end = at + piece.slice.count;
+    const std::size_t end = piece.slice.end();
     while (at < end) {
       const std::size_t next = std::min(end, at + slice_grain - (at - slice.offset) % slice_grain);
       blocks.push_back({piece.slot, {at, next - at}});
@@ -29,7 +29,7 @@ NodeNorms::NodeNorms(comm::Transport& node, NodeFlags& flags, std::size_t n_slot
       tensors_{node, 2 * blocks_.size()},
       of_slots_(2 * n_slots) {}
 
-std::size_t NodeNorms::first_block(const comm::Slice& slice) const noexcept {
+std::size_t NodeNorms::first_block(const core::Slice& slice) const noexcept {
   const auto at = std::partition_point(blocks_.begin(), blocks_.end(),
                                        [&](const Piece& block) { return block.slice.offset < slice.offset; });
   return static_cast<std::size_t>(at - blocks_.begin());

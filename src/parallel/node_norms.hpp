@@ -16,7 +16,7 @@
 namespace lockstep::parallel {
 
 /// The parts of slots in `slice`, cut at multiples of slice_grain from where it begins.
-[[nodiscard]] std::vector<Piece> blocks_in(std::span<const Slot> slots, comm::Slice slice);
+[[nodiscard]] std::vector<Piece> blocks_in(std::span<const Slot> slots, core::Slice slice);
 
 class NodeNorms {
  public:
@@ -24,7 +24,7 @@ class NodeNorms {
   NodeNorms(comm::Transport& node, NodeFlags& flags, std::size_t n_slots, std::vector<Piece> blocks);
 
   /// The index of the first block of a slice.
-  [[nodiscard]] std::size_t first_block(const comm::Slice& slice) const noexcept;
+  [[nodiscard]] std::size_t first_block(const core::Slice& slice) const noexcept;
 
   /// Puts down an owner's squared norms, one for each block from `first_block` on.
   void put_gradient(std::size_t first_block, std::span<const double> norms) noexcept;

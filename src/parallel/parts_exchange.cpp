@@ -25,13 +25,13 @@ void PartsExchange::reserve(std::size_t n_words) {
   n_reserved_ = n_words;
 }
 
-std::size_t PartsExchange::count_words(std::span<const comm::Slice> parts) noexcept {
+std::size_t PartsExchange::count_words(std::span<const core::Slice> parts) noexcept {
   std::size_t n = 0;
-  for (const comm::Slice& part : parts) n += n_words_before_values + part.count;
+  for (const core::Slice& part : parts) n += n_words_before_values + part.count;
   return n;
 }
 
-void PartsExchange::start(std::span<float> vector, std::span<const comm::Slice> parts,
+void PartsExchange::start(std::span<float> vector, std::span<const core::Slice> parts,
                           std::span<const std::uint64_t> n_words) {
   for (std::size_t r = 0; r < n_words.size(); ++r) begins_[r + 1] = begins_[r] + n_words[r];
   core::require(begins_.back() <= n_reserved_, "an exchange has room for its messages");
@@ -57,9 +57,9 @@ std::span<PartsExchange::Word> PartsExchange::message(int rank) const noexcept {
   return {words_.get() + begins_[r], begins_[r + 1] - begins_[r]};
 }
 
-void PartsExchange::write(std::span<const comm::Slice> parts) const {
+void PartsExchange::write(std::span<const core::Slice> parts) const {
   Word* at = message(rank_).data();
-  for (const comm::Slice& part : parts) {
+  for (const core::Slice& part : parts) {
     *at++ = static_cast<Word>(part.offset);
     *at++ = static_cast<Word>(part.count);
     std::memcpy(at, vector_.data() + part.offset, part.count * sizeof(float));

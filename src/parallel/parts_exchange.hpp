@@ -24,10 +24,10 @@ class PartsExchange {
   void reserve(std::size_t n_words);
 
   /// What a message of `parts` takes.
-  [[nodiscard]] static std::size_t count_words(std::span<const comm::Slice> parts) noexcept;
+  [[nodiscard]] static std::size_t count_words(std::span<const core::Slice> parts) noexcept;
 
   /// Collective: sends `parts` of `vector`, which is +0 elsewhere. `n_words` is what each rank's message takes.
-  void start(std::span<float> vector, std::span<const comm::Slice> parts, std::span<const std::uint64_t> n_words);
+  void start(std::span<float> vector, std::span<const core::Slice> parts, std::span<const std::uint64_t> n_words);
   /// Local: goes as far as is possible without waiting; true, once, when `vector` is the sum.
   [[nodiscard]] bool test();
   /// Local: returns when `vector` is the sum.
@@ -38,7 +38,7 @@ class PartsExchange {
 
   [[nodiscard]] std::span<Word> message(int rank) const noexcept;
   [[nodiscard]] std::span<std::byte> bytes_of(int rank) const noexcept { return std::as_writable_bytes(message(rank)); }
-  void write(std::span<const comm::Slice> parts) const;
+  void write(std::span<const core::Slice> parts) const;
   void post();
   void add_all() const;
   template <class Visit>

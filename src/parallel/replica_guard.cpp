@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::uint64_t nothing = std::numeric_limits<std::uint64_t>::max();
 
-std::uint32_t hash_of(std::span<const float> parameters, const comm::Slice& slice) noexcept {
-  return core::crc32c(std::as_bytes(parameters.subspan(slice.offset, slice.count)));
+std::uint32_t hash_of(std::span<const float> parameters, const core::Slice& slice) noexcept {
+  return core::crc32c(std::as_bytes(slice.of(parameters)));
 }
 
 std::string name_place(const comm::Transport& world, int rank) {
@@ -41,11 +41,11 @@ std::uint32_t most_frequent(std::span<const std::uint32_t> values) {
 
 }  // namespace
 
-ReplicaGuard::ReplicaGuard(std::span<const Slot> slots, std::span<const comm::Slice> slices, comm::Transport& world,
+ReplicaGuard::ReplicaGuard(std::span<const Slot> slots, std::span<const core::Slice> slices, comm::Transport& world,
                            comm::Transport& between)
     : world_{world}, between_{between} {
   for (const Slot& slot : slots) names_.push_back(slot.name);
-  for (const comm::Slice& slice : slices) {
+  for (const core::Slice& slice : slices) {
     const auto pieces = pieces_in(slots, slice);
     pieces_.insert(pieces_.end(), pieces.begin(), pieces.end());
   }

@@ -18,7 +18,7 @@ class ReplicaGuard {
  public:
   /// Guards the parts of `slots` in `slices`, which this rank of `world` alone writes; both transports must outlive
   /// it. `between`: the owners of the same slices on all nodes.
-  ReplicaGuard(std::span<const Slot> slots, std::span<const comm::Slice> slices, comm::Transport& world,
+  ReplicaGuard(std::span<const Slot> slots, std::span<const core::Slice> slices, comm::Transport& world,
                comm::Transport& between);
 
   /// Of what was just written.

@@ -9,15 +9,14 @@
 #include <string>
 #include <vector>
 
-#include "comm/collective.hpp"
+#include "core/slice.hpp"
 
 namespace lockstep::parallel {
 
 /// Slots are numbered in the order in which backward completes their gradients.
 struct Slot {
   std::string name;
-  std::size_t offset = 0;
-  std::size_t n_elements = 0;
+  core::Slice slice{};
   bool decays = true;            ///< weight decay applies
   std::size_t row_elements = 0;  ///< of an embedding: only rows given to Synchronizer::touch() have a gradient; else 0
 };
@@ -25,7 +24,7 @@ struct Slot {
 /// The part of a slot that lies in some slice of the arena.
 struct Piece {
   std::size_t slot = 0;
-  comm::Slice slice;
+  core::Slice slice{};
 };
 
 /// Elements of an arena that holds `slots`.
@@ -35,7 +34,7 @@ struct Piece {
 void require_ordered(std::span<const Slot> slots);
 
 /// The parts of slots in `slice`, ascending; slots of no elements have none.
-[[nodiscard]] std::vector<Piece> pieces_in(std::span<const Slot> slots, comm::Slice slice);
+[[nodiscard]] std::vector<Piece> pieces_in(std::span<const Slot> slots, core::Slice slice);
 
 /// The first slot that holds a NaN or infinity. Reads the whole arena: for messages, not for every step.
 [[nodiscard]] std::optional<std::size_t> find_not_finite(std::span<const Slot> slots, std::span<const float> arena);

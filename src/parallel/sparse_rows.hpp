@@ -23,15 +23,15 @@ class SparseRows {
   /// Takes back all marks of this rank, and zeroes their rows in its gradients.
   void clear(std::span<float> gradients) noexcept;
   /// Zeroes what belongs to rows in `slice` of an arena: to those touched by any rank of the node, or to all.
-  void zero(const comm::Slice& slice, bool is_all, std::span<float> arena);
+  void zero(const core::Slice& slice, bool is_all, std::span<float> arena);
 
-  [[nodiscard]] bool has_rows(const comm::Slice& slice) const noexcept;
+  [[nodiscard]] bool has_rows(const core::Slice& slice) const noexcept;
 
   /// The parts of `slice` where any rank of the node may have a gradient: touched rows, slots without rows. Ascending,
   /// neighbours in one. `parts` is written over, so that a steady step allocates nothing.
-  void find_touched(const comm::Slice& slice, std::vector<comm::Slice>& parts) const;
+  void find_touched(const core::Slice& slice, std::vector<core::Slice>& parts) const;
   /// No more than that many are ever found.
-  [[nodiscard]] std::size_t most_parts(const comm::Slice& slice) const noexcept;
+  [[nodiscard]] std::size_t most_parts(const core::Slice& slice) const noexcept;
 
  private:
   static constexpr std::size_t word_bits = 64;
@@ -44,10 +44,11 @@ class SparseRows {
   [[nodiscard]] static std::size_t words_of(std::size_t n_rows) noexcept {
     return (n_rows + word_bits - 1) / word_bits;
   }
-  [[nodiscard]] comm::Slice rows_in(std::size_t slot, const comm::Slice& slice) const noexcept;
+  [[nodiscard]] core::Slice rows_in(std::size_t slot, const core::Slice& slice) const noexcept;
+  [[nodiscard]] core::Slice row_of(std::size_t slot, std::size_t row) const noexcept;
   [[nodiscard]] std::span<std::uint64_t> marks(int rank) const noexcept;
   [[nodiscard]] std::uint64_t marks_of_all(std::size_t word) const noexcept;
-  void add_rows(std::size_t slot, const comm::Slice& slice, std::vector<comm::Slice>& parts) const;
+  void add_rows(std::size_t slot, const core::Slice& slice, std::vector<core::Slice>& parts) const;
 
   std::vector<Slot> slots_;
   std::vector<Table> tables_;  ///< of each slot; no rows where there are none
@@ -55,7 +56,7 @@ class SparseRows {
   int rank_;
   int n_ranks_;
   std::unique_ptr<comm::SharedSegment> segment_;
-  std::vector<comm::Slice> parts_{};
+  std::vector<core::Slice> parts_{};
 };
 
 }  // namespace lockstep::parallel

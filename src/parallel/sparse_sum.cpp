@@ -16,7 +16,7 @@ std::size_t most_words_for(std::uint64_t dense_bytes, int n_ranks) {
 }  // namespace
 
 SparseSum::SparseSum(comm::Transport& between, comm::Transport& later, PartsExchange& exchange, const SparseRows& rows,
-                     const comm::Slice& slice, std::string_view dense)
+                     const core::Slice& slice, std::string_view dense)
     : rows_{rows},
       slice_{slice},
       exchange_{exchange},
@@ -72,7 +72,7 @@ void SparseSum::wait() {
 
 void SparseSum::find_parts() {
   rows_.find_touched(slice_, parts_);
-  for (comm::Slice& part : parts_) part.offset -= slice_.offset;
+  for (core::Slice& part : parts_) part = part.seen_from(slice_.offset);
 }
 
 void SparseSum::start_sum() {

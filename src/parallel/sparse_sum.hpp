@@ -25,7 +25,7 @@ class SparseSum final : public comm::Plan {
   /// Collective over both transports, those of the slice's owners: counts travel over `between` as sums start, all else
   /// over `later` as they complete. `dense`: the algorithm that sums all.
   SparseSum(comm::Transport& between, comm::Transport& later, PartsExchange& exchange, const SparseRows& rows,
-            const comm::Slice& slice, std::string_view dense);
+            const core::Slice& slice, std::string_view dense);
 
   void bind(std::span<const std::byte> input, std::span<std::byte> output) override;
   void run() override;
@@ -40,12 +40,12 @@ class SparseSum final : public comm::Plan {
   void start_sum();
 
   const SparseRows& rows_;
-  comm::Slice slice_;
+  core::Slice slice_;
   PartsExchange& exchange_;
   std::size_t rank_;
   std::size_t most_words_ = 0;          ///< of all nodes together, for which an exchange is fewer bytes
   std::vector<std::uint64_t> n_words_;  ///< of each node
-  std::vector<comm::Slice> parts_{};    ///< touched on this node, from the slice's begin
+  std::vector<core::Slice> parts_{};    ///< touched on this node, from the slice's begin
   std::span<float> sum_{};
   std::unique_ptr<comm::Plan> counts_;
   std::unique_ptr<comm::Plan> dense_;

@@ -11,10 +11,10 @@
 namespace lockstep::parallel {
 namespace {
 
-std::vector<optim::Segment> segments_in(std::span<const Slot> slots, const comm::Slice& slice) {
+std::vector<optim::Segment> segments_in(std::span<const Slot> slots, const core::Slice& slice) {
   std::vector<optim::Segment> segments;
   for (const Piece& block : blocks_in(slots, slice))
-    segments.push_back({block.slice.offset - slice.offset, block.slice.count, slots[block.slot].decays});
+    segments.push_back({block.slice.seen_from(slice.offset), slots[block.slot].decays});
   return segments;
 }
 
@@ -38,8 +38,7 @@ Synchronizer::Synchronizer(comm::Transport& world, std::vector<Slot> slots, cons
       rows_{*node_, slots_},
       sums_{*node_, *between_, flags_, sums_setting(options.is_deterministic)},
       guard_{slots_, owned_slices(), world, *between_} {
-  for (const comm::Slice& slice : owned_slices()) {
-    parts_.reserve(rows_.most_parts(slice));
+  for (const core::Slice& slice : owned_slices()) {
     touched_.reserve(rows_.most_parts(slice));
     owned_.push_back({slice, optim::Optimizer{options.optimizer, segments_in(slots_, slice), slice.count},
                       norms_.first_block(slice)});
@@ -54,8 +53,8 @@ std::span<float> Synchronizer::gradients_of(int local_rank) const noexcept {
   return {reinterpret_cast<float*>(gradients_->part(local_rank).data()), arena_elements(slots_)};
 }
 
-std::vector<comm::Slice> Synchronizer::owned_slices() const {
-  std::vector<comm::Slice> slices;
+std::vector<core::Slice> Synchronizer::owned_slices() const {
+  std::vector<core::Slice> slices;
   if (node_->rank() >= placement_.n_owners) return slices;
   for (const Bucket& bucket : buckets_)
     slices.push_back(owned_slice(bucket.slice, static_cast<std::size_t>(placement_.n_owners),
@@ -93,7 +92,7 @@ void Synchronizer::publish_initial() {
 void Synchronizer::copy_between_nodes() {
   for (const Owned& owned : owned_) {
     if (owned.slice.count == 0) continue;
-    const auto values = std::as_writable_bytes(parameters(owned.slice));
+    const auto values = std::as_writable_bytes(owned.slice.of(parameters_.values()));
     if (node_index_ != 0) std::fill(values.begin(), values.end(), std::byte{0});
     const auto plan = comm::make_plan(*comm::find_algorithm("ring"), *between_,
                                       {.dtype = core::DType::uint32, .n_elements = owned.slice.count});
@@ -137,7 +136,7 @@ double Synchronizer::gradient_norm(float scale) {
 void Synchronizer::update(double lr, float scale) {
   for (std::size_t b = 0; b < owned_.size(); ++b) {
     Owned& owned = owned_[b];
-    owned.norms = owned.optimizer.begin_step(scale, sums_.sources(b), parameters(owned.slice));
+    owned.norms = owned.optimizer.begin_step(scale, sums_.sources(b), owned.slice.of(parameters_.values()));
     norms_.put_tensors(owned.first_block, owned.norms);
   }
   if (needs_norms_) {
@@ -145,16 +144,16 @@ void Synchronizer::update(double lr, float scale) {
     for (const Owned& owned : owned_) norms_.get_tensors(owned.first_block, owned.norms);
   }
   for (std::size_t b = 0; b < owned_.size(); ++b)
-    owned_[b].optimizer.finish_step(lr, scale, sums_.sources(b), parameters(owned_[b].slice),
+    owned_[b].optimizer.finish_step(lr, scale, sums_.sources(b), owned_[b].slice.of(parameters_.values()),
                                     touched_in(owned_[b].slice));
 }
 
 /// Where a slice may have gradients, from its begin; nothing if that is anywhere, as with rows of other nodes.
-std::span<const optim::Touched> Synchronizer::touched_in(const comm::Slice& slice) {
+std::span<const core::Slice> Synchronizer::touched_in(const core::Slice& slice) {
   touched_.clear();
   if (placement_.n_nodes > 1 || !rows_.has_rows(slice)) return {};
-  rows_.find_touched(slice, parts_);
-  for (const comm::Slice& part : parts_) touched_.push_back({part.offset - slice.offset, part.count});
+  rows_.find_touched(slice, touched_);
+  for (core::Slice& part : touched_) part = part.seen_from(slice.offset);
   return touched_;
 }
 

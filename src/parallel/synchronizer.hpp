@@ -80,26 +80,23 @@ class Synchronizer {
  private:
   /// A slice of a bucket that this rank updates on its node.
   struct Owned {
-    comm::Slice slice;
+    core::Slice slice;
     optim::Optimizer optimizer;
     std::size_t first_block = 0;
     std::span<double> norms{};  ///< the optimizer's, of the step under way
   };
 
-  [[nodiscard]] std::vector<comm::Slice> owned_slices() const;
+  [[nodiscard]] std::vector<core::Slice> owned_slices() const;
   [[nodiscard]] BucketSumsSetting sums_setting(bool is_tree) const;
   [[nodiscard]] std::vector<Piece> all_blocks() const;
   [[nodiscard]] std::span<float> gradients_of(int local_rank) const noexcept;
   void copy_between_nodes();
   [[nodiscard]] double gradient_norm(float scale);
   void update(double lr, float scale);
-  [[nodiscard]] std::span<const optim::Touched> touched_in(const comm::Slice& slice);
+  [[nodiscard]] std::span<const core::Slice> touched_in(const core::Slice& slice);
   void zero_rows();
   void end_writing(bool is_guarded);
   void await_node();
-  [[nodiscard]] std::span<float> parameters(const comm::Slice& slice) const {
-    return parameters_.values().subspan(slice.offset, slice.count);
-  }
 
   std::vector<Slot> slots_;
   std::uint64_t guard_interval_;
@@ -119,8 +116,7 @@ class Synchronizer {
   BucketSums sums_;
   ReplicaGuard guard_;
   std::vector<Owned> owned_;
-  std::vector<comm::Slice> parts_{};
-  std::vector<optim::Touched> touched_{};
+  std::vector<core::Slice> touched_{};
   std::size_t n_ready_ = 0;  ///< buckets
   std::uint64_t n_steps_ = 0;
   std::uint64_t n_meetings_ = 0;  ///< of await_node()

@@ -79,7 +79,7 @@ TEST_P(LargeCount, EveryElementArrives) {
 class LargeHalves : public LargeCount {};
 
 TEST_P(LargeHalves, ReduceScatterOutOfPlace) {
-  const comm::Slice mine = comm::partition(n, 2, rank_);
+  const core::Slice mine = core::partition(n, 2, rank_);
   const runtime::HostBuffer input{core::Bytes{n}};
   const runtime::HostBuffer output{core::Bytes{mine.count}};
   fill(input.as<std::uint8_t>(), make_block(1, rank_ + 1));
@@ -88,7 +88,7 @@ TEST_P(LargeHalves, ReduceScatterOutOfPlace) {
 }
 
 TEST_P(LargeHalves, AllGatherOutOfPlace) {
-  const comm::Slice mine = comm::partition(n, 2, rank_);
+  const core::Slice mine = core::partition(n, 2, rank_);
   const runtime::HostBuffer input{core::Bytes{mine.count}};
   const runtime::HostBuffer output{core::Bytes{n}};
   fill(input.as<std::uint8_t>(), shifted(make_block(1, 1), mine.offset));

@@ -95,7 +95,7 @@ double difference_in_ulp(const Recipe& recipe, const std::vector<float>& found, 
   double most = found.size() == expected.size() ? 0 : INFINITY;
   for (const nn::ArenaSlot& slot : executor->slots()) {
     float difference = 0, magnitude = 0;
-    for (std::size_t i = slot.offset; i < slot.offset + slot.n_elements; ++i) {
+    for (std::size_t i = slot.slice.offset; i < slot.slice.end(); ++i) {
       difference = std::max(difference, std::abs(found.at(i) - expected.at(i)));
       magnitude = std::max(magnitude, std::abs(expected[i]));
     }

@@ -78,8 +78,8 @@ TEST_P(OnNodes, RowsOfEmbeddings) {
     return step == 1 || (step < 3 && (row + static_cast<std::size_t>(rank * 3 + step)) % 100 < 3);
   };
   const auto gradient = [&](std::size_t i, int rank, int step) {
-    const bool is_in_table = slots[table].offset <= i && i < slots[table].offset + n_rows * width;
-    const bool is_zero = is_in_table && !is_touched((i - slots[table].offset) / width, rank, step);
+    const bool is_in_table = slots[table].slice.offset <= i && i < slots[table].slice.offset + n_rows * width;
+    const bool is_zero = is_in_table && !is_touched((i - slots[table].slice.offset) / width, rank, step);
     return is_zero ? 0.0F : support::small_integer(i, rank, step);
   };
   train(slots, false, gradient, [&](Synchronizer& synchronizer, int step) {
@@ -97,7 +97,7 @@ TEST_P(OnNodes, AValueChangedOnOneNodeIsNamedOnAllRanks) {
   ControlWord word{*world_, false};
   synchronizer.publish_initial();
   synchronizer.step(0, 1);
-  float& element = synchronizer.parameters()[slots[1].offset + 4'000];
+  float& element = synchronizer.parameters()[slots[1].slice.offset + 4'000];
   if (world_->rank() == world_->n_ranks() - 1) element = 1;
   synchronizer.step(0, 1);
   static_cast<void>(word.exchange({.replica = synchronizer.replica_hash()}));

@@ -66,13 +66,13 @@ T expected(const comm::Call& call, int n_ranks, std::size_t i, int turn) {
 /// Where this rank's input and output lie in the whole vector.
 struct Extent {
   Extent(const comm::Call& call, int rank, int n_ranks) {
-    const comm::Slice whole{0, call.n_elements};
-    const comm::Slice part = call.part(rank, n_ranks);
+    const core::Slice whole{0, call.n_elements};
+    const core::Slice part = call.part(rank, n_ranks);
     input = call.collective == Collective::all_gather ? part : whole;
     output = call.collective == Collective::reduce_scatter ? part : whole;
   }
-  comm::Slice input;
-  comm::Slice output;
+  core::Slice input;
+  core::Slice output;
 };
 
 void go(comm::Plan& plan, Mode mode) {

@@ -73,7 +73,7 @@ std::uint64_t network_bytes(const Recipe& recipe, std::span<const parallel::Slot
   const comm::Algorithm& sums = *comm::find_algorithm(recipe.deterministic ? "recursive_doubling" : "ring");
   std::uint64_t bytes = 0;
   for (const parallel::Slot& slot : slots) {
-    const std::uint64_t all = sums.all_reduce.cost({.n_elements = slot.n_elements}, nodes).bytes;
+    const std::uint64_t all = sums.all_reduce.cost({.n_elements = slot.slice.count}, nodes).bytes;
     const std::uint64_t of_samples = recipe.batch * (slot.row_elements + 2) * sizeof(float) * (nodes.size() - 1);
     bytes += slot.row_elements > 0 ? std::min(all, of_samples) : all;
   }

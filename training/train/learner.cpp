@@ -41,8 +41,7 @@ std::vector<parallel::Slot> slots_of(const nn::Network& network, const nn::Execu
   for (const nn::ArenaSlot& slot : executor.slots()) {
     const nn::Embedding* const sparse = find_sparse(network, slot.parameter, recipe);
     slots.push_back({.name = network.parameters()[static_cast<std::size_t>(slot.parameter)].name,
-                     .offset = slot.offset,
-                     .n_elements = slot.n_elements,
+                     .slice = slot.slice,
                      .decays = decays(network.parameters()[static_cast<std::size_t>(slot.parameter)], recipe),
                      .row_elements = sparse != nullptr ? sparse->width : 0});
   }
@@ -169,7 +168,7 @@ nn::LossSums Learner::run_lanes(const data::Batch& batch, std::uint64_t epoch) {
   nn::LossSums sums;
   lane_losses_.clear();
   for (int local = 0; local < lanes_->n_local(); ++local) {
-    const comm::Slice lane = parallel::lane_samples(n_global, static_cast<int>(recipe_.lanes), lanes_->first() + local);
+    const core::Slice lane = parallel::lane_samples(n_global, static_cast<int>(recipe_.lanes), lanes_->first() + local);
     executor_->bind(synchronizer_->parameters(), lanes_->gradients(local));
     const auto statistics =
         std::span{statistics_}.subspan(static_cast<std::size_t>(local) * n_statistics_, n_statistics_);
@@ -259,8 +258,7 @@ void Learner::average_statistics(std::uint64_t weight) {
 }
 
 std::span<float> Learner::slot(std::span<float> arena, int parameter) const {
-  const nn::ArenaSlot& place = slot_of_[static_cast<std::size_t>(parameter)];
-  return arena.subspan(place.offset, place.n_elements);
+  return slot_of_[static_cast<std::size_t>(parameter)].slice.of(arena);
 }
 
 void Learner::fill(std::size_t tensor, std::span<float> values) const {

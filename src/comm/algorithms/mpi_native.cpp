@@ -86,7 +86,7 @@ class MpiPlan final : public Plan {
     if (call.dtype == DType::bfloat16) define_op(user_function<DType::bfloat16>(call.op));
     for (int r = 0; r < communicator.n_ranks(); ++r) parts_.push_back(call.part(r, communicator.n_ranks()));
     if (is_countable_) {
-      for (const Slice& part : parts_) {
+      for (const core::Slice& part : parts_) {
         counts_.push_back(static_cast<int>(part.count));
         offsets_.push_back(static_cast<int>(part.offset));
       }
@@ -238,7 +238,7 @@ class MpiPlan final : public Plan {
   MPI_Datatype type_;
   MPI_Op op_;
   core::UniqueHandle<OpPolicy> own_op_;
-  std::vector<Slice> parts_;
+  std::vector<core::Slice> parts_;
   std::vector<int> counts_;
   std::vector<int> offsets_;
   std::vector<MPI_Request> requests_;

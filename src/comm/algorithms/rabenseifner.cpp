@@ -11,13 +11,12 @@ struct Window {
   int first;
   int last;
 
-  [[nodiscard]] Slice slice(std::size_t n_elements, int n_parts) const {
-    const auto offset = [&](int index) {
-      return index == n_parts
-                 ? n_elements
-                 : partition(n_elements, static_cast<std::size_t>(n_parts), static_cast<std::size_t>(index)).offset;
+  [[nodiscard]] core::Slice slice(std::size_t n_elements, int n_parts) const {
+    const auto part = [&](int index) {
+      return core::partition(n_elements, static_cast<std::size_t>(n_parts), static_cast<std::size_t>(index));
     };
-    return {offset(first), offset(last) - offset(first)};
+    const std::size_t begin = part(first).offset;
+    return {begin, part(last - 1).end() - begin};
   }
 };
 

@@ -22,13 +22,13 @@ struct View {
         n_items{(s.n_ranks - 1) * n_segments} {}
 
   /// The part that is `distance` ranks to the left.
-  [[nodiscard]] Slice part(std::size_t distance) const {
+  [[nodiscard]] core::Slice part(std::size_t distance) const {
     const int p = setting.n_ranks;
     return setting.part(static_cast<int>((setting.rank + 2 * p - static_cast<int>(distance)) % p));
   }
   /// Item i of a phase is segment i % n_segments of the part `lead` + i / n_segments ranks to the left.
-  [[nodiscard]] Slice item(std::size_t i, std::size_t lead) const {
-    return segment(part(lead + i / n_segments), n_segments, i % n_segments);
+  [[nodiscard]] core::Slice item(std::size_t i, std::size_t lead) const {
+    return core::partition(part(lead + i / n_segments), n_segments, i % n_segments);
   }
   [[nodiscard]] int left() const { return (setting.rank + setting.n_ranks - 1) % setting.n_ranks; }
   [[nodiscard]] int right() const { return (setting.rank + 1) % setting.n_ranks; }
@@ -60,7 +60,7 @@ void reduce_phase(Schedule& schedule, const View& ring, Region result, Partial p
                   i < ring.n_segments ? region(Memory::input, ring.item(i, 1)) : partial(i - ring.n_segments));
     schedule.wait(slot(recv_slot, i));
     const bool is_last_step = i + ring.n_segments >= ring.n_items;
-    const Slice own = ring.item(i, 2);
+    const core::Slice own = ring.item(i, 2);
     const Region target =
         is_last_step ? Region{result.memory, result.offset + own.offset - ring.part(0).offset, own.count} : partial(i);
     schedule.combine(target, landing_of(i), region(Memory::input, own));
@@ -113,7 +113,7 @@ Schedule reduce_scatter(const Setting& setting) {
 Schedule all_gather(const Setting& setting) {
   if (setting.n_ranks == 1) return copy_alone(setting);
   Schedule schedule;
-  const Slice part = setting.part(setting.rank);
+  const core::Slice part = setting.part(setting.rank);
   schedule.copy(region(Memory::output, part), {Memory::input, 0, part.count});
   gather_phase(schedule, View{setting});
   return schedule;

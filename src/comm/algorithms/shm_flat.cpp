@@ -110,8 +110,8 @@ class FlatPlan final : public Plan {
 
   void reduce() {
     const bool is_scatter = call_.collective == Collective::reduce_scatter;
-    const Slice wanted =
-        is_scatter ? call_.part(static_cast<int>(rank_), static_cast<int>(n_ranks_)) : Slice{0, call_.n_elements};
+    const core::Slice wanted =
+        is_scatter ? call_.part(static_cast<int>(rank_), static_cast<int>(n_ranks_)) : core::Slice{0, call_.n_elements};
     const std::size_t offset = wanted.offset * call_.element_size();
     for (std::size_t r = 0; r < n_ranks_; ++r)
       sources_[r] = (r == rank_ ? input_.data() : mailboxes()[r].payload()) + offset;
@@ -121,14 +121,14 @@ class FlatPlan final : public Plan {
 
   void gather() {
     for (std::size_t r = 0; r < n_ranks_; ++r) {
-      const Slice part = call_.part(static_cast<int>(r), static_cast<int>(n_ranks_));
+      const core::Slice part = call_.part(static_cast<int>(r), static_cast<int>(n_ranks_));
       std::byte* const target = output_.data() + part.offset * call_.element_size();
       if (target != input_.data()) copy_bytes(target, mailboxes()[r].payload(), part.count * call_.element_size());
       note_reading(r, part);
     }
   }
 
-  void note_reading(std::size_t rank, const Slice& slice) const {
+  void note_reading(std::size_t rank, const core::Slice& slice) const {
     if (rank != rank_) segment_->note_reading(static_cast<int>(rank), slice.count * call_.element_size());
   }
 

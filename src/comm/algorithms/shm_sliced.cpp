@@ -58,13 +58,13 @@ class SlicedPlan final : public Plan {
         n_ranks_{static_cast<std::size_t>(node.n_ranks())},
         n_owners_{static_cast<std::size_t>(slicing.n_owners)},
         n_chunks_{count_segments(call, slice(0).count, slicing.piece_bytes)},
-        layout_{reduces() ? n_owners_ : 0, n_ranks_, bytes(segment(slice(0), n_chunks_, 0)), slicing.writing},
+        layout_{reduces() ? n_owners_ : 0, n_ranks_, bytes(core::partition(slice(0), n_chunks_, 0)), slicing.writing},
         is_large_{2 * n_ranks_ * call.n_elements * call.element_size() > runtime::last_level_cache().value},
         fold_{kernels().find_fold(call.dtype, call.op)},
         divide_{kernels().find_divide(call.dtype)},
         copy_streaming_{kernels().copy_streaming},
         segment_{node.share(layout_.bytes())},
-        readers_{n_ranks_, bytes(segment(slice(0), n_chunks_, 0)), slicing.writing},
+        readers_{n_ranks_, bytes(core::partition(slice(0), n_chunks_, 0)), slicing.writing},
         sources_(n_ranks_) {
     for (std::size_t r = 0; r < n_ranks_; ++r) parts_.push_back(segment_->part(static_cast<int>(r)));
     slicing_.finish_across ? order_for_overlap() : order_for_latency();
@@ -92,11 +92,13 @@ class SlicedPlan final : public Plan {
     std::size_t chunk;
   };
 
-  [[nodiscard]] Slice slice(std::size_t owner) const { return partition(call_.n_elements, n_owners_, owner); }
-  [[nodiscard]] Slice piece(std::size_t chunk, std::size_t owner) const {
-    return segment(slice(owner), n_chunks_, chunk);
+  [[nodiscard]] core::Slice slice(std::size_t owner) const {
+    return core::partition(call_.n_elements, n_owners_, owner);
   }
-  [[nodiscard]] std::size_t bytes(const Slice& s) const { return s.count * call_.element_size(); }
+  [[nodiscard]] core::Slice piece(std::size_t chunk, std::size_t owner) const {
+    return core::partition(slice(owner), n_chunks_, chunk);
+  }
+  [[nodiscard]] std::size_t bytes(const core::Slice& s) const { return s.count * call_.element_size(); }
   [[nodiscard]] bool is_owner() const { return rank_ < n_owners_; }
   [[nodiscard]] bool reduces() const { return call_.collective != Collective::all_gather; }
   [[nodiscard]] bool gathers() const { return call_.collective != Collective::reduce_scatter; }
@@ -169,7 +171,7 @@ class SlicedPlan final : public Plan {
       for (std::size_t step = 1; step <= n_owners_; ++step) {
         const std::size_t owner = (rank_ + step) % n_owners_;
         if (owner == rank_) continue;
-        const Slice from = piece(c, owner);
+        const core::Slice from = piece(c, owner);
         readers_.copy_for(owner, layout_.copied_in(parts_[rank_], turn(c), owner),
                           input_.data() + from.offset * call_.element_size(), bytes(from));
       }
@@ -183,7 +185,7 @@ class SlicedPlan final : public Plan {
     for (std::size_t r = 0; r < n_ranks_; ++r)
       if (r != rank_ && !await(may_wait, [&] { return readers_.reached(r, Layout::arrived(parts_[r]), count(c) + 1); }))
         return false;
-    const Slice mine = piece(c, rank_);
+    const core::Slice mine = piece(c, rank_);
     std::byte* const shared = layout_.result(parts_[rank_], turn(c));
     std::byte* const own = own_output(mine);
     if (!reduces()) {
@@ -236,7 +238,7 @@ class SlicedPlan final : public Plan {
       const std::size_t owner = (rank_ + 1 + n_copied_out_) % n_owners_;
       if (owner == rank_) continue;
       if (!await_finished(owner, count(c) + 1, may_wait)) return false;
-      const Slice to = piece(c, owner);
+      const core::Slice to = piece(c, owner);
       std::byte* const target = output_.data() + to.offset * call_.element_size();
       const std::byte* const source = layout_.result(parts_[owner], turn(c));
       if (is_large_)
@@ -252,7 +254,7 @@ class SlicedPlan final : public Plan {
   [[nodiscard]] Plan& across(std::size_t c) { return *across_[c % 2].at(piece(c, rank_).count); }
 
   /// Where this rank's own piece belongs in its output.
-  [[nodiscard]] std::byte* own_output(const Slice& mine) const {
+  [[nodiscard]] std::byte* own_output(const core::Slice& mine) const {
     const std::size_t start = gathers() ? 0 : slice(rank_).offset;
     return output_.data() + (mine.offset - start) * call_.element_size();
   }

@@ -23,11 +23,12 @@ struct Family {
 };
 
 void add_up(Schedule& schedule, const Family& family, const Setting& setting, std::size_t n_segments) {
-  const Region landing = schedule.scratch(family.children.empty() ? 0 : segment(setting.whole(), n_segments, 0).count);
+  const Region landing =
+      schedule.scratch(family.children.empty() ? 0 : core::partition(setting.whole(), n_segments, 0).count);
   constexpr int recv_slot = 0;
   constexpr int send_slot = 1;
   for (std::size_t k = 0; k < n_segments; ++k) {
-    const Slice part = segment(setting.whole(), n_segments, k);
+    const core::Slice part = core::partition(setting.whole(), n_segments, k);
     Region running = region(Memory::input, part);
     for (const int child : family.children) {
       const Region received{Memory::scratch, landing.offset, part.count};
@@ -46,7 +47,7 @@ void hand_down(Schedule& schedule, const Family& family, const Setting& setting,
   constexpr int recv_slot = 0;
   const auto send_slot = [](std::size_t child) { return 1 + static_cast<int>(child); };
   for (std::size_t k = 0; k < n_segments; ++k) {
-    const Region part = region(Memory::output, segment(setting.whole(), n_segments, k));
+    const Region part = region(Memory::output, core::partition(setting.whole(), n_segments, k));
     if (family.parent >= 0) {
       schedule.recv(recv_slot, family.parent, part);
       schedule.wait(recv_slot);

@@ -51,9 +51,8 @@ std::span<float> BackwardObserver::of_node(std::size_t node) const {
   const std::vector<int>& parameters = network_.nodes()[node].parameters;
   const std::size_t n = parameters.size();
   if (n == 0 || std::ranges::count(options_.row_gradients, parameters[0]) > 0) return {};
-  const ArenaSlot& last = slots_[n_done_ + n - 1];
-  const std::size_t begin = slots_[n_done_].offset;
-  return gradients_.subspan(begin, last.offset + last.n_elements - begin);
+  const std::size_t begin = slots_[n_done_].slice.offset;
+  return gradients_.subspan(begin, slots_[n_done_ + n - 1].slice.end() - begin);
 }
 
 void BackwardObserver::before_backward(std::size_t node, std::span<const Tensor>) {

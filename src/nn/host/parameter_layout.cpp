@@ -51,7 +51,7 @@ void ParameterLayout::place(const Network& network) {
       core::require(desc.has_value(), "every parameter has a layout");
       const std::size_t n = (n_physical(*desc) + slot_multiple - 1) / slot_multiple * slot_multiple;
       slot_of_parameter_[static_cast<std::size_t>(parameter)] = slots_.size();
-      slots_.push_back({parameter, n_elements_, n});
+      slots_.push_back({parameter, {n_elements_, n}});
       n_elements_ += n;
     }
   }
@@ -62,7 +62,7 @@ const ArenaSlot& ParameterLayout::slot_of(int parameter) const {
 }
 
 Desc ParameterLayout::logical_desc(int parameter, std::size_t n_logical, std::size_t n_slot) const {
-  core::require(n_slot == slot_of(parameter).n_elements, "a slot has its elements");
+  core::require(n_slot == slot_of(parameter).slice.count, "a slot has its elements");
   core::require(n_logical == n_logical_[static_cast<std::size_t>(parameter)], "a parameter has its shape's elements");
   return plain_desc(dims_of(*find(parameter)));
 }

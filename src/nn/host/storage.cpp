@@ -42,7 +42,7 @@ void Storage::set_input(const std::byte* input) {
 }
 
 std::byte* Storage::address(const Place& place) const {
-  const auto slot = [&] { return parameters_->slot_of(static_cast<int>(place.index)).offset * sizeof(float); };
+  const auto slot = [&] { return parameters_->slot_of(static_cast<int>(place.index)).slice.offset * sizeof(float); };
   switch (place.space) {
     case Space::arena: return bases_.arena + plan_.offsets[place.index] + place.offset;
     case Space::parameters: return bases_.parameters + slot() + place.offset;

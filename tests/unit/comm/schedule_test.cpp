@@ -8,22 +8,6 @@
 namespace lockstep::comm {
 namespace {
 
-TEST(Partition, PartsAreContiguousAndDifferByAtMostOne) {
-  for (const std::size_t n : {0, 1, 5, 16, 17, 1000}) {
-    for (std::size_t n_parts = 1; n_parts <= 19; ++n_parts) {
-      std::size_t next = 0;
-      for (std::size_t index = 0; index < n_parts; ++index) {
-        const Slice part = partition(n, n_parts, index);
-        EXPECT_EQ(part.offset, next);
-        EXPECT_LE(part.count, partition(n, n_parts, 0).count);
-        EXPECT_LE(partition(n, n_parts, 0).count, part.count + 1);
-        next += part.count;
-      }
-      EXPECT_EQ(next, n);
-    }
-  }
-}
-
 TEST(Schedule, LeavesOutEmptyRegionsAndIdleSlots) {
   Schedule schedule;
   schedule.send(0, 1, {Memory::input, 0, 0});

@@ -114,7 +114,7 @@ void Harness::backward(float scale, bool accumulate) {
 
 std::span<float> Harness::slot(std::span<float> arena, std::size_t parameter) const {
   for (const ArenaSlot& slot : executor.slots())
-    if (slot.parameter == static_cast<int>(parameter)) return arena.subspan(slot.offset, slot.n_elements);
+    if (slot.parameter == static_cast<int>(parameter)) return slot.slice.of(arena);
   ADD_FAILURE() << "no slot for parameter " << parameter;
   return {};
 }

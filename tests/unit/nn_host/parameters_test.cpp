@@ -61,11 +61,11 @@ TEST(HostParameters, HaveSlotsFromTheLastNodeToTheFirst) {
     std::size_t end = 0;
     for (const ArenaSlot& slot : executor.slots()) {
       found.push_back(slot.parameter);
-      EXPECT_EQ(slot.offset, end);
-      EXPECT_EQ(slot.n_elements % 16, 0u);
-      EXPECT_GE(slot.n_elements,
+      EXPECT_EQ(slot.slice.offset, end);
+      EXPECT_EQ(slot.slice.count % 16, 0u);
+      EXPECT_GE(slot.slice.count,
                 n_elements(given.network.parameters()[static_cast<std::size_t>(slot.parameter)].shape));
-      end = slot.offset + slot.n_elements;
+      end = slot.slice.end();
     }
     EXPECT_EQ(found, expected);
     EXPECT_EQ(end, executor.arena_elements());

@@ -29,7 +29,7 @@ std::vector<Segment> segments_of(const GoldenCase& golden) {
   std::vector<Segment> segments;
   std::size_t offset = 0;
   for (const std::size_t n : golden_tensors) {
-    segments.push_back({.offset = offset, .n_elements = n});
+    segments.push_back({.slice = {offset, n}});
     offset += n;
   }
   if (golden.settings.contains("undecayed"))
@@ -44,7 +44,8 @@ void replay(const GoldenCase& golden, Compare compare) {
   const std::vector<Segment> segments = segments_of(golden);
   if (golden.settings.contains("zeros")) {
     const Segment& segment = segments.at(static_cast<std::size_t>(golden.number("zeros", 0)));
-    std::fill_n(inputs.parameters.begin() + static_cast<std::ptrdiff_t>(segment.offset), segment.n_elements, 0.0F);
+    std::fill_n(inputs.parameters.begin() + static_cast<std::ptrdiff_t>(segment.slice.offset), segment.slice.count,
+                0.0F);
   }
   Optimizer optimizer{spec_of(golden), segments, n_golden_elements};
   for (std::size_t step = 0; step < n_golden_steps; ++step) {

@@ -32,7 +32,7 @@ std::vector<Segment> whole_segments() {
   const std::array<std::size_t, 5> sizes{1100, 1, 63, 1500, 337};
   std::size_t offset = 0;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    segments.push_back({.offset = offset, .n_elements = sizes[i], .decays = i % 3 != 1});
+    segments.push_back({.slice = {offset, sizes[i]}, .decays = i % 3 != 1});
     offset += sizes[i];
   }
   return segments;
@@ -58,10 +58,9 @@ struct Part {
     std::vector<Segment> segments;
     const auto whole = whole_segments();
     for (std::size_t i = 0; i < whole.size(); ++i) {
-      const std::size_t first = std::max(from, whole[i].offset);
-      const std::size_t last = std::min(to, whole[i].offset + whole[i].n_elements);
-      if (first >= last) continue;
-      segments.push_back({.offset = first - from, .n_elements = last - first, .decays = whole[i].decays});
+      const core::Slice part = intersection(whole[i].slice, {from, to - from});
+      if (part.empty()) continue;
+      segments.push_back({.slice = part.seen_from(from), .decays = whole[i].decays});
       tensors.push_back(i);
     }
     return segments;
@@ -161,17 +160,17 @@ TEST_P(EveryOptimizer, ScalesTheGradient) {
 // Parts meet segments' ends, lie in several segments and come close to each other; from far away gradients are not read.
 TEST_P(EveryOptimizer, TouchedPartsGiveTheSameBits) {
   constexpr std::size_t n = 12'000;
-  const std::vector<Segment> segments{{0, 5000}, {5000, 1001, false}, {6001, 5999}};
-  const std::vector<Touched> touched{{0, 7}, {30, 50}, {2500, 10}, {4990, 1100}, {9000, 3}, {11'990, 10}};
+  const std::vector<Segment> segments{{{0, 5000}}, {{5000, 1001}, false}, {{6001, 5999}}};
+  const std::vector<core::Slice> touched{{0, 7}, {30, 50}, {2500, 10}, {4990, 1100}, {9000, 3}, {11'990, 10}};
   const std::vector<float> values = noise(n, 7);
   std::vector<float> dense(n), sparse(n, std::nanf(""));
-  for (const Touched& part : touched) std::copy_n(&values[part.offset], part.n_elements, &dense[part.offset]);
+  for (const core::Slice& part : touched) std::copy_n(&values[part.offset], part.count, &dense[part.offset]);
   if (Optimizer{spec_, {}, 0}.needs_norms())
     sparse = dense;
   else
-    for (const Touched& part : touched) {
+    for (const core::Slice& part : touched) {
       const std::size_t begin = part.offset - std::min<std::size_t>(part.offset, 1023);
-      std::copy_n(&dense[begin], part.offset + part.n_elements - begin, &sparse[begin]);
+      std::copy_n(&dense[begin], part.end() - begin, &sparse[begin]);
     }
   std::vector<float> by_dense = noise(n, 1), by_sparse = by_dense;
   Optimizer a{spec_, segments, n}, b{spec_, segments, n};
@@ -190,7 +189,7 @@ TEST_P(EveryOptimizer, LeavesPaddingZeroAndTheRestAlone) {
   std::fill_n(parameters.begin() + 16, 8, 0.0F);
   std::fill_n(gradient.begin() + 16, 8, 0.0F);
   const std::span<const float> gradients = gradient;
-  Optimizer optimizer{spec_, {{.offset = 0, .n_elements = 24}, {.offset = 40, .n_elements = 24}}, 64};
+  Optimizer optimizer{spec_, {{.slice = {0, 24}}, {.slice = {40, 24}}}, 64};
   for (std::size_t step = 0; step < n_steps; ++step) optimizer.step(lr, 1, {&gradients, 1}, parameters);
   for (std::size_t i = 0; i < 64; ++i) {
     if (i >= 16 && i < 24)
@@ -203,7 +202,7 @@ TEST_P(EveryOptimizer, LeavesPaddingZeroAndTheRestAlone) {
 }
 
 TEST_P(EveryOptimizer, OfNoElementsDoesNothing) {
-  Optimizer optimizer{spec_, {{.offset = 0, .n_elements = 0}}, 0};
+  Optimizer optimizer{spec_, {{.slice = {0, 0}}}, 0};
   const std::span<const float> nothing;
   optimizer.step(lr, 1, {&nothing, 1}, {});
   EXPECT_EQ(optimizer.n_steps(), 1);
@@ -258,7 +257,7 @@ TEST(Optimizer, SquaredNormsAreOfTheScaledSum) {
   ASSERT_EQ(norms.size(), segments.size());
   for (std::size_t s = 0; s < segments.size(); ++s) {
     double expected = 0;
-    for (std::size_t i = segments[s].offset; i < segments[s].offset + segments[s].n_elements; ++i)
+    for (std::size_t i = segments[s].slice.offset; i < segments[s].slice.end(); ++i)
       expected += std::pow(static_cast<double>((a[i] + b[i]) * 0.25F), 2);
     EXPECT_NEAR(norms[s], expected, 1e-13 * expected) << s;
   }
@@ -266,8 +265,8 @@ TEST(Optimizer, SquaredNormsAreOfTheScaledSum) {
 
 TEST(Optimizer, RefusesBrokenPromises) {
   const OptimizerSpec spec = default_spec(OptimizerKind::sgd);
-  EXPECT_THROW((Optimizer{spec, {{.offset = 8, .n_elements = 9}}, 16}), core::Error);
-  EXPECT_THROW((Optimizer{spec, {{.offset = 0, .n_elements = 9}, {.offset = 8, .n_elements = 8}}, 16}), core::Error);
+  EXPECT_THROW((Optimizer{spec, {{.slice = {8, 9}}}, 16}), core::Error);
+  EXPECT_THROW((Optimizer{spec, {{.slice = {0, 9}}, {.slice = {8, 8}}}, 16}), core::Error);
   EXPECT_THROW((Optimizer{OptimizerSpec{.momentum = 2}, {}, 0}), core::Error);
   Optimizer optimizer{spec, {}, 16};
   std::vector<float> parameters(16);

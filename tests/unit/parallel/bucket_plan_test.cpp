@@ -55,7 +55,7 @@ TEST(BucketPlan, SlicesAreTheWholeBucketAndBeginAtGrains) {
       std::size_t at = 48;
       std::size_t longest = 0;
       for (std::size_t owner = 0; owner < n_owners; ++owner) {
-        const comm::Slice slice = owned_slice({48, n}, n_owners, owner);
+        const core::Slice slice = owned_slice({48, n}, n_owners, owner);
         EXPECT_EQ(slice.offset, at);
         if (slice.count > 0) {
           EXPECT_EQ((slice.offset - 48) % slice_grain, 0U);

@@ -130,7 +130,7 @@ TEST(Lanes, LossesAreSummedByTheSameTree) {
 TEST(Lanes, SamplesAreContiguousAndAll) {
   std::size_t at = 0;
   for (int lane = 0; lane < n_lanes; ++lane) {
-    const comm::Slice samples = lane_samples(61, n_lanes, lane);
+    const core::Slice samples = lane_samples(61, n_lanes, lane);
     EXPECT_EQ(samples.offset, at);
     at += samples.count;
   }

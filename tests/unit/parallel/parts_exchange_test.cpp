@@ -12,7 +12,7 @@
 namespace lockstep::parallel {
 namespace {
 
-using Parts = std::vector<comm::Slice>;
+using Parts = std::vector<core::Slice>;
 
 constexpr std::size_t vector_size = 500;
 
@@ -31,8 +31,8 @@ Parts parts_of(int rank, int round) {
 
 std::vector<float> vector_of(int rank, int round) {
   std::vector<float> vector(vector_size);
-  for (const comm::Slice& part : parts_of(rank, round))
-    for (std::size_t i = part.offset; i < part.offset + part.count; ++i) vector[i] = support::odd_value(i, rank, round);
+  for (const core::Slice& part : parts_of(rank, round))
+    for (std::size_t i = part.offset; i < part.end(); ++i) vector[i] = support::odd_value(i, rank, round);
   return vector;
 }
 

@@ -49,7 +49,7 @@ inline std::vector<parallel::Slot> make_slots(const std::vector<std::size_t>& si
   std::vector<parallel::Slot> slots;
   std::size_t offset = 0;
   for (const std::size_t size : sizes) {
-    slots.push_back({fmt::format("t{}", slots.size()), offset, size, slots.size() % 3 != 2});
+    slots.push_back({fmt::format("t{}", slots.size()), {offset, size}, slots.size() % 3 != 2});
     offset += (size + 15) / 16 * 16;
   }
   return slots;
@@ -76,7 +76,7 @@ inline float odd_value(std::size_t element, int rank, int step) {
 template <class Value>
 void fill(std::span<const parallel::Slot> slots, std::span<float> arena, Value value) {
   for (const parallel::Slot& slot : slots)
-    for (std::size_t i = slot.offset; i < slot.offset + slot.n_elements; ++i) arena[i] = value(i);
+    for (std::size_t i = slot.slice.offset; i < slot.slice.end(); ++i) arena[i] = value(i);
 }
 
 /// The largest difference, in units of the last place of the larger one; values below `floor` count as that.

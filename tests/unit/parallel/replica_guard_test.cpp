@@ -52,7 +52,7 @@ void train(comm::Transport& world, std::uint64_t guard_interval, const std::opti
                   [&](std::size_t i) { return support::odd_value(i, world.rank(), step); });
     synchronizer.step(1e-3, 1);
     if (fault && fault->by_rank == world.rank() && fault->after_step == step)
-      flip(synchronizer.parameters(), slots[fault->slot].offset + fault->element, fault->bit);
+      flip(synchronizer.parameters(), slots[fault->slot].slice.offset + fault->element, fault->bit);
     act_on(word.exchange({.replica = synchronizer.replica_hash()}));
   }
   act_on(word.finish());
@@ -76,7 +76,7 @@ TEST(ReplicaGuard, SaysNothingWhereNothingIsWrong) {
 std::size_t owner_of(std::size_t element, std::size_t n_owners) {
   for (const Bucket& bucket : plan_buckets(support::odd_slots(), make_options(1).buckets))
     for (std::size_t owner = 0; owner < n_owners; ++owner) {
-      const comm::Slice slice = owned_slice(bucket.slice, n_owners, owner);
+      const core::Slice slice = owned_slice(bucket.slice, n_owners, owner);
       if (slice.offset <= element && element < slice.offset + slice.count) return owner;
     }
   return n_owners;
@@ -91,7 +91,7 @@ TEST(ReplicaGuard, NamesTheTensorAndItsOwner) {
       ASSERT_TRUE(error);
       EXPECT_EQ(error->code(), core::ExitCode::failed);
       EXPECT_NE(error->problem().what.find("'t4'"), std::string::npos) << error->what();
-      EXPECT_EQ(error->problem().where, fmt::format("rank {} on node 0", owner_of(slots[4].offset + element,
+      EXPECT_EQ(error->problem().where, fmt::format("rank {} on node 0", owner_of(slots[4].slice.offset + element,
                                                                                   static_cast<std::size_t>(n_ranks))));
     }
   }
@@ -100,9 +100,9 @@ TEST(ReplicaGuard, NamesTheTensorAndItsOwner) {
 TEST(ReplicaGuard, AnyBitOfAnyTensorIsNoticed) {
   const auto slots = support::odd_slots();
   for (std::size_t slot = 0; slot < slots.size(); ++slot) {
-    if (slots[slot].n_elements == 0) continue;
+    if (slots[slot].slice.count == 0) continue;
     const Flip fault{
-        .after_step = 1, .slot = slot, .element = slots[slot].n_elements - 1, .bit = static_cast<int>(slot * 3)};
+        .after_step = 1, .slot = slot, .element = slots[slot].slice.count - 1, .bit = static_cast<int>(slot * 3)};
     const auto error = run({0, 0}, 1, fault);
     ASSERT_TRUE(error);
     EXPECT_NE(error->problem().what.find(fmt::format("'t{}'", slot)), std::string::npos) << error->what();
@@ -132,7 +132,7 @@ TEST(ReplicaGuard, AllRanksFailAlikeWhereReplicasDiffer) {
     Synchronizer synchronizer{world, slots, make_options(2)};
     synchronizer.publish_initial();
     synchronizer.step(0, 1);
-    if (world.rank() == 3) flip(synchronizer.parameters(), slots[1].offset + 4'000, 30);
+    if (world.rank() == 3) flip(synchronizer.parameters(), slots[1].slice.offset + 4'000, 30);
     synchronizer.step(0, 1);  // at a rate of 0 the bit stays as it is
     const auto error = core::complaint_of([&] { synchronizer.fail_for_replicas(); });
     messages[static_cast<std::size_t>(world.rank())] = error->what();

@@ -28,7 +28,7 @@ TEST(Slots, PiecesAreTheSlotsPartsInASlice) {
 TEST(Slots, OverlapIsRefused) {
   EXPECT_NO_THROW(require_ordered(support::odd_slots()));
   auto slots = support::make_slots({32, 32});
-  slots[1].offset = 31;
+  slots[1].slice.offset = 31;
   EXPECT_THROW(require_ordered(slots), core::Error);
 }
 
@@ -37,9 +37,9 @@ TEST(Slots, FirstNotFiniteSlotIsFound) {
   std::vector<float> arena(arena_elements(slots), 1.0F);
   arena[12] = std::numeric_limits<float>::infinity();  // between slots
   EXPECT_FALSE(find_not_finite(slots, arena));
-  arena[slots[2].offset] = std::numeric_limits<float>::infinity();
+  arena[slots[2].slice.offset] = std::numeric_limits<float>::infinity();
   EXPECT_EQ(find_not_finite(slots, arena), 2U);
-  arena[slots[1].offset + 19] = std::numeric_limits<float>::quiet_NaN();
+  arena[slots[1].slice.offset + 19] = std::numeric_limits<float>::quiet_NaN();
   EXPECT_EQ(find_not_finite(slots, arena), 1U);
 }
 

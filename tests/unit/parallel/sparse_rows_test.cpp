@@ -39,15 +39,15 @@ using RowValue = float (*)(std::size_t element, int rank, int step);
 void write_gradients(std::span<const Slot> slots, std::span<float> gradients, RowValue value, int rank, int step) {
   const auto rows = rows_of(rank, step);
   support::fill(slots, gradients, [&](std::size_t i) {
-    const bool is_in_table = slots[table].offset <= i && i < slots[table].offset + n_rows * width;
-    const std::size_t row = (i - slots[table].offset) / width;
+    const bool is_in_table = slots[table].slice.offset <= i && i < slots[table].slice.offset + n_rows * width;
+    const std::size_t row = (i - slots[table].slice.offset) / width;
     const bool is_zero = is_in_table && std::find(rows.begin(), rows.end(), row) == rows.end();
     return is_zero ? 0.0F : value(i, rank, step);
   });
 }
 
 bool is_table_zero(std::span<const Slot> slots, std::span<const float> gradients) {
-  const auto rows = gradients.subspan(slots[table].offset, slots[table].n_elements);
+  const auto rows = slots[table].slice.of(gradients);
   return std::all_of(rows.begin(), rows.end(), [](float element) { return element == 0; });
 }
 
@@ -100,7 +100,7 @@ TEST(SparseRows, OnlyTouchedRowsAreRead) {
     const auto slots = make_slots(true);
     Synchronizer synchronizer{world, slots, {}};
     synchronizer.publish_initial();
-    const auto row_begin = [&](std::size_t row) { return slots[table].offset + row * width; };
+    const auto row_begin = [&](std::size_t row) { return slots[table].slice.offset + row * width; };
     for (int step = 0; step < 2; ++step) {  // marks do not outlast a step
       const std::uint64_t touched = step == 0 ? 3 : 90;
       std::fill(synchronizer.gradients().begin(), synchronizer.gradients().end(), 0.0F);
@@ -121,14 +121,14 @@ TEST(SparseRows, PartsAreTouchedRowsAndOtherSlots) {
     const auto slots = make_slots(true);
     SparseRows rows{node, slots};
     EXPECT_TRUE(rows.has_rows({0, 200}));
-    EXPECT_FALSE(rows.has_rows({0, slots[table].offset}));
+    EXPECT_FALSE(rows.has_rows({0, slots[table].slice.offset}));
     EXPECT_FALSE(rows.has_rows({150, 0}));
-    EXPECT_TRUE(rows.has_rows({slots[table].offset, 1}));
+    EXPECT_TRUE(rows.has_rows({slots[table].slice.offset, 1}));
     rows.touch(table, node.rank() == 0 ? std::vector<std::uint64_t>{64, 2, 2} : std::vector<std::uint64_t>{3, 199});
     const auto both = node.share(1);  // a meeting: all marks are there
-    std::vector<comm::Slice> parts;
-    const std::size_t begin = slots[table].offset;
-    const comm::Slice slice{90, begin + 65 * width - 10 - 90};  // ends within row 64
+    std::vector<core::Slice> parts;
+    const std::size_t begin = slots[table].slice.offset;
+    const core::Slice slice{90, begin + 65 * width - 10 - 90};  // ends within row 64
     rows.find_touched(slice, parts);
     ASSERT_EQ(parts.size(), 3U);
     EXPECT_EQ(parts[0].offset, 90U);
@@ -153,14 +153,15 @@ TEST(SparseRows, EveryOtherRowMakesTheMostParts) {
     std::vector<std::uint64_t> touched;
     for (std::uint64_t row = 1; row < n_rows; row += 2) touched.push_back(row);
     rows.touch(table, touched);
-    for (const std::size_t n_elements : {slots[2].offset + 50, slots[1].offset + 10 * width, slots[0].offset + 7}) {
-      std::vector<comm::Slice> parts;
+    for (const std::size_t n_elements :
+         {slots[2].slice.offset + 50, slots[1].slice.offset + 10 * width, slots[0].slice.offset + 7}) {
+      std::vector<core::Slice> parts;
       parts.reserve(rows.most_parts({3, n_elements - 3}));
       const auto* const memory = parts.data();
       rows.find_touched({3, n_elements - 3}, parts);
       EXPECT_EQ(parts.data(), memory);
     }
-    EXPECT_LE(rows.most_parts({3, slots[2].offset}), n_rows / 2 + 3);
+    EXPECT_LE(rows.most_parts({3, slots[2].slice.offset}), n_rows / 2 + 3);
   });
 }
 

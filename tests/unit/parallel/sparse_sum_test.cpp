@@ -69,8 +69,8 @@ using Value = float (*)(std::size_t element, int rank, int step);
 /// Of one rank in one step, given what it touches of each table.
 float gradient_at(std::span<const Slot> slots, std::size_t i, Pattern pattern, Value value, int rank, int step) {
   for (const TableShape& shape : {wide, narrow}) {
-    const std::size_t from = slots[shape.slot].offset;
-    if (i < from || i >= from + slots[shape.slot].n_elements) continue;
+    const std::size_t from = slots[shape.slot].slice.offset;
+    if (i < from || i >= from + slots[shape.slot].slice.count) continue;
     if (!is_touched(pattern, (i - from) / shape.width, shape.n_rows, rank, step)) return 0;
   }
   return value(i, rank, step);
@@ -117,7 +117,7 @@ std::vector<std::vector<double>> expected_history(std::size_t n_ranks, Value val
   for (std::size_t step = 0; step < history.size(); ++step) {
     if (step > 0) history[step] = history[step - 1];
     for (const Slot& slot : slots)
-      for (std::size_t i = slot.offset; i < slot.offset + slot.n_elements; ++i)
+      for (std::size_t i = slot.slice.offset; i < slot.slice.end(); ++i)
         for (int rank = 0; rank < static_cast<int>(n_ranks); ++rank)
           history[step][i] -= static_cast<double>(
               gradient_at(slots, i, patterns[step % patterns.size()], value, rank, static_cast<int>(step)));
@@ -249,7 +249,7 @@ TEST(SparseSum, TravelsBeforeTheStep) {
     const auto slots = slots_with_tables(true);
     Synchronizer synchronizer{world, slots, {.buckets = buckets(false)}};
     synchronizer.publish_initial();
-    const auto row = synchronizer.gradients().subspan(slots[wide.slot].offset + 3 * wide.width, wide.width);
+    const auto row = synchronizer.gradients().subspan(slots[wide.slot].slice.offset + 3 * wide.width, wide.width);
     row[0] = static_cast<float>(1 + world.rank());
     synchronizer.touch(wide.slot, Rows{3});
     for (std::uint64_t looks = 0; row[0] != 3; ++looks) {  // until the other node's has been added
@@ -257,7 +257,7 @@ TEST(SparseSum, TravelsBeforeTheStep) {
       world.relax(looks);
     }
     synchronizer.step(1, 1);
-    EXPECT_EQ(synchronizer.parameters()[slots[wide.slot].offset + 3 * wide.width], -3);
+    EXPECT_EQ(synchronizer.parameters()[slots[wide.slot].slice.offset + 3 * wide.width], -3);
   });
 }
 

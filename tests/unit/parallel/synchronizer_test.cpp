@@ -66,7 +66,7 @@ class Serial {
  private:
   [[nodiscard]] std::vector<optim::Segment> segments() const {
     std::vector<optim::Segment> all;
-    for (const Slot& slot : slots_) all.push_back({slot.offset, slot.n_elements, slot.decays});
+    for (const Slot& slot : slots_) all.push_back({slot.slice, slot.decays});
     return all;
   }
 
@@ -230,9 +230,9 @@ TEST(Synchronizer, MessagesTravelBeforeTheStep) {
       synchronizer.ready(0);
       world.relax(looks);
     }
-    EXPECT_EQ(gradients[slots.back().offset], static_cast<float>(1 + world.rank()));  // not said to be complete
+    EXPECT_EQ(gradients[slots.back().slice.offset], static_cast<float>(1 + world.rank()));  // not said to be complete
     synchronizer.step(1, 1);
-    EXPECT_EQ(synchronizer.parameters()[slots.back().offset], -3);
+    EXPECT_EQ(synchronizer.parameters()[slots.back().slice.offset], -3);
   });
 }
 

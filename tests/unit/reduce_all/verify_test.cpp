@@ -196,13 +196,13 @@ TEST_P(Verify, ScatteredAndGatheredPartsAreCheckedWhereTheyBelong) {
   const std::size_t size = whole.element_size();
   Bytes gathered;
   for (int rank = 0; rank < n_ranks; ++rank) {
-    const comm::Slice part = whole.part(rank, n_ranks);
-    const auto cut = [&](const comm::Slice& s) {
+    const core::Slice part = whole.part(rank, n_ranks);
+    const auto cut = [&](const core::Slice& s) {
       return Bytes(sum.begin() + static_cast<long>(s.offset * size),
                    sum.begin() + static_cast<long>((s.offset + s.count) * size));
     };
     EXPECT_EQ(n_wrong(scatter, cut(part), n_ranks, rank), 0u);
-    const comm::Slice other = whole.part((rank + 1) % n_ranks, n_ranks);
+    const core::Slice other = whole.part((rank + 1) % n_ranks, n_ranks);
     EXPECT_GT(n_wrong(scatter, cut({other.offset, std::min(part.count, other.count)}), n_ranks, rank), 0u);
     const Bytes mine = input_of(gather, rank, n_ranks);
     gathered.insert(gathered.end(), mine.begin(), mine.end());
