@@ -1,5 +1,9 @@
 #include "reduce_all/report.hpp"
 
+#include <span>
+
+#include "core/error.hpp"
+#include "core/pending.hpp"
 #include "core/print.hpp"
 
 namespace lockstep::reduce_all {
@@ -8,15 +12,24 @@ namespace {
 // Between two writings of the files, which are long where there are many ranks or samples.
 constexpr double least_wait_s = 1;
 
+void replace(const std::string& path, const std::string& content) try {
+  core::write_whole(path, std::as_bytes(std::span{content}));
+} catch (const core::Error& error) {
+  throw core::Error{
+      core::ExitCode::system,
+      {.what = error.problem().what,
+       .fix = "the file, if it was written before, has the rows up to then; free space, then measure again"}};
+}
+
 }  // namespace
 
-Report::Report(const Options& options) {
-  if (!options.json.empty()) json_.emplace(options.json, "--json");
-  if (!options.csv.empty()) csv_.emplace(options.csv, "--csv");
+Report::Report(const Options& options) : json_path_{options.json}, csv_path_{options.csv} {
+  if (!json_path_.empty()) core::check_writable(json_path_, "--json");
+  if (!csv_path_.empty()) core::check_writable(csv_path_, "--csv");
 }
 
 void Report::begin(const RunInfo& info) {
-  if (json_) json_meta_ = json_meta(info);
+  if (!json_path_.empty()) json_meta_ = json_meta(info);
   csv_text_ = csv_header();
   core::print(text_header(info));
   write_files(false);  // so that no file of an earlier run is taken for this one's, whatever happens
@@ -41,8 +54,8 @@ void Report::end(const Outcome& outcome, bool is_closed) {
 }
 
 void Report::write_files(bool is_complete) {
-  if (json_) json_->replace(json_document(json_meta_, json_rows_, is_complete));
-  if (csv_) csv_->replace(csv_text_);
+  if (!json_path_.empty()) replace(json_path_, json_document(json_meta_, json_rows_, is_complete));
+  if (!csv_path_.empty()) replace(csv_path_, csv_text_);
   since_writing_ = {};
 }
 

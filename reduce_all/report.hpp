@@ -11,7 +11,6 @@
 #include "core/timer.hpp"
 #include "reduce_all/cores.hpp"
 #include "reduce_all/options.hpp"
-#include "reduce_all/output_file.hpp"
 #include "reduce_all/result.hpp"
 #include "reduce_all/verify.hpp"
 #include "runtime/environment.hpp"
@@ -83,8 +82,8 @@ class Report {
   void write_files(bool is_complete);
 
   std::vector<Row> rows_;
-  std::optional<OutputFile> json_;
-  std::optional<OutputFile> csv_;
+  std::string json_path_;  ///< empty: none is asked for
+  std::string csv_path_;
   std::string json_meta_;
   std::string json_rows_;
   std::string csv_text_;

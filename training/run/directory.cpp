@@ -17,6 +17,7 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "core/pending.hpp"
 #include "core/result_path.hpp"
 #include "core/shortage.hpp"
 #include "metrics/fingerprint.hpp"
@@ -92,7 +93,7 @@ bool was_ended_by_others(const std::string& path) noexcept {
 
 void put_status(const std::string& path, const std::string& document) {
   try {
-    io::write_whole(path, std::as_bytes(std::span{document}));
+    core::write_whole(path, std::as_bytes(std::span{document}));
   } catch (const core::Error&) {
     if (!overwrite(path, document)) throw;
   }
@@ -201,7 +202,7 @@ void RunDirectory::claim_fresh(const std::string& recipe_name) {
 
 void RunDirectory::start(const RunInfo& info) {
   const std::string document = to_document(info);
-  io::write_whole(file("run.json"), std::as_bytes(std::span{document}));
+  core::write_whole(file("run.json"), std::as_bytes(std::span{document}));
   try {
     put_status(file("status.json"), to_document(status_, time_text()));
   } catch (...) {

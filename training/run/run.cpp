@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "core/log.hpp"
-#include "io/file.hpp"
+#include "core/pending.hpp"
 #include "runtime/together.hpp"
 #include "runtime/watch/guard.hpp"
 #include "training/run/compat.hpp"
@@ -27,7 +27,7 @@ void Run::claim(const Recipe& recipe) {
   auto directory = std::make_unique<RunDirectory>(options_.run_dir, recipe.name);
   if (!options_.save_weights.empty()) {
     check_replaceable(options_.save_weights, "--save-weights");
-    io::check_writable(options_.save_weights, "--save-weights");
+    core::check_writable(options_.save_weights, "--save-weights");
   }
   directory_ = directory.get();
   observers_.push_back(std::move(directory));

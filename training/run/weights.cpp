@@ -19,6 +19,7 @@
 #include "core/suggest.hpp"
 #include "core/units.hpp"
 #include "io/file.hpp"
+#include "core/pending.hpp"
 #include "io/hdf5.hpp"
 
 namespace lockstep::training {
@@ -221,7 +222,7 @@ std::vector<TensorSpec> tensors_of(const nn::Network& network) {
 
 void save_weights(const std::string& path, const WeightsInfo& info, std::span<const TensorSpec> tensors,
                   const FillTensor& fill, std::string_view flag) {
-  io::PendingFile pending{path, flag};
+  core::PendingFile pending{path, flag};
   io::Hdf5File file = io::Hdf5File::create(pending.path());
   file.set_attribute("lockstep_format", std::string{format});
   file.set_attribute("lockstep_version", version);
@@ -239,7 +240,7 @@ void save_weights(const std::string& path, const WeightsInfo& info, std::span<co
 }
 
 void check_replaceable(const std::string& path, std::string_view flag) {
-  core::refuse_in_shard_set(path, flag);
+  core::check_writable(path, flag);
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error) || are_weights_of_ours(path)) return;
   refuse({path, flag}, "is there, and is no file of weights that Lockstep has written",

@@ -39,8 +39,8 @@ using TakeTensor = std::function<void(std::size_t i, std::span<const float> valu
 void save_weights(const std::string& path, const WeightsInfo& info, std::span<const TensorSpec> tensors,
                   const FillTensor& fill, std::string_view flag);
 
-/// Throws core::Error (usage, naming `flag`) if `path` is there and is anything but weights that save_weights() has written,
-/// or lies in a set of shards: what a slip of the hand names is not replaced.
+/// As core::check_writable(); also core::Error (usage, naming `flag`) if `path` is there and is anything but weights that
+/// save_weights() has written: what a slip of the hand names is not replaced.
 void check_replaceable(const std::string& path, std::string_view flag);
 
 /// core::Error (usage, naming `flag`) if the file system of `path`, as far as it tells, has no room for a file of `tensors`.

@@ -6,8 +6,7 @@
 
 #include "core/log.hpp"
 #include "core/print.hpp"
-#include "core/result_path.hpp"
-#include "io/file.hpp"
+#include "core/pending.hpp"
 #include "runtime/interrupt.hpp"
 #include "runtime/memory.hpp"
 #include "runtime/together.hpp"
@@ -50,12 +49,6 @@ void check(const core::Flags& flags, BenchOptions& o) {
                       .expected = "--cache none or auto with --cold",
                       .fix = "leave out one"});
   o.cache = data::Cache::none;
-}
-
-void check_output(const std::string& path) {
-  if (path.empty()) return;
-  core::refuse_in_shard_set(path, "--json");
-  io::check_writable(path, "--json");
 }
 
 /// One run of the benchmark.
@@ -160,7 +153,7 @@ int bench(const BenchOptions& o, const runtime::Session& session) {
   const runtime::Communicator& world = session.world();
   std::shared_ptr<const data::ShardSet> set;
   const auto complaint = core::complaint_of([&] {
-    if (world.rank() == 0) check_output(o.json);
+    if (world.rank() == 0 && !o.json.empty()) core::check_writable(o.json, "--json");
     set = open(o, o.folder);
   });
   if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
@@ -181,7 +174,7 @@ int bench(const BenchOptions& o, const runtime::Session& session) {
   const auto unwritten = core::complaint_of([&] {
     if (world.rank() != 0 || o.json.empty()) return;
     const std::string json = to_json(report, o, environment);
-    io::write_whole(o.json, std::as_bytes(std::span{json}));
+    core::write_whole(o.json, std::as_bytes(std::span{json}));
   });
   if (const auto bad = session.agree(unprinted ? unprinted : unwritten)) return core::to_int(*bad);
   const int signal = runtime::agree_on_interrupt(world);

@@ -16,7 +16,7 @@
 #include "data/write/pack_pass.hpp"
 #include "data/write/pack_plan.hpp"
 #include "io/digest.hpp"
-#include "io/file.hpp"
+#include "core/pending.hpp"
 #include "io/hdf5.hpp"
 #include "runtime/session.hpp"
 #include "runtime/together.hpp"
@@ -130,7 +130,7 @@ ExtraEntry write_extra(const std::string& folder, const ExtraFile& extra) {
     file.create_dataset(name, core::DType::int64, {values.size()}, 0, io::Filter::none)
         .write_all(std::as_bytes(std::span{values}));
   file.close();
-  io::sync_to_disk(path);
+  core::sync_to_disk(path);
   return {.file = extra.name, .bytes = std::filesystem::file_size(path), .digest = io::digest_of_file(path)};
 }
 
@@ -167,7 +167,7 @@ class Packing {
   PackProgress progress_;
   PackJob job_;
   std::optional<PackPlan> plan_;
-  std::optional<io::PendingFolder> pending_;                               ///< on rank 0
+  std::optional<core::PendingFolder> pending_;                               ///< on rank 0
   std::vector<BadRecord> bad_;                                             ///< left out
   std::vector<BadRecord> found_bad_;                                       ///< in the last pass
   std::map<std::pair<std::uint64_t, std::uint64_t>, ShardRecord> shards_;  ///< on rank 0, by split and number
@@ -195,7 +195,7 @@ void Packing::make_folder() {
   runtime::together(world_, [&] {
     if (world_.rank() != 0) return;
     const PackOptions& options = job_.options;
-    pending_.emplace(options.out, options.replace ? io::OldFiles{files_of_old_set(options.out)} : std::nullopt,
+    pending_.emplace(options.out, options.replace ? core::OldFiles{files_of_old_set(options.out)} : std::nullopt,
                      options.replace ? "--out, --force" : "--out");
   });
   job_.folder = world_.broadcast(pending_ ? pending_->path() : std::string{});
@@ -287,7 +287,7 @@ PackResult Packing::finish() {
   const std::string text = serialize(result.manifest);
   const std::string path = fmt::format("{}/{}", job_.folder, manifest_name);
   (void)parse_manifest(text, path);  // what cannot be read is not written
-  io::write_whole(path, std::as_bytes(std::span{text}));
+  core::write_whole(path, std::as_bytes(std::span{text}));
   pending_->commit();
   return result;
 }

@@ -13,7 +13,7 @@
 #include "data/write/array_writer.hpp"
 #include "data/write/spool.hpp"
 #include "io/digest.hpp"
-#include "io/file.hpp"
+#include "core/pending.hpp"
 
 namespace lockstep::data {
 namespace {
@@ -125,7 +125,7 @@ void ShardWriter::append(std::span<const std::byte> x, std::span<const std::byte
   state_->y->append(y);
   state_->n_unsynced += x.size() + y.size();
   if (state_->n_unsynced < sync_bytes) return;
-  io::begin_sync(state_->path);
+  core::begin_sync(state_->path);
   state_->n_unsynced = 0;
 }
 
@@ -149,9 +149,9 @@ ShardEntry ShardWriter::finish() {
   s.y.reset();
   s.encoded.reset();
   s.file.close();
-  io::begin_sync(s.path);
+  core::begin_sync(s.path);
   std::string digest = io::digest_of_file(s.path);
-  io::sync_to_disk(s.path);
+  core::sync_to_disk(s.path);
   return {.file = s.place.file_name(),
           .n_samples = s.place.n_samples,
           .bytes = std::filesystem::file_size(s.path),

@@ -17,7 +17,7 @@
 #include "data/format/manifest.hpp"
 #include "data/format/source.hpp"
 #include "data/write/shard_writer.hpp"
-#include "io/file.hpp"
+#include "core/pending.hpp"
 
 namespace lockstep::data {
 
@@ -115,7 +115,7 @@ inline Manifest write_set(const std::string& folder, TinySource& source, const S
   for (std::size_t i = 0; i < source.splits().size(); ++i)
     manifest.splits.push_back(write_split(folder, source, i, layout));
   const std::string text = serialize(manifest);
-  io::write_whole(fmt::format("{}/{}", folder, manifest_name), std::as_bytes(std::span{text}));
+  core::write_whole(fmt::format("{}/{}", folder, manifest_name), std::as_bytes(std::span{text}));
   return manifest;
 }
 

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 
+#include "core/pending.hpp"
 #include "io/file.hpp"
 #include "io/hdf5.hpp"
 #include "support/sanitized.hpp"
@@ -42,7 +43,7 @@ TEST(Shortage, OfDescriptorsIsOfTheSystem) {
   const std::vector<std::string> words{folder / "f.h5", "Too many open files", "limit of open files", "ulimit -n"};
   const FewDescriptors none{0};
   expect_error([&] { File{folder / "f.h5"}; }, ExitCode::system, words);
-  expect_error([&] { write_whole(folder / "f.h5", {}); }, ExitCode::system, words);
+  expect_error([&] { core::write_whole(folder / "f.h5", {}); }, ExitCode::system, words);
 }
 
 // Hdf5File::open looks at the file first, and then the library opens it.

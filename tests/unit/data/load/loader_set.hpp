@@ -21,7 +21,7 @@
 #include "data/read/block.hpp"
 #include "data/read/shard_set.hpp"
 #include "data/write/shard_writer.hpp"
-#include "io/file.hpp"
+#include "core/pending.hpp"
 
 namespace lockstep::data {
 
@@ -104,7 +104,7 @@ inline void write_set(const std::filesystem::path& folder, const SetShape& shape
   Manifest manifest{.spec = spec, .filter = shape.filter, .chunk_samples = layout.chunk_samples};
   manifest.splits.push_back(std::move(split));
   const std::string text = serialize(manifest);
-  io::write_whole((folder / manifest_name).string(), std::as_bytes(std::span{text}));
+  core::write_whole((folder / manifest_name).string(), std::as_bytes(std::span{text}));
 }
 
 /// Changes one stored byte of sample `id`; of a compressed chunk, one byte of the chunk it is in.

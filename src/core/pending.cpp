@@ -1,3 +1,5 @@
+#include "core/pending.hpp"
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -16,31 +18,30 @@
 #include "core/log.hpp"
 #include "core/result_path.hpp"
 #include "core/shortage.hpp"
-#include "io/file.hpp"
 
-namespace lockstep::io {
+namespace lockstep::core {
 namespace {
 
 namespace fs = std::filesystem;
 
 [[noreturn]] void fail_at(std::string_view action, const std::string& path, int error,
-                          core::SourceLocation location = core::SourceLocation::current()) {
-  core::fail_system(fmt::format("cannot {} '{}': {}", action, path, core::system_reason(error)), location);
+                          SourceLocation location = SourceLocation::current()) {
+  fail_system(fmt::format("cannot {} '{}': {}", action, path, system_reason(error)), location);
 }
 
 /// Whether the error is about the place the user named, rather than about the system.
 bool is_about_the_place(int error) {
   return error == ENOENT || error == ENOTDIR || error == EACCES || error == EPERM || error == EROFS ||
-         error == EISDIR || error == ENAMETOOLONG;
+         error == EISDIR || error == ENAMETOOLONG || error == ELOOP;
 }
 
 [[noreturn]] void fail_to_create(const std::string& path, std::string_view flag, int error) {
-  core::refuse_shortage(fmt::format("cannot write '{}'", path), flag, error);
-  const std::string what = fmt::format("cannot write '{}': {}", path, core::system_reason(error));
+  refuse_shortage(fmt::format("cannot write '{}'", path), flag, error);
+  const std::string what = fmt::format("cannot write '{}': {}", path, system_reason(error));
   if (!is_about_the_place(error))
-    throw core::Error{core::ExitCode::system,
+    throw Error{ExitCode::system,
                       {.what = what, .where = std::string{flag}, .fix = "make room, or name another place"}};
-  core::fail_usage({.what = what,
+  fail_usage({.what = what,
                     .where = std::string{flag},
                     .expected = "a name in an existing folder that can be written to",
                     .fix = "make the folder, or name another place"});
@@ -82,19 +83,19 @@ void refuse_existing(const std::string& path, const OldFiles& old_files, std::st
   const fs::file_status status = fs::symlink_status(path, error);
   if (!fs::exists(status)) return;
   if (!old_files) {
-    core::fail_usage({.what = fmt::format("'{}' exists", path),
+    fail_usage({.what = fmt::format("'{}' exists", path),
                       .where = std::string{flag},
                       .expected = "the name of a new folder",
                       .fix = "choose another name, or replace it with --force"});
   }
   if (!fs::is_directory(status)) {
-    core::fail_usage({.what = fmt::format("'{}' is no folder, so it is not replaced by one", path),
+    fail_usage({.what = fmt::format("'{}' is no folder, so it is not replaced by one", path),
                       .where = std::string{flag},
                       .expected = "the name of a new folder or of one to replace"});
   }
   const std::vector<std::string> foreign = find_foreign(path, *old_files);
   if (foreign.empty()) return;
-  core::fail_usage(
+  fail_usage(
       {.what = fmt::format("'{}' is not replaced: '{}'{} in it belongs to something else", path, foreign.front(),
                            foreign.size() == 1 ? "" : fmt::format(" and {} more", foreign.size() - 1)),
        .where = std::string{flag},
@@ -110,7 +111,7 @@ void remove_old(const std::string& folder, const std::string& final_path, const 
     if (!std::ranges::binary_search(foreign, file) && !fs::remove(fs::path{folder} / file, error) && error) break;
   if (!error && rmdir(folder.c_str()) != 0) error = {errno, std::generic_category()};
   if (!error) return;
-  core::log_warning(foreign.empty() ? fmt::format("'{}' is left behind: {}", folder, error.message())
+  log_warning(foreign.empty() ? fmt::format("'{}' is left behind: {}", folder, error.message())
                                     : fmt::format("'{}', which came into '{}' meanwhile, is now in '{}'",
                                                   foreign.front(), final_path, folder));
 }
@@ -129,23 +130,24 @@ bool exists(const std::string& path) {
   return fs::exists(fs::symlink_status(path, error));
 }
 
-/// A rename would put a plain file in the place of a device, a pipe or a socket.
+/// A rename would put a plain file in the place of a device, a pipe or a socket, or of one of links in a circle.
 void refuse_irregular(const std::string& path, std::string_view flag) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
+  if (status.type() == fs::file_type::none) fail_to_create(path, flag, error.value());
   if (fs::is_directory(status)) fail_to_create(path, flag, EISDIR);
   if (!fs::exists(status) || fs::is_regular_file(status)) return;
-  core::fail_usage({.what = fmt::format("cannot write '{}': it is no regular file", path),
+  fail_usage({.what = fmt::format("cannot write '{}': it is no regular file", path),
                     .where = std::string{flag},
                     .expected = "the name of a new file or of one to replace"});
 }
 
 }  // namespace
 
-PendingFile::PendingFile(const std::string& final_path, std::string_view flag) : final_path_{resolve(final_path)} {
+PendingFile::PendingFile(const std::string& final_path, std::string_view flag) : final_path_{resolve(behind_links(final_path))} {
   refuse_irregular(final_path, flag);
-  core::refuse_irreplaceable(final_path_, flag);
-  temporary_ = core::make_temporary_file(final_path_);
+  refuse_irreplaceable(final_path_, flag);
+  temporary_ = make_temporary_file(final_path_);
   if (!temporary_) fail_to_create(final_path, flag, errno);
 }
 
@@ -176,18 +178,22 @@ void write_whole(const std::string& path, std::span<const std::byte> content) {
 }
 
 void check_writable(const std::string& path, std::string_view flag) {
-  const fs::path resolved = resolve(path);
-  core::remove_leftovers(parent_of(resolved), resolved.filename().string());
+  refuse_in_shard_set(path, flag);
+  refuse_link_of_others(path, flag);
+  const fs::path resolved = resolve(behind_links(path));
+  // Who may replace a file that may not be written to would not want to.
+  if (exists(resolved) && faccessat(AT_FDCWD, resolved.c_str(), W_OK, AT_EACCESS) != 0) fail_to_create(path, flag, errno);
+  remove_leftovers(parent_of(resolved), resolved.filename().string());
   const PendingFile trial{path, flag};
 }
 
 PendingFolder::PendingFolder(const std::string& final_path, OldFiles old_files, std::string_view flag)
     : final_path_{resolve(final_path)}, old_files_{std::move(old_files)} {
   refuse_existing(final_path_, old_files_, flag);
-  core::refuse_irreplaceable(final_path_, flag);
-  core::remove_leftovers(parent_of(final_path_), fs::path{final_path_}.filename().string());
+  refuse_irreplaceable(final_path_, flag);
+  remove_leftovers(parent_of(final_path_), fs::path{final_path_}.filename().string());
   temporary_ =
-      core::make_temporary_folder(final_path_, S_IRWXU);  // until it is whole nobody else may put a link into it
+      make_temporary_folder(final_path_, S_IRWXU);  // until it is whole nobody else may put a link into it
   if (!temporary_) fail_to_create(final_path, flag, errno);
 }
 
@@ -196,7 +202,7 @@ PendingFolder::~PendingFolder() {
   try {
     fs::remove_all(path());
   } catch (const std::exception& error) {
-    core::log_warning(fmt::format("'{}' is left behind: {}", path(), error.what()));
+    log_warning(fmt::format("'{}' is left behind: {}", path(), error.what()));
   }
 }
 
@@ -205,10 +211,10 @@ void PendingFolder::commit() {
   const mode_t mask = umask(0);
   umask(mask);
   if (fchmod(temporary_.descriptor.get(), 0777 & ~mask) != 0) fail_at("set permissions of", path(), errno);
-  core::Temporary old;
+  Temporary old;
   if (old_files_ && exists(final_path_)) {
     // An empty folder as the place holder: rename() puts the old one over it.
-    old = core::make_folder_for_old(final_path_);
+    old = make_folder_for_old(final_path_);
     if (!old) fail_at("set aside", final_path_, errno);
     if (std::rename(final_path_.c_str(), old.path.c_str()) != 0) {
       const int error = errno;
@@ -219,9 +225,9 @@ void PendingFolder::commit() {
   if (std::rename(path().c_str(), final_path_.c_str()) != 0) {
     const int error = errno;
     if (old && std::rename(old.path.c_str(), final_path_.c_str()) != 0)
-      core::log_warning(fmt::format("what was in '{}' before is in '{}'", final_path_, old.path));
+      log_warning(fmt::format("what was in '{}' before is in '{}'", final_path_, old.path));
     if (error == ENOTEMPTY || error == EEXIST)
-      throw core::Error{core::ExitCode::system,
+      throw Error{ExitCode::system,
                         {.what = fmt::format("'{}' was made by another program meanwhile", final_path_),
                          .where = "",
                          .expected = "a name that nobody else uses",
@@ -234,15 +240,15 @@ void PendingFolder::commit() {
 }
 
 void begin_sync(const std::string& path) noexcept {
-  const core::Descriptor descriptor{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  const Descriptor descriptor{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (descriptor) (void)sync_file_range(descriptor.get(), 0, 0, SYNC_FILE_RANGE_WRITE);
 }
 
 void sync_to_disk(const std::string& path) {
-  const core::Descriptor descriptor{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  const Descriptor descriptor{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (!descriptor) fail_at("open", path, errno);
   // EINVAL: a file system that does not sync folders.
   if (fsync(descriptor.get()) != 0 && errno != EINVAL) fail_at("sync", path, errno);
 }
 
-}  // namespace lockstep::io
+}  // namespace lockstep::core

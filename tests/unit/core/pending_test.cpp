@@ -1,17 +1,24 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <optional>
 #include <set>
 
-#include "io/file.hpp"
-#include "temporary_folder.hpp"
+#include "core/pending.hpp"
+#include "unit/io/temporary_folder.hpp"
 
-namespace lockstep::io {
+namespace lockstep::core {
 namespace {
 
 namespace fs = std::filesystem;
-using core::ExitCode;
+using io::bytes_of;
+using io::expect_error;
+using io::FullDisk;
+using io::get;
+using io::LockedOut;
+using io::put;
+using io::TemporaryFolder;
 
 TEST(WriteWhole, WritesAndReplaces) {
   const TemporaryFolder folder;
@@ -100,6 +107,52 @@ TEST(PendingFile, FollowsALink) {
   write_whole(folder / "link", bytes_of("new"));
   EXPECT_TRUE(fs::is_symlink(folder / "link"));
   EXPECT_EQ(get(folder / "sub/f"), "new");
+}
+
+TEST(PendingFile, WritesWhatADanglingLinkNames) {
+  const TemporaryFolder folder;
+  fs::create_symlink("second", folder / "link");  // relative to the link's folder
+  fs::create_symlink(folder / "target", folder / "second");
+  write_whole(folder / "link", bytes_of("new"));
+  EXPECT_TRUE(fs::is_symlink(folder / "link"));
+  EXPECT_EQ(get(folder / "target"), "new");
+}
+
+TEST(PendingFile, RefusesLinksInACircle) {
+  const TemporaryFolder folder;
+  fs::create_symlink("other", folder / "link");
+  fs::create_symlink("link", folder / "other");
+  expect_error([&] { PendingFile(folder / "link", "--out"); }, ExitCode::usage, {folder / "link", "--out"});
+  EXPECT_TRUE(fs::is_symlink(folder / "link"));
+}
+
+TEST(CheckWritable, LeavesEverythingAsItIs) {
+  const TemporaryFolder folder;
+  put(folder / "f", "old");
+  check_writable(folder / "f", "--out");
+  check_writable(folder / "new", "--out");
+  EXPECT_EQ(get(folder / "f"), "old");
+  EXPECT_EQ(folder.n_entries(), 1u);
+}
+
+TEST(CheckWritable, RefusesAPlaceInASetOfShards) {
+  const TemporaryFolder folder;
+  put(folder / "manifest.json", "{\n  \"format\": \"lockstep-shards\",\n  \"version\": 1,\n");
+  for (const char* const name : {"r.json", "manifest.json"})
+    expect_error([&] { check_writable(folder / name, "--out"); }, ExitCode::usage, {"set of shards", "--out"});
+  put(folder / "manifest.json", "{\n  \"format\": \"another\",\n  \"version\": 1,\n");
+  EXPECT_NO_THROW(check_writable(folder / "r.json", "--out"));
+}
+
+TEST(CheckWritable, RefusesAWriteProtectedFile) {
+  const TemporaryFolder folder;
+  put(folder / "f", "kept");
+  fs::permissions(folder / "f", fs::perms::owner_read | fs::perms::others_read);
+  fs::permissions(folder.path(), fs::perms::all);
+  const uid_t before = geteuid();
+  ASSERT_TRUE(before != 0 || seteuid(65534) == 0) << "root may write to anything";
+  expect_error([&] { check_writable(folder / "f", "--out"); }, ExitCode::usage, {folder / "f", "Permission denied"});
+  ASSERT_EQ(seteuid(before), 0);
 }
 
 TEST(PendingFolder, AppearsWhenCommitted) {
@@ -231,4 +284,4 @@ TEST(SyncToDisk, TakesFilesAndFolders) {
 }
 
 }  // namespace
-}  // namespace lockstep::io
+}  // namespace lockstep::core
