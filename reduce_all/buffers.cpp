@@ -43,7 +43,7 @@ CallBuffers BufferPool::next_pair(std::size_t bytes) {
 CallBuffers BufferPool::next(const comm::Call& call, int rank, int n_ranks) {
   const std::size_t size = call.element_size();
   const core::Slice part = call.part(rank, n_ranks);
-  CallBuffers buffers = next_pair(call.n_elements * size);
+  CallBuffers buffers = next_pair(call.bytes().value);
   const bool gathers = call.collective == comm::Collective::all_gather;
   const bool scatters = call.collective == comm::Collective::reduce_scatter;
   if (in_place_) {

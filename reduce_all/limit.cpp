@@ -79,7 +79,7 @@ std::unique_ptr<comm::Plan> make_reading_plan(comm::CoreProbe& probe, core::Byte
 core::Bytes bytes_from_others(const comm::Call& call, int n_ranks) {
   const auto n = static_cast<std::uint64_t>(n_ranks);
   const std::uint64_t n_halves = call.collective == comm::Collective::all_reduce ? 2 : 1;
-  return {n_halves * call.n_elements * call.element_size() / n * (n - 1)};
+  return {n_halves * call.bytes().value / n * (n - 1)};
 }
 
 core::Bytes bytes_to_read(const comm::Call& call, int n_ranks, core::Bytes room) {
@@ -92,7 +92,7 @@ std::string_view name(LimitedBy by) noexcept { return by == LimitedBy::copying ?
 Limit find_limit(const comm::Call& call, const LimitTimes& times, int n_ranks) {
   const double copying = seconds_of_copying(call, times.copying, n_ranks);
   const double reading = seconds_of_reading(call, times, n_ranks);
-  return {core::gigabytes_per_second({call.n_elements * call.element_size()}, {std::max(copying, reading)}),
+  return {core::gigabytes_per_second(call.bytes(), {std::max(copying, reading)}),
           reading > copying ? LimitedBy::cores : LimitedBy::copying};
 }
 

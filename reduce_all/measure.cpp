@@ -71,9 +71,8 @@ Meter::Meter(const Options& options, const runtime::Communicator& world, Progres
             {call, world.rank(), world.n_ranks(), options.seed + 1}} {}
 
 CallBuffers Meter::bind_next(Contender& contender) {
-  const CallBuffers buffers = contender.role != Role::algorithm
-                                  ? pool_.next_pair(call_.n_elements * call_.element_size())
-                                  : pool_.next(call_, world_.rank(), world_.n_ranks());
+  const CallBuffers buffers = contender.role != Role::algorithm ? pool_.next_pair(call_.bytes().value)
+                                                                : pool_.next(call_, world_.rank(), world_.n_ranks());
   contender.plan->bind(buffers.input, buffers.output);
   return buffers;
 }
@@ -125,7 +124,7 @@ void Meter::run_batch(Contender& contender, int n_samples) {
   // In place, values grow from run to run. That costs no time, but every batch starts afresh.
   if (options_.in_place) data_[0].fill(buffers.input);
   // One untimed run brings the buffers back into the caches after another contender, if they fit.
-  const std::size_t bytes = 2 * call_.n_elements * call_.element_size();
+  const std::size_t bytes = 2 * call_.bytes().value;
   if (options_.buffers != BufferMode::cold && bytes <= runtime::last_level_cache().value) contender.plan->run();
   world_.barrier();
   const core::Stopwatch watch;

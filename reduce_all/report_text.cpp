@@ -138,7 +138,7 @@ std::string text_rows(std::span<const Row> rows) {
 }
 
 std::string text_wrong(const WrongElement& wrong) {
-  const core::Bytes bytes{wrong.call.n_elements * wrong.call.element_size()};
+  const core::Bytes bytes = wrong.call.bytes();
   return fmt::format(
       "# WRONG: {} of {} {}, {}: rank {} on {}, index {}: expected {}, found {}; {} wrong in its checked runs\n",
       comm::name(wrong.call.collective), core::format_bytes(bytes), core::name(wrong.call.dtype), wrong.algorithm,

@@ -14,7 +14,7 @@ double bus_factor(comm::Collective collective, int n_ranks) {
 
 Row make_row(const Measured& m) {
   const core::Summary time = core::summarize(m.times.seconds);
-  const core::Bytes bytes{m.call.n_elements * m.call.element_size()};
+  const core::Bytes bytes = m.call.bytes();
   Row row;
   row.bytes = bytes.value;
   row.count = m.call.n_elements;

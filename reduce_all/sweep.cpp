@@ -45,8 +45,7 @@ void start_afresh(std::vector<Contender>& contenders) {
 }
 
 std::string describe_call(const comm::Call& call) {
-  return fmt::format("{} {} {}", core::format_bytes({call.n_elements * call.element_size()}), core::name(call.dtype),
-                     comm::name(call.op));
+  return fmt::format("{} {} {}", core::format_bytes(call.bytes()), core::name(call.dtype), comm::name(call.op));
 }
 
 }  // namespace
@@ -67,8 +66,7 @@ std::vector<comm::Call> calls(const Options& options) {
 
 core::Bytes largest_size(const Options& options) {
   core::Bytes largest;
-  for (const comm::Call& call : calls(options))
-    largest = std::max(largest, core::Bytes{call.n_elements * call.element_size()});
+  for (const comm::Call& call : calls(options)) largest = std::max(largest, call.bytes());
   return largest;
 }
 

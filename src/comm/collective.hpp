@@ -1,5 +1,5 @@
 // The vocabulary of the collectives: which one, on what, and who owns which part of the vector.
-// Invariant: sizes are elements; the partition is a pure function of (elements, ranks).
+// Invariant: sizes are elements; the parts are a pure function of (elements, grain, ranks).
 // Used by every file of comm/ and by its callers.
 #pragma once
 
@@ -10,6 +10,7 @@
 
 #include "core/dtype.hpp"
 #include "core/slice.hpp"
+#include "core/units.hpp"
 
 namespace lockstep::comm {
 
@@ -33,7 +34,9 @@ struct Call {
   core::DType dtype = core::DType::float32;
   ReduceOp op = ReduceOp::sum;
   std::size_t n_elements = 0;
+  std::size_t grain = 1;  ///< parts begin at multiples of so many elements
 
+  [[nodiscard]] core::Bytes bytes() const noexcept { return {n_elements * element_size()}; }
   [[nodiscard]] std::size_t element_size() const noexcept { return core::size_of(dtype); }
   [[nodiscard]] std::size_t input_elements(int rank, int n_ranks) const noexcept {
     return collective == Collective::all_gather ? part(rank, n_ranks).count : n_elements;
@@ -43,7 +46,7 @@ struct Call {
   }
   /// The part of the whole vector that belongs to `rank`.
   [[nodiscard]] core::Slice part(int rank, int n_ranks) const noexcept {
-    return core::partition(n_elements, static_cast<std::size_t>(n_ranks), static_cast<std::size_t>(rank));
+    return core::partition(n_elements, static_cast<std::size_t>(n_ranks), static_cast<std::size_t>(rank), grain);
   }
 };
 

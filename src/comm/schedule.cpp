@@ -14,13 +14,13 @@ void Schedule::occupy(int slot) {
 }
 
 void Schedule::send(int slot, int to, Region from) {
-  if (from.count == 0) return;
+  if (from.slice.empty()) return;
   occupy(slot);
   steps_.push_back({.action = Action::send, .slot = slot, .peer = to, .target = {}, .first = from, .second = {}});
 }
 
 void Schedule::recv(int slot, int from, Region into) {
-  if (into.count == 0) return;
+  if (into.slice.empty()) return;
   occupy(slot);
   steps_.push_back({.action = Action::recv, .slot = slot, .peer = from, .target = into, .first = {}, .second = {}});
 }
@@ -33,31 +33,31 @@ void Schedule::wait(int slot) {
 }
 
 void Schedule::combine(Region target, Region first, Region second) {
-  if (target.count == 0) return;
+  if (target.slice.empty()) return;
   steps_.push_back(
       {.action = Action::combine, .slot = 0, .peer = 0, .target = target, .first = first, .second = second});
 }
 
 void Schedule::copy(Region target, Region source) {
-  if (target.count == 0 || (target.memory == source.memory && target.offset == source.offset)) return;
+  if (target.slice.empty() || target == source) return;
   steps_.push_back({.action = Action::copy, .slot = 0, .peer = 0, .target = target, .first = source, .second = {}});
 }
 
 void Schedule::divide(Region target, int divisor) {
-  if (target.count == 0 || divisor == 1) return;
+  if (target.slice.empty() || divisor == 1) return;
   divisor_ = divisor;
   steps_.push_back({.action = Action::divide, .slot = 0, .peer = 0, .target = target, .first = target, .second = {}});
 }
 
 Region Schedule::scratch(std::size_t count) {
-  const Region reserved{Memory::scratch, scratch_elements_, count};
+  const Region reserved{Operand::scratch, {scratch_elements_, count}};
   scratch_elements_ += count;
   return reserved;
 }
 
 Schedule copy_alone(const Setting& setting) {
   Schedule schedule;
-  schedule.copy(region(Memory::output, setting.whole()), region(Memory::input, setting.whole()));
+  schedule.copy({Operand::output, setting.whole()}, {Operand::input, setting.whole()});
   return schedule;
 }
 

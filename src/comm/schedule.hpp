@@ -16,18 +16,15 @@
 namespace lockstep::comm {
 
 /// Which buffer a region lies in.
-enum class Memory : std::uint8_t { input, output, scratch };
+enum class Operand : std::uint8_t { input, output, scratch };
 
-/// A part of a buffer, in elements.
+/// A part of a buffer.
 struct Region {
-  Memory memory = Memory::input;
-  std::size_t offset = 0;
-  std::size_t count = 0;
-};
+  Operand operand = Operand::input;
+  core::Slice slice{};
 
-[[nodiscard]] constexpr Region region(Memory memory, core::Slice slice) noexcept {
-  return {memory, slice.offset, slice.count};
-}
+  friend constexpr bool operator==(const Region&, const Region&) noexcept = default;
+};
 
 enum class Action : std::uint8_t { send, recv, wait, combine, copy, divide };
 

@@ -72,21 +72,22 @@ class ScheduledPlan final : public Plan {
 
   Bound resolve(const Step& step, std::span<const std::byte> input, std::span<std::byte> output) const {
     const auto address = [&](const Region& region) {
-      const std::size_t offset = region.offset * call_.element_size();
-      const std::size_t room = region.memory == Memory::input    ? n_input_
-                               : region.memory == Memory::output ? n_output_
-                                                                 : schedule_.scratch_elements();
-      core::require(region.count <= room && region.offset <= room - region.count, "a region lies inside its buffer");
-      switch (region.memory) {
-        case Memory::input: return input.data() + offset;
-        case Memory::output: return static_cast<const std::byte*>(output.data()) + offset;
-        case Memory::scratch: break;
+      const std::size_t offset = region.slice.offset * call_.element_size();
+      const std::size_t room = region.operand == Operand::input    ? n_input_
+                               : region.operand == Operand::output ? n_output_
+                                                                   : schedule_.scratch_elements();
+      core::require(region.slice.count <= room && region.slice.offset <= room - region.slice.count,
+                    "a region lies inside its buffer");
+      switch (region.operand) {
+        case Operand::input: return input.data() + offset;
+        case Operand::output: return static_cast<const std::byte*>(output.data()) + offset;
+        case Operand::scratch: break;
       }
       return static_cast<const std::byte*>(scratch_.bytes().data()) + offset;
     };
     const bool arithmetic = step.action == Action::combine || step.action == Action::divide;
-    const std::size_t count = step.action == Action::send ? step.first.count : step.target.count;
-    core::require(step.target.count == 0 || step.target.memory != Memory::input, "the input is never written");
+    const std::size_t count = step.action == Action::send ? step.first.slice.count : step.target.slice.count;
+    core::require(step.target.slice.empty() || step.target.operand != Operand::input, "the input is never written");
     return {.action = step.action,
             .slot = step.slot,
             .peer = step.peer,

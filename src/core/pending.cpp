@@ -40,11 +40,11 @@ bool is_about_the_place(int error) {
   const std::string what = fmt::format("cannot write '{}': {}", path, system_reason(error));
   if (!is_about_the_place(error))
     throw Error{ExitCode::system,
-                      {.what = what, .where = std::string{flag}, .fix = "make room, or name another place"}};
+                {.what = what, .where = std::string{flag}, .fix = "make room, or name another place"}};
   fail_usage({.what = what,
-                    .where = std::string{flag},
-                    .expected = "a name in an existing folder that can be written to",
-                    .fix = "make the folder, or name another place"});
+              .where = std::string{flag},
+              .expected = "a name in an existing folder that can be written to",
+              .fix = "make the folder, or name another place"});
 }
 
 void rename_to(const std::string& from, const std::string& to) {
@@ -84,23 +84,22 @@ void refuse_existing(const std::string& path, const OldFiles& old_files, std::st
   if (!fs::exists(status)) return;
   if (!old_files) {
     fail_usage({.what = fmt::format("'{}' exists", path),
-                      .where = std::string{flag},
-                      .expected = "the name of a new folder",
-                      .fix = "choose another name, or replace it with --force"});
+                .where = std::string{flag},
+                .expected = "the name of a new folder",
+                .fix = "choose another name, or replace it with --force"});
   }
   if (!fs::is_directory(status)) {
     fail_usage({.what = fmt::format("'{}' is no folder, so it is not replaced by one", path),
-                      .where = std::string{flag},
-                      .expected = "the name of a new folder or of one to replace"});
+                .where = std::string{flag},
+                .expected = "the name of a new folder or of one to replace"});
   }
   const std::vector<std::string> foreign = find_foreign(path, *old_files);
   if (foreign.empty()) return;
-  fail_usage(
-      {.what = fmt::format("'{}' is not replaced: '{}'{} in it belongs to something else", path, foreign.front(),
-                           foreign.size() == 1 ? "" : fmt::format(" and {} more", foreign.size() - 1)),
-       .where = std::string{flag},
-       .expected = "a folder with nothing in it but what is to be replaced",
-       .fix = "move what you want to keep elsewhere, or choose another name"});
+  fail_usage({.what = fmt::format("'{}' is not replaced: '{}'{} in it belongs to something else", path, foreign.front(),
+                                  foreign.size() == 1 ? "" : fmt::format(" and {} more", foreign.size() - 1)),
+              .where = std::string{flag},
+              .expected = "a folder with nothing in it but what is to be replaced",
+              .fix = "move what you want to keep elsewhere, or choose another name"});
 }
 
 /// Of a folder set aside. What came into it since it was looked through stays.
@@ -112,8 +111,8 @@ void remove_old(const std::string& folder, const std::string& final_path, const 
   if (!error && rmdir(folder.c_str()) != 0) error = {errno, std::generic_category()};
   if (!error) return;
   log_warning(foreign.empty() ? fmt::format("'{}' is left behind: {}", folder, error.message())
-                                    : fmt::format("'{}', which came into '{}' meanwhile, is now in '{}'",
-                                                  foreign.front(), final_path, folder));
+                              : fmt::format("'{}', which came into '{}' meanwhile, is now in '{}'", foreign.front(),
+                                            final_path, folder));
 }
 
 void sync_tree(const std::string& folder) try {
@@ -138,13 +137,14 @@ void refuse_irregular(const std::string& path, std::string_view flag) {
   if (fs::is_directory(status)) fail_to_create(path, flag, EISDIR);
   if (!fs::exists(status) || fs::is_regular_file(status)) return;
   fail_usage({.what = fmt::format("cannot write '{}': it is no regular file", path),
-                    .where = std::string{flag},
-                    .expected = "the name of a new file or of one to replace"});
+              .where = std::string{flag},
+              .expected = "the name of a new file or of one to replace"});
 }
 
 }  // namespace
 
-PendingFile::PendingFile(const std::string& final_path, std::string_view flag) : final_path_{resolve(behind_links(final_path))} {
+PendingFile::PendingFile(const std::string& final_path, std::string_view flag)
+    : final_path_{resolve(behind_links(final_path))} {
   refuse_irregular(final_path, flag);
   refuse_irreplaceable(final_path_, flag);
   temporary_ = make_temporary_file(final_path_);
@@ -181,10 +181,11 @@ void check_writable(const std::string& path, std::string_view flag) {
   refuse_in_shard_set(path, flag);
   refuse_link_of_others(path, flag);
   const fs::path resolved = resolve(behind_links(path));
-  // Who may replace a file that may not be written to would not want to.
-  if (exists(resolved) && faccessat(AT_FDCWD, resolved.c_str(), W_OK, AT_EACCESS) != 0) fail_to_create(path, flag, errno);
   remove_leftovers(parent_of(resolved), resolved.filename().string());
   const PendingFile trial{path, flag};
+  // Who may replace a file that may not be written to would not want to.
+  if (exists(resolved) && faccessat(AT_FDCWD, resolved.c_str(), W_OK, AT_EACCESS) != 0)
+    fail_to_create(path, flag, errno);
 }
 
 PendingFolder::PendingFolder(const std::string& final_path, OldFiles old_files, std::string_view flag)
@@ -192,8 +193,7 @@ PendingFolder::PendingFolder(const std::string& final_path, OldFiles old_files, 
   refuse_existing(final_path_, old_files_, flag);
   refuse_irreplaceable(final_path_, flag);
   remove_leftovers(parent_of(final_path_), fs::path{final_path_}.filename().string());
-  temporary_ =
-      make_temporary_folder(final_path_, S_IRWXU);  // until it is whole nobody else may put a link into it
+  temporary_ = make_temporary_folder(final_path_, S_IRWXU);  // until it is whole nobody else may put a link into it
   if (!temporary_) fail_to_create(final_path, flag, errno);
 }
 
@@ -228,10 +228,10 @@ void PendingFolder::commit() {
       log_warning(fmt::format("what was in '{}' before is in '{}'", final_path_, old.path));
     if (error == ENOTEMPTY || error == EEXIST)
       throw Error{ExitCode::system,
-                        {.what = fmt::format("'{}' was made by another program meanwhile", final_path_),
-                         .where = "",
-                         .expected = "a name that nobody else uses",
-                         .fix = "start one job for it, or choose another name"}};
+                  {.what = fmt::format("'{}' was made by another program meanwhile", final_path_),
+                   .where = "",
+                   .expected = "a name that nobody else uses",
+                   .fix = "start one job for it, or choose another name"}};
     fail_at("create", final_path_, error);
   }
   is_committed_ = true;

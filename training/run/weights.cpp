@@ -15,11 +15,11 @@
 
 #include "core/crc32c.hpp"
 #include "core/error.hpp"
+#include "core/pending.hpp"
 #include "core/result_path.hpp"
 #include "core/suggest.hpp"
 #include "core/units.hpp"
 #include "io/file.hpp"
-#include "core/pending.hpp"
 #include "io/hdf5.hpp"
 
 namespace lockstep::training {

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "core/log.hpp"
-#include "core/print.hpp"
 #include "core/pending.hpp"
+#include "core/print.hpp"
 #include "runtime/interrupt.hpp"
 #include "runtime/memory.hpp"
 #include "runtime/together.hpp"

@@ -37,9 +37,9 @@ inline constexpr int send_slot = 1;
 
 /// A rank that steps aside: gives its vector to the next rank and waits for the result. Its whole schedule.
 inline void step_aside(Schedule& schedule, const Setting& setting) {
-  schedule.send(send_slot, setting.rank + 1, region(Memory::input, setting.whole()));
+  schedule.send(send_slot, setting.rank + 1, Region{Operand::input, setting.whole()});
   schedule.wait(send_slot);  // before the receive, which in place goes to the same memory
-  schedule.recv(recv_slot, setting.rank + 1, region(Memory::output, setting.whole()));
+  schedule.recv(recv_slot, setting.rank + 1, Region{Operand::output, setting.whole()});
   schedule.wait(recv_slot);
 }
 
@@ -47,12 +47,12 @@ inline void step_aside(Schedule& schedule, const Setting& setting) {
 inline void take_in(Schedule& schedule, const Setting& setting, Region landing) {
   schedule.recv(recv_slot, setting.rank - 1, landing);
   schedule.wait(recv_slot);
-  schedule.combine(region(Memory::output, setting.whole()), landing, region(Memory::input, setting.whole()));
+  schedule.combine(Region{Operand::output, setting.whole()}, landing, Region{Operand::input, setting.whole()});
 }
 
 /// Returns the result to the rank that stepped aside.
 inline void give_back(Schedule& schedule, const Setting& setting) {
-  schedule.send(send_slot, setting.rank - 1, region(Memory::output, setting.whole()));
+  schedule.send(send_slot, setting.rank - 1, Region{Operand::output, setting.whole()});
   schedule.wait(send_slot);
 }
 

@@ -57,17 +57,15 @@ std::unique_ptr<Plan> make(Transport& transport, const Call& call) {
 
 Cost cost(const Call& call, std::span<const int> nodes) {
   const std::vector<int> sizes = group_sizes(nodes);
-  const auto n_owners = static_cast<std::size_t>(*std::min_element(sizes.begin(), sizes.end()));
+  const int n_owners = static_cast<int>(*std::min_element(sizes.begin(), sizes.end()));
   const int n_nodes = 1 + *std::max_element(nodes.begin(), nodes.end());
   std::vector<int> one_rank_each(static_cast<std::size_t>(n_nodes));
   for (int node = 0; node < n_nodes; ++node) one_rank_each[static_cast<std::size_t>(node)] = node;
-  const std::size_t n_chunks =
-      count_segments(call, core::partition(call.n_elements, n_owners, 0).count, piece_bytes(nodes));
+  const std::size_t n_chunks = count_segments(call, call.part(0, n_owners).count, piece_bytes(nodes));
   Cost total;
-  for (std::size_t owner = 0; owner < n_owners; ++owner) {
+  for (int owner = 0; owner < n_owners; ++owner) {
     for (std::size_t chunk = 0; chunk < n_chunks; ++chunk) {
-      const Call piece =
-          piece_call(call, core::partition(core::partition(call.n_elements, n_owners, owner), n_chunks, chunk).count);
+      const Call piece = piece_call(call, core::partition(call.part(owner, n_owners), n_chunks, chunk).count);
       const Cost between = choose(piece, n_nodes).cost(piece, one_rank_each);
       total.steps = std::max(total.steps, between.steps);
       total.messages += between.messages;

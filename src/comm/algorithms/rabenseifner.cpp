@@ -45,35 +45,37 @@ Schedule all_reduce(const Setting& setting) {
     return schedule;
   }
   const std::size_t n = setting.call.n_elements;
-  const auto at = [&](Memory memory, const Window& window) { return region(memory, window.slice(n, fold.n_active)); };
+  const auto at = [&](Operand operand, const Window& window) {
+    return Region{operand, window.slice(n, fold.n_active)};
+  };
   const Region landing =
       schedule.scratch(fold.has_partner ? n : Window{0, fold.n_active / 2}.slice(n, fold.n_active).count);
-  Memory running = Memory::input;
+  Operand running = Operand::input;
   if (fold.has_partner) {
     take_in(schedule, setting, landing);
-    running = Memory::output;
+    running = Operand::output;
   }
   for (int distance = fold.n_active / 2; distance >= 1; distance /= 2) {
     const int peer = fold.active_rank ^ distance;
     const Halves halves{fold.active_rank, distance};
-    const Region received{Memory::scratch, landing.offset, at(running, halves.kept).count};
+    const Region received{Operand::scratch, {landing.slice.offset, at(running, halves.kept).slice.count}};
     schedule.recv(recv_slot, fold.rank_of(peer), received);
     schedule.send(send_slot, fold.rank_of(peer), at(running, halves.given));
     schedule.wait(recv_slot);
     // Lower ranks first: the same bits wherever a part is added up.
     if (peer < fold.active_rank)
-      schedule.combine(at(Memory::output, halves.kept), received, at(running, halves.kept));
+      schedule.combine(at(Operand::output, halves.kept), received, at(running, halves.kept));
     else
-      schedule.combine(at(Memory::output, halves.kept), at(running, halves.kept), received);
+      schedule.combine(at(Operand::output, halves.kept), at(running, halves.kept), received);
     schedule.wait(send_slot);
-    running = Memory::output;
+    running = Operand::output;
   }
-  schedule.divide(at(Memory::output, {fold.active_rank, fold.active_rank + 1}), setting.divisor());
+  schedule.divide(at(Operand::output, {fold.active_rank, fold.active_rank + 1}), setting.divisor());
   for (int distance = 1; distance < fold.n_active; distance *= 2) {
     const int peer = fold.active_rank ^ distance;
     const Halves halves{fold.active_rank, distance};
-    schedule.recv(recv_slot, fold.rank_of(peer), at(Memory::output, halves.given));
-    schedule.send(send_slot, fold.rank_of(peer), at(Memory::output, halves.kept));
+    schedule.recv(recv_slot, fold.rank_of(peer), at(Operand::output, halves.given));
+    schedule.send(send_slot, fold.rank_of(peer), at(Operand::output, halves.kept));
     schedule.wait(recv_slot);
     schedule.wait(send_slot);
   }
@@ -84,7 +86,7 @@ Schedule all_reduce(const Setting& setting) {
 Cost cost(const Call& call, std::span<const int> nodes) {
   const PowerOfTwoFold fold{static_cast<int>(nodes.size()), 0};
   if (call.n_elements == 0) return {};
-  const std::uint64_t size = call.n_elements * call.element_size();
+  const std::uint64_t size = call.bytes().value;
   const auto active = static_cast<std::uint64_t>(fold.n_active);
   const auto extra = static_cast<std::uint64_t>(fold.extra);
   // Every rank keeps a part, so its messages exist only where the parts are not empty: window by window.

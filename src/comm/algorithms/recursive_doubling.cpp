@@ -8,8 +8,8 @@ namespace lockstep::comm::recursive_doubling {
 Schedule all_reduce(const Setting& setting) {
   if (setting.n_ranks == 1) return copy_alone(setting);
   Schedule schedule;
-  const Region result = region(Memory::output, setting.whole());
-  Region running = region(Memory::input, setting.whole());
+  const Region result{Operand::output, setting.whole()};
+  Region running{Operand::input, setting.whole()};
   const PowerOfTwoFold fold{setting};
   if (fold.is_aside) {
     step_aside(schedule, setting);
@@ -43,9 +43,7 @@ Cost cost(const Call& call, std::span<const int> nodes) {
   if (call.n_elements == 0) return {};
   const auto extra = static_cast<std::uint64_t>(fold.extra);
   const std::uint64_t messages = static_cast<std::uint64_t>(fold.n_active) * fold.n_rounds() + 2 * extra;
-  return {.steps = fold.n_rounds() + (extra > 0 ? 2 : 0),
-          .messages = messages,
-          .bytes = messages * call.n_elements * call.element_size()};
+  return {.steps = fold.n_rounds() + (extra > 0 ? 2 : 0), .messages = messages, .bytes = messages * call.bytes().value};
 }
 
 }  // namespace lockstep::comm::recursive_doubling

@@ -30,6 +30,8 @@ struct View {
   [[nodiscard]] core::Slice item(std::size_t i, std::size_t lead) const {
     return core::partition(part(lead + i / n_segments), n_segments, i % n_segments);
   }
+  /// Of any part.
+  [[nodiscard]] std::size_t longest_item() const { return core::partition(setting.part(0), n_segments, 0).count; }
   [[nodiscard]] int left() const { return (setting.rank + setting.n_ranks - 1) % setting.n_ranks; }
   [[nodiscard]] int right() const { return (setting.rank + 1) % setting.n_ranks; }
 
@@ -47,35 +49,36 @@ void wait_all(Schedule& schedule) {
 /// Adds up the parts; this rank's finished part goes to `result`. `partial(i)` is where item i waits to be sent on.
 template <class Partial>
 void reduce_phase(Schedule& schedule, const View& ring, Region result, Partial partial) {
-  const std::size_t longest = ring.item(0, 0).count + 1;
+  const std::size_t longest = ring.longest_item();
   const Region landing[2] = {schedule.scratch(longest), schedule.scratch(longest)};
   const auto landing_of = [&](std::size_t i) {
-    return Region{Memory::scratch, landing[i % 2].offset, ring.item(i, 2).count};
+    return Region{Operand::scratch, {landing[i % 2].slice.offset, ring.item(i, 2).count}};
   };
   if (ring.n_items > 0) schedule.recv(slot(recv_slot, 0), ring.left(), landing_of(0));
   for (std::size_t i = 0; i < ring.n_items; ++i) {
     if (i + 1 < ring.n_items) schedule.recv(slot(recv_slot, i + 1), ring.left(), landing_of(i + 1));
     schedule.wait(slot(send_slot, i));
     schedule.send(slot(send_slot, i), ring.right(),
-                  i < ring.n_segments ? region(Memory::input, ring.item(i, 1)) : partial(i - ring.n_segments));
+                  i < ring.n_segments ? Region{Operand::input, ring.item(i, 1)} : partial(i - ring.n_segments));
     schedule.wait(slot(recv_slot, i));
     const bool is_last_step = i + ring.n_segments >= ring.n_items;
     const core::Slice own = ring.item(i, 2);
     const Region target =
-        is_last_step ? Region{result.memory, result.offset + own.offset - ring.part(0).offset, own.count} : partial(i);
-    schedule.combine(target, landing_of(i), region(Memory::input, own));
+        is_last_step ? Region{result.operand, {result.slice.offset + own.offset - ring.part(0).offset, own.count}}
+                     : partial(i);
+    schedule.combine(target, landing_of(i), Region{Operand::input, own});
   }
   wait_all(schedule);
 }
 
 /// Hands the finished parts round; this rank's own is in place in the output.
 void gather_phase(Schedule& schedule, const View& ring) {
-  const auto arrival = [&](std::size_t i) { return region(Memory::output, ring.item(i, 1)); };
+  const auto arrival = [&](std::size_t i) { return Region{Operand::output, ring.item(i, 1)}; };
   if (ring.n_items > 0) schedule.recv(slot(recv_slot, 0), ring.left(), arrival(0));
   for (std::size_t i = 0; i < ring.n_items; ++i) {
     if (i + 1 < ring.n_items) schedule.recv(slot(recv_slot, i + 1), ring.left(), arrival(i + 1));
     schedule.wait(slot(send_slot, i));
-    schedule.send(slot(send_slot, i), ring.right(), region(Memory::output, ring.item(i, 0)));
+    schedule.send(slot(send_slot, i), ring.right(), Region{Operand::output, ring.item(i, 0)});
     schedule.wait(slot(recv_slot, i));
   }
   wait_all(schedule);
@@ -87,8 +90,8 @@ Schedule all_reduce(const Setting& setting) {
   if (setting.n_ranks == 1) return copy_alone(setting);
   Schedule schedule;
   const View ring{setting};
-  const Region own = region(Memory::output, setting.part(setting.rank));
-  reduce_phase(schedule, ring, own, [&](std::size_t i) { return region(Memory::output, ring.item(i, 2)); });
+  const Region own{Operand::output, setting.part(setting.rank)};
+  reduce_phase(schedule, ring, own, [&](std::size_t i) { return Region{Operand::output, ring.item(i, 2)}; });
   schedule.divide(own, setting.divisor());
   gather_phase(schedule, ring);
   return schedule;
@@ -97,14 +100,14 @@ Schedule all_reduce(const Setting& setting) {
 Schedule reduce_scatter(const Setting& setting) {
   if (setting.n_ranks == 1) return copy_alone(setting);
   Schedule schedule;
-  const Region own{Memory::output, 0, setting.part(setting.rank).count};
+  const Region own{Operand::output, {0, setting.part(setting.rank).count}};
   const View ring{setting};
   // Item i is sent on n_segments items later, when item i + n_segments + 1 has not been written yet.
-  const std::size_t longest = ring.item(0, 0).count + 1;
+  const std::size_t longest = ring.longest_item();
   const std::size_t n_waiting = ring.n_segments + 2;
   const Region waiting = schedule.scratch(n_waiting * longest);
   reduce_phase(schedule, ring, own, [&](std::size_t i) {
-    return Region{Memory::scratch, waiting.offset + (i % n_waiting) * longest, ring.item(i, 2).count};
+    return Region{Operand::scratch, {waiting.slice.offset + (i % n_waiting) * longest, ring.item(i, 2).count}};
   });
   schedule.divide(own, setting.divisor());
   return schedule;
@@ -114,7 +117,7 @@ Schedule all_gather(const Setting& setting) {
   if (setting.n_ranks == 1) return copy_alone(setting);
   Schedule schedule;
   const core::Slice part = setting.part(setting.rank);
-  schedule.copy(region(Memory::output, part), {Memory::input, 0, part.count});
+  schedule.copy({Operand::output, part}, {Operand::input, {0, part.count}});
   gather_phase(schedule, View{setting});
   return schedule;
 }
@@ -126,9 +129,7 @@ Cost cost(const Call& call, std::span<const int> nodes) {
   for (int r = 0; r < p; ++r) segments_of_all_parts += std::min(n_segments, call.part(r, p).count);
   const std::uint64_t phases = call.collective == Collective::all_reduce ? 2 : 1;
   const std::uint64_t rounds = phases * static_cast<std::uint64_t>(p - 1);
-  return {.steps = rounds,
-          .messages = rounds * segments_of_all_parts,
-          .bytes = rounds * call.n_elements * call.element_size()};
+  return {.steps = rounds, .messages = rounds * segments_of_all_parts, .bytes = rounds * call.bytes().value};
 }
 
 }  // namespace lockstep::comm::ring

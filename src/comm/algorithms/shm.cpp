@@ -64,8 +64,7 @@ std::vector<int> find_groups(const Transport& transport) {
 /// All ranks with all.
 std::unique_ptr<Plan> make_together(Transport& transport, const Call& call, int divisor) {
   const auto n_ranks = static_cast<std::size_t>(transport.n_ranks());
-  if ((n_ranks - 1) * call.n_elements * call.element_size() <= largest_flat_reading)
-    return make_flat_plan(transport, call);
+  if ((n_ranks - 1) * call.bytes().value <= largest_flat_reading) return make_flat_plan(transport, call);
   // The shared memory of all ranks together should stay in the last-level cache.
   const std::size_t n_owners = call.collective == Collective::all_gather ? 0 : n_ranks;  // with pieces copied in
   const std::size_t piece = choose_piece(n_ranks, n_owners, n_ranks);

@@ -59,7 +59,7 @@ class SlicedPlan final : public Plan {
         n_owners_{static_cast<std::size_t>(slicing.n_owners)},
         n_chunks_{count_segments(call, slice(0).count, slicing.piece_bytes)},
         layout_{reduces() ? n_owners_ : 0, n_ranks_, bytes(core::partition(slice(0), n_chunks_, 0)), slicing.writing},
-        is_large_{2 * n_ranks_ * call.n_elements * call.element_size() > runtime::last_level_cache().value},
+        is_large_{2 * n_ranks_ * call.bytes().value > runtime::last_level_cache().value},
         fold_{kernels().find_fold(call.dtype, call.op)},
         divide_{kernels().find_divide(call.dtype)},
         copy_streaming_{kernels().copy_streaming},
@@ -93,7 +93,7 @@ class SlicedPlan final : public Plan {
   };
 
   [[nodiscard]] core::Slice slice(std::size_t owner) const {
-    return core::partition(call_.n_elements, n_owners_, owner);
+    return call_.part(static_cast<int>(owner), static_cast<int>(n_owners_));
   }
   [[nodiscard]] core::Slice piece(std::size_t chunk, std::size_t owner) const {
     return core::partition(slice(owner), n_chunks_, chunk);

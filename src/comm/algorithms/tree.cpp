@@ -29,13 +29,13 @@ void add_up(Schedule& schedule, const Family& family, const Setting& setting, st
   constexpr int send_slot = 1;
   for (std::size_t k = 0; k < n_segments; ++k) {
     const core::Slice part = core::partition(setting.whole(), n_segments, k);
-    Region running = region(Memory::input, part);
+    Region running{Operand::input, part};
     for (const int child : family.children) {
-      const Region received{Memory::scratch, landing.offset, part.count};
+      const Region received{Operand::scratch, {landing.slice.offset, part.count}};
       schedule.recv(recv_slot, child, received);
       schedule.wait(recv_slot);
-      schedule.combine(region(Memory::output, part), running, received);
-      running = region(Memory::output, part);
+      schedule.combine(Region{Operand::output, part}, running, received);
+      running = Region{Operand::output, part};
     }
     schedule.wait(send_slot);
     if (family.parent >= 0) schedule.send(send_slot, family.parent, running);
@@ -47,7 +47,7 @@ void hand_down(Schedule& schedule, const Family& family, const Setting& setting,
   constexpr int recv_slot = 0;
   const auto send_slot = [](std::size_t child) { return 1 + static_cast<int>(child); };
   for (std::size_t k = 0; k < n_segments; ++k) {
-    const Region part = region(Memory::output, core::partition(setting.whole(), n_segments, k));
+    const Region part{Operand::output, core::partition(setting.whole(), n_segments, k)};
     if (family.parent >= 0) {
       schedule.recv(recv_slot, family.parent, part);
       schedule.wait(recv_slot);
@@ -68,7 +68,7 @@ Schedule all_reduce(const Setting& setting) {
   const Family family{setting.rank, setting.n_ranks};
   const std::size_t n_segments = count_segments(setting.call, setting.call.n_elements, segment_bytes);
   add_up(schedule, family, setting, n_segments);
-  if (setting.rank == 0) schedule.divide(region(Memory::output, setting.whole()), setting.divisor());
+  if (setting.rank == 0) schedule.divide(Region{Operand::output, setting.whole()}, setting.divisor());
   hand_down(schedule, family, setting, n_segments);
   return schedule;
 }
@@ -78,9 +78,7 @@ Cost cost(const Call& call, std::span<const int> nodes) {
   const std::uint64_t edges = nodes.size() - 1;
   const std::uint64_t n_segments = count_segments(call, call.n_elements, segment_bytes);
   const std::uint64_t depth = static_cast<std::uint64_t>(std::bit_width(edges));
-  return {.steps = 2 * depth,
-          .messages = 2 * edges * n_segments,
-          .bytes = 2 * edges * call.n_elements * call.element_size()};
+  return {.steps = 2 * depth, .messages = 2 * edges * n_segments, .bytes = 2 * edges * call.bytes().value};
 }
 
 }  // namespace lockstep::comm::tree

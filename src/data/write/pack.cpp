@@ -13,10 +13,10 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/pending.hpp"
 #include "data/write/pack_pass.hpp"
 #include "data/write/pack_plan.hpp"
 #include "io/digest.hpp"
-#include "core/pending.hpp"
 #include "io/hdf5.hpp"
 #include "runtime/session.hpp"
 #include "runtime/together.hpp"
@@ -167,7 +167,7 @@ class Packing {
   PackProgress progress_;
   PackJob job_;
   std::optional<PackPlan> plan_;
-  std::optional<core::PendingFolder> pending_;                               ///< on rank 0
+  std::optional<core::PendingFolder> pending_;                             ///< on rank 0
   std::vector<BadRecord> bad_;                                             ///< left out
   std::vector<BadRecord> found_bad_;                                       ///< in the last pass
   std::map<std::pair<std::uint64_t, std::uint64_t>, ShardRecord> shards_;  ///< on rank 0, by split and number

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/pending.hpp"
 #include "data/format/little_endian.hpp"
 #include "data/write/array_writer.hpp"
 #include "data/write/spool.hpp"
 #include "io/digest.hpp"
-#include "core/pending.hpp"
 
 namespace lockstep::data {
 namespace {

@@ -100,6 +100,18 @@ TEST_P(OverThreads, LongVectorsInSegmentsAndChunks) {
   });
 }
 
+TEST_P(OverThreads, PartsMayBeCutAtMultiples) {
+  for_each_algorithm([&](const Algorithm& algorithm, Collective collective, const std::vector<int>& nodes) {
+    std::vector<CollectiveCase> cases;
+    for (const std::size_t n : {0, 5, 1000, 20'011})
+      for (const bool in_place : {false, true})
+        cases.push_back({.algorithm = &algorithm,
+                         .call = {.collective = collective, .n_elements = n, .grain = 48},
+                         .in_place = in_place});
+    EXPECT_NO_THROW(run(nodes, cases));
+  });
+}
+
 TEST_P(OverThreads, TrafficIsWhatTheRegistrySays) {
   for_each_algorithm([&](const Algorithm& algorithm, Collective collective, const std::vector<int>& nodes) {
     for (const std::size_t n : {0, 1, 2, 7, 16, 17, 1001, 100'003}) {

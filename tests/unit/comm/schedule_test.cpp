@@ -10,19 +10,19 @@ namespace {
 
 TEST(Schedule, LeavesOutEmptyRegionsAndIdleSlots) {
   Schedule schedule;
-  schedule.send(0, 1, {Memory::input, 0, 0});
-  schedule.recv(1, 1, {Memory::output, 0, 0});
+  schedule.send(0, 1, {Operand::input, {0, 0}});
+  schedule.recv(1, 1, {Operand::output, {0, 0}});
   schedule.wait(0);
   schedule.wait(7);
-  schedule.copy({Memory::output, 3, 4}, {Memory::output, 3, 4});
-  schedule.divide({Memory::output, 0, 4}, 1);
+  schedule.copy({Operand::output, {3, 4}}, {Operand::output, {3, 4}});
+  schedule.divide({Operand::output, {0, 4}}, 1);
   EXPECT_TRUE(schedule.steps().empty());
 }
 
 TEST(Schedule, RefusesTwoMessagesInOneSlot) {
   Schedule schedule;
-  schedule.send(0, 1, {Memory::input, 0, 4});
-  EXPECT_THROW(schedule.recv(0, 1, {Memory::output, 0, 4}), core::Error);
+  schedule.send(0, 1, {Operand::input, {0, 4}});
+  EXPECT_THROW(schedule.recv(0, 1, {Operand::output, {0, 4}}), core::Error);
 }
 
 TEST(Schedule, SegmentsAreNoLongerThanAsked) {

@@ -1,3 +1,5 @@
+#include "core/pending.hpp"
+
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -5,7 +7,6 @@
 #include <optional>
 #include <set>
 
-#include "core/pending.hpp"
 #include "unit/io/temporary_folder.hpp"
 
 namespace lockstep::core {

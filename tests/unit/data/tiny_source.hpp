@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
+#include "core/pending.hpp"
 #include "data/format/manifest.hpp"
 #include "data/format/source.hpp"
 #include "data/write/shard_writer.hpp"
-#include "core/pending.hpp"
 
 namespace lockstep::data {
 

@@ -130,7 +130,7 @@ TEST_P(Verify, TheOracleHoldsBeyondOnePeriodOfTheData) {
 TEST_P(Verify, EveryElementOfAStaleOutputIsWrong) {
   for (const comm::ReduceOp op : comm::all_reduce_ops) {
     const comm::Call call = make_call(GetParam(), op, 500);
-    Bytes output(call.n_elements * call.element_size());
+    Bytes output(call.bytes().value);
     TestData{call, 0, 4, seed}.poison(output);
     EXPECT_EQ(n_wrong(call, output, 4), call.n_elements) << comm::name(op);
   }

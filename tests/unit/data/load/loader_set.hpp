@@ -17,11 +17,11 @@
 #include <utility>
 #include <vector>
 
+#include "core/pending.hpp"
 #include "data/format/manifest.hpp"
 #include "data/read/block.hpp"
 #include "data/read/shard_set.hpp"
 #include "data/write/shard_writer.hpp"
-#include "core/pending.hpp"
 
 namespace lockstep::data {
 
