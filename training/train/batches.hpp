@@ -1,6 +1,6 @@
 // Batches for training and evaluation, from shards or made on the spot.
-// Invariant: which samples make up a batch depends on recipe and rank count only as data/load/batch_plan says; values are
-// those an executor takes: x float32 or int64 ids, y int64 classes or float32 numbers.
+// Invariant: which samples make up a batch depends on recipe and rank count only as data/load/batch_plan says; they come
+// as an executor takes them: x float32 or int64 ids, y int64 classes or float32 numbers.
 // Used by the trainer and by evaluate.
 #pragma once
 
@@ -9,11 +9,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "data/format/spec.hpp"
 #include "data/load/loader.hpp"
-#include "nn/executor.hpp"
+#include "nn/network.hpp"
 #include "runtime/communicator.hpp"
 #include "training/recipe/recipe.hpp"
 #include "training/run/record.hpp"
@@ -27,28 +28,23 @@ struct DataInfo {
   /// Ids from 0 to below these in the columns of x, in all of the set; empty if the model takes none.
   std::vector<std::uint64_t> n_ids{};
   std::uint64_t n_samples = 0;        ///< of the split
+  std::uint64_t stored_bytes = 0;     ///< of the split on disk; 0 if it is synthetic
   std::string split{};                ///< its name; empty if it is synthetic
   std::vector<std::string> splits{};  ///< of the set
 };
 
-class Batches {
+/// The loader of a split, and what is known of it before any batch.
+class Batches final : public data::Loader {
  public:
-  virtual ~Batches() = default;
+  /// `info`: but for `input`, which the loader knows.
+  Batches(data::Loader loader, DataInfo info) : Loader{std::move(loader)}, info_{std::move(info)} {
+    info_.input = augment().output().shape;
+  }
 
-  [[nodiscard]] virtual const DataInfo& info() const noexcept = 0;
-  /// Steps of an epoch, the same on all ranks.
-  [[nodiscard]] virtual std::uint64_t n_batches() const noexcept = 0;
-  /// Samples of this rank in a batch, at most.
-  [[nodiscard]] virtual std::uint64_t most() const noexcept = 0;
-  /// Of the split on disk, as all ranks together read it in an epoch; 0 if it is not from there.
-  [[nodiscard]] virtual std::uint64_t stored_bytes() const noexcept { return 0; }
-  /// Of this rank's reading so far; nothing if it is not from disk.
-  [[nodiscard]] virtual std::optional<data::LoaderStats> loader_stats() const { return std::nullopt; }
-  virtual void begin_epoch(std::uint64_t epoch) = 0;
-  /// Valid until the next call; nullptr after the last batch.
-  [[nodiscard]] virtual const data::Batch* next() = 0;
-  /// Of this rank's samples since begin_epoch.
-  [[nodiscard]] virtual const data::Ledger& ledger() const noexcept = 0;
+  [[nodiscard]] const DataInfo& info() const noexcept { return info_; }
+
+ private:
+  DataInfo info_;
 };
 
 struct OpenBatches {
@@ -56,7 +52,7 @@ struct OpenBatches {
   std::unique_ptr<Batches> evaluation{};  ///< none if its split is empty by the recipe, or not there
 };
 
-/// What a set comes to for a model and a machine: throws core::Error if it does not fit. `most`: as Batches::most().
+/// What a set comes to for a model and a machine: throws core::Error if it does not fit. `most`: as data::Loader::most().
 using Fit = std::function<void(const DataInfo& info, std::uint64_t most)>;
 
 /// Collective. `on_progress` is called now and then while the set is staged, and while ids are counted. `fit` is called

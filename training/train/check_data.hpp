@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "nn/executor.hpp"
 #include "training/recipe/recipe.hpp"
 #include "training/run/record.hpp"
 #include "training/train/batches.hpp"

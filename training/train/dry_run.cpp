@@ -97,7 +97,7 @@ DryRun plan_run(const runtime::Communicator& world, const runtime::Topology& top
               .most_samples_of_rank = batches.most(),
               .activation_bytes = learner.executor().n_bytes(),
               .arena_bytes = learner.executor().arena_elements() * sizeof(float),
-              .read_bytes = batches.stored_bytes()};
+              .read_bytes = batches.info().stored_bytes};
   plan.network_bytes = network_bytes(recipe, learner.synchronizer().slots(), topology.n_nodes);
   plan.shared_bytes = plan.arena_bytes * (plan.n_ranks - plan.n_nodes);
   if (batches.most() > whole_groups(recipe, most_tried))  // which the learner is for

@@ -91,14 +91,15 @@ LoaderOptions checked(LoaderOptions options) {
                       .where = "--threads",
                       .expected = "a number, 0 for none, or -1 for the spare cores"});
   if (options.is_evaluation) options.sampler.order = Order::sequential;
+  if (options.is_repeated) options.threads = 0;
   options.batches_ahead = std::max<std::uint64_t>(1, options.batches_ahead);
   return options;
 }
 
 /// Where a batch is put together.
-struct Slot {
-  runtime::HostBuffer x;
-  std::vector<std::byte> y;
+struct BatchBuffer {
+  std::uint64_t n = 0;  ///< samples in it, where they are used again
+  runtime::HostBuffer x, y;
   std::vector<std::uint64_t> ids;
   std::span<const std::byte> x_there{}, y_there{};    ///< the batch, if the store has it as it is
   std::vector<std::shared_ptr<const void>> owners{};  ///< of what these point into
@@ -146,18 +147,21 @@ BatchPlan batch_plan(const LoaderOptions& options, std::uint64_t n_samples, int 
 }
 
 struct Loader::State {
-  State(const runtime::Communicator& world, std::shared_ptr<const ShardSet> shards, const LoaderOptions& given);
+  State(const runtime::Communicator& world, const SetSpec& set_spec, std::uint64_t n_set_samples,
+        const LoaderOptions& checked_options, std::vector<std::uint64_t> block_starts = {});
 
+  void open(std::unique_ptr<Store> opened);
   void make(const Pipeline::Piece& piece);
   std::uint64_t id_at(const Share& share, std::uint64_t index) const;
-  void point_to(Slot& slot, Fetched& fetched) const;
+  void point_to(BatchBuffer& buffer, Fetched& fetched) const;
   void make_x(std::span<const StoredSample> samples, std::span<const std::uint64_t> ids, std::span<std::byte> x,
               Workspace& workspace) const;
   void make_y(std::span<const StoredSample> samples, std::span<std::byte> y) const;
   void apply(const StoredSample& sample, std::uint64_t id, std::span<std::byte> out, Workspace& workspace) const;
 
   LoaderOptions options;
-  std::shared_ptr<const ShardSet> set;
+  SetSpec spec;
+  std::uint64_t n_samples;
   Augment augment;
   Sampler sampler;
   BatchPlan plan;
@@ -165,11 +169,12 @@ struct Loader::State {
   std::size_t x_bytes;  ///< of a sample as it is delivered
   std::size_t y_bytes;
   std::size_t n_threads;
-  bool is_cached;
   std::size_t n_slots;  ///< batches that exist at once
-  std::unique_ptr<Store> store;
   std::uint64_t n_pieces = 1;
-  std::vector<Slot> slots{};
+  std::shared_ptr<const ShardSet> set{};  ///< none if samples are made
+  bool is_cached = false;
+  std::unique_ptr<Store> store{};
+  std::vector<BatchBuffer> buffers{};
   std::vector<Workspace> workspaces{};
   std::uint64_t epoch = 0;
   Batch batch{};
@@ -179,72 +184,70 @@ struct Loader::State {
   std::optional<Pipeline> pipeline{};  ///< last: its threads end first
 };
 
-Loader::State::State(const runtime::Communicator& world, std::shared_ptr<const ShardSet> shards,
-                     const LoaderOptions& given)
-    : options{checked(given)},
-      set{std::move(shards)},
-      augment{set->spec(), options.augment},
-      sampler{set->n_samples(), options.sampler,
-              options.sampler.order == Order::blocked ? block_starts(*set) : std::vector<std::uint64_t>{}},
-      plan{batch_plan(options, set->n_samples(), world.rank(), world.n_ranks())},
-      y_dtype{options.y_dtype.value_or(set->spec().y.dtype)},
+Loader::State::State(const runtime::Communicator& world, const SetSpec& set_spec, std::uint64_t n_set_samples,
+                     const LoaderOptions& checked_options, std::vector<std::uint64_t> block_starts)
+    : options{checked_options},
+      spec{set_spec},
+      n_samples{n_set_samples},
+      augment{spec, options.augment},
+      sampler{n_samples, options.sampler, std::move(block_starts)},
+      plan{batch_plan(options, n_samples, world.rank(), world.n_ranks())},
+      y_dtype{options.y_dtype.value_or(spec.y.dtype)},
       x_bytes{augment.output().bytes()},
-      y_bytes{set->spec().y.n_elements() * core::size_of(y_dtype)},
+      y_bytes{spec.y.n_elements() * core::size_of(y_dtype)},
       n_threads{options.threads < 0 ? std::min(most_threads, runtime::spare_cores(world))
                                     : static_cast<std::size_t>(options.threads)},
-      is_cached{decide_cache(world, options.cache, *set)},
-      n_slots{n_threads > 0 ? static_cast<std::size_t>(options.batches_ahead) + 1 : 1},
-      store{make_store(world, set, options, is_cached, n_threads, n_slots,
-                       [this](std::uint64_t number, std::vector<std::uint64_t>& ids) {
-                         const Share share = plan.share(number);
-                         for (std::uint64_t i = 0; i < share.n; ++i) ids.push_back(id_at(share, i));
-                       })} {
+      n_slots{n_threads > 0 ? static_cast<std::size_t>(options.batches_ahead) + 1 : 1} {
+  if (n_threads == 0 || augment.is_identity()) return;
+  const std::uint64_t worthwhile = plan.most() * x_bytes / least_piece_bytes;
+  n_pieces = std::clamp<std::uint64_t>(worthwhile, 1, 2 * n_threads);
+}
+
+void Loader::State::open(std::unique_ptr<Store> opened) {
+  store = std::move(opened);
   const auto most = static_cast<std::size_t>(plan.most());
-  if (n_threads > 0 && !augment.is_identity()) {
-    const std::uint64_t worthwhile = most * x_bytes / least_piece_bytes;
-    n_pieces = std::clamp<std::uint64_t>(worthwhile, 1, 2 * n_threads);
-  }
-  slots.resize(n_slots);
-  for (Slot& slot : slots) {
-    slot.x = runtime::HostBuffer{{most * x_bytes}};
-    slot.y.resize(most * y_bytes);
-    slot.ids.resize(most);
+  buffers.resize(n_slots);
+  for (BatchBuffer& buffer : buffers) {
+    buffer.x = runtime::HostBuffer{{most * x_bytes}};
+    buffer.y = runtime::HostBuffer{{most * y_bytes}};
+    buffer.ids.resize(most);
   }
   workspaces.resize(n_threads + 1);
   for (Workspace& workspace : workspaces) workspace.scratch.resize(augment.scratch_bytes());
-  pipeline.emplace(n_threads, slots.size(), n_pieces, [this](const Pipeline::Piece& piece) { make(piece); });
+  pipeline.emplace(n_threads, n_slots, n_pieces, [this](const Pipeline::Piece& piece) { make(piece); });
 }
 
 std::uint64_t Loader::State::id_at(const Share& share, std::uint64_t index) const {
   const std::uint64_t position = share.first + index * share.stride;
-  return sampler.at(position < set->n_samples() ? position : position % set->n_samples());
+  return sampler.at(position < n_samples ? position : position % n_samples);
 }
 
 void Loader::State::make(const Pipeline::Piece& piece) {
   const Share share = plan.share(piece.batch);
   const std::uint64_t begin = share.n * piece.number / n_pieces, end = share.n * (piece.number + 1) / n_pieces;
   const auto first = static_cast<std::size_t>(begin), n = static_cast<std::size_t>(end - begin);
-  Slot& slot = slots[piece.slot];
+  BatchBuffer& buffer = buffers[piece.slot];
   Workspace& workspace = workspaces[piece.worker];
+  if (options.is_repeated && std::exchange(buffer.n, share.n) == share.n) return;
 
-  const std::span ids = std::span{slot.ids}.subspan(first, n);
+  const std::span ids = std::span{buffer.ids}.subspan(first, n);
   for (std::size_t i = 0; i < n; ++i) ids[i] = id_at(share, begin + i);
   store->fetch({.batch = piece.batch, .first = begin, .ids = ids}, workspace.fetched);
 
-  if (augment.is_identity()) point_to(slot, workspace.fetched);
+  if (augment.is_identity()) point_to(buffer, workspace.fetched);
   const std::span<const StoredSample> samples = workspace.fetched.samples;
-  if (slot.x_there.empty()) make_x(samples, ids, slot.x.bytes().subspan(first * x_bytes, n * x_bytes), workspace);
-  if (slot.y_there.empty()) make_y(samples, std::span{slot.y}.subspan(first * y_bytes, n * y_bytes));
+  if (buffer.x_there.empty()) make_x(samples, ids, buffer.x.bytes().subspan(first * x_bytes, n * x_bytes), workspace);
+  if (buffer.y_there.empty()) make_y(samples, buffer.y.bytes().subspan(first * y_bytes, n * y_bytes));
 }
 
 // Without a copy, what lies in the store's memory as it is to be delivered.
-void Loader::State::point_to(Slot& slot, Fetched& fetched) const {
-  slot.x_there = slot.y_there = {};
-  slot.owners.clear();
+void Loader::State::point_to(BatchBuffer& buffer, Fetched& fetched) const {
+  buffer.x_there = buffer.y_there = {};
+  buffer.owners.clear();
   if (fetched.owners.empty()) return;
-  slot.x_there = joined(fetched.samples, &StoredSample::x);
-  if (y_dtype == set->spec().y.dtype) slot.y_there = joined(fetched.samples, &StoredSample::y);
-  if (!slot.x_there.empty() || !slot.y_there.empty()) slot.owners.swap(fetched.owners);
+  buffer.x_there = joined(fetched.samples, &StoredSample::x);
+  if (y_dtype == spec.y.dtype) buffer.y_there = joined(fetched.samples, &StoredSample::y);
+  if (!buffer.x_there.empty() || !buffer.y_there.empty()) buffer.owners.swap(fetched.owners);
 }
 
 void Loader::State::make_x(std::span<const StoredSample> samples, std::span<const std::uint64_t> ids,
@@ -260,15 +263,14 @@ void Loader::State::make_x(std::span<const StoredSample> samples, std::span<cons
 }
 
 void Loader::State::make_y(std::span<const StoredSample> samples, std::span<std::byte> y) const {
-  const core::DType stored = set->spec().y.dtype;
-  if (const auto all = joined(samples, &StoredSample::y); !all.empty()) return convert(stored, all, y_dtype, y);
+  if (const auto all = joined(samples, &StoredSample::y); !all.empty()) return convert(spec.y.dtype, all, y_dtype, y);
   for (std::size_t i = 0; i < samples.size(); ++i)
-    convert(stored, samples[i].y, y_dtype, y.subspan(i * y_bytes, y_bytes));
+    convert(spec.y.dtype, samples[i].y, y_dtype, y.subspan(i * y_bytes, y_bytes));
 }
 
 void Loader::State::apply(const StoredSample& sample, std::uint64_t id, std::span<std::byte> out,
                           Workspace& workspace) const {
-  if (!set->spec().is_encoded()) return augment.apply(sample.x, 0, 0, epoch, id, out, workspace.scratch);
+  if (!spec.is_encoded()) return augment.apply(sample.x, 0, 0, epoch, id, out, workspace.scratch);
   try {
     const Image image = decode_image(sample.x, n_rgb);
     augment.apply(image.pixels, image.height, image.width, epoch, id, out, workspace.scratch);
@@ -277,14 +279,37 @@ void Loader::State::apply(const StoredSample& sample, std::uint64_t id, std::spa
   }
 }
 
-Loader::Loader(const runtime::Communicator& world, std::shared_ptr<const ShardSet> set, LoaderOptions options)
-    : state_{std::make_unique<State>(world, std::move(set), options)} {}
+Loader::Loader(const runtime::Communicator& world, std::shared_ptr<const ShardSet> set, LoaderOptions options) {
+  options = checked(std::move(options));
+  std::vector<std::uint64_t> starts;
+  if (options.sampler.order == Order::blocked) starts = block_starts(*set);
+  state_ = std::make_unique<State>(world, set->spec(), set->n_samples(), options, std::move(starts));
+  State& s = *state_;
+  s.is_cached = decide_cache(world, options.cache, *set);
+  s.open(make_store(world, set, options, s.is_cached, s.n_threads, s.n_slots,
+                    [&s](std::uint64_t number, std::vector<std::uint64_t>& ids) {
+                      const Share share = s.plan.share(number);
+                      for (std::uint64_t i = 0; i < share.n; ++i) ids.push_back(s.id_at(share, i));
+                    }));
+  s.set = std::move(set);
+}
+
+Loader::Loader(const runtime::Communicator& world, std::unique_ptr<Source> source, std::size_t split,
+               LoaderOptions options) {
+  options = checked(std::move(options));
+  if (options.sampler.order == Order::blocked) options.sampler.order = Order::keyed;
+  state_ = std::make_unique<State>(world, source->spec(), source->splits()[split].n_samples, options);
+  state_->open(make_synthetic_store(std::move(source), split));
+}
 
 Loader::~Loader() = default;
+Loader::Loader(Loader&&) noexcept = default;
 
 const Augment& Loader::augment() const noexcept { return state_->augment; }
 
 std::uint64_t Loader::n_batches() const noexcept { return state_->plan.n_batches(); }
+
+std::uint64_t Loader::most() const noexcept { return state_->plan.most(); }
 
 void Loader::begin_epoch(std::uint64_t epoch, std::uint64_t first) {
   core::require(first <= n_batches(), "an epoch is resumed within it");
@@ -309,28 +334,30 @@ const Batch* Loader::next() {
   if (!taken) return nullptr;
   const Share share = s.plan.share(taken->batch);
   const auto n = static_cast<std::size_t>(share.n);
-  const Slot& slot = s.slots[taken->slot];
+  const BatchBuffer& buffer = s.buffers[taken->slot];
   s.batch = {.number = taken->batch,
              .n_global = share.n_global,
              .n = share.n,
-             .x = slot.x_there.empty() ? slot.x.bytes().first(n * s.x_bytes) : slot.x_there,
-             .y = slot.y_there.empty() ? std::span<const std::byte>{slot.y}.first(n * s.y_bytes) : slot.y_there,
-             .ids = std::span{slot.ids}.first(n)};
+             .x = buffer.x_there.empty() ? buffer.x.bytes().first(n * s.x_bytes) : buffer.x_there,
+             .y = buffer.y_there.empty() ? buffer.y.bytes().first(n * s.y_bytes) : buffer.y_there,
+             .ids = std::span{buffer.ids}.first(n)};
   for (const std::uint64_t id : s.batch.ids) s.ledger.add(id);
   s.n_delivered += share.n;
   return &s.batch;
 }
 
 LoaderStats Loader::stats() const {
+  LoaderStats stats{.data_wait_ms = state_->waited.value * 1e3,
+                    .n_samples = state_->n_delivered,
+                    .mixing = state_->sampler.mixing(),
+                    .is_cached = state_->is_cached,
+                    .threads = static_cast<int>(state_->n_threads)};
+  if (!state_->set) return stats;
   const ReadCounters& counters = state_->set->counters();
-  return {.data_wait_ms = state_->waited.value * 1e3,
-          .n_samples = state_->n_delivered,
-          .bytes_read = counters.bytes,
-          .n_chunks = counters.n_chunks,
-          .n_crc_failures = counters.n_crc_failures,
-          .mixing = state_->sampler.mixing(),
-          .is_cached = state_->is_cached,
-          .threads = static_cast<int>(state_->n_threads)};
+  stats.bytes_read = counters.bytes;
+  stats.n_chunks = counters.n_chunks;
+  stats.n_crc_failures = counters.n_crc_failures;
+  return stats;
 }
 
 const Ledger& Loader::ledger() const noexcept { return state_->ledger; }

@@ -12,6 +12,7 @@
 
 #include "core/units.hpp"
 #include "data/augment/augment.hpp"
+#include "data/format/source.hpp"
 #include "data/load/batch.hpp"
 #include "data/load/batch_plan.hpp"
 #include "data/load/sampler.hpp"
@@ -36,6 +37,8 @@ struct LoaderOptions {
   std::uint64_t batches_ahead = 3;  ///< the bound of the queue
   bool drop_last = false;           ///< leave out the last, smaller batch
   bool is_evaluation = false;       ///< sequential; each rank takes one contiguous range of the set
+  /// The first batch is made, without threads, and delivered again and again: what is left then is not data.
+  bool is_repeated = false;
   /// What stays together where a batch is dealt, and by how many ranks: see BatchPlan::Options.
   std::uint64_t unit = 1, n_together = 1;
 };
@@ -59,11 +62,17 @@ class Loader {
  public:
   /// Collective. Throws core::Error as ShardSet and Augment do.
   Loader(const runtime::Communicator& world, std::shared_ptr<const ShardSet> set, LoaderOptions options);
+  /// Collective. Of split number `split` of a source of data/synth/: nothing is cached, and as there are no blocks the order
+  /// blocked is keyed. Throws core::Error as Augment does.
+  Loader(const runtime::Communicator& world, std::unique_ptr<Source> source, std::size_t split, LoaderOptions options);
   ~Loader();
+  Loader(Loader&&) noexcept;
 
   [[nodiscard]] const Augment& augment() const noexcept;
   /// Steps of an epoch, the same on all ranks.
   [[nodiscard]] std::uint64_t n_batches() const noexcept;
+  /// Samples of this rank in a batch, at most.
+  [[nodiscard]] std::uint64_t most() const noexcept;
   /// From batch `first` of `epoch` on; resuming in mid-epoch is nothing special.
   void begin_epoch(std::uint64_t epoch, std::uint64_t first = 0);
   /// Valid until the next call; nullptr after the last batch.

@@ -1,5 +1,6 @@
-// Where the loader gets samples as they are stored: from memory shared by the ranks of a node, or from the shards.
-// Invariant: every byte handed out was compared with its check sum; which store it is changes speed, never content.
+// Where the loader gets samples as they are stored: from memory shared by the ranks of a node, from the shards, or made
+// on the spot.
+// Invariant: every byte read was compared with its check sum; which store it is changes speed, never content.
 // Used by data/load/loader.
 #pragma once
 
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "core/units.hpp"
+#include "data/format/source.hpp"
 #include "data/read/block.hpp"
 #include "data/read/shard_set.hpp"
 #include "runtime/communicator.hpp"
@@ -68,6 +70,9 @@ using IdsOf = std::function<void(std::uint64_t batch, std::vector<std::uint64_t>
 /// asked for at the same time are at most `n_batches` apart.
 [[nodiscard]] std::unique_ptr<Store> make_gathering_store(std::shared_ptr<const ShardSet> set, std::uint64_t n_samples,
                                                           std::uint64_t n_batches, IdsOf ids_of);
+
+/// Makes samples of split number `split` when they are asked for. `source`: of data/synth/, as threads read it at once.
+[[nodiscard]] std::unique_ptr<Store> make_synthetic_store(std::unique_ptr<Source> source, std::size_t split);
 
 /// What the whole split takes in memory; an upper bound for encoded sets.
 [[nodiscard]] core::Bytes cached_bytes(const ShardSet& set);

@@ -1,6 +1,6 @@
 // Data made from nothing but a seed: for machines without a network, for tests and for measurements.
-// Invariant: sample i is a pure function of (kind, options, i).
-// Used by `lockstep shard synth`; each kind is one file of this folder.
+// Invariant: sample i is a pure function of (kind, options, i), whichever thread makes it.
+// Used by `lockstep shard synth` and the trainer; each kind is one file of this folder.
 #pragma once
 
 #include <array>
