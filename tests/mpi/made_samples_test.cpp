@@ -55,10 +55,10 @@ TEST_P(MadeSamples, AreThoseOfTheSource) {
         ids.insert(ids.end(), batch->ids.begin(), batch->ids.end());
       }
       EXPECT_EQ(std::ranges::is_sorted(ids), is_evaluation);
-      Ledger all;
-      const Ledger mine = loader.ledger();
-      for (const Ledger& ledger : runtime::gather_values(world(), std::span{&mine, 1})) all.add(ledger);
-      EXPECT_EQ(runtime::broadcast_value(world(), all), Ledger::complete(100));
+      std::uint64_t ledger = 0;
+      const std::uint64_t mine = loader.ledger().hash();
+      for (const std::uint64_t hash : runtime::gather_values(world(), std::span{&mine, 1})) ledger += hash;
+      EXPECT_EQ(runtime::broadcast_value(world(), ledger), Ledger::complete(100).hash());
     }
   }
 }
@@ -170,7 +170,6 @@ TEST(MadeSamples, AreMadeOnceWhereTheBatchIsRepeated) {
       EXPECT_EQ(ids, first_ids);
     }
     EXPECT_EQ(loader.next(), nullptr);
-    EXPECT_EQ(loader.ledger().n(), 10 * first_ids.size());
   }
   EXPECT_EQ(n_reads, static_cast<int>(first_ids.size()));
 }

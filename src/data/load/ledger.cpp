@@ -13,15 +13,7 @@ constexpr std::uint64_t hash_of(std::uint64_t id) noexcept {
 
 }  // namespace
 
-void Ledger::add(std::uint64_t id) noexcept {
-  ++n_;
-  hash_ += hash_of(id);
-}
-
-void Ledger::add(const Ledger& other) noexcept {
-  n_ += other.n_;
-  hash_ += other.hash_;
-}
+void Ledger::add(std::uint64_t id) noexcept { hash_ += hash_of(id); }
 
 Ledger Ledger::complete(std::uint64_t n) noexcept {
   Ledger ledger;

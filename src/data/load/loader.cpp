@@ -180,7 +180,6 @@ struct Loader::State {
   Batch batch{};
   Ledger ledger{};
   core::Seconds waited{};
-  std::uint64_t n_delivered = 0;
   std::optional<Pipeline> pipeline{};  ///< last: its threads end first
 };
 
@@ -342,13 +341,11 @@ const Batch* Loader::next() {
              .y = buffer.y_there.empty() ? buffer.y.bytes().first(n * s.y_bytes) : buffer.y_there,
              .ids = std::span{buffer.ids}.first(n)};
   for (const std::uint64_t id : s.batch.ids) s.ledger.add(id);
-  s.n_delivered += share.n;
   return &s.batch;
 }
 
 LoaderStats Loader::stats() const {
   LoaderStats stats{.data_wait_ms = state_->waited.value * 1e3,
-                    .n_samples = state_->n_delivered,
                     .mixing = state_->sampler.mixing(),
                     .is_cached = state_->is_cached,
                     .threads = static_cast<int>(state_->n_threads)};

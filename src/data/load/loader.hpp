@@ -48,8 +48,7 @@ struct LoaderOptions {
                                    int n_ranks) noexcept;
 
 struct LoaderStats {
-  double data_wait_ms = 0;  ///< time next() kept its caller waiting
-  std::uint64_t n_samples = 0;
+  double data_wait_ms = 0;       ///< time next() kept its caller waiting
   std::uint64_t bytes_read = 0;  ///< as stored
   std::uint64_t n_chunks = 0;
   std::uint64_t n_crc_failures = 0;

@@ -93,12 +93,6 @@ std::string_view name(Order order) noexcept {
   return "sequential";
 }
 
-std::optional<Order> find_order(std::string_view word) noexcept {
-  const auto* const found =
-      std::find_if(all_orders.begin(), all_orders.end(), [&](Order order) { return name(order) == word; });
-  return found == all_orders.end() ? std::nullopt : std::optional{*found};
-}
-
 struct Sampler::State {
   std::uint64_t n;
   SamplerOptions options;
@@ -134,8 +128,6 @@ void Sampler::begin_epoch(std::uint64_t epoch) {
     case Order::sequential: break;
   }
 }
-
-std::uint64_t Sampler::n_samples() const noexcept { return state_->n; }
 
 std::uint64_t Sampler::at(std::uint64_t position) const noexcept {
   switch (state_->options.order) {

@@ -7,7 +7,6 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -17,7 +16,6 @@ namespace lockstep::data {
 enum class Order { keyed, torch, blocked, sequential };
 inline constexpr std::array<Order, 4> all_orders{Order::keyed, Order::torch, Order::blocked, Order::sequential};
 [[nodiscard]] std::string_view name(Order order) noexcept;
-[[nodiscard]] std::optional<Order> find_order(std::string_view word) noexcept;
 
 /// A bijection of [0, n) chosen by a key: a Feistel network on pairs (left, right) with left < a and right < b,
 /// a * b just above n, keyed by Philox, walking along its cycle until inside. O(1) memory; `at` takes about 20 ns.
@@ -59,8 +57,7 @@ class Sampler {
 
   /// torch: the permutation of seed + epoch is made here, O(n).
   void begin_epoch(std::uint64_t epoch);
-  [[nodiscard]] std::uint64_t n_samples() const noexcept;
-  /// Sample at `position` in [0, n_samples()).
+  /// Sample at `position` of the set's.
   [[nodiscard]] std::uint64_t at(std::uint64_t position) const noexcept;
   /// How far samples that are stored side by side come apart in the order: their mean distance, over that in a uniform
   /// permutation (n/3). 1 for keyed and torch, 0 for sequential; for blocked what this epoch's windows give on average.
@@ -71,19 +68,17 @@ class Sampler {
   std::unique_ptr<State> state_;
 };
 
-/// Order-free proof that every sample was seen once: sums of a hash of each id, equal for equal multisets.
+/// Order-free proof that every sample was seen once: the sum of a hash of each id, equal for equal multisets. Those of
+/// ranks add up to that of all.
 class Ledger {
  public:
   void add(std::uint64_t id) noexcept;
-  void add(const Ledger& other) noexcept;
-  [[nodiscard]] std::uint64_t n() const noexcept { return n_; }
   [[nodiscard]] std::uint64_t hash() const noexcept { return hash_; }
   /// That of ids 0 ... n - 1, each once.
   [[nodiscard]] static Ledger complete(std::uint64_t n) noexcept;
   bool operator==(const Ledger&) const = default;
 
  private:
-  std::uint64_t n_ = 0;
   std::uint64_t hash_ = 0;
 };
 

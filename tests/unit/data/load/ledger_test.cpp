@@ -17,15 +17,13 @@ TEST(Ledger, IsTheSameInAnyOrder) {
   }
   EXPECT_EQ(up, down);
   EXPECT_EQ(up, Ledger::complete(n_ids));
-  EXPECT_EQ(up.n(), n_ids);
 }
 
 TEST(Ledger, SumsOfPartsAreTheWhole) {
   Ledger even, odd;
   for (std::uint64_t id = 0; id < n_ids; ++id) (id % 2 == 0 ? even : odd).add(id);
   EXPECT_NE(even, Ledger::complete(n_ids));
-  even.add(odd);
-  EXPECT_EQ(even, Ledger::complete(n_ids));
+  EXPECT_EQ(even.hash() + odd.hash(), Ledger::complete(n_ids).hash());
 }
 
 // One sample twice instead of another: the count is right, the hash is not.
@@ -35,7 +33,6 @@ TEST(Ledger, NoticesEveryExchangeOfOneSampleForAnother) {
       if (missing == twice) continue;
       Ledger ledger;
       for (std::uint64_t id = 0; id < 50; ++id) ledger.add(id == missing ? twice : id);
-      ASSERT_EQ(ledger.n(), 50u);
       ASSERT_NE(ledger, Ledger::complete(50)) << missing << " missing, " << twice << " twice";
     }
   }

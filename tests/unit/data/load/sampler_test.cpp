@@ -18,16 +18,12 @@
 namespace lockstep::data {
 namespace {
 
-std::vector<std::uint64_t> all_of(const KeyedPermutation& permutation, std::uint64_t n) {
+/// Of a permutation or a sampler.
+template <class Positions>
+std::vector<std::uint64_t> all_of(const Positions& order, std::uint64_t n) {
   std::vector<std::uint64_t> values;
-  for (std::uint64_t position = 0; position < n; ++position) values.push_back(permutation.at(position));
+  for (std::uint64_t position = 0; position < n; ++position) values.push_back(order.at(position));
   return values;
-}
-
-std::vector<std::uint64_t> all_of(const Sampler& sampler) {
-  std::vector<std::uint64_t> ids;
-  for (std::uint64_t position = 0; position < sampler.n_samples(); ++position) ids.push_back(sampler.at(position));
-  return ids;
 }
 
 std::vector<std::uint64_t> counted(std::uint64_t n) {
@@ -125,8 +121,8 @@ TEST(Sampler, EveryOrderHasEverySampleOnceInEveryEpoch) {
       std::set<std::vector<std::uint64_t>> orders;
       for (std::uint64_t epoch = 0; epoch < 4; ++epoch) {
         sampler.begin_epoch(epoch);
-        orders.insert(all_of(sampler));
-        ASSERT_EQ(sorted(all_of(sampler)), counted(n_uneven)) << name(order) << ", window " << window;
+        orders.insert(all_of(sampler, n_uneven));
+        ASSERT_EQ(sorted(all_of(sampler, n_uneven)), counted(n_uneven)) << name(order) << ", window " << window;
       }
       EXPECT_EQ(orders.size(), order == Order::sequential ? 1u : 4u) << name(order);
     }
@@ -136,24 +132,23 @@ TEST(Sampler, EveryOrderHasEverySampleOnceInEveryEpoch) {
 TEST(Sampler, EmptySetsAreFine) {
   for (const Order order : all_orders) {
     Sampler sampler{0, {.order = order}};
-    sampler.begin_epoch(3);
-    EXPECT_EQ(sampler.n_samples(), 0u);
+    EXPECT_NO_THROW(sampler.begin_epoch(3));
   }
 }
 
 TEST(Sampler, KeyedIsThePermutationOfSeedAndEpoch) {
   Sampler sampler{1000, {.seed = 5}};
   sampler.begin_epoch(6);
-  EXPECT_EQ(all_of(sampler), all_of(KeyedPermutation{1000, 5, 6}, 1000));
+  EXPECT_EQ(all_of(sampler, 1000), all_of(KeyedPermutation{1000, 5, 6}, 1000));
 }
 
-TEST(Sampler, SequentialCounts) { EXPECT_EQ(all_of(Sampler{9, {.order = Order::sequential}}), counted(9)); }
+TEST(Sampler, SequentialCounts) { EXPECT_EQ(all_of(Sampler{9, {.order = Order::sequential}}, 9), counted(9)); }
 
 TEST(Sampler, BlockedReadsNoMoreChunksAtATimeThanTheWindow) {
   const std::vector<std::uint64_t> starts = uneven_chunks();
   Sampler sampler{n_uneven, {.order = Order::blocked, .window_chunks = 3}, starts};
   std::vector<std::uint64_t> chunks;
-  for (const std::uint64_t id : all_of(sampler))
+  for (const std::uint64_t id : all_of(sampler, n_uneven))
     chunks.push_back(static_cast<std::uint64_t>(std::upper_bound(starts.begin(), starts.end(), id) - starts.begin()));
   // Chunks appear in groups of three that never come back.
   std::set<std::uint64_t> done, open;
@@ -169,15 +164,14 @@ TEST(Sampler, BlockedReadsNoMoreChunksAtATimeThanTheWindow) {
 
 TEST(Sampler, BlockedMixesWithinTheWindow) {
   Sampler sampler{100, {.order = Order::blocked, .window_chunks = 2}, {0, 50}};
-  const std::vector<std::uint64_t> ids = all_of(sampler);
+  const std::vector<std::uint64_t> ids = all_of(sampler, 100);
   const auto from_first = std::count_if(ids.begin(), ids.begin() + 50, [](std::uint64_t id) { return id < 50; });
   EXPECT_GT(from_first, 10);
   EXPECT_LT(from_first, 40);
 }
 
 /// The definition, by brute force: how far apart neighbours of the set are in the order, over n/3.
-double measured_mixing(Sampler& sampler) {
-  const std::uint64_t n = sampler.n_samples();
+double measured_mixing(Sampler& sampler, std::uint64_t n) {
   double sum = 0;
   constexpr int n_epochs = 30;
   for (std::uint64_t epoch = 0; epoch < n_epochs; ++epoch) {
@@ -195,18 +189,13 @@ TEST(Sampler, MixingIsWhatIsMeasured) {
   for (std::uint64_t first = 0; first < n; first += chunk) starts.push_back(first);
   for (const std::uint64_t window : {1, 4, 20, 60}) {
     Sampler sampler{n, {.order = Order::blocked, .window_chunks = window}, starts};
-    const double measured = measured_mixing(sampler);
+    const double measured = measured_mixing(sampler, n);
     EXPECT_NEAR(sampler.mixing(), measured, 0.05 * measured) << "window " << window;
   }
   Sampler keyed{n, {.order = Order::keyed}}, torch{n, {.order = Order::torch}},
       sequential{n, {.order = Order::sequential}};
   for (Sampler* sampler : {&keyed, &torch, &sequential})
-    EXPECT_NEAR(sampler->mixing(), measured_mixing(*sampler), 0.02);
-}
-
-TEST(Sampler, NamesAreFound) {
-  for (const Order order : all_orders) EXPECT_EQ(find_order(name(order)), order);
-  EXPECT_EQ(find_order("random"), std::nullopt);
+    EXPECT_NEAR(sampler->mixing(), measured_mixing(*sampler, n), 0.02);
 }
 
 TEST(Sampler, RefusesAWindowOfNothing) {
