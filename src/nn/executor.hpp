@@ -36,6 +36,9 @@ struct ExecutorOptions {
   /// Embeddings' parameters whose gradients are 0 whenever a step begins, as their owner sees to: backward() adds the
   /// rows of its samples and touches no others. Else it writes the whole table.
   std::vector<int> row_gradients{};
+  /// Told by forward() in training of each of them, by its place in slots(): the rows of its samples, in any order and as
+  /// often as they occur.
+  std::function<void(std::size_t slot, std::span<const std::uint64_t> rows)> touched{};
   /// Where times decide: makes those of one rank everyone's. Called while executors are made, on every rank as often.
   std::function<void(std::span<double> times)> agree{};
   /// Where batch normalization takes the samples of several ranks together: sums over these ranks. Then each call on all

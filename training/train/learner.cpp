@@ -73,6 +73,7 @@ Learner::Learner(const runtime::Communicator& world, comm::Transport& transport,
   for (std::size_t i = 0; i < network_.parameters().size(); ++i)
     if (find_sparse(network_, static_cast<int>(i), recipe) != nullptr)
       options.row_gradients.push_back(static_cast<int>(i));
+  options.touched = [this](std::size_t slot, std::span<const std::uint64_t> rows) { synchronizer_->touch(slot, rows); };
   const int n_together = ranks_of_group(recipe, world.n_ranks());
   if (n_together > 1) {
     group_sum_.emplace(transport, n_together);
@@ -88,11 +89,6 @@ Learner::Learner(const runtime::Communicator& world, comm::Transport& transport,
   if (recipe.deterministic)
     lanes_.emplace(static_cast<int>(recipe.lanes), world.rank(), world.n_ranks(), synchronizer_->gradients());
   executor_->bind(synchronizer_->parameters(), synchronizer_->gradients());
-  for (std::size_t i = 0; i < executor_->slots().size(); ++i) {
-    const nn::Embedding* const sparse = find_sparse(network_, executor_->slots()[i].parameter, recipe);
-    if (sparse != nullptr) sparse_tables_.push_back({i, sparse->column});
-  }
-  rows_.reserve(sparse_tables_.empty() ? 0 : most);
   slot_of_.resize(network_.parameters().size());
   for (const nn::ArenaSlot& slot : executor_->slots()) slot_of_[static_cast<std::size_t>(slot.parameter)] = slot;
 }
@@ -120,18 +116,6 @@ void Learner::initialize(const std::string& weights_file) {
   synchronizer_->publish_initial();
 }
 
-void Learner::touch_rows(const data::Batch& batch) {
-  if (batch.n == 0) return;
-  const std::size_t n_columns = batch.x.size() / batch.n / sizeof(std::int64_t);
-  const auto* const ids = reinterpret_cast<const std::int64_t*>(batch.x.data());
-  for (const SparseTable& table : sparse_tables_) {
-    rows_.clear();
-    for (std::size_t i = 0; i < batch.n; ++i)
-      rows_.push_back(static_cast<std::uint64_t>(ids[i * n_columns + table.column]));
-    synchronizer_->touch(table.slot, rows_);
-  }
-}
-
 /// Now, as the pass can be repeated: what the update before left, or what the pass itself made of it.
 std::string Learner::find_not_finite() const {
   const auto ruined = parallel::find_not_finite(synchronizer_->slots(), synchronizer_->parameters());
@@ -152,7 +136,6 @@ nn::LossSums Learner::run_parts(const data::Batch& batch, float scale, std::uint
       if (!std::isfinite(of_part.loss) && not_finite_in_.empty()) not_finite_in_ = find_not_finite();
       sums += of_part;
     }
-    touch_rows(batch.part(begin, end - begin));
     const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::backward};
     const bool is_complete = is_last && part + 1 == recipe_.accumulate;
     executor_->backward(scale, part > 0, [&](std::size_t slot) {

@@ -63,7 +63,6 @@ class Learner {
   [[nodiscard]] nn::Executor& executor() noexcept { return *executor_; }
 
  private:
-  void touch_rows(const data::Batch& batch);
   [[nodiscard]] std::string find_not_finite() const;
   nn::LossSums run_all(const data::Batch& batch, std::uint64_t epoch);
   nn::LossSums run_lanes(const data::Batch& batch, std::uint64_t epoch);
@@ -89,13 +88,6 @@ class Learner {
   std::vector<float> statistics_{};
   std::size_t n_statistics_ = 0;
   std::vector<nn::ArenaSlot> slot_of_;  ///< by parameter
-  /// Slots of embeddings of which a step touches few rows, and the column that has them.
-  struct SparseTable {
-    std::size_t slot = 0;
-    std::uint64_t column = 0;
-  };
-  std::vector<SparseTable> sparse_tables_{};
-  std::vector<std::uint64_t> rows_{};
   std::vector<double> lane_losses_{};
   std::string not_finite_in_{};
 };

@@ -57,8 +57,8 @@ void ParameterLayout::place(const Network& network) {
   }
 }
 
-const ArenaSlot& ParameterLayout::slot_of(int parameter) const {
-  return slots_.at(slot_of_parameter_.at(static_cast<std::size_t>(parameter)));
+std::size_t ParameterLayout::slot_number(int parameter) const {
+  return slot_of_parameter_.at(static_cast<std::size_t>(parameter));
 }
 
 Desc ParameterLayout::logical_desc(int parameter, std::size_t n_logical, std::size_t n_slot) const {

@@ -24,7 +24,8 @@ class ParameterLayout {
   /// Once all are set: slots from the last node's parameters to the first's.
   void place(const Network& network);
   [[nodiscard]] std::span<const ArenaSlot> slots() const noexcept { return slots_; }
-  [[nodiscard]] const ArenaSlot& slot_of(int parameter) const;
+  [[nodiscard]] std::size_t slot_number(int parameter) const;  ///< in slots()
+  [[nodiscard]] const ArenaSlot& slot_of(int parameter) const { return slots_[slot_number(parameter)]; }
   [[nodiscard]] std::size_t n_elements() const noexcept { return n_elements_; }
 
   void pack(int parameter, std::span<const float> logical, std::span<float> slot) const;

@@ -122,6 +122,27 @@ TEST(HostBatches, AddRowsWhereTheOwnerZeroesThem) {
   EXPECT_NE(by_rows.gradient(1), second);
 }
 
+// By what is given its gradient by rows alone, and by training alone.
+TEST(HostBatches, TellTheRowsTheyTouch) {
+  const Case given = tables_case();
+  ExecutorOptions options = options_of(given);
+  options.row_gradients = {1};
+  std::vector<std::pair<int, std::vector<std::uint64_t>>> told;
+  const Harness* asked = nullptr;
+  options.touched = [&](std::size_t slot, std::span<const std::uint64_t> rows) {
+    told.emplace_back(asked->executor.slots()[slot].parameter, std::vector(rows.begin(), rows.end()));
+  };
+  Harness harness{given, options};
+  asked = &harness;
+  harness.forward(harness.samples.batch(0, 3));
+  harness.backward();
+  EXPECT_EQ(told, (decltype(told){{1, {0, 42, 5}}}));
+  EXPECT_EQ(harness.executor.find_not_finite(), "");
+  harness.forward(harness.samples.batch(), false);
+  harness.forward(harness.samples.batch(0, 0));
+  EXPECT_EQ(told.size(), 1u);
+}
+
 TEST(HostBatches, AreNormalizedInGroupsAndTheirTail) {
   for (const std::uint64_t group : {1u, 2u, 3u, 5u, 8u, 20u}) {
     SCOPED_TRACE(group);

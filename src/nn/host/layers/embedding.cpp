@@ -14,7 +14,11 @@ using dnnl::memory;
 class EmbeddingKernel final : public Kernel {
  public:
   EmbeddingKernel(const Planned& planned, const Embedding& layer)
-      : node_{planned.node}, storage_{planned.builder.storage}, layer_{layer} {
+      : node_{planned.node},
+        storage_{planned.builder.storage},
+        options_{planned.builder.options},
+        parameters_{planned.builder.parameters},
+        layer_{layer} {
     Builder& builder = planned.builder;
     n_ = static_cast<std::size_t>(builder.n);
     width_ = static_cast<std::size_t>(layer.width);
@@ -26,14 +30,16 @@ class EmbeddingKernel final : public Kernel {
     ids_ = builder.use(planned.inputs[0]).place;
     table_ = builder.parameter(node_.parameters[0]);
     adds_rows_ = std::ranges::count(builder.options.row_gradients, node_.parameters[0]) > 0;
+    tells_rows_ = adds_rows_ && builder.is_training && options_.touched;
     rows_ = builder.make_bytes(n_ * sizeof(std::uint64_t));
     output_ = builder.make(builder.samples(node_.output));
   }
 
-  void forward(Call&) override {
+  void forward(Call& call) override {
     find_rows();
     const auto* const table = storage_.at<const float>(table_.place);
     const auto* const rows = storage_.at<const std::uint64_t>(rows_);
+    if (tells_rows_ && !call.is_repeated) options_.touched(parameters_.slot_number(node_.parameters[0]), {rows, n_});
     with_type(output_, [&]<class T>(T) {
       auto* const out = storage_.at<T>(output_.place);
       for_parts(n_, least_elements / width_ + 1, [&](std::size_t begin, std::size_t end) {
@@ -88,9 +94,12 @@ class EmbeddingKernel final : public Kernel {
 
   const Node& node_;
   Storage& storage_;
+  const ExecutorOptions& options_;
+  const ParameterLayout& parameters_;
   Embedding layer_;
   std::size_t n_ = 0, width_ = 0, n_columns_ = 0;
   bool adds_rows_ = false;  ///< to zeros that are there
+  bool tells_rows_ = false;
   Place ids_{}, rows_{}, gradient_{}, table_gradient_{};
   Tensor table_{};
 };
