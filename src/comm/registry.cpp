@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <bit>
 
 #include "comm/algorithms/algorithms.hpp"
 #include "comm/transport_mpi.hpp"
@@ -66,6 +68,13 @@ constexpr std::array table{
               .needs = Needs::several_nodes},
 };
 
+/// Does not compile for a name that the table lacks.
+consteval const Algorithm* row(std::string_view name) {
+  for (const Algorithm& algorithm : table)
+    if (algorithm.name == name) return &algorithm;
+  throw "no such algorithm";
+}
+
 }  // namespace
 
 const Implementation& Algorithm::implementation(Collective collective) const noexcept {
@@ -83,6 +92,19 @@ const Algorithm* find_algorithm(std::string_view name) noexcept {
   for (const Algorithm& algorithm : table)
     if (algorithm.name == name) return &algorithm;
   return nullptr;
+}
+
+Choice choose(const Call& call, std::span<const int> nodes, bool is_order_fixed) {
+  const auto n_nodes = 1 + static_cast<std::size_t>(*std::max_element(nodes.begin(), nodes.end()));
+  const bool is_all_reduce = call.collective == Collective::all_reduce;
+  core::require(!is_order_fixed || call.collective != Collective::reduce_scatter,
+                "an all_reduce may have a fixed order");
+  if (is_all_reduce && is_order_fixed) return {row("recursive_doubling")};
+  if (n_nodes == 1) return {row("shm"), is_all_reduce};
+  if (!is_all_reduce) return {row("ring")};
+  if (call.bytes() <= largest_short_message) return {row("recursive_doubling")};
+  if (nodes.size() > n_nodes) return {row("hierarchical")};
+  return {std::has_single_bit(n_nodes) ? row("rabenseifner") : row("ring")};
 }
 
 std::optional<std::string> obstacle(const Algorithm& algorithm, Collective collective, const Transport& transport) {
@@ -108,6 +130,10 @@ std::unique_ptr<Plan> make_plan(const Algorithm& algorithm, Transport& transport
     core::fail_usage(
         {.what = fmt::format("algorithm {} {}", algorithm.name, *why_not), .where = "", .expected = "", .fix = ""});
   return algorithm.implementation(call.collective).make(transport, call);
+}
+
+std::unique_ptr<Plan> make_plan(Transport& transport, const Call& call, bool is_order_fixed) {
+  return make_plan(*choose(call, transport.nodes(), is_order_fixed).algorithm, transport, call);
 }
 
 }  // namespace lockstep::comm

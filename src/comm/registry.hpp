@@ -1,6 +1,6 @@
-// The table of algorithms: the only place where an algorithm's name is written.
+// The table of algorithms, and the choice among them: the only place where an algorithm's name is written.
 // Invariant: names never change once released; reduce_all, the trainer, the tests and the documentation all read this table.
-// Used by everyone who lets a user choose an algorithm.
+// Used by everyone who communicates, or lets a user choose an algorithm.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include "comm/collective.hpp"
 #include "comm/plan.hpp"
 #include "comm/transport.hpp"
+#include "core/units.hpp"
 
 namespace lockstep::comm {
 
@@ -53,11 +54,29 @@ struct Algorithm {
 [[nodiscard]] std::span<const Algorithm> algorithms() noexcept;
 [[nodiscard]] const Algorithm* find_algorithm(std::string_view name) noexcept;
 
+/// Messages up to this size cost their number, longer ones their bytes.
+inline constexpr core::Bytes largest_short_message{std::uint64_t{16} << 10};
+
+struct Choice {
+  const Algorithm* algorithm = nullptr;
+  /// What is summed may be summed in one pass with its update, by the ranks that read each other's memory, and training
+  /// does so: of that pass `algorithm` is the communication part.
+  bool is_fused = false;
+};
+
+/// The algorithm for `call` over ranks on these nodes, one that has no obstacle(). Where `is_order_fixed` an all_reduce
+/// adds up in a binary tree over ranks: recursive doubling pairs rank r with r^1, then the pairs, ..., and adds the lower
+/// one first on both sides. A pure function, so all ranks get the same.
+[[nodiscard]] Choice choose(const Call& call, std::span<const int> nodes, bool is_order_fixed);
+
 /// Why `algorithm` cannot do `collective` over these ranks, as the end of "NAME ..."; nothing if it can.
 [[nodiscard]] std::optional<std::string> obstacle(const Algorithm& algorithm, Collective collective,
                                                   const Transport& transport);
 
 /// Collective: prepares `call`. Throws core::Error (usage) if there is an obstacle().
 [[nodiscard]] std::unique_ptr<Plan> make_plan(const Algorithm& algorithm, Transport& transport, const Call& call);
+
+/// Collective: prepares `call` for the algorithm that choose() gives.
+[[nodiscard]] std::unique_ptr<Plan> make_plan(Transport& transport, const Call& call, bool is_order_fixed = false);
 
 }  // namespace lockstep::comm

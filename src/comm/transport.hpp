@@ -70,6 +70,9 @@ class Transport {
   virtual void relax(std::uint64_t n_before) = 0;
 };
 
+/// The nodes of ranks that have one each.
+[[nodiscard]] std::vector<int> one_rank_each(int n_nodes);
+
 /// Any labels, one per rank, as indices from 0 in order of first appearance.
 [[nodiscard]] std::vector<int> renumber(const std::vector<int>& labels);
 

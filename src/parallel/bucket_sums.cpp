@@ -1,9 +1,7 @@
 #include "parallel/bucket_sums.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
-#include <string_view>
 #include <utility>
 
 #include "comm/kernels.hpp"
@@ -14,20 +12,11 @@
 namespace lockstep::parallel {
 namespace {
 
-constexpr std::size_t largest_short_message = 16 * 1024;
-
 // What lies in a slice is numbered by words of 32 bits.
 constexpr std::size_t largest_sparse = std::numeric_limits<std::uint32_t>::max();
 
 // Partial sums of a piece stay in the first-level cache from one round of the tree to the next.
 constexpr std::size_t tree_piece = 2048;
-
-/// How the owners of a slice on different nodes add it up. The tree is that of recursive doubling, which pairs node n
-/// with n^1, then the pairs, ... and adds the lower one first on both sides.
-std::string_view choose_algorithm(std::size_t n_bytes, int n_nodes, bool is_tree) {
-  if (is_tree || n_bytes <= largest_short_message) return "recursive_doubling";
-  return std::has_single_bit(static_cast<unsigned>(n_nodes)) ? "rabenseifner" : "ring";
-}
 
 std::byte* address(std::span<float> arena, std::size_t offset) {
   return std::as_writable_bytes(arena.subspan(offset)).data();
@@ -39,6 +28,7 @@ BucketSums::BucketSums(comm::Transport& node, comm::Transport& between, NodeFlag
     : flags_{flags},
       setting_{std::move(setting)},
       has_messages_{setting_.n_nodes > 1},
+      is_fused_{comm::choose({.n_elements = setting_.gradients[0].size()}, node.nodes(), setting_.is_tree).is_fused},
       // An owner's own arena is in the memory next to it; a tree ends at the first rank.
       target_{setting_.gradients[setting_.is_tree ? 0 : static_cast<std::size_t>(node.rank())]} {
   addends_.reserve(setting_.gradients.size());
@@ -58,16 +48,16 @@ BucketSums::BucketSums(comm::Transport& node, comm::Transport& between, NodeFlag
 /// Short messages cost their number and not their bytes: counting rows first would double that.
 std::unique_ptr<comm::Plan> BucketSums::plan_between(comm::Transport& between, const core::Slice& slice) {
   if (slice.count == 0 || !has_messages_) return nullptr;
-  const std::size_t n_bytes = slice.count * sizeof(float);
-  const auto name = choose_algorithm(n_bytes, between.n_ranks(), setting_.is_tree);
-  const bool is_sparse = !setting_.is_tree && n_bytes > largest_short_message && slice.count <= largest_sparse &&
-                         setting_.rows->has_rows(slice);
-  if (!is_sparse) return comm::make_plan(*comm::find_algorithm(name), between, {.n_elements = slice.count});
+  const comm::Call call{.n_elements = slice.count};
+  const comm::Algorithm& algorithm = *comm::choose(call, between.nodes(), setting_.is_tree).algorithm;
+  const bool is_sparse = !setting_.is_tree && call.bytes() > comm::largest_short_message &&
+                         slice.count <= largest_sparse && setting_.rows->has_rows(slice);
+  if (!is_sparse) return comm::make_plan(algorithm, between, call);
   if (!exchange_) {
     later_ = between.split(0, between.rank());
     exchange_ = std::make_unique<PartsExchange>(*later_);
   }
-  return std::make_unique<SparseSum>(between, *later_, *exchange_, *setting_.rows, slice, name);
+  return std::make_unique<SparseSum>(between, *later_, *exchange_, *setting_.rows, slice, algorithm);
 }
 
 void BucketSums::ready(std::size_t n) {
@@ -108,7 +98,7 @@ void BucketSums::begin(std::size_t bucket) {
 
 /// Whether `slice` is summed, in target_, before the optimizer reads it.
 bool BucketSums::sums_here(const core::Slice& slice) const noexcept {
-  return has_messages_ || (setting_.gradients.size() > 1 && (setting_.is_tree || setting_.rows->has_rows(slice)));
+  return has_messages_ || (setting_.gradients.size() > 1 && (!is_fused_ || setting_.rows->has_rows(slice)));
 }
 
 void BucketSums::sum_in_order(const core::Slice& slice) {

@@ -70,6 +70,7 @@ class BucketSums {
   NodeFlags& flags_;
   BucketSumsSetting setting_;
   bool has_messages_;
+  bool is_fused_;            ///< the node's sum with the update
   std::span<float> target_;  ///< one of the arenas
   std::vector<std::vector<std::span<const float>>> sources_;
   std::unique_ptr<comm::Transport> later_{};  ///< of the ranks of `between`; null without rows, as is exchange_

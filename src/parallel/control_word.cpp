@@ -45,19 +45,12 @@ void bind(comm::Plan& plan, const T& input, T& output) {
   plan.bind(std::as_bytes(std::span{&input, 1}), std::as_writable_bytes(std::span{&output, 1}));
 }
 
-std::unique_ptr<comm::Plan> plan_sum(comm::Transport& world, std::size_t n_words, bool is_deterministic) {
-  const bool is_shared = world.n_nodes() == 1 && !is_deterministic;
-  return comm::make_plan(*comm::find_algorithm(is_shared ? "shm" : "recursive_doubling"), world,
-                         {.dtype = core::DType::float64, .n_elements = n_words});
-}
-
 }  // namespace
 
 ControlWord::ControlWord(comm::Transport& world, bool is_deterministic)
     : rank_{world.rank()},
-      sum_{plan_sum(world, n_words, is_deterministic)},
-      min_{comm::make_plan(*comm::find_algorithm("recursive_doubling"), world,
-                           {.dtype = core::DType::uint64, .op = comm::ReduceOp::min, .n_elements = 1})} {
+      sum_{comm::make_plan(world, {.dtype = core::DType::float64, .n_elements = n_words}, is_deterministic)},
+      min_{comm::make_plan(world, {.dtype = core::DType::uint64, .op = comm::ReduceOp::min, .n_elements = 1})} {
   static_assert(n_used == n_words);
   bind(*sum_, mine_, sums_);
   bind(*min_, site_, first_);

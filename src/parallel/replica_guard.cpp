@@ -72,8 +72,7 @@ std::uint32_t ReplicaGuard::hash() const noexcept { return core::crc32c(std::as_
 void ReplicaGuard::fail_for_replicas() {
   std::uint64_t mine = find_stray();
   std::uint64_t first = nothing;
-  const auto plan = comm::make_plan(*comm::find_algorithm("recursive_doubling"), world_,
-                                    {.dtype = core::DType::uint64, .op = comm::ReduceOp::min, .n_elements = 1});
+  const auto plan = comm::make_plan(world_, {.dtype = core::DType::uint64, .op = comm::ReduceOp::min, .n_elements = 1});
   plan->bind(std::as_bytes(std::span{&mine, 1}), std::as_writable_bytes(std::span{&first, 1}));
   plan->run();
   core::require(first != nothing, "replicas that differ differ in a tensor");
@@ -85,9 +84,8 @@ void ReplicaGuard::fail_for_replicas() {
 std::uint64_t ReplicaGuard::find_stray() {
   const auto n_nodes = static_cast<std::size_t>(between_.n_ranks());
   const auto gather = [&](core::DType dtype, auto& mine, auto& all) {
-    const auto plan =
-        comm::make_plan(*comm::find_algorithm("ring"), between_,
-                        {.collective = comm::Collective::all_gather, .dtype = dtype, .n_elements = all.size()});
+    const auto plan = comm::make_plan(
+        between_, {.collective = comm::Collective::all_gather, .dtype = dtype, .n_elements = all.size()});
     plan->bind(std::as_bytes(std::span{mine}), std::as_writable_bytes(std::span{all}));
     plan->run();
   };

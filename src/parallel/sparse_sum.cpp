@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "comm/registry.hpp"
-
 namespace lockstep::parallel {
 namespace {
 
@@ -16,21 +14,19 @@ std::size_t most_words_for(std::uint64_t dense_bytes, int n_ranks) {
 }  // namespace
 
 SparseSum::SparseSum(comm::Transport& between, comm::Transport& later, PartsExchange& exchange, const SparseRows& rows,
-                     const core::Slice& slice, std::string_view dense)
+                     const core::Slice& slice, const comm::Algorithm& dense)
     : rows_{rows},
       slice_{slice},
       exchange_{exchange},
       rank_{static_cast<std::size_t>(between.rank())},
       n_words_(static_cast<std::size_t>(between.n_ranks())) {
-  const comm::Algorithm& algorithm = *comm::find_algorithm(dense);
   const comm::Call call{.n_elements = slice.count};
-  dense_ = comm::make_plan(algorithm, later, call);
-  most_words_ = most_words_for(algorithm.all_reduce.cost(call, between.nodes()).bytes, between.n_ranks());
+  dense_ = comm::make_plan(dense, later, call);
+  most_words_ = most_words_for(dense.all_reduce.cost(call, between.nodes()).bytes, between.n_ranks());
   exchange_.reserve(most_words_);
   parts_.reserve(rows.most_parts(slice));
   // All nodes but one add 0 to each count: fewer messages one after another than gathering them round a ring.
-  counts_ = comm::make_plan(*comm::find_algorithm("recursive_doubling"), between,
-                            {.dtype = core::DType::uint64, .n_elements = n_words_.size()});
+  counts_ = comm::make_plan(between, {.dtype = core::DType::uint64, .n_elements = n_words_.size()});
   const auto counts = std::as_writable_bytes(std::span{n_words_});
   counts_->bind(counts, counts);
 }

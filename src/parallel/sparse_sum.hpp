@@ -7,12 +7,9 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string_view>
 #include <vector>
 
-#include "comm/collective.hpp"
-#include "comm/plan.hpp"
-#include "comm/transport.hpp"
+#include "comm/registry.hpp"
 #include "parallel/parts_exchange.hpp"
 #include "parallel/sparse_rows.hpp"
 
@@ -25,7 +22,7 @@ class SparseSum final : public comm::Plan {
   /// Collective over both transports, those of the slice's owners: counts travel over `between` as sums start, all else
   /// over `later` as they complete. `dense`: the algorithm that sums all.
   SparseSum(comm::Transport& between, comm::Transport& later, PartsExchange& exchange, const SparseRows& rows,
-            const core::Slice& slice, std::string_view dense);
+            const core::Slice& slice, const comm::Algorithm& dense);
 
   void bind(std::span<const std::byte> input, std::span<std::byte> output) override;
   void run() override;

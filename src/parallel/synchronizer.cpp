@@ -94,8 +94,7 @@ void Synchronizer::copy_between_nodes() {
     if (owned.slice.count == 0) continue;
     const auto values = std::as_writable_bytes(owned.slice.of(parameters_.values()));
     if (node_index_ != 0) std::fill(values.begin(), values.end(), std::byte{0});
-    const auto plan = comm::make_plan(*comm::find_algorithm("ring"), *between_,
-                                      {.dtype = core::DType::uint32, .n_elements = owned.slice.count});
+    const auto plan = comm::make_plan(*between_, {.dtype = core::DType::uint32, .n_elements = owned.slice.count});
     plan->bind(values, values);
     plan->run();
   }

@@ -65,12 +65,10 @@ std::uint64_t untouched_bytes(std::uint64_t arena_bytes, std::uint64_t n_local, 
 /// where samples share rows.
 std::uint64_t network_bytes(const Recipe& recipe, std::span<const parallel::Slot> slots, int n_nodes) {
   if (n_nodes == 1) return 0;
-  const std::vector<int> nodes = [n_nodes] {
-    std::vector<int> each(static_cast<std::size_t>(n_nodes));
-    for (std::size_t i = 0; i < each.size(); ++i) each[i] = static_cast<int>(i);
-    return each;
-  }();
-  const comm::Algorithm& sums = *comm::find_algorithm(recipe.deterministic ? "recursive_doubling" : "ring");
+  const std::vector<int> nodes = comm::one_rank_each(n_nodes);
+  // Slots are summed together, in buckets.
+  const comm::Call together{.n_elements = parallel::arena_elements(slots)};
+  const comm::Algorithm& sums = *comm::choose(together, nodes, recipe.deterministic).algorithm;
   std::uint64_t bytes = 0;
   for (const parallel::Slot& slot : slots) {
     const std::uint64_t all = sums.all_reduce.cost({.n_elements = slot.slice.count}, nodes).bytes;

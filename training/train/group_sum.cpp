@@ -22,10 +22,8 @@ void GroupSum::sum(std::span<double> values) {
 }
 
 GroupSum::Prepared GroupSum::prepare(std::size_t n_values) {
-  const char* const name = group_->n_nodes() == 1 ? "shm" : "recursive_doubling";
-  Prepared with{
-      std::vector<double>(n_values),
-      comm::make_plan(*comm::find_algorithm(name), *group_, {.dtype = core::DType::float64, .n_elements = n_values})};
+  Prepared with{std::vector<double>(n_values),
+                comm::make_plan(*group_, {.dtype = core::DType::float64, .n_elements = n_values})};
   const auto bytes = std::as_writable_bytes(std::span{with.values});
   with.plan->bind(bytes, bytes);
   return with;

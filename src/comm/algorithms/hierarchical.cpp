@@ -2,7 +2,6 @@
 // all-reduce it at the same time as the owners of other slices do theirs, and the node gathers through shared memory.
 // So every rank (or NIC) of a node carries its share of the traffic between nodes (Bayatpour et al., SC'17).
 #include <algorithm>
-#include <bit>
 #include <vector>
 
 #include "comm/algorithms/algorithms.hpp"
@@ -13,7 +12,6 @@ namespace {
 
 constexpr std::size_t largest_piece = 256 * 1024;
 constexpr std::size_t smallest_piece = 4 * 1024;
-constexpr std::size_t largest_short_message = 16 * 1024;
 
 /// Keeps the shared memory of the fullest node within a usual last-level cache of 32 MiB, where there are not so many ranks
 /// that messages would become tiny. A function of the placement alone, as all nodes must cut alike.
@@ -24,18 +22,6 @@ std::size_t piece_bytes(std::span<const int> nodes) {
 }
 
 /// What the owners of a slice on different nodes do with a piece of it.
-struct BetweenNodes {
-  WriteSchedule write;
-  CostFormula cost;
-};
-
-BetweenNodes choose(const Call& piece, int n_nodes) {
-  if (piece.n_elements * piece.element_size() <= largest_short_message)
-    return {recursive_doubling::all_reduce, recursive_doubling::cost};
-  if (std::has_single_bit(static_cast<unsigned>(n_nodes))) return {rabenseifner::all_reduce, rabenseifner::cost};
-  return {ring::all_reduce, ring::cost};
-}
-
 Call piece_call(const Call& call, std::size_t n_elements) {
   // An average is divided once, by all ranks, when the sum over all nodes is there.
   return {Collective::all_reduce, call.dtype, call.op == ReduceOp::avg ? ReduceOp::sum : call.op, n_elements};
@@ -46,9 +32,7 @@ Call piece_call(const Call& call, std::size_t n_elements) {
 std::unique_ptr<Plan> make(Transport& transport, const Call& call) {
   const Setting setting{transport.rank(), transport.n_ranks(), call};
   const auto finish = [call](Transport& across, std::size_t n_elements) {
-    const Call piece = piece_call(call, n_elements);
-    return make_scheduled_plan(across, piece,
-                               choose(piece, across.n_ranks()).write({across.rank(), across.n_ranks(), piece}));
+    return make_plan(across, piece_call(call, n_elements));
   };
   return make_grouped_plan(
       transport, call, transport.nodes(),
@@ -58,15 +42,13 @@ std::unique_ptr<Plan> make(Transport& transport, const Call& call) {
 Cost cost(const Call& call, std::span<const int> nodes) {
   const std::vector<int> sizes = group_sizes(nodes);
   const int n_owners = static_cast<int>(*std::min_element(sizes.begin(), sizes.end()));
-  const int n_nodes = 1 + *std::max_element(nodes.begin(), nodes.end());
-  std::vector<int> one_rank_each(static_cast<std::size_t>(n_nodes));
-  for (int node = 0; node < n_nodes; ++node) one_rank_each[static_cast<std::size_t>(node)] = node;
+  const std::vector<int> across = one_rank_each(1 + *std::max_element(nodes.begin(), nodes.end()));
   const std::size_t n_chunks = count_segments(call, call.part(0, n_owners).count, piece_bytes(nodes));
   Cost total;
   for (int owner = 0; owner < n_owners; ++owner) {
     for (std::size_t chunk = 0; chunk < n_chunks; ++chunk) {
       const Call piece = piece_call(call, core::partition(call.part(owner, n_owners), n_chunks, chunk).count);
-      const Cost between = choose(piece, n_nodes).cost(piece, one_rank_each);
+      const Cost between = choose(piece, across, false).algorithm->all_reduce.cost(piece, across);
       total.steps = std::max(total.steps, between.steps);
       total.messages += between.messages;
       total.bytes += between.bytes;
