@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/memory.hpp"
+
 namespace lockstep::reduce_all {
 namespace {
 

@@ -9,7 +9,7 @@
 #include "comm/collective.hpp"
 #include "core/units.hpp"
 #include "reduce_all/options.hpp"
-#include "runtime/buffer.hpp"
+#include "runtime/device.hpp"
 
 namespace lockstep::reduce_all {
 
@@ -40,8 +40,8 @@ class BufferPool {
   bool in_place_;
   std::size_t pool_bytes_;
   std::size_t position_ = 0;
-  runtime::HostBuffer first_;
-  runtime::HostBuffer second_;
+  runtime::Buffer first_;
+  runtime::Buffer second_;
 };
 
 }  // namespace lockstep::reduce_all

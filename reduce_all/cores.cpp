@@ -6,7 +6,7 @@
 #include "core/error.hpp"
 #include "core/statistics.hpp"
 #include "core/timer.hpp"
-#include "runtime/buffer.hpp"
+#include "runtime/memory.hpp"
 
 namespace lockstep::reduce_all {
 namespace {

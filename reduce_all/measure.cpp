@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/timer.hpp"
+#include "runtime/memory.hpp"
 
 namespace lockstep::reduce_all {
 namespace {

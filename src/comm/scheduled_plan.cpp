@@ -5,7 +5,7 @@
 #include "comm/kernels.hpp"
 #include "comm/schedule.hpp"
 #include "core/error.hpp"
-#include "runtime/buffer.hpp"
+#include "runtime/device.hpp"
 
 namespace lockstep::comm {
 namespace {
@@ -115,7 +115,7 @@ class ScheduledPlan final : public Plan {
   std::size_t n_output_;
   Schedule schedule_;
   std::unique_ptr<Channel> channel_;
-  runtime::HostBuffer scratch_;
+  runtime::Buffer scratch_;
   Combine combine_;
   Divide divide_;
   std::vector<Bound> steps_;

@@ -19,7 +19,7 @@
 
 #include "core/error.hpp"
 #include "core/timer.hpp"
-#include "runtime/buffer.hpp"
+#include "runtime/device.hpp"
 
 namespace lockstep::comm {
 namespace {
@@ -42,7 +42,7 @@ struct Meeting {
   int n_left = 0;
   bool is_made = false;
   std::vector<int> groups;                                  ///< split: the new group of each member
-  std::shared_ptr<std::vector<runtime::HostBuffer>> parts;  ///< share: one buffer per member
+  std::shared_ptr<std::vector<runtime::Buffer>> parts;  ///< share: one buffer per member
 };
 
 /// A group of ranks: world ranks of the members, in order.
@@ -275,7 +275,7 @@ class ThreadChannel final : public Channel {
 class ThreadSegment final : public SharedSegment {
  public:
   ThreadSegment(Hub& hub, std::vector<int> members, int world_rank,
-                std::shared_ptr<std::vector<runtime::HostBuffer>> parts)
+                std::shared_ptr<std::vector<runtime::Buffer>> parts)
       : hub_{hub}, members_{std::move(members)}, world_rank_{world_rank}, parts_{std::move(parts)} {}
   std::span<std::byte> part(int rank) const override { return (*parts_)[static_cast<std::size_t>(rank)].bytes(); }
   void note_reading(int rank, std::size_t n_bytes) const override {
@@ -286,7 +286,7 @@ class ThreadSegment final : public SharedSegment {
   Hub& hub_;
   std::vector<int> members_;
   int world_rank_;
-  std::shared_ptr<std::vector<runtime::HostBuffer>> parts_;
+  std::shared_ptr<std::vector<runtime::Buffer>> parts_;
 };
 
 class ThreadTransport final : public Transport {
@@ -338,7 +338,7 @@ class ThreadTransport final : public Transport {
     core::require(n_nodes() == 1, "memory is shared by ranks of one node");
     hub_.note_sharing(bytes);
     const auto make = [](Meeting& meeting) {
-      meeting.parts = std::make_shared<std::vector<runtime::HostBuffer>>();
+      meeting.parts = std::make_shared<std::vector<runtime::Buffer>>();
       for (const auto& [size, unused] : meeting.words)
         meeting.parts->emplace_back(core::Bytes{static_cast<std::uint64_t>(size)});
     };

@@ -1,6 +1,7 @@
 // A network made ready to run on a device: what a backend implements.
 // Invariant: parameters and gradients live in arenas of the caller (they may be shared by processes); the executor owns
-// activations and running statistics only. After the first steps of each batch size nothing is allocated.
+// activations and running statistics only. Passes are enqueued and need not be done when enqueue() returns. After the
+// first steps of each batch size nothing is allocated.
 // Used by the trainer; implemented by nn/host.
 #pragma once
 
@@ -13,8 +14,11 @@
 #include <vector>
 
 #include "core/slice.hpp"
+#include "core/step_numbers.hpp"
 #include "data/load/batch.hpp"
+#include "nn/inspection.hpp"
 #include "nn/network.hpp"
+#include "runtime/device.hpp"
 
 namespace lockstep::nn {
 
@@ -26,25 +30,21 @@ enum class Loss { cross_entropy, nll, mse };
 enum class Precision { f32, bf16 };
 
 struct ExecutorOptions {
-  std::uint64_t max_batch = 1;  ///< samples of one forward(), at most
+  std::uint64_t max_batch = 1;  ///< samples of one pass, at most
   std::uint64_t bn_group = 0;   ///< samples whose statistics batch normalization takes together; 0: each call's batch
   Loss loss = Loss::cross_entropy;
   double label_smoothing = 0;  ///< of cross_entropy
   Precision precision = Precision::f32;
   std::uint64_t seed = 1;         ///< of dropout
   bool is_deterministic = false;  ///< nothing is chosen by timing
-  /// Embeddings' parameters whose gradients are 0 whenever a step begins, as their owner sees to: backward() adds the
-  /// rows of its samples and touches no others. Else it writes the whole table.
+  /// Embeddings' parameters whose gradients are 0 whenever a step begins, as their owner sees to: a backward pass adds the
+  /// rows of its samples, those that Hooks::touched() tells of, and touches no others. Else it writes the whole table.
   std::vector<int> row_gradients{};
-  /// Told by forward() in training of each of them, by its place in slots(): the rows of its samples, in any order and as
-  /// often as they occur.
-  std::function<void(std::size_t slot, std::span<const std::uint64_t> rows)> touched{};
   /// Where times decide: makes those of one rank everyone's. Called while executors are made, on every rank as often.
   std::function<void(std::span<double> times)> agree{};
-  /// Where batch normalization takes the samples of several ranks together: sums over these ranks. Then each call on all
-  /// of them is one group, and `bn_group` is not looked at. Called by forward() in training and by backward(), with
-  /// arrays of the same lengths on all of them, also where a batch is empty.
-  std::function<void(std::span<double> values)> sum_group{};
+  /// Batch normalization takes the samples of several ranks together, those that Hooks::sum() sums over: each pass on all
+  /// of them is one group, and `bn_group` is not looked at.
+  bool is_group_of_ranks = false;
   /// Called whenever a layer is planned, or has computed its part of a pass.
   std::function<void()> on_progress{};
 };
@@ -55,6 +55,36 @@ struct LossSums {
   std::uint64_t n = 0;
   std::uint64_t n_top1 = 0;  ///< right classes; 0 for mse
   std::uint64_t n_top5 = 0;
+
+  LossSums& operator+=(const LossSums& more) noexcept {
+    loss += more.loss;
+    n += more.n;
+    n_top1 += more.n_top1;
+    n_top5 += more.n_top5;
+    return *this;
+  }
+};
+
+/// What a pass does.
+enum class Pass : std::uint8_t {
+  evaluation,      ///< forward, by running statistics, without dropout
+  forward,         ///< of training: by statistics of the batch, with dropout by (seed, epoch, sample id)
+  backward,        ///< of the forward pass before: writes the gradient of the loss to the arena
+  backward_adding  ///< the same, added to what is there
+};
+
+/// What a pass tells, or asks for, while it is enqueued: so it is about the order in the stream, and not about what has
+/// been done.
+class Hooks {
+ public:
+  virtual ~Hooks() = default;
+  /// In training, of an embedding in ExecutorOptions::row_gradients: the rows of the batch's samples, in any order and as
+  /// often as they occur.
+  virtual void touched(std::size_t slot, std::span<const std::uint64_t> rows) = 0;
+  /// The gradient of slots()[slot] is complete; for slot = 0, 1, ...
+  virtual void ready(std::size_t slot) = 0;
+  /// Collective over the ranks of a group: `values` become their sums. As many on all of them, also where a batch is empty.
+  virtual void sum(runtime::DeviceSpan<double> values, runtime::Stream& stream) = 0;
 };
 
 /// Where a parameter lies in the arenas. Padding belongs to the slot, is 0 and stays 0.
@@ -67,7 +97,7 @@ class Executor {
  public:
   virtual ~Executor() = default;
 
-  /// In the order in which backward() completes their gradients.
+  /// In the order in which a backward pass completes their gradients.
   [[nodiscard]] virtual std::span<const ArenaSlot> slots() const noexcept = 0;
   [[nodiscard]] virtual std::size_t arena_elements() const noexcept = 0;
 
@@ -75,30 +105,25 @@ class Executor {
   virtual void pack(int parameter, std::span<const float> logical, std::span<float> slot) const = 0;
   virtual void unpack(int parameter, std::span<const float> slot, std::span<float> logical) const = 0;
 
-  /// The arenas of all following calls, arena_elements() each, 64-byte aligned. `parameters` may change between calls.
-  /// Sets all gradients to 0.
-  virtual void bind(std::span<const float> parameters, std::span<float> gradients) = 0;
+  /// Once: the arenas of all passes, arena_elements() each, 64-byte aligned. Their values may change between passes.
+  /// Padding of gradients that no pass writes is set to 0.
+  virtual void bind(runtime::DeviceSpan<const float> parameters, runtime::DeviceSpan<float> gradients) = 0;
 
   /// Running mean or variance, by channel. May be written.
   [[nodiscard]] virtual std::span<float> statistic(int statistic) = 0;
 
-  /// The following calls of forward() in training are parts of one step of `n_samples`, for which running statistics
-  /// move once: towards the mean over the parts, by samples. Without it each call is a step.
-  virtual void begin_step(std::uint64_t n_samples) = 0;
+  /// Collective where ranks are a group. `batch`: of max_batch samples at most: x float32 (or int64 ids), y int64 classes
+  /// or float32 targets; it is read again by a backward pass, and stays as it is until that is done. A backward pass is for the batch of the forward pass before; its gradient is that of the summed loss times
+  /// scale and sample weight. No ReLU hides a NaN from the loss.
+  virtual void enqueue(const data::Batch& batch, Pass pass, const core::StepNumbers& numbers, Hooks& hooks,
+                       runtime::Stream& stream) = 0;
 
-  /// Of max_batch samples at most: x float32 (or int64 ids), y int64 classes or float32 targets. They are read again by
-  /// backward() and find_not_finite(), and stay as they are until then. `is_training`: dropout by (seed, epoch, sample
-  /// id), statistics of the batch; else running statistics. No ReLU hides a NaN from the loss.
-  virtual LossSums forward(const data::Batch& batch, bool is_training, std::uint64_t epoch) = 0;
+  /// Of all forward passes enqueued since the last call of it. Waits for these: asked when the next step begins, nothing
+  /// stands still for it.
+  [[nodiscard]] virtual LossSums sums() = 0;
 
-  /// After forward() in training: the gradient of `scale` times its summed loss, written to the gradient arena, or added
-  /// to what is there. `on_ready(i)` is called when the gradient of slots()[i] is complete, for i = 0, 1, ...
-  virtual void backward(float scale, bool accumulate, const std::function<void(std::size_t slot)>& on_ready) = 0;
-
-  /// The node whose output (forward) or incoming gradient (backward) of the last call holds the first NaN or infinity, by
-  /// name; empty if none does. Slow: for the message only. Computes the call again, without other ranks, so ask before
-  /// parameters change; gradients are overwritten.
-  [[nodiscard]] virtual std::string find_not_finite() const = 0;
+  /// What this backend can tell of its passes; null if nothing.
+  [[nodiscard]] virtual Inspection* inspection() noexcept { return nullptr; }
 
   /// Layers that run on code which is slow for want of better on this device, with the reason; as batches of max_batch
   /// samples show them.
@@ -110,8 +135,5 @@ class Executor {
   /// Memory it holds itself, arenas not counted.
   [[nodiscard]] virtual std::size_t n_bytes() const noexcept = 0;
 };
-
-/// On the host, by oneDNN and Kokkos. Needs a nn::host::KokkosSession.
-[[nodiscard]] std::unique_ptr<Executor> make_host_executor(const Network& network, const ExecutorOptions& options);
 
 }  // namespace lockstep::nn

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "comm/kernels.hpp"
@@ -46,23 +47,26 @@ double sum_lanes(std::span<const double> lanes) noexcept {
   return sum_lanes(lanes.first(half)) + sum_lanes(lanes.subspan(half));
 }
 
-Lanes::Lanes(int n_lanes, int rank, int n_ranks, std::span<float> sum) : first_{0}, n_local_{0} {
+Lanes::Lanes(int n_lanes, int rank, int n_ranks, std::span<float> gradients)
+    : first_{0}, n_local_{0}, gradients_{gradients} {
   require_lanes(n_lanes, n_ranks);
   n_local_ = n_lanes / n_ranks;
   first_ = rank * n_local_;
-  arenas_.push_back(sum);
-  const std::size_t n_arenas = n_waiting(n_local_ - 1) + 1;
-  while (arenas_.size() < n_arenas) arenas_.push_back(memory_.emplace_back(core::Bytes{sum.size_bytes()}).as<float>());
+  while (waiting_.size() < n_waiting(n_local_ - 1))
+    waiting_.push_back(memory_.emplace_back(core::Bytes{gradients.size_bytes()}).as<float>());
 }
-
-std::span<float> Lanes::gradients(int local) const noexcept { return arenas_[n_waiting(local)]; }
 
 void Lanes::lane_done(int local) {
   const comm::Combine add = comm::kernels().find_combine(core::DType::float32, comm::ReduceOp::sum);
-  std::size_t top = n_waiting(local);
-  for (int merges = std::countr_one(static_cast<unsigned>(local)); merges > 0; --merges, --top) {
-    std::byte* const sum = std::as_writable_bytes(arenas_[top - 1]).data();
-    add(sum, sum, std::as_bytes(arenas_[top]).data(), arenas_[top].size());
+  std::size_t n = n_waiting(local);
+  const int n_merges = std::countr_one(static_cast<unsigned>(local));
+  const bool is_last = local + 1 == n_local_;
+  if (n_merges == 0 && !is_last) std::ranges::copy(gradients_, waiting_[n].begin());
+  for (int merge = 1; merge <= n_merges; ++merge) {
+    const std::span<float> earlier = waiting_[--n];
+    const std::span<float> sum = merge == n_merges && !is_last ? earlier : gradients_;
+    add(std::as_writable_bytes(sum).data(), std::as_bytes(earlier).data(), std::as_bytes(gradients_).data(),
+        gradients_.size());
   }
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "comm/collective.hpp"
-#include "runtime/buffer.hpp"
+#include "runtime/device.hpp"
 
 namespace lockstep::parallel {
 
@@ -26,15 +26,12 @@ void require_lanes(int n_lanes, int n_ranks);
 /// The gradients of one rank's lanes, which it computes one after another.
 class Lanes {
  public:
-  /// `sum`: the synchronizer's gradients(), where the rank's sum ends up.
-  Lanes(int n_lanes, int rank, int n_ranks, std::span<float> sum);
+  /// `gradients`: the synchronizer's, where each lane leaves its own, and where the rank's sum ends up.
+  Lanes(int n_lanes, int rank, int n_ranks, std::span<float> gradients);
 
   /// The lanes of this rank, out of all: [first(), first() + n_local()).
   [[nodiscard]] int first() const noexcept { return first_; }
   [[nodiscard]] int n_local() const noexcept { return n_local_; }
-
-  /// Where lane first() + `local` has to write its gradients.
-  [[nodiscard]] std::span<float> gradients(int local) const noexcept;
 
   /// To be called for 0, 1, ... n_local() - 1 in turn, each when its gradients are complete; adds up finished pairs.
   void lane_done(int local);
@@ -42,8 +39,9 @@ class Lanes {
  private:
   int first_;
   int n_local_;
-  std::vector<runtime::HostBuffer> memory_;
-  std::vector<std::span<float>> arenas_;  ///< arenas_[0] is the sum
+  std::vector<runtime::Buffer> memory_{};
+  std::span<float> gradients_;
+  std::vector<std::span<float>> waiting_{};  ///< sums that wait for their other half
 };
 
 }  // namespace lockstep::parallel

@@ -108,7 +108,8 @@ void Synchronizer::ready(std::size_t slot) {
   sums_.ready(n_ready_);
 }
 
-double Synchronizer::step(double lr, float scale, double clip_norm) {
+double Synchronizer::step(const core::StepNumbers& numbers, double clip_norm) {
+  float scale = 1 / numbers.scale;
   sums_.finish();
   guard_.verify(parameters());
   double norm = 0;
@@ -116,7 +117,7 @@ double Synchronizer::step(double lr, float scale, double clip_norm) {
     norm = gradient_norm(scale);
     scale *= static_cast<float>(optim::clip_factor(norm, clip_norm));
   }
-  update(lr, scale);
+  update(numbers.learning_rate, scale);
   zero_rows();
   sums_.end_step();
   n_ready_ = 0;

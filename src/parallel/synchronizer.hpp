@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "comm/transport.hpp"
+#include "core/step_numbers.hpp"
 #include "core/units.hpp"
 #include "optim/optimizer.hpp"
 #include "parallel/bucket_plan.hpp"
@@ -61,10 +62,10 @@ class Synchronizer {
   /// travel.
   void ready(std::size_t slot);
 
-  /// Collective: sums all gradients, multiplies them by `scale` and, if `clip_norm` is greater than 0, so that their
+  /// Collective: sums all gradients, divides them by the scale of the loss and, if `clip_norm` is greater than 0, so that their
   /// norm is at most that; updates the parameters. On return those of this node are written. Returns the norm before
   /// clipping, or 0 without. Throws core::Error (failed) if the guard finds parameters that nobody wrote.
-  double step(double lr, float scale, double clip_norm = 0);
+  double step(const core::StepNumbers& numbers, double clip_norm = 0);
 
   /// Hash of the node's parameters when the guard last looked, from one rank of each of several nodes, for the
   /// control word.

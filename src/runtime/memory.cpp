@@ -1,6 +1,7 @@
 #include "runtime/memory.hpp"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -95,6 +96,11 @@ core::Bytes available_memory() {
 
 LimitsLeft limits_left() {
   return {.address_space = left_of_limit(RLIMIT_AS, "VmSize:"), .data = left_of_limit(RLIMIT_DATA, "VmData:")};
+}
+
+core::Bytes last_level_cache() noexcept {
+  const long bytes = std::max(sysconf(_SC_LEVEL3_CACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE));
+  return {bytes > 0 ? static_cast<std::uint64_t>(bytes) : std::uint64_t{32} << 20};
 }
 
 }  // namespace lockstep::runtime

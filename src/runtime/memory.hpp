@@ -26,4 +26,7 @@ struct LimitsLeft {
 };
 [[nodiscard]] LimitsLeft limits_left();
 
+/// Size of the largest cache of this processor; a guess of 32 MiB where the system does not tell.
+[[nodiscard]] core::Bytes last_level_cache() noexcept;
+
 }  // namespace lockstep::runtime

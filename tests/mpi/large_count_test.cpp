@@ -8,7 +8,7 @@
 
 #include "comm/registry.hpp"
 #include "comm/transport_mpi.hpp"
-#include "runtime/buffer.hpp"
+#include "runtime/device.hpp"
 #include "runtime/memory.hpp"
 #include "support/mpi_main.hpp"
 
@@ -70,7 +70,7 @@ class LargeCount : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(LargeCount, EveryElementArrives) {
-  const runtime::HostBuffer buffer{core::Bytes{n}};
+  const runtime::Buffer buffer{core::Bytes{n}};
   fill(buffer.as<std::uint8_t>(), make_block(1, rank_ + 1));
   run(comm::Collective::all_reduce, buffer.bytes(), buffer.bytes());
   EXPECT_TRUE(is_filled(buffer.as<std::uint8_t>(), make_block(2, 3)));
@@ -80,8 +80,8 @@ class LargeHalves : public LargeCount {};
 
 TEST_P(LargeHalves, ReduceScatterOutOfPlace) {
   const core::Slice mine = core::partition(n, 2, rank_);
-  const runtime::HostBuffer input{core::Bytes{n}};
-  const runtime::HostBuffer output{core::Bytes{mine.count}};
+  const runtime::Buffer input{core::Bytes{n}};
+  const runtime::Buffer output{core::Bytes{mine.count}};
   fill(input.as<std::uint8_t>(), make_block(1, rank_ + 1));
   run(comm::Collective::reduce_scatter, input.bytes(), output.bytes());
   EXPECT_TRUE(is_filled(output.as<std::uint8_t>(), shifted(make_block(2, 3), mine.offset)));
@@ -89,8 +89,8 @@ TEST_P(LargeHalves, ReduceScatterOutOfPlace) {
 
 TEST_P(LargeHalves, AllGatherOutOfPlace) {
   const core::Slice mine = core::partition(n, 2, rank_);
-  const runtime::HostBuffer input{core::Bytes{mine.count}};
-  const runtime::HostBuffer output{core::Bytes{n}};
+  const runtime::Buffer input{core::Bytes{mine.count}};
+  const runtime::Buffer output{core::Bytes{n}};
   fill(input.as<std::uint8_t>(), shifted(make_block(1, 1), mine.offset));
   run(comm::Collective::all_gather, input.bytes(), output.bytes());
   EXPECT_TRUE(is_filled(output.as<std::uint8_t>(), make_block(1, 1)));

@@ -10,23 +10,21 @@
 #include <vector>
 
 #include "comm/transport_mpi.hpp"
-#include "nn/host/kokkos_session.hpp"
+#include "nn/device.hpp"
 #include "nn/models.hpp"
 #include "support/mpi_main.hpp"
 
 namespace lockstep::training {
 namespace {
 
-/// Kokkos runs once in a process: from the first test to the last.
-class KokkosLife : public testing::Environment {
+/// There is one in a process: from the first test to the last.
+std::unique_ptr<nn::Device> device;
+class DeviceLife : public testing::Environment {
  public:
-  void SetUp() override { session_ = std::make_unique<nn::host::KokkosSession>(1); }
-  void TearDown() override { session_.reset(); }
-
- private:
-  std::unique_ptr<nn::host::KokkosSession> session_;
+  void SetUp() override { device = nn::open_device(1); }
+  void TearDown() override { device.reset(); }
 };
-const auto* const kokkos_life = testing::AddGlobalTestEnvironment(new KokkosLife);
+const auto* const device_life = testing::AddGlobalTestEnvironment(new DeviceLife);
 
 constexpr std::uint64_t n_samples = 12, n_users = 60, n_items = 90;
 
@@ -69,12 +67,13 @@ std::vector<float> after_long_step(const runtime::Communicator& world, const Rec
   const auto transport = comm::make_mpi_transport(world, {.oversubscribed = true});
   const auto n_ranks = static_cast<std::uint64_t>(world.n_ranks()), rank = static_cast<std::uint64_t>(world.rank());
   metrics::PhaseTimers timers;
-  Learner learner{world, *transport, recipe, network_of(recipe), (n_samples + n_ranks - 1) / n_ranks, timers};
+  Learner learner{world, *transport, *device, recipe, network_of(recipe), (n_samples + n_ranks - 1) / n_ranks, timers};
   learner.initialize("");
   const Samples samples{recipe};
   const std::uint64_t begin = n_samples * rank / n_ranks, end = n_samples * (rank + 1) / n_ranks;
-  learner.compute_gradients(samples.batch().part(begin, end - begin), 3);
-  learner.update(0x1p20);
+  const core::StepNumbers numbers{.learning_rate = 0x1p20, .epoch = 3};
+  learner.compute_gradients(samples.batch().part(begin, end - begin), numbers);
+  learner.update(numbers);
   const auto parameters = learner.synchronizer().parameters();
   std::vector<float> copy(parameters.begin(), parameters.end());
   world.barrier();  // nobody frees what others still read
@@ -91,7 +90,7 @@ Recipe recipe_of(const std::string& model) {
 
 /// Of each tensor by itself: the largest difference in units in the last place of its largest element.
 double difference_in_ulp(const Recipe& recipe, const std::vector<float>& found, const std::vector<float>& expected) {
-  const auto executor = nn::make_host_executor(network_of(recipe), {});
+  const auto executor = device->make_executor(network_of(recipe), {});
   double most = found.size() == expected.size() ? 0 : INFINITY;
   for (const nn::ArenaSlot& slot : executor->slots()) {
     float difference = 0, magnitude = 0;

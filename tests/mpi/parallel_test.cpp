@@ -46,7 +46,7 @@ class OnNodes : public testing::TestWithParam<int> {
       support::fill(slots, synchronizer.gradients(), [&](std::size_t i) { return gradient(i, world_->rank(), step); });
       touch(synchronizer, step);
       for (std::size_t slot = 0; slot < slots.size(); ++slot) synchronizer.ready(slot);
-      synchronizer.step(0.25, 1);
+      synchronizer.step({.learning_rate = 0.25});
       support::fill(slots, momentum, [&](std::size_t i) {
         float sum = momentum[i] / 2;
         for (int rank = 0; rank < world_->n_ranks(); ++rank) sum += gradient(i, rank, step);
@@ -96,10 +96,10 @@ TEST_P(OnNodes, AValueChangedOnOneNodeIsNamedOnAllRanks) {
   Synchronizer synchronizer{*world_, slots, {.guard_interval = 2}};
   ControlWord word{*world_, false};
   synchronizer.publish_initial();
-  synchronizer.step(0, 1);
+  synchronizer.step({.learning_rate = 0});
   float& element = synchronizer.parameters()[slots[1].slice.offset + 4'000];
   if (world_->rank() == world_->n_ranks() - 1) element = 1;
-  synchronizer.step(0, 1);
+  synchronizer.step({.learning_rate = 0});
   static_cast<void>(word.exchange({.replica = synchronizer.replica_hash()}));
   EXPECT_FALSE(word.finish()->replicas_agree);
   const auto error = core::complaint_of([&] { synchronizer.fail_for_replicas(); });

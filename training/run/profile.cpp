@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
+#include <span>
+#include <string>
 #include <utility>
-
-#include "nn/host/host_executor.hpp"
+#include <vector>
 
 namespace lockstep::training {
 namespace {
@@ -13,22 +15,32 @@ constexpr std::uint64_t matrix_side = MachineLimits::matrix_side;
 constexpr std::uint64_t stream_bytes = MachineLimits::stream_bytes;
 constexpr int n_trials = 5;
 
+/// An evaluation tells nothing and asks for nothing.
+struct Nobody final : nn::Hooks {
+  void touched(std::size_t, std::span<const std::uint64_t>) override {}
+  void ready(std::size_t) override {}
+  void sum(runtime::DeviceSpan<double>, runtime::Stream&) override {}
+};
+
 /// The least time of `node` in a forward pass over `n` samples of zeros.
-double best_forward_s(const nn::Network& network, nn::ExecutorOptions options, std::uint64_t n,
+double best_forward_s(nn::Device& device, const nn::Network& network, nn::ExecutorOptions options, std::uint64_t n,
                       const std::string& node) {
   options.max_batch = n;
   options.loss = nn::Loss::mse;
-  nn::host::HostExecutor executor{network, options};
-  const std::vector<float> parameters(executor.arena_elements(), 0.01f);
-  std::vector<float> gradients(executor.arena_elements());
-  executor.bind(parameters, gradients);
+  const std::unique_ptr<nn::Executor> executor = device.make_executor(network, options);
+  const std::vector<float> parameters(executor->arena_elements(), 0.01f);
+  std::vector<float> gradients(executor->arena_elements());
+  executor->bind(runtime::on_device(std::span{parameters}), runtime::on_device(std::span{gradients}));
   const std::vector<float> x(n * network.nodes().front().output[0], 1.0f), y(n * network.output()[0]);
   const data::Batch batch{.n = n, .x = std::as_bytes(std::span{x}), .y = std::as_bytes(std::span{y})};
   double best_s = std::numeric_limits<double>::infinity();
+  Nobody nobody;
+  runtime::Stream stream;
   for (int trial = 0; trial <= n_trials; ++trial) {
-    executor.enable_profile();
-    static_cast<void>(executor.forward(batch, false, 0));
-    for (const nn::host::ProfileRow& row : executor.profile())
+    executor->inspection()->start_profile();
+    executor->enqueue(batch, nn::Pass::evaluation, {}, nobody, stream);
+    stream.wait();
+    for (const nn::ProfileRow& row : executor->inspection()->profile())
       if (row.node == node && trial > 0) best_s = std::min(best_s, row.forward_s);
   }
   return best_s;
@@ -70,30 +82,29 @@ struct Measured {
 };
 
 /// Takes about half a second, on all ranks at once.
-MachineLimits measure_limits(nn::ExecutorOptions options) {
+MachineLimits measure_limits(nn::Device& device, nn::ExecutorOptions options) {
   nn::Network product;
   product.linear("product", product.input({matrix_side}), {.n_out = matrix_side, .has_bias = false});
-  const double product_s = best_forward_s(product, options, matrix_side, "product");
+  const double product_s = best_forward_s(device, product, options, matrix_side, "product");
   options.precision = nn::Precision::f32;
   nn::Network stream;
   const std::uint64_t n = stream_bytes / sizeof(float) / matrix_side;
   stream.linear("sum", stream.relu(stream.input({matrix_side}), "relu"), {.n_out = 1});
-  const double stream_s = best_forward_s(stream, options, n, "relu");
+  const double stream_s = best_forward_s(device, stream, options, n, "relu");
   return {.gflops = 2e-9 * static_cast<double>(matrix_side * matrix_side * matrix_side) / product_s,
           .memory_GBps = 2e-9 * static_cast<double>(stream_bytes) / stream_s};
 }
 
 }  // namespace
 
-Profiler::Profiler(const runtime::Communicator& world, const nn::Network& network, const nn::ExecutorOptions& options,
-                   nn::Executor& executor)
-    : world_{world}, network_{network}, options_{options}, executor_{executor} {}
+Profiler::Profiler(const runtime::Communicator& world, nn::Device& device, const nn::Network& network,
+                   const nn::ExecutorOptions& options, nn::Executor& executor)
+    : world_{world}, device_{device}, network_{network}, options_{options}, executor_{executor} {}
 
 void Profiler::step_begun(std::uint64_t n_made) {
   if (n_made != warmup_steps) return;
-  auto* const host = dynamic_cast<nn::host::HostExecutor*>(&executor_);
-  if (host == nullptr) return;
-  host->enable_profile();
+  if (executor_.inspection() == nullptr) return;
+  executor_.inspection()->start_profile();
   is_running_ = true;
 }
 
@@ -107,14 +118,13 @@ void Profiler::step_made(const StepWork& work) {
 
 void Profiler::steps_over() {
   if (!std::exchange(is_running_, false)) return;
-  const auto* const host = dynamic_cast<const nn::host::HostExecutor*>(&executor_);
-  const std::vector<nn::host::ProfileRow> rows = host->profile();
+  const std::vector<nn::ProfileRow> rows = executor_.inspection()->profile();
   world_.barrier();  // limits are those of all ranks at work
-  const MachineLimits limits = measure_limits(options_);
+  const MachineLimits limits = measure_limits(device_, options_);
   const std::size_t n_nodes = network_.nodes().size();
   std::vector<Measured> mine(n_nodes);
   const double value_bytes = options_.precision == nn::Precision::bf16 ? 2 : 4;
-  for (const nn::host::ProfileRow& row : rows) {
+  for (const nn::ProfileRow& row : rows) {
     const auto node = std::ranges::find(network_.nodes(), row.node, &nn::Node::name);
     const Work work = work_of(network_, *node, row.n_multiply_adds);
     const double flops = 2 * work.multiply_adds * static_cast<double>(n_samples_);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "nn/device.hpp"
 #include "nn/executor.hpp"
 #include "nn/network.hpp"
 #include "runtime/communicator.hpp"
@@ -13,13 +14,13 @@
 
 namespace lockstep::training {
 
-/// Watches steps of training, from the first after the warm-up to the end of its epoch. Does nothing unless the executor
-/// is one of the host.
+/// Watches steps of training, from the first after the warm-up to the end of its epoch. Does nothing if the
+/// executor cannot tell.
 class Profiler final : public Observer {
  public:
   /// All must outlive it but `options`.
-  Profiler(const runtime::Communicator& world, const nn::Network& network, const nn::ExecutorOptions& options,
-           nn::Executor& executor);
+  Profiler(const runtime::Communicator& world, nn::Device& device, const nn::Network& network,
+           const nn::ExecutorOptions& options, nn::Executor& executor);
 
   void step_begun(std::uint64_t n_made) override;
   void step_made(const StepWork& work) override;
@@ -28,6 +29,7 @@ class Profiler final : public Observer {
 
  private:
   const runtime::Communicator& world_;
+  nn::Device& device_;
   const nn::Network& network_;
   nn::ExecutorOptions options_;
   nn::Executor& executor_;

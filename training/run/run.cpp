@@ -35,7 +35,8 @@ void Run::claim(const Recipe& recipe) {
 
 void Run::start(const RunInfo& info, const Scene& scene, runtime::Watchdog& watchdog) {
   if (options_.profile)
-    observers_.push_back(std::make_unique<Profiler>(world_, scene.network, scene.executor_options, scene.executor));
+    observers_.push_back(
+        std::make_unique<Profiler>(world_, scene.device, scene.network, scene.executor_options, scene.executor));
   runtime::together(world_, [&] {
     if (directory_ == nullptr) return;
     if (scene.goal.n_steps > 0)

@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "core/print.hpp"
+#include "nn/device.hpp"
 #include "nn/executor.hpp"
 #include "nn/network.hpp"
 #include "runtime/communicator.hpp"
@@ -28,6 +29,7 @@ struct CompatStyle;
 /// What observers look at.
 struct Scene {
   Goal goal{};  ///< of no steps if nothing is trained
+  nn::Device& device;
   const nn::Network& network;
   nn::ExecutorOptions executor_options{};
   nn::Executor& executor;

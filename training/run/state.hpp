@@ -3,6 +3,7 @@
 // Used by the trainer.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -31,12 +32,13 @@ struct AgreedSums {
 };
 
 struct RunState {
-  std::uint64_t epoch = 0;          ///< counting from 0
-  std::uint64_t n_steps = 0;        ///< made
-  std::uint64_t samples_seen = 0;   ///< in these
-  double learning_rate = 0;         ///< of the step made last
-  std::uint64_t n_agreed = 0;       ///< steps that all ranks know the loss of
-  double agreed_learning_rate = 0;  ///< of the last of them
+  std::uint64_t epoch = 0;         ///< counting from 0
+  std::uint64_t n_steps = 0;       ///< made
+  std::uint64_t samples_seen = 0;  ///< in these
+  double learning_rate = 0;        ///< of the step made last
+  std::uint64_t n_agreed = 0;      ///< steps that all ranks know the loss of
+  std::array<double, 4>
+      rates{};  ///< learning rates of the last steps, by their number; some of them are not agreed yet
   AgreedSums of_epoch{};
   double epoch_loss = std::numeric_limits<double>::quiet_NaN();  ///< mean, of the last whole epoch
   io::Digest losses{};                                           ///< of all agreed ones in order

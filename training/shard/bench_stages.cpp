@@ -14,6 +14,8 @@
 #include "data/image/image.hpp"
 #include "io/file.hpp"
 #include "runtime/interrupt.hpp"
+#include "runtime/memory.hpp"
+#include "runtime/memory.hpp"
 
 namespace lockstep::training::shard {
 namespace {
@@ -178,7 +180,7 @@ Work BenchStages::copy(const Budget& budget) {
   if (copy_source_.bytes().empty()) {
     const std::uint64_t bytes =
         std::clamp(2 * runtime::last_level_cache().value, std::uint64_t{64} << 20, std::uint64_t{512} << 20);
-    copy_source_ = runtime::HostBuffer{core::Bytes{bytes / copy_piece_bytes * copy_piece_bytes}};
+    copy_source_ = runtime::Buffer{core::Bytes{bytes / copy_piece_bytes * copy_piece_bytes}};
     std::memset(copy_source_.bytes().data(), 1, copy_source_.bytes().size());
   }
   const double sample_bytes = static_cast<double>(loader_->augment().output().bytes() + set_->spec().y.bytes());

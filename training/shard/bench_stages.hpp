@@ -10,7 +10,7 @@
 
 #include "data/load/loader.hpp"
 #include "data/read/shard_set.hpp"
-#include "runtime/buffer.hpp"
+#include "runtime/device.hpp"
 #include "training/shard/bench.hpp"
 
 namespace lockstep::training::shard {
@@ -82,7 +82,7 @@ class BenchStages {
   std::uint64_t unit_samples_ = 1;
   std::vector<std::uint64_t> first_units_{};  ///< by shard, and their number at the end
   std::vector<Sample> samples_{};             ///< for `augment`
-  runtime::HostBuffer copy_source_{};
+  runtime::Buffer copy_source_{};
   std::uint64_t epoch_ = 0;
 };
 

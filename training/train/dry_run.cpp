@@ -31,15 +31,11 @@ std::uint64_t memory_of_process(const std::string& key) {
 
 /// A batch, and one sample of it through the network: what is made on first use is there then, and of the activations
 /// next to nothing is touched.
-void use_first_time(const Recipe& recipe, Batches& batches, Learner& learner) {
+void use_first_time(Batches& batches, Learner& learner) {
   batches.begin_epoch(0);
   const data::Batch* const all = batches.next();
   if (all == nullptr || all->n == 0) return;
-  const data::Batch one = all->part(0, 1);
-  static_cast<void>(learner.evaluate(one));
-  if (recipe.bn_group > 0) return;  // one sample is no group
-  static_cast<void>(learner.executor().forward(one, true, 0));
-  learner.executor().backward(1, false, {});
+  learner.try_out(all->part(0, 1));
 }
 
 /// The first rank's peak is often where it saves the weights. Without room for a temporary file the forecast is without it.
@@ -80,8 +76,8 @@ std::uint64_t network_bytes(const Recipe& recipe, std::span<const parallel::Slot
 
 }  // namespace
 
-DryRun plan_run(const runtime::Communicator& world, const runtime::Topology& topology, const Recipe& recipe,
-                Batches& batches, Learner& learner, const Goal& goal) {
+DryRun plan_run(const runtime::Communicator& world, const runtime::Topology& topology, nn::Device& device,
+                const Recipe& recipe, Batches& batches, Learner& learner, const Goal& goal) {
   const auto& me = topology.places[static_cast<std::size_t>(world.rank())];
   const auto n_local = static_cast<std::uint64_t>(
       std::ranges::count(topology.places, me.node, [](const runtime::Place& place) { return place.node; }));
@@ -100,11 +96,11 @@ DryRun plan_run(const runtime::Communicator& world, const runtime::Topology& top
   plan.shared_bytes = plan.arena_bytes * (plan.n_ranks - plan.n_nodes);
   if (batches.most() > whole_groups(recipe, most_tried))  // which the learner is for
     plan.activation_bytes =
-        memory_need(recipe, learner.network(), batches.most(), world.n_ranks(), n_local).activations;
+        memory_need(device, recipe, learner.network(), batches.most(), world.n_ranks(), n_local).activations;
   // What could not run here is not tried here.
   const std::uint64_t left = runtime::available_memory().value;
   const bool is_too_large = world.any(left > 0 && plan.activation_bytes > left / n_local);
-  if (!is_too_large) use_first_time(recipe, batches, learner);
+  if (!is_too_large) use_first_time(batches, learner);
   if (world.rank() == 0) save_once(learner);
   const std::uint64_t of_batch =
       is_too_large ? batches.most() * nn::n_elements(batches.info().input) * sizeof(float) : 0;

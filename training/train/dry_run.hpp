@@ -32,7 +32,7 @@ struct DryRun {
 inline constexpr std::uint64_t most_tried = 256;
 
 /// Collective: complete on rank 0. `learner`: for all samples of a rank in a batch, or the first most_tried of them.
-[[nodiscard]] DryRun plan_run(const runtime::Communicator& world, const runtime::Topology& topology,
+[[nodiscard]] DryRun plan_run(const runtime::Communicator& world, const runtime::Topology& topology, nn::Device& device,
                               const Recipe& recipe, Batches& batches, Learner& learner, const Goal& goal);
 
 [[nodiscard]] std::string dry_run_text(const DryRun& plan);

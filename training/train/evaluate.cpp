@@ -20,19 +20,14 @@ std::optional<nn::LossSums> evaluate_split(const runtime::Communicator& world, B
   std::uint64_t n_done = 0;
   while (const data::Batch* batch = batches.next()) {
     if (n_done++ % batches_between_polls == 0 && runtime::agree_on_interrupt(world) != 0) return std::nullopt;
-    const nn::LossSums sums = learner.evaluate(*batch);
-    mine.loss += sums.loss;
-    mine.n += sums.n;
-    mine.n_top1 += sums.n_top1;
-    mine.n_top5 += sums.n_top5;
+    mine += learner.sums();  // of the batch before
+    learner.evaluate(*batch);
     on_batch(static_cast<double>(n_done) / static_cast<double>(batches.n_batches()));
   }
+  mine += learner.sums();
   nn::LossSums all;
   for (const nn::LossSums& sums : runtime::gather_values(world, std::span{&std::as_const(mine), 1})) {
-    all.loss += sums.loss;
-    all.n += sums.n;
-    all.n_top1 += sums.n_top1;
-    all.n_top5 += sums.n_top5;
+    all += sums;
   }
   return runtime::broadcast_value(world, all);
 }

@@ -8,7 +8,8 @@
 
 namespace lockstep::training {
 
-GroupSum::GroupSum(comm::Transport& world, int n_ranks) : group_{world.split(world.rank() / n_ranks, world.rank())} {}
+GroupSum::GroupSum(comm::Transport& world, int n_ranks, bool is_order_fixed)
+    : group_{world.split(world.rank() / n_ranks, world.rank())}, is_order_fixed_{is_order_fixed} {}
 
 // Lengths are rounded up, as layers have many that are nearly the same.
 void GroupSum::sum(std::span<double> values) {
@@ -23,7 +24,7 @@ void GroupSum::sum(std::span<double> values) {
 
 GroupSum::Prepared GroupSum::prepare(std::size_t n_values) {
   Prepared with{std::vector<double>(n_values),
-                comm::make_plan(*group_, {.dtype = core::DType::float64, .n_elements = n_values})};
+                comm::make_plan(*group_, {.dtype = core::DType::float64, .n_elements = n_values}, is_order_fixed_)};
   const auto bytes = std::as_writable_bytes(std::span{with.values});
   with.plan->bind(bytes, bytes);
   return with;

@@ -1,6 +1,6 @@
-// Sums over the ranks whose samples batch normalization takes together.
+// Sums over ranks in a row: those whose samples batch normalization takes together, or all.
 // Invariant: all ranks of a group get the same bits; what was summed once in a length is summed without allocation.
-// Used by the learner, for nn::ExecutorOptions::sum_group.
+// Used by the learner, for nn::Hooks::sum() and for running statistics.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,9 @@ namespace lockstep::training {
 
 class GroupSum {
  public:
-  /// Collective over `world`, which must outlive it: every `n_ranks` ranks in a row are a group.
-  GroupSum(comm::Transport& world, int n_ranks);
+  /// Collective over `world`, which must outlive it: every `n_ranks` ranks in a row are a group. `is_order_fixed`: sums
+  /// are taken by the tree of a deterministic run.
+  GroupSum(comm::Transport& world, int n_ranks, bool is_order_fixed);
 
   /// Collective over the group: as many values on all of its ranks.
   void sum(std::span<double> values);
@@ -31,6 +32,7 @@ class GroupSum {
   [[nodiscard]] Prepared prepare(std::size_t n_values);
 
   std::unique_ptr<comm::Transport> group_;
+  bool is_order_fixed_;
   std::map<std::size_t, Prepared> prepared_{};  ///< by the number of values
 };
 

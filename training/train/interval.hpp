@@ -34,7 +34,7 @@ class Interval {
   [[nodiscard]] std::optional<TrainRecord> report(const Position& at, double learning_rate, const Goal& goal);
 
  private:
-  void plan(std::uint64_t n_steps, double step_s, double most_steps);
+  void plan(std::uint64_t n_steps, double step_s, double least_steps, double most_steps);
 
   const runtime::Communicator& world_;
   const runtime::Topology& topology_;

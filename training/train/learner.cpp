@@ -48,47 +48,34 @@ std::vector<parallel::Slot> slots_of(const nn::Network& network, const nn::Execu
   return slots;
 }
 
-nn::LossSums& operator+=(nn::LossSums& sums, const nn::LossSums& more) {
-  sums.loss += more.loss;
-  sums.n += more.n;
-  sums.n_top1 += more.n_top1;
-  sums.n_top5 += more.n_top5;
-  return sums;
-}
-
 }  // namespace
 
-Learner::Learner(const runtime::Communicator& world, comm::Transport& transport, const Recipe& recipe,
-                 nn::Network network, std::uint64_t most, metrics::PhaseTimers& timers,
+Learner::Learner(const runtime::Communicator& world, comm::Transport& transport, nn::Device& device,
+                 const Recipe& recipe, nn::Network network, std::uint64_t most, metrics::PhaseTimers& timers,
                  std::function<void()> on_progress)
     : world_{world},
       recipe_{recipe},
       timers_{timers},
       network_{std::move(network)},
       tensors_{tensors_of(network_)},
-      at_a_time_{samples_at_a_time(recipe, most, world.n_ranks())} {
+      at_a_time_{samples_at_a_time(recipe, most, world.n_ranks())},
+      world_sum_{transport, world.n_ranks(), recipe.deterministic} {
   nn::ExecutorOptions options = executor_options(recipe, at_a_time_);
   options.on_progress = std::move(on_progress);
   options.agree = [&world](std::span<double> times) { world.broadcast(std::as_writable_bytes(times)); };
   for (std::size_t i = 0; i < network_.parameters().size(); ++i)
     if (find_sparse(network_, static_cast<int>(i), recipe) != nullptr)
       options.row_gradients.push_back(static_cast<int>(i));
-  options.touched = [this](std::size_t slot, std::span<const std::uint64_t> rows) { synchronizer_->touch(slot, rows); };
   const int n_together = ranks_of_group(recipe, world.n_ranks());
-  if (n_together > 1) {
-    group_sum_.emplace(transport, n_together);
-    options.sum_group = [this](std::span<double> values) {
-      const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::communication};
-      group_sum_->sum(values);
-    };
-  }
-  executor_ = nn::make_host_executor(network_, options);
+  options.is_group_of_ranks = n_together > 1;
+  if (options.is_group_of_ranks) group_sum_.emplace(transport, n_together, false);
+  executor_ = device.make_executor(network_, options);
   synchronizer_ = std::make_unique<parallel::Synchronizer>(
       transport, slots_of(network_, *executor_, recipe),
       parallel::SynchronizerOptions{.optimizer = optimizer_spec(recipe), .is_deterministic = recipe.deterministic});
-  if (recipe.deterministic)
-    lanes_.emplace(static_cast<int>(recipe.lanes), world.rank(), world.n_ranks(), synchronizer_->gradients());
-  executor_->bind(synchronizer_->parameters(), synchronizer_->gradients());
+  const std::span<float> gradients = synchronizer_->gradients();
+  if (recipe.deterministic) lanes_.emplace(static_cast<int>(recipe.lanes), world.rank(), world.n_ranks(), gradients);
+  executor_->bind(runtime::on_device(synchronizer_->parameters()), runtime::on_device(gradients));
   slot_of_.resize(network_.parameters().size());
   for (const nn::ArenaSlot& slot : executor_->slots()) slot_of_[static_cast<std::size_t>(slot.parameter)] = slot;
 }
@@ -116,89 +103,107 @@ void Learner::initialize(const std::string& weights_file) {
   synchronizer_->publish_initial();
 }
 
+void Learner::touched(std::size_t slot, std::span<const std::uint64_t> rows) { synchronizer_->touch(slot, rows); }
+
+void Learner::ready(std::size_t slot) {
+  if (completes_gradients_) synchronizer_->ready(slot);
+}
+
+void Learner::sum(runtime::DeviceSpan<double> values, runtime::Stream& stream) {
+  const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::communication};
+  stream.wait();
+  group_sum_->sum(runtime::on_host(values));
+}
+
 /// Now, as the pass can be repeated: what the update before left, or what the pass itself made of it.
 std::string Learner::find_not_finite() const {
   const auto ruined = parallel::find_not_finite(synchronizer_->slots(), synchronizer_->parameters());
   if (ruined) return fmt::format("parameter {}, after the update before", synchronizer_->slots()[*ruined].name);
-  const std::string node = executor_->find_not_finite();
+  const std::string node = executor_->inspection()->find_not_finite();
   return node.empty() ? "the loss" : node;
 }
 
 // The parts of a batch that memory is short for, one after another; gradients are added up.
-nn::LossSums Learner::run_parts(const data::Batch& batch, float scale, std::uint64_t epoch, bool is_last) {
-  nn::LossSums sums;
-  executor_->begin_step(batch.n);
-  for (std::uint64_t part = 0; part < recipe_.accumulate; ++part) {
-    const std::uint64_t begin = begin_of_part(recipe_, batch.n, part), end = begin_of_part(recipe_, batch.n, part + 1);
+void Learner::run_parts(const data::Batch& batch, core::StepNumbers numbers) {
+  numbers.begins_step = true;
+  for (std::uint64_t i = 0; i < recipe_.accumulate; ++i) {
+    const std::uint64_t begin = begin_of_part(recipe_, batch.n, i), end = begin_of_part(recipe_, batch.n, i + 1);
+    const data::Batch part = batch.part(begin, end - begin);
+    numbers.share_of_step = batch.n > 0 ? static_cast<double>(part.n) / static_cast<double>(batch.n) : 1;
     {
       const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::forward};
-      const nn::LossSums of_part = executor_->forward(batch.part(begin, end - begin), true, epoch);
-      if (!std::isfinite(of_part.loss) && not_finite_in_.empty()) not_finite_in_ = find_not_finite();
-      sums += of_part;
+      executor_->enqueue(part, nn::Pass::forward, numbers, *this, stream_);
+      const nn::Inspection* const inspection = executor_->inspection();
+      if (inspection != nullptr && !inspection->is_finite() && not_finite_in_.empty())
+        not_finite_in_ = find_not_finite();
     }
     const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::backward};
-    const bool is_complete = is_last && part + 1 == recipe_.accumulate;
-    executor_->backward(scale, part > 0, [&](std::size_t slot) {
-      if (is_complete) synchronizer_->ready(slot);
-    });
+    completes_gradients_ = !lanes_ && i + 1 == recipe_.accumulate;
+    executor_->enqueue(part, i > 0 ? nn::Pass::backward_adding : nn::Pass::backward, numbers, *this, stream_);
+    if (part.n > 0) numbers.begins_step = false;
   }
-  return sums;
 }
 
-nn::LossSums Learner::run_lanes(const data::Batch& batch, std::uint64_t epoch) {
+// Of each lane there are running statistics, and sums to be added up by the tree.
+void Learner::run_lanes(const data::Batch& batch, const core::StepNumbers& numbers) {
   const auto n_global = static_cast<std::size_t>(batch.n_global);
   const std::size_t mine = parallel::lane_samples(n_global, static_cast<int>(recipe_.lanes), lanes_->first()).offset;
-  nn::LossSums sums;
   lane_losses_.clear();
   for (int local = 0; local < lanes_->n_local(); ++local) {
     const core::Slice lane = parallel::lane_samples(n_global, static_cast<int>(recipe_.lanes), lanes_->first() + local);
-    executor_->bind(synchronizer_->parameters(), lanes_->gradients(local));
     const auto statistics =
         std::span{statistics_}.subspan(static_cast<std::size_t>(local) * n_statistics_, n_statistics_);
     set_statistics(statistics);
-    const nn::LossSums of_lane =
-        run_parts(batch.part(lane.offset - mine, lane.count), 1.0f / static_cast<float>(batch.n_global), epoch, false);
+    run_parts(batch.part(lane.offset - mine, lane.count), numbers);
     copy_statistics(statistics);
     lanes_->lane_done(local);
+    const nn::LossSums of_lane = executor_->sums();
     lane_losses_.push_back(of_lane.loss);
-    sums += of_lane;
+    of_lanes_ += of_lane;
   }
-  sums.loss = parallel::sum_lanes(lane_losses_);
-  return sums;
+  of_lanes_.loss = parallel::sum_lanes(lane_losses_);
 }
 
-parallel::StepReport Learner::compute_gradients(const data::Batch& batch, std::uint64_t epoch) {
-  const nn::LossSums sums = run_all(batch, epoch);
-  parallel::StepReport report{.loss = sums.loss, .n = sums.n, .n_top1 = sums.n_top1, .n_top5 = sums.n_top5};
-  if (!std::isfinite(sums.loss)) report.not_finite = static_cast<std::uint32_t>(synchronizer_->slots().size());
-  return report;
-}
-
-nn::LossSums Learner::run_all(const data::Batch& batch, std::uint64_t epoch) {
-  if (lanes_) return run_lanes(batch, epoch);
+void Learner::compute_gradients(const data::Batch& batch, core::StepNumbers numbers) {
+  numbers.sample_weight = 1.0f / static_cast<float>(batch.n_global);
+  if (lanes_) return run_lanes(batch, numbers);
   // Of a smaller batch some ranks have more samples than others: each moves the running statistics of all, by its part.
   const bool is_uneven = batch.n_global < recipe_.batch;
   if (is_uneven) average_statistics();
-  const nn::LossSums sums = run_parts(batch, 1.0f / static_cast<float>(batch.n_global), epoch, true);
+  run_parts(batch, numbers);
   if (is_uneven) average_statistics(batch.n);
-  return sums;
 }
 
-std::optional<std::uint32_t> Learner::update(double lr) {
+std::optional<std::uint32_t> Learner::update(const core::StepNumbers& numbers) {
   const double waited = synchronizer_->waited().value;
   {
     const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::optimizer};
-    synchronizer_->step(lr, 1.0f, recipe_.clip_norm);
+    synchronizer_->step(numbers, recipe_.clip_norm);
   }
   timers_.reassign(metrics::Phase::optimizer, metrics::Phase::communication, {synchronizer_->waited().value - waited});
   return synchronizer_->replica_hash();
 }
 
-nn::LossSums Learner::evaluate(const data::Batch& batch) {
-  nn::LossSums sums;
+parallel::StepReport Learner::report() {
+  const nn::LossSums sums = lanes_ ? std::exchange(of_lanes_, {}) : executor_->sums();
+  parallel::StepReport report{.loss = sums.loss, .n = sums.n, .n_top1 = sums.n_top1, .n_top5 = sums.n_top5};
+  if (!std::isfinite(sums.loss)) report.not_finite = static_cast<std::uint32_t>(synchronizer_->slots().size());
+  return report;
+}
+
+void Learner::evaluate(const data::Batch& batch) {
   for (std::uint64_t first = 0; first < batch.n; first += at_a_time_)
-    sums += executor_->forward(batch.part(first, std::min(at_a_time_, batch.n - first)), false, 0);
-  return sums;
+    executor_->enqueue(batch.part(first, std::min(at_a_time_, batch.n - first)), nn::Pass::evaluation, {}, *this,
+                       stream_);
+}
+
+void Learner::try_out(const data::Batch& one) {
+  completes_gradients_ = false;
+  evaluate(one);
+  if (recipe_.bn_group == 0)  // one sample is no group
+    for (const nn::Pass pass : {nn::Pass::forward, nn::Pass::backward})
+      executor_->enqueue(one, pass, {}, *this, stream_);
+  static_cast<void>(executor_->sums());
 }
 
 void Learner::copy_statistics(std::span<float> to) const {
@@ -217,24 +222,22 @@ void Learner::set_statistics(std::span<const float> from) {
   }
 }
 
+// Sums of lanes are added up by the tree of a deterministic run, on this rank and then over the ranks.
 void Learner::average_statistics(std::uint64_t weight) {
   if (n_statistics_ == 0) return;
   const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::communication};
   if (!lanes_) copy_statistics(statistics_);
-  const std::vector<float> all = runtime::gather_values(world_, std::span<const float>{statistics_});
-  const auto weights = runtime::gather_values(world_, std::span<const std::uint64_t>{&weight, 1});
-  const std::size_t n_rows = all.size() / n_statistics_;
-  std::vector<float> mean(n_statistics_);
-  for (std::size_t i = 0; i < n_statistics_ && n_rows > 0; ++i) {
-    double sum = 0, total = 0;
-    for (std::size_t row = 0; row < n_rows; ++row) {
-      const auto of_row = static_cast<double>(weights[row * weights.size() / n_rows]);
-      sum += of_row * static_cast<double>(all[row * n_statistics_ + i]);
-      total += of_row;
-    }
-    mean[i] = static_cast<float>(sum / total);
+  const std::size_t n_rows = statistics_.size() / n_statistics_;
+  std::vector<double> sums(n_statistics_ + 1), rows(n_rows);
+  for (std::size_t i = 0; i < n_statistics_; ++i) {
+    for (std::size_t row = 0; row < n_rows; ++row)
+      rows[row] = static_cast<double>(weight) * static_cast<double>(statistics_[row * n_statistics_ + i]);
+    sums[i] = parallel::sum_lanes(rows);
   }
-  world_.broadcast(std::as_writable_bytes(std::span{mean}));
+  sums.back() = static_cast<double>(weight * n_rows);
+  world_sum_.sum(sums);
+  std::vector<float> mean(n_statistics_);
+  for (std::size_t i = 0; i < n_statistics_; ++i) mean[i] = static_cast<float>(sums[i] / sums.back());
   set_statistics(mean);
   for (std::size_t at = 0; at < statistics_.size(); at += n_statistics_)
     std::ranges::copy(mean, statistics_.begin() + static_cast<std::ptrdiff_t>(at));

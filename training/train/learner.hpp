@@ -14,12 +14,14 @@
 #include "comm/transport.hpp"
 #include "core/units.hpp"
 #include "metrics/phase_timers.hpp"
+#include "nn/device.hpp"
 #include "nn/executor.hpp"
 #include "nn/network.hpp"
 #include "parallel/control_word.hpp"
 #include "parallel/lanes.hpp"
 #include "parallel/synchronizer.hpp"
 #include "runtime/communicator.hpp"
+#include "runtime/device.hpp"
 #include "training/recipe/recipe.hpp"
 #include "training/run/weights.hpp"
 #include "training/train/batches.hpp"
@@ -27,25 +29,34 @@
 
 namespace lockstep::training {
 
-class Learner {
+class Learner final : private nn::Hooks {
  public:
-  /// Collective. `most`: samples of a batch of this rank, at most; the transport must outlive it. `on_progress`: called
-  /// after each layer of each pass.
-  Learner(const runtime::Communicator& world, comm::Transport& transport, const Recipe& recipe, nn::Network network,
-          std::uint64_t most, metrics::PhaseTimers& timers, std::function<void()> on_progress = {});
+  /// Collective. `most`: samples of a batch of this rank, at most; device and transport must outlive it. `on_progress`:
+  /// called after each layer of each pass.
+  Learner(const runtime::Communicator& world, comm::Transport& transport, nn::Device& device, const Recipe& recipe,
+          nn::Network network, std::uint64_t most, metrics::PhaseTimers& timers,
+          std::function<void()> on_progress = {});
 
   /// Collective: parameters as the seed says, or those of a weights file.
   void initialize(const std::string& weights_file);
 
-  /// Collective, also for ranks without samples: forward and backward of all of `batch`. The gradient is that of the
-  /// mean over the global batch. What there is to report of the step: its sums, and whether they are finite.
-  parallel::StepReport compute_gradients(const data::Batch& batch, std::uint64_t epoch);
+  /// Collective, also for ranks without samples: forward and backward of all of `batch`. The gradient is that of the mean
+  /// over the global batch.
+  void compute_gradients(const data::Batch& batch, core::StepNumbers numbers);
   /// Collective: sums the gradients of all ranks and updates the parameters. Returns Synchronizer::replica_hash().
-  std::optional<std::uint32_t> update(double lr);
-  /// Local: loss and right answers by running statistics, without dropout.
-  nn::LossSums evaluate(const data::Batch& batch);
+  std::optional<std::uint32_t> update(const core::StepNumbers& numbers);
+  /// What there is to report of the steps since the last call of it: sums, and whether they are finite. Asked when the
+  /// next step begins, nothing stands still for it.
+  [[nodiscard]] parallel::StepReport report();
+
+  /// Local: by running statistics, without dropout; sums() tells what came of it.
+  void evaluate(const data::Batch& batch);
+  /// Of all that was evaluated since the last call of it.
+  [[nodiscard]] nn::LossSums sums() { return executor_->sums(); }
   /// Collective: running statistics become the mean over the ranks, or over the lanes; ranks count by their `weight`.
   void average_statistics(std::uint64_t weight = 1);
+  /// Local: one sample through the network, forward and backward, so that whatever is made on first use is there.
+  void try_out(const data::Batch& one);
 
   /// Rank 0: whole files only.
   void save(const std::string& path, const WeightsInfo& info, std::string_view flag) const;
@@ -63,10 +74,13 @@ class Learner {
   [[nodiscard]] nn::Executor& executor() noexcept { return *executor_; }
 
  private:
+  void touched(std::size_t slot, std::span<const std::uint64_t> rows) override;
+  void ready(std::size_t slot) override;
+  void sum(runtime::DeviceSpan<double> values, runtime::Stream& stream) override;
+
   [[nodiscard]] std::string find_not_finite() const;
-  nn::LossSums run_all(const data::Batch& batch, std::uint64_t epoch);
-  nn::LossSums run_lanes(const data::Batch& batch, std::uint64_t epoch);
-  nn::LossSums run_parts(const data::Batch& batch, float scale, std::uint64_t epoch, bool is_last);
+  void run_lanes(const data::Batch& batch, const core::StepNumbers& numbers);
+  void run_parts(const data::Batch& batch, core::StepNumbers numbers);
   void copy_statistics(std::span<float> to) const;
   void set_statistics(std::span<const float> from);
   [[nodiscard]] std::span<float> slot(std::span<float> arena, int parameter) const;
@@ -79,7 +93,8 @@ class Learner {
   nn::Network network_;
   std::vector<TensorSpec> tensors_;
   std::uint64_t at_a_time_;
-  std::optional<GroupSum> group_sum_{};
+  std::optional<GroupSum> group_sum_{};  ///< of the ranks that are one group of batch normalization
+  GroupSum world_sum_;
   std::unique_ptr<nn::Executor> executor_;
   std::unique_ptr<parallel::Synchronizer> synchronizer_;
   std::optional<parallel::Lanes> lanes_{};
@@ -88,6 +103,9 @@ class Learner {
   std::vector<float> statistics_{};
   std::size_t n_statistics_ = 0;
   std::vector<nn::ArenaSlot> slot_of_;  ///< by parameter
+  runtime::Stream stream_{};
+  bool completes_gradients_ = false;  ///< the backward pass that is enqueued
+  nn::LossSums of_lanes_{};           ///< since they were reported
   std::vector<double> lane_losses_{};
   std::string not_finite_in_{};
 };

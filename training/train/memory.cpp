@@ -13,7 +13,6 @@
 
 #include "core/error.hpp"
 #include "core/units.hpp"
-#include "nn/executor.hpp"
 #include "optim/optimizer.hpp"
 #include "runtime/together.hpp"
 #include "training/recipe/specs.hpp"
@@ -84,10 +83,11 @@ struct Room {
 constexpr std::uint64_t most_planned = 4096;
 
 /// Without timing, which takes memory; what oneDNN has compiled for it is used again.
-std::unique_ptr<nn::Executor> executor_for(const Recipe& recipe, const nn::Network& network, std::uint64_t n) {
+std::unique_ptr<nn::Executor> executor_for(nn::Device& device, const Recipe& recipe, const nn::Network& network,
+                                           std::uint64_t n) {
   nn::ExecutorOptions options = executor_options(recipe, n);
   options.is_deterministic = true;
-  return nn::make_host_executor(network, options);
+  return device.make_executor(network, options);
 }
 
 /// Parameters and gradients, which the ranks of a node share.
@@ -123,16 +123,16 @@ std::uint64_t whole_groups(const Recipe& recipe, std::uint64_t n) noexcept {
   return std::max<std::uint64_t>(1, n / group_samples(recipe)) * group_samples(recipe);
 }
 
-MemoryNeed memory_need(const Recipe& recipe, const nn::Network& network, std::uint64_t most, int n_ranks,
-                       std::uint64_t n_local) {
+MemoryNeed memory_need(nn::Device& device, const Recipe& recipe, const nn::Network& network, std::uint64_t most,
+                       int n_ranks, std::uint64_t n_local) {
   MemoryNeed need{.at_a_time = samples_at_a_time(recipe, most, n_ranks),
                   .batch = std::min(recipe.batch, most * static_cast<std::uint64_t>(n_ranks))};
   const std::uint64_t planned = std::min(need.at_a_time, whole_groups(recipe, most_planned));
-  const auto executor = executor_for(recipe, network, planned);
+  const auto executor = executor_for(device, recipe, network, planned);
   need.activations = executor->n_bytes();
   if (const std::uint64_t fewer = whole_groups(recipe, planned / 2); planned < need.at_a_time && fewer < planned) {
     const std::uint64_t of_fewer =
-        std::min<std::uint64_t>(need.activations, executor_for(recipe, network, fewer)->n_bytes());
+        std::min<std::uint64_t>(need.activations, executor_for(device, recipe, network, fewer)->n_bytes());
     need.activations += (need.activations - of_fewer) / (planned - fewer) * (need.at_a_time - planned);
   }
   need.arena = executor->arena_elements() * sizeof(float);
@@ -156,15 +156,15 @@ void compare_memory(const Recipe& recipe, const MemoryNeed& need, std::uint64_t 
     if (room.needed > room.bytes) fail_memory(recipe, need, n_local, n_ranks, room);
 }
 
-void check_memory(const runtime::Communicator& world, const runtime::Topology& topology, const Recipe& recipe,
-                  const nn::Network& network, std::uint64_t most) {
+void check_memory(const runtime::Communicator& world, const runtime::Topology& topology, nn::Device& device,
+                  const Recipe& recipe, const nn::Network& network, std::uint64_t most) {
   runtime::together(world, [&] {
     const runtime::Place& me = topology.places[static_cast<std::size_t>(world.rank())];
     const auto n_local =
         static_cast<std::uint64_t>(std::ranges::count(topology.places, me.node, &runtime::Place::node));
     const std::uint64_t left = runtime::available_memory().value;
     const runtime::LimitsLeft limits = runtime::limits_left();
-    const MemoryNeed need = memory_need(recipe, network, most, world.n_ranks(), n_local);
+    const MemoryNeed need = memory_need(device, recipe, network, most, world.n_ranks(), n_local);
     compare_memory(recipe, need, n_local, world.n_ranks(), me.host,
                    left > 0 ? left : std::numeric_limits<std::uint64_t>::max(), limits);
     check_shared_room(need, n_local, me.host);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "nn/device.hpp"
 #include "nn/network.hpp"
 #include "runtime/communicator.hpp"
 #include "runtime/memory.hpp"
@@ -37,8 +38,8 @@ void require_address_space();
 [[nodiscard]] std::uint64_t whole_groups(const Recipe& recipe, std::uint64_t n) noexcept;
 
 /// Plans the network for it; for more than some thousand samples at a time, reckons it. `most`: samples of a rank in a batch.
-[[nodiscard]] MemoryNeed memory_need(const Recipe& recipe, const nn::Network& network, std::uint64_t most, int n_ranks,
-                                     std::uint64_t n_local);
+[[nodiscard]] MemoryNeed memory_need(nn::Device& device, const Recipe& recipe, const nn::Network& network,
+                                     std::uint64_t most, int n_ranks, std::uint64_t n_local);
 
 /// Throws core::Error (usage) if `n_local` ranks of `host` need more than is `available` there, or one of them more than
 /// its limits leave.
@@ -46,7 +47,7 @@ void compare_memory(const Recipe& recipe, const MemoryNeed& need, std::uint64_t 
                     const std::string& host, std::uint64_t available, const runtime::LimitsLeft& limits);
 
 /// Collective: both, for each rank and its node as they are now. Throws the same on all ranks.
-void check_memory(const runtime::Communicator& world, const runtime::Topology& topology, const Recipe& recipe,
-                  const nn::Network& network, std::uint64_t most);
+void check_memory(const runtime::Communicator& world, const runtime::Topology& topology, nn::Device& device,
+                  const Recipe& recipe, const nn::Network& network, std::uint64_t most);
 
 }  // namespace lockstep::training

@@ -16,15 +16,16 @@
 
 namespace lockstep::training {
 
-Setup set_up(const runtime::Communicator& world, const runtime::Topology& topology, const ResolvedRecipe& resolved,
-             const RunOptions& options, metrics::PhaseTimers& timers, const std::function<void()>& on_progress) {
+Setup set_up(const runtime::Communicator& world, const runtime::Topology& topology, nn::Device& device,
+             const ResolvedRecipe& resolved, const RunOptions& options, metrics::PhaseTimers& timers,
+             const std::function<void()>& on_progress) {
   const Recipe& recipe = resolved.recipe;
   // For samples like these, and the memory there is.
   const auto fitting_network = [&](const DataInfo& info, std::uint64_t most) {
     nn::Network network = make_network(recipe, info);
     if (options.evaluate_only) return network;
     check_groups(recipe, network, info.n_samples, world.n_ranks());
-    if (!options.dry_run) check_memory(world, topology, recipe, network, most);
+    if (!options.dry_run) check_memory(world, topology, device, recipe, network, most);
     return network;
   };
   const auto fit = [&](const DataInfo& info, std::uint64_t most) { static_cast<void>(fitting_network(info, most)); };
@@ -47,7 +48,7 @@ Setup set_up(const runtime::Communicator& world, const runtime::Topology& topolo
   const std::uint64_t most =
       options.dry_run ? std::min(batches.most(), whole_groups(recipe, most_tried)) : batches.most();
   setup.learner =
-      std::make_unique<Learner>(world, *setup.transport, recipe, std::move(network), most, timers, on_progress);
+      std::make_unique<Learner>(world, *setup.transport, device, recipe, std::move(network), most, timers, on_progress);
   setup.learner->initialize(options.init_from);
   setup.warnings = surprises(resolved, setup.goal, training, evaluation, !options.init_from.empty());
   std::ranges::move(surprises(setup.learner->executor()), std::back_inserter(setup.warnings));

@@ -10,6 +10,7 @@
 
 #include "comm/transport.hpp"
 #include "metrics/phase_timers.hpp"
+#include "nn/device.hpp"
 #include "optim/schedule.hpp"
 #include "runtime/communicator.hpp"
 #include "runtime/topology.hpp"
@@ -37,7 +38,7 @@ struct Setup {
 
 /// Collective. All but `resolved` and `options` must outlive it. `on_progress`: called now and then, and after each layer
 /// of each pass. Throws core::Error (usage), on all ranks or on rank 0 only.
-[[nodiscard]] Setup set_up(const runtime::Communicator& world, const runtime::Topology& topology,
+[[nodiscard]] Setup set_up(const runtime::Communicator& world, const runtime::Topology& topology, nn::Device& device,
                            const ResolvedRecipe& resolved, const RunOptions& options, metrics::PhaseTimers& timers,
                            const std::function<void()>& on_progress);
 

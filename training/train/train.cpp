@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/flags.hpp"
-#include "nn/host/kokkos_session.hpp"
+#include "nn/device.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/topology.hpp"
 #include "runtime/watch/watchdog.hpp"
@@ -60,10 +60,10 @@ int train(TrainCommand& command, const runtime::Session& session, runtime::Watch
   const int threads = n_threads(session.world(), recipe);
   // Whoever computes on all cores has none to spare for reading ahead.
   if (recipe.loader_threads < 0 && recipe.threads == 0) recipe.loader_threads = 0;
-  const nn::host::KokkosSession kokkos{threads};
+  const std::unique_ptr<nn::Device> device = nn::open_device(threads);
   std::unique_ptr<Trainer> trainer;
   const auto complaint = core::complaint_of(
-      [&] { trainer = std::make_unique<Trainer>(session, command.resolved, command.options, watchdog); });
+      [&] { trainer = std::make_unique<Trainer>(session, *device, command.resolved, command.options, watchdog); });
   if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
   return command.options.dry_run ? trainer->describe() : trainer->run();
 }

@@ -24,22 +24,24 @@ constexpr const char* stopping_text =
 
 }  // namespace
 
-Trainer::Trainer(const runtime::Session& session, const ResolvedRecipe& resolved, const RunOptions& options,
-                 runtime::Watchdog& watchdog)
+Trainer::Trainer(const runtime::Session& session, nn::Device& device, const ResolvedRecipe& resolved,
+                 const RunOptions& options, runtime::Watchdog& watchdog)
     : session_{session},
       world_{session.world()},
       recipe_{resolved.recipe},
       options_{options},
+      device_{device},
       watchdog_{watchdog},
       topology_{runtime::discover_topology(world_)},
       run_{world_, recipe_, options_},  // before ranks share anything: who leaves then is not waited for
-      setup_{set_up(world_, topology_, resolved, options_, timers_, [this] { watchdog_.beat(); })},
+      setup_{set_up(world_, topology_, device_, resolved, options_, timers_, [this] { watchdog_.beat(); })},
       learner_{*setup_.learner},
       control_{*setup_.transport, recipe_.deterministic},
       interval_{world_, topology_} {
   RunInfo info = run_info(world_, topology_, resolved, options_.arguments);
   std::ranges::move(setup_.warnings, std::back_inserter(info.warnings));
-  run_.start(info, {setup_.goal, learner_.network(), executor_options(recipe_, 1), learner_.executor()}, watchdog_);
+  run_.start(info, {setup_.goal, device_, learner_.network(), executor_options(recipe_, 1), learner_.executor()},
+             watchdog_);
 }
 
 int Trainer::run() try {
@@ -52,7 +54,7 @@ int Trainer::run() try {
 }
 
 int Trainer::describe() {
-  const DryRun plan = plan_run(world_, topology_, recipe_, *setup_.batches.training, learner_, setup_.goal);
+  const DryRun plan = plan_run(world_, topology_, device_, recipe_, *setup_.batches.training, learner_, setup_.goal);
   if (const int signal = runtime::agree_on_interrupt(world_)) return 128 + signal;
   if (world_.rank() == 0) run_.print(dry_run_text(plan));
   return exit_code();
@@ -86,32 +88,37 @@ bool Trainer::train_epoch() {
     is_whole = batch == nullptr;
     if (is_whole) break;
     goes_on = step(*batch);
-    tell_progress(goes_on);
+    tell_step();
+    if (goes_on && interval_.is_due(state_.n_steps) && state_.n_steps < setup_.goal.n_steps) tell_interval();
   }
   run_.tell(&Observer::steps_over);
-  const auto last = control_.finish();
-  if (!goes_on) return false;
-  state_.agreed_learning_rate = state_.learning_rate;
-  if (!account(last)) return false;
-  if (is_whole) check_coverage(last);
-  return state_.n_steps < setup_.goal.n_steps;
+  goes_on = end_steps(goes_on, is_whole);
+  if (goes_on && state_.n_steps == setup_.goal.n_steps) tell_interval();
+  return goes_on && state_.n_steps < setup_.goal.n_steps;
 }
 
 // One step of data-parallel training; false if it was the last.
 bool Trainer::step(const data::Batch& batch) {
   run_.tell(&Observer::step_begun, state_.n_steps);
-  const double lr = optim::learning_rate(setup_.schedule, state_.samples_seen);
-  state_.agreed_learning_rate = std::exchange(state_.learning_rate, lr);
-  parallel::StepReport report = learner_.compute_gradients(batch, state_.epoch);
-  report.stop = runtime::pending_interrupt() != 0;
-  report.replica = learner_.update(lr);
-  report.ledger = setup_.batches.training->ledger().hash();
+  state_.learning_rate = optim::learning_rate(setup_.schedule, state_.samples_seen);
+  const core::StepNumbers numbers{.learning_rate = state_.learning_rate, .epoch = state_.epoch, .step = state_.n_steps};
+  parallel::StepReport report = next_report();
+  learner_.compute_gradients(batch, numbers);
+  report.replica = learner_.update(numbers);
   const auto agreement = control_.exchange(report);
   count(batch);
   return account(agreement);
 }
 
+// Of what is done by now, which is the step before.
+parallel::StepReport Trainer::next_report() {
+  parallel::StepReport report = learner_.report();
+  report.stop = runtime::pending_interrupt() != 0;
+  return report;
+}
+
 void Trainer::count(const data::Batch& batch) {
+  state_.rates[state_.n_steps % state_.rates.size()] = state_.learning_rate;
   ++state_.n_steps;
   state_.samples_seen += batch.n_global;
   const metrics::PhaseTimes lap = timers_.lap();
@@ -122,16 +129,10 @@ void Trainer::count(const data::Batch& batch) {
   watchdog_.beat();
 }
 
-// What all ranks know of the step before; false if training ends.
+// What all ranks know of the steps before; false if training ends.
 bool Trainer::account(const std::optional<parallel::StepAgreement>& agreement) {
   if (!agreement) return true;
-  AgreedSums& epoch = state_.of_epoch;
-  run_.tell(&Observer::step_agreed,
-            StepRecord{.epoch = state_.epoch, .step = epoch.n_steps, .loss = mean(agreement->loss, agreement->n)});
-  epoch.add(*agreement);
-  interval_.add(*agreement);
-  state_.losses.update(std::as_bytes(std::span{&agreement->loss, 1}));
-  ++state_.n_agreed;
+  note_loss(*agreement);
   if (agreement->not_finite) {
     fail_not_finite(*agreement->not_finite);
     return false;
@@ -141,25 +142,53 @@ bool Trainer::account(const std::optional<parallel::StepAgreement>& agreement) {
   return !agreement->stop;
 }
 
+void Trainer::note_loss(const parallel::StepAgreement& agreement) {
+  if (agreement.n == 0) return;  // nothing was done before the first step
+  AgreedSums& epoch = state_.of_epoch;
+  run_.tell(&Observer::step_agreed,
+            StepRecord{.epoch = state_.epoch, .step = epoch.n_steps, .loss = mean(agreement.loss, agreement.n)});
+  epoch.add(agreement);
+  interval_.add(agreement);
+  state_.losses.update(std::as_bytes(std::span{&agreement.loss, 1}));
+  ++state_.n_agreed;
+}
+
+// What is left to be known of the steps of an epoch, or of those before a signal; false if training ends.
+bool Trainer::end_steps(bool goes_on, bool is_whole) {
+  if (!goes_on) {
+    const auto last = control_.finish();
+    if (last && ending_.status == RunStatus::stopped) note_loss(*last);
+    return false;
+  }
+  parallel::StepReport rest = learner_.report();
+  rest.ledger = setup_.batches.training->ledger().hash();
+  goes_on = account(control_.exchange(rest));
+  const auto last = control_.finish();
+  if (!account(last) || !goes_on) return false;
+  if (is_whole) check_coverage(*last);
+  return true;
+}
+
 // Of a whole epoch: every sample once, whatever ranks, orders and caches there were.
-void Trainer::check_coverage(const std::optional<parallel::StepAgreement>& last) const {
+void Trainer::check_coverage(const parallel::StepAgreement& last) const {
   const bool is_exact = !recipe_.drop_last && recipe_.order != "torch" && recipe_.synthetic_steps == 0;
-  if (last && is_exact)
-    core::require(last->ledger == data::Ledger::complete(setup_.batches.training->info().n_samples).hash(),
+  if (is_exact)
+    core::require(last.ledger == data::Ledger::complete(setup_.batches.training->info().n_samples).hash(),
                   "an epoch has delivered every sample once");
 }
 
 // Collective, after each step.
-void Trainer::tell_progress(bool goes_on) {
+void Trainer::tell_step() {
   const Position at = position();
   run_.tell(&Observer::working, at);
-  if (!goes_on) return;
-  if (at.step == 1) {
-    run_.tell(&Observer::first_step_made, at);
-    interval_.begin(at.elapsed);
-  }
-  if (!interval_.is_due(at.step) && at.step != setup_.goal.n_steps) return;
-  std::optional<TrainRecord> record = interval_.report(at, state_.learning_rate, setup_.goal);
+  if (at.step > 1) return;
+  run_.tell(&Observer::first_step_made, at);
+  interval_.begin(at.elapsed);
+}
+
+// Collective.
+void Trainer::tell_interval() {
+  std::optional<TrainRecord> record = interval_.report(position(), state_.learning_rate, setup_.goal);
   if (!record) return;
   record->rmse = rmse_of(recipe_, record->loss);
   run_.tell(&Observer::interval_over, *record);
@@ -261,7 +290,8 @@ void Trainer::fail_not_finite(const parallel::NotFinite& found) {
              .exit_code = core::to_int(core::ExitCode::failed)};
   if (world_.rank() != found.rank) return;
   core::log_error(core::describe(
-      {.what = fmt::format("{}, at a learning rate of {:.4g}", ending_.message, state_.agreed_learning_rate),
+      {.what = fmt::format("{}, at a learning rate of {:.4g}", ending_.message,
+                           state_.rates[(state_.n_agreed - 1) % state_.rates.size()]),
        .where = fmt::format("rank {} on {}, first in {}", found.rank, runtime::host_name(), learner_.not_finite_in()),
        .expected = "finite numbers",
        .fix = "a lower --lr, a --warmup or --clip-norm; or look at the data"}));

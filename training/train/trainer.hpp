@@ -1,6 +1,6 @@
 // The training loop: batches in, steps made, evaluated and saved in between.
-// Invariant: all ranks make the same steps and take the same branches, by the control word; stop and loss are acted on
-// one step late, so no step waits for the host. Whoever keeps or shows the run is told of it, and not known here.
+// Invariant: all ranks make the same steps and take the same branches, by the control word. A stop is acted on one step
+// late and a loss two, so no step waits for the host. Whoever keeps or shows the run is told of it, and not known here.
 // Used by `lockstep train`.
 #pragma once
 
@@ -27,8 +27,8 @@ class Trainer {
  public:
   /// Collective. Throws core::Error (usage), the same on all ranks or on rank 0 only, for whatever is wrong with recipe,
   /// data and files before any step is made.
-  Trainer(const runtime::Session& session, const ResolvedRecipe& resolved, const RunOptions& options,
-          runtime::Watchdog& watchdog);
+  Trainer(const runtime::Session& session, nn::Device& device, const ResolvedRecipe& resolved,
+          const RunOptions& options, runtime::Watchdog& watchdog);
 
   /// Collective: the exit code.
   int run();
@@ -46,10 +46,14 @@ class Trainer {
   void train();
   bool train_epoch();
   bool step(const data::Batch& batch);
+  bool end_steps(bool goes_on, bool is_whole);
   void count(const data::Batch& batch);
+  void note_loss(const parallel::StepAgreement& agreement);
   bool account(const std::optional<parallel::StepAgreement>& agreement);
-  void check_coverage(const std::optional<parallel::StepAgreement>& last) const;
-  void tell_progress(bool goes_on);
+  void check_coverage(const parallel::StepAgreement& last) const;
+  [[nodiscard]] parallel::StepReport next_report();
+  void tell_step();
+  void tell_interval();
   [[nodiscard]] EpochRecord epoch_record(const Position& begin) const;
   void end_epoch(EpochRecord record, bool is_last);
   void evaluate();
@@ -67,6 +71,7 @@ class Trainer {
   const runtime::Communicator& world_;
   const Recipe& recipe_;
   const RunOptions& options_;
+  nn::Device& device_;
   runtime::Watchdog& watchdog_;
   runtime::Topology topology_;
   Run run_;

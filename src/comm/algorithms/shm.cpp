@@ -5,7 +5,7 @@
 #include "comm/algorithms/algorithms.hpp"
 #include "comm/algorithms/shm_plans.hpp"
 #include "comm/flag.hpp"
-#include "runtime/buffer.hpp"
+#include "runtime/memory.hpp"
 
 namespace lockstep::comm::shm {
 namespace {

@@ -22,7 +22,7 @@
 #include "comm/copy.hpp"
 #include "comm/flag.hpp"
 #include "comm/kernels.hpp"
-#include "runtime/buffer.hpp"
+#include "runtime/memory.hpp"
 
 namespace lockstep::comm {
 

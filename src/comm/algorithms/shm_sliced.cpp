@@ -10,7 +10,7 @@
 #include "comm/flag.hpp"
 #include "comm/kernels.hpp"
 #include "comm/schedule.hpp"
-#include "runtime/buffer.hpp"
+#include "runtime/memory.hpp"
 
 namespace lockstep::comm {
 namespace {

@@ -15,7 +15,7 @@
 #include "data/image/image.hpp"
 #include "data/load/pipeline.hpp"
 #include "data/load/store.hpp"
-#include "runtime/buffer.hpp"
+#include "runtime/device.hpp"
 #include "runtime/memory.hpp"
 #include "runtime/session.hpp"
 #include "runtime/together.hpp"
@@ -99,7 +99,7 @@ LoaderOptions checked(LoaderOptions options) {
 /// Where a batch is put together.
 struct BatchBuffer {
   std::uint64_t n = 0;  ///< samples in it, where they are used again
-  runtime::HostBuffer x, y;
+  runtime::Buffer x, y;
   std::vector<std::uint64_t> ids;
   std::span<const std::byte> x_there{}, y_there{};    ///< the batch, if the store has it as it is
   std::vector<std::shared_ptr<const void>> owners{};  ///< of what these point into
@@ -207,8 +207,8 @@ void Loader::State::open(std::unique_ptr<Store> opened) {
   const auto most = static_cast<std::size_t>(plan.most());
   buffers.resize(n_slots);
   for (BatchBuffer& buffer : buffers) {
-    buffer.x = runtime::HostBuffer{{most * x_bytes}};
-    buffer.y = runtime::HostBuffer{{most * y_bytes}};
+    buffer.x = runtime::Buffer{{most * x_bytes}, runtime::Memory::pinned};
+    buffer.y = runtime::Buffer{{most * y_bytes}, runtime::Memory::pinned};
     buffer.ids.resize(most);
   }
   workspaces.resize(n_threads + 1);

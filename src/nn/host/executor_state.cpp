@@ -53,13 +53,6 @@ void ExecutorState::check(const data::Batch& batch) const {
   core::require(batch.ids.empty() || batch.ids.size() == batch.n, "every sample of a batch has an id");
 }
 
-void ExecutorState::place_in_step(Call& call) {
-  const std::uint64_t n = call.batch.n;
-  call.share_of_step = step_samples > 0 ? static_cast<double>(n) / static_cast<double>(step_samples) : 1;
-  call.begins_step = begins_step;
-  if (n > 0) begins_step = step_samples == 0;
-}
-
 std::span<float> ExecutorState::gradients() const {
   return {reinterpret_cast<float*>(bases.gradients), parameters.n_elements()};
 }

@@ -31,11 +31,10 @@ class ActivationArena {
 
 struct LastCall {
   data::Batch batch{};
-  std::uint64_t epoch = 0;
-  bool is_training = false;
+  core::StepNumbers numbers{};
+  Pass pass = Pass::evaluation;
   Program* program = nullptr;  ///< none for an empty batch
-  bool was_backward = false;
-  float scale = 0;
+  bool is_finite = true;       ///< the loss
   std::size_t n_reorders = 0;
 };
 
@@ -48,8 +47,6 @@ struct ExecutorState {
   Program& ready(std::uint64_t n, bool is_training);
   /// Throws core::Error unless the batch fits.
   void check(const data::Batch& batch) const;
-  /// How far a call in training moves running statistics.
-  void place_in_step(Call& call);
   [[nodiscard]] std::span<float> gradients() const;
 
   const Network network;
@@ -68,8 +65,7 @@ struct ExecutorState {
   Accumulation accumulation{};
   std::unique_ptr<Profile> profile{};
   LastCall last{};
-  std::uint64_t step_samples = 0;  ///< of begin_step(); 0: each call is a step
-  bool begins_step = true;
+  LossSums sums{};  ///< since they were asked for
 };
 
 }  // namespace lockstep::nn::host

@@ -2,6 +2,8 @@
 
 #include <Kokkos_Core.hpp>
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "core/error.hpp"
 #include "nn/host/executor_state.hpp"
@@ -41,15 +43,14 @@ void HostExecutor::unpack(int parameter, std::span<const float> slot, std::span<
   state_->parameters.unpack(parameter, slot, logical);
 }
 
-void HostExecutor::bind(std::span<const float> parameters, std::span<float> gradients) {
+void HostExecutor::bind(runtime::DeviceSpan<const float> parameters, runtime::DeviceSpan<float> gradients) {
   core::require(parameters.size() == arena_elements() && gradients.size() == arena_elements(),
                 "arenas have arena_elements()");
-  std::fill(gradients.begin(), gradients.end(), 0.0f);  // padding that no layer writes
   Bases& bases = state_->bases;
+  core::require(bases.parameters == nullptr, "an executor is bound once");
+  std::ranges::fill(runtime::on_host(gradients), 0.0f);  // padding that no layer writes
   bases.parameters = reinterpret_cast<std::byte*>(const_cast<float*>(parameters.data()));
   bases.gradients = reinterpret_cast<std::byte*>(gradients.data());
-  if (bases.arena != nullptr)
-    for (const auto& [key, program] : state_->programs) program->rebase(bases);
 }
 
 std::span<float> HostExecutor::statistic(int statistic) {
@@ -57,63 +58,67 @@ std::span<float> HostExecutor::statistic(int statistic) {
   return std::span{state_->statistics.at(i)}.first(state_->network.statistics()[i].n_channels);
 }
 
-void HostExecutor::begin_step(std::uint64_t n_samples) {
-  state_->step_samples = n_samples;
-  state_->begins_step = true;
-}
-
-LossSums HostExecutor::forward(const data::Batch& batch, bool is_training, std::uint64_t epoch) {
-  state_->check(batch);
+void HostExecutor::enqueue(const data::Batch& batch, Pass pass, const core::StepNumbers& numbers, Hooks& hooks,
+                           runtime::Stream& stream) {
   LastCall& last = state_->last;
-  last = {batch, epoch, is_training};
-  Call call{last.batch, epoch};
-  if (is_training) state_->place_in_step(call);
-  if (batch.n == 0) {
-    if (is_training && state_->options.sum_group)
-      join_forward(state_->network, state_->options.sum_group, call, state_->statistics);
-    return {};
+  const bool is_forward = pass == Pass::evaluation || pass == Pass::forward;
+  if (is_forward) {
+    state_->check(batch);
+    last = {.batch = batch};
   }
-  Program& program = state_->ready(batch.n, is_training);
+  core::require(is_forward || last.pass != Pass::evaluation, "a backward pass follows a forward pass in training");
+  last.pass = pass;
+  last.numbers = numbers;
+  Call call{.batch = last.batch, .numbers = last.numbers, .hooks = &hooks, .stream = &stream};
   call.run.stream = state_->stream;
-  ForwardObserver observer{state_->options, state_->profile.get()};
-  const LossSums sums = program.forward(call, observer);
-  last.program = &program;
-  last.n_reorders = call.run.n_reorders;
-  return sums;
-}
-
-void HostExecutor::backward(float scale, bool accumulate, const std::function<void(std::size_t slot)>& on_ready) {
-  LastCall& last = state_->last;
-  core::require(last.is_training, "backward() follows forward() in training");
-  last.was_backward = true;
-  last.scale = scale;
-  const std::span<float> gradients = state_->gradients();
-  if (last.batch.n == 0) {
-    if (state_->options.sum_group) join_backward(state_->network, state_->options.sum_group);
-    if (!accumulate) std::fill(gradients.begin(), gradients.end(), 0.0f);
-    for (std::size_t slot = 0; slot < slots().size() && on_ready; ++slot) on_ready(slot);
-    return;
-  }
-  core::require(last.program != nullptr, "backward() follows a forward() that succeeded");
-  Call call{last.batch, last.epoch};
-  call.run.stream = state_->stream;
-  BackwardObserver observer{
-      state_->network,       state_->options, slots(), gradients, accumulate ? &state_->accumulation : nullptr,
-      state_->profile.get(), on_ready};
-  last.program->backward(call, scale, observer);
+  is_forward ? forward(call, pass == Pass::forward) : backward(call, pass == Pass::backward_adding);
   last.n_reorders += call.run.n_reorders;
 }
 
-/// Computes the last call once more: what it computed may be overwritten by now.
+void HostExecutor::forward(Call& call, bool is_training) {
+  if (call.batch.n == 0) {
+    if (is_training && state_->options.is_group_of_ranks) join_forward(state_->network, call, state_->statistics);
+    return;
+  }
+  Program& program = state_->ready(call.batch.n, is_training);
+  ForwardObserver observer{state_->options, state_->profile.get()};
+  const LossSums sums = program.forward(call, observer);
+  state_->last.program = &program;
+  state_->last.is_finite = std::isfinite(sums.loss);
+  state_->sums += sums;
+}
+
+void HostExecutor::backward(Call& call, bool is_adding) {
+  const std::span<float> gradients = state_->gradients();
+  if (call.batch.n == 0) {
+    if (state_->options.is_group_of_ranks) join_backward(state_->network, call);
+    if (!is_adding) std::ranges::fill(gradients, 0.0f);
+    for (std::size_t slot = 0; slot < slots().size(); ++slot) call.hooks->ready(slot);
+    return;
+  }
+  core::require(state_->last.program != nullptr, "a backward pass follows a forward pass that succeeded");
+  BackwardObserver observer{
+      state_->network,       state_->options, slots(), gradients, is_adding ? &state_->accumulation : nullptr,
+      state_->profile.get(), *call.hooks};
+  state_->last.program->backward(call, observer);
+}
+
+LossSums HostExecutor::sums() { return std::exchange(state_->sums, {}); }
+
+bool HostExecutor::is_finite() const { return state_->last.is_finite; }
+
+/// Computes the last pass once more: what it computed may be overwritten by now.
 std::string HostExecutor::find_not_finite() const {
   const LastCall& last = state_->last;
   if (last.program == nullptr) return {};
-  Call call{last.batch, last.epoch};
-  call.is_repeated = true;
+  core::StepNumbers numbers = last.numbers;
+  numbers.share_of_step = 0;
+  Call call{.batch = last.batch, .numbers = numbers};
   call.run.stream = state_->stream;
   FinitenessObserver observer{last.program->storage()};
   static_cast<void>(last.program->forward(call, observer));
-  if (last.was_backward && !observer.found()) last.program->backward(call, last.scale, observer);
+  const bool was_backward = last.pass == Pass::backward || last.pass == Pass::backward_adding;
+  if (was_backward && !observer.found()) last.program->backward(call, observer);
   return observer.found() ? state_->network.nodes()[*observer.found()].name : std::string{};
 }
 
@@ -131,7 +136,7 @@ std::size_t HostExecutor::n_bytes() const noexcept {
 
 std::size_t HostExecutor::n_reorders() const noexcept { return state_->last.n_reorders; }
 
-void HostExecutor::enable_profile() { state_->profile = std::make_unique<Profile>(state_->network.nodes().size()); }
+void HostExecutor::start_profile() { state_->profile = std::make_unique<Profile>(state_->network.nodes().size()); }
 
 std::vector<ProfileRow> HostExecutor::profile() const {
   std::vector<ProfileRow> rows;
@@ -146,11 +151,3 @@ std::vector<ProfileRow> HostExecutor::profile() const {
 }
 
 }  // namespace lockstep::nn::host
-
-namespace lockstep::nn {
-
-std::unique_ptr<Executor> make_host_executor(const Network& network, const ExecutorOptions& options) {
-  return std::make_unique<host::HostExecutor>(network, options);
-}
-
-}  // namespace lockstep::nn

@@ -1,6 +1,6 @@
-// The executor on the host, with what only a host has to tell: reorders and times of its layers.
+// The executor on the host: passes are done when they are enqueued.
 // Invariant: programs are compiled on first use of a batch size and share one arena; a steady step allocates nothing.
-// Used by the trainer for --profile and by tests; others use nn/executor.hpp.
+// Used by nn/host/host_device and by tests; others use nn/device.hpp.
 #pragma once
 
 #include <memory>
@@ -11,17 +11,10 @@
 
 namespace lockstep::nn::host {
 
-/// Time in one node since enable_profile().
-struct ProfileRow {
-  std::string node{};
-  double forward_s = 0;
-  double backward_s = 0;
-  std::uint64_t n_multiply_adds = 0;  ///< of one sample, forward
-};
-
+struct Call;
 struct ExecutorState;
 
-class HostExecutor final : public Executor {
+class HostExecutor final : public Executor, public Inspection {
  public:
   HostExecutor(const Network& network, const ExecutorOptions& options);
   ~HostExecutor() override;
@@ -30,24 +23,28 @@ class HostExecutor final : public Executor {
   [[nodiscard]] std::size_t arena_elements() const noexcept override;
   void pack(int parameter, std::span<const float> logical, std::span<float> slot) const override;
   void unpack(int parameter, std::span<const float> slot, std::span<float> logical) const override;
-  void bind(std::span<const float> parameters, std::span<float> gradients) override;
+  void bind(runtime::DeviceSpan<const float> parameters, runtime::DeviceSpan<float> gradients) override;
   [[nodiscard]] std::span<float> statistic(int statistic) override;
-  void begin_step(std::uint64_t n_samples) override;
-  LossSums forward(const data::Batch& batch, bool is_training, std::uint64_t epoch) override;
-  void backward(float scale, bool accumulate, const std::function<void(std::size_t slot)>& on_ready) override;
-  [[nodiscard]] std::string find_not_finite() const override;
+  void enqueue(const data::Batch& batch, Pass pass, const core::StepNumbers& numbers, Hooks& hooks,
+               runtime::Stream& stream) override;
+  [[nodiscard]] LossSums sums() override;
+  [[nodiscard]] Inspection* inspection() noexcept override { return this; }
   [[nodiscard]] std::vector<std::string> slow_layers() const override;
   [[nodiscard]] bool computes_in_floats() const override;
   [[nodiscard]] std::size_t n_bytes() const noexcept override;
 
-  /// oneDNN reorders in the last forward() and backward() together.
+  /// oneDNN reorders in the last forward and backward pass together.
   [[nodiscard]] std::size_t n_reorders() const noexcept;
 
-  void enable_profile();
-  /// In forward order; nodes that did nothing are left out.
-  [[nodiscard]] std::vector<ProfileRow> profile() const;
+  void start_profile() override;
+  [[nodiscard]] std::vector<ProfileRow> profile() const override;
+  [[nodiscard]] bool is_finite() const override;
+  [[nodiscard]] std::string find_not_finite() const override;
 
  private:
+  void forward(Call& call, bool is_training);
+  void backward(Call& call, bool is_adding);
+
   std::unique_ptr<ExecutorState> state_;
 };
 

@@ -23,12 +23,16 @@ namespace lockstep::nn::host {
 /// One forward or backward pass. Kernels keep nothing of it.
 struct Call {
   const data::Batch& batch;
-  std::uint64_t epoch = 0;
-  double share_of_step = 0;  ///< of running statistics' move; 0: they stay
-  bool begins_step = false;
-  bool is_repeated = false;  ///< of the pass before, by this rank alone: what was exchanged in that one holds
+  const core::StepNumbers& numbers;
+  Hooks* hooks = nullptr;  ///< none if it is repeated
+  runtime::Stream* stream = nullptr;
   Run run{};
   bool is_finite = true;  ///< cleared by layers that may hide what is not
+
+  /// Of the pass before, by this rank alone: what was exchanged in that one holds.
+  [[nodiscard]] bool is_repeated() const noexcept { return hooks == nullptr; }
+  /// Collective over the group, as Hooks::sum().
+  void sum(std::span<double> values) const { hooks->sum(runtime::on_device(values), *stream); }
 };
 
 using Statistics = std::vector<std::vector<float>>;
@@ -140,7 +144,7 @@ using MakeKernel = std::function<std::unique_ptr<Kernel>(const Planned&)>;
 [[nodiscard]] std::unique_ptr<Kernel> make_max_pool(const Planned& planned, const MaxPool& layer);
 /// `is_in_place`: nobody else reads its input.
 [[nodiscard]] std::unique_ptr<Kernel> make_relu(const Planned& planned, bool is_in_place);
-/// In training, over the samples of all ranks that ExecutorOptions::sum_group sums over.
+/// In training, over the samples of all ranks that Hooks::sum() sums over.
 [[nodiscard]] std::unique_ptr<Kernel> make_sync_batch_norm(const Planned& planned, const BatchNorm& layer);
 
 /// An image's elements of one sample: channel c at position p lies at ((c / block) * n_positions + p) * block + c % block.

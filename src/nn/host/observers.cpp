@@ -36,14 +36,14 @@ void Accumulation::add_to(std::span<float> gradient) const {
 
 BackwardObserver::BackwardObserver(const Network& network, const ExecutorOptions& options,
                                    std::span<const ArenaSlot> slots, std::span<float> gradients,
-                                   Accumulation* accumulation, Profile* profile, const OnReady& on_ready)
+                                   Accumulation* accumulation, Profile* profile, Hooks& hooks)
     : network_{network},
       options_{options},
       slots_{slots},
       gradients_{gradients},
       accumulation_{accumulation},
       profile_{profile},
-      on_ready_{on_ready} {
+      hooks_{hooks} {
   if (profile_ != nullptr) profile_->start();
 }
 
@@ -64,11 +64,8 @@ void BackwardObserver::after_backward(std::size_t node) {
   if (profile_ != nullptr) profile_->stop(profile_->backward_s[node]);
   if (options_.on_progress) options_.on_progress();
   const std::size_t n = network_.nodes()[node].parameters.size();
-  for (std::size_t i = 0; i < n; ++i) {
-    if (on_ready_) on_ready_(n_done_);
-    ++n_done_;
-  }
-  if (profile_ != nullptr && on_ready_) profile_->start();
+  for (std::size_t i = 0; i < n; ++i) hooks_.ready(n_done_++);
+  if (profile_ != nullptr) profile_->start();
 }
 
 void FinitenessObserver::after_forward(std::size_t node, const Tensor& output, const Call& call) {

@@ -3,7 +3,6 @@
 // Used by nn/host/host_executor.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <vector>
 
@@ -48,10 +47,9 @@ class Accumulation {
 /// Reports slots as they are complete; slots are in the order of the backward pass.
 class BackwardObserver final : public Observer {
  public:
-  using OnReady = std::function<void(std::size_t slot)>;
   /// Slots of a node: as many as it has parameters. `accumulation` and `profile` may be null.
   BackwardObserver(const Network& network, const ExecutorOptions& options, std::span<const ArenaSlot> slots,
-                   std::span<float> gradients, Accumulation* accumulation, Profile* profile, const OnReady& on_ready);
+                   std::span<float> gradients, Accumulation* accumulation, Profile* profile, Hooks& hooks);
   void before_backward(std::size_t node, std::span<const Tensor> gradients) override;
   void after_backward(std::size_t node) override;
 
@@ -65,7 +63,7 @@ class BackwardObserver final : public Observer {
   std::span<float> gradients_;
   Accumulation* accumulation_;
   Profile* profile_;
-  const OnReady& on_ready_;
+  Hooks& hooks_;
   std::size_t n_done_ = 0;
 };
 

@@ -126,7 +126,7 @@ std::unique_ptr<Kernel> Program::make_kernel(Builder& builder, std::size_t index
       [&](const Linear& layer) { return by_onednn([layer](const Planned& p) { return make_linear(p, layer); }); },
       [&](const Conv& layer) { return by_onednn([layer](const Planned& p) { return make_conv(p, layer); }); },
       [&](const BatchNorm& layer) {
-        const bool is_shared = builder.is_training && builder.options.sum_group;
+        const bool is_shared = builder.is_training && builder.options.is_group_of_ranks;
         if (is_shared) return make_sync_batch_norm(planned, layer);
         return by_onednn([layer](const Planned& p) { return make_batch_norm(p, layer); });
       },
@@ -173,8 +173,8 @@ void Program::run_sum(const Sum& sum) const {
   });
 }
 
-void Program::backward(Call& call, float scale, Observer& observer) {
-  loss_->backward(scale);
+void Program::backward(Call& call, Observer& observer) {
+  loss_->backward(call.numbers.scale * call.numbers.sample_weight);
   for (std::size_t i = steps_.size(); i-- > 0;) {
     const Step& step = steps_[i];
     if (!step.has_backward) continue;

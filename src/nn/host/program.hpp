@@ -44,7 +44,7 @@ class Program {
 
   /// The loss is NaN if something was not finite, even where that got lost on the way.
   [[nodiscard]] LossSums forward(Call& call, Observer& observer);
-  void backward(Call& call, float scale, Observer& observer);
+  void backward(Call& call, Observer& observer);
 
  private:
   /// Adds gradients of one value that reach its node by different ways.

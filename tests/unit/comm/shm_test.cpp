@@ -6,6 +6,7 @@
 #include "comm/algorithms/shm_plans.hpp"
 #include "comm/algorithms/shm_readers.hpp"
 #include "comm/transport_threads.hpp"
+#include "runtime/memory.hpp"
 #include "support/collective_case.hpp"
 
 namespace lockstep {

@@ -19,9 +19,9 @@ Reference::Reference(Network network) : network_{std::move(network)} {
   values_.resize(network_.nodes().size());
 }
 
-Pass Reference::pass_of(std::size_t i) {
+NodePass Reference::pass_of(std::size_t i) {
   const Node& node = network_.nodes()[i];
-  Pass pass{.node = node, .index = static_cast<int>(i), .batch = batch_, .options = options_};
+  NodePass pass{.node = node, .index = static_cast<int>(i), .batch = batch_, .options = options_};
   pass.y = &values_[i];
   for (const Value x : node.inputs) {
     pass.shapes.push_back(network_.shape(x));
@@ -50,7 +50,7 @@ void Reference::backward(double scale) {
   for (const Tensor& value : values_) value_gradients_.emplace_back(value.size());
   loss_of(batch_, options_, values_.back(), n_elements(network_.output()), scale, &value_gradients_.back());
   for (std::size_t i = network_.nodes().size(); i-- > 0;) {
-    Pass pass = pass_of(i);
+    NodePass pass = pass_of(i);
     pass.dy = &value_gradients_[i];
     for (const Value x : pass.node.inputs) pass.dx.push_back(&value_gradients_[place(x.node)]);
     for (const int parameter : pass.node.parameters) pass.d_parameters.push_back(&gradients_[place(parameter)]);

@@ -30,7 +30,7 @@ struct ReferenceOptions {
   std::function<bool(int node, std::uint64_t sample, std::uint64_t element)> keeps{};
 };
 
-struct Pass;
+struct NodePass;
 
 /// Begins with parameters of 0 and statistics at their initial values.
 class Reference {
@@ -59,7 +59,7 @@ class Reference {
  private:
   using Tensors = std::vector<std::vector<double>>;
 
-  [[nodiscard]] Pass pass_of(std::size_t i);
+  [[nodiscard]] NodePass pass_of(std::size_t i);
 
   Network network_;
   Tensors parameters_{}, gradients_{}, statistics_{};

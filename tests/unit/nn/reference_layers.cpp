@@ -45,7 +45,7 @@ void slide(const Shape& in, const Shape& out, const Window& window, F&& f) {
 std::uint64_t n_pixels(const Shape& image) { return image[1] * image[2]; }
 
 /// dy, or what is left of it behind a ReLU.
-Tensor behind_relu(const Pass& pass, bool has_relu) {
+Tensor behind_relu(const NodePass& pass, bool has_relu) {
   Tensor dy = *pass.dy;
   if (has_relu)
     for (std::size_t i = 0; i < dy.size(); ++i)
@@ -57,16 +57,16 @@ void apply_relu(Tensor& y) {
   for (double& value : y) value = value < 0 ? 0 : value;
 }
 
-void forward(const Input&, const Pass& pass) { *pass.y = pass.batch.x; }
-void backward(const Input&, const Pass&) {}
+void forward(const Input&, const NodePass& pass) { *pass.y = pass.batch.x; }
+void backward(const Input&, const NodePass&) {}
 
-void forward(const Ids&, const Pass& pass) {
+void forward(const Ids&, const NodePass& pass) {
   std::transform(pass.batch.ids.begin(), pass.batch.ids.end(), pass.y->begin(),
                  [](std::int64_t id) { return static_cast<double>(id); });
 }
-void backward(const Ids&, const Pass&) {}
+void backward(const Ids&, const NodePass&) {}
 
-void forward(const Linear& linear, const Pass& pass) {
+void forward(const Linear& linear, const NodePass& pass) {
   const std::uint64_t n_in = pass.shapes[0][0];
   const Tensor &x = *pass.x[0], &w = *pass.parameters[0];
   for (std::uint64_t s = 0; s < pass.batch.n; ++s)
@@ -77,7 +77,7 @@ void forward(const Linear& linear, const Pass& pass) {
     }
 }
 
-void backward(const Linear& linear, const Pass& pass) {
+void backward(const Linear& linear, const NodePass& pass) {
   const std::uint64_t n_in = pass.shapes[0][0];
   const Tensor &x = *pass.x[0], &w = *pass.parameters[0];
   for (std::uint64_t s = 0; s < pass.batch.n; ++s)
@@ -93,7 +93,7 @@ void backward(const Linear& linear, const Pass& pass) {
 
 /// Calls f(places of an image in x, in y, of a kernel in w, output channel) for each pair of channels of each sample.
 template <class F>
-void for_each_kernel(const Conv& conv, const Pass& pass, F&& f) {
+void for_each_kernel(const Conv& conv, const NodePass& pass, F&& f) {
   const std::uint64_t n_in = pass.shapes[0][0], area = conv.kernel * conv.kernel;
   for (std::uint64_t s = 0; s < pass.batch.n; ++s)
     for (std::uint64_t o = 0; o < conv.n_out; ++o)
@@ -102,7 +102,7 @@ void for_each_kernel(const Conv& conv, const Pass& pass, F&& f) {
           (o * n_in + c) * area);
 }
 
-void forward(const Conv& conv, const Pass& pass) {
+void forward(const Conv& conv, const NodePass& pass) {
   const std::uint64_t n = n_pixels(pass.node.output);
   if (conv.has_bias)
     for (std::uint64_t i = 0; i < pass.y->size(); ++i) (*pass.y)[i] = (*pass.parameters[1])[i / n % conv.n_out];
@@ -114,7 +114,7 @@ void forward(const Conv& conv, const Pass& pass) {
   });
 }
 
-void backward(const Conv& conv, const Pass& pass) {
+void backward(const Conv& conv, const NodePass& pass) {
   const std::uint64_t n = n_pixels(pass.node.output);
   if (conv.has_bias)
     for (std::uint64_t i = 0; i < pass.dy->size(); ++i) (*pass.d_parameters[1])[i / n % conv.n_out] += (*pass.dy)[i];
@@ -144,7 +144,7 @@ struct Group {
 };
 
 template <class F>
-void for_each_group(const Pass& pass, F&& f) {
+void for_each_group(const NodePass& pass, F&& f) {
   const Shape& image = pass.shapes[0];
   const std::uint64_t n = pass.batch.n, wanted = pass.options.bn_group;
   const std::uint64_t length = wanted == 0 || !pass.options.is_training ? n : wanted;
@@ -170,7 +170,7 @@ double unbiased(const Moments& moments, const Group& group) {
   return group.n() > 1 ? moments.variance * group.n() / (group.n() - 1) : moments.variance;
 }
 
-void forward(const BatchNorm& bn, const Pass& pass) {
+void forward(const BatchNorm& bn, const NodePass& pass) {
   const Tensor& x = *pass.x[0];
   Tensor &running_mean = *pass.statistics[0], &running_variance = *pass.statistics[1];
   const Tensor before_mean = running_mean, before_variance = running_variance;
@@ -190,7 +190,7 @@ void forward(const BatchNorm& bn, const Pass& pass) {
   if (bn.has_relu) apply_relu(*pass.y);
 }
 
-void backward(const BatchNorm& bn, const Pass& pass) {
+void backward(const BatchNorm& bn, const NodePass& pass) {
   const Tensor& x = *pass.x[0];
   const Tensor dy = behind_relu(pass, bn.has_relu);
   for_each_group(pass, [&](const Group& group) {
@@ -211,29 +211,29 @@ void backward(const BatchNorm& bn, const Pass& pass) {
   });
 }
 
-void forward(const Relu&, const Pass& pass) {
+void forward(const Relu&, const NodePass& pass) {
   *pass.y = *pass.x[0];
   apply_relu(*pass.y);
 }
 
-void backward(const Relu&, const Pass& pass) {
+void backward(const Relu&, const NodePass& pass) {
   const Tensor dy = behind_relu(pass, true);
   for (std::size_t i = 0; i < dy.size(); ++i) (*pass.dx[0])[i] += dy[i];
 }
 
-void forward(const Add& add, const Pass& pass) {
+void forward(const Add& add, const NodePass& pass) {
   for (std::size_t i = 0; i < pass.y->size(); ++i) (*pass.y)[i] = (*pass.x[0])[i] + (*pass.x[1])[i];
   if (add.has_relu) apply_relu(*pass.y);
 }
 
-void backward(const Add& add, const Pass& pass) {
+void backward(const Add& add, const NodePass& pass) {
   const Tensor dy = behind_relu(pass, add.has_relu);
   for (Tensor* dx : pass.dx)
     for (std::size_t i = 0; i < dy.size(); ++i) (*dx)[i] += dy[i];
 }
 
 /// Where each output of one image came from: the first of the greatest under its window.
-std::vector<std::uint64_t> greatest(const MaxPool& pool, const Pass& pass, const double* x) {
+std::vector<std::uint64_t> greatest(const MaxPool& pool, const NodePass& pass, const double* x) {
   const Shape& out = pass.node.output;
   std::vector<std::uint64_t> from(n_pixels(out));
   std::vector<double> y(n_pixels(out), -std::numeric_limits<double>::infinity());
@@ -249,7 +249,7 @@ std::vector<std::uint64_t> greatest(const MaxPool& pool, const Pass& pass, const
 
 /// Calls f(place in y, place in x) for each output.
 template <class F>
-void for_each_maximum(const MaxPool& pool, const Pass& pass, F&& f) {
+void for_each_maximum(const MaxPool& pool, const NodePass& pass, F&& f) {
   const std::uint64_t n_in = n_pixels(pass.shapes[0]), n_out = n_pixels(pass.node.output);
   for (std::uint64_t image = 0; image < pass.batch.n * pass.shapes[0][0]; ++image) {
     const auto from = greatest(pool, pass, pass.x[0]->data() + image * n_in);
@@ -257,48 +257,48 @@ void for_each_maximum(const MaxPool& pool, const Pass& pass, F&& f) {
   }
 }
 
-void forward(const MaxPool& pool, const Pass& pass) {
+void forward(const MaxPool& pool, const NodePass& pass) {
   for_each_maximum(pool, pass, [&](auto i, auto j) { (*pass.y)[i] = (*pass.x[0])[j]; });
 }
 
-void backward(const MaxPool& pool, const Pass& pass) {
+void backward(const MaxPool& pool, const NodePass& pass) {
   for_each_maximum(pool, pass, [&](auto i, auto j) { (*pass.dx[0])[j] += (*pass.dy)[i]; });
 }
 
-void forward(const GlobalAvgPool&, const Pass& pass) {
+void forward(const GlobalAvgPool&, const NodePass& pass) {
   const std::uint64_t n = n_pixels(pass.shapes[0]);
   for (std::size_t i = 0; i < pass.x[0]->size(); ++i) (*pass.y)[i / n] += (*pass.x[0])[i] / static_cast<double>(n);
 }
 
-void backward(const GlobalAvgPool&, const Pass& pass) {
+void backward(const GlobalAvgPool&, const NodePass& pass) {
   const std::uint64_t n = n_pixels(pass.shapes[0]);
   for (std::size_t i = 0; i < pass.dx[0]->size(); ++i) (*pass.dx[0])[i] += (*pass.dy)[i / n] / static_cast<double>(n);
 }
 
-void forward(const Flatten&, const Pass& pass) { *pass.y = *pass.x[0]; }
+void forward(const Flatten&, const NodePass& pass) { *pass.y = *pass.x[0]; }
 
-void backward(const Flatten&, const Pass& pass) {
+void backward(const Flatten&, const NodePass& pass) {
   for (std::size_t i = 0; i < pass.dy->size(); ++i) (*pass.dx[0])[i] += (*pass.dy)[i];
 }
 
-double dropout_factor(const Dropout& dropout, const Pass& pass, std::size_t i) {
+double dropout_factor(const Dropout& dropout, const NodePass& pass, std::size_t i) {
   if (!pass.options.is_training) return 1;
   const std::uint64_t n = n_elements(pass.node.output);
   const bool is_kept = !pass.options.keeps || pass.options.keeps(pass.index, i / n, i % n);
   return is_kept ? 1 / (1 - dropout.probability) : 0;
 }
 
-void forward(const Dropout& dropout, const Pass& pass) {
+void forward(const Dropout& dropout, const NodePass& pass) {
   for (std::size_t i = 0; i < pass.y->size(); ++i) (*pass.y)[i] = (*pass.x[0])[i] * dropout_factor(dropout, pass, i);
 }
 
-void backward(const Dropout& dropout, const Pass& pass) {
+void backward(const Dropout& dropout, const NodePass& pass) {
   for (std::size_t i = 0; i < pass.y->size(); ++i) (*pass.dx[0])[i] += (*pass.dy)[i] * dropout_factor(dropout, pass, i);
 }
 
 /// Calls f(place in y, place in the table) for each output.
 template <class F>
-void for_each_lookup(const Embedding& embedding, const Pass& pass, F&& f) {
+void for_each_lookup(const Embedding& embedding, const NodePass& pass, F&& f) {
   for (std::uint64_t s = 0; s < pass.batch.n; ++s) {
     const auto row = static_cast<std::uint64_t>(pass.batch.ids.at(s * pass.shapes[0][0] + embedding.column));
     core::require(row < embedding.n_rows, "an id is a row of its table");
@@ -306,17 +306,17 @@ void for_each_lookup(const Embedding& embedding, const Pass& pass, F&& f) {
   }
 }
 
-void forward(const Embedding& embedding, const Pass& pass) {
+void forward(const Embedding& embedding, const NodePass& pass) {
   for_each_lookup(embedding, pass, [&](auto i, auto j) { (*pass.y)[i] = (*pass.parameters[0])[j]; });
 }
 
-void backward(const Embedding& embedding, const Pass& pass) {
+void backward(const Embedding& embedding, const NodePass& pass) {
   for_each_lookup(embedding, pass, [&](auto i, auto j) { (*pass.d_parameters[0])[j] += (*pass.dy)[i]; });
 }
 
 /// Calls f(place in y, input, place in it) for each output.
 template <class F>
-void for_each_part(const Pass& pass, F&& f) {
+void for_each_part(const NodePass& pass, F&& f) {
   std::uint64_t offset = 0;
   for (std::size_t input = 0; input < pass.shapes.size(); ++input) {
     const std::uint64_t width = pass.shapes[input][0];
@@ -326,15 +326,15 @@ void for_each_part(const Pass& pass, F&& f) {
   }
 }
 
-void forward(const Concat&, const Pass& pass) {
+void forward(const Concat&, const NodePass& pass) {
   for_each_part(pass, [&](auto i, auto input, auto j) { (*pass.y)[i] = (*pass.x[input])[j]; });
 }
 
-void backward(const Concat&, const Pass& pass) {
+void backward(const Concat&, const NodePass& pass) {
   for_each_part(pass, [&](auto i, auto input, auto j) { (*pass.dx[input])[j] += (*pass.dy)[i]; });
 }
 
-void forward(const LogSoftmax&, const Pass& pass) {
+void forward(const LogSoftmax&, const NodePass& pass) {
   const std::uint64_t n = pass.node.output[0];
   for (std::uint64_t s = 0; s < pass.batch.n; ++s) {
     const double* const x = pass.x[0]->data() + s * n;
@@ -345,7 +345,7 @@ void forward(const LogSoftmax&, const Pass& pass) {
   }
 }
 
-void backward(const LogSoftmax&, const Pass& pass) {
+void backward(const LogSoftmax&, const NodePass& pass) {
   const std::uint64_t n = pass.node.output[0];
   for (std::uint64_t s = 0; s < pass.batch.n; ++s) {
     const std::uint64_t begin = s * n, end = begin + n;
@@ -357,12 +357,12 @@ void backward(const LogSoftmax&, const Pass& pass) {
 
 }  // namespace
 
-void forward(const Pass& pass) {
+void forward(const NodePass& pass) {
   pass.y->assign(pass.batch.n * n_elements(pass.node.output), 0);
   std::visit([&](const auto& layer) { forward(layer, pass); }, pass.node.layer);
 }
 
-void backward(const Pass& pass) {
+void backward(const NodePass& pass) {
   std::visit([&](const auto& layer) { backward(layer, pass); }, pass.node.layer);
 }
 

@@ -13,7 +13,7 @@ namespace lockstep::nn {
 using Tensor = std::vector<double>;
 
 /// One node's part of a forward or backward pass.
-struct Pass {
+struct NodePass {
   const Node& node;
   int index;  ///< of the node
   const ReferenceBatch& batch;
@@ -29,8 +29,8 @@ struct Pass {
   std::vector<Tensor*> d_parameters{};
 };
 
-void forward(const Pass& pass);
-void backward(const Pass& pass);
+void forward(const NodePass& pass);
+void backward(const NodePass& pass);
 
 /// The loss of the outputs `y`; with `dy`, its gradient times `scale` as well.
 LossSums loss_of(const ReferenceBatch& batch, const ReferenceOptions& options, const Tensor& y, std::uint64_t n_outputs,

@@ -67,10 +67,9 @@ class Counting {
 };
 
 void step(Harness& harness, std::uint64_t n, bool accumulate) {
-  const std::function<void(std::size_t)> nothing = [](std::size_t) {};
-  harness.executor.forward(harness.samples.batch(0, n), true, 0);
-  harness.executor.backward(1, accumulate, nothing);
-  harness.executor.forward(harness.samples.batch(0, n), false, 0);
+  harness.forward(harness.samples.batch(0, n));
+  harness.backward(1, accumulate);
+  harness.forward(harness.samples.batch(0, n), false);
 }
 
 std::vector<std::pair<Case, Precision>> model_cases_in_all_precisions() {
@@ -109,8 +108,9 @@ TEST(HostSteadySteps, AllocateNothingOfGroups) {
   if (loops_allocate) GTEST_SKIP() << "loops of Kokkos 4 allocate";
   const Case given = model_case("resnet18_cifar");
   ExecutorOptions options = options_of(given);
-  options.sum_group = [](std::span<double>) {};
+  options.is_group_of_ranks = true;
   Harness harness{given, options};
+  harness.on_sum = [](std::span<double>) {};
   for (int i = 0; i < 2; ++i) step(harness, given.batch.n, i > 0);
   {
     const Counting counting;

@@ -59,13 +59,13 @@ TEST(HostBatches, OfNoSamplesGiveGradientsOfZero) {
   harness.forward();
   harness.backward();
   const std::vector<float> before = harness.gradient(0);
-  EXPECT_EQ(harness.executor.forward(none, true, 0).n, 0u);
+  EXPECT_EQ(harness.forward(none).n, 0u);
   harness.backward(1, true);
   EXPECT_EQ(harness.gradient(0), before);
   harness.backward();
   for (const float element : harness.gradients.elements()) ASSERT_EQ(element, 0);
-  EXPECT_EQ(harness.executor.forward(none, false, 0).loss, 0);
-  EXPECT_EQ(harness.executor.find_not_finite(), "");
+  EXPECT_EQ(harness.forward(none, false).loss, 0);
+  EXPECT_EQ(harness.not_finite(), "");
 }
 
 TEST(HostBatches, AddUpTheirGradients) {
@@ -128,16 +128,14 @@ TEST(HostBatches, TellTheRowsTheyTouch) {
   ExecutorOptions options = options_of(given);
   options.row_gradients = {1};
   std::vector<std::pair<int, std::vector<std::uint64_t>>> told;
-  const Harness* asked = nullptr;
-  options.touched = [&](std::size_t slot, std::span<const std::uint64_t> rows) {
-    told.emplace_back(asked->executor.slots()[slot].parameter, std::vector(rows.begin(), rows.end()));
-  };
   Harness harness{given, options};
-  asked = &harness;
+  harness.on_touched = [&](std::size_t slot, std::span<const std::uint64_t> rows) {
+    told.emplace_back(harness.executor.slots()[slot].parameter, std::vector(rows.begin(), rows.end()));
+  };
   harness.forward(harness.samples.batch(0, 3));
   harness.backward();
   EXPECT_EQ(told, (decltype(told){{1, {0, 42, 5}}}));
-  EXPECT_EQ(harness.executor.find_not_finite(), "");
+  EXPECT_EQ(harness.not_finite(), "");
   harness.forward(harness.samples.batch(), false);
   harness.forward(harness.samples.batch(0, 0));
   EXPECT_EQ(told.size(), 1u);
@@ -169,9 +167,11 @@ TEST(HostBatches, PartsOfAStepMoveStatisticsOnce) {
   Harness whole{given, options}, parts{given, options};
   for (int step = 0; step < 2; ++step) {
     whole.forward();
-    parts.executor.begin_step(8);
-    parts.forward(parts.samples.batch(0, 4));
-    parts.forward(parts.samples.batch(4, 8));
+    parts.numbers.share_of_step = 0.5;
+    for (const std::uint64_t first : {0u, 4u}) {
+      parts.numbers.begins_step = first == 0;
+      parts.forward(parts.samples.batch(first, first + 4));
+    }
   }
   for (int i = 0; i < 2; ++i) {
     const auto expected = whole.executor.statistic(i), found = parts.executor.statistic(i);

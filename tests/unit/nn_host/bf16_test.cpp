@@ -111,10 +111,10 @@ TEST(Bf16, NamesWhatIsNotFinite) {
   const Case given = model_case("mnist_cnn");
   Harness harness{given, options_of(given, Precision::bf16)};
   harness.forward();
-  EXPECT_EQ(harness.executor.find_not_finite(), "");
+  EXPECT_EQ(harness.not_finite(), "");
   harness.slot(harness.parameters.elements(), 2)[0] = std::nanf("");
   EXPECT_FALSE(std::isfinite(harness.forward().loss));
-  EXPECT_EQ(harness.executor.find_not_finite(), "conv2");
+  EXPECT_EQ(harness.not_finite(), "conv2");
 }
 
 /// Losses of plain gradient descent on the same samples over and over.

@@ -47,8 +47,9 @@ TEST(HostDropout, DependsOnSeedEpochAndSample) {
   const double loss = harness.forward().loss;
   EXPECT_EQ(harness.forward().loss, loss);
   EXPECT_NE(of_other_seed.forward().loss, loss);
-  EXPECT_NE(harness.executor.forward(harness.samples.batch(), true, Harness::epoch + (std::uint64_t{1} << 33)).loss,
-            loss);
+  harness.numbers.epoch += std::uint64_t{1} << 33;
+  EXPECT_NE(harness.forward().loss, loss);
+  harness.numbers.epoch = Harness::epoch;
   harness.samples.ids[2] += std::uint64_t{1} << 35;
   EXPECT_NE(harness.forward().loss, loss);
 }

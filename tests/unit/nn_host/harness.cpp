@@ -97,7 +97,7 @@ Harness::Harness(const Case& given, ExecutorOptions given_options)
     executor.pack(static_cast<int>(i), rounded, slot(parameters.elements(), i));
     reference.parameter(i).assign(rounded.begin(), rounded.end());
   }
-  executor.bind(parameters.elements(), gradients.elements());
+  executor.bind(runtime::on_device(parameters.elements()), runtime::on_device(gradients.elements()));
   tested.batch.x.assign(samples.numbers.begin(), samples.numbers.end());
   tested.batch.targets.assign(samples.targets.begin(), samples.targets.end());
   tested.options.keeps = [this](int node, std::uint64_t sample, std::uint64_t element) {
@@ -106,11 +106,26 @@ Harness::Harness(const Case& given, ExecutorOptions given_options)
   };
 }
 
-void Harness::backward(float scale, bool accumulate) {
-  std::size_t n_ready = 0;
-  executor.backward(scale, accumulate, [&](std::size_t slot) { EXPECT_EQ(slot, n_ready++); });
-  EXPECT_EQ(n_ready, executor.slots().size());
+LossSums Harness::forward(const data::Batch& batch, bool is_training) {
+  executor.enqueue(batch, is_training ? Pass::forward : Pass::evaluation, numbers, *this, stream);
+  return executor.sums();
 }
+
+void Harness::backward(float scale, bool accumulate) {
+  n_ready_ = 0;
+  core::StepNumbers scaled = numbers;
+  scaled.sample_weight = scale;
+  executor.enqueue({}, accumulate ? Pass::backward_adding : Pass::backward, scaled, *this, stream);
+  EXPECT_EQ(n_ready_, executor.slots().size());
+}
+
+void Harness::touched(std::size_t slot, std::span<const std::uint64_t> rows) {
+  if (on_touched) on_touched(slot, rows);
+}
+
+void Harness::ready(std::size_t slot) { EXPECT_EQ(slot, n_ready_++); }
+
+void Harness::sum(runtime::DeviceSpan<double> values, runtime::Stream&) { on_sum(runtime::on_host(values)); }
 
 std::span<float> Harness::slot(std::span<float> arena, std::size_t parameter) const {
   for (const ArenaSlot& slot : executor.slots())

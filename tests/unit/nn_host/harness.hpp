@@ -43,17 +43,16 @@ class Arena {
   std::size_t n_;
 };
 
-class Harness {
+class Harness final : public Hooks {
  public:
   explicit Harness(const Case& given);
   Harness(const Case& given, ExecutorOptions options);
 
-  LossSums forward(const data::Batch& batch, bool is_training = true) {
-    return executor.forward(batch, is_training, epoch);
-  }
+  LossSums forward(const data::Batch& batch, bool is_training = true);
   LossSums forward() { return forward(samples.batch()); }
   /// Of `scale` times the loss; checks that slots are reported in order, each once.
   void backward(float scale = 1, bool accumulate = false);
+  [[nodiscard]] std::string not_finite() { return executor.inspection()->find_not_finite(); }
   /// Of parameter `i`, in logical order.
   [[nodiscard]] std::vector<float> gradient(std::size_t i);
   [[nodiscard]] std::span<float> slot(std::span<float> arena, std::size_t parameter) const;
@@ -72,6 +71,17 @@ class Harness {
   HostExecutor executor;
   Reference reference;
   Arena parameters, gradients;
+  core::StepNumbers numbers{.epoch = epoch};  ///< of the next passes
+  runtime::Stream stream{};
+  std::function<void(std::span<double> values)> on_sum{};
+  std::function<void(std::size_t slot, std::span<const std::uint64_t> rows)> on_touched{};
+
+ private:
+  void touched(std::size_t slot, std::span<const std::uint64_t> rows) override;
+  void ready(std::size_t slot) override;
+  void sum(runtime::DeviceSpan<double> values, runtime::Stream&) override;
+
+  std::size_t n_ready_ = 0;
 };
 
 [[nodiscard]] ExecutorOptions options_of(const Case& given, Precision precision = Precision::f32);

@@ -63,7 +63,12 @@ TEST(HostRefusals, OfBatchesThatDoNotFit) {
   const Case given = classes_case();
   Harness harness{given};
   HostExecutor unbound{given.network, options_of(given)};
-  EXPECT_THROW(unbound.forward(harness.samples.batch(), true, 0), core::Error);
+  EXPECT_THROW(unbound.enqueue(harness.samples.batch(), Pass::forward, {}, harness, harness.stream), core::Error);
+  const auto bind = [&] {
+    harness.executor.bind(runtime::on_device(harness.parameters.elements()),
+                          runtime::on_device(harness.gradients.elements()));
+  };
+  EXPECT_THROW(bind(), core::Error) << "arenas stay where they are";
   data::Batch batch = harness.samples.batch();
   batch.n = 4;
   EXPECT_THROW(harness.forward(batch), core::Error);
@@ -75,10 +80,10 @@ TEST(HostRefusals, OfBatchesThatDoNotFit) {
 TEST(HostNotFinite, NamesTheFirstNodeForward) {
   Harness harness{model_case("mnist_cnn")};
   harness.forward();
-  EXPECT_EQ(harness.executor.find_not_finite(), "");
+  EXPECT_EQ(harness.not_finite(), "");
   harness.slot(harness.parameters.elements(), 2)[0] = std::nanf("");
   EXPECT_FALSE(std::isfinite(harness.forward().loss));
-  EXPECT_EQ(harness.executor.find_not_finite(), "conv2");
+  EXPECT_EQ(harness.not_finite(), "conv2");
 }
 
 // The ReLU of a batch normalization turns NaN into 0.
@@ -91,12 +96,12 @@ TEST(HostNotFinite, IsNotHiddenByBatchNormalization) {
       const float before = element;
       element = std::nanf("");
       EXPECT_TRUE(std::isnan(harness.forward().loss));
-      EXPECT_EQ(harness.executor.find_not_finite(), "bn1");
+      EXPECT_EQ(harness.not_finite(), "bn1");
       EXPECT_TRUE(std::isnan(harness.forward(harness.samples.batch(), false).loss));
       element = before;
       harness.samples.numbers[5] = INFINITY;
       EXPECT_TRUE(std::isnan(harness.forward().loss));
-      EXPECT_EQ(harness.executor.find_not_finite(), "bn1");
+      EXPECT_EQ(harness.not_finite(), "bn1");
     }
   }
 }
@@ -105,10 +110,10 @@ TEST(HostNotFinite, NamesTheFirstNodeBackward) {
   Harness harness{classes_case()};
   harness.forward();
   harness.backward(std::numeric_limits<float>::infinity());
-  EXPECT_EQ(harness.executor.find_not_finite(), "fc");
+  EXPECT_EQ(harness.not_finite(), "fc");
   harness.forward();
   harness.backward();
-  EXPECT_EQ(harness.executor.find_not_finite(), "");
+  EXPECT_EQ(harness.not_finite(), "");
 }
 
 TEST(HostNotFinite, LeavesRunningStatisticsAlone) {
@@ -118,7 +123,7 @@ TEST(HostNotFinite, LeavesRunningStatisticsAlone) {
     harness.forward();
     const auto running = harness.executor.statistic(0);
     const std::vector<float> before(running.begin(), running.end());
-    EXPECT_EQ(harness.executor.find_not_finite(), "");
+    EXPECT_EQ(harness.not_finite(), "");
     EXPECT_EQ(std::vector<float>(running.begin(), running.end()), before);
   }
 }

@@ -46,10 +46,11 @@ class SyncRanks {
   SyncRanks(const Case& given, ExecutorOptions options, const std::vector<std::uint64_t>& parts)
       : sum_{parts.size()}, losses_(parts.size(), 0) {
     options.bn_group = 0;
+    options.is_group_of_ranks = true;
     std::uint64_t begin = 0;
     for (std::size_t rank = 0; rank < parts.size(); ++rank) {
-      options.sum_group = sum_.of_rank(rank);
       harnesses_.push_back(std::make_unique<Harness>(given, options));
+      harnesses_.back()->on_sum = sum_.of_rank(rank);
       batches_.push_back(harnesses_.back()->samples.batch(begin, begin + parts[rank]));
       begin += parts[rank];
     }
@@ -165,8 +166,9 @@ TEST(SyncBatchNorm, IsNearThatOfOneRankInBf16) {
   const Case given = make_case(image_network(40), 33, Loss::cross_entropy);
   ExecutorOptions options = options_of(given, Precision::bf16);
   Harness usual{given, options};
-  options.sum_group = [](std::span<double>) {};
+  options.is_group_of_ranks = true;
   Harness sync{given, options};
+  sync.on_sum = [](std::span<double>) {};
   EXPECT_NEAR(sync.forward().loss / usual.forward().loss, 1, 0.002);
   sync.backward();
   usual.backward();
@@ -194,7 +196,7 @@ TEST(SyncBatchNorm, ExchangesInTrainingOnly) {
   EXPECT_EQ(ranks.sum().n_calls, (std::vector<int>{6, 6}));  // of 2 layers
   ranks.run([&](std::size_t rank, Harness& harness) {
     if (rank > 0) return;
-    EXPECT_EQ(harness.executor.find_not_finite(), "");
+    EXPECT_EQ(harness.not_finite(), "");
     harness.forward(ranks.batch(rank), false);
   });
   EXPECT_EQ(ranks.sum().n_calls, (std::vector<int>{6, 6}));
@@ -205,13 +207,14 @@ TEST(SyncBatchNorm, NamesWhatIsNotFiniteByWhatWasExchanged) {
   const Case given = make_case(image_network(10), 8, Loss::cross_entropy);
   ExecutorOptions options = options_of(given);
   int n_calls = 0, infinite = 0;
-  options.sum_group = [&](std::span<double> values) {
+  options.is_group_of_ranks = true;
+  Harness harness{given, options};
+  harness.on_sum = [&](std::span<double> values) {
     if (++n_calls == infinite) values[0] = INFINITY;
   };
-  Harness harness{given, options};
   harness.forward();
   harness.backward();
-  EXPECT_EQ(harness.executor.find_not_finite(), "");
+  EXPECT_EQ(harness.not_finite(), "");
   for (const auto& [call, name] : {std::pair{1, "bn1"}, {3, "bn2"}, {5, "conv3"}, {6, "conv2"}}) {
     SCOPED_TRACE(call);
     n_calls = 0;
@@ -219,7 +222,7 @@ TEST(SyncBatchNorm, NamesWhatIsNotFiniteByWhatWasExchanged) {
     EXPECT_EQ(std::isfinite(harness.forward().loss), call > 4);
     harness.backward();
     const std::vector<float> before{harness.executor.statistic(0).begin(), harness.executor.statistic(0).end()};
-    EXPECT_EQ(harness.executor.find_not_finite(), name);
+    EXPECT_EQ(harness.not_finite(), name);
     EXPECT_EQ(n_calls, 6);
     EXPECT_TRUE(std::equal(before.begin() + 1, before.end(), harness.executor.statistic(0).begin() + 1));
   }

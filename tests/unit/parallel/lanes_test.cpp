@@ -48,11 +48,12 @@ Outcome train(const Nodes& nodes, OptimizerKind kind, double clip_norm, bool is_
       std::vector<double> losses;
       for (int local = 0; local < lanes.n_local(); ++local) {
         const int lane = lanes.first() + local;
-        support::fill(slots, lanes.gradients(local), [&](std::size_t i) { return support::odd_value(i, lane, step); });
+        support::fill(slots, synchronizer.gradients(),
+                      [&](std::size_t i) { return support::odd_value(i, lane, step); });
         losses.push_back(loss_of(lane, step));
         lanes.lane_done(local);
       }
-      synchronizer.step(1e-2, 0.3F, clip_norm);
+      synchronizer.step({.learning_rate = 1e-2, .scale = 4}, clip_norm);
       static_cast<void>(word.exchange({.loss = sum_lanes(losses)}));
     }
     const auto agreement = word.finish();
@@ -107,9 +108,7 @@ TEST(Lanes, IntegersAddUpExactly) {
     EXPECT_EQ(lanes.first() + lanes.n_local(), n_lanes);
     for (int repeat = 0; repeat < 2; ++repeat) {
       for (int local = 0; local < lanes.n_local(); ++local) {
-        const auto gradients = lanes.gradients(local);
-        for (std::size_t i = 0; i < gradients.size(); ++i)
-          gradients[i] = support::small_integer(i, lanes.first() + local, repeat);
+        for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = support::small_integer(i, lanes.first() + local, repeat);
         lanes.lane_done(local);
       }
       for (std::size_t i = 0; i < sum.size(); ++i) {

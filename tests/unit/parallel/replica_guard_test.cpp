@@ -50,7 +50,7 @@ void train(comm::Transport& world, std::uint64_t guard_interval, const std::opti
   for (int step = 0; step < 6; ++step) {
     support::fill(slots, synchronizer.gradients(),
                   [&](std::size_t i) { return support::odd_value(i, world.rank(), step); });
-    synchronizer.step(1e-3, 1);
+    synchronizer.step({.learning_rate = 1e-3});
     if (fault && fault->by_rank == world.rank() && fault->after_step == step)
       flip(synchronizer.parameters(), slots[fault->slot].slice.offset + fault->element, fault->bit);
     act_on(word.exchange({.replica = synchronizer.replica_hash()}));
@@ -131,9 +131,9 @@ TEST(ReplicaGuard, AllRanksFailAlikeWhereReplicasDiffer) {
   comm::run_as_threads({0, 0, 1, 1}, [&](comm::Transport& world) {
     Synchronizer synchronizer{world, slots, make_options(2)};
     synchronizer.publish_initial();
-    synchronizer.step(0, 1);
+    synchronizer.step({.learning_rate = 0});
     if (world.rank() == 3) flip(synchronizer.parameters(), slots[1].slice.offset + 4'000, 30);
-    synchronizer.step(0, 1);  // at a rate of 0 the bit stays as it is
+    synchronizer.step({.learning_rate = 0});  // at a rate of 0 the bit stays as it is
     const auto error = core::complaint_of([&] { synchronizer.fail_for_replicas(); });
     messages[static_cast<std::size_t>(world.rank())] = error->what();
   });

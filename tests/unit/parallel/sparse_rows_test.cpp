@@ -68,7 +68,7 @@ std::vector<float> train(const Nodes& nodes, RowValue value, bool is_sparse, dou
       write_gradients(slots, synchronizer.gradients(), value, world.rank(), step);
       if (is_sparse) synchronizer.touch(table, rows_of(world.rank(), step));
       for (std::size_t slot = 0; slot < slots.size(); ++slot) synchronizer.ready(slot);
-      synchronizer.step(1e-2, 1, clip_norm);
+      synchronizer.step({.learning_rate = 1e-2}, clip_norm);
     }
     if (world.rank() == 0) parameters.assign(synchronizer.parameters().begin(), synchronizer.parameters().end());
   });
@@ -109,7 +109,7 @@ TEST(SparseRows, OnlyTouchedRowsAreRead) {
         synchronizer.gradients()[row_begin(90) + width - 1] = 1;
         synchronizer.touch(table, std::vector<std::uint64_t>{touched, touched});
       }
-      synchronizer.step(1, 1);
+      synchronizer.step({.learning_rate = 1});
     }
     EXPECT_EQ(synchronizer.parameters()[row_begin(3)], -1);
     EXPECT_EQ(synchronizer.parameters()[row_begin(90) + width - 1], -1);

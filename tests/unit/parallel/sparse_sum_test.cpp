@@ -97,7 +97,7 @@ void train_tables(comm::Transport& world, const Setup& setup, std::vector<std::v
       if (setup.is_sparse) synchronizer.touch(shape.slot, rows_of(pattern, shape, world.rank(), step));
     const bool is_early = (step + world.rank()) % 3 != 0;
     for (std::size_t slot = 0; is_early && slot < slots.size(); ++slot) synchronizer.ready(slot);
-    synchronizer.step(1, 1);
+    synchronizer.step({.learning_rate = 1});
     history.emplace_back(synchronizer.parameters().begin(), synchronizer.parameters().end());
   }
 }
@@ -192,7 +192,7 @@ comm::Traffic step_traffic(const std::vector<Rows>& touched, const SynchronizerO
       synchronizer.publish_initial();
       if (n_steps == 0) return;
       synchronizer.touch(0, touched[static_cast<std::size_t>(world.rank())]);
-      synchronizer.step(1, 1);
+      synchronizer.step({.learning_rate = 1});
     });
   };
   const comm::Traffic before = run(0), after = run(1);
@@ -256,7 +256,7 @@ TEST(SparseSum, TravelsBeforeTheStep) {
       synchronizer.ready(wide.slot);
       world.relax(looks);
     }
-    synchronizer.step(1, 1);
+    synchronizer.step({.learning_rate = 1});
     EXPECT_EQ(synchronizer.parameters()[slots[wide.slot].slice.offset + 3 * wide.width], -3);
   });
 }
@@ -271,7 +271,7 @@ TEST(SparseSum, ReadyDoesNotWait) {
     synchronizer.touch(0, Rows{0});
     synchronizer.ready(0);
     has_been_ready = true;
-    synchronizer.step(1, 1);
+    synchronizer.step({.learning_rate = 1});
     EXPECT_EQ(synchronizer.parameters()[0], -2);
   };
   comm::run_as_threads({0, 1}, body, core::Seconds{5});

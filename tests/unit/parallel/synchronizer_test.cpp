@@ -107,7 +107,7 @@ void expect_serial(const Nodes& nodes, const Case& which) {
       if (s % 2 == 0)
         for (std::size_t slot = 0; slot < which.slots.size(); ++slot) synchronizer.ready(slot);
       const Step& step = which.steps[s];
-      const double norm = synchronizer.step(step.lr, step.scale, step.clip_norm);
+      const double norm = synchronizer.step({.learning_rate = step.lr, .scale = 1 / step.scale}, step.clip_norm);
       if (step.clip_norm > 0)
         EXPECT_NEAR(norm, norms[s], 1e-6 * norms[s]);
       else
@@ -231,7 +231,7 @@ TEST(Synchronizer, MessagesTravelBeforeTheStep) {
       world.relax(looks);
     }
     EXPECT_EQ(gradients[slots.back().slice.offset], static_cast<float>(1 + world.rank()));  // not said to be complete
-    synchronizer.step(1, 1);
+    synchronizer.step({.learning_rate = 1});
     EXPECT_EQ(synchronizer.parameters()[slots.back().slice.offset], -3);
   });
 }
@@ -243,7 +243,7 @@ TEST(Synchronizer, CountsTheTimeSpentWaiting) {
       synchronizer.publish_initial();
       const double before = synchronizer.waited().value;
       if (world.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds{60});
-      synchronizer.step(1, 1);
+      synchronizer.step({.learning_rate = 1});
       if (world.rank() == 0) {
         EXPECT_GE(synchronizer.waited().value - before, 0.04);
       }

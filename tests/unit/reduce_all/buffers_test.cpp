@@ -4,6 +4,8 @@
 
 #include <set>
 
+#include "runtime/memory.hpp"
+
 namespace lockstep::reduce_all {
 namespace {
 

@@ -61,7 +61,7 @@ class BatchNormKernel final : public Kernel {
     for (const Group& group : groups_) group.forward.run(call.run);
     if (layer_.has_relu && !includes_relu_) relu();
     if (includes_relu_) call.is_finite = call.is_finite && has_finite_arrays();
-    if (is_training_ && call.share_of_step > 0) move_statistics(call);
+    if (is_training_ && call.numbers.share_of_step > 0) move_statistics(call);
   }
 
   std::vector<std::optional<Tensor>> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {

@@ -4,7 +4,6 @@
 // Used by layers/batch_norm and layers/sync_batch_norm, and by the executor for ranks without samples.
 #pragma once
 
-#include <functional>
 #include <span>
 #include <vector>
 
@@ -16,7 +15,7 @@ namespace lockstep::nn::host {
 class RunningMove {
  public:
   RunningMove(const BatchNorm& layer, const Call& call)
-      : kept_{call.begins_step ? 1 - layer.momentum : 1}, taken_{layer.momentum * call.share_of_step} {}
+      : kept_{call.numbers.begins_step ? 1 - layer.momentum : 1}, taken_{layer.momentum * call.numbers.share_of_step} {}
 
   void operator()(float& running, double value) const {
     running = static_cast<float>(kept_ * static_cast<double>(running) + taken_ * value);
@@ -28,20 +27,18 @@ class RunningMove {
 
 [[noreturn]] void fail_for_single_value(const Node& node);
 
-using SumGroup = std::function<void(std::span<double> values)>;
-
 /// Collective over the group: from sums over this rank's values, and their number behind them, to means over those of
 /// all ranks and the number of these. Throws core::Error (usage) if it is 1.
-void share_means(const Node& node, const SumGroup& sum, std::span<double> sums_and_n);
+void share_means(const Node& node, const Call& call, std::span<double> sums_and_n);
 /// The same of squared deviations from these means, which become variances.
-void share_variances(const SumGroup& sum, double n, std::span<double> squares);
+void share_variances(const Call& call, double n, std::span<double> squares);
 
 /// Of all the group's `n` values.
 void move_towards(const RunningMove& move, std::span<const double> means, std::span<const double> variances, double n,
                   std::vector<float>& running_mean, std::vector<float>& running_variance);
 
 /// Collective over the group: the part in others' forward or backward pass of a rank that has no samples.
-void join_forward(const Network& network, const SumGroup& sum, const Call& call, Statistics& statistics);
-void join_backward(const Network& network, const SumGroup& sum);
+void join_forward(const Network& network, const Call& call, Statistics& statistics);
+void join_backward(const Network& network, const Call& call);
 
 }  // namespace lockstep::nn::host

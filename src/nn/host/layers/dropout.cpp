@@ -52,7 +52,7 @@ class DropoutKernel final : public Kernel {
     if (is_identity_) return;
     core::require(call.batch.ids.size() == n_, "samples have ids where dropout needs them");
     MaskKey key = draw_;
-    key.key = key_of(seed_, call.epoch);
+    key.key = key_of(seed_, call.numbers.epoch);
     for_samples([&](std::size_t i) {
       MaskKey sample = key;
       sample.sample = call.batch.ids[i];

@@ -14,11 +14,7 @@ using dnnl::memory;
 class EmbeddingKernel final : public Kernel {
  public:
   EmbeddingKernel(const Planned& planned, const Embedding& layer)
-      : node_{planned.node},
-        storage_{planned.builder.storage},
-        options_{planned.builder.options},
-        parameters_{planned.builder.parameters},
-        layer_{layer} {
+      : node_{planned.node}, storage_{planned.builder.storage}, parameters_{planned.builder.parameters}, layer_{layer} {
     Builder& builder = planned.builder;
     n_ = static_cast<std::size_t>(builder.n);
     width_ = static_cast<std::size_t>(layer.width);
@@ -30,7 +26,7 @@ class EmbeddingKernel final : public Kernel {
     ids_ = builder.use(planned.inputs[0]).place;
     table_ = builder.parameter(node_.parameters[0]);
     adds_rows_ = std::ranges::count(builder.options.row_gradients, node_.parameters[0]) > 0;
-    tells_rows_ = adds_rows_ && builder.is_training && options_.touched;
+    tells_rows_ = adds_rows_ && builder.is_training;
     rows_ = builder.make_bytes(n_ * sizeof(std::uint64_t));
     output_ = builder.make(builder.samples(node_.output));
   }
@@ -39,7 +35,8 @@ class EmbeddingKernel final : public Kernel {
     find_rows();
     const auto* const table = storage_.at<const float>(table_.place);
     const auto* const rows = storage_.at<const std::uint64_t>(rows_);
-    if (tells_rows_ && !call.is_repeated) options_.touched(parameters_.slot_number(node_.parameters[0]), {rows, n_});
+    if (tells_rows_ && !call.is_repeated())
+      call.hooks->touched(parameters_.slot_number(node_.parameters[0]), {rows, n_});
     with_type(output_, [&]<class T>(T) {
       auto* const out = storage_.at<T>(output_.place);
       for_parts(n_, least_elements / width_ + 1, [&](std::size_t begin, std::size_t end) {
@@ -94,7 +91,6 @@ class EmbeddingKernel final : public Kernel {
 
   const Node& node_;
   Storage& storage_;
-  const ExecutorOptions& options_;
   const ParameterLayout& parameters_;
   Embedding layer_;
   std::size_t n_ = 0, width_ = 0, n_columns_ = 0;

@@ -17,7 +17,6 @@ class SyncBatchNormKernel final : public Kernel {
   SyncBatchNormKernel(const Planned& planned, const BatchNorm& layer)
       : node_{planned.node},
         layer_{layer},
-        sum_group_{planned.builder.options.sum_group},
         storage_{planned.builder.storage},
         n_samples_{static_cast<std::size_t>(planned.builder.n)},
         input_{planned.builder.use(planned.inputs[0])},
@@ -44,13 +43,13 @@ class SyncBatchNormKernel final : public Kernel {
     with_type(input_, [&]<class T>(T) {
       const auto* const x = storage_.at<const T>(input_.place);
       auto* const out = storage_.at<T>(output_.place);
-      if (!call.is_repeated) take_statistics(x);
+      if (!call.is_repeated()) take_statistics(x, call);
       const Normalization by = prepare();
       for_tiles([&](std::size_t at, std::size_t channel) {
         loops().of<T>().normalize(x + at, image_.n_positions, image_.block, from(by, channel), out + at);
       });
     });
-    if (call.share_of_step > 0)
+    if (call.numbers.share_of_step > 0)
       move_towards({layer_, call}, means(), variances(), n_values(), *running_mean_, *running_variance_);
   }
 
@@ -70,7 +69,7 @@ class SyncBatchNormKernel final : public Kernel {
       const auto* const x = storage_.at<const T>(input_.place);
       const auto* const gradient = storage_.at<const T>(gradient_);
       const Normalization by = prepare();
-      if (!call.is_repeated) take_gradients(x, gradient, by);
+      if (!call.is_repeated()) take_gradients(x, gradient, by, call);
       if (!result_) return;
       const Correction correction = prepare_correction();
       auto* const out = storage_.at<T>(result_->place);
@@ -139,22 +138,22 @@ class SyncBatchNormKernel final : public Kernel {
 
   /// Means first, then deviations from them: squares of values would cancel out.
   template <class T>
-  void take_statistics(const T* x) const {
+  void take_statistics(const T* x, const Call& call) const {
     const auto& loops_of = loops().of<T>();
     sum_tiles(forward_parts_, 1, means(), [&](std::size_t at, std::size_t, double* sums) {
       loops_of.add_rows(x + at, image_.n_positions, image_.block, sums);
     });
     means_and_n().back() = static_cast<double>(n_samples_ * image_.n_positions);
-    share_means(node_, sum_group_, means_and_n());
+    share_means(node_, call, means_and_n());
     sum_tiles(forward_parts_, 1, variances(), [&](std::size_t at, std::size_t channel, double* sums) {
       loops_of.add_squares(x + at, image_.n_positions, image_.block, exchanged() + channel, sums);
     });
-    share_variances(sum_group_, n_values(), variances());
+    share_variances(call, n_values(), variances());
   }
 
   /// The gradients of scale and shift are this rank's: they are summed over the ranks as all others.
   template <class T>
-  void take_gradients(const T* x, const T* gradient, const Normalization& by) const {
+  void take_gradients(const T* x, const T* gradient, const Normalization& by, const Call& call) const {
     const std::span<double> sums = gradient_sums();
     sum_tiles(backward_parts_, 2, sums, [&](std::size_t at, std::size_t channel, double* of_tile) {
       loops().of<T>().add_gradients(x + at, gradient + at, image_.n_positions, image_.block, from(by, channel), of_tile,
@@ -166,7 +165,7 @@ class SyncBatchNormKernel final : public Kernel {
       of_bias[c] = static_cast<float>(sums[c]);
       of_weight[c] = static_cast<float>(sums[image_.n_channels + c] * inverse_deviation(c));
     }
-    sum_group_(sums);
+    call.sum(sums);
   }
 
   /// Of padding all is 0, and stays 0.
@@ -197,7 +196,6 @@ class SyncBatchNormKernel final : public Kernel {
 
   const Node& node_;
   BatchNorm layer_;
-  const SumGroup& sum_group_;
   Storage& storage_;
   std::size_t n_samples_;
   Tensor input_;

@@ -1,4 +1,4 @@
-#include "runtime/buffer.hpp"
+#include "runtime/device.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,10 +11,10 @@
 namespace lockstep::runtime {
 namespace {
 
-TEST(HostBuffer, IsPageAlignedAndZeroed) {
+TEST(Buffer, IsPageAlignedAndZeroed) {
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   for (const std::uint64_t size : {1, 4096, 100'001}) {
-    const HostBuffer buffer{core::Bytes{size}};
+    const Buffer buffer{core::Bytes{size}};
     EXPECT_EQ(buffer.bytes().size(), size);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.bytes().data()) % page, 0);
     EXPECT_TRUE(
@@ -23,23 +23,23 @@ TEST(HostBuffer, IsPageAlignedAndZeroed) {
   }
 }
 
-TEST(HostBuffer, IsSeenAsElements) {
-  const HostBuffer buffer{core::Bytes{24}};
+TEST(Buffer, IsSeenAsElements) {
+  const Buffer buffer{core::Bytes{24}};
   buffer.as<double>()[2] = 1.5;
   EXPECT_EQ(buffer.as<double>().size(), 3);
   EXPECT_EQ(buffer.as<double>()[2], 1.5);
   EXPECT_EQ(static_cast<void*>(buffer.as<double>().data()), buffer.bytes().data());
 }
 
-TEST(HostBuffer, MayBeEmpty) {
-  EXPECT_TRUE(HostBuffer{}.bytes().empty());
-  EXPECT_TRUE(HostBuffer{core::Bytes{0}}.as<int>().empty());
+TEST(Buffer, MayBeEmpty) {
+  EXPECT_TRUE(Buffer{}.bytes().empty());
+  EXPECT_TRUE(Buffer{core::Bytes{0}}.as<int>().empty());
 }
 
-TEST(HostBuffer, SaysHowMuchItCouldNotGet) {
+TEST(Buffer, SaysHowMuchItCouldNotGet) {
   for (const std::uint64_t size : {std::uint64_t{1} << 60, std::numeric_limits<std::uint64_t>::max()}) {
     try {
-      const HostBuffer buffer{core::Bytes{size}};
+      const Buffer buffer{core::Bytes{size}};
       FAIL() << "no machine has that much memory";
     } catch (const core::Error& error) {
       EXPECT_EQ(error.code(), core::ExitCode::system);

@@ -1,18 +1,17 @@
-#include "runtime/buffer.hpp"
-
+// Where there is no GPU: the host is the device, and what is enqueued is done at once.
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
 
 #include "core/error.hpp"
+#include "runtime/device.hpp"
 
 namespace lockstep::runtime {
 
-HostBuffer::HostBuffer(core::Bytes size) : size_{size.value} {
+Buffer::Buffer(core::Bytes size, Memory memory) : data_{nullptr, Free{memory}}, size_{size.value} {
   if (size_ == 0) return;
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const std::size_t pages = size_ / page + (size_ % page != 0 ? 1 : 0);
@@ -22,11 +21,10 @@ HostBuffer::HostBuffer(core::Bytes size) : size_{size.value} {
   std::memset(data_.get(), 0, size_);
 }
 
-void HostBuffer::Free::operator()(std::byte* data) const noexcept { std::free(data); }
+void Buffer::Free::operator()(std::byte* data) const noexcept { std::free(data); }
 
-core::Bytes last_level_cache() noexcept {
-  const long bytes = std::max(sysconf(_SC_LEVEL3_CACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE));
-  return {bytes > 0 ? static_cast<std::uint64_t>(bytes) : std::uint64_t{32} << 20};
-}
+void Stream::wait() const {}
+
+bool is_host_the_device() noexcept { return true; }
 
 }  // namespace lockstep::runtime

@@ -1,0 +1,26 @@
+// What networks run on.
+// Invariant: at most one per process, ever: its threads or its driver are those of all executors.
+// Used by the trainer and by tests; implemented by nn/host.
+#pragma once
+
+#include <memory>
+
+#include "nn/executor.hpp"
+#include "nn/network.hpp"
+
+namespace lockstep::nn {
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  /// `network` need not outlive it. Collective as options.agree is.
+  [[nodiscard]] virtual std::unique_ptr<Executor> make_executor(const Network& network,
+                                                                const ExecutorOptions& options) = 0;
+};
+
+/// The host, by oneDNN and Kokkos, with `n_threads` threads, the calling one among them. Throws core::Error (system) if
+/// there is or was one before.
+[[nodiscard]] std::unique_ptr<Device> open_device(int n_threads);
+
+}  // namespace lockstep::nn
