@@ -16,8 +16,6 @@ struct Range {
   double round_trip_ns;
 };
 
-bool is_same_call(const Row& a, const Row& b) { return a.bytes == b.bytes && a.dtype == b.dtype && a.op == b.op; }
-
 bool is_same_distance(double a, double b) { return a < b * another_distance && b < a * another_distance; }
 
 // The first row of every call that was measured with a distance known, in the order of measuring.

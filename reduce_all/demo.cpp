@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 
-#include "core/error.hpp"
 #include "core/print.hpp"
 
 namespace lockstep::reduce_all {
@@ -19,18 +18,20 @@ void print_all(const runtime::Communicator& world, const std::string& mine) {
   for (const std::string& line : world.gather(mine)) core::print(line + "\n");
 }
 
-}  // namespace
-
-const comm::Algorithm& choose_for_demo(const std::vector<const comm::Algorithm*>& candidates) {
-  core::require(!candidates.empty(), "some algorithm applies everywhere");
-  for (const comm::Algorithm* algorithm : candidates) {
-    if (algorithm->needs == comm::Needs::one_node || algorithm->needs == comm::Needs::several_nodes) return *algorithm;
+// One made for the nodes there are, if any takes part.
+const comm::Algorithm& choose(const std::vector<Participant>& participants, const comm::Call& call,
+                              std::span<const int> nodes) {
+  for (const Participant& participant : participants) {
+    const comm::Algorithm& algorithm = participant.runs(call, nodes);
+    if (algorithm.needs == comm::Needs::one_node || algorithm.needs == comm::Needs::several_nodes) return algorithm;
   }
-  return *candidates.front();
+  return participants.front().runs(call, nodes);
 }
 
+}  // namespace
+
 bool run_demo(const runtime::Communicator& world, const runtime::Topology& topology, comm::Transport& transport,
-              const comm::Algorithm& algorithm) {
+              const std::vector<Participant>& participants) {
   const int n_ranks = world.n_ranks();
   const std::string& host = topology.places[static_cast<std::size_t>(world.rank())].host;
   print_all(world, fmt::format("Hello from rank {} of {} on {}", world.rank(), n_ranks, host));
@@ -40,7 +41,9 @@ bool run_demo(const runtime::Communicator& world, const runtime::Topology& topol
   Vector output{};
   print_all(world, fmt::format("{}, rank {}: before {}", host, world.rank(), fmt::join(input, " ")));
 
-  const auto plan = comm::make_plan(algorithm, transport, {.dtype = core::DType::float64, .n_elements = input.size()});
+  const comm::Call call{.dtype = core::DType::float64, .n_elements = input.size()};
+  const comm::Algorithm& algorithm = choose(participants, call, transport.nodes());
+  const auto plan = comm::make_plan(algorithm, transport, call);
   plan->bind(std::as_bytes(std::span{input}), std::as_writable_bytes(std::span{output}));
   plan->run();
   print_all(world, fmt::format("{}, rank {}: after {}", host, world.rank(), fmt::join(output, " ")));

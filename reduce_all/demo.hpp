@@ -3,19 +3,18 @@
 // Used by --demo.
 #pragma once
 
-#include "comm/registry.hpp"
-#include "reduce_all/options.hpp"
+#include <vector>
+
+#include "reduce_all/participants.hpp"
 #include "runtime/communicator.hpp"
 #include "runtime/topology.hpp"
 
 namespace lockstep::reduce_all {
 
-/// The algorithm made for this very arrangement of ranks, if one takes part, else the first that does.
-[[nodiscard]] const comm::Algorithm& choose_for_demo(const std::vector<const comm::Algorithm*>& candidates);
-
-/// Collective: prints every rank's hello, its vector before and after, in rank order, and whether the sum is right.
+/// Collective: prints every rank's hello, its vector before and after, in rank order, and whether the sum is right; by an
+/// algorithm made for this very arrangement of ranks, if one takes part, else the first that does.
 /// True on all ranks if it is right on all.
 [[nodiscard]] bool run_demo(const runtime::Communicator& world, const runtime::Topology& topology,
-                            comm::Transport& transport, const comm::Algorithm& algorithm);
+                            comm::Transport& transport, const std::vector<Participant>& participants);
 
 }  // namespace lockstep::reduce_all

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -34,7 +35,8 @@ enum class Role {
 /// One plan that competes at one call.
 struct Contender {
   std::string_view name;
-  std::unique_ptr<comm::Plan> plan;
+  std::optional<std::string_view> chosen{};  ///< the algorithm that `auto` runs
+  std::shared_ptr<comm::Plan> plan;          ///< with that of the algorithm, if it takes part, for `auto`
   Role role = Role::algorithm;
   Pace pace{};
   double estimate = 0;  ///< seconds per run on this rank, from the warm-up

@@ -9,9 +9,9 @@
 #include <limits>
 #include <utility>
 
-#include "comm/registry.hpp"
 #include "core/flags.hpp"
 #include "core/instruction_sets.hpp"
+#include "reduce_all/participants.hpp"
 #include "reduce_all/sizes.hpp"
 #include "runtime/launcher.hpp"
 
@@ -57,9 +57,9 @@ core::DType parse_dtype(const std::string& word) {
 }
 
 std::string parse_algorithm(const std::string& word) {
-  if (comm::find_algorithm(word) != nullptr) return word;
+  if (comm::find_algorithm(word) != nullptr || word == auto_name) return word;
   std::vector<std::string> names = core::names_of(comm::algorithms());
-  names.emplace_back("all");
+  names.insert(names.end(), {std::string{auto_name}, "all"});
   core::fail_unknown("algorithm", word, "--algorithm", names);
 }
 
@@ -172,7 +172,6 @@ void check_sizes(const Options& o) {
                      core::format_bytes(o.max_bytes)),
          "--min-bytes, --max-bytes", "-b not above -e (64M unless given)",
          fmt::format("-e {} or more", o.min_bytes.value));
-  for (const core::DType dtype : o.dtype) static_cast<void>(sizes(o, dtype));  // throws for a size it cannot do
 }
 
 bool is_same_file(const std::string& one, const std::string& other) {
@@ -211,7 +210,8 @@ void check_combinations(const core::Flags& flags, const Options& o) {
          "--inject, --check", "-c above 0", "leave out -c 0");
 }
 
-void parse(const std::vector<std::string>& arguments, Options& options) {
+void parse(const std::vector<std::string>& arguments, CommandLine& line) {
+  Options& options = line.options;
   core::Flags flags{"reduce_all [flags]"};
   declare_what(flags, options);
   declare_how(flags, options);
@@ -221,6 +221,7 @@ void parse(const std::vector<std::string>& arguments, Options& options) {
   core::check_instruction_limit();
   check_combinations(flags, options);
   check_sizes(options);
+  line.calls = find_calls(options);
 }
 
 }  // namespace
@@ -240,7 +241,7 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
   CommandLine line;
   line.options.arguments = arguments;
   try {
-    parse(arguments, line.options);
+    parse(arguments, line);
   } catch (const core::Error& error) {
     line.error = error;
   }

@@ -63,9 +63,10 @@ struct Options {
   std::vector<std::string> arguments;  ///< as typed, without the program's name
 };
 
-/// Either options or the first error in them.
+/// Either options and what they ask to be measured, in order, or the first error in them.
 struct CommandLine {
   Options options;
+  std::vector<comm::Call> calls;
   std::optional<core::Error> error;
 };
 

@@ -7,7 +7,6 @@
 #include "core/instruction_sets.hpp"
 #include "core/version.hpp"
 #include "reduce_all/buffers.hpp"
-#include "reduce_all/sweep.hpp"
 #include "runtime/memory.hpp"
 
 namespace lockstep::reduce_all {
@@ -23,9 +22,9 @@ core::Bytes footprint(core::Bytes largest, BufferMode mode) {
 }
 
 // Memory of a rank for the times of a size: its own, and what finding the slowest rank's takes, and sorting them.
-core::Bytes samples_footprint(const Options& options, std::size_t n_algorithms) {
+core::Bytes samples_footprint(const Options& options, std::size_t n_participants) {
   const auto n_samples = static_cast<std::uint64_t>(options.iterations);
-  return {n_samples * sizeof(double) * (n_algorithms + 3 + 3)};  // 3: the limit's
+  return {n_samples * sizeof(double) * (n_participants + 3 + 3)};  // 3: the limit's
 }
 
 // The size of vector whose footprint is `per_rank`; 0 if not even an empty one fits.
@@ -34,8 +33,7 @@ core::Bytes largest_fitting(core::Bytes per_rank, BufferMode mode) {
   return {per_rank > fixed ? (per_rank.value - fixed.value) / 5 : 0};
 }
 
-void check_injection(const Options& options, int n_ranks) {
-  const Injection& injection = *options.inject;
+void check_injection(const Injection& injection, std::span<const comm::Call> calls, int n_ranks) {
   if (injection.rank >= n_ranks)
     core::fail_usage({.what = fmt::format("there is no rank {} to inject a fault into", injection.rank),
                       .where = "--inject",
@@ -43,7 +41,7 @@ void check_injection(const Options& options, int n_ranks) {
                       .fix = ""});
   if (injection.kind != Injection::Kind::wrong) return;
   std::size_t most = 0;
-  for (const comm::Call& call : calls(options)) most = std::max(most, call.output_elements(injection.rank, n_ranks));
+  for (const comm::Call& call : calls) most = std::max(most, call.output_elements(injection.rank, n_ranks));
   if (injection.index >= most)
     core::fail_usage({.what = fmt::format("no output of rank {} has an element {}", injection.rank, injection.index),
                       .where = "--inject",
@@ -53,41 +51,23 @@ void check_injection(const Options& options, int n_ranks) {
 
 }  // namespace
 
-void check_world(const Options& options, int n_ranks) {
+void check_world(const Options& options, std::span<const comm::Call> calls, int n_ranks) {
   if (options.expect_ranks > 0 && options.expect_ranks != n_ranks)
     core::fail_usage({.what = fmt::format("the job has {} rank{}", n_ranks, n_ranks == 1 ? "" : "s"),
                       .where = "--expect-ranks",
                       .expected = fmt::format("{} ranks", options.expect_ranks),
                       .fix = "use the launcher of the MPI this program is built with, and check its rank count"});
   runtime::check_nproc(options.nproc, n_ranks);
-  if (options.inject) check_injection(options, n_ranks);
+  if (options.inject) check_injection(*options.inject, calls, n_ranks);
 }
 
-std::vector<const comm::Algorithm*> choose_algorithms(const Options& options, const comm::Transport& transport) {
-  std::vector<const comm::Algorithm*> chosen;
-  for (const comm::Algorithm& algorithm : comm::algorithms()) {
-    const bool is_named =
-        std::find(options.algorithm.begin(), options.algorithm.end(), algorithm.name) != options.algorithm.end();
-    if (!is_named && !options.algorithm.empty()) continue;
-    const std::optional<std::string> obstacle = comm::obstacle(algorithm, options.collective, transport);
-    if (!obstacle)
-      chosen.push_back(&algorithm);
-    else if (is_named)
-      core::fail_usage({.what = fmt::format("{} {}", algorithm.name, *obstacle),
-                        .where = "--algorithm",
-                        .expected = "algorithms that can do this call on these ranks",
-                        .fix = "leave it out, or use --algorithm all for all that apply"});
-  }
-  return chosen;
-}
-
-void check_memory(const Options& options, const runtime::Topology& topology, int rank, std::size_t n_algorithms) {
+void check_memory(const Options& options, core::Bytes largest, const runtime::Topology& topology, int rank,
+                  std::size_t n_participants) {
   const core::Bytes available = runtime::available_memory();
-  const core::Bytes largest = largest_size(options);
   const runtime::Place& here = topology.places[static_cast<std::size_t>(rank)];
   const auto n_local = static_cast<std::uint64_t>(topology.n_local_ranks(rank));
   const bool is_absurd = largest.value > (std::uint64_t{1} << 60);
-  const core::Bytes samples = samples_footprint(options, n_algorithms);
+  const core::Bytes samples = samples_footprint(options, n_participants);
   const core::Bytes per_rank =
       is_absurd ? largest : core::Bytes{footprint(largest, options.buffers).value + samples.value};
   if (available.value == 0 || per_rank.value <= available.value / n_local) return;  // divided, as sizes may be absurd

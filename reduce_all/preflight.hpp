@@ -3,11 +3,11 @@
 // Used by run, which lets the ranks agree on the first complaint.
 #pragma once
 
-#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "comm/registry.hpp"
+#include "comm/collective.hpp"
 #include "core/error.hpp"
 #include "reduce_all/options.hpp"
 #include "runtime/launcher.hpp"
@@ -16,14 +16,11 @@
 namespace lockstep::reduce_all {
 
 /// Why the world is not what the user asked for: --expect-ranks, --nproc, ranks named by --inject.
-void check_world(const Options& options, int n_ranks);
+void check_world(const Options& options, std::span<const comm::Call> calls, int n_ranks);
 
-/// The algorithms that take part: those named, or all without an obstacle. Throws for a named one that has one.
-[[nodiscard]] std::vector<const comm::Algorithm*> choose_algorithms(const Options& options,
-                                                                    const comm::Transport& transport);
-
-/// Whether the buffers and kept times of all ranks of this rank's node fit its memory.
-void check_memory(const Options& options, const runtime::Topology& topology, int rank, std::size_t n_algorithms);
+/// Whether the buffers, for vectors of up to `largest`, and kept times of all ranks of this rank's node fit its memory.
+void check_memory(const Options& options, core::Bytes largest, const runtime::Topology& topology, int rank,
+                  std::size_t n_participants);
 
 /// What makes the numbers doubtful: placement, a debug build, sanitizers.
 [[nodiscard]] std::vector<std::string> find_warnings(const runtime::Topology& topology);

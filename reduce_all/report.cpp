@@ -28,7 +28,7 @@ Report::Report(const Options& options) : json_path_{options.json}, csv_path_{opt
   if (!csv_path_.empty()) core::check_writable(csv_path_, "--csv");
 }
 
-void Report::begin(const RunInfo& info) {
+void Report::begin(const BenchmarkInfo& info) {
   if (!json_path_.empty()) json_meta_ = json_meta(info);
   csv_text_ = csv_header();
   core::print(text_header(info));

@@ -19,11 +19,12 @@
 namespace lockstep::reduce_all {
 
 /// What is known before the first number.
-struct RunInfo {
+struct BenchmarkInfo {
   Options options;
   runtime::Environment environment;
   runtime::Topology topology;
-  std::vector<std::string> algorithms;
+  std::vector<std::string> algorithms{};
+  std::string chosen{};               ///< what `auto` runs; empty if it does not take part
   std::vector<std::string> warnings;  ///< what makes the numbers doubtful
   std::string limit;                  ///< what the percentages refer to
   std::optional<CoreReach> cores;     ///< nothing if that is not measured
@@ -50,14 +51,14 @@ struct Outcome {
 };
 
 /// Text of the table: lines before it, one line per row, lines after it.
-[[nodiscard]] std::string text_header(const RunInfo& info);
+[[nodiscard]] std::string text_header(const BenchmarkInfo& info);
 [[nodiscard]] std::string text_rows(std::span<const Row> rows_of_one_call);
 [[nodiscard]] std::string text_wrong(const WrongElement& wrong);
 [[nodiscard]] std::string text_closing(std::span<const Row> rows, const Outcome& outcome);
 
 /// What does not change, the document of it and rows, and one row; every key as in
 /// share/schemas/reduce_all-1.schema.json.
-[[nodiscard]] std::string json_meta(const RunInfo& info);
+[[nodiscard]] std::string json_meta(const BenchmarkInfo& info);
 [[nodiscard]] std::string json_document(const std::string& meta, const std::string& rows, bool is_complete);
 [[nodiscard]] std::string json_row(const Row& row);
 
@@ -69,7 +70,7 @@ class Report {
   /// Claims the result files; throws core::Error (usage) if one cannot be written. Prints nothing yet.
   explicit Report(const Options& options);
 
-  void begin(const RunInfo& info);
+  void begin(const BenchmarkInfo& info);
   /// All rows of one call, fastest marked.
   void add(const std::vector<Row>& rows_of_one_call);
   void add_wrong(const WrongElement& wrong);

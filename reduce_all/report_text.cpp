@@ -7,6 +7,7 @@
 #include "core/suggest.hpp"
 #include "core/table.hpp"
 #include "reduce_all/cores_text.hpp"
+#include "reduce_all/participants.hpp"
 #include "reduce_all/report.hpp"
 
 namespace lockstep::reduce_all {
@@ -65,11 +66,12 @@ std::vector<std::string> cells(const Row& row, bool is_best_row) {
 }
 
 // 16-bit floats are ours to combine even there.
-bool may_differ_in_nan(const RunInfo& info) {
+bool may_differ_in_nan(const BenchmarkInfo& info) {
   const auto has = [](const auto& all, std::initializer_list<std::ranges::range_value_t<decltype(all)>> any) {
     return std::ranges::find_first_of(all, any) != all.end();
   };
-  return info.options.collective != comm::Collective::all_gather && has(info.algorithms, {"mpi"}) &&
+  return info.options.collective != comm::Collective::all_gather &&
+         std::ranges::any_of(info.algorithms, is_the_librarys) &&
          has(info.options.op, {comm::ReduceOp::min, comm::ReduceOp::max}) &&
          has(info.options.dtype, {core::DType::float32, core::DType::float64});
 }
@@ -100,7 +102,7 @@ std::string about_cores(std::span<const Row> rows, const Outcome& outcome) {
 
 }  // namespace
 
-std::string text_header(const RunInfo& info) {
+std::string text_header(const BenchmarkInfo& info) {
   const runtime::Environment& e = info.environment;
   std::string text = fmt::format("# reduce_all {} ({}, {})\n", e.lockstep, e.compiler, e.build_type);
   text += fmt::format("# ranks {}, nodes {}: {}\n", info.topology.places.size(), info.topology.n_nodes,
@@ -110,6 +112,7 @@ std::string text_header(const RunInfo& info) {
                         info.simulated_nodes, info.options.ranks_per_node);
   text += fmt::format("# MPI: {} (standard {})\n# CPU: {}\n", e.mpi_library, e.mpi_standard, e.cpu_model);
   text += fmt::format("# {}: {}\n", comm::name(info.options.collective), core::join(info.algorithms));
+  if (!info.chosen.empty()) text += fmt::format("# {}: as lockstep train chooses: {}\n", auto_name, info.chosen);
   if (may_differ_in_nan(info))
     text += "# mpi: what it makes of a NaN in min and max is up to the library; in all others the result is NaN\n";
   text += fmt::format("# {}\n", how_it_was_timed(info.options));

@@ -21,6 +21,7 @@ Row make_row(const Measured& m) {
   row.dtype = core::name(m.call.dtype);
   row.op = m.call.collective == comm::Collective::all_gather ? "none" : comm::name(m.call.op);
   row.algorithm = m.algorithm;
+  row.chosen = m.chosen;
   row.collective = comm::name(m.call.collective);
   row.in_place = m.in_place;
   row.iterations = time.n;
@@ -51,11 +52,19 @@ Row make_row(const Measured& m) {
   return row;
 }
 
+bool is_same_call(const Row& a, const Row& b) { return a.bytes == b.bytes && a.dtype == b.dtype && a.op == b.op; }
+
+bool is_repeated(const Row& row, std::span<const Row> rows) {
+  return row.chosen && std::ranges::any_of(rows, [&row](const Row& other) {
+           return is_same_call(other, row) && other.algorithm == *row.chosen;
+         });
+}
+
 bool is_best(const Row& row, std::span<const Row> rows) {
-  if (row.wrong.value_or(0) > 0) return false;
-  return std::none_of(rows.begin(), rows.end(), [&row](const Row& other) {
-    return other.bytes == row.bytes && other.dtype == row.dtype && other.op == row.op && other.wrong.value_or(0) == 0 &&
-           other.time_us_p50 < row.time_us_p50;
+  if (row.wrong.value_or(0) > 0 || is_repeated(row, rows)) return false;
+  return std::ranges::none_of(rows, [&](const Row& other) {
+    return is_same_call(other, row) && other.wrong.value_or(0) == 0 && other.time_us_p50 < row.time_us_p50 &&
+           !is_repeated(other, rows);
   });
 }
 

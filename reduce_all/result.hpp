@@ -43,6 +43,7 @@ struct Row {
   std::optional<double> core_round_trip_ns_before;
   std::optional<double> core_round_trip_ns_after;
   std::optional<bool> distance_changed;  ///< whether cores moved in between; nothing where that is not measured
+  std::optional<std::string> chosen;     ///< the algorithm that `auto` ran; nothing for others
   std::vector<double> samples_us;        ///< per iteration, maximum over ranks; empty unless asked for
 };
 
@@ -67,6 +68,7 @@ struct DistanceSeen {
 struct Measured {
   comm::Call call;
   std::string algorithm;
+  std::optional<std::string> chosen{};
   bool in_place = false;
   int n_ranks = 1;
   SlowestTimes times;
@@ -78,7 +80,12 @@ struct Measured {
 
 [[nodiscard]] Row make_row(const Measured& measured);
 
-/// Whether `row` is the fastest of `rows` for its bytes, dtype and op; a row with wrong elements never is.
+[[nodiscard]] bool is_same_call(const Row& a, const Row& b);
+
+/// Whether `row` is one of `auto`, and `rows` have that of the algorithm it ran: then it says nothing new.
+[[nodiscard]] bool is_repeated(const Row& row, std::span<const Row> rows);
+
+/// Whether `row` is the fastest of `rows` for its bytes, dtype and op; one with wrong elements or repeated never is.
 [[nodiscard]] bool is_best(const Row& row, std::span<const Row> rows);
 
 }  // namespace lockstep::reduce_all

@@ -7,6 +7,7 @@
 #include "core/print.hpp"
 #include "reduce_all/demo.hpp"
 #include "reduce_all/preflight.hpp"
+#include "reduce_all/sizes.hpp"
 #include "reduce_all/sweep.hpp"
 #include "reduce_all/texts.hpp"
 #include "reduce_all/verdict.hpp"
@@ -15,22 +16,19 @@
 namespace lockstep::reduce_all {
 namespace {
 
-std::vector<std::string> names_of(const std::vector<const comm::Algorithm*>& algorithms) {
-  std::vector<std::string> names;
-  for (const comm::Algorithm* algorithm : algorithms) names.emplace_back(algorithm->name);
-  return names;
-}
-
 // Rank 0.
-RunInfo describe_run(const Job& job, const CoreWatch& cores, const std::optional<CoreReach>& reach) {
-  RunInfo info{.options = job.options,
-               .environment = runtime::read_environment(),
-               .topology = job.topology,
-               .algorithms = names_of(job.algorithms),
-               .warnings = find_warnings(job.topology),
-               .limit = describe_limit(job.options, job.topology, cores.is_on() && job.transport.n_nodes() == 1),
-               .cores = reach,
-               .why_no_cores = cores.why_off()};
+BenchmarkInfo describe_run(const Job& job, const CoreWatch& cores, const std::optional<CoreReach>& reach) {
+  BenchmarkInfo info{.options = job.options,
+                     .environment = runtime::read_environment(),
+                     .topology = job.topology,
+                     .warnings = find_warnings(job.topology),
+                     .limit = describe_limit(job.options, job.topology, cores.is_on() && job.transport.n_nodes() == 1),
+                     .cores = reach,
+                     .why_no_cores = cores.why_off()};
+  for (const Participant& participant : job.participants) {
+    info.algorithms.emplace_back(participant.name());
+    if (participant.is_auto()) info.chosen = describe_auto(job.calls, job.transport.nodes());
+  }
   info.environment.hosts = job.topology.hosts();
   if (job.options.ranks_per_node > 0) info.simulated_nodes = job.transport.n_nodes();
   return info;
@@ -80,7 +78,7 @@ int run(const runtime::Session& session, const CommandLine& line, const runtime:
     if (world.rank() == 0) core::print(text);
     return core::to_int(core::ExitCode::ok);
   }
-  if (const auto bad = session.agree(core::complaint_of([&] { check_world(options, world.n_ranks()); })))
+  if (const auto bad = session.agree(core::complaint_of([&] { check_world(options, line.calls, world.n_ranks()); })))
     return core::to_int(*bad);
 
   runtime::catch_interrupts();
@@ -88,16 +86,16 @@ int run(const runtime::Session& session, const CommandLine& line, const runtime:
   const runtime::Topology topology = runtime::discover_topology(world);
   const auto transport =
       comm::make_mpi_transport(world, {.ranks_per_node = options.ranks_per_node, .topology = &topology});
-  Job job{options, world, topology, *transport, progress, {}};
+  Job job{options, world, topology, *transport, progress, line.calls, {}};
   std::unique_ptr<Report> report;
   const auto complaint = core::complaint_of([&] {
-    job.algorithms = choose_algorithms(options, *transport);
-    check_memory(options, topology, world.rank(), job.algorithms.size());
+    job.participants = find_participants(options, *transport);
+    check_memory(options, largest_size(line.calls), topology, world.rank(), job.participants.size());
     if (world.rank() == 0 && options.task == Task::measure) report = std::make_unique<Report>(options);
   });
   if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
   if (options.task == Task::measure) return measure(job, report.get());
-  const bool is_right = run_demo(world, topology, *transport, choose_for_demo(job.algorithms));
+  const bool is_right = run_demo(world, topology, *transport, job.participants);
   return core::to_int(is_right ? core::ExitCode::ok : core::ExitCode::failed);
 }
 

@@ -40,8 +40,7 @@ std::optional<std::uint64_t> grow_by_step(std::uint64_t step, std::uint64_t byte
   return bytes + step;
 }
 
-}  // namespace
-
+/// Sizes for one type: min_bytes times powers of step_factor, or in steps of step_bytes.
 std::vector<core::Bytes> sizes(const Options& options, core::DType dtype) {
   const std::uint64_t element = core::size_of(dtype);
   const std::uint64_t step =
@@ -61,6 +60,28 @@ std::vector<core::Bytes> sizes(const Options& options, core::DType dtype) {
         step > 0 ? grow_by_step(step, *bytes, largest) : grow_by_factor(options.step_factor, element, *bytes, largest);
   }
   return result;
+}
+
+}  // namespace
+
+std::vector<comm::Call> find_calls(const Options& options) {
+  const bool reduces = options.collective != comm::Collective::all_gather;
+  const std::vector<comm::ReduceOp> ops = reduces ? options.op : std::vector{comm::ReduceOp::sum};
+  std::vector<comm::Call> calls;
+  for (const core::DType dtype : options.dtype) {
+    const std::vector<core::Bytes> all_sizes = sizes(options, dtype);
+    for (const comm::ReduceOp op : ops) {
+      for (const core::Bytes bytes : all_sizes)
+        calls.push_back({options.collective, dtype, op, bytes.value / core::size_of(dtype)});
+    }
+  }
+  return calls;
+}
+
+core::Bytes largest_size(std::span<const comm::Call> calls) {
+  core::Bytes largest;
+  for (const comm::Call& call : calls) largest = std::max(largest, call.bytes());
+  return largest;
 }
 
 }  // namespace lockstep::reduce_all

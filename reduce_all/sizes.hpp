@@ -1,17 +1,22 @@
-// The sizes a run goes through.
-// Invariant: ascending, every one a whole number of elements, none above --max-bytes.
-// Used by the option checks and the sweep.
+// The calls a run goes through: every type, op and size.
+// Invariant: sizes ascend, every one a whole number of elements, none above --max-bytes.
+// Used by the command line, which makes their list once, and all that read it.
 #pragma once
 
+#include <span>
 #include <vector>
 
+#include "comm/collective.hpp"
 #include "core/units.hpp"
 #include "reduce_all/options.hpp"
 
 namespace lockstep::reduce_all {
 
-/// Sizes for one type: min_bytes times powers of step_factor, or in steps of step_bytes. With `-d all` sizes, the
-/// largest too, are rounded up to whole elements, so that every type has one. Throws core::Error (usage) for a size that is no multiple of the element.
-[[nodiscard]] std::vector<core::Bytes> sizes(const Options& options, core::DType dtype);
+/// In the order of measuring. With `-d all` sizes, the largest too, are rounded up to whole elements, so that every type
+/// has one. Throws core::Error (usage) for a size that is no multiple of the element.
+[[nodiscard]] std::vector<comm::Call> find_calls(const Options& options);
+
+/// The longest vector of them.
+[[nodiscard]] core::Bytes largest_size(std::span<const comm::Call> calls);
 
 }  // namespace lockstep::reduce_all

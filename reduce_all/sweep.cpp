@@ -50,35 +50,15 @@ std::string describe_call(const comm::Call& call) {
 
 }  // namespace
 
-std::vector<comm::Call> calls(const Options& options) {
-  const bool reduces = options.collective != comm::Collective::all_gather;
-  const std::vector<comm::ReduceOp> ops = reduces ? options.op : std::vector{comm::ReduceOp::sum};
-  std::vector<comm::Call> result;
-  for (const core::DType dtype : options.dtype) {
-    const std::vector<core::Bytes> all_sizes = sizes(options, dtype);
-    for (const comm::ReduceOp op : ops) {
-      for (const core::Bytes bytes : all_sizes)
-        result.push_back({options.collective, dtype, op, bytes.value / core::size_of(dtype)});
-    }
-  }
-  return result;
-}
-
-core::Bytes largest_size(const Options& options) {
-  core::Bytes largest;
-  for (const comm::Call& call : calls(options)) largest = std::max(largest, call.bytes());
-  return largest;
-}
-
 Sweep::Sweep(const Job& job, CoreWatch& cores, Report* report)
     : job_{job},
       cores_{cores},
       report_{report},
-      pool_{largest_size(job.options), job.options.buffers, job.options.in_place},
+      pool_{largest_size(job.calls), job.options.buffers, job.options.in_place},
       order_{job.options.seed} {}
 
 Outcome Sweep::run() {
-  for (const comm::Call& call : calls(job_.options)) {
+  for (const comm::Call& call : job_.calls) {
     if (!may_go_on(call) || !measure_call(call)) break;
     has_measured_ = true;
   }
@@ -157,8 +137,14 @@ core::Bytes Sweep::bytes_to_read(const comm::Call& call) const {
 
 std::vector<Contender> Sweep::make_contenders(const comm::Call& call) {
   std::vector<Contender> contenders;
-  for (const comm::Algorithm* algorithm : job_.algorithms)
-    contenders.push_back({.name = algorithm->name, .plan = comm::make_plan(*algorithm, job_.transport, call)});
+  for (const Participant& participant : job_.participants) {
+    const comm::Algorithm& algorithm = participant.runs(call, job_.transport.nodes());
+    const auto same = std::ranges::find(contenders, algorithm.name, &Contender::name);
+    contenders.push_back(
+        {.name = participant.name(),
+         .chosen = participant.is_auto() ? std::optional{algorithm.name} : std::nullopt,
+         .plan = same != contenders.end() ? same->plan : comm::make_plan(algorithm, job_.transport, call)});
+  }
   contenders.push_back({.name = "copy", .plan = make_copy_plan(CopyKind::cached), .role = Role::copying});
   contenders.push_back({.name = "streaming copy", .plan = make_copy_plan(CopyKind::streaming), .role = Role::copying});
   if (const core::Bytes bytes = bytes_to_read(call); bytes.value > 0)
@@ -274,6 +260,7 @@ Measured Sweep::describe(const comm::Call& call, Contender& contender, std::span
   for (const Tally& tally : tallies) n_wrong += tally.mismatch.n_wrong;
   return {.call = call,
           .algorithm = std::string{contender.name},
+          .chosen = std::optional<std::string>{contender.chosen},
           .in_place = job_.options.in_place,
           .n_ranks = job_.world.n_ranks(),
           .times = {std::move(contender.samples), static_cast<int>(slowest - tallies.begin())},

@@ -7,12 +7,12 @@
 #include <span>
 #include <vector>
 
-#include "comm/registry.hpp"
 #include "core/rng.hpp"
 #include "core/timer.hpp"
 #include "reduce_all/buffers.hpp"
 #include "reduce_all/cores.hpp"
 #include "reduce_all/measure.hpp"
+#include "reduce_all/participants.hpp"
 #include "reduce_all/progress.hpp"
 #include "reduce_all/report.hpp"
 #include "runtime/communicator.hpp"
@@ -27,7 +27,8 @@ struct Job {
   const runtime::Topology& topology;
   comm::Transport& transport;
   Progress& progress;
-  std::vector<const comm::Algorithm*> algorithms;  ///< those that take part
+  std::span<const comm::Call> calls;
+  std::vector<Participant> participants;
 };
 
 /// What rank 0 learns of each rank about a contender.
@@ -75,11 +76,5 @@ class Sweep {
   double repeated_seconds_ = 0;  ///< spent on what was measured again
   Outcome outcome_;
 };
-
-/// Every call of the run, in the order of measuring.
-[[nodiscard]] std::vector<comm::Call> calls(const Options& options);
-
-/// The longest vector of them.
-[[nodiscard]] core::Bytes largest_size(const Options& options);
 
 }  // namespace lockstep::reduce_all

@@ -6,9 +6,10 @@
 #include <cmath>
 #include <numeric>
 #include <string_view>
+#include <utility>
 
-#include "comm/registry.hpp"
 #include "reduce_all/cores_text.hpp"
+#include "reduce_all/participants.hpp"
 
 namespace lockstep::reduce_all {
 namespace {
@@ -24,17 +25,14 @@ std::string range_text(std::uint64_t first, std::uint64_t last) {
   return fmt::format("from {} to {}", size_text(first), size_text(last));
 }
 
-bool is_the_librarys(const Row& row) {
-  const comm::Algorithm* algorithm = comm::find_algorithm(row.algorithm);
-  return algorithm != nullptr && algorithm->needs == comm::Needs::mpi_processes;
-}
-
-// The rows of the first type and op that can be trusted.
+// The rows of the first type and op that can be trusted. One of `auto` is one of the algorithm it ran.
 std::vector<Row> first_series(std::span<const Row> rows) {
   std::vector<Row> series;
   for (const Row& row : rows) {
     const bool is_of_first = row.dtype == rows.front().dtype && row.op == rows.front().op;
-    if (is_of_first && !row.distance_changed.value_or(false)) series.push_back(row);
+    if (!is_of_first || row.distance_changed.value_or(false) || is_repeated(row, rows)) continue;
+    series.push_back(row);
+    if (row.chosen) series.back().algorithm = *std::exchange(series.back().chosen, std::nullopt);
   }
   return series;
 }
@@ -67,7 +65,7 @@ std::string compare_with_library(const std::vector<Row>& series, const std::vect
   std::string library;
   for (const Row& winner : best) {
     const auto own = std::find_if(series.begin(), series.end(), [&winner](const Row& row) {
-      return row.bytes == winner.bytes && is_the_librarys(row);
+      return row.bytes == winner.bytes && is_the_librarys(row.algorithm);
     });
     if (own == series.end()) continue;
     library = own->algorithm;
@@ -78,7 +76,7 @@ std::string compare_with_library(const std::vector<Row>& series, const std::vect
   const double ratio = std::exp(log_sum / n);
   const bool is_one_winner = std::all_of(best.begin(), best.end(),
                                          [&best](const Row& row) { return row.algorithm == best.front().algorithm; });
-  if (is_one_winner && is_the_librarys(best.front())) return "";
+  if (is_one_winner && is_the_librarys(best.front().algorithm)) return "";
   const std::string_view choice = is_one_winner ? "it" : "choosing by size";
   if (ratio < noteworthy_ratio)
     return fmt::format("; {} gains less than 10 % over the MPI library's own choice (`{}`)", choice, library);
@@ -100,10 +98,10 @@ std::string rate_large(const std::vector<Row>& best, const VerdictContext& conte
                        size_text(largest.bytes), size_text(large_bytes));
   if (largest.bytes < large_bytes) return "";
   const bool is_copying = largest.limit_by != name(LimitedBy::cores);
-  std::string text = fmt::format(
-      "At {} it moves {:.1f} GB/s of vector per rank, {:.0f} % of what all ranks reach by {} ({:.1f} GB/s)",
-      size_text(largest.bytes), largest.algbw_GBps, largest.limit_percent,
-      is_copying ? "copying alone" : "only reading what others have written", largest.limit_GBps);
+  std::string text =
+      fmt::format("At {} it moves {:.1f} GB/s of vector per rank, {:.0f} % of what all ranks reach by {} ({:.1f} GB/s)",
+                  size_text(largest.bytes), largest.algbw_GBps, largest.limit_percent,
+                  is_copying ? "copying alone" : "only reading what others have written", largest.limit_GBps);
   if (context.n_nodes > 1) text += "; the rest goes to the network as well";
   return text + ".";
 }

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
+
+#include "reduce_all/columns.hpp"
 
 namespace lockstep::reduce_all {
 namespace {
@@ -37,8 +40,8 @@ Row sample_row() {
   return row;
 }
 
-RunInfo sample_info(int n_ranks = 2) {
-  RunInfo info;
+BenchmarkInfo sample_info(int n_ranks = 2) {
+  BenchmarkInfo info;
   for (int rank = 0; rank < n_ranks; ++rank) {
     runtime::Place place;
     place.rank = rank;
@@ -70,35 +73,10 @@ TEST(JsonReport, IsValidWithNoneOneAndTwoRows) {
   }
 }
 
-TEST(JsonReport, RowsHaveTheKeysUsersRelyOn) {
+TEST(JsonReport, RowsHaveAKeyForEachColumn) {
   const auto row = nlohmann::json::parse(json_row(sample_row()));
-  for (const char* key : {"bytes",
-                          "count",
-                          "dtype",
-                          "op",
-                          "algorithm",
-                          "in_place",
-                          "iterations",
-                          "time_us_p50",
-                          "time_us_p50_low",
-                          "time_us_p50_high",
-                          "time_us_p99",
-                          "time_us_min",
-                          "time_us_max",
-                          "time_us_mean",
-                          "algbw_GBps",
-                          "busbw_GBps",
-                          "limit_GBps",
-                          "limit_percent",
-                          "slowest_rank",
-                          "wrong",
-                          "collective",
-                          "limit_by",
-                          "distance_changed",
-                          "core_round_trip_ns_before",
-                          "core_round_trip_ns_after"})
-    EXPECT_TRUE(row.contains(key)) << key;
-  EXPECT_EQ(row.size(), 25u);
+  for (const Column& column : columns()) EXPECT_TRUE(row.contains(column.name)) << column.name;
+  EXPECT_EQ(row.size(), columns().size());
   EXPECT_EQ(row["core_round_trip_ns_before"], 118.25);
   EXPECT_EQ(row["distance_changed"], true);
   EXPECT_TRUE(nlohmann::json::parse(json_row(Row{}))["distance_changed"].is_null());
@@ -109,17 +87,41 @@ TEST(JsonReport, RowsHaveTheKeysUsersRelyOn) {
   EXPECT_EQ(nlohmann::json::parse(json_row(with_samples))["samples_us"].size(), 2u);
 }
 
+TEST(JsonReport, TheSchemaKnowsTheColumns) {
+  const auto schema = nlohmann::json::parse(std::ifstream{LOCKSTEP_SCHEMAS "/reduce_all-1.schema.json"});
+  const auto& row = schema["$defs"]["row"];
+  std::set<std::string> names;
+  for (const Column& column : columns()) names.emplace(column.name);
+  for (const auto& key : row["required"]) EXPECT_TRUE(names.contains(key)) << key;
+  names.insert("samples_us");
+  for (const auto& [key, ignored] : row["properties"].items()) EXPECT_EQ(names.erase(key), 1U) << key;
+  EXPECT_TRUE(names.empty()) << *names.begin();
+}
+
+// Programs know them by these names and places.
+TEST(CsvReport, HeaderIsWhatProgramsRelyOn) {
+  EXPECT_EQ(csv_header(),
+            "bytes,count,dtype,op,algorithm,collective,in_place,iterations,time_us_p50,time_us_p50_low,"
+            "time_us_p50_high,time_us_p99,time_us_min,time_us_max,time_us_mean,algbw_GBps,busbw_GBps,limit_GBps,"
+            "limit_percent,slowest_rank,wrong,limit_by,core_round_trip_ns_before,core_round_trip_ns_after,"
+            "distance_changed,chosen\n");
+}
+
 TEST(CsvReport, RowsHaveAsManyFieldsAsTheHeader) {
-  EXPECT_EQ(n_fields(csv_header()), 24u);
-  EXPECT_EQ(n_fields(csv_row(sample_row())), 24u);
-  EXPECT_EQ(n_fields(csv_row(Row{})), 24u);
+  EXPECT_EQ(n_fields(csv_row(sample_row())), n_fields(csv_header()));
+  EXPECT_EQ(n_fields(csv_row(Row{})), n_fields(csv_header()));
   EXPECT_EQ(
       csv_row(sample_row()),
-      "8,2,float32,sum,ring,all_reduce,false,20,1.25,1,1.5,,0.5,4,1.5,0.0064,2.5,1,0.64,0,0,cores,118.25,560,true\n");
+      "8,2,float32,sum,ring,all_reduce,false,20,1.25,1,1.5,,0.5,4,1.5,0.0064,2.5,1,0.64,0,0,cores,118.25,560,true,\n");
+  Row of_auto = sample_row();
+  of_auto.algorithm = "auto";
+  of_auto.chosen = "shm";
+  EXPECT_TRUE(csv_row(of_auto).ends_with(",true,shm\n"));
+  EXPECT_EQ(nlohmann::json::parse(json_row(of_auto))["chosen"], "shm");
 }
 
 TEST(TextReport, WarningsAndTheMeaningOfTheLimitComeBeforeNumbers) {
-  RunInfo info = sample_info();
+  BenchmarkInfo info = sample_info();
   info.warnings = {"something is doubtful"};
   const std::string header = text_header(info);
   EXPECT_NE(header.find("# WARNING: something is doubtful\n"), std::string::npos);
@@ -130,16 +132,25 @@ TEST(TextReport, WarningsAndTheMeaningOfTheLimitComeBeforeNumbers) {
   for (std::string line; std::getline(lines, line);) EXPECT_TRUE(line.starts_with('#')) << line;
 }
 
+TEST(TextReport, SaysWhatAutoRuns) {
+  BenchmarkInfo info = sample_info();
+  EXPECT_EQ(text_header(info).find("# auto"), std::string::npos);
+  info.chosen = "ring";
+  EXPECT_NE(text_header(info).find("# auto: as lockstep train chooses: ring\n"), std::string::npos);
+}
+
 TEST(TextReport, OneRankIsSaidToCommunicateNothing) {
-  RunInfo info = sample_info(1);
+  BenchmarkInfo info = sample_info(1);
   EXPECT_NE(text_header(info).find("there is no communication; algbw"), std::string::npos);
   info.options.in_place = true;
   EXPECT_NE(text_header(info).find("in place nothing to copy"), std::string::npos);
 }
 
 TEST(TextReport, SaysWhereTheLibraryMayDifferInNaN) {
-  const auto says = [](const RunInfo& info) { return text_header(info).find("# mpi: what") != std::string::npos; };
-  RunInfo info = sample_info();
+  const auto says = [](const BenchmarkInfo& info) {
+    return text_header(info).find("# mpi: what") != std::string::npos;
+  };
+  BenchmarkInfo info = sample_info();
   EXPECT_FALSE(says(info));
   info.options.op = {comm::ReduceOp::sum, comm::ReduceOp::max};
   EXPECT_TRUE(says(info));
@@ -151,7 +162,7 @@ TEST(TextReport, SaysWhereTheLibraryMayDifferInNaN) {
 }
 
 TEST(TextReport, SaysHowFarApartTheCoresAreOrWhyNot) {
-  RunInfo info = sample_info();
+  BenchmarkInfo info = sample_info();
   EXPECT_EQ(text_header(info).find("# cores"), std::string::npos);
   info.why_no_cores = "not measured, as ranks share cores";
   EXPECT_NE(text_header(info).find("# cores: not measured, as ranks share cores\n"), std::string::npos);

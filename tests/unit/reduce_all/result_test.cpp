@@ -65,5 +65,21 @@ TEST(Result, TheBestIsTheFastestThatIsRight) {
   EXPECT_TRUE(is_best(rows[2], rows));
 }
 
+TEST(Result, AutoIsNotBestBesideWhatItRan) {
+  std::vector<Row> rows(3);
+  rows[0].algorithm = "ring";
+  rows[0].time_us_p50 = 2;
+  rows[1].algorithm = "auto";
+  rows[1].chosen = "ring";
+  rows[1].time_us_p50 = 1;
+  rows[2].algorithm = "shm";
+  rows[2].time_us_p50 = 3;
+  EXPECT_TRUE(is_best(rows[0], rows)) << "auto is the same, only timed again";
+  EXPECT_FALSE(is_best(rows[1], rows));
+  rows[0].algorithm = "mpi";
+  EXPECT_TRUE(is_best(rows[1], rows));
+  EXPECT_FALSE(is_best(rows[0], rows));
+}
+
 }  // namespace
 }  // namespace lockstep::reduce_all

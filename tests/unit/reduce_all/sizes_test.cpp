@@ -11,7 +11,8 @@ std::vector<std::uint64_t> values(const std::vector<std::string>& words, core::D
   const CommandLine line = parse_command_line(words);
   EXPECT_FALSE(line.error.has_value());
   std::vector<std::uint64_t> result;
-  for (const core::Bytes bytes : sizes(line.options, dtype)) result.push_back(bytes.value);
+  for (const comm::Call& call : line.calls)
+    if (call.dtype == dtype) result.push_back(call.bytes().value);
   return result;
 }
 
@@ -42,9 +43,18 @@ TEST(Sizes, AllTypesRoundUpToWholeElements) {
 }
 
 TEST(Sizes, TheLargestNumbersDoNotWrapAround) {
-  EXPECT_EQ(values({"-b", "8E", "-e", "18446744073709551615"}, core::DType::int8), (Values{std::uint64_t{1} << 63}));
-  EXPECT_EQ(values({"-b", "8E", "-e", "18446744073709551615", "-i", "8E"}, core::DType::int8),
+  EXPECT_EQ(values({"-d", "int8", "-b", "8E", "-e", "18446744073709551615"}, core::DType::int8),
             (Values{std::uint64_t{1} << 63}));
+  EXPECT_EQ(values({"-d", "int8", "-b", "8E", "-e", "18446744073709551615", "-i", "8E"}, core::DType::int8),
+            (Values{std::uint64_t{1} << 63}));
+}
+
+TEST(Calls, AreEverySizeOfEveryTypeAndOp) {
+  const CommandLine line = parse_command_line({"-b", "8", "-e", "16", "-d", "float32,int8", "-o", "sum,max"});
+  EXPECT_EQ(line.calls.size(), 8U);
+  EXPECT_EQ(line.calls[2].op, comm::ReduceOp::max);
+  EXPECT_EQ(line.calls[4].n_elements, 8U);
+  EXPECT_EQ(largest_size(line.calls), core::Bytes{16});
 }
 
 }  // namespace

@@ -54,6 +54,17 @@ TEST(Verdict, OneAlgorithmIsNoChoice) {
   EXPECT_EQ(text_of({row_of(8, "shm", 1)}, {.n_ranks = 2}).find("Fastest"), std::string::npos);
 }
 
+TEST(Verdict, AutoIsNoAlgorithmOfItsOwn) {
+  std::vector<Row> rows{row_of(8, "shm", 2), row_of(8, "auto", 1)};
+  rows[1].chosen = "shm";
+  std::string text = text_of(rows, {.n_ranks = 2});
+  EXPECT_EQ(text.find("Fastest"), std::string::npos) << text;
+  EXPECT_NE(text.find("(8 B) takes 2.00 us"), std::string::npos) << text;
+  rows[0].algorithm = "mpi";
+  text = text_of(rows, {.n_ranks = 2});
+  EXPECT_NE(text.find("Fastest here: shm at 8 B"), std::string::npos) << text;
+}
+
 TEST(Verdict, SmallSizesSayNothingAboutTheLimit) {
   EXPECT_EQ(text_of({row_of(8, "shm", 1)}, {.n_ranks = 2}).find("by copying alone"), std::string::npos);
 }
@@ -90,7 +101,8 @@ TEST(Verdict, SaysThatCoresMoved) {
   EXPECT_NE(text.find("The shortest call (16 B)"), std::string::npos) << text;
   for (Row& row : rows) row.distance_changed = true;
   text = text_of(rows, {.n_ranks = 2});
-  EXPECT_TRUE(text.starts_with("The cores kept moving")) << "says something of times that are not to be trusted: " << text;
+  EXPECT_TRUE(text.starts_with("The cores kept moving"))
+      << "says something of times that are not to be trusted: " << text;
 }
 
 TEST(Verdict, SaysThatSizesAreMissing) {
