@@ -63,6 +63,8 @@ forbid 'MPI_I?(Allreduce|Reduce_scatter|Allgather)|nccl(AllReduce|ReduceScatter|
   'a collective on data belongs in src/comm'
 forbid 'PMPI?_I?(Allreduce|Reduce_scatter|Allgather)|MPI_I?(Allreduce|Reduce_scatter|Allgather)v?\(' \
   '^src/comm/algorithms/mpi_native\.cpp' "MPI's own collectives are called by algorithm mpi only"
+names=$(grep -oE '\.name = "[a-z_]+"' src/comm/registry.cpp | cut -d'"' -f2 | paste -sd'|')
+forbid "\"($names)\"" '^src/comm/registry\.cpp' "an algorithm's name is written in src/comm/registry.cpp"
 
 if ((failures > 0)); then
   echo "$failures violation(s) of the structure that CONTRIBUTING.md describes"
