@@ -46,12 +46,6 @@ data::LoaderOptions loader_options(const BenchOptions& o, const data::SetSpec& s
           .threads = o.threads};
 }
 
-core::Bytes stored_bytes(const data::Split& split) {
-  core::Bytes sum;
-  for (const data::ShardEntry& shard : split.shards) sum.value += shard.bytes;
-  return sum;
-}
-
 // Where each shard's units begin, and their number at the end.
 std::vector<std::uint64_t> count_units(const data::Split& split, std::uint64_t unit_samples) {
   std::vector<std::uint64_t> firsts{0};
@@ -85,7 +79,7 @@ BenchStages::BenchStages(const BenchOptions& options, const runtime::Communicato
   loader_ = std::make_unique<data::Loader>(world, set_, loader_options(options, set_->spec()));
   n_threads_ = 1 + loader_->stats().threads;
   const data::Split& split = set_->manifest().split(options.split, options.folder);
-  stored_ = stored_bytes(split);
+  stored_ = split.stored_bytes();
   unit_samples_ = set_->spec().is_encoded() ? encoded_unit_samples : set_->manifest().chunk_samples;
   first_units_ = count_units(split, unit_samples_);
 }

@@ -52,8 +52,7 @@ std::string describe_splits(const data::Manifest& manifest) {
 
 core::Bytes stored_bytes(const data::Manifest& manifest) {
   core::Bytes sum;
-  for (const data::Split& split : manifest.splits)
-    for (const data::ShardEntry& shard : split.shards) sum.value += shard.bytes;
+  for (const data::Split& split : manifest.splits) sum.value += split.stored_bytes().value;
   return sum;
 }
 

@@ -27,8 +27,7 @@ struct SplitFacts {
 };
 
 SplitFacts describe(const data::Split& split, const data::SetSpec& spec) {
-  SplitFacts facts{.split = &split};
-  for (const data::ShardEntry& shard : split.shards) facts.bytes.value += shard.bytes;
+  SplitFacts facts{.split = &split, .bytes = split.stored_bytes()};
   const std::uint64_t decoded = split.n_samples * (spec.x.bytes() + spec.y.bytes() + sizeof(std::uint64_t));
   if (!spec.is_encoded() && facts.bytes.value > 0)
     facts.ratio = static_cast<double>(decoded) / static_cast<double>(facts.bytes.value);

@@ -66,9 +66,9 @@ std::unique_ptr<Batches> open_split(const runtime::Communicator& world, const Re
   DataInfo info{.spec = set->spec(),
                 .n_ids = n_ids,
                 .n_samples = set->n_samples(),
+                .stored_bytes = manifest.split(split, folder).stored_bytes().value,
                 .split = split,
                 .splits = core::names_of(manifest.splits)};
-  for (const data::ShardEntry& shard : manifest.split(split, folder).shards) info.stored_bytes += shard.bytes;
   return std::make_unique<Batches>(data::Loader{world, set, options_for(world, recipe, info.spec, is_evaluation)},
                                    std::move(info));
 }

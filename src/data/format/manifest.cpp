@@ -219,6 +219,12 @@ std::string read_text_of(const std::string& folder) {
 
 }  // namespace
 
+core::Bytes Split::stored_bytes() const noexcept {
+  core::Bytes sum;
+  for (const ShardEntry& shard : shards) sum.value += shard.bytes;
+  return sum;
+}
+
 const Split& Manifest::split(std::string_view name, std::string_view folder) const {
   if (name.empty() && !splits.empty()) return splits.front();
   std::vector<std::string> names;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/units.hpp"
 #include "data/format/spec.hpp"
 #include "io/codec.hpp"
 #include "io/hdf5.hpp"
@@ -29,6 +30,8 @@ struct Split {
   std::string name;
   std::uint64_t n_samples = 0;
   std::vector<ShardEntry> shards{};
+
+  [[nodiscard]] core::Bytes stored_bytes() const noexcept;
 };
 
 struct ExtraEntry {

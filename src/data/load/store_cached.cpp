@@ -183,10 +183,9 @@ class CachedStore final : public Store {
 core::Bytes cached_bytes(const ShardSet& set) {
   const SetSpec& spec = set.spec();
   if (!spec.is_encoded()) return {set.n_samples() * (spec.x.bytes() + spec.y.bytes())};
-  std::uint64_t bytes = 0;
-  for (const Split& split : set.manifest().splits)
-    for (const ShardEntry& shard : split.shards) bytes += shard.bytes;
-  return {bytes};
+  core::Bytes sum;
+  for (const Split& split : set.manifest().splits) sum.value += split.stored_bytes().value;
+  return sum;
 }
 
 std::unique_ptr<Store> make_cached_store(const runtime::Communicator& world, const ShardSet& set,

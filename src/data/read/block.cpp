@@ -19,8 +19,7 @@ constexpr std::uint64_t encoded_block_bytes = std::uint64_t{4} << 20;
 std::uint64_t block_samples(const Manifest& manifest) noexcept {
   if (manifest.chunk_samples > 0) return manifest.chunk_samples;
   std::uint64_t bytes = 0, n_samples = 0;
-  for (const Split& split : manifest.splits)
-    for (const ShardEntry& shard : split.shards) bytes += shard.bytes, n_samples += shard.n_samples;
+  for (const Split& split : manifest.splits) bytes += split.stored_bytes().value, n_samples += split.n_samples;
   const std::uint64_t mean_bytes = bytes / std::max<std::uint64_t>(1, n_samples) + 1;
   return std::max<std::uint64_t>(1, encoded_block_bytes / mean_bytes);
 }
