@@ -87,10 +87,14 @@ class Hooks {
   virtual void sum(runtime::DeviceSpan<double> values, runtime::Stream& stream) = 0;
 };
 
-/// Where a parameter lies in the arenas. Padding belongs to the slot, is 0 and stays 0.
+/// Where a parameter lies in the arenas. Padding belongs to the slot, is 0 and stays 0. What is cut off at multiples of
+/// `block` elements from its begin is a slice of the logical tensor, by its dimension `dimension`: output channels, where
+/// the layout has them together.
 struct ArenaSlot {
   int parameter = 0;    ///< index into Network::parameters()
-  core::Slice slice{};  ///< its count is a multiple of 16
+  core::Slice slice{};  ///< a multiple of 16 elements
+  std::size_t block = 0;
+  int dimension = 0;
 };
 
 class Executor {

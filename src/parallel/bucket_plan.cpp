@@ -41,8 +41,4 @@ std::vector<Bucket> plan_buckets(std::span<const Slot> slots, const BucketOption
   return buckets;
 }
 
-core::Slice owned_slice(const core::Slice& bucket, std::size_t n_owners, std::size_t owner) noexcept {
-  return core::partition(bucket, n_owners, owner, slice_grain);
-}
-
 }  // namespace lockstep::parallel

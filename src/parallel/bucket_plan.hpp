@@ -1,5 +1,5 @@
-// How the arena is cut: into buckets, communicated one after another, and each bucket into slices with one owner.
-// Invariant: buckets depend on the slots alone, slices on the bucket and the number of owners; never on arrival.
+// How the arena is cut into buckets, communicated one after another.
+// Invariant: buckets depend on the slots alone, never on ranks or arrival.
 // Used by the synchronizer.
 #pragma once
 
@@ -28,12 +28,5 @@ struct Bucket {
 
 /// Buckets in the order in which backward completes them; together the whole arena.
 [[nodiscard]] std::vector<Bucket> plan_buckets(std::span<const Slot> slots, const BucketOptions& options);
-
-/// Slices begin at multiples of so many elements (4 KiB) from where their bucket begins. Sums that must not depend on
-/// the number of owners, such as the norm for clipping, are first taken over blocks of this size.
-inline constexpr std::size_t slice_grain = 1024;
-
-/// The part of a bucket that `owner` of `n_owners` sums and updates; may be empty.
-[[nodiscard]] core::Slice owned_slice(const core::Slice& bucket, std::size_t n_owners, std::size_t owner) noexcept;
 
 }  // namespace lockstep::parallel

@@ -4,23 +4,7 @@
 #include <numeric>
 #include <utility>
 
-#include "parallel/bucket_plan.hpp"
-
 namespace lockstep::parallel {
-
-std::vector<Piece> blocks_in(std::span<const Slot> slots, core::Slice slice) {
-  std::vector<Piece> blocks;
-  for (const Piece& piece : pieces_in(slots, slice)) {
-    std::size_t at = piece.slice.offset;
-    const std::size_t end = piece.slice.end();
-    while (at < end) {
-      const std::size_t next = std::min(end, at + slice_grain - (at - slice.offset) % slice_grain);
-      blocks.push_back({piece.slot, {at, next - at}});
-      at = next;
-    }
-  }
-  return blocks;
-}
 
 NodeNorms::NodeNorms(comm::Transport& node, NodeFlags& flags, std::size_t n_slots, std::vector<Piece> blocks)
     : flags_{flags},

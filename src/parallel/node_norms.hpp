@@ -15,9 +15,6 @@
 
 namespace lockstep::parallel {
 
-/// The parts of slots in `slice`, cut at multiples of slice_grain from where it begins.
-[[nodiscard]] std::vector<Piece> blocks_in(std::span<const Slot> slots, core::Slice slice);
-
 class NodeNorms {
  public:
   /// Collective over the ranks of one node. `blocks`: of the whole arena, in order.

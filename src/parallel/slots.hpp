@@ -18,6 +18,7 @@ struct Slot {
   std::string name;
   core::Slice slice{};
   bool decays = true;            ///< weight decay applies
+  std::size_t unit = 1024;       ///< it is cut at multiples of so many elements from where it begins: see unit_of()
   std::size_t row_elements = 0;  ///< of an embedding: only rows given to Synchronizer::touch() have a gradient; else 0
 };
 

@@ -28,6 +28,7 @@ Synchronizer::Synchronizer(comm::Transport& world, std::vector<Slot> slots, cons
       placement_{place(world.nodes(), options.is_deterministic)},
       node_index_{placement_.nodes[static_cast<std::size_t>(world.rank())]},
       buckets_{plan_buckets(slots_, options.buckets)},
+      sharding_{slots_, buckets_, static_cast<std::size_t>(placement_.n_owners)},
       node_{world.split(node_index_, world.rank())},
       between_{world.split(node_->rank(), node_index_)},
       flags_{*node_},
@@ -53,13 +54,10 @@ std::span<float> Synchronizer::gradients_of(int local_rank) const noexcept {
   return {reinterpret_cast<float*>(gradients_->part(local_rank).data()), arena_elements(slots_)};
 }
 
+/// None if this rank owns nothing.
 std::vector<core::Slice> Synchronizer::owned_slices() const {
-  std::vector<core::Slice> slices;
-  if (node_->rank() >= placement_.n_owners) return slices;
-  for (const Bucket& bucket : buckets_)
-    slices.push_back(owned_slice(bucket.slice, static_cast<std::size_t>(placement_.n_owners),
-                                 static_cast<std::size_t>(node_->rank())));
-  return slices;
+  const auto rank = static_cast<std::size_t>(node_->rank());
+  return rank < sharding_.n_owners() ? sharding_.slices_of(rank) : std::vector<core::Slice>{};
 }
 
 BucketSumsSetting Synchronizer::sums_setting(bool is_tree) const {

@@ -21,6 +21,7 @@
 #include "parallel/node_norms.hpp"
 #include "parallel/placement.hpp"
 #include "parallel/replica_guard.hpp"
+#include "parallel/sharding.hpp"
 #include "parallel/shared_array.hpp"
 #include "parallel/slots.hpp"
 #include "parallel/sparse_rows.hpp"
@@ -106,6 +107,7 @@ class Synchronizer {
   Placement placement_;
   int node_index_;
   std::vector<Bucket> buckets_;
+  Sharding sharding_;
   std::unique_ptr<comm::Transport> node_;     ///< ranks that share the arena of parameters
   std::unique_ptr<comm::Transport> between_;  ///< one rank of each node
   NodeFlags flags_;

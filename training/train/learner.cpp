@@ -8,6 +8,7 @@
 
 #include "io/digest.hpp"
 #include "nn/initialize.hpp"
+#include "parallel/sharding.hpp"
 #include "runtime/together.hpp"
 #include "training/recipe/specs.hpp"
 #include "training/train/model.hpp"
@@ -43,6 +44,7 @@ std::vector<parallel::Slot> slots_of(const nn::Network& network, const nn::Execu
     slots.push_back({.name = network.parameters()[static_cast<std::size_t>(slot.parameter)].name,
                      .slice = slot.slice,
                      .decays = decays(network.parameters()[static_cast<std::size_t>(slot.parameter)], recipe),
+                     .unit = parallel::unit_of(slot.block),
                      .row_elements = sparse != nullptr ? sparse->width : 0});
   }
   return slots;

@@ -16,6 +16,13 @@ using Dims = dnnl::memory::dims;
 [[nodiscard]] Dims dims_of(const Desc& desc);
 [[nodiscard]] dnnl::memory::data_type type_of(const Desc& desc);
 
+/// How elements lie: `strides` between blocks of each dimension, and how many of its elements such a block has.
+struct Blocking {
+  Dims strides{};
+  Dims blocks{};
+};
+[[nodiscard]] Blocking blocking_of(const Desc& desc);
+
 /// Whether oneDNN has nothing but its reference implementation here, which is hundreds of times slower than the others.
 [[nodiscard]] bool is_reference(const dnnl::primitive_desc_base& described);
 

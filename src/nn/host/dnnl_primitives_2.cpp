@@ -21,6 +21,15 @@ Dims dims_of(const Desc& desc) { return desc.dims(); }
 
 dnnl::memory::data_type type_of(const Desc& desc) { return desc.data_type(); }
 
+Blocking blocking_of(const Desc& desc) {
+  const dnnl_blocking_desc_t& format = desc.data.format_desc.blocking;
+  Blocking blocking{.strides = {format.strides, format.strides + desc.data.ndims},
+                    .blocks = Dims(static_cast<std::size_t>(desc.data.ndims), 1)};
+  for (int i = 0; i < format.inner_nblks; ++i)
+    blocking.blocks[static_cast<std::size_t>(format.inner_idxs[i])] *= format.inner_blks[i];
+  return blocking;
+}
+
 dnnl::convolution_forward::primitive_desc describe_conv(const dnnl::engine& engine, const Desc& src,
                                                         const Desc& weights, const Desc& bias, const Desc& dst,
                                                         const Window& window) {

@@ -19,6 +19,23 @@ void reorder(const dnnl::engine& engine, const Desc& from, float* source, const 
   stream.wait();
 }
 
+struct Cut {
+  std::size_t block = 0;
+  int dimension = 0;
+};
+
+/// By the dimension that varies slowest; as a whole where it is not the only one there.
+Cut find_cut(const Desc& desc) {
+  const Dims dims = dims_of(desc);
+  const Blocking blocking = blocking_of(desc);
+  for (std::size_t d = 0; d < dims.size(); ++d) {
+    const auto n_blocks = static_cast<std::size_t>((dims[d] + blocking.blocks[d] - 1) / blocking.blocks[d]);
+    const auto block = static_cast<std::size_t>(blocking.strides[d]);
+    if (n_blocks > 1 && block * n_blocks == n_physical(desc)) return {block, static_cast<int>(d)};
+  }
+  return {n_physical(desc), 0};
+}
+
 }  // namespace
 
 Desc plain_desc(const Dims& dims, dnnl::memory::data_type type) {
@@ -51,7 +68,8 @@ void ParameterLayout::place(const Network& network) {
       core::require(desc.has_value(), "every parameter has a layout");
       const std::size_t n = (n_physical(*desc) + slot_multiple - 1) / slot_multiple * slot_multiple;
       slot_of_parameter_[static_cast<std::size_t>(parameter)] = slots_.size();
-      slots_.push_back({parameter, {n_elements_, n}});
+      const Cut cut = find_cut(*desc);
+      slots_.push_back({parameter, {n_elements_, n}, cut.block, cut.dimension});
       n_elements_ += n;
     }
   }

@@ -52,6 +52,36 @@ TEST(HostParameters, KeepTheirPaddingThroughTraining) {
   }
 }
 
+/// Whether elements before `at` in the slot belong to other indices of the slot's dimension than those from there on.
+bool parts_indices(const HostExecutor& executor, const ArenaSlot& slot, const Shape& shape, std::size_t at) {
+  std::size_t inner = 1;
+  for (std::size_t d = shape.size(); d-- > static_cast<std::size_t>(slot.dimension) + 1;) inner *= shape[d];
+  std::vector<float> logical(n_elements(shape)), physical(slot.slice.count);
+  for (std::size_t i = 0; i < logical.size(); ++i)
+    logical[i] = 1 + static_cast<float>(i / inner % shape[static_cast<std::size_t>(slot.dimension)]);
+  executor.pack(slot.parameter, logical, physical);
+  float last = 0;
+  for (std::size_t i = 0; i < at; ++i) last = std::max(last, physical[i]);
+  return std::all_of(physical.begin() + static_cast<std::ptrdiff_t>(at), physical.end(),
+                     [&](float index) { return index == 0 || index > last; });
+}
+
+TEST(HostParameters, AreCutIntoSlicesOfLogicalTensors) {
+  int n_cut = 0;
+  for (const std::uint64_t n_channels : {1u, 5u, 16u, 17u, 40u}) {
+    const Harness harness{make_case(image_network(n_channels), 2, Loss::cross_entropy)};
+    for (const ArenaSlot& slot : harness.executor.slots()) {
+      const Shape& shape = harness.tested.network.parameters()[static_cast<std::size_t>(slot.parameter)].shape;
+      ASSERT_GT(slot.block, 0u);
+      for (std::size_t at = slot.block; at < slot.slice.count; at += slot.block) {
+        EXPECT_TRUE(parts_indices(harness.executor, slot, shape, at)) << slot.parameter << " at " << at;
+        ++n_cut;
+      }
+    }
+  }
+  EXPECT_GT(n_cut, 100);
+}
+
 TEST(HostParameters, HaveSlotsFromTheLastNodeToTheFirst) {
   for (const Case& given : model_cases()) {
     const HostExecutor executor{given.network, {.max_batch = given.batch.n}};

@@ -49,26 +49,6 @@ TEST(BucketPlan, BucketsAreTheWholeArena) {
   EXPECT_EQ(buckets.back().end_slot, slots.size());
 }
 
-TEST(BucketPlan, SlicesAreTheWholeBucketAndBeginAtGrains) {
-  for (const std::size_t n : {0, 1, 1'023, 1'024, 1'025, 10'000, 123'457}) {
-    for (std::size_t n_owners = 1; n_owners <= 9; ++n_owners) {
-      std::size_t at = 48;
-      std::size_t longest = 0;
-      for (std::size_t owner = 0; owner < n_owners; ++owner) {
-        const core::Slice slice = owned_slice({48, n}, n_owners, owner);
-        EXPECT_EQ(slice.offset, at);
-        if (slice.count > 0) {
-          EXPECT_EQ((slice.offset - 48) % slice_grain, 0U);
-        }
-        longest = std::max(longest, slice.count);
-        at += slice.count;
-      }
-      EXPECT_EQ(at, 48 + n);
-      EXPECT_LE(longest, n / n_owners + slice_grain);
-    }
-  }
-}
-
 TEST(Placement, OwnersAreAsManyAsTheSmallestNodeHasRanks) {
   EXPECT_EQ(place({0, 0, 0, 0}, false).n_owners, 4);
   const Placement uneven = place({0, 1, 0, 1, 1}, false);

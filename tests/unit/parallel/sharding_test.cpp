@@ -1,0 +1,84 @@
+#include "parallel/sharding.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "unit/parallel/ranks.hpp"
+
+namespace lockstep::parallel {
+namespace {
+
+const BucketOptions small{.target{20'000}, .first{1'000}, .last{1'000}};
+
+/// Of sizes such as layers have, with units of their own.
+std::vector<Slot> layers() {
+  std::vector<Slot> slots = support::make_slots({10, 1'280, 36'864, 64, 1, 0, 9'999, 73'728});
+  slots[1].unit = unit_of(20);
+  slots[2].unit = unit_of(4'608);
+  slots[7].unit = unit_of(73'728);
+  return slots;
+}
+
+TEST(Sharding, UnitsAreBlocksOfChannelsOnCacheLines) {
+  EXPECT_EQ(unit_of(0), least_unit);
+  EXPECT_EQ(unit_of(1), least_unit);
+  EXPECT_EQ(unit_of(9), 1'152U);
+  EXPECT_EQ(unit_of(4'608), 4'608U);
+  EXPECT_EQ(unit_of(4'609), 16 * 4'609U);
+}
+
+TEST(Sharding, SlicesAreTheWholeArenaAndConsistOfUnits) {
+  for (const std::vector<Slot>& slots : {layers(), support::odd_slots()}) {
+    const std::vector<Bucket> buckets = plan_buckets(slots, small);
+    for (std::size_t n_owners = 1; n_owners <= 9; ++n_owners) {
+      const Sharding sharding{slots, buckets, n_owners};
+      for (std::size_t b = 0; b < buckets.size(); ++b) {
+        std::size_t at = buckets[b].slice.offset;
+        for (std::size_t owner = 0; owner < n_owners; ++owner) {
+          const core::Slice slice = sharding.slices_of(owner)[b];
+          EXPECT_EQ(slice.offset, at);
+          at = slice.end();
+          for (const Piece& piece : pieces_in(slots, slice))
+            EXPECT_EQ((piece.slice.offset - slots[piece.slot].slice.offset) % slots[piece.slot].unit, 0U);
+        }
+        EXPECT_EQ(at, buckets[b].slice.end());
+      }
+    }
+  }
+}
+
+TEST(Sharding, IsEvenButForUnits) {
+  const std::vector<Slot> slots = layers();
+  std::size_t largest_unit = 0;
+  for (const Slot& slot : slots) largest_unit = std::max(largest_unit, slot.unit);
+  const std::vector<Bucket> buckets = plan_buckets(slots, {.target{1 << 20}, .first{1 << 20}, .last{1 << 20}});
+  ASSERT_EQ(buckets.size(), 1U);
+  for (std::size_t n_owners = 1; n_owners <= 9; ++n_owners)
+    for (std::size_t owner = 0; owner < n_owners; ++owner)
+      EXPECT_LE(Sharding(slots, buckets, n_owners).slices_of(owner)[0].count,
+                buckets[0].slice.count / n_owners + largest_unit);
+}
+
+TEST(Sharding, BlocksAreTheSameForAnyOwners) {
+  const std::vector<Slot> slots = layers();
+  const std::vector<Bucket> buckets = plan_buckets(slots, small);
+  for (std::size_t b = 0; b < buckets.size(); ++b) {
+    const std::vector<Piece> whole = blocks_in(slots, buckets[b].slice);
+    for (std::size_t n_owners = 2; n_owners <= 5; ++n_owners) {
+      const Sharding sharding{slots, buckets, n_owners};
+      std::vector<Piece> together;
+      for (std::size_t owner = 0; owner < n_owners; ++owner)
+        for (const Piece& block : blocks_in(slots, sharding.slices_of(owner)[b])) together.push_back(block);
+      ASSERT_EQ(together.size(), whole.size());
+      for (std::size_t i = 0; i < whole.size(); ++i) {
+        EXPECT_EQ(together[i].slot, whole[i].slot);
+        EXPECT_EQ(together[i].slice, whole[i].slice);
+        EXPECT_LT(whole[i].slice.count, 2 * least_unit + unit_alignment);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::parallel
