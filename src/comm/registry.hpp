@@ -59,8 +59,8 @@ inline constexpr core::Bytes largest_short_message{std::uint64_t{16} << 10};
 
 struct Choice {
   const Algorithm* algorithm = nullptr;
-  /// What is summed may be summed in one pass with its update, by the ranks that read each other's memory, and training
-  /// does so: of that pass `algorithm` is the communication part.
+  /// Whether training sums and updates in one pass through the node's shared memory, of which `algorithm` is the
+  /// communication alone.
   bool is_fused = false;
 };
 
