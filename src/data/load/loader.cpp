@@ -151,6 +151,7 @@ struct Loader::State {
         const LoaderOptions& checked_options, std::vector<std::uint64_t> block_starts = {});
 
   void open(std::unique_ptr<Store> opened);
+  void make_buffers();
   void make(const Pipeline::Piece& piece);
   std::uint64_t id_at(const Share& share, std::uint64_t index) const;
   void point_to(BatchBuffer& buffer, Fetched& fetched) const;
@@ -204,6 +205,12 @@ Loader::State::State(const runtime::Communicator& world, const SetSpec& set_spec
 
 void Loader::State::open(std::unique_ptr<Store> opened) {
   store = std::move(opened);
+  workspaces.resize(n_threads + 1);
+  for (Workspace& workspace : workspaces) workspace.scratch.resize(augment.scratch_bytes());
+  pipeline.emplace(n_threads, n_slots, n_pieces, [this](const Pipeline::Piece& piece) { make(piece); });
+}
+
+void Loader::State::make_buffers() {
   const auto most = static_cast<std::size_t>(plan.most());
   buffers.resize(n_slots);
   for (BatchBuffer& buffer : buffers) {
@@ -211,9 +218,6 @@ void Loader::State::open(std::unique_ptr<Store> opened) {
     buffer.y = runtime::Buffer{{most * y_bytes}, runtime::Memory::pinned};
     buffer.ids.resize(most);
   }
-  workspaces.resize(n_threads + 1);
-  for (Workspace& workspace : workspaces) workspace.scratch.resize(augment.scratch_bytes());
-  pipeline.emplace(n_threads, n_slots, n_pieces, [this](const Pipeline::Piece& piece) { make(piece); });
 }
 
 std::uint64_t Loader::State::id_at(const Share& share, std::uint64_t index) const {
@@ -291,6 +295,7 @@ Loader::Loader(const runtime::Communicator& world, std::shared_ptr<const ShardSe
                       for (std::uint64_t i = 0; i < share.n; ++i) ids.push_back(s.id_at(share, i));
                     }));
   s.set = std::move(set);
+  s.make_buffers();
 }
 
 Loader::Loader(const runtime::Communicator& world, std::unique_ptr<Source> source, std::size_t split,
@@ -313,6 +318,7 @@ std::uint64_t Loader::most() const noexcept { return state_->plan.most(); }
 void Loader::begin_epoch(std::uint64_t epoch, std::uint64_t first) {
   core::require(first <= n_batches(), "an epoch is resumed within it");
   state_->pipeline->stop();
+  if (state_->buffers.empty()) state_->make_buffers();
   state_->sampler.begin_epoch(epoch);
   state_->epoch = epoch;
   state_->ledger = {};

@@ -61,8 +61,9 @@ class Loader {
  public:
   /// Collective. Throws core::Error as ShardSet and Augment do.
   Loader(const runtime::Communicator& world, std::shared_ptr<const ShardSet> set, LoaderOptions options);
-  /// Collective. Of split number `split` of a source of data/synth/: nothing is cached, and as there are no blocks the order
-  /// blocked is keyed. Throws core::Error as Augment does.
+  /// Collective. Of split number `split` of a source of data/synth/: nothing is cached, and as there are no blocks the
+  /// order blocked is keyed. Batches get their memory in the first epoch: no set on disk bounds their size. Throws
+  /// core::Error as Augment does.
   Loader(const runtime::Communicator& world, std::unique_ptr<Source> source, std::size_t split, LoaderOptions options);
   ~Loader();
   Loader(Loader&&) noexcept;
