@@ -13,8 +13,8 @@
 namespace lockstep::reduce_all {
 namespace {
 
-constexpr std::array stoppable{runtime::Phase::init,   runtime::Phase::setup,        runtime::Phase::warmup,
-                               runtime::Phase::timing, runtime::Phase::verification, runtime::Phase::finish};
+constexpr std::array stoppable{runtime::Activity::init,   runtime::Activity::setup,        runtime::Activity::warmup,
+                               runtime::Activity::timing, runtime::Activity::verification, runtime::Activity::finish};
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
@@ -34,8 +34,8 @@ std::optional<Integer> to_integer(std::string_view text) {
   return value;
 }
 
-std::optional<runtime::Phase> find_phase(std::string_view word) {
-  for (const runtime::Phase phase : stoppable) {
+std::optional<runtime::Activity> find_phase(std::string_view word) {
+  for (const runtime::Activity phase : stoppable) {
     if (runtime::name(phase) == word) return phase;
   }
   return std::nullopt;
@@ -46,7 +46,7 @@ std::optional<Injection> injection_in(const std::vector<std::string_view>& parts
   if (parts[0] == "move") {
     const auto looks = to_integer<std::size_t>(parts[1]);
     if (!looks || *looks == 0 || parts.size() != 2) return std::nullopt;
-    return Injection{.kind = Injection::Kind::move, .rank = 0, .phase = runtime::Phase::timing, .index = *looks};
+    return Injection{.kind = Injection::Kind::move, .rank = 0, .phase = runtime::Activity::timing, .index = *looks};
   }
   const auto rank = to_integer<int>(parts[1]);
   if (!rank) return std::nullopt;
@@ -58,7 +58,7 @@ std::optional<Injection> injection_in(const std::vector<std::string_view>& parts
     const auto index = parts.size() == 3 ? to_integer<std::size_t>(parts[2]) : std::size_t{0};
     if (index)
       return Injection{
-          .kind = Injection::Kind::wrong, .rank = *rank, .phase = runtime::Phase::verification, .index = *index};
+          .kind = Injection::Kind::wrong, .rank = *rank, .phase = runtime::Activity::verification, .index = *index};
   }
   return std::nullopt;
 }
@@ -74,7 +74,7 @@ Injection parse_injection(std::string_view text) {
                     .fix = ""});
 }
 
-void Drill::enter(runtime::Phase phase, int rank) {
+void Drill::enter(runtime::Activity phase, int rank) {
   if (!pending_ || pending_->kind != Injection::Kind::stop || pending_->rank != rank || pending_->phase != phase)
     return;
   pending_.reset();

@@ -17,8 +17,8 @@ struct Injection {
   enum class Kind { stop, wrong, move };
   Kind kind = Kind::stop;
   int rank = 0;
-  runtime::Phase phase = runtime::Phase::init;  ///< stop: on entering it
-  std::size_t index = 0;                        ///< wrong: element of that rank's output; move: looks between moves
+  runtime::Activity phase = runtime::Activity::init;  ///< stop: on entering it
+  std::size_t index = 0;  ///< wrong: element of that rank's output; move: looks between moves
 };
 
 /// Throws core::Error (usage) if `text` has none of these forms.
@@ -30,7 +30,7 @@ class Drill {
   explicit Drill(std::optional<Injection> injection) : pending_{injection} {}
 
   /// Stops this process by SIGSTOP if the drill says so. `rank` may still be a guess of the launcher's.
-  void enter(runtime::Phase phase, int rank);
+  void enter(runtime::Activity phase, int rank);
   /// Flips a bit of the element if the drill says so and `output` has it.
   void corrupt(std::span<std::byte> output, std::size_t element_size, int rank);
   /// What a look at the cores' distance finds, in ns: if the drill says so, 100 for so many looks, then 400 for as many,

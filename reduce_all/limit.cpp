@@ -24,7 +24,7 @@ class CopyPlan final : public comm::Plan {
     else
       std::memcpy(output_.data(), input_.data(), input_.size());
   }
-  void start() override { run(); }
+  void begin() override { run(); }
   bool test() override { return true; }
   void wait() override {}
 
@@ -40,10 +40,10 @@ class ReadingPlan final : public comm::Plan {
 
   void bind(std::span<const std::byte>, std::span<std::byte>) override {}
   void run() override {
-    start();
+    begin();
     wait();
   }
-  void start() override { probe_.write(bytes_); }
+  void begin() override { probe_.write(bytes_); }
   bool test() override { return false; }
   void wait() override { probe_.read(); }
 

@@ -42,7 +42,7 @@ int run_with_mpi(const reduce_all::CommandLine& line, const runtime::LauncherHin
   reduce_all::Progress progress{watchdog, line.options.inject, hint.rank.value_or(0)};
   std::optional<runtime::Session> session;  // outlives the try: on an error its end would wait for the other ranks
   try {
-    progress.enter(runtime::Phase::init);
+    progress.enter(runtime::Activity::init);
     session.emplace();
     progress.set_rank(session->world().rank(), session->world().n_ranks());
     return reduce_all::run(*session, line, hint, progress);

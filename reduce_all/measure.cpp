@@ -81,7 +81,7 @@ CallBuffers Meter::bind_next(Contender& contender) {
 double Meter::time_block(Contender& contender, int block) {
   comm::Plan& plan = *contender.plan;
   if (contender.role == Role::reading) {
-    plan.start();
+    plan.start({});
     world_.barrier();
     const core::Stopwatch watch;
     plan.wait();
@@ -93,7 +93,7 @@ double Meter::time_block(Contender& contender, int block) {
 }
 
 void Meter::warm_up(Contender& contender, const IsOver& is_over) {
-  progress_.enter(runtime::Phase::warmup);
+  progress_.enter(runtime::Activity::warmup);
   const bool is_checked = options_.check > 0 && options_.warmup_iterations > 0 && contender.role == Role::algorithm;
   if (is_checked) run_checked(contender);
   data_[0].fill(bind_next(contender).input);
@@ -120,7 +120,7 @@ void Meter::calibrate(Contender& contender, int block) {
 }
 
 void Meter::run_batch(Contender& contender, int n_samples) {
-  progress_.enter(runtime::Phase::timing);
+  progress_.enter(runtime::Activity::timing);
   CallBuffers buffers = bind_next(contender);
   // In place, values grow from run to run. That costs no time, but every batch starts afresh.
   if (options_.in_place) data_[0].fill(buffers.input);
@@ -140,7 +140,7 @@ void Meter::run_batch(Contender& contender, int n_samples) {
 }
 
 void Meter::run_checked(Contender& contender) {
-  progress_.enter(runtime::Phase::verification);
+  progress_.enter(runtime::Activity::verification);
   const CallBuffers buffers = bind_next(contender);
   const TestData& data = data_[contender.n_checks++ % 2];
   data.poison(buffers.output);

@@ -205,7 +205,7 @@ void check_combinations(const core::Flags& flags, const Options& o) {
   refuse(o.timeout.value > 0 && o.timeout.value < 1, "a rank may well be silent for less than a second", "--timeout",
          "1s or more, or 0 for never", "use --timeout 1s");
   if (o.task == Task::demo) check_demo(flags);
-  const bool drills_check = o.inject && o.inject->phase == runtime::Phase::verification;
+  const bool drills_check = o.inject && o.inject->phase == runtime::Activity::verification;
   refuse(drills_check && o.check == 0, "this fault shows in checked iterations only, and none are asked for",
          "--inject, --check", "-c above 0", "leave out -c 0");
 }

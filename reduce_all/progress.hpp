@@ -24,7 +24,7 @@ class Progress {
     rank_ = rank;
     watchdog_.set_rank(rank, n_ranks);
   }
-  void enter(runtime::Phase phase) {
+  void enter(runtime::Activity phase) {
     phase_ = phase;
     watchdog_.enter(phase);
     drill_.enter(phase, rank_);
@@ -36,13 +36,13 @@ class Progress {
   [[nodiscard]] std::string withdraw_last_words() { return watchdog_.withdraw_last_words(); }
   void corrupt(std::span<std::byte> output, std::size_t element_size) { drill_.corrupt(output, element_size, rank_); }
   [[nodiscard]] double drilled_distance(double measured_ns) { return drill_.distance(measured_ns); }
-  [[nodiscard]] runtime::Phase phase() const noexcept { return phase_; }
+  [[nodiscard]] runtime::Activity phase() const noexcept { return phase_; }
 
  private:
   runtime::Watchdog& watchdog_;
   Drill drill_;
   int rank_;
-  runtime::Phase phase_ = runtime::Phase::init;
+  runtime::Activity phase_ = runtime::Activity::init;
 };
 
 }  // namespace lockstep::reduce_all

@@ -54,7 +54,7 @@ int measure(const Job& job, Report* report) {
     job.progress.set_last_words(text_closing({}, {.is_complete = false, .cut_short_by = "nothing is measured"}));
   }
   const Outcome outcome = Sweep{job, cores, report}.run();
-  job.progress.enter(runtime::Phase::finish);
+  job.progress.enter(runtime::Activity::finish);
   if (report != nullptr) {
     report->end(outcome, job.progress.withdraw_last_words().empty());
     if (job.options.verdict) print_verdict(job, *report, outcome);
@@ -82,7 +82,7 @@ int run(const runtime::Session& session, const CommandLine& line, const runtime:
     return core::to_int(*bad);
 
   runtime::catch_interrupts();
-  progress.enter(runtime::Phase::setup);
+  progress.enter(runtime::Activity::setup);
   const runtime::Topology topology = runtime::discover_topology(world);
   const auto transport =
       comm::make_mpi_transport(world, {.ranks_per_node = options.ranks_per_node, .topology = &topology});

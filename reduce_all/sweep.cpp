@@ -98,7 +98,7 @@ std::string Sweep::closing_if_stalled(const comm::Call& call) const {
 // False if a signal ended it; the call in hand is then dropped.
 bool Sweep::measure_call(const comm::Call& call) {
   if (report_ != nullptr) job_.progress.set_last_words(closing_if_stalled(call));
-  job_.progress.enter(runtime::Phase::setup);
+  job_.progress.enter(runtime::Activity::setup);
   std::vector<Contender> contenders = make_contenders(call);
   Meter meter{job_.options, job_.world, job_.progress, pool_, call};
   if (!measure_until_cores_stay(meter, contenders)) {
@@ -108,7 +108,7 @@ bool Sweep::measure_call(const comm::Call& call) {
                     outcome_.signal == SIGINT ? "interrupted (SIGINT)" : "terminated (SIGTERM)", describe_call(call));
     return false;
   }
-  job_.progress.enter(runtime::Phase::finish);
+  job_.progress.enter(runtime::Activity::finish);
   collect(call, contenders);
   return true;
 }

@@ -15,7 +15,7 @@
 
 namespace lockstep::training {
 
-/// Collective: does the work and returns the exit code. The watchdog is in Phase::work.
+/// Collective: does the work and returns the exit code. The watchdog is in Activity::work.
 using Work = std::function<int(const runtime::Session&, runtime::Watchdog&)>;
 
 /// What a verb makes of its flags.

@@ -49,7 +49,7 @@ int run_on_all_ranks(const runtime::Session& session, const Invocation& invocati
   const auto surplus = core::complaint_of([&] { runtime::check_nproc(invocation.nproc, session.world().n_ranks()); });
   if (const auto bad = session.agree(surplus)) return core::to_int(*bad);
   runtime::catch_interrupts();
-  watchdog.enter(runtime::Phase::work);
+  watchdog.enter(runtime::Activity::work);
   return invocation.run(session, watchdog);
 }
 
@@ -60,7 +60,7 @@ int run_in_session(const Invocation& invocation, const runtime::LauncherHint& hi
     session.emplace(invocation.alone);
     watchdog.set_rank(session->world().rank(), session->world().n_ranks());
     const int exit_code = run_on_all_ranks(*session, invocation, hint, watchdog);
-    watchdog.enter(runtime::Phase::finish);
+    watchdog.enter(runtime::Activity::finish);
     return exit_code;
   } catch (const std::exception& error) {
     runtime::abort_job(error, session ? "work" : "start", watchdog.claim_last_word());

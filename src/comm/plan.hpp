@@ -1,10 +1,12 @@
 // A plan: one collective call prepared once (algorithm, sizes, scratch, message space), run many times.
 // Invariant: making a plan is collective and may allocate and communicate; running it allocates nothing.
-// Used by reduce_all/, tests and later parallel/; made by registry.hpp's make_plan().
+// Used by reduce_all/, parallel/ and tests; made by registry.hpp's make_plan().
 #pragma once
 
 #include <cstddef>
 #include <span>
+
+#include "runtime/device.hpp"
 
 namespace lockstep::comm {
 
@@ -20,12 +22,20 @@ class Plan {
   /// Collective: does the call; on return `output` holds the result and `input` may be changed.
   virtual void run() = 0;
 
-  /// Collective: begins the call. The buffers belong to the plan until wait() returned or test() was true.
-  virtual void start() = 0;
+  /// Collective: begins the call when all is done that `stream` was given before. The buffers belong to the plan until
+  /// wait() returned or test() was true.
+  virtual void start(const runtime::Stream& stream) {
+    stream.wait();
+    begin();
+  }
   /// Local: goes as far as is possible without waiting; true once the call is complete.
   [[nodiscard]] virtual bool test() = 0;
   /// Local: returns when the call is complete.
   virtual void wait() = 0;
+
+ private:
+  /// As start(), for a host that has all it needs.
+  virtual void begin() = 0;
 };
 
 }  // namespace lockstep::comm

@@ -38,7 +38,7 @@ class ScheduledPlan final : public Plan {
     }
   }
 
-  void start() override {
+  void begin() override {
     next_ = 0;
     static_cast<void>(test());
   }

@@ -1,6 +1,6 @@
 // An open file of the operating system.
 // Invariant: closed once, whatever happens; -1 is none.
-// Used by runtime/, io/, data/ and reduce_all.
+// Used by whatever opens files.
 #pragma once
 
 #include <unistd.h>

@@ -1,6 +1,6 @@
 // Which vector instructions may be used here, for loops that are compiled once for each set.
 // Invariant: whoever asks gets the same answer; no set is there on processors other than x86.
-// Used by comm, data, optim, nn/host and tensor, where they choose among their loops, and told by every result.
+// Used by comm, data, optim and nn/host, where they choose among their loops, and told by every result.
 #pragma once
 
 #include <array>

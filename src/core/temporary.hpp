@@ -1,7 +1,7 @@
 // Files and folders in the making: beside the name they will have, under one that nobody can guess.
 // Invariant: each is made exclusively, never through a link; its maker holds a lock on it that ends with the process,
 // so that what a killed run has left can be told from what a run still writes.
-// Used by io/, data/, reduce_all and the trainer.
+// Used by core/pending, data/load/stage and the trainer.
 #pragma once
 
 #include <sys/types.h>

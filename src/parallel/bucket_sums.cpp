@@ -93,7 +93,7 @@ void BucketSums::begin(std::size_t bucket) {
   const core::Slice& slice = setting_.slices[bucket];
   if (!sums_here(slice)) return;
   setting_.is_tree ? sum_in_tree(slice) : sum_in_order(slice);
-  if (plans_[bucket]) plans_[bucket]->start();
+  if (plans_[bucket]) plans_[bucket]->start({});
 }
 
 /// Whether `slice` is summed, in target_, before the optimizer reads it.

@@ -53,15 +53,14 @@ ControlWord::ControlWord(comm::Transport& world, bool is_deterministic)
       min_{comm::make_plan(world, {.dtype = core::DType::uint64, .op = comm::ReduceOp::min, .n_elements = 1})} {
   static_assert(n_used == n_words);
   bind(*sum_, mine_, sums_);
-  bind(*min_, site_, first_);
+  bind(*min_, candidate_, first_);
 }
 
 std::optional<StepAgreement> ControlWord::exchange(const StepReport& report) {
   const auto before = finish();
   mine_ = encode(report);
-  site_ = std::numeric_limits<std::uint64_t>::max();
-  if (report.not_finite) site_ = std::uint64_t{static_cast<std::uint32_t>(rank_)} << 32 | *report.not_finite;
-  sum_->start();
+  candidate_ = report.not_finite ? static_cast<std::uint64_t>(rank_) : std::numeric_limits<std::uint64_t>::max();
+  sum_->start({});
   is_under_way_ = true;
   return before;
 }
@@ -76,9 +75,9 @@ std::optional<StepAgreement> ControlWord::finish() {
   return agreement;
 }
 
-NotFinite ControlWord::find_first() {
+int ControlWord::find_first() {
   min_->run();
-  return {static_cast<int>(first_ >> 32), static_cast<std::uint32_t>(low_half(first_, 32))};
+  return static_cast<int>(first_);
 }
 
 ControlWord::Words ControlWord::encode(const StepReport& report) noexcept {

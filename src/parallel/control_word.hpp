@@ -1,5 +1,5 @@
 // What all ranks must agree on after each step, exchanged by one small all-reduce.
-// Invariant: all ranks get the same agreement and take the same branch; it is about the step before, so nobody waits.
+// Invariant: all ranks get the same agreement and take the same branch; it is about the report before, so nobody waits.
 // Used by the trainer.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace lockstep::parallel {
 
-/// What one rank has to say about a step.
+/// What one rank has to say when it has enqueued a step: sums of what is done by then, the step before; all else is of now.
 struct StepReport {
   double loss = 0;  ///< sum over its samples
   std::uint64_t n = 0;
@@ -22,16 +22,9 @@ struct StepReport {
   std::uint64_t n_top5 = 0;
   bool stop = false;
   bool save = false;
-  /// The first slot whose gradient holds a NaN or infinity; the number of slots if only the loss is one.
-  std::optional<std::uint32_t> not_finite{};
+  bool not_finite = false;                 ///< the loss
   std::uint64_t ledger = 0;                ///< hash of the samples seen; hashes of ranks add up
   std::optional<std::uint32_t> replica{};  ///< Synchronizer::replica_hash()
-};
-
-/// What was found first: the lowest rank that found something, and what it found.
-struct NotFinite {
-  int rank = 0;
-  std::uint32_t slot = 0;
 };
 
 /// What all ranks know then: sums, and what any of them said.
@@ -42,7 +35,7 @@ struct StepAgreement {
   std::uint64_t n_top5 = 0;
   bool stop = false;
   bool save = false;
-  std::optional<NotFinite> not_finite{};
+  std::optional<int> not_finite{};  ///< the lowest rank whose loss is not
   std::uint64_t ledger = 0;
   bool replicas_agree = true;  ///< else Synchronizer::fail_for_replicas() tells which and where
 };
@@ -64,13 +57,13 @@ class ControlWord {
 
   static Words encode(const StepReport& report) noexcept;
   static StepAgreement decode(const Words& sums) noexcept;
-  [[nodiscard]] NotFinite find_first();
+  [[nodiscard]] int find_first();
 
   int rank_;
   Words mine_{};
   Words sums_{};
-  std::uint64_t site_ = 0;   ///< rank and slot of what is not finite here, in that order of significance
-  std::uint64_t first_ = 0;  ///< the least of all
+  std::uint64_t candidate_ = 0;  ///< this rank, if its loss is not finite; else more than any
+  std::uint64_t first_ = 0;      ///< the least of all
   std::unique_ptr<comm::Plan> sum_;
   std::unique_ptr<comm::Plan> min_;
   bool is_under_way_ = false;

@@ -37,33 +37,33 @@ void SparseSum::bind(std::span<const std::byte> input, std::span<std::byte> outp
 }
 
 void SparseSum::run() {
-  start();
+  begin();
   wait();
 }
 
-void SparseSum::start() {
+void SparseSum::begin() {
   find_parts();
   std::fill(n_words_.begin(), n_words_.end(), 0);
   n_words_[rank_] = PartsExchange::count_words(parts_);
-  phase_ = Phase::counting;
-  counts_->start();
+  phase_ = State::counting;
+  counts_->start({});
 }
 
 bool SparseSum::test() {
-  if (phase_ == Phase::counting && counts_->test()) start_sum();
-  if ((phase_ == Phase::exchanging && exchange_.test()) || (phase_ == Phase::summing_all && dense_->test()))
-    phase_ = Phase::complete;
-  return phase_ == Phase::complete;
+  if (phase_ == State::counting && counts_->test()) start_sum();
+  if ((phase_ == State::exchanging && exchange_.test()) || (phase_ == State::summing_all && dense_->test()))
+    phase_ = State::complete;
+  return phase_ == State::complete;
 }
 
 void SparseSum::wait() {
-  if (phase_ == Phase::counting) {
+  if (phase_ == State::counting) {
     counts_->wait();
     start_sum();
   }
-  if (phase_ == Phase::exchanging) exchange_.wait();
-  if (phase_ == Phase::summing_all) dense_->wait();
-  phase_ = Phase::complete;
+  if (phase_ == State::exchanging) exchange_.wait();
+  if (phase_ == State::summing_all) dense_->wait();
+  phase_ = State::complete;
 }
 
 void SparseSum::find_parts() {
@@ -73,8 +73,8 @@ void SparseSum::find_parts() {
 
 void SparseSum::start_sum() {
   const std::uint64_t n_words = std::accumulate(n_words_.begin(), n_words_.end(), std::uint64_t{0});
-  phase_ = n_words <= most_words_ ? Phase::exchanging : Phase::summing_all;
-  phase_ == Phase::exchanging ? exchange_.start(sum_, parts_, n_words_) : dense_->start();
+  phase_ = n_words <= most_words_ ? State::exchanging : State::summing_all;
+  phase_ == State::exchanging ? exchange_.start(sum_, parts_, n_words_) : dense_->start({});
 }
 
 }  // namespace lockstep::parallel

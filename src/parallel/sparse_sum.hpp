@@ -26,12 +26,12 @@ class SparseSum final : public comm::Plan {
 
   void bind(std::span<const std::byte> input, std::span<std::byte> output) override;
   void run() override;
-  void start() override;
+  void begin() override;
   [[nodiscard]] bool test() override;
   void wait() override;
 
  private:
-  enum class Phase : std::uint8_t { counting, exchanging, summing_all, complete };
+  enum class State : std::uint8_t { counting, exchanging, summing_all, complete };
 
   void find_parts();
   void start_sum();
@@ -46,7 +46,7 @@ class SparseSum final : public comm::Plan {
   std::span<float> sum_{};
   std::unique_ptr<comm::Plan> counts_;
   std::unique_ptr<comm::Plan> dense_;
-  Phase phase_ = Phase::complete;
+  State phase_ = State::complete;
 };
 
 }  // namespace lockstep::parallel

@@ -76,6 +76,8 @@ class Synchronizer {
   [[noreturn]] void fail_for_replicas() { guard_.fail_for_replicas(); }
 
   [[nodiscard]] std::span<const Slot> slots() const noexcept { return slots_; }
+  /// Of the slots, over the owners of a node.
+  [[nodiscard]] const Sharding& sharding() const noexcept { return sharding_; }
   /// Spent waiting for other ranks and nodes since construction.
   [[nodiscard]] core::Seconds waited() const noexcept { return {flags_.waited().value + sums_.waited().value}; }
 

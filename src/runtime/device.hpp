@@ -10,7 +10,6 @@
 #include <type_traits>
 
 #include "core/error.hpp"
-#include "core/slice.hpp"
 #include "core/units.hpp"
 
 namespace lockstep::runtime {
@@ -38,9 +37,6 @@ class DeviceSpan {
   }
 
   [[nodiscard]] std::size_t size() const noexcept { return n_; }
-  [[nodiscard]] DeviceSpan part(const core::Slice& slice) const noexcept {
-    return DeviceSpan{data_ + slice.offset, slice.count};
-  }
   /// For the device.
   [[nodiscard]] T* data() const noexcept { return data_; }
 

@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# The structure of the sources: a folder of src/ includes only folders above it in `layers`, heavy headers and the
+# The structure of the sources: folders include only those above them in check_layers(), heavy headers, backends and the
 # collectives of MPI stay in the folders that own them, no file grows beyond one concept, and tests
 # are registered in one way. usage: structure.sh <repository>
 set -euo pipefail
 cd "$1"
 
-layers=(core runtime comm io data nn optim parallel checkpoint metrics report)
 failures=0
 
 # complain <file:line or file> <what is wrong>
@@ -22,16 +21,25 @@ forbid() {
   done < <(grep -rnE --include='*.[ch]pp' --include='*.cu*' "$1" src reduce_all training 2>/dev/null || true)
 }
 
-check_layers() {
-  local i j file
-  for i in "${!layers[@]}"; do
-    for ((j = i + 1; j < ${#layers[@]}; ++j)); do
-      [[ -d src/${layers[i]} ]] || continue
+# check_order <folder> <prefix of includes> <layer>...: a layer includes only those before it.
+check_order() {
+  local folder=$1 prefix=$2 i j file
+  local -a order=("${@:3}")
+  for i in "${!order[@]}"; do
+    for ((j = i + 1; j < ${#order[@]}; ++j)); do
+      [[ -d $folder/${order[i]} ]] || continue
       while IFS= read -r file; do
-        complain "$file" "src/${layers[i]} must not include ${layers[j]}/"
-      done < <(grep -rlE "#include \"${layers[j]}/" "src/${layers[i]}" || true)
+        complain "$file" "$folder/${order[i]} must not include $prefix${order[j]}/"
+      done < <(grep -rlE "#include \"$prefix${order[j]}/" "$folder/${order[i]}" || true)
     done
   done
+}
+
+check_layers() {
+  local file
+  check_order src '' core runtime comm io data nn optim parallel checkpoint metrics report
+  check_order src/data data/ format image augment read load write importers synth
+  [[ ! -d training ]] || check_order training training/ recipe run train
   while IFS= read -r file; do
     complain "$file" "src/ must not include programs or tests"
   done < <(grep -rlE '#include "(reduce_all|training|tests|support)/' src || true)
@@ -63,6 +71,9 @@ forbid 'MPI_I?(Allreduce|Reduce_scatter|Allgather)|nccl(AllReduce|ReduceScatter|
   'a collective on data belongs in src/comm'
 forbid 'PMPI?_I?(Allreduce|Reduce_scatter|Allgather)|MPI_I?(Allreduce|Reduce_scatter|Allgather)v?\(' \
   '^src/comm/algorithms/mpi_native\.cpp' "MPI's own collectives are called by algorithm mpi only"
+forbid '#include "nn/host/' '^src/nn/host/' 'a backend is known to itself alone'
+forbid 'dynamic_cast|#include "nn/host/|\bhost::' '^(src|reduce_all)/' 'training knows no backend and casts to none'
+forbid 'compat' '^(src|reduce_all|training/(run|CMakeLists|recipe/words))' "the tutorials' lines belong in training/run"
 names=$(grep -oE '\.name = "[a-z_]+"' src/comm/registry.cpp | cut -d'"' -f2 | paste -sd'|')
 forbid "\"($names)\"" '^src/comm/registry\.cpp' "an algorithm's name is written in src/comm/registry.cpp"
 

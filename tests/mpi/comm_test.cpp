@@ -73,7 +73,7 @@ TEST_P(OnNodes, PlansInFlightTogetherDoNotMix) {
       plans.push_back(comm::make_plan(algorithm, *over, call));
       plans[k]->bind(std::as_bytes(std::span{data[k]}), std::as_writable_bytes(std::span{data[k]}));
     }
-    for (const auto& plan : plans) plan->start();
+    for (const auto& plan : plans) plan->start({});
     for (const auto& plan : plans) plan->wait();
     const std::int64_t p = over->n_ranks();
     for (std::size_t k = 0; k < data.size(); ++k) {

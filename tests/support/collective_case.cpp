@@ -77,7 +77,7 @@ struct Extent {
 
 void go(comm::Plan& plan, Mode mode) {
   if (mode == Mode::run) return plan.run();
-  plan.start();
+  plan.start({});
   if (mode == Mode::start_wait) return plan.wait();
   while (!plan.test()) std::this_thread::yield();
 }

@@ -1,6 +1,6 @@
 // A training run as plain data, and its way there from defaults, recipe file and command line.
 // Invariant: a resolved recipe does not contradict itself; what it does not use has the default; no rank count enters.
-// Used by `lockstep train`; recipe_keys.cpp is the one table of its keys.
+// Used by `lockstep train`; keys.cpp is the one table of its keys.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct Length {
   bool operator==(const Length&) const = default;
 };
 
-/// Members are the keys of a recipe file, with underscores for hyphens; recipe_keys.cpp explains each.
+/// Members are the keys of a recipe file, with underscores for hyphens; keys.cpp explains each.
 struct Recipe {
   std::string name{};
 
@@ -50,7 +50,7 @@ struct Recipe {
   std::uint64_t window_chunks = 16;
   bool drop_last = false;
   std::string cache = "auto";
-  int loader_threads = -1;  ///< -1: the spare cores
+  int loader_threads = -1;  ///< -1: the spare cores; none where computing takes them all (threads 0)
 
   std::uint64_t batch = 32;          ///< of all ranks together
   std::uint64_t bn_group = 0;        ///< 0: the model has no batch normalization

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "training/recipe/cuts.hpp"
 #include "training/recipe/words.hpp"
-#include "training/train/model.hpp"
 
 namespace lockstep::training {
 namespace {

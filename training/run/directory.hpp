@@ -2,7 +2,7 @@
 // whatever the trainer adds, such as weights.
 // Invariant: a folder holds one run; files of a run appear whole (the log line by line); a run that is refused before
 // start() leaves nothing behind.
-// Used by the trainer, on rank 0 only.
+// Used by training/run/run, on rank 0 only.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 // What the command line of `lockstep train` asks for beside the recipe.
-// Invariant: nothing of it changes what is learned.
+// Invariant: nothing of it changes how is learned; --init-from says from where on.
 // Used by `lockstep train`.
 #pragma once
 

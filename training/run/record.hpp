@@ -1,6 +1,6 @@
 // What there is to tell about a run while it lasts and at its end, and its form in log.jsonl and status.json.
 // Invariant: every number is of all ranks; every key carries its unit; what is not finite is null in JSON.
-// Used by the trainer (which fills the records), train/run_directory (which keeps them) and train/run_text (which prints them).
+// Used by the trainer (which fills the records) and the observers of the run (which keep or show them).
 #pragma once
 
 #include <cstdint>

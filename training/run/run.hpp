@@ -41,7 +41,7 @@ class Run {
   /// all ranks.
   Run(const runtime::Communicator& world, const Recipe& recipe, const RunOptions& options);
 
-  /// Collective: the run is kept and watched from now on. `info`: complete on rank 0. Throws core::Error, the same on all
+  /// Collective: makes the observers; the run is kept and watched from now on. `info`: complete on rank 0. Throws core::Error, the same on all
   /// ranks, if there is no room for it, weights included.
   void start(const RunInfo& info, const Scene& scene, runtime::Watchdog& watchdog);
 

@@ -1,6 +1,6 @@
 // What a run prints: one line per progress interval, evaluation lines, and the report at its end.
 // Invariant: texts are pure functions of the records.
-// Used by training/run/display.
+// Used by training/run/display and, of the end, by training/run/compat.
 #pragma once
 
 #include <string>

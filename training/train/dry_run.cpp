@@ -57,19 +57,29 @@ std::uint64_t untouched_bytes(std::uint64_t arena_bytes, std::uint64_t n_local, 
   return of_others + (has_made_parameters ? 0 : of_others);
 }
 
-/// Where rows of a table travel, all nodes together send a row and its place for each sample to each other node; less
-/// where samples share rows.
-std::uint64_t network_bytes(const Recipe& recipe, std::span<const parallel::Slot> slots, int n_nodes) {
+/// Of all nodes together, slice by slice as they are summed. Where rows of a table travel, all nodes together send a row and
+/// its place for each sample to each other node; less where samples share rows.
+std::uint64_t network_bytes(const Recipe& recipe, const parallel::Synchronizer& synchronizer, int n_nodes) {
   if (n_nodes == 1) return 0;
   const std::vector<int> nodes = comm::one_rank_each(n_nodes);
-  // Slots are summed together, in buckets.
-  const comm::Call together{.n_elements = parallel::arena_elements(slots)};
-  const comm::Algorithm& sums = *comm::choose(together, nodes, recipe.deterministic).algorithm;
+  const auto cost_of = [&](std::size_t n_elements) {
+    const comm::Call call{.n_elements = n_elements};
+    return comm::choose(call, nodes, recipe.deterministic).algorithm->all_reduce.cost(call, nodes).bytes;
+  };
+  const std::span<const parallel::Slot> slots = synchronizer.slots();
   std::uint64_t bytes = 0;
+  for (std::size_t owner = 0; owner < synchronizer.sharding().n_owners(); ++owner) {
+    for (const core::Slice& slice : synchronizer.sharding().slices_of(owner)) {
+      std::size_t n_without_rows = 0;
+      for (const parallel::Piece& piece : parallel::pieces_in(slots, slice))
+        if (slots[piece.slot].row_elements == 0) n_without_rows += piece.slice.count;
+      if (n_without_rows > 0) bytes += cost_of(n_without_rows);
+    }
+  }
   for (const parallel::Slot& slot : slots) {
-    const std::uint64_t all = sums.all_reduce.cost({.n_elements = slot.slice.count}, nodes).bytes;
+    if (slot.row_elements == 0) continue;
     const std::uint64_t of_samples = recipe.batch * (slot.row_elements + 2) * sizeof(float) * (nodes.size() - 1);
-    bytes += slot.row_elements > 0 ? std::min(all, of_samples) : all;
+    bytes += std::min(cost_of(slot.slice.count), of_samples);
   }
   return bytes;
 }
@@ -92,7 +102,7 @@ DryRun plan_run(const runtime::Communicator& world, const runtime::Topology& top
               .activation_bytes = learner.executor().n_bytes(),
               .arena_bytes = learner.executor().arena_elements() * sizeof(float),
               .read_bytes = batches.info().stored_bytes};
-  plan.network_bytes = network_bytes(recipe, learner.synchronizer().slots(), topology.n_nodes);
+  plan.network_bytes = network_bytes(recipe, learner.synchronizer(), topology.n_nodes);
   plan.shared_bytes = plan.arena_bytes * (plan.n_ranks - plan.n_nodes);
   if (batches.most() > whole_groups(recipe, most_tried))  // which the learner is for
     plan.activation_bytes =

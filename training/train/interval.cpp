@@ -8,14 +8,11 @@ namespace lockstep::training {
 namespace {
 
 constexpr core::Seconds time_between_reports{2};
-// Steps after the first one, whose loss is known two steps later.
-constexpr double least_to_first_report = 2, most_to_first_report = 9;
+constexpr double most_to_first_report = 9;  // steps after the first one
 
 }  // namespace
 
-void Interval::begin(core::Seconds first_step) {
-  plan(1, first_step.value, least_to_first_report, most_to_first_report);
-}
+void Interval::begin(core::Seconds first_step) { plan(1, first_step.value, most_to_first_report); }
 
 std::optional<TrainRecord> Interval::report(const Position& at, double learning_rate, const Goal& goal) {
   const auto steps = steps_.reduce(world_);
@@ -25,7 +22,7 @@ std::optional<TrainRecord> Interval::report(const Position& at, double learning_
     record = make_train_record(at, agreed_.mean_loss(), learning_rate, *steps, phases, goal);
     record->first_epoch = first_epoch_;
   }
-  plan(at.step, steps ? steps->step_s.median : 0, 1, 1e9);
+  plan(at.step, steps ? steps->step_s.median : 0, 1e9);
   steps_.clear();
   first_epoch_ = at.epoch;
   agreed_ = {};
@@ -33,8 +30,8 @@ std::optional<TrainRecord> Interval::report(const Position& at, double learning_
 }
 
 // Collective: by rank 0's clock.
-void Interval::plan(std::uint64_t n_steps, double step_s, double least_steps, double most_steps) {
-  const double more = std::clamp(time_between_reports.value / std::max(step_s, 1e-9), least_steps, most_steps);
+void Interval::plan(std::uint64_t n_steps, double step_s, double most_steps) {
+  const double more = std::clamp(time_between_reports.value / std::max(step_s, 1e-9), 1.0, most_steps);
   next_report_ = n_steps + runtime::broadcast_value(world_, static_cast<std::uint64_t>(more));
 }
 

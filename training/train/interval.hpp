@@ -27,14 +27,17 @@ class Interval {
   /// What all ranks know of a step.
   void add(const parallel::StepAgreement& agreed) noexcept { agreed_.add(agreed); }
 
-  [[nodiscard]] bool is_due(std::uint64_t n_steps) const noexcept { return n_steps == next_report_; }
+  /// Never before the loss of a step is known.
+  [[nodiscard]] bool is_due(std::uint64_t n_steps) const noexcept {
+    return next_report_ > 0 && n_steps >= next_report_ && agreed_.n_steps > 0;
+  }
   /// Collective: after the first step of the run, which took rank 0 so long.
   void begin(core::Seconds first_step);
   /// Collective: what there is to tell on rank 0, nothing elsewhere; a new interval begins.
   [[nodiscard]] std::optional<TrainRecord> report(const Position& at, double learning_rate, const Goal& goal);
 
  private:
-  void plan(std::uint64_t n_steps, double step_s, double least_steps, double most_steps);
+  void plan(std::uint64_t n_steps, double step_s, double most_steps);
 
   const runtime::Communicator& world_;
   const runtime::Topology& topology_;

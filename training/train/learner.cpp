@@ -188,9 +188,11 @@ std::optional<std::uint32_t> Learner::update(const core::StepNumbers& numbers) {
 
 parallel::StepReport Learner::report() {
   const nn::LossSums sums = lanes_ ? std::exchange(of_lanes_, {}) : executor_->sums();
-  parallel::StepReport report{.loss = sums.loss, .n = sums.n, .n_top1 = sums.n_top1, .n_top5 = sums.n_top5};
-  if (!std::isfinite(sums.loss)) report.not_finite = static_cast<std::uint32_t>(synchronizer_->slots().size());
-  return report;
+  return {.loss = sums.loss,
+          .n = sums.n,
+          .n_top1 = sums.n_top1,
+          .n_top5 = sums.n_top5,
+          .not_finite = !std::isfinite(sums.loss)};
 }
 
 void Learner::evaluate(const data::Batch& batch) {

@@ -1,5 +1,5 @@
 // The network, its parameters and what changes them: one rank's part of data-parallel training.
-// Invariant: between two calls of step() all ranks have the same parameters; how a batch is split over ranks, lanes and
+// Invariant: between two calls of update() all ranks have the same parameters; how a batch is split over ranks, lanes and
 // parts changes the order of sums only, and with `deterministic` not even that.
 // Used by the trainer and by evaluate.
 #pragma once
@@ -18,6 +18,7 @@
 #include "nn/executor.hpp"
 #include "nn/network.hpp"
 #include "parallel/control_word.hpp"
+#include "parallel/group_sum.hpp"
 #include "parallel/lanes.hpp"
 #include "parallel/synchronizer.hpp"
 #include "runtime/communicator.hpp"
@@ -25,13 +26,12 @@
 #include "training/recipe/recipe.hpp"
 #include "training/run/weights.hpp"
 #include "training/train/batches.hpp"
-#include "training/train/group_sum.hpp"
 
 namespace lockstep::training {
 
 class Learner final : private nn::Hooks {
  public:
-  /// Collective. `most`: samples of a batch of this rank, at most; device and transport must outlive it. `on_progress`:
+  /// Collective. `most`: samples of a batch of this rank, at most; all references must outlive it. `on_progress`:
   /// called after each layer of each pass.
   Learner(const runtime::Communicator& world, comm::Transport& transport, nn::Device& device, const Recipe& recipe,
           nn::Network network, std::uint64_t most, metrics::PhaseTimers& timers,
@@ -93,8 +93,8 @@ class Learner final : private nn::Hooks {
   nn::Network network_;
   std::vector<TensorSpec> tensors_;
   std::uint64_t at_a_time_;
-  std::optional<GroupSum> group_sum_{};  ///< of the ranks that are one group of batch normalization
-  GroupSum world_sum_;
+  std::optional<parallel::GroupSum> group_sum_{};  ///< of the ranks that are one group of batch normalization
+  parallel::GroupSum world_sum_;
   std::unique_ptr<nn::Executor> executor_;
   std::unique_ptr<parallel::Synchronizer> synchronizer_;
   std::optional<parallel::Lanes> lanes_{};

@@ -7,7 +7,6 @@
 
 #include "core/error.hpp"
 #include "nn/models.hpp"
-#include "parallel/lanes.hpp"
 #include "training/recipe/layers.hpp"
 #include "training/recipe/specs.hpp"
 
@@ -89,36 +88,6 @@ std::vector<std::uint64_t> n_ids_of(const Recipe& recipe, const DataInfo& data) 
   return {n_rows("users", recipe.users, data.n_ids[0]), n_rows("items", recipe.items, data.n_ids[1])};
 }
 
-/// Nothing if groups and the ranks' parts of a batch do not fit. A group of several ranks is a slice of the batch too:
-/// it would span parts that each of them computes one after another, if there were more than one.
-std::optional<std::uint64_t> find_ranks_of_group(const Recipe& recipe, std::uint64_t n_ranks) noexcept {
-  if (recipe.bn_group == 0 || recipe.deterministic) return 1;
-  if (recipe.batch % (n_ranks * recipe.accumulate * recipe.bn_group) == 0) return 1;
-  if (recipe.accumulate > 1) return std::nullopt;
-  if (recipe.bn_group == recipe.batch) return n_ranks;  // parts that differ by a sample do as well
-  const bool is_whole = recipe.batch % n_ranks == 0 && recipe.bn_group % (recipe.batch / n_ranks) == 0;
-  if (!is_whole || recipe.batch % recipe.bn_group != 0) return std::nullopt;
-  return recipe.bn_group / (recipe.batch / n_ranks);
-}
-
-[[noreturn]] void fail_for_groups(const Recipe& recipe, std::uint64_t n_ranks) {
-  const std::uint64_t parts = n_ranks * recipe.accumulate, part = recipe.batch / parts;
-  const bool spans_parts = recipe.accumulate > 1 && recipe.bn_group > part;
-  core::fail_usage(
-      {.what = spans_parts
-                   ? fmt::format("groups of {} samples span parts of a batch that are computed one after another",
-                                 recipe.bn_group)
-                   : fmt::format("groups of {} samples do not fill each rank's part of a batch of {}", recipe.bn_group,
-                                 recipe.batch),
-       .where = spans_parts ? "bn-group, accumulate" : "bn-group",
-       .expected =
-           fmt::format("a divisor of {}, what each of {} ranks has at a time{}", part, n_ranks,
-                       recipe.accumulate > 1 ? "" : ", or what 2, 3, ... or all of them have, if it divides the batch"),
-       .fix = fmt::format("--batch {}{}", recipe.bn_group * parts, spans_parts ? ", or --accumulate 1" : "")});
-}
-
-std::uint64_t parts_up(std::uint64_t n, std::uint64_t size) noexcept { return n / size + (n % size != 0 ? 1 : 0); }
-
 /// Batch normalization of a single value per sample and channel; nullptr if there is none.
 const nn::Node* find_single_pixels(const nn::Network& network) {
   const auto found = std::ranges::find_if(network.nodes(), [](const nn::Node& node) {
@@ -132,8 +101,8 @@ bool is_one_alone(const Recipe& recipe, std::uint64_t n) noexcept { return n % r
 
 /// The same of `n` samples cut into lanes and these into parts, whose sizes differ by one at most.
 bool is_one_alone_in_lanes(const Recipe& recipe, std::uint64_t n) noexcept {
-  for (const std::uint64_t of_lane : {n / recipe.lanes, parts_up(n, recipe.lanes)})
-    for (const std::uint64_t of_part : {of_lane / recipe.accumulate, parts_up(of_lane, recipe.accumulate)})
+  for (const std::uint64_t of_lane : {n / recipe.lanes, div_up(n, recipe.lanes)})
+    for (const std::uint64_t of_part : {of_lane / recipe.accumulate, div_up(of_lane, recipe.accumulate)})
       if (is_one_alone(recipe, of_part)) return true;
   return false;
 }
@@ -185,35 +154,6 @@ nn::Network make_network(const Recipe& recipe, const DataInfo& data) try {
                         "ids: movielens; images: the others), or another set"});
 }
 
-void check_ranks(const Recipe& recipe, int n_ranks) {
-  if (recipe.deterministic && recipe.order == "torch" && n_ranks > 1)
-    core::fail_usage({.what = "the order torch deals samples out by rank",
-                      .where = "order, deterministic",
-                      .expected = "another order, or one rank",
-                      .fix = "--order keyed"});
-  const auto n = static_cast<std::uint64_t>(n_ranks);
-  if (recipe.batch < n)
-    core::fail_usage({.what = fmt::format("a batch of {} for {} ranks", recipe.batch, n_ranks),
-                      .where = "batch",
-                      .expected = fmt::format("at least a sample for each rank: {}", n_ranks),
-                      .fix = fmt::format("--batch {}, or fewer ranks", n_ranks)});
-  if (recipe.deterministic) parallel::require_lanes(static_cast<int>(recipe.lanes), n_ranks);
-  if (!find_ranks_of_group(recipe, n)) fail_for_groups(recipe, n);
-}
-
-int ranks_of_group(const Recipe& recipe, int n_ranks) noexcept {
-  return static_cast<int>(find_ranks_of_group(recipe, static_cast<std::uint64_t>(n_ranks)).value_or(1));
-}
-
-std::uint64_t unit_of_cuts(const Recipe& recipe) noexcept {
-  return recipe.deterministic ? 1 : std::max<std::uint64_t>(1, recipe.bn_group);
-}
-
-std::uint64_t begin_of_part(const Recipe& recipe, std::uint64_t n, std::uint64_t part) noexcept {
-  const std::uint64_t unit = unit_of_cuts(recipe);
-  return std::min(n, parts_up(n, unit) * part / recipe.accumulate * unit);
-}
-
 // All batches but the last consist of whole groups.
 void check_groups(const Recipe& recipe, const nn::Network& network, std::uint64_t n_samples, int n_ranks) {
   const nn::Node* const node = find_single_pixels(network);
@@ -237,13 +177,6 @@ void check_groups(const Recipe& recipe, const nn::Network& network, std::uint64_
        .where = "batch",
        .expected = "more than 1 value per channel",
        .fix = last > 0 ? "--drop-last, or another --batch" : "another --batch"});
-}
-
-std::uint64_t samples_at_a_time(const Recipe& recipe, std::uint64_t most_of_rank, int n_ranks) noexcept {
-  const std::uint64_t unit = unit_of_cuts(recipe);
-  const std::uint64_t parts =
-      recipe.accumulate * (recipe.deterministic ? recipe.lanes / static_cast<std::uint64_t>(n_ranks) : 1);
-  return std::max<std::uint64_t>(1, std::min(most_of_rank, parts_up(parts_up(most_of_rank, unit), parts) * unit));
 }
 
 nn::ExecutorOptions executor_options(const Recipe& recipe, std::uint64_t max_batch) noexcept {

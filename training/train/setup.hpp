@@ -36,7 +36,7 @@ struct Setup {
   }
 };
 
-/// Collective. All but `resolved` and `options` must outlive it. `on_progress`: called now and then, and after each layer
+/// Collective. All but `options` must outlive it. `on_progress`: called now and then, and after each layer
 /// of each pass. Throws core::Error (usage), on all ranks or on rank 0 only.
 [[nodiscard]] Setup set_up(const runtime::Communicator& world, const runtime::Topology& topology, nn::Device& device,
                            const ResolvedRecipe& resolved, const RunOptions& options, metrics::PhaseTimers& timers,

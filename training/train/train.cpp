@@ -11,8 +11,8 @@
 #include "runtime/launcher.hpp"
 #include "runtime/topology.hpp"
 #include "runtime/watch/watchdog.hpp"
+#include "training/recipe/cuts.hpp"
 #include "training/train/memory.hpp"
-#include "training/train/model.hpp"
 #include "training/train/trainer.hpp"
 
 namespace lockstep::training {
@@ -48,7 +48,7 @@ void require_same_recipe(const runtime::Communicator& world, const Recipe& recip
 }
 
 int train(TrainCommand& command, const runtime::Session& session, runtime::Watchdog& watchdog) {
-  watchdog.enter(runtime::Phase::setup);
+  watchdog.enter(runtime::Activity::setup);
   Recipe& recipe = command.resolved.recipe;
   std::signal(SIGPIPE, SIG_IGN);  // a reader of the output that leaves does not end the training
   const auto misfit = core::complaint_of([&] {

@@ -77,7 +77,7 @@ void Trainer::train() {
 
 // False if training is to end before the epochs are over.
 bool Trainer::train_epoch() {
-  watchdog_.enter(runtime::Phase::training);
+  watchdog_.enter(runtime::Activity::training);
   setup_.batches.training->begin_epoch(state_.epoch);
   state_.of_epoch = {};
   bool goes_on = true, is_whole = false;
@@ -92,9 +92,10 @@ bool Trainer::train_epoch() {
     if (goes_on && interval_.is_due(state_.n_steps) && state_.n_steps < setup_.goal.n_steps) tell_interval();
   }
   run_.tell(&Observer::steps_over);
+  const bool is_done = goes_on && state_.n_steps == setup_.goal.n_steps;
   goes_on = end_steps(goes_on, is_whole);
-  if (goes_on && state_.n_steps == setup_.goal.n_steps) tell_interval();
-  return goes_on && state_.n_steps < setup_.goal.n_steps;
+  if (is_done) tell_interval();
+  return goes_on && !is_done;
 }
 
 // One step of data-parallel training; false if it was the last.
@@ -102,19 +103,13 @@ bool Trainer::step(const data::Batch& batch) {
   run_.tell(&Observer::step_begun, state_.n_steps);
   state_.learning_rate = optim::learning_rate(setup_.schedule, state_.samples_seen);
   const core::StepNumbers numbers{.learning_rate = state_.learning_rate, .epoch = state_.epoch, .step = state_.n_steps};
-  parallel::StepReport report = next_report();
+  parallel::StepReport report = learner_.report();  // of the step before
   learner_.compute_gradients(batch, numbers);
   report.replica = learner_.update(numbers);
+  report.stop = runtime::pending_interrupt() != 0;
   const auto agreement = control_.exchange(report);
   count(batch);
   return account(agreement);
-}
-
-// Of what is done by now, which is the step before.
-parallel::StepReport Trainer::next_report() {
-  parallel::StepReport report = learner_.report();
-  report.stop = runtime::pending_interrupt() != 0;
-  return report;
 }
 
 void Trainer::count(const data::Batch& batch) {
@@ -164,7 +159,8 @@ bool Trainer::end_steps(bool goes_on, bool is_whole) {
   rest.ledger = setup_.batches.training->ledger().hash();
   goes_on = account(control_.exchange(rest));
   const auto last = control_.finish();
-  if (!account(last) || !goes_on) return false;
+  if (!goes_on && ending_.status == RunStatus::stopped) note_loss(*last);
+  if (!goes_on || !account(last)) return false;
   if (is_whole) check_coverage(*last);
   return true;
 }
@@ -194,27 +190,13 @@ void Trainer::tell_interval() {
   run_.tell(&Observer::interval_over, *record);
 }
 
-EpochRecord Trainer::epoch_record(const Position& begin) const {
-  const AgreedSums& epoch = state_.of_epoch;
-  EpochRecord record{.at = position(),
-                     .n_samples = epoch.n_samples,
-                     .n_steps = state_.n_steps - begin.step,
-                     .loss = epoch.mean_loss(),
-                     .learning_rate = state_.learning_rate};
-  if (recipe_.loss != "mse") record.top1_percent = epoch.top1_percent();
-  record.time = {record.at.elapsed.value - begin.elapsed.value};
-  record.samples_per_s =
-      static_cast<double>(state_.samples_seen - begin.samples_seen) / std::max(record.time.value, 1e-9);
-  return record;
-}
-
 void Trainer::end_epoch(EpochRecord record, bool is_last) {
   state_.epoch_loss = record.loss;
   run_.tell(&Observer::epoch_trained, record);
   const bool is_due = recipe_.evaluate_every > 0 && (state_.epoch + 1) % recipe_.evaluate_every == 0;
   if (is_last || is_due) {
     evaluate();
-    record.evaluation = state_.evaluation;
+    if (ending_.exit_code == 0) record.evaluation = state_.evaluation;
   }
   run_.tell(&Observer::epoch_over, record);
   if (!is_last && ending_.exit_code == 0 && is_save_due()) save(true);
@@ -223,7 +205,7 @@ void Trainer::end_epoch(EpochRecord record, bool is_last) {
 // Collective.
 void Trainer::evaluate() {
   if (!setup_.batches.evaluation) return;
-  watchdog_.enter(runtime::Phase::evaluation);
+  watchdog_.enter(runtime::Activity::evaluation);
   const core::Stopwatch watch;
   timers_.begin(metrics::Phase::evaluation);
   const auto sums = evaluate_split(world_, *setup_.batches.evaluation, learner_, [&](double share) {
@@ -237,24 +219,13 @@ void Trainer::evaluate() {
   run_.tell(&Observer::evaluated, *state_.evaluation);
 }
 
-EvaluationRecord Trainer::evaluation_record(const nn::LossSums& sums, core::Seconds time) const {
-  EvaluationRecord record{
-      .at = position(), .n_samples = sums.n, .loss = mean(sums.loss, sums.n), .n_top1 = sums.n_top1, .time = time};
-  record.rmse = rmse_of(recipe_, record.loss);
-  if (recipe_.loss == "mse") return record;
-  record.top1_percent = 100 * mean(static_cast<double>(sums.n_top1), sums.n);
-  if (constexpr std::size_t of_all = 5; setup_.batches.evaluation->info().spec.classes.size() > of_all)
-    record.top5_percent = 100 * mean(static_cast<double>(sums.n_top5), sums.n);
-  return record;
-}
-
 bool Trainer::is_save_due() const noexcept {
   return recipe_.save_every > 0 && (state_.epoch + 1) % recipe_.save_every == 0;
 }
 
 // Collective. `is_due`: by the recipe's interval.
 void Trainer::save(bool is_due) {
-  watchdog_.enter(runtime::Phase::save);
+  watchdog_.enter(runtime::Activity::save);
   const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::save};
   learner_.average_statistics();
   const auto complaint = core::complaint_of([this] { world_.rank() == 0 ? save_file() : void(); });
@@ -284,50 +255,24 @@ void Trainer::stop_for_signal() {
   ending_ = {.status = RunStatus::stopped, .message = fmt::format("signal {}", signal), .exit_code = 128 + signal};
 }
 
-void Trainer::fail_not_finite(const parallel::NotFinite& found) {
+void Trainer::fail_not_finite(int rank) {
   ending_ = {.status = RunStatus::failed,
              .message = fmt::format("the loss of step {} is not finite", state_.n_agreed),
              .exit_code = core::to_int(core::ExitCode::failed)};
-  if (world_.rank() != found.rank) return;
+  if (world_.rank() != rank) return;
   core::log_error(core::describe(
       {.what = fmt::format("{}, at a learning rate of {:.4g}", ending_.message,
                            state_.rates[(state_.n_agreed - 1) % state_.rates.size()]),
-       .where = fmt::format("rank {} on {}, first in {}", found.rank, runtime::host_name(), learner_.not_finite_in()),
+       .where = fmt::format("rank {} on {}, first in {}", rank, runtime::host_name(), learner_.not_finite_in()),
        .expected = "finite numbers",
        .fix = "a lower --lr, a --warmup or --clip-norm; or look at the data"}));
 }
 
 // Collective.
 void Trainer::finish() {
-  const Batches* const training = setup_.batches.training.get();
-  const AgreedSums& epoch = state_.of_epoch;
-  FinalRecord record{
-      .at = position(),
-      .is_within_epoch = training != nullptr && (state_.n_steps == 0 || state_.n_steps % training->n_batches() != 0),
-      .state = ending_.status,
-      .message = ending_.message,
-      .loss = epoch.n_samples > 0 ? epoch.mean_loss() : state_.epoch_loss,
-      .n_ranks = static_cast<std::uint64_t>(world_.n_ranks()),
-      .n_nodes = topology_.n_nodes,
-      .global_batch = recipe_.batch,
-      .n_warmup_steps = warmup_steps,
-      .steady = steady_.reduce(world_),
-      .phases = metrics::reduce_phases(world_, topology_, timers_.sums()),
-      .evaluation = state_.evaluation,
-      .data = gather_data(world_, recipe_, training, setup_.batches.evaluation.get()),
-      .peak_memory = peak_memory(world_)};
-  record.rmse = rmse_of(recipe_, record.loss);
-  if (options_.digest && world_.rank() == 0)
-    record.digest = fmt::format("weights {} losses {}", learner_.digest(), state_.losses.hex());
+  FinalRecord record = final_record();
   run_.tell(&Observer::ending, record);
   run_.tell(&Observer::ended, std::as_const(record));
-}
-
-Position Trainer::position() const {
-  return {.epoch = setup_.batches.training ? state_.epoch + 1 : 0,
-          .step = state_.n_steps,
-          .samples_seen = state_.samples_seen,
-          .elapsed = watch_.elapsed()};
 }
 
 // Collective, at the end.

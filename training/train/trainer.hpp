@@ -30,7 +30,8 @@ class Trainer {
   Trainer(const runtime::Session& session, nn::Device& device, const ResolvedRecipe& resolved,
           const RunOptions& options, runtime::Watchdog& watchdog);
 
-  /// Collective: the exit code.
+  /// Collective: the exit code. What one rank throws while others are within a step is agreed on by nobody: it ends the
+  /// job, by runtime::abort_job().
   int run();
   /// Collective: instead of run(), what it would need; the exit code.
   int describe();
@@ -51,7 +52,6 @@ class Trainer {
   void note_loss(const parallel::StepAgreement& agreement);
   bool account(const std::optional<parallel::StepAgreement>& agreement);
   void check_coverage(const parallel::StepAgreement& last) const;
-  [[nodiscard]] parallel::StepReport next_report();
   void tell_step();
   void tell_interval();
   [[nodiscard]] EpochRecord epoch_record(const Position& begin) const;
@@ -62,11 +62,13 @@ class Trainer {
   void save(bool is_due);
   void save_file() const;
   void stop_for_signal();
-  void fail_not_finite(const parallel::NotFinite& found);
+  void fail_not_finite(int rank);
+  [[nodiscard]] FinalRecord final_record();
   void finish();
   [[nodiscard]] Position position() const;
   [[nodiscard]] int exit_code() const;
 
+  core::Stopwatch watch_{};  ///< set-up counts
   const runtime::Session& session_;
   const runtime::Communicator& world_;
   const Recipe& recipe_;
@@ -79,7 +81,6 @@ class Trainer {
   Setup setup_;
   Learner& learner_;
   parallel::ControlWord control_;
-  core::Stopwatch watch_{};
   Interval interval_;
   metrics::StepStatistics steady_{warmup_steps};
   RunState state_{};

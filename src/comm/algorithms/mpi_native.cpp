@@ -105,14 +105,14 @@ class MpiPlan final : public Plan {
     if (is_one_call_)
       return check_mpi(MPI_Allreduce(source_, output_, n_, type_, op_, communicator_.raw()), "MPI_Allreduce");
     if (!is_countable_ || call_.n_elements == 0) {
-      start();
+      begin();
       return wait();
     }
     run_blocking();
     if (has_epilogue_) finish();
   }
 
-  void start() override {
+  void begin() override {
     requests_.clear();
     is_finished_ = false;
     if (call_.n_elements == 0) return;

@@ -62,13 +62,13 @@ class FlatPlan final : public Plan {
   }
 
   void run() override {
-    start();
+    begin();
     wait();
   }
 
   // A mailbox is written again two or more calls later. A rank gets there only after it has seen the flags of the call between,
   // which its peers set only after they had read this one: so two mailboxes are enough and no rank waits at the end.
-  void start() override {
+  void begin() override {
     ++n_calls_;
     const Mailbox& mine = mailboxes()[rank_];
     readers_.copy_for_all(mine.payload(), input_.data(), input_.size());

@@ -25,7 +25,7 @@ class GroupedPlan final : public Plan {
 
   void bind(std::span<const std::byte> input, std::span<std::byte> output) override { plan_->bind(input, output); }
   void run() override { plan_->run(); }
-  void start() override { plan_->start(); }
+  void begin() override { plan_->start({}); }
   bool test() override { return plan_->test(); }
   void wait() override { plan_->wait(); }
 

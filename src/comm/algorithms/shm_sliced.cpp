@@ -79,7 +79,7 @@ class SlicedPlan final : public Plan {
     next_ = 0;
     wait();
   }
-  void start() override {
+  void begin() override {
     next_ = 0;
     static_cast<void>(test());
   }
@@ -213,7 +213,7 @@ class SlicedPlan final : public Plan {
   void send_off(std::size_t c, std::byte* shared) {
     Plan& plan = across(c);
     plan.bind({shared, bytes(piece(c, rank_))}, {shared, bytes(piece(c, rank_))});
-    plan.start();
+    plan.start({});
     travelling_ = &plan;
   }
 

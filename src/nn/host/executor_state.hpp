@@ -29,7 +29,7 @@ class ActivationArena {
   std::size_t n_bytes_ = 0;
 };
 
-struct LastCall {
+struct LastPass {
   data::Batch batch{};
   core::StepNumbers numbers{};
   Pass pass = Pass::evaluation;
@@ -64,7 +64,7 @@ struct ExecutorState {
   Bases bases{};
   Accumulation accumulation{};
   std::unique_ptr<Profile> profile{};
-  LastCall last{};
+  LastPass last{};
   LossSums sums{};  ///< since they were asked for
 };
 

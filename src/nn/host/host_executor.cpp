@@ -60,7 +60,7 @@ std::span<float> HostExecutor::statistic(int statistic) {
 
 void HostExecutor::enqueue(const data::Batch& batch, Pass pass, const core::StepNumbers& numbers, Hooks& hooks,
                            runtime::Stream& stream) {
-  LastCall& last = state_->last;
+  LastPass& last = state_->last;
   const bool is_forward = pass == Pass::evaluation || pass == Pass::forward;
   if (is_forward) {
     state_->check(batch);
@@ -69,38 +69,38 @@ void HostExecutor::enqueue(const data::Batch& batch, Pass pass, const core::Step
   core::require(is_forward || last.pass != Pass::evaluation, "a backward pass follows a forward pass in training");
   last.pass = pass;
   last.numbers = numbers;
-  Call call{.batch = last.batch, .numbers = last.numbers, .hooks = &hooks, .stream = &stream};
-  call.run.stream = state_->stream;
-  is_forward ? forward(call, pass == Pass::forward) : backward(call, pass == Pass::backward_adding);
-  last.n_reorders += call.run.n_reorders;
+  PassContext context{.batch = last.batch, .numbers = last.numbers, .hooks = &hooks, .stream = &stream};
+  context.run.stream = state_->stream;
+  is_forward ? forward(context, pass == Pass::forward) : backward(context, pass == Pass::backward_adding);
+  last.n_reorders += context.run.n_reorders;
 }
 
-void HostExecutor::forward(Call& call, bool is_training) {
-  if (call.batch.n == 0) {
-    if (is_training && state_->options.is_group_of_ranks) join_forward(state_->network, call, state_->statistics);
+void HostExecutor::forward(PassContext& pass, bool is_training) {
+  if (pass.batch.n == 0) {
+    if (is_training && state_->options.is_group_of_ranks) join_forward(state_->network, pass, state_->statistics);
     return;
   }
-  Program& program = state_->ready(call.batch.n, is_training);
+  Program& program = state_->ready(pass.batch.n, is_training);
   ForwardObserver observer{state_->options, state_->profile.get()};
-  const LossSums sums = program.forward(call, observer);
+  const LossSums sums = program.forward(pass, observer);
   state_->last.program = &program;
   state_->last.is_finite = std::isfinite(sums.loss);
   state_->sums += sums;
 }
 
-void HostExecutor::backward(Call& call, bool is_adding) {
+void HostExecutor::backward(PassContext& pass, bool is_adding) {
   const std::span<float> gradients = state_->gradients();
-  if (call.batch.n == 0) {
-    if (state_->options.is_group_of_ranks) join_backward(state_->network, call);
+  if (pass.batch.n == 0) {
+    if (state_->options.is_group_of_ranks) join_backward(state_->network, pass);
     if (!is_adding) std::ranges::fill(gradients, 0.0f);
-    for (std::size_t slot = 0; slot < slots().size(); ++slot) call.hooks->ready(slot);
+    for (std::size_t slot = 0; slot < slots().size(); ++slot) pass.hooks->ready(slot);
     return;
   }
   core::require(state_->last.program != nullptr, "a backward pass follows a forward pass that succeeded");
   BackwardObserver observer{
       state_->network,       state_->options, slots(), gradients, is_adding ? &state_->accumulation : nullptr,
-      state_->profile.get(), *call.hooks};
-  state_->last.program->backward(call, observer);
+      state_->profile.get(), *pass.hooks};
+  state_->last.program->backward(pass, observer);
 }
 
 LossSums HostExecutor::sums() { return std::exchange(state_->sums, {}); }
@@ -109,16 +109,16 @@ bool HostExecutor::is_finite() const { return state_->last.is_finite; }
 
 /// Computes the last pass once more: what it computed may be overwritten by now.
 std::string HostExecutor::find_not_finite() const {
-  const LastCall& last = state_->last;
+  const LastPass& last = state_->last;
   if (last.program == nullptr) return {};
   core::StepNumbers numbers = last.numbers;
   numbers.share_of_step = 0;
-  Call call{.batch = last.batch, .numbers = numbers};
-  call.run.stream = state_->stream;
+  PassContext pass{.batch = last.batch, .numbers = numbers};
+  pass.run.stream = state_->stream;
   FinitenessObserver observer{last.program->storage()};
-  static_cast<void>(last.program->forward(call, observer));
+  static_cast<void>(last.program->forward(pass, observer));
   const bool was_backward = last.pass == Pass::backward || last.pass == Pass::backward_adding;
-  if (was_backward && !observer.found()) last.program->backward(call, observer);
+  if (was_backward && !observer.found()) last.program->backward(pass, observer);
   return observer.found() ? state_->network.nodes()[*observer.found()].name : std::string{};
 }
 

@@ -11,7 +11,7 @@
 
 namespace lockstep::nn::host {
 
-struct Call;
+struct PassContext;
 struct ExecutorState;
 
 class HostExecutor final : public Executor, public Inspection {
@@ -42,8 +42,8 @@ class HostExecutor final : public Executor, public Inspection {
   [[nodiscard]] std::string find_not_finite() const override;
 
  private:
-  void forward(Call& call, bool is_training);
-  void backward(Call& call, bool is_adding);
+  void forward(PassContext& pass, bool is_training);
+  void backward(PassContext& pass, bool is_adding);
 
   std::unique_ptr<ExecutorState> state_;
 };

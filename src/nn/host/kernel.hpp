@@ -21,7 +21,7 @@
 namespace lockstep::nn::host {
 
 /// One forward or backward pass. Kernels keep nothing of it.
-struct Call {
+struct PassContext {
   const data::Batch& batch;
   const core::StepNumbers& numbers;
   Hooks* hooks = nullptr;  ///< none if it is repeated
@@ -105,14 +105,14 @@ class Kernel {
 
   [[nodiscard]] const Tensor& output() const noexcept { return output_; }
 
-  virtual void forward(Call& call) = 0;
+  virtual void forward(PassContext& pass) = 0;
 
   /// How many gradients of its output it takes at once; more are added up before.
   [[nodiscard]] virtual std::size_t n_gradients_taken() const { return 1; }
   /// Plans the backward pass. Returns the gradient of each input, nothing for those that need none.
   [[nodiscard]] virtual std::vector<std::optional<Tensor>> plan_backward(Builder& builder,
                                                                          std::span<const Tensor> gradients) = 0;
-  virtual void backward(Call& call) = 0;
+  virtual void backward(PassContext& pass) = 0;
 
  protected:
   Tensor output_{};

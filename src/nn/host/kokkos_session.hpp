@@ -1,6 +1,6 @@
 // The life of Kokkos in a process: threads for what works on whole batches.
 // Invariant: at most one per process, ever, as Kokkos cannot be started twice; it changes speed, never a result.
-// Used by the programs' main() and by tests; needed by functions that say so only.
+// Used by nn/host/host_device and by tests.
 #pragma once
 
 namespace lockstep::nn::host {

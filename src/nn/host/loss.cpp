@@ -31,13 +31,13 @@ LossKernel::LossKernel(Builder& builder, const Tensor& output)
     gradient_ = builder.make(plain_desc(dims_of(floats), builder.type));
 }
 
-LossSums LossKernel::forward(const Call& call) {
+LossSums LossKernel::forward(const PassContext& pass) {
   auto* const output = storage_.at<float>(floats_.place);
   if (type_of(output_.desc) != type_of(floats_.desc))
     loops().bfloats.to_floats(storage_.at<const core::bfloat16>(output_.place), output, n_ * n_outputs_);
   auto* const gradient = is_training_ ? storage_.at<float>(float_gradient_.place) : nullptr;
-  const auto* const labels = reinterpret_cast<const std::int64_t*>(call.batch.y.data());
-  const auto* const targets = reinterpret_cast<const float*>(call.batch.y.data());
+  const auto* const labels = reinterpret_cast<const std::int64_t*>(pass.batch.y.data());
+  const auto* const targets = reinterpret_cast<const float*>(pass.batch.y.data());
   if (loss_ != Loss::mse) check_labels(labels);
   for_parts(n_, least_elements / 16 / n_outputs_ + 1, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {

@@ -15,7 +15,7 @@ class LossKernel {
   LossKernel(Builder& builder, const Tensor& output);
 
   /// Throws core::Error (usage) if a label is no class.
-  [[nodiscard]] LossSums forward(const Call& call);
+  [[nodiscard]] LossSums forward(const PassContext& pass);
   /// Of the output, after backward(): in the type of activations, but for a log_softmax, which rounds only then.
   [[nodiscard]] const Tensor& gradient() const noexcept { return gradient_; }
   /// Makes the gradient that of `scale` times the loss.

@@ -21,7 +21,7 @@ ForwardObserver::ForwardObserver(const ExecutorOptions& options, Profile* profil
   if (profile_ != nullptr) profile_->start();
 }
 
-void ForwardObserver::after_forward(std::size_t node, const Tensor&, const Call&) {
+void ForwardObserver::after_forward(std::size_t node, const Tensor&, const PassContext&) {
   if (profile_ != nullptr) profile_->stop(profile_->forward_s[node]);
   if (options_.on_progress) options_.on_progress();
 }
@@ -68,9 +68,9 @@ void BackwardObserver::after_backward(std::size_t node) {
   if (profile_ != nullptr) profile_->start();
 }
 
-void FinitenessObserver::after_forward(std::size_t node, const Tensor& output, const Call& call) {
+void FinitenessObserver::after_forward(std::size_t node, const Tensor& output, const PassContext& pass) {
   if (node > 0) check(node, output);  // the first is the input
-  if (!found_ && !call.is_finite) found_ = node;
+  if (!found_ && !pass.is_finite) found_ = node;
 }
 
 void FinitenessObserver::before_backward(std::size_t node, std::span<const Tensor> gradients) {

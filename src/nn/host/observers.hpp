@@ -27,7 +27,7 @@ struct Profile {
 class ForwardObserver final : public Observer {
  public:
   ForwardObserver(const ExecutorOptions& options, Profile* profile);
-  void after_forward(std::size_t node, const Tensor& output, const Call& call) override;
+  void after_forward(std::size_t node, const Tensor& output, const PassContext& pass) override;
 
  private:
   const ExecutorOptions& options_;
@@ -72,7 +72,7 @@ class FinitenessObserver final : public Observer {
  public:
   explicit FinitenessObserver(const Storage& storage) : storage_{storage} {}
 
-  void after_forward(std::size_t node, const Tensor& output, const Call& call) override;
+  void after_forward(std::size_t node, const Tensor& output, const PassContext& pass) override;
   void before_backward(std::size_t node, std::span<const Tensor> gradients) override;
   [[nodiscard]] const std::optional<std::size_t>& found() const noexcept { return found_; }
 

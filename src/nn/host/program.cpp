@@ -19,7 +19,7 @@ class InputKernel final : public Kernel {
     is_rounded_ = !has_ids && builder.type == dnnl::memory::data_type::bf16;
     if (is_rounded_) output_ = builder.make(output_.desc);
   }
-  void forward(Call&) override {
+  void forward(PassContext&) override {
     if (!is_rounded_) return;
     const auto* const x = storage_.at<const float>(given_);
     auto* const out = storage_.at<core::bfloat16>(output_.place);
@@ -28,7 +28,7 @@ class InputKernel final : public Kernel {
     });
   }
   std::vector<std::optional<Tensor>> plan_backward(Builder&, std::span<const Tensor>) override { return {}; }
-  void backward(Call&) override {}
+  void backward(PassContext&) override {}
 
  private:
   static constexpr Place given_{Space::input, 0, 0};
@@ -151,14 +151,14 @@ bool Program::may_be_overwritten(std::size_t index) const {
          std::count_if(nodes.begin(), nodes.end(), [&](const Node& n) { return reads(n, index); }) == 1;
 }
 
-LossSums Program::forward(Call& call, Observer& observer) {
-  storage_.set_input(call.batch.x.data());
+LossSums Program::forward(PassContext& pass, Observer& observer) {
+  storage_.set_input(pass.batch.x.data());
   for (std::size_t i = 0; i < steps_.size(); ++i) {
-    steps_[i].kernel->forward(call);
-    observer.after_forward(i, steps_[i].kernel->output(), call);
+    steps_[i].kernel->forward(pass);
+    observer.after_forward(i, steps_[i].kernel->output(), pass);
   }
-  LossSums sums = loss_->forward(call);
-  if (!call.is_finite) sums.loss = std::numeric_limits<double>::quiet_NaN();
+  LossSums sums = loss_->forward(pass);
+  if (!pass.is_finite) sums.loss = std::numeric_limits<double>::quiet_NaN();
   return sums;
 }
 
@@ -173,14 +173,14 @@ void Program::run_sum(const Sum& sum) const {
   });
 }
 
-void Program::backward(Call& call, Observer& observer) {
-  loss_->backward(call.numbers.scale * call.numbers.sample_weight);
+void Program::backward(PassContext& pass, Observer& observer) {
+  loss_->backward(pass.numbers.scale * pass.numbers.sample_weight);
   for (std::size_t i = steps_.size(); i-- > 0;) {
     const Step& step = steps_[i];
     if (!step.has_backward) continue;
     for (const Sum& sum : step.sums) run_sum(sum);
     observer.before_backward(i, step.incoming);
-    step.kernel->backward(call);
+    step.kernel->backward(pass);
     observer.after_backward(i);
   }
 }

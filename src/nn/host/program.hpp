@@ -31,7 +31,7 @@ class Observer {
   virtual void before_backward(std::size_t /*node*/, std::span<const Tensor> /*gradients*/) {}
   /// Gradients of the node's parameters are complete.
   virtual void after_backward(std::size_t /*node*/) {}
-  virtual void after_forward(std::size_t /*node*/, const Tensor& /*output*/, const Call& /*call*/) {}
+  virtual void after_forward(std::size_t /*node*/, const Tensor& /*output*/, const PassContext& /*call*/) {}
 };
 
 class Program {
@@ -43,8 +43,8 @@ class Program {
   void rebase(const Bases& bases) { storage_.rebase(bases); }
 
   /// The loss is NaN if something was not finite, even where that got lost on the way.
-  [[nodiscard]] LossSums forward(Call& call, Observer& observer);
-  void backward(Call& call, Observer& observer);
+  [[nodiscard]] LossSums forward(PassContext& pass, Observer& observer);
+  void backward(PassContext& pass, Observer& observer);
 
  private:
   /// Adds gradients of one value that reach its node by different ways.

@@ -22,7 +22,7 @@ Condition judge(const Board& board, const Slot& slot, std::int64_t now_ns, core:
   if (&slot == &board.mine()) return Condition::waiting;
   const std::chrono::nanoseconds silence = most_missed * sign_of_life_interval(board.n_expected());
   if (now_ns - slot.alive_ns.load() > silence.count()) return Condition::silent;
-  if (static_cast<Phase>(slot.phase.load()) == Phase::work) return Condition::moving;
+  if (static_cast<Activity>(slot.phase.load()) == Activity::work) return Condition::moving;
   return standstill < timeout.value ? Condition::moving : Condition::waiting;
 }
 
@@ -97,7 +97,7 @@ std::vector<Finding> inspect(const Board& board, std::int64_t now_ns, core::Seco
   for (const Slot& slot : board.slots()) {
     if (slot.owner.load() != 0 || index < board.n_expected())
       findings.push_back({judge(board, slot, now_ns, timeout), index, slot.rank.load(), slot.owner.load(),
-                          static_cast<Phase>(slot.phase.load()), slot.position.load()});
+                          static_cast<Activity>(slot.phase.load()), slot.position.load()});
     ++index;
   }
   return findings;

@@ -31,7 +31,7 @@ struct Finding {
   int slot = 0;
   int rank = -1;
   ProcessKey process = 0;
-  Phase phase = Phase::init;
+  Activity phase = Activity::init;
   std::uint64_t position = 0;
 };
 
@@ -39,7 +39,7 @@ struct Finding {
 struct Witness {
   std::string host;
   core::Seconds timeout;
-  Phase phase = Phase::init;
+  Activity phase = Activity::init;
   bool has_other_nodes = false;
 };
 

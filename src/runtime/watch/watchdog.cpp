@@ -114,7 +114,7 @@ struct Watchdog::State {
     return static_cast<double>(ns) * 1e-9 >= limit().value;
   }
   [[nodiscard]] core::Seconds limit() const noexcept {
-    return {timeout.value + (phase() == Phase::init ? start_allowance.value : 0)};
+    return {timeout.value + (phase() == Activity::init ? start_allowance.value : 0)};
   }
   void end_if_stalled();
   void speak_if_interrupted();
@@ -126,7 +126,7 @@ struct Watchdog::State {
   [[noreturn]] void leave();
 
   [[nodiscard]] bool has_other_nodes() const noexcept { return n_ranks.load() > n_local_ranks && n_local_ranks > 0; }
-  [[nodiscard]] Phase phase() const noexcept { return static_cast<Phase>(slot->phase.load()); }
+  [[nodiscard]] Activity phase() const noexcept { return static_cast<Activity>(slot->phase.load()); }
 
   const core::Seconds timeout;
   const int n_local_ranks;
@@ -226,7 +226,7 @@ void Watchdog::State::note_silence(std::int64_t gap_ns) {
 
 void Watchdog::State::end_if_stalled() {
   if (board && board->is_report_out()) was_stopped ? leave() : leave_after_report();
-  const bool is_still = is_at_its_limit(standstill_ns) && phase() != Phase::work;
+  const bool is_still = is_at_its_limit(standstill_ns) && phase() != Activity::work;
   if (!is_still && !is_at_its_limit(longest_silence_ns)) return;
   if (!board) report_alone();
   const std::vector<Finding> findings = inspect(*board, now_ns(), limit());
@@ -306,7 +306,7 @@ void Watchdog::State::leave() {
   _exit(static_cast<int>(core::ExitCode::stalled));
 }
 
-std::string_view name(Phase phase) noexcept {
+std::string_view name(Activity phase) noexcept {
   constexpr std::array<std::string_view, 10> names{"init",   "setup",    "warmup",     "timing", "verification",
                                                    "finish", "training", "evaluation", "save",   "work"};
   const auto index = static_cast<std::size_t>(phase);
@@ -339,7 +339,7 @@ std::string Watchdog::withdraw_last_words() {
   return std::exchange(state_->last_words, {});
 }
 
-void Watchdog::enter(Phase phase) noexcept {
+void Watchdog::enter(Activity phase) noexcept {
   std::atomic<std::uint64_t>& position = state_->slot->position;
   state_->slot->phase.store(static_cast<std::uint32_t>(phase), std::memory_order_relaxed);
   position.store(((position.load(std::memory_order_relaxed) >> 32) + 1) << 32, std::memory_order_relaxed);

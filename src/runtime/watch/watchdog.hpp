@@ -17,7 +17,7 @@ namespace lockstep::runtime {
 
 /// Enumerators equal the words of the messages and of --inject; the last four are those of `lockstep`. In `work` nobody
 /// beats: there all that is alive is taken to move.
-enum class Phase : std::uint32_t {
+enum class Activity : std::uint32_t {
   init,
   setup,
   warmup,
@@ -30,7 +30,7 @@ enum class Phase : std::uint32_t {
   work
 };
 
-[[nodiscard]] std::string_view name(Phase phase) noexcept;
+[[nodiscard]] std::string_view name(Activity phase) noexcept;
 
 /// Processes of a node share a board (a file in /dev/shm named after the job): slot i holds process i's phase, progress and
 /// a sign of life written by its watchdog thread. Progress is a call of beat() or enter() by the main thread: processor time
@@ -49,7 +49,7 @@ class Watchdog {
   /// The rank in MPI_COMM_WORLD, once known.
   void set_rank(int rank, int n_ranks) noexcept;
   /// Counts as progress.
-  void enter(Phase phase) noexcept;
+  void enter(Activity phase) noexcept;
   /// One step of progress; costs one relaxed store to a line no other process writes.
   void beat() noexcept;
   /// Whether this process is the first of its node to tell why the job ends.

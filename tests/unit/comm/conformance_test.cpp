@@ -199,7 +199,7 @@ TEST_P(OverThreads, PlansInFlightTogetherDoNotMix) {
         plans.push_back(comm::make_plan(algorithm, transport, call));
         plans[k]->bind(std::as_bytes(std::span{data[k]}), std::as_writable_bytes(std::span{data[k]}));
       }
-      for (const auto& plan : plans) plan->start();
+      for (const auto& plan : plans) plan->start({});
       for (std::size_t k = data.size(); k-- > 0;) plans[k]->wait();
       const std::int64_t p = transport.n_ranks();
       for (std::size_t k = 0; k < data.size(); ++k)

@@ -14,7 +14,7 @@ TEST(Inject, ParsesAllFaults) {
   const Injection stop = parse_injection("stop:3:timing");
   EXPECT_EQ(stop.kind, Injection::Kind::stop);
   EXPECT_EQ(stop.rank, 3);
-  EXPECT_EQ(stop.phase, runtime::Phase::timing);
+  EXPECT_EQ(stop.phase, runtime::Activity::timing);
   const Injection wrong = parse_injection("wrong:2:17");
   EXPECT_EQ(wrong.kind, Injection::Kind::wrong);
   EXPECT_EQ(wrong.rank, 2);

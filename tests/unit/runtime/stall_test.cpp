@@ -13,10 +13,10 @@ namespace {
 
 using support::has;
 
-const Witness witness{"node7", {10}, Phase::timing, false};
+const Witness witness{"node7", {10}, Activity::timing, false};
 
 Finding finding(int rank, Condition condition, std::uint64_t position = 5) {
-  return {condition, rank, rank, make_process_key(4700 + rank, 1), Phase::timing, position};
+  return {condition, rank, rank, make_process_key(4700 + rank, 1), Activity::timing, position};
 }
 
 TEST(SignOfLife, IsTheMoreSeldomTheMoreRanksANodeHas) {

@@ -30,8 +30,8 @@ namespace fs = std::filesystem;
 
 constexpr int n_ranks = 4;
 constexpr core::Seconds timeout{0.4};
-constexpr Phase all_phases[] = {Phase::init,   Phase::setup,        Phase::warmup,
-                                Phase::timing, Phase::verification, Phase::finish};
+constexpr Activity all_phases[] = {Activity::init,   Activity::setup,        Activity::warmup,
+                                   Activity::timing, Activity::verification, Activity::finish};
 
 LauncherHint make_hint(const std::string& job, int rank) { return {"test", job, rank, n_ranks, rank, n_ranks}; }
 
@@ -120,9 +120,9 @@ void expect_all_stalled(const Outcome& outcome) {
 }
 
 /// Goes through the phases up to `last`, then waits for a rank that stopped there.
-void stop_in_phase(const std::string& job, int rank, int culprit, Phase last) {
+void stop_in_phase(const std::string& job, int rank, int culprit, Activity last) {
   Watchdog watchdog{make_hint(job, rank), timeout};
-  for (const Phase phase : all_phases) {
+  for (const Activity phase : all_phases) {
     watchdog.enter(phase);
     for (int step = 0; step < 3; ++step) watchdog.beat();
     if (phase == last) break;
@@ -133,9 +133,9 @@ void stop_in_phase(const std::string& job, int rank, int culprit, Phase last) {
 
 TEST(Watchdog, NamesAnyStoppedRankInAnyPhaseAndLeavesNobodyBehind) {
   std::vector<std::string> names;
-  std::map<std::pair<int, Phase>, Job> jobs;  // all at once: they sleep most of the time
+  std::map<std::pair<int, Activity>, Job> jobs;  // all at once: they sleep most of the time
   for (int culprit = 0; culprit < n_ranks; ++culprit) {
-    for (const Phase phase : all_phases) {
+    for (const Activity phase : all_phases) {
       names.push_back(unique_job());
       jobs[{culprit, phase}] =
           start_job([&, job = names.back()](int rank) { stop_in_phase(job, rank, culprit, phase); });
@@ -189,7 +189,7 @@ TEST(Watchdog, NamesAStoppedRankThoughOthersMove) {
   const std::string job = unique_job();
   const Outcome outcome = run_job([&](int rank) {
     Watchdog watchdog{make_hint(job, rank), timeout};
-    watchdog.enter(Phase::work);
+    watchdog.enter(Activity::work);
     std::this_thread::sleep_for(200ms);
     if (rank == 1) raise(SIGSTOP);
     for (;; std::this_thread::sleep_for(10ms)) watchdog.beat();
@@ -202,7 +202,7 @@ TEST(Watchdog, TakesAllThatIsAliveInWorkToMove) {
   const std::string job = unique_job();
   const Outcome outcome = run_job([&](int rank) {
     Watchdog watchdog{make_hint(job, rank), timeout};
-    watchdog.enter(Phase::work);
+    watchdog.enter(Activity::work);
     std::this_thread::sleep_for(4 * 400ms);
   });
   for (int rank = 0; rank < n_ranks; ++rank) EXPECT_EQ(outcome.exit_codes.at(rank), 0) << outcome.messages;
@@ -237,7 +237,7 @@ TEST(Watchdog, NamesTheRankFurthestBehind) {
   const std::string job = unique_job();
   const Outcome outcome = run_job([&](int rank) {
     Watchdog watchdog{make_hint(job, rank), timeout};
-    watchdog.enter(Phase::timing);
+    watchdog.enter(Activity::timing);
     if (rank != 1) watchdog.beat();
     wait_forever();
   });
@@ -314,7 +314,7 @@ TEST(Watchdog, SpeaksForItselfWithoutABoard) {
     by_hand.job_key = "alone";
     Watchdog watchdog{by_hand, timeout};
     watchdog.set_rank(rank, n_ranks);
-    watchdog.enter(Phase::timing);
+    watchdog.enter(Activity::timing);
     if (rank == 0) wait_forever();
   });
   EXPECT_EQ(outcome.exit_codes.at(0), 4);
@@ -344,16 +344,16 @@ TEST(Watchdog, IsOffWithATimeoutOfZero) {
   const std::string job = unique_job();
   const Outcome outcome = run_job([&](int rank) {
     Watchdog watchdog{make_hint(job, rank), {0}};
-    watchdog.enter(Phase::init);
+    watchdog.enter(Activity::init);
     watchdog.beat();
     std::this_thread::sleep_for(300ms);
   });
   for (int rank = 0; rank < n_ranks; ++rank) EXPECT_EQ(outcome.exit_codes.at(rank), 0);
 }
 
-TEST(Phase, NamesAreWords) {
-  EXPECT_EQ(name(Phase::init), "init");
-  EXPECT_EQ(name(Phase::finish), "finish");
+TEST(Activity, NamesAreWords) {
+  EXPECT_EQ(name(Activity::init), "init");
+  EXPECT_EQ(name(Activity::finish), "finish");
 }
 
 }  // namespace

@@ -15,8 +15,8 @@ class AddKernel final : public Kernel {
     output_ = builder.make(planned.inputs[0].desc);
   }
 
-  void forward(Call& call) override {
-    run_all(before_, call.run);
+  void forward(PassContext& pass) override {
+    run_all(before_, pass.run);
     with_type(output_, [&]<class T>(T) {
       const auto* const a = storage_.at<const T>(a_);
       const auto* const b = storage_.at<const T>(b_);
@@ -39,9 +39,9 @@ class AddKernel final : public Kernel {
     return {result_, builder.reordered(result_, second_desc_, after_)};
   }
 
-  void backward(Call& call) override {
+  void backward(PassContext& pass) override {
     if (has_relu_) relu_backward(storage_, output_, gradients_, result_);
-    run_all(after_, call.run);
+    run_all(after_, pass.run);
   }
 
  private:

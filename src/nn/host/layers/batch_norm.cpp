@@ -56,12 +56,12 @@ class BatchNormKernel final : public Kernel {
       plan_group(builder, first, std::min(group, builder.n - first));
   }
 
-  void forward(Call& call) override {
+  void forward(PassContext& pass) override {
     gather_scale_shift();
-    for (const Group& group : groups_) group.forward.run(call.run);
+    for (const Group& group : groups_) group.forward.run(pass.run);
     if (layer_.has_relu && !includes_relu_) relu();
-    if (includes_relu_) call.is_finite = call.is_finite && has_finite_arrays();
-    if (is_training_ && call.numbers.share_of_step > 0) move_statistics(call);
+    if (includes_relu_) pass.is_finite = pass.is_finite && has_finite_arrays();
+    if (is_training_ && pass.numbers.share_of_step > 0) move_statistics(pass);
   }
 
   std::vector<std::optional<Tensor>> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
@@ -88,14 +88,14 @@ class BatchNormKernel final : public Kernel {
     return {result};
   }
 
-  void backward(Call& call) override {
+  void backward(PassContext& pass) override {
     gather_scale_shift();
     if (before_relu_) relu_backward(storage_, output_, std::span{&relu_gradient_, 1}, *before_relu_);
     auto* const of_weight = storage_.at<float>(weight_gradient_);
     auto* const of_bias = storage_.at<float>(bias_gradient_);
     const auto* const sums = storage_.at<const float>(of_scale_shift_);
     for (const Group& group : groups_) {
-      group.backward.run(call.run);
+      group.backward.run(pass.run);
       if (&group == &groups_.front()) {
         std::copy_n(sums, n_channels_, of_weight);
         std::copy_n(sums + n_channels_, n_channels_, of_bias);
@@ -202,8 +202,8 @@ class BatchNormKernel final : public Kernel {
   }
 
   /// Towards the mean over the groups, weighted by samples: the same for any division of the groups among calls' ranks.
-  void move_statistics(const Call& call) const {
-    const RunningMove move{layer_, call};
+  void move_statistics(const PassContext& pass) const {
+    const RunningMove move{layer_, pass};
     const auto n_positions = static_cast<double>(node_.output[1] * node_.output[2]);
     double n_total = 0;
     for (const Group& group : groups_) n_total += static_cast<double>(group.n_samples);

@@ -14,8 +14,8 @@ namespace lockstep::nn::host {
 /// How far a call moves the running statistics of a layer.
 class RunningMove {
  public:
-  RunningMove(const BatchNorm& layer, const Call& call)
-      : kept_{call.numbers.begins_step ? 1 - layer.momentum : 1}, taken_{layer.momentum * call.numbers.share_of_step} {}
+  RunningMove(const BatchNorm& layer, const PassContext& pass)
+      : kept_{pass.numbers.begins_step ? 1 - layer.momentum : 1}, taken_{layer.momentum * pass.numbers.share_of_step} {}
 
   void operator()(float& running, double value) const {
     running = static_cast<float>(kept_ * static_cast<double>(running) + taken_ * value);
@@ -29,16 +29,16 @@ class RunningMove {
 
 /// Collective over the group: from sums over this rank's values, and their number behind them, to means over those of
 /// all ranks and the number of these. Throws core::Error (usage) if it is 1.
-void share_means(const Node& node, const Call& call, std::span<double> sums_and_n);
+void share_means(const Node& node, const PassContext& pass, std::span<double> sums_and_n);
 /// The same of squared deviations from these means, which become variances.
-void share_variances(const Call& call, double n, std::span<double> squares);
+void share_variances(const PassContext& pass, double n, std::span<double> squares);
 
 /// Of all the group's `n` values.
 void move_towards(const RunningMove& move, std::span<const double> means, std::span<const double> variances, double n,
                   std::vector<float>& running_mean, std::vector<float>& running_variance);
 
 /// Collective over the group: the part in others' forward or backward pass of a rank that has no samples.
-void join_forward(const Network& network, const Call& call, Statistics& statistics);
-void join_backward(const Network& network, const Call& call);
+void join_forward(const Network& network, const PassContext& pass, Statistics& statistics);
+void join_backward(const Network& network, const PassContext& pass);
 
 }  // namespace lockstep::nn::host

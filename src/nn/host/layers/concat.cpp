@@ -24,7 +24,7 @@ class ConcatKernel final : public Kernel {
     output_ = builder.make(builder.samples(node_.output));
   }
 
-  void forward(Call&) override {
+  void forward(PassContext&) override {
     with_type(output_, [&]<class T>(T) {
       auto* const out = storage_.at<T>(output_.place);
       for (const Part& part : parts_) {
@@ -44,7 +44,7 @@ class ConcatKernel final : public Kernel {
     return results;
   }
 
-  void backward(Call&) override {
+  void backward(PassContext&) override {
     with_type(output_, [&]<class T>(T) {
       const auto* const gradient = storage_.at<const T>(gradient_);
       for (const Part& part : parts_) {

@@ -51,9 +51,9 @@ class ConvKernel final : public Kernel {
     run_forward(builder, weights);
   }
 
-  void forward(Call& call) override {
+  void forward(PassContext& pass) override {
     if (copy_) copy_->run(storage_);
-    run_all(forward_, call.run);
+    run_all(forward_, pass.run);
   }
 
   std::vector<std::optional<Tensor>> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
@@ -63,13 +63,13 @@ class ConvKernel final : public Kernel {
     return {plan_data(builder, gradient)};
   }
 
-  void backward(Call& call) override {
+  void backward(PassContext& pass) override {
     if (columns_)
       columns_->gather(storage_.at<const std::byte>(src_.place), storage_.at<const std::byte>(gradient_),
                        storage_.at<std::byte>(column_place_), storage_.at<std::byte>(pixel_place_));
-    run_all(of_weights_, call.run);
+    run_all(of_weights_, pass.run);
     if (data_copy_) data_copy_->run(storage_);
-    run_all(of_data_, call.run);
+    run_all(of_data_, pass.run);
   }
 
  private:

@@ -62,7 +62,7 @@ class ConvProductsKernel final : public Kernel {
     }
   }
 
-  void forward(Call& call) override { run_all(forward_, call.run); }
+  void forward(PassContext& pass) override { run_all(forward_, pass.run); }
 
   std::vector<std::optional<Tensor>> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
     gradient_ = builder.use(gradients[0]);
@@ -81,10 +81,10 @@ class ConvProductsKernel final : public Kernel {
     return {builder.reordered(*result_, input_.desc, backward_)};
   }
 
-  void backward(Call& call) override {
+  void backward(PassContext& pass) override {
     clear(weight_gradient_);
     if (result_) clear(*result_);
-    run_all(backward_, call.run);
+    run_all(backward_, pass.run);
     if (!has_bias_) return;
     loops().floats.sum_rows(storage_.at<const float>(gradient_.place),
                             static_cast<std::size_t>(n_ * dst_stride_ / n_out_), static_cast<std::size_t>(n_out_),

@@ -48,14 +48,14 @@ class DropoutKernel final : public Kernel {
     if (is_permuted_) drawn_ = planned.builder.make_bytes(n_ * drawn_bytes_);
   }
 
-  void forward(Call& call) override {
+  void forward(PassContext& pass) override {
     if (is_identity_) return;
-    core::require(call.batch.ids.size() == n_, "samples have ids where dropout needs them");
+    core::require(pass.batch.ids.size() == n_, "samples have ids where dropout needs them");
     MaskKey key = draw_;
-    key.key = key_of(seed_, call.numbers.epoch);
+    key.key = key_of(seed_, pass.numbers.epoch);
     for_samples([&](std::size_t i) {
       MaskKey sample = key;
-      sample.sample = call.batch.ids[i];
+      sample.sample = pass.batch.ids[i];
       draw(sample, i);
       apply(input_.place, output_.place, i);
     });
@@ -70,7 +70,7 @@ class DropoutKernel final : public Kernel {
     return {result_};
   }
 
-  void backward(Call&) override {
+  void backward(PassContext&) override {
     if (is_identity_) return;
     for_samples([&](std::size_t i) { apply(gradient_.place, result_.place, i); });
   }

@@ -31,12 +31,12 @@ class EmbeddingKernel final : public Kernel {
     output_ = builder.make(builder.samples(node_.output));
   }
 
-  void forward(Call& call) override {
+  void forward(PassContext& pass) override {
     find_rows();
     const auto* const table = storage_.at<const float>(table_.place);
     const auto* const rows = storage_.at<const std::uint64_t>(rows_);
-    if (tells_rows_ && !call.is_repeated())
-      call.hooks->touched(parameters_.slot_number(node_.parameters[0]), {rows, n_});
+    if (tells_rows_ && !pass.is_repeated())
+      pass.hooks->touched(parameters_.slot_number(node_.parameters[0]), {rows, n_});
     with_type(output_, [&]<class T>(T) {
       auto* const out = storage_.at<T>(output_.place);
       for_parts(n_, least_elements / width_ + 1, [&](std::size_t begin, std::size_t end) {
@@ -54,7 +54,7 @@ class EmbeddingKernel final : public Kernel {
   }
 
   /// Each thread has rows of its own and adds to them in the order of samples: the same sums for any number of threads.
-  void backward(Call&) override {
+  void backward(PassContext&) override {
     with_type(output_, [&]<class T>(T) { add_rows(storage_.at<const T>(gradient_)); });
   }
 

@@ -33,14 +33,14 @@ class FlattenKernel final : public Kernel {
     is_flat_ = true;
   }
 
-  void forward(Call& call) override { run_all(forward_, call.run); }
+  void forward(PassContext& pass) override { run_all(forward_, pass.run); }
 
   std::vector<std::optional<Tensor>> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
     if (!is_flat_) return {builder.use(gradients[0])};
     return {builder.reordered({plain_, builder.use(gradients[0]).place}, input_.desc, backward_)};
   }
 
-  void backward(Call& call) override { run_all(backward_, call.run); }
+  void backward(PassContext& pass) override { run_all(backward_, pass.run); }
 
  private:
   Tensor input_;

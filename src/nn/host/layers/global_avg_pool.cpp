@@ -18,7 +18,7 @@ class GlobalAvgPoolKernel final : public Kernel {
     output_ = planned.builder.make(planned.builder.samples(node_.output));
   }
 
-  void forward(Call&) override {
+  void forward(PassContext&) override {
     with_type(output_, [&]<class T>(T) {
       const auto* const x = storage_.at<const T>(input_.place);
       auto* const sums = storage_.at<float>(sums_);
@@ -36,7 +36,7 @@ class GlobalAvgPoolKernel final : public Kernel {
     return {result_};
   }
 
-  void backward(Call&) override {
+  void backward(PassContext&) override {
     if (!result_) return;
     with_type(output_, [&]<class T>(T) {
       const auto* const gradient = storage_.at<const T>(gradient_);

@@ -84,9 +84,9 @@ class InFloatsKernel final : public Kernel {
     storage_.forget_between(rounded_->floats.place);
   }
 
-  void forward(Call& call) override {
+  void forward(PassContext& pass) override {
     for (const Copy& input : inputs_) widen(storage_, input);
-    kernel_->forward(call);
+    kernel_->forward(pass);
     if (rounded_) round(storage_, *rounded_);
   }
 
@@ -116,10 +116,10 @@ class InFloatsKernel final : public Kernel {
     return results;
   }
 
-  void backward(Call& call) override {
+  void backward(PassContext& pass) override {
     for (const Copy& gradient : gradients_) widen(storage_, gradient);
     for (const Copy& copy : read_again_) widen(storage_, copy);
-    kernel_->backward(call);
+    kernel_->backward(pass);
     for (const Copy& result : results_) round(storage_, result);
   }
 

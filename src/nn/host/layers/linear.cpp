@@ -57,9 +57,9 @@ class LinearKernel final : public Kernel {
     plan_forward(builder);
   }
 
-  void forward(Call& call) override {
+  void forward(PassContext& pass) override {
     if (type_ != memory::data_type::f32) round_weights();
-    run_all(forward_, call.run);
+    run_all(forward_, pass.run);
   }
 
   std::vector<std::optional<Tensor>> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
@@ -75,8 +75,8 @@ class LinearKernel final : public Kernel {
     return {result};
   }
 
-  void backward(Call& call) override {
-    run_all(backward_, call.run);
+  void backward(PassContext& pass) override {
+    run_all(backward_, pass.run);
     if (!has_bias_) return;
     with_type(gradient_, [&]<class T>(T) {
       loops().of<T>().sum_rows(storage_.at<const T>(gradient_.place), static_cast<std::size_t>(n_),

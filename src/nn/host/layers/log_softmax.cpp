@@ -19,7 +19,7 @@ class LogSoftmaxKernel final : public Kernel {
     output_ = planned.builder.make(plain_desc(dims_of(input_.desc)));
   }
 
-  void forward(Call&) override {
+  void forward(PassContext&) override {
     with_type(input_, [&]<class T>(T) {
       const auto* const x = storage_.at<const T>(input_.place);
       auto* const y = storage_.at<float>(output_.place);
@@ -35,7 +35,7 @@ class LogSoftmaxKernel final : public Kernel {
     return {result_};
   }
 
-  void backward(Call&) override {
+  void backward(PassContext&) override {
     if (!result_) return;
     with_type(*result_, [&]<class T>(T) {
       const auto* const y = storage_.at<const float>(output_.place);

@@ -20,7 +20,7 @@ class MaxPoolKernel final : public Kernel {
                                  {{DNNL_ARG_SRC, input_}, {DNNL_ARG_DST, output_}, {DNNL_ARG_WORKSPACE, indices_}});
   }
 
-  void forward(Call& call) override { forward_.run(call.run); }
+  void forward(PassContext& pass) override { forward_.run(pass.run); }
 
   std::vector<std::optional<Tensor>> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
     if (!builder.needs_gradient(node_.inputs[0])) return {std::nullopt};
@@ -31,7 +31,7 @@ class MaxPoolKernel final : public Kernel {
     return {result};
   }
 
-  void backward(Call& call) override { run_all(backward_, call.run); }
+  void backward(PassContext& pass) override { run_all(backward_, pass.run); }
 
  private:
   /// Windows that reach past the far edges because the stride does not divide are cut off, not padded.

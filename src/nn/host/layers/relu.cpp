@@ -12,7 +12,7 @@ class ReluKernel final : public Kernel {
     output_ = is_in_place ? input_ : planned.builder.make(input_.desc);
   }
 
-  void forward(Call&) override {
+  void forward(PassContext&) override {
     with_type(output_, [&]<class T>(T) {
       const auto* const x = storage_.at<const T>(input_.place);
       auto* const out = storage_.at<T>(output_.place);
@@ -31,7 +31,7 @@ class ReluKernel final : public Kernel {
     return {result_};
   }
 
-  void backward(Call&) override { relu_backward(storage_, output_, gradients_, result_); }
+  void backward(PassContext&) override { relu_backward(storage_, output_, gradients_, result_); }
 
  private:
   const Storage& storage_;

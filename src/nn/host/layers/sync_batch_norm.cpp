@@ -39,18 +39,18 @@ class SyncBatchNormKernel final : public Kernel {
     forward_parts_ = builder.make_bytes(n_sum_parts() * n_lanes() * sizeof(double));
   }
 
-  void forward(Call& call) override {
+  void forward(PassContext& pass) override {
     with_type(input_, [&]<class T>(T) {
       const auto* const x = storage_.at<const T>(input_.place);
       auto* const out = storage_.at<T>(output_.place);
-      if (!call.is_repeated()) take_statistics(x, call);
+      if (!pass.is_repeated()) take_statistics(x, pass);
       const Normalization by = prepare();
       for_tiles([&](std::size_t at, std::size_t channel) {
         loops().of<T>().normalize(x + at, image_.n_positions, image_.block, from(by, channel), out + at);
       });
     });
-    if (call.numbers.share_of_step > 0)
-      move_towards({layer_, call}, means(), variances(), n_values(), *running_mean_, *running_variance_);
+    if (pass.numbers.share_of_step > 0)
+      move_towards({layer_, pass}, means(), variances(), n_values(), *running_mean_, *running_variance_);
   }
 
   std::vector<std::optional<Tensor>> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
@@ -64,12 +64,12 @@ class SyncBatchNormKernel final : public Kernel {
     return {result_};
   }
 
-  void backward(Call& call) override {
+  void backward(PassContext& pass) override {
     with_type(input_, [&]<class T>(T) {
       const auto* const x = storage_.at<const T>(input_.place);
       const auto* const gradient = storage_.at<const T>(gradient_);
       const Normalization by = prepare();
-      if (!call.is_repeated()) take_gradients(x, gradient, by, call);
+      if (!pass.is_repeated()) take_gradients(x, gradient, by, pass);
       if (!result_) return;
       const Correction correction = prepare_correction();
       auto* const out = storage_.at<T>(result_->place);
@@ -138,22 +138,22 @@ class SyncBatchNormKernel final : public Kernel {
 
   /// Means first, then deviations from them: squares of values would cancel out.
   template <class T>
-  void take_statistics(const T* x, const Call& call) const {
+  void take_statistics(const T* x, const PassContext& pass) const {
     const auto& loops_of = loops().of<T>();
     sum_tiles(forward_parts_, 1, means(), [&](std::size_t at, std::size_t, double* sums) {
       loops_of.add_rows(x + at, image_.n_positions, image_.block, sums);
     });
     means_and_n().back() = static_cast<double>(n_samples_ * image_.n_positions);
-    share_means(node_, call, means_and_n());
+    share_means(node_, pass, means_and_n());
     sum_tiles(forward_parts_, 1, variances(), [&](std::size_t at, std::size_t channel, double* sums) {
       loops_of.add_squares(x + at, image_.n_positions, image_.block, exchanged() + channel, sums);
     });
-    share_variances(call, n_values(), variances());
+    share_variances(pass, n_values(), variances());
   }
 
   /// The gradients of scale and shift are this rank's: they are summed over the ranks as all others.
   template <class T>
-  void take_gradients(const T* x, const T* gradient, const Normalization& by, const Call& call) const {
+  void take_gradients(const T* x, const T* gradient, const Normalization& by, const PassContext& pass) const {
     const std::span<double> sums = gradient_sums();
     sum_tiles(backward_parts_, 2, sums, [&](std::size_t at, std::size_t channel, double* of_tile) {
       loops().of<T>().add_gradients(x + at, gradient + at, image_.n_positions, image_.block, from(by, channel), of_tile,
@@ -165,7 +165,7 @@ class SyncBatchNormKernel final : public Kernel {
       of_bias[c] = static_cast<float>(sums[c]);
       of_weight[c] = static_cast<float>(sums[image_.n_channels + c] * inverse_deviation(c));
     }
-    call.sum(sums);
+    pass.sum(sums);
   }
 
   /// Of padding all is 0, and stays 0.

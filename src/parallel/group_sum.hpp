@@ -1,6 +1,6 @@
 // Sums over ranks in a row: those whose samples batch normalization takes together, or all.
 // Invariant: all ranks of a group get the same bits; what was summed once in a length is summed without allocation.
-// Used by the learner, for nn::Hooks::sum() and for running statistics.
+// Used by the trainer, for nn::Hooks::sum() and for running statistics.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 #include "comm/plan.hpp"
 #include "comm/transport.hpp"
 
-namespace lockstep::training {
+namespace lockstep::parallel {
 
 class GroupSum {
  public:
@@ -36,4 +36,4 @@ class GroupSum {
   std::map<std::size_t, Prepared> prepared_{};  ///< by the number of values
 };
 
-}  // namespace lockstep::training
+}  // namespace lockstep::parallel

@@ -1,4 +1,4 @@
-#include "training/train/group_sum.hpp"
+#include "parallel/group_sum.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -6,7 +6,7 @@
 
 #include "comm/registry.hpp"
 
-namespace lockstep::training {
+namespace lockstep::parallel {
 
 GroupSum::GroupSum(comm::Transport& world, int n_ranks, bool is_order_fixed)
     : group_{world.split(world.rank() / n_ranks, world.rank())}, is_order_fixed_{is_order_fixed} {}
@@ -30,4 +30,4 @@ GroupSum::Prepared GroupSum::prepare(std::size_t n_values) {
   return with;
 }
 
-}  // namespace lockstep::training
+}  // namespace lockstep::parallel

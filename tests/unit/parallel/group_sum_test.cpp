@@ -1,4 +1,4 @@
-#include "training/train/group_sum.hpp"
+#include "parallel/group_sum.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 #include "comm/transport_threads.hpp"
 
-namespace lockstep::training {
+namespace lockstep::parallel {
 namespace {
 
 TEST(GroupSum, IsThatOfRanksInARow) {
@@ -29,4 +29,4 @@ TEST(GroupSum, IsThatOfRanksInARow) {
 }
 
 }  // namespace
-}  // namespace lockstep::training
+}  // namespace lockstep::parallel
