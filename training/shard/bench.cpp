@@ -22,9 +22,9 @@ constexpr int n_repeats = 7;  // of each stage: the fewest that give a 95 % inte
 
 struct LayoutWord {
   std::string_view name;
-  data::ImageLayout layout;
+  data::ChannelOrder layout;
 };
-constexpr std::array<LayoutWord, 2> layouts{{{"nchw", data::ImageLayout::nchw}, {"nhwc", data::ImageLayout::nhwc}}};
+constexpr std::array<LayoutWord, 2> layouts{{{"nchw", data::ChannelOrder::nchw}, {"nhwc", data::ChannelOrder::nhwc}}};
 constexpr std::array<std::string_view, 3> dtypes{"float32", "bfloat16", "stored"};
 
 void check(const core::Flags& flags, BenchOptions& o) {
@@ -183,8 +183,8 @@ int bench(const BenchOptions& o, const runtime::Session& session) {
 
 }  // namespace
 
-std::string_view name_of_layout(data::ImageLayout layout) noexcept {
-  return layout == data::ImageLayout::nchw ? "nchw" : "nhwc";
+std::string_view name_of_layout(data::ChannelOrder layout) noexcept {
+  return layout == data::ChannelOrder::nchw ? "nchw" : "nhwc";
 }
 
 std::string bench_help() {

@@ -26,7 +26,7 @@ struct BenchOptions {
   std::uint64_t window_chunks = 16;
   std::string augment{};
   std::string dtype{};  ///< empty: float32 for bytes and floats, else as stored
-  data::ImageLayout layout = data::ImageLayout::nchw;
+  data::ChannelOrder layout = data::ChannelOrder::nchw;
   int threads = -1;
   data::Cache cache = data::Cache::automatic;
   bool is_cold = false;
@@ -36,7 +36,7 @@ struct BenchOptions {
 };
 
 /// The layout's word on the command line.
-[[nodiscard]] std::string_view name_of_layout(data::ImageLayout layout) noexcept;
+[[nodiscard]] std::string_view name_of_layout(data::ChannelOrder layout) noexcept;
 
 /// In the order they are measured; each contains the work of those before it but augment, which is measured alone.
 enum class Stage { copy, pread, read, augment, loader };

@@ -15,7 +15,6 @@
 #include "io/file.hpp"
 #include "runtime/interrupt.hpp"
 #include "runtime/memory.hpp"
-#include "runtime/memory.hpp"
 
 namespace lockstep::training::shard {
 namespace {
@@ -234,7 +233,7 @@ Work BenchStages::read(const Budget& budget) {
 
 std::uint64_t BenchStages::channels() const {
   const auto& shape = loader_->augment().output().shape;
-  return layout_ == data::ImageLayout::nchw ? shape.front() : shape.back();
+  return layout_ == data::ChannelOrder::nchw ? shape.front() : shape.back();
 }
 
 // One stored sample; of an image file, its pixels.

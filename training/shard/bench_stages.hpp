@@ -77,7 +77,7 @@ class BenchStages {
   std::string split_;
   std::unique_ptr<data::Loader> loader_;
   int n_threads_ = 1;
-  data::ImageLayout layout_;
+  data::ChannelOrder layout_;
   core::Bytes stored_{};
   std::uint64_t unit_samples_ = 1;
   std::vector<std::uint64_t> first_units_{};  ///< by shard, and their number at the end

@@ -42,7 +42,7 @@ struct AugmentOptions {
   std::string key = "augment";  ///< what messages call the steps: "val-augment", "--augment"
   /// Of the result: float32 or bfloat16; without any step also int64, for ids, or the stored type.
   core::DType dtype = core::DType::float32;
-  ImageLayout layout = ImageLayout::nchw;
+  ChannelOrder layout = ChannelOrder::nchw;
   std::uint64_t seed = 1;
 };
 

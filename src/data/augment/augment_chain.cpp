@@ -101,7 +101,7 @@ void make_image_chain(const AugmentOptions& options, AugmentChain& chain) {
   chain.layout = options.layout;
   const auto height = static_cast<std::uint64_t>(size->height);
   const auto width = static_cast<std::uint64_t>(size->width);
-  if (options.layout == ImageLayout::nchw)
+  if (options.layout == ChannelOrder::nchw)
     chain.output.shape = {chain.n_channels, height, width};
   else
     chain.output.shape = {height, width, chain.n_channels};

@@ -24,9 +24,9 @@ struct AugmentChain {
   AugmentPath path = AugmentPath::numbers;
   std::size_t n_channels = 1;
   std::optional<Size> size{};  ///< of the stored pixels: nothing for encoded images; other arrays are one row
-  ImageLayout layout = ImageLayout::nhwc;  ///< of the result: other arrays stay as they are
-  std::vector<AugmentStep> geometry{};     ///< the steps before normalize
-  std::vector<float> mean{}, stddev{};     ///< of each channel; empty without normalize
+  ChannelOrder layout = ChannelOrder::nhwc;  ///< of the result: other arrays stay as they are
+  std::vector<AugmentStep> geometry{};       ///< the steps before normalize
+  std::vector<float> mean{}, stddev{};       ///< of each channel; empty without normalize
   ArraySpec output{};
   std::size_t scratch_bytes = 0;
 };

@@ -25,11 +25,11 @@ struct Strides {
   std::ptrdiff_t column = 0;
 };
 
-Strides strides_of(ImageLayout layout, std::size_t n_channels, const Window& window) noexcept {
+Strides strides_of(ChannelOrder layout, std::size_t n_channels, const Window& window) noexcept {
   const auto c = static_cast<std::ptrdiff_t>(n_channels);
   const auto h = static_cast<std::ptrdiff_t>(window.height);
   const auto w = static_cast<std::ptrdiff_t>(window.width);
-  return layout == ImageLayout::nchw ? Strides{h * w, w, 1} : Strides{1, w * c, c};
+  return layout == ChannelOrder::nchw ? Strides{h * w, w, 1} : Strides{1, w * c, c};
 }
 
 /// `n` pixels in a row. Channels known to the compiler (n_static > 0) are taken together.
@@ -140,14 +140,14 @@ void look_up_planar(const Pixels& image, const Window& window, std::size_t n_cha
 
 }  // namespace
 
-Lookup::Lookup(std::span<const Levels> channels, core::DType dtype, ImageLayout layout)
+Lookup::Lookup(std::span<const Levels> channels, core::DType dtype, ChannelOrder layout)
     : n_channels_{channels.size()}, layout_{layout} {
   core::require(dtype == core::DType::float32 || dtype == core::DType::bfloat16, "pixels become float32 or bfloat16");
   if (dtype == core::DType::float32)
     table_ = make_table<float>(channels);
   else
     table_ = make_table<core::bfloat16>(channels);
-  if (layout != ImageLayout::nchw || n_channels_ > 4) return;
+  if (layout != ChannelOrder::nchw || n_channels_ > 4) return;
   planar_ = find_planar();
   std::visit(
       [&](const auto& table) {

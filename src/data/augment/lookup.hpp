@@ -15,8 +15,8 @@
 
 namespace lockstep::data {
 
-/// ImageLayout of an image in a batch: channels first or last.
-enum class ImageLayout { nchw, nhwc };
+/// Of an image in a batch: channels first or last.
+enum class ChannelOrder { nchw, nhwc };
 
 /// Rows of pixels of interleaved channels. `row_bytes`: from one row to the next.
 struct Pixels {
@@ -42,7 +42,7 @@ using Levels = std::array<float, 256>;
 class Lookup {
  public:
   /// `dtype`: float32, or bfloat16, to which levels are rounded.
-  Lookup(std::span<const Levels> channels, core::DType dtype, ImageLayout layout);
+  Lookup(std::span<const Levels> channels, core::DType dtype, ChannelOrder layout);
 
   /// Of one converted image.
   [[nodiscard]] std::size_t n_bytes(std::size_t height, std::size_t width) const noexcept;
@@ -55,7 +55,7 @@ class Lookup {
   using Bfloats = std::vector<core::bfloat16>;
 
   std::size_t n_channels_;
-  ImageLayout layout_;
+  ChannelOrder layout_;
   std::variant<Floats, Bfloats> table_;  ///< 256 entries for each channel
   BytePlanes planes_{};                  ///< the same for `planar_`
   ConvertPlanar planar_ = nullptr;       ///< for rows of channels first, where the processor can

@@ -24,7 +24,7 @@ struct Profile {
 };
 
 /// `profile` may be null.
-class ForwardObserver final : public Observer {
+class ForwardObserver final : public PassObserver {
  public:
   ForwardObserver(const ExecutorOptions& options, Profile* profile);
   void after_forward(std::size_t node, const Tensor& output, const PassContext& pass) override;
@@ -45,7 +45,7 @@ class Accumulation {
 };
 
 /// Reports slots as they are complete; slots are in the order of the backward pass.
-class BackwardObserver final : public Observer {
+class BackwardObserver final : public PassObserver {
  public:
   /// Slots of a node: as many as it has parameters. `accumulation` and `profile` may be null.
   BackwardObserver(const Network& network, const ExecutorOptions& options, std::span<const ArenaSlot> slots,
@@ -68,7 +68,7 @@ class BackwardObserver final : public Observer {
 };
 
 /// Finds the first node whose values are not all finite.
-class FinitenessObserver final : public Observer {
+class FinitenessObserver final : public PassObserver {
  public:
   explicit FinitenessObserver(const Storage& storage) : storage_{storage} {}
 

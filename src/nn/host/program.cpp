@@ -151,7 +151,7 @@ bool Program::may_be_overwritten(std::size_t index) const {
          std::count_if(nodes.begin(), nodes.end(), [&](const Node& n) { return reads(n, index); }) == 1;
 }
 
-LossSums Program::forward(PassContext& pass, Observer& observer) {
+LossSums Program::forward(PassContext& pass, PassObserver& observer) {
   storage_.set_input(pass.batch.x.data());
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     steps_[i].kernel->forward(pass);
@@ -173,7 +173,7 @@ void Program::run_sum(const Sum& sum) const {
   });
 }
 
-void Program::backward(PassContext& pass, Observer& observer) {
+void Program::backward(PassContext& pass, PassObserver& observer) {
   loss_->backward(pass.numbers.scale * pass.numbers.sample_weight);
   for (std::size_t i = steps_.size(); i-- > 0;) {
     const Step& step = steps_[i];

@@ -24,9 +24,9 @@ struct Common {
 };
 
 /// Told how a pass proceeds.
-class Observer {
+class PassObserver {
  public:
-  virtual ~Observer() = default;
+  virtual ~PassObserver() = default;
   /// `gradients`: of the node's output.
   virtual void before_backward(std::size_t /*node*/, std::span<const Tensor> /*gradients*/) {}
   /// Gradients of the node's parameters are complete.
@@ -43,8 +43,8 @@ class Program {
   void rebase(const Bases& bases) { storage_.rebase(bases); }
 
   /// The loss is NaN if something was not finite, even where that got lost on the way.
-  [[nodiscard]] LossSums forward(PassContext& pass, Observer& observer);
-  void backward(PassContext& pass, Observer& observer);
+  [[nodiscard]] LossSums forward(PassContext& pass, PassObserver& observer);
+  void backward(PassContext& pass, PassObserver& observer);
 
  private:
   /// Adds gradients of one value that reach its node by different ways.

@@ -28,7 +28,7 @@ std::optional<struct stat> status_of_own(const core::Descriptor& file) {
 }
 
 /// By a process that exists and has not left.
-bool is_held(const Slot& slot) { return slot.left.load() == 0 && find_owner(slot).has_value(); }
+bool is_held(const BoardSlot& slot) { return slot.left.load() == 0 && find_owner(slot).has_value(); }
 
 // A board that is younger may belong to processes that have not taken their slots yet.
 constexpr std::time_t least_age_s = 60;
@@ -46,7 +46,7 @@ struct Board::Layout {
   std::atomic<ProcessKey> reporter;
   std::atomic<std::uint32_t> report_is_out;
   std::atomic<std::uint32_t> file_is_removed;
-  std::array<Slot, n_slots> slots;
+  std::array<BoardSlot, n_slots> slots;
 };
 
 ProcessKey make_process_key(pid_t pid, std::uint64_t start_time) noexcept {
@@ -55,7 +55,7 @@ ProcessKey make_process_key(pid_t pid, std::uint64_t start_time) noexcept {
 
 pid_t pid_of(ProcessKey key) noexcept { return static_cast<pid_t>(key >> 32); }
 
-std::optional<ProcessStatus> find_owner(const Slot& slot) {
+std::optional<ProcessStatus> find_owner(const BoardSlot& slot) {
   const ProcessKey key = slot.owner.load(std::memory_order_acquire);
   if (key == 0) return std::nullopt;
   const auto process = read_process(pid_of(key));
@@ -119,7 +119,7 @@ Board::~Board() {
   munmap(layout_, sizeof(Layout));
 }
 
-std::span<Slot> Board::slots() const noexcept { return layout_->slots; }
+std::span<BoardSlot> Board::slots() const noexcept { return layout_->slots; }
 
 /// A job that was killed while it started may have left a file. Of several processes that find it, each frees only slots
 /// whose owner is gone, so none can undo the arrival of another.
@@ -127,7 +127,7 @@ void Board::clear_if_abandoned() noexcept {
   if (is_anyone_here()) return;
   layout_->reporter.store(0);
   layout_->report_is_out.store(0);
-  for (Slot& slot : slots()) {
+  for (BoardSlot& slot : slots()) {
     ProcessKey owner = slot.owner.load();
     if (owner != 0 && !find_owner(slot)) slot.owner.compare_exchange_strong(owner, 0);
   }
@@ -135,7 +135,7 @@ void Board::clear_if_abandoned() noexcept {
 
 bool Board::take_slot(const LauncherHint& hint) noexcept {
   const ProcessKey key = find_my_key();
-  const auto try_take = [&](Slot& slot) {
+  const auto try_take = [&](BoardSlot& slot) {
     ProcessKey seen = slot.owner.load();
     if (is_held(slot) || !slot.owner.compare_exchange_strong(seen, key)) return false;
     slot.rank.store(hint.rank.value_or(-1));
@@ -154,7 +154,7 @@ bool Board::take_slot(const LauncherHint& hint) noexcept {
 bool Board::is_complete() const {
   const auto expected = slots().first(static_cast<std::size_t>(n_expected_));
   return !expected.empty() &&
-         std::all_of(expected.begin(), expected.end(), [](const Slot& slot) { return slot.owner.load() != 0; });
+         std::all_of(expected.begin(), expected.end(), [](const BoardSlot& slot) { return slot.owner.load() != 0; });
 }
 
 bool Board::is_anyone_here() const {

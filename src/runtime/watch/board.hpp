@@ -22,7 +22,7 @@ using ProcessKey = std::uint64_t;
 [[nodiscard]] pid_t pid_of(ProcessKey key) noexcept;
 
 /// What a process tells the others. All zero is a free slot; times are nanoseconds on CLOCK_MONOTONIC.
-struct alignas(128) Slot {
+struct alignas(128) BoardSlot {
   std::atomic<ProcessKey> owner;
   std::atomic<std::uint64_t> position;  ///< enter() calls in the upper half, beats since the last one in the lower
   std::atomic<std::int64_t> alive_ns;   ///< last sign of life of the watchdog thread
@@ -31,10 +31,10 @@ struct alignas(128) Slot {
   std::atomic<std::uint32_t> phase;
   std::atomic<std::uint32_t> left;  ///< 1 once the process has left in order
 };
-static_assert(sizeof(Slot) == 128 && std::atomic<std::uint64_t>::is_always_lock_free);
+static_assert(sizeof(BoardSlot) == 128 && std::atomic<std::uint64_t>::is_always_lock_free);
 
 /// Whether the owner of `slot` still exists, and in what state; an ended process that nobody collected does not count.
-[[nodiscard]] std::optional<ProcessStatus> find_owner(const Slot& slot);
+[[nodiscard]] std::optional<ProcessStatus> find_owner(const BoardSlot& slot);
 
 /// A process's view of the board. The file exists from the first process's arrival to the last one's only, where the
 /// launcher tells how many there are; a process that is killed thus leaves nothing behind. What is left by a job that was
@@ -48,8 +48,8 @@ class Board {
   Board(const Board&) = delete;
   Board& operator=(const Board&) = delete;
 
-  [[nodiscard]] Slot& mine() const noexcept { return *mine_; }
-  [[nodiscard]] std::span<Slot> slots() const noexcept;
+  [[nodiscard]] BoardSlot& mine() const noexcept { return *mine_; }
+  [[nodiscard]] std::span<BoardSlot> slots() const noexcept;
   /// Slots that must be taken; 0 if the launcher does not tell.
   [[nodiscard]] int n_expected() const noexcept { return n_expected_; }
 
@@ -73,7 +73,7 @@ class Board {
   Layout* layout_;
   std::string path_;
   int n_expected_;
-  Slot* mine_ = nullptr;
+  BoardSlot* mine_ = nullptr;
 };
 
 }  // namespace lockstep::runtime

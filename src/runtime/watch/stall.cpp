@@ -12,7 +12,7 @@ namespace {
 constexpr int most_missed = 40;           // signs of life: 2 s
 constexpr std::size_t longest_list = 16;  // of names in a message
 
-Condition judge(const Board& board, const Slot& slot, std::int64_t now_ns, core::Seconds timeout) {
+Condition judge(const Board& board, const BoardSlot& slot, std::int64_t now_ns, core::Seconds timeout) {
   if (slot.owner.load() == 0) return Condition::absent;
   const auto standstill = static_cast<double>(now_ns - slot.moved_ns.load()) * 1e-9;
   if (slot.left.load() != 0) return standstill < timeout.value ? Condition::moving : Condition::left;
@@ -94,7 +94,7 @@ std::string describe_standoff(const Witness& witness) {
 std::vector<Finding> inspect(const Board& board, std::int64_t now_ns, core::Seconds timeout) {
   std::vector<Finding> findings;
   int index = 0;
-  for (const Slot& slot : board.slots()) {
+  for (const BoardSlot& slot : board.slots()) {
     if (slot.owner.load() != 0 || index < board.n_expected())
       findings.push_back({judge(board, slot, now_ns, timeout), index, slot.rank.load(), slot.owner.load(),
                           static_cast<Activity>(slot.phase.load()), slot.position.load()});

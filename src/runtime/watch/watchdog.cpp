@@ -62,15 +62,15 @@ bool is_ours(pid_t pid) {
   return stat(fmt::format("/proc/{}", pid).c_str(), &status) == 0 && status.st_uid == geteuid();
 }
 
-bool is_stopped(const Slot& slot) {
+bool is_stopped(const BoardSlot& slot) {
   const auto process = find_owner(slot);
   return process && (process->state == 'T' || process->state == 't') && is_ours(pid_of(slot.owner.load()));
 }
 
 /// Returns how many there were.
-int signal_stopped(std::span<Slot> slots, int signal) {
+int signal_stopped(std::span<BoardSlot> slots, int signal) {
   int n = 0;
-  for (const Slot& slot : slots)
+  for (const BoardSlot& slot : slots)
     if (is_stopped(slot) && kill(pid_of(slot.owner.load()), signal) == 0) ++n;
   return n;
 }
@@ -134,9 +134,9 @@ struct Watchdog::State {
   const std::int64_t longest_gap_ns;
   const core::Seconds start_allowance;
   std::atomic<int> n_ranks{0};
-  Slot alone{};  ///< used where there is no board
+  BoardSlot alone{};  ///< used where there is no board
   std::unique_ptr<Board> board;
-  Slot* slot = &alone;
+  BoardSlot* slot = &alone;
 
   // Of the thread only.
   std::uint64_t last_position = 0;
@@ -213,7 +213,7 @@ void Watchdog::State::note_progress(std::int64_t now) noexcept {
 
 void Watchdog::State::note_silence(std::int64_t gap_ns) {
   longest_silence_ns = 0;
-  const std::span<Slot> slots = board->slots();
+  const std::span<BoardSlot> slots = board->slots();
   for (std::size_t i = 0; i < slots.size(); ++i) {
     if (slots[i].owner.load(std::memory_order_relaxed) == 0 || slots[i].left.load() != 0) continue;
     if (heard.size() <= i) heard.resize(i + 1);

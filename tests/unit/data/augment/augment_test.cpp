@@ -128,7 +128,7 @@ TYPED_TEST(Chain, EqualsStepsMadeOneAfterAnother) {
   const std::vector<double> mean{0.4, 0.5, 0.6}, stddev{0.2, 0.3, 0.4};
   const Plain image = some_image(13, 16, 3);
   for (const std::string text : chains)
-    for (const ImageLayout layout : {ImageLayout::nchw, ImageLayout::nhwc})
+    for (const ChannelOrder layout : {ChannelOrder::nchw, ChannelOrder::nhwc})
       for (std::uint64_t id = 0; id < 12; ++id) {
         AugmentOptions options;
         options.steps = parse_augment(text, "--augment");
@@ -145,13 +145,13 @@ TYPED_TEST(Chain, EqualsStepsMadeOneAfterAnother) {
         const auto& shape = augment.output().shape;
         const auto h = static_cast<std::uint64_t>(expected.size.height),
                    w = static_cast<std::uint64_t>(expected.size.width);
-        ASSERT_EQ(shape, (layout == ImageLayout::nchw ? std::vector<std::uint64_t>{3, h, w}
-                                                      : std::vector<std::uint64_t>{h, w, 3}));
+        ASSERT_EQ(shape, (layout == ChannelOrder::nchw ? std::vector<std::uint64_t>{3, h, w}
+                                                       : std::vector<std::uint64_t>{h, w, 3}));
         const int tolerance = text == "flip,rrcrop:10x6" ? 1 : 0;
         for (std::uint64_t y = 0; y < h; ++y)
           for (std::uint64_t x = 0; x < w; ++x)
             for (std::size_t c = 0; c < 3; ++c) {
-              const std::size_t place = layout == ImageLayout::nchw ? (c * h + y) * w + x : (y * w + x) * 3 + c;
+              const std::size_t place = layout == ChannelOrder::nchw ? (c * h + y) * w + x : (y * w + x) * 3 + c;
               const int level =
                   std::to_integer<int>(expected.at(static_cast<std::int64_t>(y), static_cast<std::int64_t>(x), c));
               bool is_equal = false;

@@ -44,7 +44,7 @@ float expected(const Sample& sample, const Window& window, std::span<const Level
 }
 
 template <class T>
-void check(const Sample& sample, const Window& window, std::size_t n_channels, core::DType dtype, ImageLayout layout) {
+void check(const Sample& sample, const Window& window, std::size_t n_channels, core::DType dtype, ChannelOrder layout) {
   const auto channels = some_levels(n_channels);
   const Lookup lookup{channels, dtype, layout};
   std::vector<T> out(window.height * window.width * n_channels);
@@ -52,8 +52,8 @@ void check(const Sample& sample, const Window& window, std::size_t n_channels, c
   for (std::size_t c = 0; c < n_channels; ++c)
     for (std::size_t y = 0; y < window.height; ++y)
       for (std::size_t x = 0; x < window.width; ++x) {
-        const std::size_t place = layout == ImageLayout::nchw ? (c * window.height + y) * window.width + x
-                                                              : (y * window.width + x) * n_channels + c;
+        const std::size_t place = layout == ChannelOrder::nchw ? (c * window.height + y) * window.width + x
+                                                               : (y * window.width + x) * n_channels + c;
         const T value{expected(sample, window, channels, c, y, x)};
         ASSERT_EQ(std::memcmp(&out[place], &value, sizeof(T)), 0) << "channel " << c << ", " << y << ", " << x;
       }
@@ -69,7 +69,7 @@ TEST(Lookup, EqualsAPixelAtATime) {
   for (const std::size_t n_channels : {1u, 2u, 3u, 4u}) {
     const Sample sample{6, 9, n_channels};
     for (const Window& window : windows)
-      for (const ImageLayout layout : {ImageLayout::nchw, ImageLayout::nhwc}) {
+      for (const ChannelOrder layout : {ChannelOrder::nchw, ChannelOrder::nhwc}) {
         check<float>(sample, window, n_channels, core::DType::float32, layout);
         check<core::bfloat16>(sample, window, n_channels, core::DType::bfloat16, layout);
       }
@@ -83,8 +83,8 @@ TEST(Lookup, WideRowsEqualAPixelAtATime) {
       for (const bool is_flipped : {false, true})
         for (const std::ptrdiff_t left : {0, 1, -2}) {
           const Window window{0, left, 3, width, is_flipped};
-          check<float>(sample, window, n_channels, core::DType::float32, ImageLayout::nchw);
-          check<core::bfloat16>(sample, window, n_channels, core::DType::bfloat16, ImageLayout::nchw);
+          check<float>(sample, window, n_channels, core::DType::float32, ChannelOrder::nchw);
+          check<core::bfloat16>(sample, window, n_channels, core::DType::bfloat16, ChannelOrder::nchw);
         }
     }
 }
@@ -93,7 +93,7 @@ TEST(Lookup, ReadsPartsOfLargerImages) {
   const Sample whole{6, 9, 3};
   const std::span<const std::byte> pixels{whole.pixels};
   const Pixels part{pixels.subspan((2 * 9 + 4) * 3), 3, 5, whole.image.row_bytes};
-  const Lookup lookup{some_levels(3), core::DType::float32, ImageLayout::nchw};
+  const Lookup lookup{some_levels(3), core::DType::float32, ChannelOrder::nchw};
   std::vector<float> of_part(lookup.n_bytes(3, 5) / sizeof(float)), of_whole(of_part.size());
   lookup.apply(part, {0, 0, 3, 5, true}, std::as_writable_bytes(std::span{of_part}));
   lookup.apply(whole.image, {2, 4, 3, 5, true}, std::as_writable_bytes(std::span{of_whole}));
@@ -101,9 +101,9 @@ TEST(Lookup, ReadsPartsOfLargerImages) {
 }
 
 TEST(Lookup, RefusesOtherElementTypesAndResultsOfAnotherSize) {
-  EXPECT_THROW((Lookup{some_levels(1), core::DType::float64, ImageLayout::nchw}), core::Error);
+  EXPECT_THROW((Lookup{some_levels(1), core::DType::float64, ChannelOrder::nchw}), core::Error);
   const Sample sample{2, 2, 1};
-  const Lookup lookup{some_levels(1), core::DType::float32, ImageLayout::nchw};
+  const Lookup lookup{some_levels(1), core::DType::float32, ChannelOrder::nchw};
   std::vector<std::byte> out(15);
   EXPECT_THROW(lookup.apply(sample.image, {0, 0, 2, 2, false}, out), core::Error);
 }
@@ -117,7 +117,7 @@ TEST(Lookup, IsTheSameOnManyThreadsAtATime) {
     samples.emplace_back(8, 8, 3, i + 1);
     parts.push_back({static_cast<std::ptrdiff_t>(i % 3) - 1, 1, 7, 7, i % 2 == 1});
   }
-  const Lookup lookup{some_levels(3), core::DType::float32, ImageLayout::nchw};
+  const Lookup lookup{some_levels(3), core::DType::float32, ChannelOrder::nchw};
   const std::size_t bytes = lookup.n_bytes(7, 7);
   std::vector<std::byte> at_once(n * bytes), singles(n * bytes);
   const auto convert = [&](std::size_t i, std::span<std::byte> out) {
