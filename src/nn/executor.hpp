@@ -22,11 +22,12 @@
 
 namespace lockstep::nn {
 
-/// cross_entropy takes the softmax of a network's outputs; nll takes outputs that are logarithms of probabilities already.
+/// cross_entropy takes the softmax of a network's outputs; nll takes outputs that are logarithms of probabilities
+/// already.
 enum class Loss { cross_entropy, nll, mse };
 
-/// bf16: of activations, their gradients, and what layers read weights from. Parameters, their gradients, statistics, sums
-/// and losses are float32 in both.
+/// bf16: of activations, their gradients, and what layers read weights from. Parameters, their gradients, statistics,
+/// sums and losses are float32 in both.
 enum class Precision { f32, bf16 };
 
 struct ExecutorOptions {
@@ -37,13 +38,14 @@ struct ExecutorOptions {
   Precision precision = Precision::f32;
   std::uint64_t seed = 1;         ///< of dropout
   bool is_deterministic = false;  ///< nothing is chosen by timing
-  /// Embeddings' parameters whose gradients are 0 whenever a step begins, as their owner sees to: a backward pass adds the
-  /// rows of its samples, those that Hooks::touched() tells of, and touches no others. Else it writes the whole table.
+  /// Embeddings' parameters whose gradients are 0 whenever a step begins, as their owner sees to: a backward pass adds
+  /// the rows of its samples, those that Hooks::touched() tells of, and touches no others. Else it writes the whole
+  /// table.
   std::vector<int> row_gradients{};
   /// Where times decide: makes those of one rank everyone's. Called while executors are made, on every rank as often.
   std::function<void(std::span<double> times)> agree{};
-  /// Batch normalization takes the samples of several ranks together, those that Hooks::sum() sums over: each pass on all
-  /// of them is one group, and `bn_group` is not looked at.
+  /// Batch normalization takes the samples of several ranks together, those that Hooks::sum() sums over: each pass on
+  /// all of them is one group, and `bn_group` is not looked at.
   bool is_group_of_ranks = false;
   /// Called whenever a layer is planned, or has computed its part of a pass.
   std::function<void()> on_progress{};
@@ -78,22 +80,24 @@ enum class Pass : std::uint8_t {
 class Hooks {
  public:
   virtual ~Hooks() = default;
-  /// In training, of an embedding in ExecutorOptions::row_gradients: the rows of the batch's samples, in any order and as
-  /// often as they occur.
+  /// In training, of an embedding in ExecutorOptions::row_gradients: the rows of the batch's samples, in any order and
+  /// as often as they occur.
   virtual void touched(std::size_t slot, std::span<const std::uint64_t> rows) = 0;
   /// The gradient of slots()[slot] is complete; for slot = 0, 1, ...
   virtual void ready(std::size_t slot) = 0;
-  /// Collective over the ranks of a group: `values` become their sums. As many on all of them, also where a batch is empty.
+  /// Collective over the ranks of a group: `values` become their sums. As many on all of them, also where a batch is
+  /// empty.
   virtual void sum(runtime::DeviceSpan<double> values, runtime::Stream& stream) = 0;
 };
 
 /// Where a parameter lies in the arenas. Padding belongs to the slot, is 0 and stays 0. What is cut off at multiples of
-/// `block` elements from its begin is a slice of the logical tensor, by its dimension `dimension`: output channels, where
-/// the layout has them together.
+/// `block` elements from its begin is a slice of the logical tensor, of `block_rows` each of its dimension `dimension`:
+/// output channels, where the layout has them together; else all of it is one block.
 struct ArenaSlot {
   int parameter = 0;    ///< index into Network::parameters()
   core::Slice slice{};  ///< a multiple of 16 elements
   std::size_t block = 0;
+  std::size_t block_rows = 0;
   int dimension = 0;
 };
 
@@ -116,14 +120,15 @@ class Executor {
   /// Running mean or variance, by channel. May be written.
   [[nodiscard]] virtual std::span<float> statistic(int statistic) = 0;
 
-  /// Collective where ranks are a group. `batch`: of max_batch samples at most: x float32 (or int64 ids), y int64 classes
-  /// or float32 targets; it is read again by a backward pass, and stays as it is until that is done. A backward pass is for the batch of the forward pass before; its gradient is that of the summed loss times
-  /// scale and sample weight. No ReLU hides a NaN from the loss.
+  /// Collective where ranks are a group. `batch`: of max_batch samples at most: x float32 (or int64 ids), y int64
+  /// classes or float32 targets; it is read again by a backward pass, and stays as it is until that is done. A backward
+  /// pass is for the batch of the forward pass before; its gradient is that of the summed loss times scale and sample
+  /// weight. No ReLU hides a NaN from the loss.
   virtual void enqueue(const data::Batch& batch, Pass pass, const core::StepNumbers& numbers, Hooks& hooks,
                        runtime::Stream& stream) = 0;
 
-  /// Of all forward passes enqueued since the last call of it. Waits for these: asked when the next step begins, nothing
-  /// stands still for it.
+  /// Of all forward passes enqueued since the last call of it. Waits for these: asked when the next step begins,
+  /// nothing stands still for it.
   [[nodiscard]] virtual LossSums sums() = 0;
 
   /// What this backend can tell of its passes; null if nothing.

@@ -1,5 +1,5 @@
-// Sums gradients over all ranks, bucket by bucket: through shared memory on a node; between nodes each owner's slice over
-// one rank a node, by what comm::choose() gives, or of embeddings by the rows touched.
+// Sums gradients over all ranks, bucket by bucket: through shared memory on a node; between nodes each owner's slice
+// over one rank a node, by what comm::choose() gives, or of embeddings by the rows touched.
 // Invariant: an owner alone touches its slices of the node's arenas once they are ready; all nodes get the same bits.
 // Used by the synchronizer.
 #pragma once

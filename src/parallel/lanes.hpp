@@ -16,7 +16,8 @@ namespace lockstep::parallel {
 /// Throws core::Error (usage) unless `n_lanes` is a power of two that `n_ranks` divides.
 void require_lanes(int n_lanes, int n_ranks);
 
-/// The samples of lane `lane`, within the global batch; the lanes of a rank are together what data::BatchPlan deals to it.
+/// The samples of lane `lane`, within the global batch; the lanes of a rank are together what data::BatchPlan deals to
+/// it.
 [[nodiscard]] core::Slice lane_samples(std::size_t global_batch, int n_lanes, int lane) noexcept;
 
 /// The sum of what the lanes of a rank have, such as their losses, by the same tree. At least one, and a power of two

@@ -46,23 +46,23 @@ ReplicaGuard::ReplicaGuard(std::span<const Slot> slots, std::span<const core::Sl
     : world_{world}, between_{between} {
   for (const Slot& slot : slots) names_.push_back(slot.name);
   for (const core::Slice& slice : slices) {
-    const auto pieces = pieces_in(slots, slice);
-    pieces_.insert(pieces_.end(), pieces.begin(), pieces.end());
+    const auto parts = parts_in(slots, slice);
+    parts_.insert(parts_.end(), parts.begin(), parts.end());
   }
-  hashes_.resize(pieces_.size());
+  hashes_.resize(parts_.size());
 }
 
 void ReplicaGuard::record(std::span<const float> parameters) {
-  for (std::size_t i = 0; i < pieces_.size(); ++i) hashes_[i] = hash_of(parameters, pieces_[i].slice);
+  for (std::size_t i = 0; i < parts_.size(); ++i) hashes_[i] = hash_of(parameters, parts_[i].slice);
   is_recorded_ = true;
 }
 
 void ReplicaGuard::verify(std::span<const float> parameters) {
   if (!std::exchange(is_recorded_, false)) return;
-  for (std::size_t i = 0; i < pieces_.size(); ++i) {
-    const std::uint32_t found = hash_of(parameters, pieces_[i].slice);
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const std::uint32_t found = hash_of(parameters, parts_[i].slice);
     if (found == hashes_[i]) continue;
-    fail(fmt::format("parameters of '{}' have changed in memory between two steps", names_[pieces_[i].slot]),
+    fail(fmt::format("parameters of '{}' have changed in memory between two steps", names_[parts_[i].slot]),
          name_place(world_, world_.rank()), fmt::format("hash {:08x}, as written; found {:08x}", hashes_[i], found));
   }
 }
@@ -95,14 +95,14 @@ std::uint64_t ReplicaGuard::find_stray() {
   gather(core::DType::uint32, hashes_, all);
   gather(core::DType::int32, rank, ranks);
   std::vector<std::uint32_t> of_nodes(n_nodes);
-  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
     for (std::size_t node = 0; node < n_nodes; ++node) of_nodes[node] = all[node * hashes_.size() + i];
     const std::uint32_t usual = most_frequent(of_nodes);
     const auto stray =
         std::find_if(of_nodes.begin(), of_nodes.end(), [&](std::uint32_t hash) { return hash != usual; });
     if (stray == of_nodes.end()) continue;
     const auto owner = static_cast<std::uint32_t>(ranks[static_cast<std::size_t>(stray - of_nodes.begin())]);
-    return std::uint64_t{pieces_[i].slot} << 32 | owner;
+    return std::uint64_t{parts_[i].slot} << 32 | owner;
   }
   return nothing;
 }

@@ -38,7 +38,7 @@ class ReplicaGuard {
  private:
   [[nodiscard]] std::uint64_t find_stray();
 
-  std::vector<Piece> pieces_;
+  std::vector<SlotPart> parts_;
   std::vector<std::string> names_;  ///< of all slots
   std::vector<std::uint32_t> hashes_;
   comm::Transport& world_;

@@ -11,16 +11,16 @@ std::size_t nearest_boundary(std::span<const Slot> slots, std::size_t at) noexce
   const auto after = std::ranges::upper_bound(slots, at, {}, [](const Slot& slot) { return slot.slice.offset; });
   if (after == slots.begin()) return at;
   const Slot& slot = *std::prev(after);
-  const std::size_t n_units = (at - slot.slice.offset + slot.unit / 2) / slot.unit;
-  const std::size_t boundary = slot.slice.offset + n_units * slot.unit;
+  const std::size_t unit = unit_of(slot);
+  const std::size_t boundary = slot.slice.offset + (at - slot.slice.offset + unit / 2) / unit * unit;
   if (boundary < slot.slice.end()) return boundary;
   return after == slots.end() ? slot.slice.end() : after->slice.offset;
 }
 
 }  // namespace
 
-std::size_t unit_of(std::size_t block_elements) noexcept {
-  const std::size_t aligned = std::lcm(std::max<std::size_t>(block_elements, 1), unit_alignment);
+std::size_t unit_of(const Slot& slot) noexcept {
+  const std::size_t aligned = std::lcm(slot.block, unit_alignment);
   return (least_unit + aligned - 1) / aligned * aligned;
 }
 
@@ -44,16 +44,16 @@ std::vector<core::Slice> Sharding::slices_of(std::size_t owner) const {
   return slices;
 }
 
-std::vector<Piece> blocks_in(std::span<const Slot> slots, const core::Slice& slice) {
-  std::vector<Piece> blocks;
-  for (const Piece& piece : pieces_in(slots, slice)) {
-    const Slot& slot = slots[piece.slot];
-    for (std::size_t unit = piece.slice.offset; unit < piece.slice.end(); unit += slot.unit) {
-      const std::size_t n = std::min(slot.unit, piece.slice.end() - unit);
+std::vector<SlotPart> blocks_in(std::span<const Slot> slots, const core::Slice& slice) {
+  std::vector<SlotPart> blocks;
+  for (const SlotPart& part : parts_in(slots, slice)) {
+    const std::size_t unit = unit_of(slots[part.slot]);
+    for (std::size_t at = part.slice.offset; at < part.slice.end(); at += unit) {
+      const std::size_t n = std::min(unit, part.slice.end() - at);
       const std::size_t n_blocks = std::max<std::size_t>(1, n / least_unit);
       for (std::size_t i = 0; i < n_blocks; ++i) {
         const core::Slice block = core::partition(n, n_blocks, i, unit_alignment);
-        blocks.push_back({piece.slot, {.offset = unit + block.offset, .count = block.count}});
+        blocks.push_back({part.slot, {.offset = at + block.offset, .count = block.count}});
       }
     }
   }

@@ -1,6 +1,7 @@
 // Who owns which part of the arenas: each bucket is cut into one slice for each owner.
-// Invariant: a pure value of slots, buckets and owners. A slice consists of whole units of its tensors, which are blocks of
-// output channels, so that it is a slice of the logical tensors too; sums over blocks do not depend on the owners.
+// Invariant: a pure value of slots, buckets and owners. A slice consists of whole units of its tensors, which are
+// blocks of output channels, so that it is a slice of the logical tensors too; sums over blocks do not depend on the
+// owners.
 // Used by the synchronizer.
 #pragma once
 
@@ -17,8 +18,8 @@ namespace lockstep::parallel {
 /// Slices begin on a cache line, and units have about so many elements (4 KiB) where channels are smaller.
 inline constexpr std::size_t unit_alignment = 16, least_unit = 1024;
 
-/// The unit of a tensor whose blocks of output channels have `block_elements` each.
-[[nodiscard]] std::size_t unit_of(std::size_t block_elements) noexcept;
+/// A slot is cut at multiples of so many elements from where it begins: whole blocks.
+[[nodiscard]] std::size_t unit_of(const Slot& slot) noexcept;
 
 class Sharding {
  public:
@@ -33,8 +34,8 @@ class Sharding {
   std::vector<std::vector<std::size_t>> cuts_{};  ///< of each bucket: where the owners' slices begin, and its end
 };
 
-/// The tensors in `slice`, cut into blocks of some least_unit elements: the same ones of whatever slices a bucket is made up.
-/// Sums that must not depend on the owners, such as the norm for clipping, are taken over blocks first.
-[[nodiscard]] std::vector<Piece> blocks_in(std::span<const Slot> slots, const core::Slice& slice);
+/// The tensors in `slice`, cut into blocks of some least_unit elements: the same ones of whatever slices a bucket is
+/// made up. Sums that must not depend on the owners, such as the norm for clipping, are taken over blocks first.
+[[nodiscard]] std::vector<SlotPart> blocks_in(std::span<const Slot> slots, const core::Slice& slice);
 
 }  // namespace lockstep::parallel

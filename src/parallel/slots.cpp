@@ -16,13 +16,20 @@ void require_ordered(std::span<const Slot> slots) {
     core::require(slots[i - 1].slice.end() <= slots[i].slice.offset, "slots are ascending and apart");
 }
 
-std::vector<Piece> pieces_in(std::span<const Slot> slots, core::Slice slice) {
-  std::vector<Piece> pieces;
+std::vector<SlotPart> parts_in(std::span<const Slot> slots, core::Slice slice) {
+  std::vector<SlotPart> parts;
   for (std::size_t i = 0; i < slots.size(); ++i) {
     const core::Slice part = intersection(slots[i].slice, slice);
-    if (!part.empty()) pieces.push_back({i, part});
+    if (!part.empty()) parts.push_back({i, part});
   }
-  return pieces;
+  return parts;
+}
+
+core::Slice rows_of(const Slot& slot, const core::Slice& part) noexcept {
+  const auto row_at = [&slot](std::size_t at) {
+    return std::min((at - slot.slice.offset) / slot.block * slot.block_rows, slot.n_rows);
+  };
+  return {row_at(part.offset), row_at(part.end()) - row_at(part.offset)};
 }
 
 std::optional<std::size_t> find_not_finite(std::span<const Slot> slots, std::span<const float> arena) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,12 +19,16 @@ struct Slot {
   std::string name;
   core::Slice slice{};
   bool decays = true;            ///< weight decay applies
-  std::size_t unit = 1024;       ///< it is cut at multiples of so many elements from where it begins: see unit_of()
   std::size_t row_elements = 0;  ///< of an embedding: only rows given to Synchronizer::touch() have a gradient; else 0
+  /// What is cut off at multiples of `block` elements from its begin is a slice of the logical tensor: `block_rows` of
+  /// its `n_rows` rows each, along one of its dimensions.
+  std::size_t block = 1;
+  std::size_t block_rows = 1;
+  std::size_t n_rows = std::numeric_limits<std::size_t>::max();
 };
 
 /// The part of a slot that lies in some slice of the arena.
-struct Piece {
+struct SlotPart {
   std::size_t slot = 0;
   core::Slice slice{};
 };
@@ -35,7 +40,10 @@ struct Piece {
 void require_ordered(std::span<const Slot> slots);
 
 /// The parts of slots in `slice`, ascending; slots of no elements have none.
-[[nodiscard]] std::vector<Piece> pieces_in(std::span<const Slot> slots, core::Slice slice);
+[[nodiscard]] std::vector<SlotPart> parts_in(std::span<const Slot> slots, core::Slice slice);
+
+/// The rows of its tensor that `part` of `slot` holds, if it is cut at multiples of blocks.
+[[nodiscard]] core::Slice rows_of(const Slot& slot, const core::Slice& part) noexcept;
 
 /// The first slot that holds a NaN or infinity. Reads the whole arena: for messages, not for every step.
 [[nodiscard]] std::optional<std::size_t> find_not_finite(std::span<const Slot> slots, std::span<const float> arena);

@@ -13,7 +13,7 @@ namespace {
 
 std::vector<optim::Segment> segments_in(std::span<const Slot> slots, const core::Slice& slice) {
   std::vector<optim::Segment> segments;
-  for (const Piece& block : blocks_in(slots, slice))
+  for (const SlotPart& block : blocks_in(slots, slice))
     segments.push_back({block.slice.seen_from(slice.offset), slots[block.slot].decays});
   return segments;
 }
@@ -70,8 +70,8 @@ BucketSumsSetting Synchronizer::sums_setting(bool is_tree) const {
   return setting;
 }
 
-std::vector<Piece> Synchronizer::all_blocks() const {
-  std::vector<Piece> all;
+std::vector<SlotPart> Synchronizer::all_blocks() const {
+  std::vector<SlotPart> all;
   for (const Bucket& bucket : buckets_) {
     const auto blocks = blocks_in(slots_, bucket.slice);
     all.insert(all.end(), blocks.begin(), blocks.end());
@@ -83,6 +83,17 @@ void Synchronizer::publish_initial() {
   await_node();
   if (placement_.n_nodes > 1) copy_between_nodes();
   end_writing(guard_interval_ > 0);
+}
+
+void Synchronizer::visit(const std::function<void(const Piece&)>& visitor) {
+  for (Owned& owned : owned_) {
+    for (const SlotPart& part : parts_in(slots_, owned.slice)) {
+      const core::Slice rows = rows_of(slots_[part.slot], part.slice);
+      visitor({part.slot, "parameter", rows, part.slice.of(parameters_.values())});
+      for (const optim::State& state : owned.optimizer.state())
+        visitor({part.slot, state.name, rows, part.slice.seen_from(owned.slice.offset).of(state.values)});
+    }
+  }
 }
 
 // All nodes but the first add zeros, to the bits and not to the values: so every value arrives as it is, -0 and NaN
@@ -155,7 +166,8 @@ std::span<const core::Slice> Synchronizer::touched_in(const core::Slice& slice) 
   return touched_;
 }
 
-/// What was summed into rows that the rank of the arena did not touch; its own it zeroes when nobody reads them any more.
+/// What was summed into rows that the rank of the arena did not touch; its own it zeroes when nobody reads them any
+/// more.
 void Synchronizer::zero_rows() {
   for (const Owned& owned : owned_) {
     if (!rows_.has_rows(owned.slice)) continue;

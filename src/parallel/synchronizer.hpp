@@ -6,9 +6,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "comm/transport.hpp"
@@ -27,6 +29,14 @@
 #include "parallel/sparse_rows.hpp"
 
 namespace lockstep::parallel {
+
+/// Rows of a logical tensor, and what is kept of them.
+struct Piece {
+  std::size_t tensor = 0;   ///< number of its slot
+  std::string_view state;   ///< "parameter", or as optim::State has it
+  core::Slice rows{};       ///< along the dimension that its slot is cut by
+  std::span<float> values;  ///< in the order of the arena, with its padding
+};
 
 struct SynchronizerOptions {
   optim::OptimizerSpec optimizer{};
@@ -63,9 +73,9 @@ class Synchronizer {
   /// travel.
   void ready(std::size_t slot);
 
-  /// Collective: sums all gradients, divides them by the scale of the loss and, if `clip_norm` is greater than 0, so that their
-  /// norm is at most that; updates the parameters. On return those of this node are written. Returns the norm before
-  /// clipping, or 0 without. Throws core::Error (failed) if the guard finds parameters that nobody wrote.
+  /// Collective: sums all gradients, divides them by the scale of the loss and, if `clip_norm` is greater than 0, so
+  /// that their norm is at most that; updates the parameters. On return those of this node are written. Returns the
+  /// norm before clipping, or 0 without. Throws core::Error (failed) if the guard finds parameters that nobody wrote.
   double step(const core::StepNumbers& numbers, double clip_norm = 0);
 
   /// Hash of the node's parameters when the guard last looked, from one rank of each of several nodes, for the
@@ -76,6 +86,10 @@ class Synchronizer {
   [[noreturn]] void fail_for_replicas() { guard_.fail_for_replicas(); }
 
   [[nodiscard]] std::span<const Slot> slots() const noexcept { return slots_; }
+  /// Local: calls `visitor` for all that this rank owns, which are parameters and the states of its optimizers. The
+  /// ranks of a node own each element once; every node has all of them. To be read from one step() to the next.
+  void visit(const std::function<void(const Piece&)>& visitor);
+
   /// Of the slots, over the owners of a node.
   [[nodiscard]] const Sharding& sharding() const noexcept { return sharding_; }
   /// Spent waiting for other ranks and nodes since construction.
@@ -92,7 +106,7 @@ class Synchronizer {
 
   [[nodiscard]] std::vector<core::Slice> owned_slices() const;
   [[nodiscard]] BucketSumsSetting sums_setting(bool is_tree) const;
-  [[nodiscard]] std::vector<Piece> all_blocks() const;
+  [[nodiscard]] std::vector<SlotPart> all_blocks() const;
   [[nodiscard]] std::span<float> gradients_of(int local_rank) const noexcept;
   void copy_between_nodes();
   [[nodiscard]] double gradient_norm(float scale);

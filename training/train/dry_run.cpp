@@ -38,7 +38,8 @@ void use_first_time(Batches& batches, Learner& learner) {
   learner.try_out(all->part(0, 1));
 }
 
-/// The first rank's peak is often where it saves the weights. Without room for a temporary file the forecast is without it.
+/// The first rank's peak is often where it saves the weights. Without room for a temporary file the forecast is without
+/// it.
 void save_once(const Learner& learner) {
   std::error_code ignored;
   const std::filesystem::path folder = std::filesystem::temp_directory_path(ignored);
@@ -57,8 +58,8 @@ std::uint64_t untouched_bytes(std::uint64_t arena_bytes, std::uint64_t n_local, 
   return of_others + (has_made_parameters ? 0 : of_others);
 }
 
-/// Of all nodes together, slice by slice as they are summed. Where rows of a table travel, all nodes together send a row and
-/// its place for each sample to each other node; less where samples share rows.
+/// Of all nodes together, slice by slice as they are summed. Where rows of a table travel, all nodes together send a
+/// row and its place for each sample to each other node; less where samples share rows.
 std::uint64_t network_bytes(const Recipe& recipe, const parallel::Synchronizer& synchronizer, int n_nodes) {
   if (n_nodes == 1) return 0;
   const std::vector<int> nodes = comm::one_rank_each(n_nodes);
@@ -71,8 +72,8 @@ std::uint64_t network_bytes(const Recipe& recipe, const parallel::Synchronizer& 
   for (std::size_t owner = 0; owner < synchronizer.sharding().n_owners(); ++owner) {
     for (const core::Slice& slice : synchronizer.sharding().slices_of(owner)) {
       std::size_t n_without_rows = 0;
-      for (const parallel::Piece& piece : parallel::pieces_in(slots, slice))
-        if (slots[piece.slot].row_elements == 0) n_without_rows += piece.slice.count;
+      for (const parallel::SlotPart& part : parallel::parts_in(slots, slice))
+        if (slots[part.slot].row_elements == 0) n_without_rows += part.slice.count;
       if (n_without_rows > 0) bytes += cost_of(n_without_rows);
     }
   }

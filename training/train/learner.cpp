@@ -31,8 +31,8 @@ const nn::Embedding* find_sparse(const nn::Network& network, int parameter, cons
   return nullptr;
 }
 
-/// lars and lamb adapt to each tensor but biases and normalization, as their papers do (You et al. 2017, 2019); the other
-/// optimizers treat all alike, as PyTorch does.
+/// lars and lamb adapt to each tensor but biases and normalization, as their papers do (You et al. 2017, 2019); the
+/// other optimizers treat all alike, as PyTorch does.
 bool decays(const nn::Parameter& parameter, const Recipe& recipe) {
   return parameter.shape.size() > 1 || (recipe.optimizer != "lars" && recipe.optimizer != "lamb");
 }
@@ -41,11 +41,14 @@ std::vector<parallel::Slot> slots_of(const nn::Network& network, const nn::Execu
   std::vector<parallel::Slot> slots;
   for (const nn::ArenaSlot& slot : executor.slots()) {
     const nn::Embedding* const sparse = find_sparse(network, slot.parameter, recipe);
-    slots.push_back({.name = network.parameters()[static_cast<std::size_t>(slot.parameter)].name,
+    const nn::Parameter& parameter = network.parameters()[static_cast<std::size_t>(slot.parameter)];
+    slots.push_back({.name = parameter.name,
                      .slice = slot.slice,
-                     .decays = decays(network.parameters()[static_cast<std::size_t>(slot.parameter)], recipe),
-                     .unit = parallel::unit_of(slot.block),
-                     .row_elements = sparse != nullptr ? sparse->width : 0});
+                     .decays = decays(parameter, recipe),
+                     .row_elements = sparse != nullptr ? sparse->width : 0,
+                     .block = slot.block,
+                     .block_rows = slot.block_rows,
+                     .n_rows = parameter.shape[static_cast<std::size_t>(slot.dimension)]});
   }
   return slots;
 }

@@ -21,6 +21,7 @@ void reorder(const dnnl::engine& engine, const Desc& from, float* source, const 
 
 struct Cut {
   std::size_t block = 0;
+  std::size_t block_rows = 0;
   int dimension = 0;
 };
 
@@ -29,11 +30,12 @@ Cut find_cut(const Desc& desc) {
   const Dims dims = dims_of(desc);
   const Blocking blocking = blocking_of(desc);
   for (std::size_t d = 0; d < dims.size(); ++d) {
-    const auto n_blocks = static_cast<std::size_t>((dims[d] + blocking.blocks[d] - 1) / blocking.blocks[d]);
+    const auto rows = static_cast<std::size_t>(blocking.blocks[d]);
+    const std::size_t n_blocks = (static_cast<std::size_t>(dims[d]) + rows - 1) / rows;
     const auto block = static_cast<std::size_t>(blocking.strides[d]);
-    if (n_blocks > 1 && block * n_blocks == n_physical(desc)) return {block, static_cast<int>(d)};
+    if (n_blocks > 1 && block * n_blocks == n_physical(desc)) return {block, rows, static_cast<int>(d)};
   }
-  return {n_physical(desc), 0};
+  return {n_physical(desc), static_cast<std::size_t>(dims[0]), 0};
 }
 
 }  // namespace
@@ -69,7 +71,7 @@ void ParameterLayout::place(const Network& network) {
       const std::size_t n = (n_physical(*desc) + slot_multiple - 1) / slot_multiple * slot_multiple;
       slot_of_parameter_[static_cast<std::size_t>(parameter)] = slots_.size();
       const Cut cut = find_cut(*desc);
-      slots_.push_back({parameter, {n_elements_, n}, cut.block, cut.dimension});
+      slots_.push_back({parameter, {n_elements_, n}, cut.block, cut.block_rows, cut.dimension});
       n_elements_ += n;
     }
   }

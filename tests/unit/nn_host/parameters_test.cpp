@@ -52,18 +52,20 @@ TEST(HostParameters, KeepTheirPaddingThroughTraining) {
   }
 }
 
-/// Whether elements before `at` in the slot belong to other indices of the slot's dimension than those from there on.
-bool parts_indices(const HostExecutor& executor, const ArenaSlot& slot, const Shape& shape, std::size_t at) {
+/// Whether elements before `at`, where a block begins, belong to the first rows of the slot's dimension, as many as its
+/// blocks have, and those from there on to the others.
+bool parts_rows(const HostExecutor& executor, const ArenaSlot& slot, const Shape& shape, std::size_t at) {
   std::size_t inner = 1;
   for (std::size_t d = shape.size(); d-- > static_cast<std::size_t>(slot.dimension) + 1;) inner *= shape[d];
   std::vector<float> logical(n_elements(shape)), physical(slot.slice.count);
   for (std::size_t i = 0; i < logical.size(); ++i)
     logical[i] = 1 + static_cast<float>(i / inner % shape[static_cast<std::size_t>(slot.dimension)]);
   executor.pack(slot.parameter, logical, physical);
-  float last = 0;
-  for (std::size_t i = 0; i < at; ++i) last = std::max(last, physical[i]);
-  return std::all_of(physical.begin() + static_cast<std::ptrdiff_t>(at), physical.end(),
-                     [&](float index) { return index == 0 || index > last; });
+  const auto n_rows = static_cast<float>(
+      std::min<std::size_t>(at / slot.block * slot.block_rows, shape[static_cast<std::size_t>(slot.dimension)]));
+  const auto cut = physical.begin() + static_cast<std::ptrdiff_t>(at);
+  return *std::max_element(physical.begin(), cut) == n_rows &&
+         std::all_of(cut, physical.end(), [&](float row) { return row == 0 || row > n_rows; });
 }
 
 TEST(HostParameters, AreCutIntoSlicesOfLogicalTensors) {
@@ -74,7 +76,7 @@ TEST(HostParameters, AreCutIntoSlicesOfLogicalTensors) {
       const Shape& shape = harness.tested.network.parameters()[static_cast<std::size_t>(slot.parameter)].shape;
       ASSERT_GT(slot.block, 0u);
       for (std::size_t at = slot.block; at < slot.slice.count; at += slot.block) {
-        EXPECT_TRUE(parts_indices(harness.executor, slot, shape, at)) << slot.parameter << " at " << at;
+        EXPECT_TRUE(parts_rows(harness.executor, slot, shape, at)) << slot.parameter << " at " << at;
         ++n_cut;
       }
     }

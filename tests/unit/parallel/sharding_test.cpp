@@ -14,18 +14,19 @@ const BucketOptions small{.target{20'000}, .first{1'000}, .last{1'000}};
 /// Of sizes such as layers have, with units of their own.
 std::vector<Slot> layers() {
   std::vector<Slot> slots = support::make_slots({10, 1'280, 36'864, 64, 1, 0, 9'999, 73'728});
-  slots[1].unit = unit_of(20);
-  slots[2].unit = unit_of(4'608);
-  slots[7].unit = unit_of(73'728);
+  slots[1].block = 20;
+  slots[2].block = 4'608;
+  slots[7].block = 73'728;
   return slots;
 }
 
+std::size_t unit_of_blocks(std::size_t block) { return unit_of({.name = "", .block = block}); }
+
 TEST(Sharding, UnitsAreBlocksOfChannelsOnCacheLines) {
-  EXPECT_EQ(unit_of(0), least_unit);
-  EXPECT_EQ(unit_of(1), least_unit);
-  EXPECT_EQ(unit_of(9), 1'152U);
-  EXPECT_EQ(unit_of(4'608), 4'608U);
-  EXPECT_EQ(unit_of(4'609), 16 * 4'609U);
+  EXPECT_EQ(unit_of_blocks(1), least_unit);
+  EXPECT_EQ(unit_of_blocks(9), 1'152U);
+  EXPECT_EQ(unit_of_blocks(4'608), 4'608U);
+  EXPECT_EQ(unit_of_blocks(4'609), 16 * 4'609U);
 }
 
 TEST(Sharding, SlicesAreTheWholeArenaAndConsistOfUnits) {
@@ -39,8 +40,8 @@ TEST(Sharding, SlicesAreTheWholeArenaAndConsistOfUnits) {
           const core::Slice slice = sharding.slices_of(owner)[b];
           EXPECT_EQ(slice.offset, at);
           at = slice.end();
-          for (const Piece& piece : pieces_in(slots, slice))
-            EXPECT_EQ((piece.slice.offset - slots[piece.slot].slice.offset) % slots[piece.slot].unit, 0U);
+          for (const SlotPart& part : parts_in(slots, slice))
+            EXPECT_EQ((part.slice.offset - slots[part.slot].slice.offset) % unit_of(slots[part.slot]), 0U);
         }
         EXPECT_EQ(at, buckets[b].slice.end());
       }
@@ -51,7 +52,7 @@ TEST(Sharding, SlicesAreTheWholeArenaAndConsistOfUnits) {
 TEST(Sharding, IsEvenButForUnits) {
   const std::vector<Slot> slots = layers();
   std::size_t largest_unit = 0;
-  for (const Slot& slot : slots) largest_unit = std::max(largest_unit, slot.unit);
+  for (const Slot& slot : slots) largest_unit = std::max(largest_unit, unit_of(slot));
   const std::vector<Bucket> buckets = plan_buckets(slots, {.target{1 << 20}, .first{1 << 20}, .last{1 << 20}});
   ASSERT_EQ(buckets.size(), 1U);
   for (std::size_t n_owners = 1; n_owners <= 9; ++n_owners)
@@ -64,12 +65,12 @@ TEST(Sharding, BlocksAreTheSameForAnyOwners) {
   const std::vector<Slot> slots = layers();
   const std::vector<Bucket> buckets = plan_buckets(slots, small);
   for (std::size_t b = 0; b < buckets.size(); ++b) {
-    const std::vector<Piece> whole = blocks_in(slots, buckets[b].slice);
+    const std::vector<SlotPart> whole = blocks_in(slots, buckets[b].slice);
     for (std::size_t n_owners = 2; n_owners <= 5; ++n_owners) {
       const Sharding sharding{slots, buckets, n_owners};
-      std::vector<Piece> together;
+      std::vector<SlotPart> together;
       for (std::size_t owner = 0; owner < n_owners; ++owner)
-        for (const Piece& block : blocks_in(slots, sharding.slices_of(owner)[b])) together.push_back(block);
+        for (const SlotPart& block : blocks_in(slots, sharding.slices_of(owner)[b])) together.push_back(block);
       ASSERT_EQ(together.size(), whole.size());
       for (std::size_t i = 0; i < whole.size(); ++i) {
         EXPECT_EQ(together[i].slot, whole[i].slot);

@@ -7,8 +7,11 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <mutex>
+#include <string>
 #include <thread>
+#include <utility>
 
 #include "comm/transport_threads.hpp"
 #include "unit/parallel/ranks.hpp"
@@ -248,6 +251,73 @@ TEST(Synchronizer, CountsTheTimeSpentWaiting) {
         EXPECT_GE(synchronizer.waited().value - before, 0.04);
       }
     });
+  }
+}
+
+/// What ranks own of a run, by tensor and state, each in the order of the arena.
+using Kept = std::map<std::pair<std::size_t, std::string>, std::vector<float>>;
+
+/// Two layers in blocks of rows, the last block in part padding, and a bias.
+std::vector<Slot> layers_in_blocks() {
+  std::vector<Slot> slots = support::make_slots({64 * 96, 48, 5 * 1'600});
+  slots[0].block = 16 * 96, slots[0].block_rows = 16, slots[0].n_rows = 60;
+  slots[1].n_rows = 48;
+  slots[2].block = 1'600, slots[2].n_rows = 5;
+  return slots;
+}
+
+/// The sum of gradients is the same for any ranks.
+void make_step(Synchronizer& synchronizer, int rank, int number) {
+  support::fill(synchronizer.slots(), synchronizer.gradients(),
+                [&](std::size_t i) { return rank == 0 ? support::small_integer(i, 0, number) : 0.0F; });
+  synchronizer.step({.learning_rate = 0.25});
+}
+
+/// Where the values of a piece lie in its slot.
+core::Slice place_of(const Piece& piece, const Slot& slot) {
+  return {piece.rows.offset / slot.block_rows * slot.block, piece.values.size()};
+}
+
+// What is visited at one cut is all there is, and what is put back at another one goes on to the same bits.
+TEST(Synchronizer, WhatIsVisitedIsAllThatARunNeeds) {
+  SynchronizerOptions options = options_for(OptimizerKind::sgd);
+  options.optimizer.momentum = 0.5;
+  const std::vector<Slot> slots = layers_in_blocks();
+  for (const Nodes& from : {Nodes{0}, Nodes{0, 0, 0}, Nodes{0, 0, 1, 1}}) {
+    Kept kept;
+    std::vector<float> expected;
+    std::mutex mutex;
+    comm::run_as_threads(from, [&](comm::Transport& world) {
+      Synchronizer synchronizer{world, slots, options};
+      synchronizer.publish_initial();
+      for (int step = 0; step < 2; ++step) make_step(synchronizer, world.rank(), step);
+      if (from[static_cast<std::size_t>(world.rank())] == 0) {
+        synchronizer.visit([&](const Piece& piece) {
+          const Slot& slot = slots[piece.tensor];
+          EXPECT_LE(piece.rows.end(), slot.n_rows);
+          const std::scoped_lock lock{mutex};
+          auto& values = kept[{piece.tensor, std::string{piece.state}}];
+          values.resize(slot.slice.count, std::numeric_limits<float>::quiet_NaN());
+          std::ranges::copy(piece.values, place_of(piece, slot).of(std::span{values}).begin());
+        });
+      }
+      make_step(synchronizer, world.rank(), 2);
+      if (world.rank() == 0) expected.assign(synchronizer.parameters().begin(), synchronizer.parameters().end());
+    });
+    ASSERT_EQ(kept.size(), 2 * slots.size());
+    for (const Nodes& to : {Nodes{0, 0}, Nodes{0, 1, 1}}) {
+      SCOPED_TRACE(support::describe(from) + ", then " + support::describe(to));
+      comm::run_as_threads(to, [&](comm::Transport& world) {
+        Synchronizer synchronizer{world, slots, options};
+        synchronizer.visit([&](const Piece& piece) {
+          const std::span<const float> values{kept.at({piece.tensor, std::string{piece.state}})};
+          std::ranges::copy(place_of(piece, slots[piece.tensor]).of(values), piece.values.begin());
+        });
+        synchronizer.publish_initial();
+        make_step(synchronizer, world.rank(), 2);
+        EXPECT_EQ(support::distance_in_ulp(synchronizer.parameters(), expected), 0);
+      });
+    }
   }
 }
 
