@@ -26,8 +26,8 @@ struct CoreReach {
   double read_GBps = 0;  ///< of the slowest rank
 };
 
-/// By more than this factor it is another distance. Cores of one cache, of two caches and of two sockets differ by 2 and
-/// more, looks at cores that stay by a few percent.
+/// By more than this factor it is another distance. Cores of one cache, of two caches and of two sockets differ by 2
+/// and more, looks at cores that stay by a few percent.
 inline constexpr double another_distance = 1.5;
 
 /// All members are collective, but for those that say otherwise.

@@ -11,8 +11,8 @@
 
 namespace lockstep::reduce_all {
 
-/// Collective: prints every rank's hello, its vector before and after, in rank order, and whether the sum is right; by an
-/// algorithm made for this very arrangement of ranks, if one takes part, else the first that does.
+/// Collective: prints every rank's hello, its vector before and after, in rank order, and whether the sum is right; by
+/// an algorithm made for this very arrangement of ranks, if one takes part, else the first that does.
 /// True on all ranks if it is right on all.
 [[nodiscard]] bool run_demo(const runtime::Communicator& world, const runtime::Topology& topology,
                             comm::Transport& transport, const std::vector<Participant>& participants);

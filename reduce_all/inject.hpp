@@ -33,8 +33,8 @@ class Drill {
   void enter(runtime::Activity phase, int rank);
   /// Flips a bit of the element if the drill says so and `output` has it.
   void corrupt(std::span<std::byte> output, std::size_t element_size, int rank);
-  /// What a look at the cores' distance finds, in ns: if the drill says so, 100 for so many looks, then 400 for as many,
-  /// and so on, on every rank.
+  /// What a look at the cores' distance finds, in ns: if the drill says so, 100 for so many looks, then 400 for as
+  /// many, and so on, on every rank.
   [[nodiscard]] double distance(double measured_ns);
 
  private:

@@ -1,5 +1,5 @@
-// What no algorithm can beat on this machine: all ranks at once read their input and write their output; and on one node all
-// ranks at once read from other cores what they cannot do without.
+// What no algorithm can beat on this machine: all ranks at once read their input and write their output; and on one
+// node all ranks at once read from other cores what they cannot do without.
 // Invariant: measured by the same loop and in the same rounds as the algorithms, copies on the same kind of buffers.
 // Used by the sweep (up to three more contenders a size) and the results (percentage of the limit).
 #pragma once
@@ -23,12 +23,13 @@ enum class CopyKind { cached, streaming };
 /// start() writes `bytes` of shared memory, wait() reads as many that the right neighbour wrote; bind() does nothing.
 [[nodiscard]] std::unique_ptr<comm::Plan> make_reading_plan(comm::CoreProbe& probe, core::Bytes bytes);
 
-/// Bytes that every rank must read from other cores, as the ranks share the work evenly: (P-1)/P of the vector for each half
-/// of an all-reduce. Who adds up a part needs the others' contributions or their sums, and the others need the result.
+/// Bytes that every rank must read from other cores, as the ranks share the work evenly: (P-1)/P of the vector for each
+/// half of an all-reduce. Who adds up a part needs the others' contributions or their sums, and the others need the
+/// result.
 [[nodiscard]] core::Bytes bytes_from_others(const comm::Call& call, int n_ranks);
 
-/// How many bytes to read to measure that: at least 64 KiB, or the clock and the first line would count for too much. 0 where
-/// it is more than `room`: what leaves the caches comes from memory, and then copying is the limit.
+/// How many bytes to read to measure that: at least 64 KiB, or the clock and the first line would count for too much. 0
+/// where it is more than `room`: what leaves the caches comes from memory, and then copying is the limit.
 [[nodiscard]] core::Bytes bytes_to_read(const comm::Call& call, int n_ranks, core::Bytes room);
 
 /// What was measured for the limit at one size, all ranks at once.
@@ -48,9 +49,9 @@ struct Limit {
   LimitedBy by = LimitedBy::copying;
 };
 
-/// The slower of the two. Copying: all_reduce reads and writes the whole vector on every rank; reduce_scatter and all_gather
-/// read or write only 1/P of it: (1 + 1/P) / 2 of that time. Cores: reading what comes from others; for less than was
-/// read, in proportion between a line's way and the time of that.
+/// The slower of the two. Copying: all_reduce reads and writes the whole vector on every rank; reduce_scatter and
+/// all_gather read or write only 1/P of it: (1 + 1/P) / 2 of that time. Cores: reading what comes from others; for less
+/// than was read, in proportion between a line's way and the time of that.
 [[nodiscard]] Limit find_limit(const comm::Call& call, const LimitTimes& times, int n_ranks);
 
 }  // namespace lockstep::reduce_all

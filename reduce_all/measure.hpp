@@ -82,12 +82,12 @@ class Meter {
 /// asked for or, by default, as fit 0.15 s, from 8 to 1000.
 [[nodiscard]] Pace choose_pace(const Options& options, double estimate_seconds, double barrier_seconds = 0);
 
-/// Rank 0's decision on the length of the next batch: an eighth of the row, or what takes 0.1 s if that is less, so that
-/// the ranks can agree on an end soon after a signal.
+/// Rank 0's decision on the length of the next batch: an eighth of the row, or what takes 0.1 s if that is less, so
+/// that the ranks can agree on an end soon after a signal.
 [[nodiscard]] int plan_batch(const Contender& contender);
 
-/// Rank 0's decision before a batch of `planned` samples: fewer where those before took much longer than the pace foresaw,
-/// as on shared cores, so that a row ends in reasonable time; never fewer than 8 in all. `-n` is obeyed until
+/// Rank 0's decision before a batch of `planned` samples: fewer where those before took much longer than the pace
+/// foresaw, as on shared cores, so that a row ends in reasonable time; never fewer than 8 in all. `-n` is obeyed until
 /// `is_time_spent`, that of --max-time: then 3 are enough.
 [[nodiscard]] int affordable_samples(const Options& options, const Contender& contender, int planned,
                                      bool is_time_spent = false);

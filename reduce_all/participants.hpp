@@ -1,5 +1,6 @@
 // Who takes part in a run: algorithms of comm's registry, and `auto`.
-// Invariant: `auto` runs for each call what comm::choose() gives, which is what training runs; it is no algorithm itself.
+// Invariant: `auto` runs for each call what comm::choose() gives, which is what training runs; it is no algorithm
+// itself.
 // Used by the option checks, the sweep and the demo.
 #pragma once
 

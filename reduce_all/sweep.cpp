@@ -129,7 +129,8 @@ bool Sweep::measure_until_cores_stay(Meter& meter, std::vector<Contender>& conte
   }
 }
 
-// For the limit. Between nodes vectors travel in messages, and nothing says what a rank must read from a core of its node.
+// For the limit. Between nodes vectors travel in messages, and nothing says what a rank must read from a core of its
+// node.
 core::Bytes Sweep::bytes_to_read(const comm::Call& call) const {
   if (!cores_.is_on() || job_.transport.n_nodes() > 1) return {};
   return reduce_all::bytes_to_read(call, job_.world.n_ranks(), cores_.largest_read());

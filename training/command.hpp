@@ -43,7 +43,8 @@ struct Invocation {
 /// Whether one of `arguments` asks for help.
 [[nodiscard]] bool asks_for_help(const std::vector<std::string>& arguments);
 
-/// Parses `arguments` by the flags `declare` declares, --nproc and --timeout. `usage` as in Flags. Throws core::Error (usage).
+/// Parses `arguments` by the flags `declare` declares, --nproc and --timeout. `usage` as in Flags. Throws core::Error
+/// (usage).
 [[nodiscard]] Invocation make_invocation(const std::string& usage, Action (*declare)(core::Flags&),
                                          const std::vector<std::string>& arguments);
 

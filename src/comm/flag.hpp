@@ -1,5 +1,6 @@
 // Flags in shared memory: how ranks of a node tell each other how far they are, without locks.
-// Invariant: one writer, many readers, values only grow; a Flag has 128 bytes to itself (two lines, as prefetchers fetch pairs).
+// Invariant: one writer, many readers, values only grow; a Flag has 128 bytes to itself (two lines, as prefetchers
+// fetch pairs).
 // Used by shm and hierarchical.
 #pragma once
 

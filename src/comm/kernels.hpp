@@ -58,7 +58,8 @@ struct Kernels {
 /// The set in use: the fastest available, unless force_kernels() chose another.
 [[nodiscard]] const Kernels& kernels() noexcept;
 
-/// For tests and comparisons: use `isa` from now on in plans made later. Throws core::Error (usage) if it is not available.
+/// For tests and comparisons: use `isa` from now on in plans made later. Throws core::Error (usage) if it is not
+/// available.
 void force_kernels(Isa isa);
 
 }  // namespace lockstep::comm

@@ -1,6 +1,6 @@
 // Vectors of elements: types, 16-bit float conversions, the reduction operators and division, for any number of lanes.
-// Invariant: a kernel set defines no weak symbol, which the linker could pick for code that must run on any processor: all
-// is in an unnamed namespace, and of std and core only constants and what is always inlined is used.
+// Invariant: a kernel set defines no weak symbol, which the linker could pick for code that must run on any processor:
+// all is in an unnamed namespace, and of std and core only constants and what is always inlined is used.
 // Used by kernels_loops.hpp and the kernel sets.
 #pragma once
 
@@ -200,8 +200,8 @@ struct Max {
   }
 };
 
-/// Truncates toward zero. Narrow integers are divided as floats that hold the dividend exactly: a quotient is either whole
-/// or at least 1/divisor below the next whole number, and rounding bridges less than that.
+/// Truncates toward zero. Narrow integers are divided as floats that hold the dividend exactly: a quotient is either
+/// whole or at least 1/divisor below the next whole number, and rounding bridges less than that.
 template <class T>
 [[gnu::always_inline]] inline T quotient(T dividend, int divisor) {
   if constexpr (sizeof(T) == 8)

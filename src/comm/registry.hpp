@@ -1,5 +1,6 @@
 // The table of algorithms, and the choice among them: the only place where an algorithm's name is written.
-// Invariant: names never change once released; reduce_all, the trainer, the tests and the documentation all read this table.
+// Invariant: names never change once released; reduce_all, the trainer, the tests and the documentation all read this
+// table.
 // Used by everyone who communicates, or lets a user choose an algorithm.
 #pragma once
 
@@ -64,12 +65,12 @@ struct Choice {
   bool is_fused = false;
 };
 
-/// The algorithm for `call` over ranks on these nodes, one that has no obstacle(): on one node through shared memory; on
-/// several a ring for the halves of an all_reduce; else by recursive doubling what is short, hierarchically where nodes
-/// have several ranks, and by Rabenseifner's algorithm or, unless ranks are a power of two, a ring where each has one.
-/// Training sums the gradients of a node first and asks for each owner's slice, one rank a node. Where `is_order_fixed` an all_reduce
-/// adds up in a binary tree over ranks: recursive doubling pairs rank r with r^1, then the pairs, ..., and adds the lower
-/// one first on both sides. A pure function, so all ranks get the same.
+/// The algorithm for `call` over ranks on these nodes, one that has no obstacle(): on one node through shared memory;
+/// on several a ring for the halves of an all_reduce; else by recursive doubling what is short, hierarchically where
+/// nodes have several ranks, and by Rabenseifner's algorithm or, unless ranks are a power of two, a ring where each has
+/// one. Training sums the gradients of a node first and asks for each owner's slice, one rank a node. Where
+/// `is_order_fixed` an all_reduce adds up in a binary tree over ranks: recursive doubling pairs rank r with r^1, then
+/// the pairs, ..., and adds the lower one first on both sides. A pure function, so all ranks get the same.
 [[nodiscard]] Choice choose(const Call& call, std::span<const int> nodes, bool is_order_fixed);
 
 /// Why `algorithm` cannot do `collective` over these ranks, as the end of "NAME ..."; nothing if it can.

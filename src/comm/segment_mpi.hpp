@@ -11,8 +11,8 @@
 
 namespace lockstep::comm {
 
-/// Collective over ranks of one node: `bytes` for each rank. Not an MPI window: where one rank cannot make its part of a
-/// window, some MPI libraries let the others wait for it for ever (Open MPI 4.1.4). Throws core::Error (system).
+/// Collective over ranks of one node: `bytes` for each rank. Not an MPI window: where one rank cannot make its part of
+/// a window, some MPI libraries let the others wait for it for ever (Open MPI 4.1.4). Throws core::Error (system).
 [[nodiscard]] std::unique_ptr<SharedSegment> share_on_node(const runtime::Communicator& node, std::size_t bytes);
 
 }  // namespace lockstep::comm

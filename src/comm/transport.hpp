@@ -1,5 +1,6 @@
 // What an algorithm needs from the machine: messages between ranks, memory shared on a node, subgroups.
-// Invariant: algorithms see ranks only through this interface, so they run unchanged over MPI processes and over threads.
+// Invariant: algorithms see ranks only through this interface, so they run unchanged over MPI processes and over
+// threads.
 // Used by the algorithms; implemented by transport_mpi and transport_threads.
 #pragma once
 
@@ -22,7 +23,8 @@ class Channel {
   virtual void recv(int slot, int from, std::span<std::byte> data) = 0;
   /// Posts a send; `data` must stay as it is until the slot is done.
   virtual void send(int slot, int to, std::span<const std::byte> data) = 0;
-  /// As send(), for a caller that will block on its receives anyway: may return with the message already gone, which is faster.
+  /// As send(), for a caller that will block on its receives anyway: may return with the message already gone, which is
+  /// faster.
   virtual void send_now(int slot, int to, std::span<const std::byte> data) = 0;
   virtual void wait(int slot) = 0;
   [[nodiscard]] virtual bool test(int slot) = 0;
@@ -61,12 +63,14 @@ class Transport {
   [[nodiscard]] virtual std::unique_ptr<Channel> open_channel(int n_slots) = 0;
   /// Collective: ranks with equal `color` form a group, ordered by `key`, then rank. The parent must outlive it.
   [[nodiscard]] virtual std::unique_ptr<Transport> split(int color, int key) = 0;
-  /// Collective over ranks of one node: `bytes` for each rank, zeroed and placed by its owner. The transport must outlive it.
+  /// Collective over ranks of one node: `bytes` for each rank, zeroed and placed by its owner. The transport must
+  /// outlive it.
   [[nodiscard]] virtual std::unique_ptr<SharedSegment> share(std::size_t bytes) = 0;
 
   /// How many times to look at a flag before giving the processor away: few where ranks share cores.
   [[nodiscard]] virtual int spin_limit() const noexcept = 0;
-  /// Called between looks once the limit is spent, with the number of such calls before; throws if the group has failed.
+  /// Called between looks once the limit is spent, with the number of such calls before; throws if the group has
+  /// failed.
   virtual void relax(std::uint64_t n_before) = 0;
 };
 

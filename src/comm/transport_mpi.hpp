@@ -1,5 +1,6 @@
 // Ranks as MPI processes.
-// Invariant: point-to-point messages and shared windows only; no collective of MPI moves data (that is algorithm `mpi`).
+// Invariant: point-to-point messages and shared windows only; no collective of MPI moves data (that is algorithm
+// `mpi`).
 // Used by the programs.
 #pragma once
 

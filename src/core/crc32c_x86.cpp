@@ -6,10 +6,11 @@
 #include "core/instruction_sets.hpp"
 
 // The instruction takes one word a cycle but answers after three, so three lanes of the data are in flight at once and
-// then folded into one register (Gopal et al. 2011, "Fast CRC computation for iSCSI polynomial using CRC32 instruction").
+// then folded into one register (Gopal et al. 2011, "Fast CRC computation for iSCSI polynomial using CRC32
+// instruction").
 #define LOCKSTEP_CRC_TARGET gnu::target("sse4.2,pclmul")
-// Where four of those products take one instruction, folding the data itself is faster yet: 16 accumulators of 16 bytes,
-// each moved past all others and added to the data there (Gopal et al. 2009, "Fast CRC computation for generic
+// Where four of those products take one instruction, folding the data itself is faster yet: 16 accumulators of 16
+// bytes, each moved past all others and added to the data there (Gopal et al. 2009, "Fast CRC computation for generic
 // polynomials using PCLMULQDQ").
 #define LOCKSTEP_CRC_WIDE_TARGET gnu::target("sse4.2,pclmul,avx512f,vpclmulqdq")
 

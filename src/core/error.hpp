@@ -47,8 +47,8 @@ class Error : public std::runtime_error {
   SourceLocation location_;
 };
 
-/// The message a user reads, one field a line: what, where, expected, fix. Control characters, as names of files may have
-/// them, are shown as \xNN.
+/// The message a user reads, one field a line: what, where, expected, fix. Control characters, as names of files may
+/// have them, are shown as \xNN.
 [[nodiscard]] std::string describe(const Problem& problem);
 
 /// The Error that `step` throws, to be brought to where ranks agree on one; nothing if it succeeds.

@@ -24,8 +24,8 @@ constexpr InstructionSets up_to_avx2{.avx2 = true};
 constexpr InstructionSets up_to_avx512{.avx2 = true, .avx512 = true};
 constexpr InstructionSets all{.avx2 = true, .avx512 = true, .avx512_vbmi = true};
 
-/// Those of oneDNN 2.6 to 3.7, but for Xeon Phi's and AVX2_VNNI_2, without which 2.6 would do as if there were no limit.
-/// Permutations of bytes came with the processors after AVX512_CORE_BF16's.
+/// Those of oneDNN 2.6 to 3.7, but for Xeon Phi's and AVX2_VNNI_2, without which 2.6 would do as if there were no
+/// limit. Permutations of bytes came with the processors after AVX512_CORE_BF16's.
 constexpr std::array<Limit, 17> limits{{{"SSE41", {}},
                                         {"AVX", {}},
                                         {"AVX2", up_to_avx2},
@@ -91,8 +91,8 @@ std::string instruction_limit_warning() {
   const Variable variable = find_variable();
   const std::string_view value = variable.value;
   if (value.empty() || equal_ignoring_case(value, "ALL") || equal_ignoring_case(value, "DEFAULT")) return {};
-  return fmt::format("{}={}: instructions beyond that are not used; our own loops are the {} ones", variable.name, value,
-                     widest(instruction_sets()));
+  return fmt::format("{}={}: instructions beyond that are not used; our own loops are the {} ones", variable.name,
+                     value, widest(instruction_sets()));
 }
 
 void check_instruction_limit() {

@@ -14,16 +14,17 @@
 
 namespace lockstep::core {
 
-/// Writes a file under a temporary name, syncs it to the disk and renames it; on error the old file, if any, is untouched.
+/// Writes a file under a temporary name, syncs it to the disk and renames it; on error the old file, if any, is
+/// untouched.
 void write_whole(const std::string& path, std::span<const std::byte> content);
 
-/// Finds out before work whether a result can be written to `path`, and removes what killed runs have left of it. Errors
-/// as PendingFile's; Error (usage) also if it would lie in a set of shards, is behind a link that another user has made in
-/// a folder for all, or is write-protected.
+/// Finds out before work whether a result can be written to `path`, and removes what killed runs have left of it.
+/// Errors as PendingFile's; Error (usage) also if it would lie in a set of shards, is behind a link that another user
+/// has made in a folder for all, or is write-protected.
 void check_writable(const std::string& path, std::string_view flag);
 
-/// A file in the making: `path()` is an empty temporary sibling of the final name, for those who write by name; commit()
-/// syncs and renames it, the destructor removes what was not committed.
+/// A file in the making: `path()` is an empty temporary sibling of the final name, for those who write by name;
+/// commit() syncs and renames it, the destructor removes what was not committed.
 class PendingFile {
  public:
   /// Creates the temporary file, beside the file that a link leads to. Error (usage, naming `flag`) if its folder is
@@ -53,8 +54,8 @@ using OldFiles = std::optional<std::set<std::string>>;
 class PendingFolder {
  public:
   /// Creates the temporary folder, and removes what killed runs have left of it. Error (usage, naming `flag`) if
-  /// `final_path` exists and is not to be replaced, or holds anything else than `old_files`; or if its parent is no folder
-  /// one may write to.
+  /// `final_path` exists and is not to be replaced, or holds anything else than `old_files`; or if its parent is no
+  /// folder one may write to.
   PendingFolder(const std::string& final_path, OldFiles old_files, std::string_view flag);
   ~PendingFolder();
   PendingFolder(const PendingFolder&) = delete;

@@ -13,12 +13,12 @@
 
 namespace lockstep::core {
 
-/// First of all in a program: 0, 1 or 2, where they are closed, would be taken by the next file that is opened, a data file
-/// for example, and what is printed would be written into it. Stdout stays one that cannot be written.
+/// First of all in a program: 0, 1 or 2, where they are closed, would be taken by the next file that is opened, a data
+/// file for example, and what is printed would be written into it. Stdout stays one that cannot be written.
 void keep_standard_places() noexcept;
 
-/// As printable() shows it, in lines; a reader behind a pipe sees every line when it is done. Throws core::Error (system)
-/// if stdout refuses.
+/// As printable() shows it, in lines; a reader behind a pipe sees every line when it is done. Throws core::Error
+/// (system) if stdout refuses.
 void print(std::string_view text);
 
 /// What print() throws; `error`: errno.
@@ -29,7 +29,8 @@ void print(fmt::format_string<First, Rest...> format, First&& first, Rest&&... r
   print(std::string_view{fmt::format(format, std::forward<First>(first), std::forward<Rest>(rest)...)});
 }
 
-/// For a process that is about to end: without stdio, whose locks others may hold; what nobody takes within a second is lost.
+/// For a process that is about to end: without stdio, whose locks others may hold; what nobody takes within a second is
+/// lost.
 void write_in_time(int descriptor, std::string_view text) noexcept;
 
 /// For work that is worth more than its lines: goes on when stdout refuses, and tells at the end.

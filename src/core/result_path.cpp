@@ -15,7 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What Linux does not follow where fs.protected_symlinks is set: in /tmp and its like, one that somebody else has made.
+/// What Linux does not follow where fs.protected_symlinks is set: in /tmp and its like, one that somebody else has
+/// made.
 bool is_link_of_others(const fs::path& link) {
   struct stat own {
   }, folder{};

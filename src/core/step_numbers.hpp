@@ -1,6 +1,6 @@
 // What changes from one training step to the next, beside samples and parameters.
-// Invariant: plain numbers in one place, so that a device can read them through a pointer when it comes to the step, and
-// what was recorded of a step stays valid.
+// Invariant: plain numbers in one place, so that a device can read them through a pointer when it comes to the step,
+// and what was recorded of a step stays valid.
 // Used by nn/ and parallel/; filled by the trainer.
 #pragma once
 

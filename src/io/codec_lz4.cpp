@@ -6,8 +6,8 @@
 #include "core/error.hpp"
 #include "io/codecs.hpp"
 
-// Format of the registered filter: numbers are big-endian; 8 bytes: size of the data, 4 bytes: size of a block, then for
-// each block 4 bytes: its stored size, and the block. A block that did not shrink is stored as it is.
+// Format of the registered filter: numbers are big-endian; 8 bytes: size of the data, 4 bytes: size of a block, then
+// for each block 4 bytes: its stored size, and the block. A block that did not shrink is stored as it is.
 
 namespace lockstep::io {
 namespace {

@@ -22,9 +22,9 @@ class File {
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] core::Bytes size() const;
-  /// All of `data` from `offset` on. Errors that a file system gets over (EIO, ESTALE, EAGAIN, EINTR) are tried again, up
-  /// to 5 times with growing, jittered pauses. Throws core::Error (usage) if the file ends before, (system) if it cannot
-  /// be read; both name path and range.
+  /// All of `data` from `offset` on. Errors that a file system gets over (EIO, ESTALE, EAGAIN, EINTR) are tried again,
+  /// up to 5 times with growing, jittered pauses. Throws core::Error (usage) if the file ends before, (system) if it
+  /// cannot be read; both name path and range.
   void read_at(std::uint64_t offset, std::span<std::byte> data) const;
   /// Asks the system to forget the cached pages of this file (for cold measurements).
   void drop_cache() const;

@@ -43,8 +43,8 @@ class Hdf5Dataset {
   /// Such as "compound elements of 8 bytes".
   [[nodiscard]] std::string describe_elements() const;
 
-  /// core::Error (usage) if next to nothing of it was ever written, or its chunks are too large to be read in pieces: for
-  /// files of others, before work starts.
+  /// core::Error (usage) if next to nothing of it was ever written, or its chunks are too large to be read in pieces:
+  /// for files of others, before work starts.
   void require_substance() const;
 
   /// Stores chunk number `chunk` (along the first dimension) as it is: `stored` is already encoded.
@@ -74,7 +74,8 @@ enum class OtherFiles { refused, followed };
 
 class Hdf5File {
  public:
-  /// A new file, in the format that HDF5 1.10 and newer read; raw data aligned to 4 KiB. core::Error (system) if it cannot be.
+  /// A new file, in the format that HDF5 1.10 and newer read; raw data aligned to 4 KiB. core::Error (system) if it
+  /// cannot be.
   static Hdf5File create(const std::string& path);
   /// For reading, without locks. core::Error (usage) if it is no HDF5 file one may read.
   static Hdf5File open(const std::string& path, OtherFiles others = OtherFiles::refused);
@@ -87,11 +88,11 @@ class Hdf5File {
   /// `chunk_rows` 0: contiguous. Chunks span all other dimensions. bfloat16 is stored as uint16 with an attribute.
   Hdf5Dataset create_dataset(const std::string& name, core::DType dtype, const Dimensions& dimensions,
                              std::uint64_t chunk_rows, Filter filter);
-  /// core::Error (usage) if there is none of this name, or its content is out of reach: behind a link that leads nowhere,
-  /// in another file that is not there or not to be followed, packed by a filter the library lacks.
+  /// core::Error (usage) if there is none of this name, or its content is out of reach: behind a link that leads
+  /// nowhere, in another file that is not there or not to be followed, packed by a filter the library lacks.
   [[nodiscard]] Hdf5Dataset open_dataset(const std::string& name) const;
-  /// Whether there is a data set of this name, be it behind links. core::Error (usage) if a link leads nowhere, or what is
-  /// there cannot be opened.
+  /// Whether there is a data set of this name, be it behind links. core::Error (usage) if a link leads nowhere, or what
+  /// is there cannot be opened.
   [[nodiscard]] bool has_dataset(const std::string& name) const;
   /// Names of all data sets, at any depth, "/" first, sorted; not of those behind links to groups, or to files that are
   /// not followed.

@@ -14,8 +14,8 @@
 namespace lockstep::io {
 namespace {
 
-/// "file write failed: time = ..., error message = 'No space left on device', buf = ..." without what only developers of
-/// the library want: some of it changes from run to run.
+/// "file write failed: time = ..., error message = 'No space left on device', buf = ..." without what only developers
+/// of the library want: some of it changes from run to run.
 std::string shorten(std::string_view text) {
   constexpr std::string_view mark = "error message = '";
   const std::size_t begin = text.find(mark);
@@ -36,8 +36,8 @@ std::string last_reason() {
   return reason.empty() ? "no reason given" : reason;
 }
 
-/// One more reference to the file and to all that is open in it: closing our own then closes nothing. The disk, likely full,
-/// gets its space back now, as the library keeps the file open.
+/// One more reference to the file and to all that is open in it: closing our own then closes nothing. The disk, likely
+/// full, gets its space back now, as the library keeps the file open.
 void give_up(const Place& place) {
   if (is_given_up(place.new_file)) return;
   const ssize_t n = H5Fget_obj_count(place.new_file, H5F_OBJ_ALL);

@@ -58,8 +58,8 @@ struct Place {
 /// written.
 [[noreturn]] void fail_hdf5(const Place& place, const std::string& action, core::SourceLocation location);
 
-/// Whether a call that wrote to the file has failed. Such a file is empty, and never closed: the library would write again
-/// what it could not write, and then use memory it has freed (seen in 1.10.8).
+/// Whether a call that wrote to the file has failed. Such a file is empty, and never closed: the library would write
+/// again what it could not write, and then use memory it has freed (seen in 1.10.8).
 [[nodiscard]] bool is_given_up(hid_t file);
 
 /// Prepares the library on its first call, which must come before any other use of its names: our filters are

@@ -1,5 +1,6 @@
 // Element types of Lockstep and of HDF5.
-// Invariant: files hold little-endian types; float16 is IEEE binary16 as h5py writes it; bfloat16 is uint16 with a mark.
+// Invariant: files hold little-endian types; float16 is IEEE binary16 as h5py writes it; bfloat16 is uint16 with a
+// mark.
 // Used by io/hdf5_dataset and io/hdf5_file.
 #pragma once
 

@@ -27,9 +27,9 @@ class Inspection {
 
   /// Whether the loss of the last forward pass is finite.
   [[nodiscard]] virtual bool is_finite() const = 0;
-  /// The node whose output (forward) or incoming gradient (backward) of the last pass holds the first NaN or infinity, by
-  /// name; empty if none does. Slow: for the message only. Computes the pass again, without other ranks, so ask before
-  /// parameters change; gradients are overwritten.
+  /// The node whose output (forward) or incoming gradient (backward) of the last pass holds the first NaN or infinity,
+  /// by name; empty if none does. Slow: for the message only. Computes the pass again, without other ranks, so ask
+  /// before parameters change; gradients are overwritten.
   [[nodiscard]] virtual std::string find_not_finite() const = 0;
 };
 

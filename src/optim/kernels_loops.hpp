@@ -32,8 +32,8 @@ inline void update_sgd_momentum(std::size_t n, const float* __restrict g, float*
   }
 }
 
-/// From `average` towards `value`, from the nearer end as torch.lerp. One fused() behind both choices: with one in each arm
-/// loops are vectorized for AVX-512 only (Adam with AVX2: 6 times as fast as before).
+/// From `average` towards `value`, from the nearer end as torch.lerp. One fused() behind both choices: with one in each
+/// arm loops are vectorized for AVX-512 only (Adam with AVX2: 6 times as fast as before).
 inline float mix(float average, float value, float weight) {
   const bool is_near = weight < 0.5F;
   return fused(is_near ? weight : weight - 1.0F, value - average, is_near ? average : value);

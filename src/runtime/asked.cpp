@@ -17,7 +17,7 @@
 namespace lockstep::runtime {
 namespace {
 
-constexpr const char* variable = "LOCKSTEP_SIGNAL_URI";  // a name that no result records
+constexpr const char* uri_variable = "LOCKSTEP_SIGNAL_URI";  // a name that no result records
 
 // Of the program that tells; open until it ends, as that is how long ranks may ask.
 int told = -1;
@@ -42,7 +42,7 @@ bool is_note(const char* path) {
 
 void prepare_to_tell_signal() {
   told = memfd_create(note_name, MFD_CLOEXEC);
-  if (told >= 0) setenv(variable, fmt::format("/proc/{}/fd/{}", getpid(), told).c_str(), 1);
+  if (told >= 0) setenv(uri_variable, fmt::format("/proc/{}/fd/{}", getpid(), told).c_str(), 1);
 }
 
 void tell_signal(int signal) noexcept {
@@ -55,7 +55,7 @@ bool was_rank_started() noexcept {
 }
 
 void find_place_to_tell() noexcept {
-  const char* const place = std::getenv(variable);
+  const char* const place = std::getenv(uri_variable);
   const std::string_view text{place != nullptr ? place : ""};
   if (text.empty() || text.size() >= note_path.size() || !is_note(place)) return;
   *std::ranges::copy(text, note_path.begin()).out = '\0';

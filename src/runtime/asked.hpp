@@ -16,8 +16,8 @@ void tell_signal(int signal) noexcept;
 void find_place_to_tell() noexcept;
 /// In a rank, once MPI is there.
 void tell_start() noexcept;
-/// Of a rank that ends, unless with 0: launchers have been seen to end with 0, 1, 9 or 255 after one that failed (Hydra 4).
-/// False if another rank of the job has told before.
+/// Of a rank that ends, unless with 0: launchers have been seen to end with 0, 1, 9 or 255 after one that failed (Hydra
+/// 4). False if another rank of the job has told before.
 bool tell_exit(int code) noexcept;
 /// The first that was told; 0: none.
 [[nodiscard]] int told_exit() noexcept;

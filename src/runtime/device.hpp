@@ -59,8 +59,8 @@ template <class T>
   return {elements.data(), elements.size()};
 }
 
-/// Owned memory: page-aligned and zeroed, by the thread that asks for it where it is the host's (first touch places it).
-/// Never resized.
+/// Owned memory: page-aligned and zeroed, by the thread that asks for it where it is the host's (first touch places
+/// it). Never resized.
 class Buffer {
  public:
   Buffer() noexcept : data_{nullptr, Free{Memory::host}} {}

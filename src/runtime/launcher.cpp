@@ -34,8 +34,8 @@ std::optional<int> read_count(const char* variable) {
   return text ? parse_count(*text) : std::nullopt;
 }
 
-/// The launcher's process on this node: the nearest ancestor that does not carry `rank_variable` itself, so that shells and
-/// debuggers between launcher and rank do not count.
+/// The launcher's process on this node: the nearest ancestor that does not carry `rank_variable` itself, so that shells
+/// and debuggers between launcher and rank do not count.
 pid_t find_launcher_process(const char* rank_variable) {
   pid_t ancestor = getppid();
   while (was_started_with(ancestor, rank_variable)) {

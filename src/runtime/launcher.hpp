@@ -41,10 +41,10 @@ inline constexpr int most_processes = 4096;
 void check_nproc(int nproc, int n_ranks);
 
 /// Runs `mpirun -n n_ranks <this program> argv...` of the MPI it was built with (or $LOCKSTEP_MPIEXEC),
-/// with what Open MPI needs as root and, if n_ranks exceeds the cores, for oversubscription. Ranks are bound to a core each,
-/// unless they have more than one thread. What the launcher itself says of a job that failed is left out unless
-/// `shows_launcher`. Ends with the launcher's exit code, or with ExitCode::system if a signal has ended it or stdout took
-/// nothing. The first SIGINT or SIGTERM reaches the ranks as SIGUSR1, for an
+/// with what Open MPI needs as root and, if n_ranks exceeds the cores, for oversubscription. Ranks are bound to a core
+/// each, unless they have more than one thread. What the launcher itself says of a job that failed is left out unless
+/// `shows_launcher`. Ends with the launcher's exit code, or with ExitCode::system if a signal has ended it or stdout
+/// took nothing. The first SIGINT or SIGTERM reaches the ranks as SIGUSR1, for an
 /// orderly end, and the exit code is then 128 + that signal; that end has 5 minutes, or 15 s where a rank is stopped or
 /// there is none. A launcher that has no rank on this node within `timeout` (0: no limit) and 10 s more is ended, with
 /// ExitCode::stalled. Returns only by throwing.

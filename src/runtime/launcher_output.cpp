@@ -51,8 +51,8 @@ class CrashForWantOfReader {
   bool is_told_ = false;
 };
 
-/// Until nothing can come any more. Where nobody reads stderr, what comes is taken all the same: mpirun of Open MPI 4 crashes
-/// where its stderr takes nothing.
+/// Until nothing can come any more. Where nobody reads stderr, what comes is taken all the same: mpirun of Open MPI 4
+/// crashes where its stderr takes nothing.
 void pass_on(Passage& passage) {
   constexpr int pause_ms = 200;  // whoever writes a line or a frame around some does so in one go
   LauncherWords words;

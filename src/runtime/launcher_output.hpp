@@ -1,6 +1,6 @@
 // What a launcher and its ranks write, passed on by this program.
-// Invariant: all that comes is taken, whether or not it can be passed on; only where nobody reads stdout any more, the launcher
-// learns so.
+// Invariant: all that comes is taken, whether or not it can be passed on; only where nobody reads stdout any more, the
+// launcher learns so.
 // Used by supervise.cpp.
 #pragma once
 
@@ -44,9 +44,9 @@ class LauncherOutput {
   /// In this process, once that one is there.
   void begin();
 
-  /// Once the launcher has ended: until what it left is passed on. That may take any time, as whoever reads stdout does; so
-  /// one of the signals `awaited`, which are blocked, but for SIGCHLD, ends the wait, and is returned; 0: none came. Stderr, which
-  /// nobody has to read, has a second.
+  /// Once the launcher has ended: until what it left is passed on. That may take any time, as whoever reads stdout
+  /// does; so one of the signals `awaited`, which are blocked, but for SIGCHLD, ends the wait, and is returned; 0: none
+  /// came. Stderr, which nobody has to read, has a second.
   [[nodiscard]] int await_end(const sigset_t& awaited);
 
   /// Why something could not be written to stdout: errno; 0: it could, or nobody reads it any more.

@@ -12,8 +12,8 @@ class LauncherWords {
  public:
   /// Takes what has come; returns what of it, and of what came before, is to be shown now.
   [[nodiscard]] std::string pass(std::string_view text);
-  /// What is held back as it may be the begin of a known line, or in a frame around known lines; to be shown once nothing
-  /// more comes.
+  /// What is held back as it may be the begin of a known line, or in a frame around known lines; to be shown once
+  /// nothing more comes.
   [[nodiscard]] std::string release();
 
  private:

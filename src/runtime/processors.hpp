@@ -1,5 +1,6 @@
 // Which core, socket and NUMA node a logical processor belongs to.
-// Invariant: one row per logical processor of the node, whether or not this process may use it; no rows if nobody can tell.
+// Invariant: one row per logical processor of the node, whether or not this process may use it; no rows if nobody can
+// tell.
 // Used by topology.cpp only; implemented by topology_hwloc.cpp or no_hwloc.cpp.
 #pragma once
 

@@ -53,8 +53,8 @@ void prepare_environment(int n_ranks, int n_threads) {
     set_default("PRTE_MCA_hwloc_default_binding_policy", binding);  // Open MPI 5
     set_default("HYDRA_BINDING", binding);                          // MPICH
   }
-  // Ranks of one node need no network: Open MPI 5 looks for a way to itself there, and may tell that it found none. (It and
-  // Open MPI 4 listen on all addresses nevertheless.)
+  // Ranks of one node need no network: Open MPI 5 looks for a way to itself there, and may tell that it found none. (It
+  // and Open MPI 4 listen on all addresses nevertheless.)
   if (!may_be_elsewhere() && std::getenv("OMPI_MCA_btl_tcp_if_exclude") == nullptr)
     set_default("OMPI_MCA_btl_tcp_if_include", "lo");
 }

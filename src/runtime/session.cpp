@@ -37,8 +37,8 @@ bool is_mpi_running() noexcept {
   return initialized != 0 && finalized == 0;
 }
 
-// A process alone talks to nobody: what Open MPI would start and probe for others takes 0.3 s (4.1.4). What the user has
-// set stays.
+// A process alone talks to nobody: what Open MPI would start and probe for others takes 0.3 s (4.1.4). What the user
+// has set stays.
 void spare_what_others_need() noexcept {
   setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
   setenv("OMPI_MCA_pml", "ob1", 0);
@@ -46,8 +46,8 @@ void spare_what_others_need() noexcept {
 }
 
 /// While it lives, this thread sleeps longer than it asks for where ranks share processors. Open MPI looks every 0.1 ms
-/// whether MPI has started or ended, in every rank, which leaves little to those that have work, its launcher first: 256
-/// ranks on 2 processors of a Zen 4 start and end in 14 s instead of 50 (4.1.4).
+/// whether MPI has started or ended, in every rank, which leaves little to those that have work, its launcher first:
+/// 256 ranks on 2 processors of a Zen 4 start and end in 14 s instead of 50 (4.1.4).
 class RareLooks {
  public:
   RareLooks() noexcept {

@@ -30,8 +30,9 @@ class Session {
 
   [[nodiscard]] const Communicator& world() const noexcept { return *world_; }
 
-  /// Collective: if any rank brings an error, the lowest such rank prints it once to stderr and the code is returned to all.
-  /// Should others not come within 10 s, as they wait elsewhere for this rank, one that brings an error ends the job with it.
+  /// Collective: if any rank brings an error, the lowest such rank prints it once to stderr and the code is returned to
+  /// all. Should others not come within 10 s, as they wait elsewhere for this rank, one that brings an error ends the
+  /// job with it.
   [[nodiscard]] std::optional<core::ExitCode> agree(const std::optional<core::Error>& mine) const;
 
  private:
@@ -44,8 +45,8 @@ class Session {
 
 /// Prints rank, host, phase and the error, then ends the whole job by MPI_Abort: with the error's exit code if it is a
 /// core::Error, else with ExitCode::system. For errors thrown while other ranks may be inside a collective: one rank
-/// leaving silently would hang the rest. `may_speak`: false where another rank of the node has told the same, which is then
-/// left to end the job.
+/// leaving silently would hang the rest. `may_speak`: false where another rank of the node has told the same, which is
+/// then left to end the job.
 [[noreturn]] void abort_job(const std::exception& error, std::string_view phase, bool may_speak = true);
 
 /// Host name without domain.

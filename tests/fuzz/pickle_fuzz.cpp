@@ -1,5 +1,5 @@
-// CIFAR's version for Python. A byte that says which set (odd: CIFAR-100), the class names as a part, and a batch as the
-// rest, both pickles.
+// CIFAR's version for Python. A byte that says which set (odd: CIFAR-100), the class names as a part, and a batch as
+// the rest, both pickles.
 #include "importer_fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -50,6 +50,9 @@ check_lengths() {
   while read -r lines file; do
     [[ $file == total || $lines -le 400 ]] || complain "$file" "$lines lines, more than 400: is it still one concept?"
   done < <(find src reduce_all training tests share/cmake -name '*.[ch]pp' -o -name '*.cmake' 2>/dev/null | xargs -r wc -l)
+  while IFS= read -r file; do
+    complain "$file" 'a comment beyond column 120, where code is cut by clang-format'
+  done < <(find src reduce_all training tests -name '*.[ch]pp' -exec awk 'length > 120 && $1 ~ /^\/\// { print FILENAME ":" FNR }' {} +)
   lines=$(wc -l <reduce_all/main.cpp)
   [[ $lines -lt 80 ]] || complain reduce_all/main.cpp "$lines lines, not under 80"
 }

@@ -1,5 +1,5 @@
-// Takes the place of MPI's data collectives: whoever calls one ends the job. Barrier, broadcast and gather stay for control,
-// the latter two up to a size no data would have.
+// Takes the place of MPI's data collectives: whoever calls one ends the job. Barrier, broadcast and gather stay for
+// control, the latter two up to a size no data would have.
 #include "mpi/forbidden_collectives.hpp"
 
 #include <mpi.h>

@@ -1,4 +1,5 @@
-// Vectors of more than 2^31 elements: all_reduce in place, its halves out of place. Needs about 14 GB; without them the test is skipped.
+// Vectors of more than 2^31 elements: all_reduce in place, its halves out of place. Needs about 14 GB; without them the
+// test is skipped.
 #include <gtest/gtest.h>
 
 #include <algorithm>

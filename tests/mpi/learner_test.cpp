@@ -104,8 +104,8 @@ double difference_in_ulp(const Recipe& recipe, const std::vector<float>& found, 
   return most;
 }
 
-// Sums of hundreds of terms that partly cancel, taken in another order. Of movielens a step touches few rows, which travel
-// as such; the other side sums whole tables, as its batch is said to be larger.
+// Sums of hundreds of terms that partly cancel, taken in another order. Of movielens a step touches few rows, which
+// travel as such; the other side sums whole tables, as its batch is said to be larger.
 TEST(Learner, GradientsAreThoseOfTheWholeBatch) {
   const runtime::Communicator alone = support::world().split(support::world().rank(), 0);
   for (const char* const model : {"mnist_cnn", "movielens"}) {

@@ -24,7 +24,8 @@ struct CollectiveCase {
 
 [[nodiscard]] std::string describe(const CollectiveCase& which);
 
-/// Collective: makes the plan, runs it and compares every element on this rank; throws std::runtime_error at the first that differs.
+/// Collective: makes the plan, runs it and compares every element on this rank; throws std::runtime_error at the first
+/// that differs.
 void check(comm::Transport& transport, const CollectiveCase& which);
 
 }  // namespace lockstep::support

@@ -1,6 +1,6 @@
 // Preloaded into a program: at a chosen moment of its life with MPI a chosen rank gets a signal. FAULT_AT: init (before
-// MPI_Init), started (in it, at its end), work (in the first gathering after that), finalize (before MPI_Finalize), ended (at
-// its end); FAULT_RANK and FAULT_SIGNAL.
+// MPI_Init), started (in it, at its end), work (in the first gathering after that), finalize (before MPI_Finalize),
+// ended (at its end); FAULT_RANK and FAULT_SIGNAL.
 #include <mpi.h>
 
 #include <csignal>

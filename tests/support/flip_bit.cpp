@@ -1,5 +1,5 @@
-// flip_bit PID PARAMETER SEED: flips one bit of that parameter of mnist_cnn, as it begins with that seed, where the process
-// shares it with others. Exit 77 where the system lets nobody write to other processes.
+// flip_bit PID PARAMETER SEED: flips one bit of that parameter of mnist_cnn, as it begins with that seed, where the
+// process shares it with others. Exit 77 where the system lets nobody write to other processes.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>

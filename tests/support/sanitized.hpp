@@ -1,4 +1,5 @@
-// Whether a sanitizer watches: it needs terabytes of address space, and descriptors of its own for each look at an object.
+// Whether a sanitizer watches: it needs terabytes of address space, and descriptors of its own for each look at an
+// object.
 // Invariant: true in the preset asan.
 // Used by tests that take limits of the process to their end.
 #pragma once

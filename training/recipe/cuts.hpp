@@ -19,9 +19,9 @@ void check_ranks(const Recipe& recipe, int n_ranks);
 /// Ranks whose parts of a batch make up one group of batch normalization; 1 if a rank's part is made up of groups.
 [[nodiscard]] int ranks_of_group(const Recipe& recipe, int n_ranks) noexcept;
 
-/// A batch is cut for ranks and for their parts at multiples of so many samples: a group of batch normalization, so that
-/// groups of a smaller batch have the same samples at any number of ranks. 1 without groups, and for lanes, which are
-/// the same at any number of ranks.
+/// A batch is cut for ranks and for their parts at multiples of so many samples: a group of batch normalization, so
+/// that groups of a smaller batch have the same samples at any number of ranks. 1 without groups, and for lanes, which
+/// are the same at any number of ranks.
 [[nodiscard]] std::uint64_t unit_of_cuts(const Recipe& recipe) noexcept;
 
 /// Where part `part` of `n` samples that go through the network one part after another begins.

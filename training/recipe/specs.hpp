@@ -19,7 +19,8 @@ namespace lockstep::training {
 
 /// Samples of the whole training, where an epoch has `n_epoch_samples`; max_steps does not enter.
 [[nodiscard]] std::uint64_t total_samples(const Recipe& recipe, std::uint64_t n_epoch_samples) noexcept;
-/// Where training is to end, with epochs of `n_batches` batches: after a whole one, and at max_steps if it comes to that.
+/// Where training is to end, with epochs of `n_batches` batches: after a whole one, and at max_steps if it comes to
+/// that.
 [[nodiscard]] Goal goal_of(const Recipe& recipe, std::uint64_t n_epoch_samples, std::uint64_t n_batches) noexcept;
 /// The root of a loss that is a mean squared error, in the unit of the targets; nothing of any other loss.
 [[nodiscard]] std::optional<double> rmse_of(const Recipe& recipe, double loss) noexcept;

@@ -74,7 +74,8 @@ std::string message_of(std::string_view report) {
 
 constexpr core::Seconds longest_silence{5};  // of status.json, where there is something to say
 
-/// Over what is there, which takes no room: for a disk without blocks or inodes left. Nothing is touched unless all fits.
+/// Over what is there, which takes no room: for a disk without blocks or inodes left. Nothing is touched unless all
+/// fits.
 bool overwrite(const std::string& path, std::string_view document) noexcept {
   const core::Descriptor file{::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
   const auto size = static_cast<off_t>(document.size());
@@ -165,8 +166,8 @@ void RunDirectory::make_folders(const std::string& path) {
   }
 }
 
-/// Of two jobs that want one folder one gets it: who makes the log and locks it, or locks an empty one that nobody has, which
-/// a run that was killed as it started has left. Where files cannot be locked, only who makes it.
+/// Of two jobs that want one folder one gets it: who makes the log and locks it, or locks an empty one that nobody has,
+/// which a run that was killed as it started has left. Where files cannot be locked, only who makes it.
 void RunDirectory::claim(const std::string& path) {
   path_ = path;
   make_folders(path);

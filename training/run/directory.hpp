@@ -35,9 +35,9 @@ struct RunInfo {
 
 [[nodiscard]] std::string to_document(const RunInfo& info);
 
-/// For whoever is left of a run that its directory's owner cannot end, such as other ranks, guards and watchdogs: in the
-/// status.json at `path` a `running` state becomes `failed`, with `reason` as its message; other states stay. A file that
-/// is not there or cannot be replaced stays as it is.
+/// For whoever is left of a run that its directory's owner cannot end, such as other ranks, guards and watchdogs: in
+/// the status.json at `path` a `running` state becomes `failed`, with `reason` as its message; other states stay. A
+/// file that is not there or cannot be replaced stays as it is.
 void mark_failed(const std::string& path, const std::string& reason) noexcept;
 
 class RunDirectory final : public Observer {

@@ -37,12 +37,12 @@ struct Scene {
 
 class Run {
  public:
-  /// Collective: claims on rank 0 what the run will write, unless it is a dry run. Throws core::Error (usage), the same on
-  /// all ranks.
+  /// Collective: claims on rank 0 what the run will write, unless it is a dry run. Throws core::Error (usage), the same
+  /// on all ranks.
   Run(const runtime::Communicator& world, const Recipe& recipe, const RunOptions& options);
 
-  /// Collective: makes the observers; the run is kept and watched from now on. `info`: complete on rank 0. Throws core::Error, the same on all
-  /// ranks, if there is no room for it, weights included.
+  /// Collective: makes the observers; the run is kept and watched from now on. `info`: complete on rank 0. Throws
+  /// core::Error, the same on all ranks, if there is no room for it, weights included.
   void start(const RunInfo& info, const Scene& scene, runtime::Watchdog& watchdog);
 
   /// Tells all observers of this rank: tell(&Observer::evaluated, record).

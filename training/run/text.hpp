@@ -18,10 +18,11 @@ namespace lockstep::training {
 [[nodiscard]] std::string first_step_text(core::Seconds time, const Goal& goal);
 /// "epoch 3/14  training: loss 0.0412, top-1 98.70 % of 60000 samples in 4.56 s (13158 samples/s)"
 [[nodiscard]] std::string epoch_text(const EpochRecord& record, const Goal& goal);
-/// "epoch 3/14  21 %  12345 samples/s  loss 0.1234  lr 0.49  ETA 0:03:12  step 4.10 ms: data wait 0.12, communication 0.30"
+/// "epoch 3/14  21 %  12345 samples/s  loss 0.1234  lr 0.49  ETA 0:03:12  step 4.10 ms: data wait 0.12, communication
+/// 0.30"
 [[nodiscard]] std::string progress_text(const TrainRecord& record, const Goal& goal);
-/// "epoch 3/14  evaluation: loss 0.0312, top-1 99.02 %, top-5 100.00 % of 10000 samples in 1.23 s"; without its epoch where
-/// nothing is trained
+/// "epoch 3/14  evaluation: loss 0.0312, top-1 99.02 %, top-5 100.00 % of 10000 samples in 1.23 s"; without its epoch
+/// where nothing is trained
 [[nodiscard]] std::string evaluation_text(const EvaluationRecord& record, const Goal& goal);
 /// "epoch 3/14  evaluation: 40 %"; `share` from 0 to 1
 [[nodiscard]] std::string evaluation_progress_text(const Position& at, const Goal& goal, double share);

@@ -39,16 +39,17 @@ using TakeTensor = std::function<void(std::size_t i, std::span<const float> valu
 void save_weights(const std::string& path, const WeightsInfo& info, std::span<const TensorSpec> tensors,
                   const FillTensor& fill, std::string_view flag);
 
-/// As core::check_writable(); also core::Error (usage, naming `flag`) if `path` is there and is anything but weights that
-/// save_weights() has written: what a slip of the hand names is not replaced.
+/// As core::check_writable(); also core::Error (usage, naming `flag`) if `path` is there and is anything but weights
+/// that save_weights() has written: what a slip of the hand names is not replaced.
 void check_replaceable(const std::string& path, std::string_view flag);
 
-/// core::Error (usage, naming `flag`) if the file system of `path`, as far as it tells, has no room for a file of `tensors`.
+/// core::Error (usage, naming `flag`) if the file system of `path`, as far as it tells, has no room for a file of
+/// `tensors`.
 void check_room(const std::string& path, std::span<const TensorSpec> tensors, std::string_view flag);
 
-/// Calls `take` for every tensor of the model, in order, once names and shapes of all are seen to fit; the file may also be
-/// one that h5py wrote. core::Error (usage, naming `flag`) if there is no such file or it does not fit, with the first
-/// differences; (failed) if it is damaged.
+/// Calls `take` for every tensor of the model, in order, once names and shapes of all are seen to fit; the file may
+/// also be one that h5py wrote. core::Error (usage, naming `flag`) if there is no such file or it does not fit, with
+/// the first differences; (failed) if it is damaged.
 WeightsInfo load_weights(const std::string& path, const std::string& model, std::span<const TensorSpec> tensors,
                          const TakeTensor& take, std::string_view flag);
 

@@ -1,6 +1,6 @@
 // Batches for training and evaluation, from shards or made on the spot.
-// Invariant: which samples make up a batch depends on recipe and rank count only as data/load/batch_plan says; they come
-// as an executor takes them: x float32 or int64 ids, y int64 classes or float32 numbers.
+// Invariant: which samples make up a batch depends on recipe and rank count only as data/load/batch_plan says; they
+// come as an executor takes them: x float32 or int64 ids, y int64 classes or float32 numbers.
 // Used by the trainer and by evaluate.
 #pragma once
 
@@ -52,7 +52,8 @@ struct OpenBatches {
   std::unique_ptr<Batches> evaluation{};  ///< none if its split is empty by the recipe, or not there
 };
 
-/// What a set comes to for a model and a machine: throws core::Error if it does not fit. `most`: as data::Loader::most().
+/// What a set comes to for a model and a machine: throws core::Error if it does not fit. `most`: as
+/// data::Loader::most().
 using Fit = std::function<void(const DataInfo& info, std::uint64_t most)>;
 
 /// Collective. `on_progress` is called now and then while the set is staged, and while ids are counted. `fit` is called

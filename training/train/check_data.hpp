@@ -16,8 +16,8 @@ namespace lockstep::training {
 /// Not one batch in an epoch.
 void check_batches(const ResolvedRecipe& resolved, const Batches& training);
 
-/// `training`: null if the run only evaluates. No `evaluation` (null) where one was asked for, or samples of another shape
-/// than the training's.
+/// `training`: null if the run only evaluates. No `evaluation` (null) where one was asked for, or samples of another
+/// shape than the training's.
 void check_evaluation(const ResolvedRecipe& resolved, const Batches* training, const Batches* evaluation);
 
 /// What the run will do otherwise than a reader of its recipe and flags expects, one sentence each. `training` and

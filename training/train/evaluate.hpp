@@ -13,8 +13,8 @@
 
 namespace lockstep::training {
 
-/// Collective: sums over the whole split, the same on all ranks; nothing if a signal ended it. `on_batch` is called after
-/// each batch with the share of batches done, from 0 to 1.
+/// Collective: sums over the whole split, the same on all ranks; nothing if a signal ended it. `on_batch` is called
+/// after each batch with the share of batches done, from 0 to 1.
 [[nodiscard]] std::optional<nn::LossSums> evaluate_split(const runtime::Communicator& world, Batches& batches,
                                                          Learner& learner,
                                                          const std::function<void(double share)>& on_batch);

@@ -1,6 +1,6 @@
 // The network, its parameters and what changes them: one rank's part of data-parallel training.
-// Invariant: between two calls of update() all ranks have the same parameters; how a batch is split over ranks, lanes and
-// parts changes the order of sums only, and with `deterministic` not even that.
+// Invariant: between two calls of update() all ranks have the same parameters; how a batch is split over ranks, lanes
+// and parts changes the order of sums only, and with `deterministic` not even that.
 // Used by the trainer and by evaluate.
 #pragma once
 
@@ -40,8 +40,8 @@ class Learner final : private nn::Hooks {
   /// Collective: parameters as the seed says, or those of a weights file.
   void initialize(const std::string& weights_file);
 
-  /// Collective, also for ranks without samples: forward and backward of all of `batch`. The gradient is that of the mean
-  /// over the global batch.
+  /// Collective, also for ranks without samples: forward and backward of all of `batch`. The gradient is that of the
+  /// mean over the global batch.
   void compute_gradients(const data::Batch& batch, core::StepNumbers numbers);
   /// Collective: sums the gradients of all ranks and updates the parameters. Returns Synchronizer::replica_hash().
   std::optional<std::uint32_t> update(const core::StepNumbers& numbers);
@@ -98,8 +98,8 @@ class Learner final : private nn::Hooks {
   std::unique_ptr<nn::Executor> executor_;
   std::unique_ptr<parallel::Synchronizer> synchronizer_;
   std::optional<parallel::Lanes> lanes_{};
-  /// Running statistics of each lane of this rank, one lane after another; of the rank itself without lanes. Kept apart as
-  /// their mean would else depend on the number of ranks.
+  /// Running statistics of each lane of this rank, one lane after another; of the rank itself without lanes. Kept apart
+  /// as their mean would else depend on the number of ranks.
   std::vector<float> statistics_{};
   std::size_t n_statistics_ = 0;
   std::vector<nn::ArenaSlot> slot_of_;  ///< by parameter

@@ -32,7 +32,8 @@ std::uint64_t fitting_batch(const MemoryNeed& need, std::uint64_t room, int n_ra
   return std::min(fitting, need.at_a_time) * need.batch / need.at_a_time / n * n;
 }
 
-/// The least that is no less than `n` and divides the batch into equal parts of a group at least; 0 if none is found soon.
+/// The least that is no less than `n` and divides the batch into equal parts of a group at least; 0 if none is found
+/// soon.
 std::uint64_t dividing_parts(const Recipe& recipe, std::uint64_t n) {
   constexpr std::uint64_t most_tries = 100'000;
   const std::uint64_t end = std::min(recipe.batch / group_samples(recipe), n + most_tries);
@@ -79,7 +80,8 @@ struct Room {
        .fix = remedies(recipe, need, for_activations, n_local, n_ranks)});
 }
 
-/// So many samples at a time are planned at most: more take memory in proportion, and plans of groups time in its square.
+/// So many samples at a time are planned at most: more take memory in proportion, and plans of groups time in its
+/// square.
 constexpr std::uint64_t most_planned = 4096;
 
 /// Without timing, which takes memory; what oneDNN has compiled for it is used again.

@@ -30,19 +30,20 @@ struct MemoryNeed {
   }
 };
 
-/// Throws core::Error (usage) if this process's limit of address space is below what the libraries need: oneDNN 2.6 ends
-/// the program where it finds none (seen below 240 MB).
+/// Throws core::Error (usage) if this process's limit of address space is below what the libraries need: oneDNN 2.6
+/// ends the program where it finds none (seen below 240 MB).
 void require_address_space();
 
 /// `n` samples, or a few less: those of whole groups of batch normalization, of one at least.
 [[nodiscard]] std::uint64_t whole_groups(const Recipe& recipe, std::uint64_t n) noexcept;
 
-/// Plans the network for it; for more than some thousand samples at a time, reckons it. `most`: samples of a rank in a batch.
+/// Plans the network for it; for more than some thousand samples at a time, reckons it. `most`: samples of a rank in a
+/// batch.
 [[nodiscard]] MemoryNeed memory_need(nn::Device& device, const Recipe& recipe, const nn::Network& network,
                                      std::uint64_t most, int n_ranks, std::uint64_t n_local);
 
-/// Throws core::Error (usage) if `n_local` ranks of `host` need more than is `available` there, or one of them more than
-/// its limits leave.
+/// Throws core::Error (usage) if `n_local` ranks of `host` need more than is `available` there, or one of them more
+/// than its limits leave.
 void compare_memory(const Recipe& recipe, const MemoryNeed& need, std::uint64_t n_local, int n_ranks,
                     const std::string& host, std::uint64_t available, const runtime::LimitsLeft& limits);
 

@@ -25,8 +25,8 @@ namespace lockstep::training {
 
 class Trainer {
  public:
-  /// Collective. Throws core::Error (usage), the same on all ranks or on rank 0 only, for whatever is wrong with recipe,
-  /// data and files before any step is made.
+  /// Collective. Throws core::Error (usage), the same on all ranks or on rank 0 only, for whatever is wrong with
+  /// recipe, data and files before any step is made.
   Trainer(const runtime::Session& session, nn::Device& device, const ResolvedRecipe& resolved,
           const RunOptions& options, runtime::Watchdog& watchdog);
 

@@ -1,4 +1,5 @@
-// Ranks beyond the largest power of two step aside: each gives its vector to a neighbour first and gets the result last.
+// Ranks beyond the largest power of two step aside: each gives its vector to a neighbour first and gets the result
+// last.
 // Invariant: neighbours are adjacent, so partial results stay sums over consecutive ranks.
 // Used by recursive_doubling and rabenseifner.
 #pragma once

@@ -13,8 +13,8 @@ namespace {
 constexpr std::size_t largest_piece = 256 * 1024;
 constexpr std::size_t smallest_piece = 4 * 1024;
 
-/// Keeps the shared memory of the fullest node within a usual last-level cache of 32 MiB, where there are not so many ranks
-/// that messages would become tiny. A function of the placement alone, as all nodes must cut alike.
+/// Keeps the shared memory of the fullest node within a usual last-level cache of 32 MiB, where there are not so many
+/// ranks that messages would become tiny. A function of the placement alone, as all nodes must cut alike.
 std::size_t piece_bytes(std::span<const int> nodes) {
   const std::vector<int> sizes = group_sizes(nodes);
   const auto n_ranks = static_cast<std::size_t>(*std::max_element(sizes.begin(), sizes.end()));

@@ -1,4 +1,5 @@
-// mpi: the library's own collectives, the peer every other algorithm is measured against. The only file that calls them.
+// mpi: the library's own collectives, the peer every other algorithm is measured against. The only file that calls
+// them.
 #include <mpi.h>
 
 #include <algorithm>
@@ -99,8 +100,8 @@ class MpiPlan final : public Plan {
     source_ = is_in_place() ? MPI_IN_PLACE : static_cast<const void*>(input_);
   }
 
-  // The shortest way there is from a plan to the library: what lies between is measured as the library's time (8 B: 3 ns
-  // of 155 less than by way of run_blocking).
+  // The shortest way there is from a plan to the library: what lies between is measured as the library's time (8 B: 3
+  // ns of 155 less than by way of run_blocking).
   void run() override {
     if (is_one_call_)
       return check_mpi(MPI_Allreduce(source_, output_, n_, type_, op_, communicator_.raw()), "MPI_Allreduce");

@@ -1,5 +1,5 @@
-// Rabenseifner: recursive halving (each round exchanges half of what is left and adds), then recursive doubling hands the
-// finished parts back. As little traffic as the ring in logarithmically many rounds (Rabenseifner 2004).
+// Rabenseifner: recursive halving (each round exchanges half of what is left and adds), then recursive doubling hands
+// the finished parts back. As little traffic as the ring in logarithmically many rounds (Rabenseifner 2004).
 #include "comm/algorithms/algorithms.hpp"
 #include "comm/algorithms/fold.hpp"
 
@@ -20,7 +20,8 @@ struct Window {
   }
 };
 
-/// The two halves of the window of size 2*distance that `active_rank` works on: the one it keeps, the one its peer keeps.
+/// The two halves of the window of size 2*distance that `active_rank` works on: the one it keeps, the one its peer
+/// keeps.
 struct Halves {
   Halves(int active_rank, int distance) {
     const int middle = (active_rank / (2 * distance)) * 2 * distance + distance;

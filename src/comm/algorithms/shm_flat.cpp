@@ -66,8 +66,9 @@ class FlatPlan final : public Plan {
     wait();
   }
 
-  // A mailbox is written again two or more calls later. A rank gets there only after it has seen the flags of the call between,
-  // which its peers set only after they had read this one: so two mailboxes are enough and no rank waits at the end.
+  // A mailbox is written again two or more calls later. A rank gets there only after it has seen the flags of the call
+  // between, which its peers set only after they had read this one: so two mailboxes are enough and no rank waits at
+  // the end.
   void begin() override {
     ++n_calls_;
     const Mailbox& mine = mailboxes()[rank_];

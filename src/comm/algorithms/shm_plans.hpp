@@ -1,7 +1,7 @@
 // The ways ranks of one node work through memory they share: flat for short vectors, sliced for long
 // ones, and both in groups.
-// Invariant: no locks and no read-modify-write; every flag and buffer has one writer; at least two buffers take turns, so
-// that a call needs no barrier at its end.
+// Invariant: no locks and no read-modify-write; every flag and buffer has one writer; at least two buffers take turns,
+// so that a call needs no barrier at its end.
 // Used by shm and hierarchical.
 #pragma once
 
@@ -34,7 +34,8 @@ struct Slicing {
   int divisor = 1;
   /// A slice is worked on in pieces of at most so many bytes; the same on all nodes that work together.
   std::size_t piece_bytes = 256 * 1024;
-  /// Set where the owner's sum is only this node's share: a plan that finishes `n_elements` of it in place, with other nodes.
+  /// Set where the owner's sum is only this node's share: a plan that finishes `n_elements` of it in place, with other
+  /// nodes.
   std::function<std::unique_ptr<Plan>(std::size_t n_elements)> finish_across;
   Writing writing = Writing::measured;
 };

@@ -117,8 +117,8 @@ class Readers {
 };
 
 /// In how many places a rank writes in turn when it writes `n_bytes` at a time; at least 2, which plans need. Together
-/// twice the usual L2, but with those of the other ranks no more than half the last-level cache. Near cores, 2 ranks: 128 KiB
-/// takes 8 instead of 20 us, 64 KiB 5 instead of 11; below 8 KiB two places are faster.
+/// twice the usual L2, but with those of the other ranks no more than half the last-level cache. Near cores, 2 ranks:
+/// 128 KiB takes 8 instead of 20 us, 64 KiB 5 instead of 11; below 8 KiB two places are faster.
 [[nodiscard]] inline std::size_t count_turns(std::size_t n_bytes, std::size_t n_ranks, Writing writing) {
   constexpr std::size_t shortest = 8 * 1024;
   constexpr std::size_t most = 2 * 1024 * 1024;

@@ -1,5 +1,5 @@
-// Tree: a binomial tree adds up toward rank 0 and a second pass hands the result down. Every rank sends little, few wait
-// long; in segments, so that the levels of the tree work at the same time.
+// Tree: a binomial tree adds up toward rank 0 and a second pass hands the result down. Every rank sends little, few
+// wait long; in segments, so that the levels of the tree work at the same time.
 #include <bit>
 #include <vector>
 

@@ -50,8 +50,8 @@ struct AugmentOptions {
 ///
 /// uint8 samples of two or three dimensions (rows, columns, channels), and encoded ones as RGB, are images and come out
 /// as [channels, rows, columns] or [rows, columns, channels] of `dtype`. Other uint8 and float arrays keep their shape,
-/// and can only be normalized, by channels of their last dimension. Other integers, and ids, become numbers of `dtype` and
-/// take no steps. What has no step and its stored type asked for is passed on as stored.
+/// and can only be normalized, by channels of their last dimension. Other integers, and ids, become numbers of `dtype`
+/// and take no steps. What has no step and its stored type asked for is passed on as stored.
 class Augment {
  public:
   /// Throws core::Error (usage) if a step cannot follow what is before it (shape, channels), or if images of different

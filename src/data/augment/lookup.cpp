@@ -78,8 +78,8 @@ const unsigned char* pixel_at(const Pixels& image, std::ptrdiff_t row, std::ptrd
          static_cast<std::size_t>(column) * n_channels;
 }
 
-/// Calls `convert(in, n, out)` for the n pixels of each row that lie within the image, the first of which goes to `out`,
-/// and fills the rest.
+/// Calls `convert(in, n, out)` for the n pixels of each row that lie within the image, the first of which goes to
+/// `out`, and fills the rest.
 template <class T, class ConvertRow>
 void look_up(const Pixels& image, const Window& window, std::size_t n_channels, const T* table, T* out,
              const Strides& strides, ConvertRow convert) {

@@ -1,5 +1,5 @@
-// CIFAR-10 and CIFAR-100: the binary versions, records of label(s) and a planar 32x32 image with nothing before or after;
-// and those for Python, pickles (see cifar_pickle.hpp).
+// CIFAR-10 and CIFAR-100: the binary versions, records of label(s) and a planar 32x32 image with nothing before or
+// after; and those for Python, pickles (see cifar_pickle.hpp).
 #include <fmt/format.h>
 
 #include <algorithm>

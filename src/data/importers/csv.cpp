@@ -1,7 +1,7 @@
 // Text files with numbers in columns, separated by commas, semicolons or tabs (whichever the first line has).
 // x becomes float32 [columns]; y becomes float32 [], or a class if all of it is written as integers from 0 to 65535:
-// "3" is a class, "3.0" a number, as is "3" with --no-classes; a remark says which, and why. If the first y is no number,
-// all are words, and classes.
+// "3" is a class, "3.0" a number, as is "3" with --no-classes; a remark says which, and why. If the first y is no
+// number, all are words, and classes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,8 +39,8 @@ class CsvParser {
   }
 
  private:
-  /// Of x, float32; of y: uint16 where all are classes, else float32; of the words that y has, a line each; and where the
-  /// first y is that is no class.
+  /// Of x, float32; of y: uint16 where all are classes, else float32; of the words that y has, a line each; and where
+  /// the first y is that is no class.
   std::vector<Spool> parse_rows() {
     SpoolWriter x, y, words;
     if (!options_.has_header) add_row(x, y);

@@ -50,8 +50,8 @@ struct Fields {
   [[nodiscard]] std::string_view operator[](std::size_t i) const noexcept { return all[i]; }
 };
 
-/// Cuts a line at every `separator` outside of double quotes; quotes and blanks around a field are taken off, and of two quotes
-/// in a quoted field one (RFC 4180). Returns false if a quote has no end or something follows it.
+/// Cuts a line at every `separator` outside of double quotes; quotes and blanks around a field are taken off, and of
+/// two quotes in a quoted field one (RFC 4180). Returns false if a quote has no end or something follows it.
 [[nodiscard]] bool split_fields(std::string_view line, std::string_view separator, Fields& fields);
 
 /// Decimal, with an exponent, "nan" or "inf"; rounded once. Nothing if it is anything else or too large.

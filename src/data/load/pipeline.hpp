@@ -27,8 +27,8 @@ class Pipeline {
   };
   using Work = std::function<void(const Piece&)>;
 
-  /// `work` is called by `n_threads` threads (fewer where the system allows no more) and by take() at once; with threads,
-  /// two slots at least.
+  /// `work` is called by `n_threads` threads (fewer where the system allows no more) and by take() at once; with
+  /// threads, two slots at least.
   Pipeline(std::size_t n_threads, std::size_t n_slots, std::uint64_t n_pieces, Work work);
   ~Pipeline();
   Pipeline(const Pipeline&) = delete;

@@ -65,9 +65,9 @@ using IdsOf = std::function<void(std::uint64_t batch, std::vector<std::uint64_t>
 /// them lie close enough to be read together.
 [[nodiscard]] std::uint64_t gathered_samples(const ShardSet& set);
 
-/// For random order: reads `n_samples` ahead at a time, in the order in which they lie in the shards, so that each part of
-/// a file is read for many samples instead of one. At most two times as many are in memory (64 MiB together). Batches
-/// asked for at the same time are at most `n_batches` apart.
+/// For random order: reads `n_samples` ahead at a time, in the order in which they lie in the shards, so that each part
+/// of a file is read for many samples instead of one. At most two times as many are in memory (64 MiB together).
+/// Batches asked for at the same time are at most `n_batches` apart.
 [[nodiscard]] std::unique_ptr<Store> make_gathering_store(std::shared_ptr<const ShardSet> set, std::uint64_t n_samples,
                                                           std::uint64_t n_batches, IdsOf ids_of);
 

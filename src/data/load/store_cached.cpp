@@ -20,7 +20,8 @@ constexpr std::uint64_t round_to_line(std::uint64_t bytes) noexcept {
   return (bytes + line_bytes - 1) / line_bytes * line_bytes;
 }
 
-/// Calls `f(0)` ... `f(n - 1)` on this thread and up to `n_threads` others; rethrows the first failure once all have ended.
+/// Calls `f(0)` ... `f(n - 1)` on this thread and up to `n_threads` others; rethrows the first failure once all have
+/// ended.
 template <class F>
 void in_parallel(std::uint64_t n, std::size_t n_threads, F f) {
   std::atomic<std::uint64_t> next{0};

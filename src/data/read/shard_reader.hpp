@@ -25,8 +25,8 @@ struct ReadCounters {
   std::atomic<std::uint64_t> n_crc_failures{0};
 };
 
-/// What is wrong with a file of the set that is not `expected` bytes long: truncated, too long, or whole in itself and so
-/// of another set.
+/// What is wrong with a file of the set that is not `expected` bytes long: truncated, too long, or whole in itself and
+/// so of another set.
 [[nodiscard]] std::optional<std::string> examine_size(const io::File& file, std::uint64_t expected);
 
 class ShardReader {

@@ -1,6 +1,6 @@
 // Spools that the ranks of a node make once: the first rank writes them, the others open the same files.
-// Invariant: all ranks take the same spools in the same order; what cannot be opened is made, so sharing changes speed and
-// room, never content.
+// Invariant: all ranks take the same spools in the same order; what cannot be opened is made, so sharing changes speed
+// and room, never content.
 // Used by the importers of text and compressed files, and by `lockstep shard import`.
 #pragma once
 

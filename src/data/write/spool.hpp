@@ -1,7 +1,7 @@
 // Bytes kept in a temporary file instead of memory.
 // Invariant: written once, front to back, then read anywhere; the file has no name, so it never outlives the process.
-// Used by the importers for what cannot be read in place (compressed files, parsed text), by data/write/shared_spools, and by
-// data/write/shard_writer for encoded samples, because HDF5 wants the size of an array first.
+// Used by the importers for what cannot be read in place (compressed files, parsed text), by data/write/shared_spools,
+// and by data/write/shard_writer for encoded samples, because HDF5 wants the size of an array first.
 #pragma once
 
 #include <cstddef>

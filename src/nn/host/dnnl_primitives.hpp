@@ -1,6 +1,6 @@
 // What of oneDNN differs between its versions 2 and 3: how primitives are described.
-// Invariant: every description asks for a scratchpad of ours and may come back empty where oneDNN has no such primitive;
-// all are of training, so that layouts are the same in evaluation.
+// Invariant: every description asks for a scratchpad of ours and may come back empty where oneDNN has no such
+// primitive; all are of training, so that layouts are the same in evaluation.
 // Used by the layers; what differs is in dnnl_primitives_2.cpp or dnnl_primitives_3.cpp, whichever fits the library.
 #pragma once
 

@@ -147,7 +147,8 @@ using MakeKernel = std::function<std::unique_ptr<Kernel>(const Planned&)>;
 /// In training, over the samples of all ranks that Hooks::sum() sums over.
 [[nodiscard]] std::unique_ptr<Kernel> make_sync_batch_norm(const Planned& planned, const BatchNorm& layer);
 
-/// An image's elements of one sample: channel c at position p lies at ((c / block) * n_positions + p) * block + c % block.
+/// An image's elements of one sample: channel c at position p lies at ((c / block) * n_positions + p) * block + c %
+/// block.
 struct ImageLayout {
   std::size_t n_channels = 0;
   std::size_t n_positions = 0;

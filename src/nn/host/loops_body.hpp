@@ -30,8 +30,8 @@ using core::bfloat16;
   out.bits = static_cast<std::uint16_t>(rounded(x) >> 16);
 }
 
-/// `x` or 0. A choice between the two by `?` may be a jump for each element with AVX2: dropout's mask, 590,000 elements on a
-/// Zen 4, 1.5 instead of 0.13 ms.
+/// `x` or 0. A choice between the two by `?` may be a jump for each element with AVX2: dropout's mask, 590,000 elements
+/// on a Zen 4, 1.5 instead of 0.13 ms.
 [[gnu::always_inline]] inline float if_true(bool condition, float x) {
   return __builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, x) & (0u - static_cast<std::uint32_t>(condition)));
 }
@@ -110,8 +110,8 @@ void to_floats(const T* x, float* out, std::size_t n) {
 
 constexpr std::size_t most_columns = 16;  ///< whose sums fit registers
 
-/// f(row, n_rows, column, n_columns) for all pieces of a table: of most_columns, a constant then, and of as many rows as
-/// a first-level cache holds of the whole table.
+/// f(row, n_rows, column, n_columns) for all pieces of a table: of most_columns, a constant then, and of as many rows
+/// as a first-level cache holds of the whole table.
 template <class F>
 [[gnu::always_inline]] inline void for_pieces(std::size_t n_rows, std::size_t n_columns, const F& f) {
   constexpr std::size_t most_elements = 4096;

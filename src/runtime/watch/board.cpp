@@ -121,8 +121,8 @@ Board::~Board() {
 
 std::span<BoardSlot> Board::slots() const noexcept { return layout_->slots; }
 
-/// A job that was killed while it started may have left a file. Of several processes that find it, each frees only slots
-/// whose owner is gone, so none can undo the arrival of another.
+/// A job that was killed while it started may have left a file. Of several processes that find it, each frees only
+/// slots whose owner is gone, so none can undo the arrival of another.
 void Board::clear_if_abandoned() noexcept {
   if (is_anyone_here()) return;
   layout_->reporter.store(0);

@@ -1,5 +1,6 @@
 // The watchdog's board: memory shared by the processes of a job on one node, one slot each.
-// Invariant: lock-free; a slot is written by its owner only; a process is known by pid and start time, never by pid alone.
+// Invariant: lock-free; a slot is written by its owner only; a process is known by pid and start time, never by pid
+// alone.
 // Used by watchdog.cpp and stall.cpp.
 #pragma once
 
@@ -37,8 +38,8 @@ static_assert(sizeof(BoardSlot) == 128 && std::atomic<std::uint64_t>::is_always_
 [[nodiscard]] std::optional<ProcessStatus> find_owner(const BoardSlot& slot);
 
 /// A process's view of the board. The file exists from the first process's arrival to the last one's only, where the
-/// launcher tells how many there are; a process that is killed thus leaves nothing behind. What is left by a job that was
-/// killed while it started is removed by the next job of the same user, from a minute on.
+/// launcher tells how many there are; a process that is killed thus leaves nothing behind. What is left by a job that
+/// was killed while it started is removed by the next job of the same user, from a minute on.
 class Board {
  public:
   /// Joins, or creates, the board of the job in `directory`; nothing if there is no launcher, or no such memory.

@@ -140,8 +140,8 @@ void tell(const std::string& reason) {
   _exit(code);
 }
 
-/// Of one that left before it had started: a library that cannot start ends its process with a code of its own, which to a
-/// user would mean something else.
+/// Of one that left before it had started: a library that cannot start ends its process with a code of its own, which
+/// to a user would mean something else.
 [[noreturn]] void end_unstarted(const LauncherHint& hint, pid_t process, int code) {
   const auto is_ours = [code](core::ExitCode one) { return core::to_int(one) == code; };
   if (is_ours(core::ExitCode::usage) || is_ours(core::ExitCode::system) || is_ours(core::ExitCode::stalled))

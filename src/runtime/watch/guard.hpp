@@ -11,29 +11,29 @@
 
 namespace lockstep::runtime {
 
-/// To be called before MPI is initialised and before there are threads. The work goes on in a child process, to which signals
-/// that ask for an end are passed on. If another signal kills the child, the guard names rank, host and signal (not those
-/// that MPI aborted because another had died, where --nproc lets guards know) and leaves with ExitCode::system: to the
-/// launcher a rank that failed, so it ends the job, with that exit code. Launchers that see a process die by a signal may
-/// kill all others at once, and then nobody is left to say which it was. A child that stays stopped for `timeout` and
-/// somewhat longer, so that watchdogs of other ranks speak first, is named and killed, with ExitCode::stalled; `timeout` 0:
-/// never. The guard's exit code is that of its child otherwise. `is_wanted_alone`: without a launcher too, where else nothing
-/// happens.
+/// To be called before MPI is initialised and before there are threads. The work goes on in a child process, to which
+/// signals that ask for an end are passed on. If another signal kills the child, the guard names rank, host and signal
+/// (not those that MPI aborted because another had died, where --nproc lets guards know) and leaves with
+/// ExitCode::system: to the launcher a rank that failed, so it ends the job, with that exit code. Launchers that see a
+/// process die by a signal may kill all others at once, and then nobody is left to say which it was. A child that stays
+/// stopped for `timeout` and somewhat longer, so that watchdogs of other ranks speak first, is named and killed, with
+/// ExitCode::stalled; `timeout` 0: never. The guard's exit code is that of its child otherwise. `is_wanted_alone`:
+/// without a launcher too, where else nothing happens.
 void guard_rank(const LauncherHint& hint, core::Seconds timeout, bool is_wanted_alone = false);
 
-/// For the rank, once MPI is there, or is not needed: until then an exit code that is none of ours for a failed start (usage,
-/// system, stalled) is MPI's own, of which the guard makes ExitCode::system.
+/// For the rank, once MPI is there, or is not needed: until then an exit code that is none of ours for a failed start
+/// (usage, system, stalled) is MPI's own, of which the guard makes ExitCode::system.
 void tell_of_start() noexcept;
 
 /// For the rank, at its end: whoever waits for the guard waits for ever while it is stopped; now it goes on.
 void wake_guard() noexcept;
 
-/// What is left to do for a rank that can do nothing any more. `note`: what the rank said to; `reason`: "rank 1 on node7
-/// (pid 4711) has died: signal 9 (Killed)".
+/// What is left to do for a rank that can do nothing any more. `note`: what the rank said to; `reason`: "rank 1 on
+/// node7 (pid 4711) has died: signal 9 (Killed)".
 using LastDeed = void (*)(const std::string& note, const std::string& reason);
 
-/// For the rank: should a signal kill it from now on, also one that asked for its end, its guard does `deed` before it leaves, for 2 s at most. Without a
-/// guard nothing happens, nor for a `note` of more than 4000 bytes.
+/// For the rank: should a signal kill it from now on, also one that asked for its end, its guard does `deed` before it
+/// leaves, for 2 s at most. Without a guard nothing happens, nor for a `note` of more than 4000 bytes.
 void set_last_deed(LastDeed deed, std::string_view note) noexcept;
 
 }  // namespace lockstep::runtime

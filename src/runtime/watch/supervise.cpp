@@ -46,8 +46,8 @@ sigset_t awaited_signals() {
   return set;
 }
 
-/// Becomes the launcher; on failure tells why through `failure`. In a process group of its own it gets no Ctrl-C from the
-/// terminal, and should this program be killed, the launcher ends the job.
+/// Becomes the launcher; on failure tells why through `failure`. In a process group of its own it gets no Ctrl-C from
+/// the terminal, and should this program be killed, the launcher ends the job.
 [[noreturn]] void become_launcher(char* const* command, pid_t parent, int failure, const LauncherOutput& output,
                                   const sigset_t& held) {
   sigprocmask(SIG_UNBLOCK, &held, nullptr);
@@ -95,8 +95,8 @@ bool is_any_process(const Descendant&) { return true; }
 bool stands_still(const Descendant& one) { return one.is_stopped; }
 bool runs_this_program(const Descendant& one) { return one.is_ours; }
 
-/// Of the job. What is left once the launcher has gone are orphans of ours: they have as long as guards need to tell how
-/// their ranks have ended.
+/// Of the job. What is left once the launcher has gone are orphans of ours: they have as long as guards need to tell
+/// how their ranks have ended.
 void end_leftovers() {
   constexpr core::Seconds patience{2.5};
   const core::Stopwatch watch;

@@ -40,13 +40,15 @@ constexpr int longest_gap_ticks = 4;
 constexpr core::Seconds start_per_shared_rank{1};
 /// For the report to reach the terminal before the launcher, seeing the first exit, ends the job.
 constexpr auto time_to_speak = 200ms;
-/// For the launcher to end those that wait once the first process has left; they leave by themselves only where it does not.
+/// For the launcher to end those that wait once the first process has left; they leave by themselves only where it does
+/// not.
 constexpr auto time_for_launcher = 1s;
 /// After a signal, for the main thread to end in order.
 constexpr std::int64_t time_for_order_ns = 700'000'000;
 /// To act on a stall: the file system may be what hangs.
 constexpr auto time_to_act = 1s;
-/// For the launcher to end the job once a guard has told that its rank has died; some take seconds while MPI starts or ends.
+/// For the launcher to end the job once a guard has told that its rank has died; some take seconds while MPI starts or
+/// ends.
 constexpr std::int64_t time_for_guards_ns = 5'000'000'000;
 /// For the node that has evidence to speak before those that have none.
 constexpr auto time_for_other_nodes = 2s;
@@ -258,8 +260,9 @@ void Watchdog::State::report(const std::vector<Finding>& findings) {
   board->publish_report();
   say_last_words();
   std::this_thread::sleep_for(time_to_speak);
-  // Continued, a stopped process finds the report and leaves first, with exit code 4: SIGKILL would give the job another
-  // one, and mpirun of Open MPI 4 may crash or hang when a process leaves that MPI_Init or MPI_Finalize is waiting in.
+  // Continued, a stopped process finds the report and leaves first, with exit code 4: SIGKILL would give the job
+  // another one, and mpirun of Open MPI 4 may crash or hang when a process leaves that MPI_Init or MPI_Finalize is
+  // waiting in.
   if (signal_stopped(board->slots(), SIGCONT) > 0) leave_after_report();
   leave();
 }

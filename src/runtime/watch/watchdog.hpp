@@ -1,5 +1,6 @@
 // The stall watchdog: notices that this process makes no progress, finds out who is to blame, ends the process.
-// Invariant: makes no MPI call and takes no lock that a stopped process could hold; exactly one process of a node reports.
+// Invariant: makes no MPI call and takes no lock that a stopped process could hold; exactly one process of a node
+// reports.
 // Used by the main() of both programs, from before MPI_Init to after MPI_Finalize.
 #pragma once
 
@@ -32,12 +33,12 @@ enum class Activity : std::uint32_t {
 
 [[nodiscard]] std::string_view name(Activity phase) noexcept;
 
-/// Processes of a node share a board (a file in /dev/shm named after the job): slot i holds process i's phase, progress and
-/// a sign of life written by its watchdog thread. Progress is a call of beat() or enter() by the main thread: processor time
-/// is none, as ranks that wait spend it, too. A process without progress for `timeout` reads the board, and if no other has
-/// any, the first to claim the report names the processes that are furthest behind (rank, host, pid, phase, and whether they
-/// are stopped, gone or merely waiting). So it does once another process has given no sign of life for `timeout`, whoever
-/// moves. All of them then leave with ExitCode::stalled (4).
+/// Processes of a node share a board (a file in /dev/shm named after the job): slot i holds process i's phase, progress
+/// and a sign of life written by its watchdog thread. Progress is a call of beat() or enter() by the main thread:
+/// processor time is none, as ranks that wait spend it, too. A process without progress for `timeout` reads the board,
+/// and if no other has any, the first to claim the report names the processes that are furthest behind (rank, host,
+/// pid, phase, and whether they are stopped, gone or merely waiting). So it does once another process has given no sign
+/// of life for `timeout`, whoever moves. All of them then leave with ExitCode::stalled (4).
 class Watchdog {
  public:
   /// Starts the thread. `timeout` of 0 switches the watchdog off.
@@ -54,11 +55,11 @@ class Watchdog {
   void beat() noexcept;
   /// Whether this process is the first of its node to tell why the job ends.
   [[nodiscard]] bool claim_last_word() noexcept;
-  /// What this process does, in a thread of its own and within a second, if it is the one that reports a stall. It must not
-  /// throw, nor use what this object may outlive.
+  /// What this process does, in a thread of its own and within a second, if it is the one that reports a stall. It must
+  /// not throw, nor use what this object may outlive.
   void set_on_stall(std::function<void(const std::string& report)> action);
-  /// What this process still writes to stdout if it has to leave because of a stall, or if it has not withdrawn it 0.7 s
-  /// after a signal, as launchers do not wait for long; replaces what was set before.
+  /// What this process still writes to stdout if it has to leave because of a stall, or if it has not withdrawn it 0.7
+  /// s after a signal, as launchers do not wait for long; replaces what was set before.
   void set_last_words(std::string words);
   /// Empty if they are out.
   [[nodiscard]] std::string withdraw_last_words();

@@ -120,8 +120,9 @@ TEST(HostSteadySteps, AllocateNothingOfGroups) {
 }
 
 /// But for the maps where matrix products begin, in float32: their two readers take them, and give their gradients,
-/// channels last. And oneDNN 3 takes MNIST's image in bf16 channels last but not what becomes of it: few weights, the map
-/// between two convolutions and its gradient, with which a step is no longer than oneDNN 2's (17.0, 17.6 ms on a Zen 4).
+/// channels last. And oneDNN 3 takes MNIST's image in bf16 channels last but not what becomes of it: few weights, the
+/// map between two convolutions and its gradient, with which a step is no longer than oneDNN 2's (17.0, 17.6 ms on a
+/// Zen 4).
 std::size_t most_reorders(const Case& given, Precision precision) {
   const bool is_float = precision == Precision::f32;
   if (given.name.starts_with("resnet")) return is_float ? 4 : 0;

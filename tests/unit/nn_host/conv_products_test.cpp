@@ -5,7 +5,8 @@
 namespace lockstep::nn::host {
 namespace {
 
-/// Maps of 1x3, 2x2 and 1x1, with and without bias, of few and of more channels; the first needs no gradient of its input.
+/// Maps of 1x3, 2x2 and 1x1, with and without bias, of few and of more channels; the first needs no gradient of its
+/// input.
 std::vector<Case> few_places_cases(std::uint64_t n) {
   Network chain;
   Value x = chain.conv("conv1", chain.input({3, 4, 4}), {.n_out = 5, .kernel = 3, .stride = 2, .padding = 1});

@@ -73,8 +73,8 @@ TEST(HostModels, AreAsTheReference) {
     if (given.name != "resnet50") expect_as_reference(given, 2e-5);
 }
 
-// In float32 some of the gradients of this case are 40 % off, in PyTorch too, as few values are normalized together many
-// times over; a whole ResNet-50 is compared with blocks that change their input little.
+// In float32 some of the gradients of this case are 40 % off, in PyTorch too, as few values are normalized together
+// many times over; a whole ResNet-50 is compared with blocks that change their input little.
 TEST(HostModels, Resnet50IsAsTheReference) {
   Harness harness{model_case("resnet50")};
   const auto& parameters = harness.tested.network.parameters();

@@ -157,7 +157,8 @@ TEST_P(EveryOptimizer, ScalesTheGradient) {
   EXPECT_TRUE(same_bits(a, b));
 }
 
-// Parts meet segments' ends, lie in several segments and come close to each other; from far away gradients are not read.
+// Parts meet segments' ends, lie in several segments and come close to each other; from far away gradients are not
+// read.
 TEST_P(EveryOptimizer, TouchedPartsGiveTheSameBits) {
   constexpr std::size_t n = 12'000;
   const std::vector<Segment> segments{{{0, 5000}}, {{5000, 1001}, false}, {{6001, 5999}}};

@@ -56,8 +56,8 @@ class Relaunch : public testing::Test {
   fs::path folder_;
 };
 
-/// A launcher that runs `script`; how this program ends when `signals` come to it, a little more than a second apart, once
-/// the script has made the file `ready`.
+/// A launcher that runs `script`; how this program ends when `signals` come to it, a little more than a second apart,
+/// once the script has made the file `ready`.
 int end_under(const fs::path& folder, const std::string& script, const std::vector<int>& signals) {
   const fs::path ready = folder / "ready";
   fs::remove(ready);

@@ -19,7 +19,8 @@ Window window_of(const Conv& layer) {
   return {{kernel, kernel}, {stride, stride}, {padding, padding}, {padding, padding}};
 }
 
-/// What `describe(layout)` gives for weights of that layout and type, if it is as fast as with a layout of its own choice.
+/// What `describe(layout)` gives for weights of that layout and type, if it is as fast as with a layout of its own
+/// choice.
 template <class Describe, class LayoutOf>
 auto prefer_layout(const Desc& layout, memory::data_type type, const Describe& describe, const LayoutOf& layout_of) {
   auto free = describe(any_layout(dims_of(layout), type));

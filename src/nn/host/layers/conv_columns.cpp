@@ -98,7 +98,8 @@ void ConvColumns::gather(const std::byte* src, const std::byte* dst, std::byte* 
   });
 }
 
-/// Of one block of channels of one sample: a map for each place of the kernel, 0 where the kernel reaches over the edge.
+/// Of one block of channels of one sample: a map for each place of the kernel, 0 where the kernel reaches over the
+/// edge.
 void ConvColumns::gather_columns(const std::byte* src, std::byte* columns, std::size_t sample,
                                  std::size_t in_block) const {
   const auto n_places = static_cast<std::size_t>(kernel_ * kernel_);

@@ -15,8 +15,8 @@ constexpr std::uint64_t most_places = 4;  ///< of the output; at more the produc
 
 Desc channels_last(const Dims& dims) { return {dims, memory::data_type::f32, memory::format_tag::acdb}; }
 
-/// What one place of the output takes from one row of the kernel: neighbours in a row of the input, and as many weights.
-/// Offsets in elements, of the first sample and the first output channel.
+/// What one place of the output takes from one row of the kernel: neighbours in a row of the input, and as many
+/// weights. Offsets in elements, of the first sample and the first output channel.
 struct Strip {
   std::size_t src, weights, dst;
   dim length;
