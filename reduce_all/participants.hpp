@@ -1,5 +1,5 @@
 // Who takes part in a run: algorithms of comm's registry, and `auto`.
-// Invariant: `auto` runs for each call what comm::choose() gives, which is what training runs; it is no algorithm
+// Invariant: `auto` runs for each call what comm::choose() gives, whom training asks as well; it is no algorithm
 // itself.
 // Used by the option checks, the sweep and the demo.
 #pragma once
@@ -14,7 +14,8 @@
 namespace lockstep::reduce_all {
 
 inline constexpr std::string_view auto_name = "auto";
-inline constexpr std::string_view auto_summary = "what lockstep train runs: one of these, by size and nodes";
+inline constexpr std::string_view auto_summary =
+    "what lockstep train chooses for such a call: one of these, by size and nodes";
 
 struct Participant {
   const comm::Algorithm* algorithm = nullptr;  ///< null: `auto`

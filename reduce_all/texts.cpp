@@ -29,7 +29,7 @@ What is measured                                                                
   -o, --op O,...|all       sum prod min max avg                                               (sum)
                            min and max are NaN where any rank has a NaN (with `mpi` as the library does)
       --collective C       all_reduce, reduce_scatter or all_gather; a size is the whole vector's  (all_reduce)
-      --algorithm A,...|all  see --list; auto: what lockstep train runs, one of the others      (all that apply)
+      --algorithm A,...|all  see --list; auto: the one that lockstep train chooses              (all that apply)
       --in-place           input and output are the same memory                               (out of place)
 How it is measured
   -n, --iterations N       samples per row; below 10 us a sample is the mean of a block of runs  (8 to 1000 by time)

@@ -1,7 +1,7 @@
 // Flags in shared memory: how ranks of a node tell each other how far they are, without locks.
 // Invariant: one writer, many readers, values only grow; a Flag has 128 bytes to itself (two lines, as prefetchers
 // fetch pairs).
-// Used by shm and hierarchical.
+// Used by shm, hierarchical, the probe of distances and parallel/node_flags.
 #pragma once
 
 #include <atomic>

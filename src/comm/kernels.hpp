@@ -1,7 +1,7 @@
 // The loops that touch elements: combine, fold, divide, copy; one set per instruction set, chosen at run time.
 // Invariant: all sets give the same bits; sums and products of 16-bit floats are made in float32 and rounded once per
 // call; min and max of a NaN and anything are NaN.
-// Used by the schedules' executor, shm and hierarchical, and by the memory probe of reduce_all/.
+// Used by the schedules' executor, shm and hierarchical, parallel/, and the memory probe of reduce_all/.
 #pragma once
 
 #include <cstddef>

@@ -70,7 +70,8 @@ struct Choice {
 /// nodes have several ranks, and by Rabenseifner's algorithm or, unless ranks are a power of two, a ring where each has
 /// one. Training sums the gradients of a node first and asks for each owner's slice, one rank a node. Where
 /// `is_order_fixed` an all_reduce adds up in a binary tree over ranks: recursive doubling pairs rank r with r^1, then
-/// the pairs, ..., and adds the lower one first on both sides. A pure function, so all ranks get the same.
+/// the pairs, ..., and adds the lower one first on both sides; training takes the same tree through shared memory on a
+/// node, and this one between nodes. A pure function, so all ranks get the same.
 [[nodiscard]] Choice choose(const Call& call, std::span<const int> nodes, bool is_order_fixed);
 
 /// Why `algorithm` cannot do `collective` over these ranks, as the end of "NAME ..."; nothing if it can.

@@ -1,7 +1,7 @@
 // What an algorithm needs from the machine: messages between ranks, memory shared on a node, subgroups.
 // Invariant: algorithms see ranks only through this interface, so they run unchanged over MPI processes and over
 // threads.
-// Used by the algorithms; implemented by transport_mpi and transport_threads.
+// Used by the algorithms, parallel/ and the programs; implemented by transport_mpi and transport_threads.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // Ranks as MPI processes.
 // Invariant: point-to-point messages and shared windows only; no collective of MPI moves data (that is algorithm
 // `mpi`).
-// Used by the programs.
+// Used by the programs, algorithm mpi and data/load/store_cached.
 #pragma once
 
 #include <memory>

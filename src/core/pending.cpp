@@ -145,6 +145,7 @@ void refuse_irregular(const std::string& path, std::string_view flag) {
 
 PendingFile::PendingFile(const std::string& final_path, std::string_view flag)
     : final_path_{resolve(behind_links(final_path))} {
+  refuse_link_of_others(final_path, flag);
   refuse_irregular(final_path, flag);
   refuse_irreplaceable(final_path_, flag);
   temporary_ = make_temporary_file(final_path_);

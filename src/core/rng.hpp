@@ -1,6 +1,6 @@
 // Counter-based random numbers: a value is a pure function of (key, counter), so it is the same on any rank and thread.
 // Invariant: bit-equal to Random123's philox4x32-10 (Salmon et al., SC'11).
-// Used by reduce_all/ (order of algorithms).
+// Used by data/ (orders, augmentation, synthetic samples), nn/ (initial weights, dropout), io/ and reduce_all/.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
 // Descriptive statistics that claim no more than the sample supports.
 // Invariant: no distribution is assumed; intervals come from order statistics; input order does not matter.
-// Used by reduce_all/ and, later, by metrics/ and report/.
+// Used by reduce_all/, comm/distance, metrics/ and `lockstep shard bench`.
 #pragma once
 
 #include <cstddef>

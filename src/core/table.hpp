@@ -1,6 +1,6 @@
 // Aligned text tables that can be printed row by row, before the last row is known.
 // Invariant: a column never becomes narrower than its header; a longer cell widens its own line only.
-// Used by reduce_all/, --list and the configure-like summaries of the programs.
+// Used by both programs, for what they print in columns.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // Digests of whole files and byte ranges: XXH3, 128 bits, as 32 hexadecimal digits.
 // Invariant: an accident is always noticed; it is no protection against an attacker.
-// Used by data/ (manifest, verification).
+// Used by data/ (manifest, verification) and training/ (weights and losses of a run).
 #pragma once
 
 #include <cstddef>

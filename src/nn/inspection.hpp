@@ -25,7 +25,7 @@ class Inspection {
   /// In forward order; nodes that did nothing are left out.
   [[nodiscard]] virtual std::vector<ProfileRow> profile() const = 0;
 
-  /// Whether the loss of the last forward pass is finite.
+  /// Whether the loss of the last forward pass is finite; waits for it.
   [[nodiscard]] virtual bool is_finite() const = 0;
   /// The node whose output (forward) or incoming gradient (backward) of the last pass holds the first NaN or infinity,
   /// by name; empty if none does. Slow: for the message only. Computes the pass again, without other ranks, so ask

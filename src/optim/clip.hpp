@@ -1,6 +1,6 @@
 // Clipping of gradients by their global norm, as torch.nn.utils.clip_grad_norm_.
 // Invariant: pure; not a number stays not a number, so that a diverged step is seen and not hidden.
-// Used by parallel/, which adds up the owners' norms, and the trainer.
+// Used by parallel/, which adds up the owners' norms.
 #pragma once
 
 namespace lockstep::optim {

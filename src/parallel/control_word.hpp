@@ -14,8 +14,8 @@
 
 namespace lockstep::parallel {
 
-/// What one rank has to say when it has enqueued a step: sums of what is done by then, the step before; all else is of
-/// now.
+/// What one rank has to say when it has enqueued a step: sums and finiteness of what is done by then, the step before;
+/// all else is of now.
 struct StepReport {
   double loss = 0;  ///< sum over its samples
   std::uint64_t n = 0;

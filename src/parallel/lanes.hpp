@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "comm/collective.hpp"
+#include "core/slice.hpp"
 #include "runtime/device.hpp"
 
 namespace lockstep::parallel {

@@ -2,7 +2,7 @@
 // Invariant: a pure value of slots, buckets and owners. A slice consists of whole units of its tensors, which are
 // blocks of output channels, so that it is a slice of the logical tensors too; sums over blocks do not depend on the
 // owners.
-// Used by the synchronizer.
+// Used by the synchronizer and the dry run.
 #pragma once
 
 #include <cstddef>

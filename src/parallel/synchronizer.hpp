@@ -87,7 +87,8 @@ class Synchronizer {
 
   [[nodiscard]] std::span<const Slot> slots() const noexcept { return slots_; }
   /// Local: calls `visitor` for all that this rank owns, which are parameters and the states of its optimizers. The
-  /// ranks of a node own each element once; every node has all of them. To be read from one step() to the next.
+  /// ranks of a node own each element once; every node has all of them. To be read from one step() to the next;
+  /// to be written before publish_initial().
   void visit(const std::function<void(const Piece&)>& visitor);
 
   /// Of the slots, over the owners of a node.

@@ -1,6 +1,7 @@
 // Memory that a device computes in, and the order in which it computes.
 // Invariant: what only a device may touch is a DeviceSpan, which is no std::span and never becomes one by itself.
-// Used by nn/, data/ and comm/; implemented by no_cuda.cpp: without a GPU the host is the device.
+// Used by nn/, data/, comm/, parallel/ and the programs; implemented by no_cuda.cpp: without a GPU the host is the
+// device.
 #pragma once
 
 #include <cstddef>

@@ -39,15 +39,24 @@ struct Passage {
 /// `reduce_all --nproc 2 | head -n 1`): what it then says is left out. Of a job that has its readers it is shown.
 class CrashForWantOfReader {
  public:
-  /// Whether `text` is part of it. Lines come one after another.
-  [[nodiscard]] bool has(std::string_view text) noexcept {
-    if (!is_told_ && (text.find("*** Process received signal ***") == std::string_view::npos || !has_lost_reader()))
-      return false;
-    is_told_ = text.find("*** End of error message ***") == std::string_view::npos;
-    return true;
+  /// `text`, of whole lines or the begin of one, without what is part of it.
+  [[nodiscard]] std::string leave_out_of(std::string_view text) {
+    std::string rest;
+    while (!text.empty()) {
+      const std::string_view line = text.substr(0, text.find('\n') == text.npos ? text.npos : text.find('\n') + 1);
+      text.remove_prefix(line.size());
+      if (!has(line)) rest += line;
+    }
+    return rest;
   }
 
  private:
+  bool has(std::string_view line) noexcept {
+    if (!is_told_ && (line.find("*** Process received signal ***") == line.npos || !has_lost_reader())) return false;
+    is_told_ = line.find("*** End of error message ***") == line.npos;
+    return true;
+  }
+
   bool is_told_ = false;
 };
 
@@ -59,8 +68,8 @@ void pass_on(Passage& passage) {
   std::array<char, 4096> text{};
   CrashForWantOfReader crash;
   const auto write = [&](std::string_view shown) {
-    if (passage.leaves_out_words && crash.has(shown)) return;
-    if (passage.error == 0) passage.error = write_all(passage.to, shown);
+    const std::string left = passage.leaves_out_words ? crash.leave_out_of(shown) : std::string{shown};
+    if (passage.error == 0) passage.error = write_all(passage.to, left);
   };
   while (passage.to == STDERR_FILENO || passage.error != EPIPE) {
     const bool is_last = passage.is_last;

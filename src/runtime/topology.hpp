@@ -1,6 +1,6 @@
 // Where the ranks run: node, socket, core; and what is wrong with that.
 // Invariant: the same Topology on every rank, but for hosts and processors of other ranks, which only rank 0 knows.
-// Used by reduce_all/ (header, warnings, JSON) and comm/ (spinning policy).
+// Used by comm/, metrics/, data/load and both programs.
 #pragma once
 
 #include <cstddef>

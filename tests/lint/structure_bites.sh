@@ -26,6 +26,8 @@ plant() {
 plant src/core/units.cpp '#include "runtime/session.hpp"' 'must not include runtime/'
 plant src/data/format/spec.cpp '#include "data/load/loader.hpp"' 'must not include data/load/'
 plant training/recipe/keys.cpp '#include "training/run/run.hpp"' 'must not include training/run/'
+plant training/shard/verbs.cpp '#include "training/train/trainer.hpp"' 'known to its commands'
+plant src/parallel/slots.cpp '#include "nn/network.hpp"' 'only the trainer knows networks'
 plant training/train/learner.cpp 'nn::host::HostExecutor* host;' 'knows no backend'
 plant training/train/learner.cpp 'const bool compat = true;' "tutorials' lines"
 plant src/core/units.cpp '#include <mpi.h>' '<mpi.h> belongs'

@@ -1,3 +1,5 @@
+#include "data/load/stage.hpp"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -9,7 +11,6 @@
 
 #include "core/error.hpp"
 #include "data/format/manifest.hpp"
-#include "data/load/loader.hpp"
 #include "io/digest.hpp"
 #include "runtime/session.hpp"
 #include "shared_set.hpp"

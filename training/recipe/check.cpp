@@ -1,9 +1,10 @@
-// What a recipe says against itself, found without any data.
+#include "training/recipe/check.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <numeric>
 
-#include "training/recipe/layers.hpp"
+#include "training/recipe/keys.hpp"
 #include "training/recipe/words.hpp"
 
 namespace lockstep::training {

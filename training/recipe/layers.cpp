@@ -6,6 +6,7 @@
 
 #include "core/suggest.hpp"
 #include "optim/optimizer_spec.hpp"
+#include "training/recipe/check.hpp"
 #include "training/recipe/value.hpp"
 #include "training/recipe/words.hpp"
 

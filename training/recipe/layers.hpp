@@ -34,10 +34,4 @@ class Layers {
   ResolvedRecipe resolved_{};
 };
 
-/// Samples of a batch over accumulate and, if deterministic, over lanes: what groups of normalization must divide.
-[[nodiscard]] std::uint64_t least_part(const Recipe& recipe) noexcept;
-
-/// Throws core::Error (usage) where keys contradict one another.
-void check_recipe(const ResolvedRecipe& resolved);
-
 }  // namespace lockstep::training

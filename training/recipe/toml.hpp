@@ -1,4 +1,4 @@
-// The TOML of a recipe file as settings; toml++ stays inside recipe_toml.cpp.
+// The TOML of a recipe file as settings; toml++ stays inside toml.cpp.
 // Invariant: pure; settings come in the order of the file, with line and column.
 // Used by the parts of training/recipe/recipe.
 #pragma once

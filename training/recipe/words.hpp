@@ -40,7 +40,7 @@ inline constexpr std::array<ForeignWord, 6> foreign_words{{
     {"total-epochs", "epochs"},
 }};
 
-/// Flags that are no keys: train.cpp declares them.
+/// Flags that are no keys: training/run/options.cpp and training/train/train.cpp declare them.
 inline constexpr std::array<std::string_view, 11> words_of_runs{"nproc",        "verbose",       "run-dir", "init-from",
                                                                 "save-weights", "evaluate-only", "compat",  "dry-run",
                                                                 "profile",      "timeout",       "digest"};

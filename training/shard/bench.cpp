@@ -7,6 +7,7 @@
 #include "core/log.hpp"
 #include "core/pending.hpp"
 #include "core/print.hpp"
+#include "data/load/stage.hpp"
 #include "runtime/interrupt.hpp"
 #include "runtime/memory.hpp"
 #include "runtime/together.hpp"

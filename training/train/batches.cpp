@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "core/flags.hpp"
 #include "core/suggest.hpp"
+#include "data/load/stage.hpp"
 #include "data/read/id_counts.hpp"
 #include "data/read/shard_set.hpp"
 #include "nn/models.hpp"

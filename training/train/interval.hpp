@@ -12,7 +12,7 @@
 #include "runtime/communicator.hpp"
 #include "runtime/topology.hpp"
 #include "training/run/record.hpp"
-#include "training/run/state.hpp"
+#include "training/train/state.hpp"
 
 namespace lockstep::training {
 

@@ -8,7 +8,6 @@
 
 #include "io/digest.hpp"
 #include "nn/initialize.hpp"
-#include "parallel/sharding.hpp"
 #include "runtime/together.hpp"
 #include "training/recipe/specs.hpp"
 #include "training/train/model.hpp"
@@ -111,7 +110,9 @@ void Learner::initialize(const std::string& weights_file) {
 void Learner::touched(std::size_t slot, std::span<const std::uint64_t> rows) { synchronizer_->touch(slot, rows); }
 
 void Learner::ready(std::size_t slot) {
-  if (completes_gradients_) synchronizer_->ready(slot);
+  if (!completes_gradients_) return;
+  stream_.wait();  // the synchronizer reads gradients when it is told
+  synchronizer_->ready(slot);
 }
 
 void Learner::sum(runtime::DeviceSpan<double> values, runtime::Stream& stream) {
@@ -183,6 +184,7 @@ std::optional<std::uint32_t> Learner::update(const core::StepNumbers& numbers) {
   const double waited = synchronizer_->waited().value;
   {
     const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::optimizer};
+    stream_.wait();
     synchronizer_->step(numbers, recipe_.clip_norm);
   }
   timers_.reassign(metrics::Phase::optimizer, metrics::Phase::communication, {synchronizer_->waited().value - waited});

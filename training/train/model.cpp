@@ -7,7 +7,6 @@
 
 #include "core/error.hpp"
 #include "nn/models.hpp"
-#include "training/recipe/layers.hpp"
 #include "training/recipe/specs.hpp"
 
 namespace lockstep::training {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/log.hpp"
-#include "data/load/sampler.hpp"
+#include "data/load/ledger.hpp"
 #include "runtime/interrupt.hpp"
 #include "training/recipe/specs.hpp"
 #include "training/run/info.hpp"
@@ -94,7 +94,7 @@ bool Trainer::train_epoch() {
   run_.tell(&Observer::steps_over);
   const bool is_done = goes_on && state_.n_steps == setup_.goal.n_steps;
   goes_on = end_steps(goes_on, is_whole);
-  if (is_done) tell_interval();
+  if (is_done && ending_.status != RunStatus::failed) tell_interval();
   return goes_on && !is_done;
 }
 
@@ -128,7 +128,7 @@ void Trainer::count(const data::Batch& batch) {
 bool Trainer::account(const std::optional<parallel::StepAgreement>& agreement) {
   if (!agreement) return true;
   note_loss(*agreement);
-  if (agreement->not_finite) {
+  if (agreement->not_finite) {  // first, as what was stopped is saved
     fail_not_finite(*agreement->not_finite);
     return false;
   }
@@ -150,19 +150,14 @@ void Trainer::note_loss(const parallel::StepAgreement& agreement) {
 
 // What is left to be known of the steps of an epoch, or of those before a signal; false if training ends.
 bool Trainer::end_steps(bool goes_on, bool is_whole) {
-  if (!goes_on) {
-    const auto last = control_.finish();
-    if (last && ending_.status == RunStatus::stopped) note_loss(*last);
-    return false;
-  }
   parallel::StepReport rest = learner_.report();
   rest.ledger = setup_.batches.training->ledger().hash();
-  goes_on = account(control_.exchange(rest));
+  const auto before_last = control_.exchange(rest);
   const auto last = control_.finish();
-  if (!goes_on && ending_.status == RunStatus::stopped) note_loss(*last);
-  if (!goes_on || !account(last)) return false;
-  if (is_whole) check_coverage(*last);
-  return true;
+  for (const auto& agreement : {before_last, last})
+    if (ending_.status != RunStatus::failed) goes_on = account(agreement) && goes_on;
+  if (goes_on && is_whole) check_coverage(*last);
+  return goes_on;
 }
 
 // Of a whole epoch: every sample once, whatever ranks, orders and caches there were.

@@ -17,9 +17,9 @@
 #include "runtime/topology.hpp"
 #include "runtime/watch/watchdog.hpp"
 #include "training/run/run.hpp"
-#include "training/run/state.hpp"
 #include "training/train/interval.hpp"
 #include "training/train/setup.hpp"
+#include "training/train/state.hpp"
 
 namespace lockstep::training {
 

@@ -1,6 +1,6 @@
 // Where samples come from before they are shards: an importer or a synthesizer.
 // Invariant: sample i of a split is the same whenever, by whichever rank and in whatever order it is asked for.
-// Used by data/write/pack; implemented by data/importers/ and data/synth/.
+// Used by data/write/pack and data/load/store_synthetic; implemented by data/importers/ and data/synth/.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "data/load/sampler.hpp"
+#include "data/load/ledger.hpp"
 
 namespace lockstep::data {
 namespace {

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +14,7 @@
 #include "data/format/source.hpp"
 #include "data/load/batch.hpp"
 #include "data/load/batch_plan.hpp"
+#include "data/load/ledger.hpp"
 #include "data/load/sampler.hpp"
 #include "data/read/shard_set.hpp"
 #include "runtime/communicator.hpp"
@@ -73,7 +73,7 @@ class Loader {
   [[nodiscard]] std::uint64_t n_batches() const noexcept;
   /// Samples of this rank in a batch, at most.
   [[nodiscard]] std::uint64_t most() const noexcept;
-  /// From batch `first` of `epoch` on; resuming in mid-epoch is nothing special.
+  /// From batch `first` of `epoch` on, as if those before had been asked for; but the ledger is of what follows.
   void begin_epoch(std::uint64_t epoch, std::uint64_t first = 0);
   /// Valid until the next call; nullptr after the last batch.
   [[nodiscard]] const Batch* next();
@@ -87,11 +87,5 @@ class Loader {
   struct State;
   std::unique_ptr<State> state_;
 };
-
-/// Collective: copies the set's files into a folder of its own within `parent` (node-local) once per node, verified by
-/// digest, and returns that folder, to be opened instead; its name follows from the manifest, and what is there already
-/// and right is kept. `on_file` is called as files are done. A signal ends it early: it returns `set_folder` then.
-std::string stage(const runtime::Communicator& world, const std::string& set_folder, const std::string& parent,
-                  const std::function<void()>& on_file = {});
 
 }  // namespace lockstep::data

@@ -68,18 +68,4 @@ class Sampler {
   std::unique_ptr<State> state_;
 };
 
-/// Order-free proof that every sample was seen once: the sum of a hash of each id, equal for equal multisets. Those of
-/// ranks add up to that of all.
-class Ledger {
- public:
-  void add(std::uint64_t id) noexcept;
-  [[nodiscard]] std::uint64_t hash() const noexcept { return hash_; }
-  /// That of ids 0 ... n - 1, each once.
-  [[nodiscard]] static Ledger complete(std::uint64_t n) noexcept;
-  bool operator==(const Ledger&) const = default;
-
- private:
-  std::uint64_t hash_ = 0;
-};
-
 }  // namespace lockstep::data

@@ -1,3 +1,5 @@
+#include "data/load/stage.hpp"
+
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,7 +15,6 @@
 #include "core/units.hpp"
 #include "data/format/damaged.hpp"
 #include "data/format/manifest.hpp"
-#include "data/load/loader.hpp"
 #include "io/digest.hpp"
 #include "io/file.hpp"
 #include "runtime/interrupt.hpp"

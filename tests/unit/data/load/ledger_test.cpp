@@ -1,8 +1,8 @@
+#include "data/load/ledger.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cstdint>
-
-#include "data/load/sampler.hpp"
 
 namespace lockstep::data {
 namespace {
