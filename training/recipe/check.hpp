@@ -1,6 +1,6 @@
 // Whether the keys of a recipe go together.
 // Invariant: pure; about the recipe alone, whatever set and machine it will meet.
-// Used by training/recipe/layers and, for its cuts, training/train/model.
+// Used by training/recipe/layers.
 #pragma once
 
 #include <cstdint>
