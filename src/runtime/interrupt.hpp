@@ -1,8 +1,12 @@
 // Ctrl-C, SIGTERM, SIGHUP and SIGUSR1 as a flag that long work looks at.
 // Invariant: the first signal only sets the flag, and says so if asked to; another one, a second later or more, ends
 // the process as if nothing had been installed.
-// Used by both programs.
+// Signals are handled on a stack of their own, as code made at run time may keep data where the stack pointer points:
+// single-precision matrix products of oneDNN before 3.11.2 do, in heap memory (its issue 4845).
+// Used by both programs and by nn/host, which starts threads for such code.
 #pragma once
+
+#include <csignal>
 
 #include "runtime/communicator.hpp"
 
@@ -11,7 +15,21 @@ namespace lockstep::runtime {
 /// From now on SIGINT, SIGTERM, SIGHUP (unless it is ignored) and SIGUSR1 ask for an orderly end; all but SIGINT count
 /// as SIGTERM, and SIGUSR1 as what --nproc says it got. A second one, a second later, ends at once, but for SIGUSR1: it
 /// is what launchers pass on without an end of their own, so --nproc and batch systems use it, and --nproc repeats it.
+/// The calling thread, the main one, gets a stack for it; threads that run code as above are begun with NoInterrupts.
 void catch_interrupts() noexcept;
+
+/// While one lives, the calling thread takes none of these signals, and threads begun meanwhile never do: the main
+/// thread gets what was sent to the process.
+class NoInterrupts {
+ public:
+  NoInterrupts() noexcept;
+  ~NoInterrupts();
+  NoInterrupts(const NoInterrupts&) = delete;
+  NoInterrupts& operator=(const NoInterrupts&) = delete;
+
+ private:
+  sigset_t before_{};
+};
 
 /// From now on the first SIGINT or SIGUSR1, which are what a user's request comes as, writes `text` to stderr at once,
 /// whatever the process is busy with. `text` is never freed.

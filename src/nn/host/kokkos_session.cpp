@@ -4,6 +4,7 @@
 
 #include "core/error.hpp"
 #include "nn/host/start_kokkos.hpp"
+#include "runtime/interrupt.hpp"
 
 namespace lockstep::nn::host {
 namespace {
@@ -16,6 +17,7 @@ bool was_started = false;
 KokkosSession::KokkosSession(int n_threads) {
   core::require(n_threads >= 1, "a Kokkos session has a thread");
   core::require(!was_started && !Kokkos::is_initialized(), "one Kokkos session per process");
+  const runtime::NoInterrupts for_its_threads;
   start_kokkos(n_threads);
   was_started = true;
 }
