@@ -91,14 +91,17 @@ class Hooks {
 };
 
 /// Where a parameter lies in the arenas. Padding belongs to the slot, is 0 and stays 0. What is cut off at multiples of
-/// `block` elements from its begin is a slice of the logical tensor, of `block_rows` each of its dimension `dimension`:
-/// output channels, where the layout has them together; else all of it is one block.
+/// `block` elements from its begin is a slice of the logical tensor, taken as {outer, n_rows, n_inner}: `block_rows` of
+/// its rows. Rows are output channels, where the layout has them together; else all of it is one block.
 struct ArenaSlot {
   int parameter = 0;    ///< index into Network::parameters()
   core::Slice slice{};  ///< a multiple of 16 elements
   std::size_t block = 0;
   std::size_t block_rows = 0;
-  int dimension = 0;
+  std::size_t n_rows = 0;
+  std::size_t n_inner = 0;
+
+  [[nodiscard]] core::Slice all_rows() const noexcept { return {0, n_rows}; }
 };
 
 class Executor {
@@ -109,9 +112,12 @@ class Executor {
   [[nodiscard]] virtual std::span<const ArenaSlot> slots() const noexcept = 0;
   [[nodiscard]] virtual std::size_t arena_elements() const noexcept = 0;
 
-  /// Between PyTorch's order of elements and that of the arena. `slot`: the slot's elements.
-  virtual void pack(int parameter, std::span<const float> logical, std::span<float> slot) const = 0;
-  virtual void unpack(int parameter, std::span<const float> slot, std::span<float> logical) const = 0;
+  /// Between PyTorch's order of elements, {outer, rows, n_inner}, and that of the arena, of `rows` of its slot: whole
+  /// blocks, or up to the last. `elements`: what holds them, with its padding.
+  virtual void pack(int parameter, core::Slice rows, std::span<const float> logical,
+                    std::span<float> elements) const = 0;
+  virtual void unpack(int parameter, core::Slice rows, std::span<const float> elements,
+                      std::span<float> logical) const = 0;
 
   /// Once: the arenas of all passes, arena_elements() each, 64-byte aligned. Their values may change between passes.
   /// Padding of gradients that no pass writes is set to 0.

@@ -47,7 +47,7 @@ std::vector<parallel::Slot> slots_of(const nn::Network& network, const nn::Execu
                      .row_elements = sparse != nullptr ? sparse->width : 0,
                      .block = slot.block,
                      .block_rows = slot.block_rows,
-                     .n_rows = parameter.shape[static_cast<std::size_t>(slot.dimension)]});
+                     .n_rows = slot.n_rows});
   }
   return slots;
 }
@@ -252,24 +252,24 @@ void Learner::average_statistics(std::uint64_t weight) {
     std::ranges::copy(mean, statistics_.begin() + static_cast<std::ptrdiff_t>(at));
 }
 
-std::span<float> Learner::slot(std::span<float> arena, int parameter) const {
-  return slot_of_[static_cast<std::size_t>(parameter)].slice.of(arena);
-}
-
 void Learner::fill(std::size_t tensor, std::span<float> values) const {
   const std::size_t n_parameters = network_.parameters().size();
-  if (tensor < n_parameters)
-    executor_->unpack(static_cast<int>(tensor), slot(synchronizer_->parameters(), static_cast<int>(tensor)), values);
-  else
-    std::ranges::copy(executor_->statistic(static_cast<int>(tensor - n_parameters)), values.begin());
+  if (tensor < n_parameters) {
+    const nn::ArenaSlot& slot = slot_of_[tensor];
+    executor_->unpack(slot.parameter, slot.all_rows(), slot.slice.of(synchronizer_->parameters()), values);
+    return;
+  }
+  std::ranges::copy(executor_->statistic(static_cast<int>(tensor - n_parameters)), values.begin());
 }
 
 void Learner::take(std::size_t tensor, std::span<const float> values) {
   const std::size_t n_parameters = network_.parameters().size();
-  if (tensor < n_parameters)
-    executor_->pack(static_cast<int>(tensor), values, slot(synchronizer_->parameters(), static_cast<int>(tensor)));
-  else
-    std::ranges::copy(values, executor_->statistic(static_cast<int>(tensor - n_parameters)).begin());
+  if (tensor < n_parameters) {
+    const nn::ArenaSlot& slot = slot_of_[tensor];
+    executor_->pack(slot.parameter, slot.all_rows(), values, slot.slice.of(synchronizer_->parameters()));
+    return;
+  }
+  std::ranges::copy(values, executor_->statistic(static_cast<int>(tensor - n_parameters)).begin());
 }
 
 void Learner::save(const std::string& path, const WeightsInfo& info, std::string_view flag) const {

@@ -83,7 +83,6 @@ class Learner final : private nn::Hooks {
   void run_parts(const data::Batch& batch, core::StepNumbers numbers);
   void copy_statistics(std::span<float> to) const;
   void set_statistics(std::span<const float> from);
-  [[nodiscard]] std::span<float> slot(std::span<float> arena, int parameter) const;
   void fill(std::size_t tensor, std::span<float> values) const;
   void take(std::size_t tensor, std::span<const float> values);
 

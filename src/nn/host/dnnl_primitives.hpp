@@ -16,10 +16,13 @@ using Dims = dnnl::memory::dims;
 [[nodiscard]] Dims dims_of(const Desc& desc);
 [[nodiscard]] dnnl::memory::data_type type_of(const Desc& desc);
 
-/// How elements lie: `strides` between blocks of each dimension, and how many of its elements such a block has.
+/// How elements lie: `strides` between blocks of each dimension, how many of its elements such a block has, and what
+/// blocks are made of: `inner` elements of dimension `of`, from the outermost to the innermost.
 struct Blocking {
   Dims strides{};
   Dims blocks{};
+  Dims inner{};
+  Dims of{};
 };
 [[nodiscard]] Blocking blocking_of(const Desc& desc);
 

@@ -24,9 +24,11 @@ dnnl::memory::data_type type_of(const Desc& desc) { return desc.data_type(); }
 Blocking blocking_of(const Desc& desc) {
   const dnnl_blocking_desc_t& format = desc.data.format_desc.blocking;
   Blocking blocking{.strides = {format.strides, format.strides + desc.data.ndims},
-                    .blocks = Dims(static_cast<std::size_t>(desc.data.ndims), 1)};
-  for (int i = 0; i < format.inner_nblks; ++i)
-    blocking.blocks[static_cast<std::size_t>(format.inner_idxs[i])] *= format.inner_blks[i];
+                    .blocks = Dims(static_cast<std::size_t>(desc.data.ndims), 1),
+                    .inner = {format.inner_blks, format.inner_blks + format.inner_nblks},
+                    .of = {format.inner_idxs, format.inner_idxs + format.inner_nblks}};
+  for (std::size_t i = 0; i < blocking.inner.size(); ++i)
+    blocking.blocks[static_cast<std::size_t>(blocking.of[i])] *= blocking.inner[i];
   return blocking;
 }
 

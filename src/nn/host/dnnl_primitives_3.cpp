@@ -22,9 +22,12 @@ Dims dims_of(const Desc& desc) { return desc.get_dims(); }
 dnnl::memory::data_type type_of(const Desc& desc) { return desc.get_data_type(); }
 
 Blocking blocking_of(const Desc& desc) {
-  Blocking blocking{.strides = desc.get_strides(), .blocks = Dims(static_cast<std::size_t>(desc.get_ndims()), 1)};
-  const Dims inner = desc.get_inner_blks(), of = desc.get_inner_idxs();
-  for (std::size_t i = 0; i < inner.size(); ++i) blocking.blocks[static_cast<std::size_t>(of[i])] *= inner[i];
+  Blocking blocking{.strides = desc.get_strides(),
+                    .blocks = Dims(static_cast<std::size_t>(desc.get_ndims()), 1),
+                    .inner = desc.get_inner_blks(),
+                    .of = desc.get_inner_idxs()};
+  for (std::size_t i = 0; i < blocking.inner.size(); ++i)
+    blocking.blocks[static_cast<std::size_t>(blocking.of[i])] *= blocking.inner[i];
   return blocking;
 }
 

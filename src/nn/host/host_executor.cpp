@@ -35,12 +35,14 @@ std::span<const ArenaSlot> HostExecutor::slots() const noexcept { return state_-
 
 std::size_t HostExecutor::arena_elements() const noexcept { return state_->parameters.n_elements(); }
 
-void HostExecutor::pack(int parameter, std::span<const float> logical, std::span<float> slot) const {
-  state_->parameters.pack(parameter, logical, slot);
+void HostExecutor::pack(int parameter, core::Slice rows, std::span<const float> logical,
+                        std::span<float> elements) const {
+  state_->parameters.pack(parameter, rows, logical, elements);
 }
 
-void HostExecutor::unpack(int parameter, std::span<const float> slot, std::span<float> logical) const {
-  state_->parameters.unpack(parameter, slot, logical);
+void HostExecutor::unpack(int parameter, core::Slice rows, std::span<const float> elements,
+                          std::span<float> logical) const {
+  state_->parameters.unpack(parameter, rows, elements, logical);
 }
 
 void HostExecutor::bind(runtime::DeviceSpan<const float> parameters, runtime::DeviceSpan<float> gradients) {

@@ -21,8 +21,9 @@ class HostExecutor final : public Executor, public Inspection {
 
   [[nodiscard]] std::span<const ArenaSlot> slots() const noexcept override;
   [[nodiscard]] std::size_t arena_elements() const noexcept override;
-  void pack(int parameter, std::span<const float> logical, std::span<float> slot) const override;
-  void unpack(int parameter, std::span<const float> slot, std::span<float> logical) const override;
+  void pack(int parameter, core::Slice rows, std::span<const float> logical, std::span<float> elements) const override;
+  void unpack(int parameter, core::Slice rows, std::span<const float> elements,
+              std::span<float> logical) const override;
   void bind(runtime::DeviceSpan<const float> parameters, runtime::DeviceSpan<float> gradients) override;
   [[nodiscard]] std::span<float> statistic(int statistic) override;
   void enqueue(const data::Batch& batch, Pass pass, const core::StepNumbers& numbers, Hooks& hooks,

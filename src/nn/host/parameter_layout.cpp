@@ -1,6 +1,7 @@
 #include "nn/host/parameter_layout.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "core/error.hpp"
@@ -9,33 +10,74 @@ namespace lockstep::nn::host {
 namespace {
 
 constexpr std::size_t slot_multiple = 16;
-
-/// oneDNN zeroes the padding of whatever memory it is given, so never give it memory that may only be read.
-void reorder(const dnnl::engine& engine, const Desc& from, float* source, const Desc& to, float* target) {
-  dnnl::memory in{from, engine, source};
-  dnnl::memory out{to, engine, target};
-  dnnl::stream stream{engine};
-  dnnl::reorder{in, out}.execute(stream, in, out);
-  stream.wait();
-}
-
-struct Cut {
-  std::size_t block = 0;
-  std::size_t block_rows = 0;
-  int dimension = 0;
-};
+constexpr std::size_t most_dimensions = 4;
 
 /// By the dimension that varies slowest; as a whole where it is not the only one there.
-Cut find_cut(const Desc& desc) {
+ArenaSlot find_cut(const Desc& desc) {
   const Dims dims = dims_of(desc);
   const Blocking blocking = blocking_of(desc);
+  ArenaSlot cut{.block = n_physical(desc), .block_rows = static_cast<std::size_t>(dims[0])};
+  std::size_t dimension = 0;
   for (std::size_t d = 0; d < dims.size(); ++d) {
     const auto rows = static_cast<std::size_t>(blocking.blocks[d]);
     const std::size_t n_blocks = (static_cast<std::size_t>(dims[d]) + rows - 1) / rows;
     const auto block = static_cast<std::size_t>(blocking.strides[d]);
-    if (n_blocks > 1 && block * n_blocks == n_physical(desc)) return {block, rows, static_cast<int>(d)};
+    if (n_blocks <= 1 || block * n_blocks != n_physical(desc)) continue;
+    cut = {.block = block, .block_rows = rows};
+    dimension = d;
+    break;
   }
-  return {n_physical(desc), static_cast<std::size_t>(dims[0]), 0};
+  cut.n_rows = static_cast<std::size_t>(dims[dimension]);
+  cut.n_inner = 1;
+  for (std::size_t d = dimension + 1; d < dims.size(); ++d) cut.n_inner *= static_cast<std::size_t>(dims[d]);
+  return cut;
+}
+
+/// Where elements `range` of dimension `d` lie, seen from the first: an element's place is the sum over its dimensions.
+std::vector<std::size_t> places_along(const Blocking& blocking, std::size_t d, core::Slice range) {
+  const auto place = [&](std::size_t i) {
+    const auto block = static_cast<std::size_t>(blocking.blocks[d]);
+    std::size_t at = i / block * static_cast<std::size_t>(blocking.strides[d]), within = i % block, step = 1;
+    for (std::size_t k = blocking.inner.size(); k-- > 0;) {
+      const auto size = static_cast<std::size_t>(blocking.inner[k]);
+      if (static_cast<std::size_t>(blocking.of[k]) == d) {
+        at += within % size * step;
+        within /= size;
+      }
+      step *= size;
+    }
+    return at;
+  };
+  std::vector<std::size_t> places(range.count);
+  for (std::size_t i = 0; i < range.count; ++i) places[i] = place(range.offset + i) - place(range.offset);
+  return places;
+}
+
+/// Calls copy(i, place) for all `n` elements i of `rows` in logical order; `n_places` there are.
+template <class Copy>
+void for_elements(const Desc& desc, const ArenaSlot& slot, core::Slice rows, std::size_t n, std::size_t n_places,
+                  const Copy& copy) {
+  if (rows.empty()) return;  // padding
+  const Dims dims = dims_of(desc);
+  const std::size_t n_blocks = (rows.count + slot.block_rows - 1) / slot.block_rows;
+  core::require(rows.offset % slot.block_rows == 0 && rows.end() <= slot.n_rows, "rows are whole blocks of their slot");
+  core::require(n_places >= n_blocks * slot.block, "room for the blocks of these rows");
+  core::require(n == nn::n_elements({dims.begin(), dims.end()}) / slot.n_rows * rows.count, "rows have their elements");
+  const Blocking blocking = blocking_of(desc);
+  std::array<std::vector<std::size_t>, most_dimensions> places;
+  places.fill({0});
+  std::size_t n_inner = 1;
+  for (std::size_t d = dims.size(), at = most_dimensions; d-- > 0;) {
+    const auto n = static_cast<std::size_t>(dims[d]);
+    const bool is_cut = n_inner == slot.n_inner && n == slot.n_rows;
+    places[--at] = places_along(blocking, d, is_cut ? rows : core::Slice{0, n});
+    n_inner = is_cut ? 0 : n_inner * n;  // 0: no other dimension is
+  }
+  std::size_t i = 0;
+  for (const std::size_t a : places[0])
+    for (const std::size_t b : places[1])
+      for (const std::size_t c : places[2])
+        for (const std::size_t d : places[3]) copy(i++, a + b + c + d);
 }
 
 }  // namespace
@@ -48,11 +90,6 @@ Desc plain_desc(const Dims& dims, dnnl::memory::data_type type) {
 }
 
 std::size_t n_physical(const Desc& desc) { return desc.get_size() / dnnl::memory::data_type_size(type_of(desc)); }
-
-ParameterLayout::ParameterLayout(const Network& network, dnnl::engine engine)
-    : engine_{std::move(engine)}, descs_(network.parameters().size()) {
-  for (const Parameter& parameter : network.parameters()) n_logical_.push_back(nn::n_elements(parameter.shape));
-}
 
 const std::optional<Desc>& ParameterLayout::find(int parameter) const {
   return descs_.at(static_cast<std::size_t>(parameter));
@@ -70,8 +107,10 @@ void ParameterLayout::place(const Network& network) {
       core::require(desc.has_value(), "every parameter has a layout");
       const std::size_t n = (n_physical(*desc) + slot_multiple - 1) / slot_multiple * slot_multiple;
       slot_of_parameter_[static_cast<std::size_t>(parameter)] = slots_.size();
-      const Cut cut = find_cut(*desc);
-      slots_.push_back({parameter, {n_elements_, n}, cut.block, cut.block_rows, cut.dimension});
+      ArenaSlot slot = find_cut(*desc);
+      slot.parameter = parameter;
+      slot.slice = {n_elements_, n};
+      slots_.push_back(slot);
       n_elements_ += n;
     }
   }
@@ -81,32 +120,17 @@ std::size_t ParameterLayout::slot_number(int parameter) const {
   return slot_of_parameter_.at(static_cast<std::size_t>(parameter));
 }
 
-Desc ParameterLayout::logical_desc(int parameter, std::size_t n_logical, std::size_t n_slot) const {
-  core::require(n_slot == slot_of(parameter).slice.count, "a slot has its elements");
-  core::require(n_logical == n_logical_[static_cast<std::size_t>(parameter)], "a parameter has its shape's elements");
-  return plain_desc(dims_of(*find(parameter)));
+void ParameterLayout::pack(int parameter, core::Slice rows, std::span<const float> logical,
+                           std::span<float> elements) const {
+  std::fill(elements.begin(), elements.end(), 0.0f);
+  for_elements(*find(parameter), slot_of(parameter), rows, logical.size(), elements.size(),
+               [&](std::size_t i, std::size_t place) { elements[place] = logical[i]; });
 }
 
-void ParameterLayout::pack(int parameter, std::span<const float> logical, std::span<float> slot) const {
-  const Desc plain = logical_desc(parameter, logical.size(), slot.size());
-  const Desc& blocked = *find(parameter);
-  std::fill(slot.begin(), slot.end(), 0.0f);
-  if (plain == blocked) {
-    std::copy(logical.begin(), logical.end(), slot.begin());
-  } else {
-    reorder(engine_, plain, const_cast<float*>(logical.data()), blocked, slot.data());
-  }
-}
-
-void ParameterLayout::unpack(int parameter, std::span<const float> slot, std::span<float> logical) const {
-  const Desc plain = logical_desc(parameter, logical.size(), slot.size());
-  const Desc& blocked = *find(parameter);
-  if (plain == blocked) {
-    std::copy_n(slot.begin(), logical.size(), logical.begin());
-  } else {
-    std::vector<float> copy(slot.begin(), slot.end());
-    reorder(engine_, blocked, copy.data(), plain, logical.data());
-  }
+void ParameterLayout::unpack(int parameter, core::Slice rows, std::span<const float> elements,
+                             std::span<float> logical) const {
+  for_elements(*find(parameter), slot_of(parameter), rows, logical.size(), elements.size(),
+               [&](std::size_t i, std::size_t place) { logical[i] = elements[place]; });
 }
 
 }  // namespace lockstep::nn::host

@@ -14,7 +14,7 @@ namespace lockstep::nn::host {
 
 class ParameterLayout {
  public:
-  ParameterLayout(const Network& network, dnnl::engine engine);
+  explicit ParameterLayout(const Network& network) : descs_(network.parameters().size()) {}
 
   /// Nothing before set().
   [[nodiscard]] const std::optional<Desc>& find(int parameter) const;
@@ -28,15 +28,10 @@ class ParameterLayout {
   [[nodiscard]] const ArenaSlot& slot_of(int parameter) const { return slots_[slot_number(parameter)]; }
   [[nodiscard]] std::size_t n_elements() const noexcept { return n_elements_; }
 
-  void pack(int parameter, std::span<const float> logical, std::span<float> slot) const;
-  void unpack(int parameter, std::span<const float> slot, std::span<float> logical) const;
+  void pack(int parameter, core::Slice rows, std::span<const float> logical, std::span<float> elements) const;
+  void unpack(int parameter, core::Slice rows, std::span<const float> elements, std::span<float> logical) const;
 
  private:
-  /// Checks sizes, and finds the description of the logical order.
-  [[nodiscard]] Desc logical_desc(int parameter, std::size_t n_logical, std::size_t n_slot) const;
-
-  dnnl::engine engine_;
-  std::vector<std::size_t> n_logical_{};
   std::vector<std::optional<Desc>> descs_;
   std::vector<ArenaSlot> slots_{};
   std::vector<std::size_t> slot_of_parameter_{};

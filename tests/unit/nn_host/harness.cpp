@@ -94,7 +94,7 @@ Harness::Harness(const Case& given, ExecutorOptions given_options)
   for (std::size_t i = 0; i < network.parameters().size(); ++i) {
     const std::vector<double> exact = parameter_values(network, i);
     const std::vector<float> rounded = to_precision(exact, options.precision);
-    executor.pack(static_cast<int>(i), rounded, slot(parameters.elements(), i));
+    executor.pack(static_cast<int>(i), rows(i), rounded, slot(parameters.elements(), i));
     reference.parameter(i).assign(rounded.begin(), rounded.end());
   }
   executor.bind(runtime::on_device(parameters.elements()), runtime::on_device(gradients.elements()));
@@ -134,9 +134,15 @@ std::span<float> Harness::slot(std::span<float> arena, std::size_t parameter) co
   return {};
 }
 
+core::Slice Harness::rows(std::size_t parameter) const {
+  for (const ArenaSlot& slot : executor.slots())
+    if (slot.parameter == static_cast<int>(parameter)) return slot.all_rows();
+  return {};
+}
+
 std::vector<float> Harness::gradient(std::size_t i) {
   std::vector<float> logical(n_elements(tested.network.parameters()[i].shape));
-  executor.unpack(static_cast<int>(i), slot(gradients.elements(), i), logical);
+  executor.unpack(static_cast<int>(i), rows(i), slot(gradients.elements(), i), logical);
   return logical;
 }
 

@@ -56,6 +56,7 @@ class Harness final : public Hooks {
   /// Of parameter `i`, in logical order.
   [[nodiscard]] std::vector<float> gradient(std::size_t i);
   [[nodiscard]] std::span<float> slot(std::span<float> arena, std::size_t parameter) const;
+  [[nodiscard]] core::Slice rows(std::size_t parameter) const;  ///< all
 
   /// The reference's results for the whole batch.
   LossSums reference_forward(bool is_training = true);

@@ -103,7 +103,7 @@ TEST(HostLoss, CountsTheFirstAndTheFirstFive) {
   const std::vector<float> logits{3, 9, 4, 9, 2, 7, 1, 4};
   std::vector<float> weights(64, 0);
   for (std::size_t c = 0; c < 8; ++c) weights[c * 8] = logits[c];
-  harness.executor.pack(0, weights, harness.slot(harness.parameters.elements(), 0));
+  harness.executor.pack(0, harness.rows(0), weights, harness.slot(harness.parameters.elements(), 0));
   const LossSums sums = harness.forward();
   EXPECT_EQ(sums.n_top1, 1);  // class 1, before its equal 3
   EXPECT_EQ(sums.n_top5, 5);  // 1 3 5 2 7

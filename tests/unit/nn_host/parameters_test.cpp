@@ -13,8 +13,8 @@ bool has_clean_padding(const Harness& harness, std::span<float> arena) {
   const auto& parameters = harness.tested.network.parameters();
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     std::vector<float> logical(n_elements(parameters[i].shape));
-    harness.executor.unpack(static_cast<int>(i), harness.slot(arena, i), logical);
-    harness.executor.pack(static_cast<int>(i), logical, harness.slot(again.elements(), i));
+    harness.executor.unpack(static_cast<int>(i), harness.rows(i), harness.slot(arena, i), logical);
+    harness.executor.pack(static_cast<int>(i), harness.rows(i), logical, harness.slot(again.elements(), i));
   }
   return std::equal(arena.begin(), arena.end(), again.elements().begin());
 }
@@ -27,7 +27,8 @@ TEST(HostParameters, ComeBackFromTheirSlotsAsTheyWere) {
       const std::vector<double> exact = parameter_values(network, i);
       const std::vector<float> rounded(exact.begin(), exact.end());
       std::vector<float> back(rounded.size());
-      harness.executor.unpack(static_cast<int>(i), harness.slot(harness.parameters.elements(), i), back);
+      harness.executor.unpack(static_cast<int>(i), harness.rows(i), harness.slot(harness.parameters.elements(), i),
+                              back);
       EXPECT_EQ(back, rounded) << network.parameters()[i].name;
     }
     EXPECT_TRUE(has_clean_padding(harness, harness.parameters.elements()));
@@ -52,20 +53,40 @@ TEST(HostParameters, KeepTheirPaddingThroughTraining) {
   }
 }
 
-/// Whether elements before `at`, where a block begins, belong to the first rows of the slot's dimension, as many as its
-/// blocks have, and those from there on to the others.
-bool parts_rows(const HostExecutor& executor, const ArenaSlot& slot, const Shape& shape, std::size_t at) {
-  std::size_t inner = 1;
-  for (std::size_t d = shape.size(); d-- > static_cast<std::size_t>(slot.dimension) + 1;) inner *= shape[d];
-  std::vector<float> logical(n_elements(shape)), physical(slot.slice.count);
-  for (std::size_t i = 0; i < logical.size(); ++i)
-    logical[i] = 1 + static_cast<float>(i / inner % shape[static_cast<std::size_t>(slot.dimension)]);
-  executor.pack(slot.parameter, logical, physical);
-  const auto n_rows = static_cast<float>(
-      std::min<std::size_t>(at / slot.block * slot.block_rows, shape[static_cast<std::size_t>(slot.dimension)]));
+/// Whether elements before `at`, where a block begins, belong to the first rows of the slot, as many as its blocks have,
+/// and those from there on to the others.
+bool parts_rows(const HostExecutor& executor, const ArenaSlot& slot, std::size_t n_logical, std::size_t at) {
+  std::vector<float> logical(n_logical), physical(slot.slice.count);
+  for (std::size_t i = 0; i < n_logical; ++i) logical[i] = 1 + static_cast<float>(i / slot.n_inner % slot.n_rows);
+  executor.pack(slot.parameter, slot.all_rows(), logical, physical);
+  const auto n_rows = static_cast<float>(std::min(at / slot.block * slot.block_rows, slot.n_rows));
   const auto cut = physical.begin() + static_cast<std::ptrdiff_t>(at);
   return *std::max_element(physical.begin(), cut) == n_rows &&
          std::all_of(cut, physical.end(), [&](float row) { return row == 0 || row > n_rows; });
+}
+
+/// Whether rows on both sides of `at` are, each on their own, what they are as a part of the whole.
+bool parts_values(const HostExecutor& executor, const ArenaSlot& slot, std::size_t n_logical, std::size_t at) {
+  std::vector<float> logical(n_logical), physical(slot.slice.count);
+  for (std::size_t i = 0; i < n_logical; ++i) logical[i] = 1 + static_cast<float>(i);
+  executor.pack(slot.parameter, slot.all_rows(), logical, physical);
+  const std::size_t cut = std::min(at / slot.block * slot.block_rows, slot.n_rows);
+  const std::size_t n_outer = n_logical / slot.n_rows / slot.n_inner;
+  bool is_right = true;
+  for (const bool is_first : {true, false}) {
+    const core::Slice rows = is_first ? core::Slice{0, cut} : core::Slice{cut, slot.n_rows - cut};
+    const core::Slice elements = is_first ? core::Slice{0, at} : core::Slice{at, slot.slice.count - at};
+    std::vector<float> part(n_outer * rows.count * slot.n_inner), again(elements.count, 7);
+    executor.unpack(slot.parameter, rows, elements.of(std::span{physical}), part);
+    std::size_t i = 0;
+    for (std::size_t outer = 0; outer < n_outer; ++outer)
+      for (std::size_t row = rows.offset; row < rows.end(); ++row)
+        for (std::size_t inner = 0; inner < slot.n_inner; ++inner)
+          is_right = is_right && part[i++] == logical[(outer * slot.n_rows + row) * slot.n_inner + inner];
+    executor.pack(slot.parameter, rows, part, again);
+    is_right = is_right && std::ranges::equal(again, elements.of(std::span{physical}));
+  }
+  return is_right;
 }
 
 TEST(HostParameters, AreCutIntoSlicesOfLogicalTensors) {
@@ -73,10 +94,13 @@ TEST(HostParameters, AreCutIntoSlicesOfLogicalTensors) {
   for (const std::uint64_t n_channels : {1u, 5u, 16u, 17u, 40u}) {
     const Harness harness{make_case(image_network(n_channels), 2, Loss::cross_entropy)};
     for (const ArenaSlot& slot : harness.executor.slots()) {
-      const Shape& shape = harness.tested.network.parameters()[static_cast<std::size_t>(slot.parameter)].shape;
+      const std::size_t n =
+          n_elements(harness.tested.network.parameters()[static_cast<std::size_t>(slot.parameter)].shape);
       ASSERT_GT(slot.block, 0u);
+      ASSERT_EQ(n % (slot.n_rows * slot.n_inner), 0u);
       for (std::size_t at = slot.block; at < slot.slice.count; at += slot.block) {
-        EXPECT_TRUE(parts_rows(harness.executor, slot, shape, at)) << slot.parameter << " at " << at;
+        EXPECT_TRUE(parts_rows(harness.executor, slot, n, at)) << slot.parameter << " at " << at;
+        EXPECT_TRUE(parts_values(harness.executor, slot, n, at)) << slot.parameter << " at " << at;
         ++n_cut;
       }
     }

@@ -27,7 +27,7 @@ TEST(HostSlowLayers, AreToldByTheNameOfTheirCode) {
 TEST(HostSlowLayers, AreNotedWithTheirPass) {
   const Case given = make_case(image_network(3), 2, Loss::cross_entropy);
   const ExecutorOptions options = options_of(given);
-  ParameterLayout parameters{given.network, engine};
+  ParameterLayout parameters{given.network};
   Statistics statistics;
   Choices choices;
   SlowLayers slow_layers;
