@@ -168,8 +168,10 @@ Hdf5Dataset Hdf5File::create_dataset(const std::string& name, core::DType dtype,
   const ListId list = make_dataset_list(place, dimensions, chunk_rows, filter);
   const SpaceId space = make_space(place, dimensions, chunk_rows);
   const TypeId type = type_in_file(dtype);
+  const ListId links = make_list(place, H5P_LINK_CREATE);  // for groups in its name
+  set_options(place, [&] { return H5Pset_create_intermediate_group(links.get(), 1); });
   DatasetId id{checked(place, "create the data set", [&] {
-    return H5Dcreate2(state_->id.get(), name.c_str(), type.get(), space.get(), H5P_DEFAULT, list.get(), H5P_DEFAULT);
+    return H5Dcreate2(state_->id.get(), name.c_str(), type.get(), space.get(), links.get(), list.get(), H5P_DEFAULT);
   })};
   if (dtype == core::DType::bfloat16) write_attribute(place, id.get(), dtype_attribute, std::string{"bfloat16"});
   return Hdf5Dataset{Hdf5Dataset::State::describe(place, std::move(id))};

@@ -96,6 +96,11 @@ void Synchronizer::visit(const std::function<void(const Piece&)>& visitor) {
   }
 }
 
+void Synchronizer::set_n_steps(std::uint64_t n_steps) noexcept {
+  n_steps_ = n_steps;
+  for (Owned& owned : owned_) owned.optimizer.set_n_steps(n_steps);
+}
+
 // All nodes but the first add zeros, to the bits and not to the values: so every value arrives as it is, -0 and NaN
 // too.
 void Synchronizer::copy_between_nodes() {

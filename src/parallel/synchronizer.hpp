@@ -90,6 +90,10 @@ class Synchronizer {
   /// ranks of a node own each element once; every node has all of them. To be read from one step() to the next;
   /// to be written before publish_initial().
   void visit(const std::function<void(const Piece&)>& visitor);
+  /// Whether what visit() gives here is of the first node, so that these ranks have all of it once.
+  [[nodiscard]] bool is_on_first_node() const noexcept { return node_index_ == 0; }
+  /// Local, before publish_initial(): what visit() has written is of a run after so many steps.
+  void set_n_steps(std::uint64_t n_steps) noexcept;
 
   /// Of the slots, over the owners of a node.
   [[nodiscard]] const Sharding& sharding() const noexcept { return sharding_; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A disk that fills up while weights are saved: one message, exit code 3, a status that says why and how far the run was, and
-# the weights of before as they were. Skipped where a small file system cannot be mounted.
+# A disk that fills up while checkpoints or weights are saved: one message, exit code 3, a status that says why and how far the
+# run was, and what was saved before as it was. Skipped where a small file system cannot be mounted.
 . "$(dirname "$0")/shard_lib.bash"
 # A stdout that is full costs no training: the weights are saved, then exit code 3 tells.
 for words in 'toy --print-config' 'toy --dry-run' --help; do
@@ -35,14 +35,17 @@ dd if=/dev/zero of="$folder/small/fill2" bs=1k status=none 2>/dev/null
 kill -TERM "$job"
 wait "$job"
 rc=$?
-expect_rc 143
-grep -q '"state": "stopped"' "$folder/small/r/status.json" || fail "status: $(cat "$folder/small/r/status.json")"
+expect_rc 3
+expect_one_error
+expect_err 'a checkpoint cannot be written: .*No space left'
+[ -s "$folder/w.h5" ] || fail "no weights, though there was room for them"
+grep -q '"state": "failed"' "$folder/small/r/status.json" || fail "status: $(cat "$folder/small/r/status.json")"
 rm -r "$folder/small/r" "$folder/small/fill"* "$folder/w.h5"
 
 mkdir "$folder/few"
 mount -t tmpfs -o size=8m,nr_inodes=5 none "$folder/few"  # the root, a folder, three files
 trap 'umount "$folder/small" "$folder/few"; rm -rf "$folder"' EXIT
-run "$REDUCE_ALL" train toy 3 --save-weights "$folder/w.h5" --run-dir "$folder/few/r"
+run "$REDUCE_ALL" train toy 3 0 --save-weights "$folder/w.h5" --run-dir "$folder/few/r"
 expect_rc 0
 grep -q '"state": "finished"' "$folder/few/r/status.json" || fail "status: $(cat "$folder/few/r/status.json")"
 
@@ -61,24 +64,36 @@ expect_err "weights of 4.8 MB have no room in '$folder/small/r', where 4.* MB ar
 [ "$(ls "$folder/small")" = fill ] || fail "left behind: $(ls "$folder/small")"
 rm "$folder/small/fill"
 
-# Of 4.8 MB of weights one file fits, but not the next one beside it.
+# What checkpoints need is known before training, too.
+run "$REDUCE_ALL" train digits --synthetic-samples 128 --save-every 1 --run-dir "$folder/small/r"
+expect_rc 3
+expect_one_error
+expect_err "a checkpoint and weights of 19.2 MB have no room in '$folder/small/r', where 8.* MB are left"
+
+# Of 14.4 MB one checkpoint fits, but not the next one beside it: training goes on, and so does a run from the first one.
+mkdir "$folder/middle"
+mount -t tmpfs -o size=26m none "$folder/middle"
+trap 'umount "$folder/small" "$folder/few" "$folder/middle"; rm -rf "$folder"' EXIT
 for n in 1 2; do
-  launch "$n" train digits --synthetic-samples 128 --epochs 3 --save-every 1 --run-dir "$folder/small/r"
+  launch "$n" train digits --synthetic-samples 128 --epochs 3 --save-every 1 --run-dir "$folder/middle/r"
   expect_rc 3
   expect_one_error
-  expect_err "small/r/weights.h5': .*No space left"
+  expect_err '^warning: no checkpoint after step 4: .*No space left'
+  expect_err '^error: .*a checkpoint cannot be written: .*No space left'
   expect_err 'fix: '
-  expect_out '^failed after 2 epochs, 4 steps'
+  expect_out '^failed after 3 epochs, 6 steps'
   grep -q MPI_ABORT "$folder/err" && fail "aborted"
-  status=$(cat "$folder/small/r/status.json")
-  for member in '"state": "failed"' '"message": ".*No space left' '"step": 4' '"epoch": 2'; do
+  status=$(cat "$folder/middle/r/status.json")
+  for member in '"state": "failed"' '"message": ".*No space left' '"step": 6' '"checkpoint": ".*/step-000000002"'; do
     grep -q "$member" <<<"$status" || fail "status lacks $member: $status"
   done
-  [ "$(find "$folder/small/r" -name 'weights*')" = "$folder/small/r/weights.h5" ] || fail "more than the weights of before"
-  run "$REDUCE_ALL" train digits --synthetic-samples 128 --evaluate-only --init-from "$folder/small/r/weights.h5" \
-    --run-dir "$folder/e$n"
+  [ "$(ls -A "$folder/middle/r/checkpoints")" = step-000000002 ] || fail "$(ls -A "$folder/middle/r/checkpoints")"
+  [ -s "$folder/middle/r/weights.h5" ] || fail "no weights, though there was room for them"
+  launch "$n" train digits --synthetic-samples 128 --epochs 3 --save-every 0 --resume auto --run-dir "$folder/middle/r"
   expect_rc 0
-  rm -r "$folder/small/r"
+  expect_err '^resumed epoch 2, after step 2'
+  expect_out '^finished after 3 epochs, 6 steps'
+  rm -r "$folder/middle/r"
 done
 
 # Nobody reads stderr any more: the training goes on, as the launcher does not notice.

@@ -59,7 +59,7 @@ struct Recipe {
   std::uint64_t samples = 0;         ///< 0: epochs counts instead
   std::uint64_t max_steps = 0;       ///< 0: no limit; never changes the schedule
   std::uint64_t evaluate_every = 1;  ///< epochs; 0: after the last only
-  std::uint64_t save_every = 0;      ///< epochs; 0: after the last only
+  Length save_every{};               ///< checkpoints; 0: only when a run is stopped
   std::uint64_t seed = 1;
 
   std::string optimizer = "sgd";

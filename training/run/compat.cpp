@@ -263,7 +263,7 @@ void CompatLog::epoch_over(const EpochRecord& record) {
 }
 
 void CompatLog::saved(const SaveRecord& record) {
-  if (style_.on_saved != nullptr && record.is_due) printer_.print(style_.on_saved(record.epoch, record.path));
+  if (style_.on_saved != nullptr && record.is_due) printer_.print(style_.on_saved(record.at.epoch - 1, record.path));
 }
 
 void CompatLog::ended(const FinalRecord& record) {

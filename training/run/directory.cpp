@@ -42,11 +42,11 @@ std::tm utc_now() { return fmt::gmtime(std::time(nullptr)); }
 }
 
 [[noreturn]] void refuse_other_run(const std::string& path) {
-  core::fail_usage(
-      {.what = fmt::format("'{}' holds another run", path),
-       .where = flag,
-       .expected = "a folder without a run, or the name of a new one",
-       .fix = "choose another name, move the old run away, or leave --run-dir out for a new folder in runs/"});
+  core::fail_usage({.what = fmt::format("'{}' holds another run", path),
+                    .where = flag,
+                    .expected = "a folder without a run, or the name of a new one",
+                    .fix = "go on with that run by --resume auto, choose another name, or leave --run-dir out for a "
+                           "new folder in runs/"});
 }
 
 [[noreturn]] void refuse_shard_set(const std::string& path) {
@@ -129,11 +129,13 @@ std::string to_document(const RunInfo& info) {
                   {"schema_version", 1},
                   {"recipe_name", info.recipe_name},
                   {"recipe", Json::parse(info.recipe_json)},
+                  {"set_digest", info.set_digest.empty() ? Json{} : Json(info.set_digest)},
                   {"meta", meta}};
   return metrics::dump(json, 2) + "\n";
 }
 
-RunDirectory::RunDirectory(const std::string& path, const std::string& recipe_name) {
+RunDirectory::RunDirectory(const std::string& path, const std::string& recipe_name, bool may_go_on)
+    : may_go_on_{may_go_on} {
   try {
     if (!path.empty() && !core::is_shard_set(path)) core::refuse_in_shard_set(path, flag);
     path.empty() ? claim_fresh(recipe_name) : claim(path);
@@ -174,7 +176,8 @@ void RunDirectory::claim(const std::string& path) {
   if (core::is_shard_set(path)) refuse_shard_set(path);
   std::error_code error;
   for (const char* const kept : {"run.json", "status.json", "weights.h5"})
-    if (fs::exists(fs::symlink_status(file(kept), error))) refuse_other_run(path);
+    if (fs::exists(fs::symlink_status(file(kept), error))) was_there_ = true;
+  if (was_there_ && !may_go_on_) refuse_other_run(path);
   constexpr int flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;  // the last for a pipe that is there
   const std::string name = file("log.jsonl");
   core::Descriptor log{::open(name.c_str(), flags | O_CREAT | O_EXCL, 0666)};
@@ -183,8 +186,9 @@ void RunDirectory::claim(const std::string& path) {
   if (!is_new) log = core::Descriptor{::open(name.c_str(), flags)};
   const bool is_locked = log && flock(log.get(), LOCK_EX | LOCK_NB) == 0;
   const bool has_no_locks = !is_locked && errno != EWOULDBLOCK;
-  if (!is_locked && !(is_new && has_no_locks)) refuse_other_run(path);
-  if (!is_new && (fs::exists(file("run.json"), error) || fs::file_size(name, error) > 0)) refuse_other_run(path);
+  if (!is_locked && !(has_no_locks && (is_new || may_go_on_))) refuse_other_run(path);
+  was_there_ = was_there_ || (!is_new && fs::file_size(name, error) > 0);
+  if (was_there_ && !may_go_on_) refuse_other_run(path);
   log_ = std::move(log);
 }
 
@@ -201,22 +205,28 @@ void RunDirectory::claim_fresh(const std::string& recipe_name) {
   }
 }
 
-void RunDirectory::start(const RunInfo& info) {
+void RunDirectory::start(const RunInfo& info, const std::optional<ResumeRecord>& resumed) {
   const std::string document = to_document(info);
   core::write_whole(file("run.json"), std::as_bytes(std::span{document}));
   try {
     put_status(file("status.json"), to_document(status_, time_text()));
   } catch (...) {
-    ::unlink(file("run.json").c_str());
+    if (!was_there_) ::unlink(file("run.json").c_str());
     throw;
   }
   is_started_ = true;
   append(first_line(info.environment.time));
+  if (!resumed) return;
+  append(to_line(*resumed));
+  status_.at = resumed->at;
+  status_.checkpoint = resumed->from;
 }
 
 void RunDirectory::interval_over(const TrainRecord& record) {
   append(to_line(record));
-  status_ = {.at = record.at, .loss = record.loss, .eta = record.eta};
+  status_.at = record.at;
+  status_.loss = record.loss;
+  status_.eta = record.eta;
   replace_status();
 }
 
@@ -226,10 +236,21 @@ void RunDirectory::evaluated(const EvaluationRecord& record) {
   replace_status();
 }
 
+void RunDirectory::saved(const SaveRecord& record) {
+  append(to_line(record));
+  status_.checkpoint = record.path;
+  status_.at = record.at;
+  replace_status();
+}
+
 void RunDirectory::ended(const FinalRecord& record) {
   if (record.profile) append(to_line(*record.profile));
   append(to_line(record));
-  status_ = {.state = record.state, .message = record.message, .at = record.at, .loss = record.loss};
+  status_ = {.state = record.state,
+             .message = record.message,
+             .at = record.at,
+             .loss = record.loss,
+             .checkpoint = status_.checkpoint};
   replace_status();
   is_finished_ = true;
 }
@@ -242,7 +263,11 @@ void RunDirectory::working(const Position& at) {
 
 void RunDirectory::fail(const Position& at, const std::string& reason) {
   if (is_finished_) return;
-  status_ = {.state = RunStatus::failed, .message = message_of(reason), .at = at, .loss = status_.loss};
+  status_ = {.state = RunStatus::failed,
+             .message = message_of(reason),
+             .at = at,
+             .loss = status_.loss,
+             .checkpoint = status_.checkpoint};
   replace_status();
   is_finished_ = true;
 }
@@ -274,6 +299,7 @@ void RunDirectory::replace_status() {
 }
 
 void RunDirectory::abandon() noexcept {
+  if (was_there_) return;
   if (log_) ::unlink(file("log.jsonl").c_str());
   for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder) ::rmdir(folder->c_str());
 }

@@ -26,6 +26,7 @@ struct RunInfo {
   std::vector<std::string> arguments{};  ///< of the program
   std::string recipe_name{};
   std::string recipe_json{};  ///< the effective recipe: the text of a JSON object
+  std::string set_digest{};   ///< of its manifest; empty if samples are made
   runtime::Environment environment{};
   runtime::Topology topology{};
   std::vector<std::pair<std::string, std::string>>
@@ -43,8 +44,9 @@ void mark_failed(const std::string& path, const std::string& reason) noexcept;
 class RunDirectory final : public Observer {
  public:
   /// Claims `path`, made if it is not there; if it is empty, a new `runs/<recipe>-<date>-<n>` in the current folder.
-  /// core::Error (usage, naming --run-dir) if it holds another run or a set of shards, or cannot be written to.
-  RunDirectory(const std::string& path, const std::string& recipe_name);
+  /// core::Error (usage, naming --run-dir) if it holds another run, unless that `may_go_on` and is not under way, or a
+  /// set of shards, or cannot be written to.
+  RunDirectory(const std::string& path, const std::string& recipe_name, bool may_go_on = false);
   /// Of a run that was started and neither finished nor failed: its state is `failed` from now on.
   ~RunDirectory() override;
   RunDirectory(const RunDirectory&) = delete;
@@ -55,11 +57,13 @@ class RunDirectory final : public Observer {
   [[nodiscard]] std::string file(std::string_view name) const;
 
   /// Training begins: writes run.json (core::Error (system) if it cannot), the log's first line and the first status.
-  void start(const RunInfo& info);
+  /// `resumed`: what it goes on from.
+  void start(const RunInfo& info, const std::optional<ResumeRecord>& resumed = {});
 
   // A full disk is a warning, told once: a run is worth more than its log. The status is then written over in place.
   void interval_over(const TrainRecord& record) override;
   void evaluated(const EvaluationRecord& record) override;
+  void saved(const SaveRecord& record) override;
   void ended(const FinalRecord& record) override;
 
   /// Renews a status that is older than readers may think of a run that is alive; nothing of it has changed but the
@@ -83,6 +87,8 @@ class RunDirectory final : public Observer {
   core::Descriptor log_{};
   Status status_{};
   core::Stopwatch since_status_{};
+  bool may_go_on_ = false;
+  bool was_there_ = false;
   bool is_started_ = false;
   bool is_finished_ = false;
   bool has_warned_ = false;

@@ -71,6 +71,8 @@ void Display::evaluated(const EvaluationRecord& record) {
   is_evaluation_ ? printer_.print(text + "\n") : display_.print(text);
 }
 
+void Display::saved(const SaveRecord& record) { display_.print(save_text(record)); }
+
 void Display::ended(const FinalRecord& record) {
   display_.clear();
   if (!is_evaluation_) printer_.print(final_text(record));

@@ -42,6 +42,7 @@ class Display final : public Observer {
   void epoch_trained(const EpochRecord& record) override;
   void evaluating(const Position& at, double share) override;
   void evaluated(const EvaluationRecord& record) override;
+  void saved(const SaveRecord& record) override;
   void ended(const FinalRecord& record) override;
 
  private:

@@ -24,6 +24,9 @@ bool is_of_training(const Key& key) {
 void declare_run(core::Flags& flags, RunOptions& options) {
   flags.text("--run-dir", options.run_dir);
   flags.text("--init-from", options.init_from);
+  flags.text("--resume", options.resume);
+  flags.toggle("--resume-anyway", options.resume_anyway);
+  flags.number("--keep", options.keep, std::uint64_t{1}, std::uint64_t{1'000'000});
   flags.text("--save-weights", options.save_weights);
   flags.toggle("--profile", options.profile);
   flags.toggle("--dry-run", options.dry_run);
@@ -40,6 +43,10 @@ The run
       --verbose             with --nproc: also what the launcher says about a job that failed
       --run-dir FOLDER      where the run is kept                                     (runs/RECIPE-DATE-N)
       --init-from FILE      begin with these weights instead of the seed's
+      --resume WHAT         go on from the newest whole checkpoint of --run-dir, if there is one (auto), or from that of
+                            another run, or from one: its folder                      (never)
+      --resume-anyway       also with another recipe or set than it was begun with
+      --keep N              checkpoints that are kept, the newest                     (3)
       --save-weights FILE   where the weights go                                      (weights.h5 in the run's folder)
       --evaluate-only       measure accuracy or loss of the split for evaluation, train nothing
       --compat              print the lines of the tutorial that the recipe replaces

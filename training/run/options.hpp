@@ -3,6 +3,7 @@
 // Used by `lockstep train`.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,10 @@ struct RunOptions {
   std::vector<std::string> arguments{};  ///< of the program, for run.json
   std::string run_dir{};
   std::string init_from{};
-  std::string save_weights{};  ///< empty: weights.h5 in the run directory
+  std::string resume = "never";  ///< "auto": the newest of the run's folder; else a run's folder or a checkpoint
+  std::string save_weights{};    ///< empty: weights.h5 in the run directory
+  std::uint64_t keep = 3;        ///< checkpoints
+  bool resume_anyway = false;    ///< with another recipe or set
   bool compat = false;
   bool digest = false;
   bool evaluate_only = false;

@@ -102,6 +102,18 @@ std::string first_line(const std::string& started) {
   return line_of({{"kind", "start"}, {"schema", "lockstep.train_log"}, {"schema_version", 1}, {"started", started}});
 }
 
+std::string to_line(const ResumeRecord& record) {
+  Json line = begin_line("resume", record.at);
+  line.update({{"checkpoint", record.from}});
+  return line_of(line);
+}
+
+std::string to_line(const SaveRecord& record) {
+  Json line = begin_line("save", record.at);
+  line.update({{"checkpoint", record.path}, {"time_s", record.time.value}});
+  return line_of(line);
+}
+
 std::string to_line(const TrainRecord& record) {
   Json line = begin_line("train", record.at);
   line.update({{"loss", record.loss},
@@ -166,6 +178,7 @@ std::string to_document(const Status& status, const std::string& updated) {
                   {"elapsed_s", status.at.elapsed.value},
                   {"eta_s", or_null(status.eta)},
                   {"loss", or_null(status.loss)},
+                  {"checkpoint", status.checkpoint.empty() ? Json{} : Json(status.checkpoint)},
                   {"updated", updated}};
   return metrics::dump(json, 2) + "\n";
 }

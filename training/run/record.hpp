@@ -35,6 +35,12 @@ struct Position {
   core::Seconds elapsed{};  ///< since training began
 };
 
+/// A run goes on.
+struct ResumeRecord {
+  Position at{};
+  std::string from{};  ///< the checkpoint
+};
+
 /// What is about to be trained, and where it goes.
 struct StartRecord {
   std::string model{};
@@ -54,6 +60,7 @@ struct StartRecord {
   std::vector<std::string> hosts{};           ///< by rank
   std::vector<int> local_ranks{};             ///< by rank
   std::vector<std::uint64_t> rank_batches{};  ///< samples of a full batch, by rank
+  std::optional<ResumeRecord> resumed{};
 };
 
 /// What this rank did in a step.
@@ -109,10 +116,12 @@ struct EpochRecord {
   std::optional<EvaluationRecord> evaluation{};  ///< if it was evaluated, which it is after training
 };
 
+/// A checkpoint was written.
 struct SaveRecord {
-  std::uint64_t epoch = 0;  ///< counting from 0
+  Position at{};
   std::string path{};
   bool is_due = false;  ///< by the recipe's interval
+  core::Seconds time{};
 };
 
 /// What was read of a set in the whole run, for training and evaluation.
@@ -178,6 +187,8 @@ struct FinalRecord {
 
 // Lines of log.jsonl (share/schemas/train_log-1.schema.json), without their newline.
 [[nodiscard]] std::string first_line(const std::string& started);
+[[nodiscard]] std::string to_line(const ResumeRecord& record);
+[[nodiscard]] std::string to_line(const SaveRecord& record);
 [[nodiscard]] std::string to_line(const TrainRecord& record);
 [[nodiscard]] std::string to_line(const EvaluationRecord& record);
 [[nodiscard]] std::string to_line(const ProfileReport& report);
@@ -190,6 +201,7 @@ struct Status {
   Position at{};
   std::optional<double> loss{};
   std::optional<core::Seconds> eta{};
+  std::string checkpoint{};  ///< the last that was written or gone on from
 };
 [[nodiscard]] std::string to_document(const Status& status, const std::string& updated);
 

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "checkpoint/weights.hpp"
 #include "core/log.hpp"
 #include "core/pending.hpp"
 #include "runtime/together.hpp"
@@ -10,9 +11,20 @@
 #include "training/run/compat.hpp"
 #include "training/run/display.hpp"
 #include "training/run/profile.hpp"
-#include "training/run/weights.hpp"
 
 namespace lockstep::training {
+namespace {
+
+/// Whether it is what --run-dir has that the run is to go on with, if there is something.
+bool goes_on(const RunOptions& options) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path run{options.run_dir}, from{options.resume};
+  return options.resume == "auto" || fs::equivalent(from, run, error) ||
+         fs::equivalent(fs::absolute(from, error) / ".." / "..", run, error);
+}
+
+}  // namespace
 
 Run::Run(const runtime::Communicator& world, const Recipe& recipe, const RunOptions& options)
     : world_{world}, options_{options}, data_{recipe.data} {
@@ -24,25 +36,30 @@ Run::Run(const runtime::Communicator& world, const Recipe& recipe, const RunOpti
 // What would fail after the training fails before.
 void Run::claim(const Recipe& recipe) {
   if (options_.compat) style_ = &require_compat_style(recipe.name);
-  auto directory = std::make_unique<RunDirectory>(options_.run_dir, recipe.name);
+  auto directory = std::make_unique<RunDirectory>(options_.run_dir, recipe.name, goes_on(options_));
   if (!options_.save_weights.empty()) {
-    check_replaceable(options_.save_weights, "--save-weights");
+    checkpoint::check_replaceable(options_.save_weights, "--save-weights");
     core::check_writable(options_.save_weights, "--save-weights");
   }
   directory_ = directory.get();
   observers_.push_back(std::move(directory));
 }
 
-void Run::start(const RunInfo& info, const Scene& scene, runtime::Watchdog& watchdog) {
+void Run::start(const RunInfo& info, const Scene& scene, const std::optional<ResumeRecord>& resumed,
+                runtime::Watchdog& watchdog) {
   if (options_.profile)
     observers_.push_back(
         std::make_unique<Profiler>(world_, scene.device, scene.network, scene.executor_options, scene.executor));
   runtime::together(world_, [&] {
     if (directory_ == nullptr) return;
-    if (scene.goal.n_steps > 0)
-      check_room(weights_path(), tensors_of(scene.network),
-                 options_.save_weights.empty() ? "--run-dir" : "--save-weights");
-    directory_->start(info);
+    const core::Bytes weights = checkpoint::bytes_of(checkpoint::tensors_of(scene.network));
+    if (scene.checkpoint.value > 0 && options_.save_weights.empty())
+      checkpoint::check_room(weights_path(), "a checkpoint and weights", {scene.checkpoint.value + weights.value},
+                             "--run-dir");
+    else if (scene.goal.n_steps > 0)
+      checkpoint::check_room(weights_path(), "weights", weights,
+                             options_.save_weights.empty() ? "--run-dir" : "--save-weights");
+    directory_->start(info, resumed);
   });
   share_status(watchdog);
   if (world_.rank() != 0) return;

@@ -33,6 +33,7 @@ struct Scene {
   const nn::Network& network;
   nn::ExecutorOptions executor_options{};
   nn::Executor& executor;
+  core::Bytes checkpoint{};  ///< what one takes; nothing if none is due
 };
 
 class Run {
@@ -43,7 +44,8 @@ class Run {
 
   /// Collective: makes the observers; the run is kept and watched from now on. `info`: complete on rank 0. Throws
   /// core::Error, the same on all ranks, if there is no room for it, weights included.
-  void start(const RunInfo& info, const Scene& scene, runtime::Watchdog& watchdog);
+  void start(const RunInfo& info, const Scene& scene, const std::optional<ResumeRecord>& resumed,
+             runtime::Watchdog& watchdog);
 
   /// Tells all observers of this rank: tell(&Observer::evaluated, record).
   template <class... Parameters, class... Arguments>

@@ -128,6 +128,9 @@ std::string start_text(const StartRecord& record, const Goal& goal) {
     text += fmt::format("\nsteps   {} of {}{}", goal.n_steps, counted(record.global_batch, "sample"),
                         goal.is_within_epoch ? fmt::format(", the last within epoch {}", goal.n_epochs)
                                              : " in " + counted(goal.n_epochs, "epoch"));
+  if (record.resumed)
+    text += fmt::format("\nresumed epoch {}, after step {}, from {}", record.resumed->at.epoch, record.resumed->at.step,
+                        core::printable(record.resumed->from));
   return text + fmt::format("\nmemory  {} per rank for activations, parameters and gradients\nrun     {}",
                             core::format_decimal(record.memory), core::printable(record.folder));
 }
@@ -164,6 +167,10 @@ std::string evaluation_text(const EvaluationRecord& record, const Goal& goal) {
 
 std::string evaluation_progress_text(const Position& at, const Goal& goal, double share) {
   return fmt::format("{}evaluation: {:.0f} %", epoch_prefix(at, goal), 100 * share);
+}
+
+std::string save_text(const SaveRecord& record) {
+  return fmt::format("checkpoint {} in {}", core::printable(record.path), core::format_seconds(record.time));
 }
 
 std::string final_text(const FinalRecord& record) {

@@ -27,6 +27,8 @@ namespace lockstep::training {
 /// "epoch 3/14  evaluation: 40 %"; `share` from 0 to 1
 [[nodiscard]] std::string evaluation_progress_text(const Position& at, const Goal& goal, double share);
 /// Several lines: outcome, loss and accuracy, steady rate and step time, a table of the phases.
+/// "checkpoint r/checkpoints/step-000000021 in 12 ms".
+[[nodiscard]] std::string save_text(const SaveRecord& record);
 [[nodiscard]] std::string final_text(const FinalRecord& record);
 /// A table of the layers, their sums, and what the limits are.
 [[nodiscard]] std::string profile_text(const ProfileReport& report);

@@ -12,7 +12,7 @@ constexpr double most_to_first_report = 9;  // steps after the first one
 
 }  // namespace
 
-void Interval::begin(core::Seconds first_step) { plan(1, first_step.value, most_to_first_report); }
+void Interval::begin(const Position& at) { plan(at.step, at.elapsed.value, most_to_first_report); }
 
 std::optional<TrainRecord> Interval::report(const Position& at, double learning_rate, const Goal& goal) {
   const auto steps = steps_.reduce(world_);

@@ -31,8 +31,8 @@ class Interval {
   [[nodiscard]] bool is_due(std::uint64_t n_steps) const noexcept {
     return next_report_ > 0 && n_steps >= next_report_ && agreed_.n_steps > 0;
   }
-  /// Collective: after the first step of the run, which took rank 0 so long.
-  void begin(core::Seconds first_step);
+  /// Collective: after the first step, which took rank 0 all the time so far.
+  void begin(const Position& at);
   /// Collective: what there is to tell on rank 0, nothing elsewhere; a new interval begins.
   [[nodiscard]] std::optional<TrainRecord> report(const Position& at, double learning_rate, const Goal& goal);
 

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/reader.hpp"
+#include "checkpoint/weights.hpp"
 #include "comm/transport.hpp"
 #include "core/units.hpp"
 #include "metrics/phase_timers.hpp"
@@ -24,7 +26,6 @@
 #include "runtime/communicator.hpp"
 #include "runtime/device.hpp"
 #include "training/recipe/recipe.hpp"
-#include "training/run/weights.hpp"
 #include "training/train/batches.hpp"
 
 namespace lockstep::training {
@@ -59,7 +60,15 @@ class Learner final : private nn::Hooks {
   void try_out(const data::Batch& one);
 
   /// Rank 0: whole files only.
-  void save(const std::string& path, const WeightsInfo& info, std::string_view flag) const;
+  void save(const std::string& path, const checkpoint::WeightsInfo& info, std::string_view flag) const;
+  /// Collective: parameters, the optimizer's states and running statistics, of each lane where there are lanes.
+  /// `path` and `content`, on rank 0: as write_checkpoint().
+  void save_checkpoint(const std::string& path, const std::string& content);
+  /// What that takes on the disk, but for some KiB.
+  [[nodiscard]] core::Bytes checkpoint_bytes() const;
+  /// Collective: all of that again, of a run after `n_steps`, on any number of ranks. Throws core::Error, the same on
+  /// all ranks, if it is not the same network and optimizer.
+  void load_checkpoint(const checkpoint::Checkpoint& from, std::uint64_t n_steps);
   /// Of parameters and running statistics.
   [[nodiscard]] std::string digest() const;
 
@@ -81,6 +90,10 @@ class Learner final : private nn::Hooks {
   [[nodiscard]] std::string find_not_finite() const;
   void run_lanes(const data::Batch& batch, const core::StepNumbers& numbers);
   void run_parts(const data::Batch& batch, core::StepNumbers numbers);
+  [[nodiscard]] std::vector<parallel::Piece> pieces();
+  [[nodiscard]] checkpoint::Box box_of(const parallel::Piece& piece) const;
+  [[nodiscard]] std::vector<float> gather_statistics();
+  void load_statistics(const checkpoint::Checkpoint& from);
   void copy_statistics(std::span<float> to) const;
   void set_statistics(std::span<const float> from);
   void fill(std::size_t tensor, std::span<float> values) const;
@@ -90,7 +103,7 @@ class Learner final : private nn::Hooks {
   const Recipe& recipe_;
   metrics::PhaseTimers& timers_;
   nn::Network network_;
-  std::vector<TensorSpec> tensors_;
+  std::vector<checkpoint::TensorSpec> tensors_;
   std::uint64_t at_a_time_;
   std::optional<parallel::GroupSum> group_sum_{};  ///< of the ranks that are one group of batch normalization
   parallel::GroupSum world_sum_;

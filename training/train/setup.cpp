@@ -38,6 +38,7 @@ Setup set_up(const runtime::Communicator& world, const runtime::Topology& topolo
     check_batches(resolved, *training);
     const std::uint64_t n_epoch = n_epoch_samples(recipe, *training, world.n_ranks());
     setup.goal = goal_of(recipe, n_epoch, training->n_batches());
+    setup.save_interval = recipe.save_every.samples(n_epoch);
     setup.schedule = schedule_spec(recipe, n_epoch);
     optim::check(setup.schedule);
   }
@@ -56,7 +57,7 @@ Setup set_up(const runtime::Communicator& world, const runtime::Topology& topolo
 }
 
 StartRecord start_record(const runtime::Communicator& world, const runtime::Topology& topology, const Recipe& recipe,
-                         const Setup& setup, const std::string& folder) {
+                         const Setup& setup, const std::string& folder, const std::optional<ResumeRecord>& resumed) {
   const Batches& batches = *setup.batches.training;
   const Batches* const evaluation = setup.batches.evaluation.get();
   const nn::Executor& executor = setup.learner->executor();
@@ -74,7 +75,8 @@ StartRecord start_record(const runtime::Communicator& world, const runtime::Topo
                      .folder = folder,
                      .n_epochs = setup.goal.n_epochs,
                      .n_epoch_steps = batches.n_batches(),
-                     .hosts = world.gather(runtime::host_name())};
+                     .hosts = world.gather(runtime::host_name()),
+                     .resumed = resumed};
   std::map<int, int> n_on_node;
   for (const runtime::Place& place : topology.places) record.local_ranks.push_back(n_on_node[place.node]++);
   const std::uint64_t most = batches.most();

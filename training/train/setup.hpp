@@ -24,8 +24,9 @@
 namespace lockstep::training {
 
 struct Setup {
-  OpenBatches batches{};  ///< no training if the run only evaluates
-  Goal goal{};            ///< of training
+  OpenBatches batches{};            ///< no training if the run only evaluates
+  Goal goal{};                      ///< of training
+  std::uint64_t save_interval = 0;  ///< samples between checkpoints; 0: none
   optim::ScheduleSpec schedule{};
   std::unique_ptr<comm::Transport> transport{};
   std::unique_ptr<Learner> learner{};
@@ -44,6 +45,7 @@ struct Setup {
 
 /// Collective: what is about to be trained; complete on rank 0.
 [[nodiscard]] StartRecord start_record(const runtime::Communicator& world, const runtime::Topology& topology,
-                                       const Recipe& recipe, const Setup& setup, const std::string& folder);
+                                       const Recipe& recipe, const Setup& setup, const std::string& folder,
+                                       const std::optional<ResumeRecord>& resumed);
 
 }  // namespace lockstep::training

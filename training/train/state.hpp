@@ -1,14 +1,15 @@
 // What of a run changes from step to step, beside parameters, statistics and the optimizer's state.
 // Invariant: plain values, the same on all ranks: where a run stands, and what is known of its epoch.
-// Used by the trainer.
+// Used by the trainer, and by its checkpoints, which keep them.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <string>
+#include <string_view>
 
-#include "io/digest.hpp"
 #include "parallel/control_word.hpp"
 #include "training/run/record.hpp"
 
@@ -37,12 +38,26 @@ struct RunState {
   std::uint64_t samples_seen = 0;  ///< in these
   double learning_rate = 0;        ///< of the step made last
   std::uint64_t n_agreed = 0;      ///< steps that all ranks know the loss of
+  std::uint64_t ledger = 0;        ///< of the samples of this epoch, when the ranks agreed on it last
   std::array<double, 4>
       rates{};  ///< learning rates of the last steps, by their number; some of them are not agreed yet
   AgreedSums of_epoch{};
   double epoch_loss = std::numeric_limits<double>::quiet_NaN();  ///< mean, of the last whole epoch
-  io::Digest losses{};                                           ///< of all agreed ones in order
-  std::optional<EvaluationRecord> evaluation{};                  ///< the last
+  std::string losses{};                                          ///< digest of the one before and of the last agreed
+  std::optional<EvaluationRecord> evaluation{};                  ///< the last; of a run that goes on there will be one
+
+  /// An agreed loss, one after another.
+  void add_loss(double loss);
+  void begin_next_epoch() noexcept {
+    ++epoch;
+    ledger = 0;
+    of_epoch = {};
+  }
 };
+
+/// The text of a JSON object. All steps are agreed on: so the rates of the last ones need not be kept.
+[[nodiscard]] std::string to_json(const RunState& state);
+/// Throws core::Error (failed) if it is none of to_json().
+[[nodiscard]] RunState parse_run_state(std::string_view text);
 
 }  // namespace lockstep::training

@@ -4,23 +4,26 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <iterator>
 #include <utility>
 
+#include "checkpoint/folder.hpp"
 #include "core/log.hpp"
 #include "data/load/ledger.hpp"
 #include "runtime/interrupt.hpp"
+#include "runtime/together.hpp"
 #include "training/recipe/specs.hpp"
 #include "training/run/info.hpp"
 #include "training/train/dry_run.hpp"
 #include "training/train/evaluate.hpp"
 #include "training/train/model.hpp"
+#include "training/train/resume.hpp"
 
 namespace lockstep::training {
 namespace {
 
-constexpr const char* stopping_text =
-    "\nstopping after this step, with the weights kept; a second signal ends at once\n";
+constexpr const char* stopping_text = "\nstopping after this step, with a checkpoint; a second signal ends at once\n";
 
 }  // namespace
 
@@ -38,10 +41,26 @@ Trainer::Trainer(const runtime::Session& session, nn::Device& device, const Reso
       learner_{*setup_.learner},
       control_{*setup_.transport, recipe_.deterministic},
       interval_{world_, topology_} {
+  if (!options_.dry_run && !options_.evaluate_only) resume();
   RunInfo info = run_info(world_, topology_, resolved, options_.arguments);
+  info.set_digest = set_digest_;
   std::ranges::move(setup_.warnings, std::back_inserter(info.warnings));
-  run_.start(info, {setup_.goal, device_, learner_.network(), executor_options(recipe_, 1), learner_.executor()},
-             watchdog_);
+  run_.start(info,
+             {setup_.goal, device_, learner_.network(), executor_options(recipe_, 1), learner_.executor(),
+              setup_.save_interval > 0 ? learner_.checkpoint_bytes() : core::Bytes{}},
+             resumed_, watchdog_);
+}
+
+// Collective.
+void Trainer::resume() {
+  runtime::together(world_, [&] { set_digest_ = digest_of_set(recipe_); });
+  const auto from = find_checkpoint(world_, options_);
+  if (!from) return;
+  runtime::together(world_, [&] { state_ = resume_state(*from, recipe_, set_digest_, options_.resume_anyway); });
+  learner_.load_checkpoint(*from, state_.n_steps);
+  ledger_before_ = state_.ledger;
+  saved_at_ = state_.samples_seen;
+  resumed_ = ResumeRecord{.at = position(), .from = from->path()};
 }
 
 int Trainer::run() try {
@@ -61,25 +80,26 @@ int Trainer::describe() {
 }
 
 void Trainer::train() {
-  run_.tell(&Observer::started, start_record(world_, topology_, recipe_, setup_, run_.folder()));
+  run_.tell(&Observer::started, start_record(world_, topology_, recipe_, setup_, run_.folder(), resumed_));
   if (world_.rank() == 0) runtime::announce_interrupt(stopping_text);
   if (runtime::agree_on_interrupt(world_) != 0) return stop_for_signal();  // it came while all was made ready
-  for (; state_.epoch < setup_.goal.n_epochs; ++state_.epoch) {
+  // Of an epoch that was stopped after its last step the evaluation is left.
+  for (; state_.n_steps < setup_.goal.n_steps || state_.of_epoch.n_steps > 0; state_.begin_next_epoch()) {
     const Position begin = position();
     run_.tell(&Observer::epoch_begun, begin);
     const bool goes_on = train_epoch();
-    const bool is_last = !goes_on || state_.epoch + 1 == setup_.goal.n_epochs;
+    const bool is_last = !goes_on || state_.epoch + 1 >= setup_.goal.n_epochs;
     if (ending_.exit_code == 0) end_epoch(epoch_record(begin), is_last);
     if (is_last || ending_.exit_code != 0) break;
   }
-  if (ending_.status != RunStatus::failed) save(ending_.exit_code == 0 && is_save_due());
+  if (ending_.status != RunStatus::failed) save_last();
 }
 
 // False if training is to end before the epochs are over.
 bool Trainer::train_epoch() {
   watchdog_.enter(runtime::Activity::training);
-  setup_.batches.training->begin_epoch(state_.epoch);
-  state_.of_epoch = {};
+  is_epoch_over_ = false;
+  setup_.batches.training->begin_epoch(state_.epoch, state_.of_epoch.n_steps);
   bool goes_on = true, is_whole = false;
   while (goes_on && state_.n_steps < setup_.goal.n_steps) {
     timers_.begin(metrics::Phase::data_wait);
@@ -89,6 +109,11 @@ bool Trainer::train_epoch() {
     if (is_whole) break;
     goes_on = step(*batch);
     tell_step();
+    const bool is_within = state_.n_steps % setup_.batches.training->n_batches() != 0;
+    if (goes_on && is_within && is_save_due() && state_.n_steps < setup_.goal.n_steps) {
+      goes_on = settle(true);
+      if (goes_on) save_in_between();
+    }
     if (goes_on && interval_.is_due(state_.n_steps) && state_.n_steps < setup_.goal.n_steps) tell_interval();
   }
   run_.tell(&Observer::steps_over);
@@ -144,27 +169,35 @@ void Trainer::note_loss(const parallel::StepAgreement& agreement) {
             StepRecord{.epoch = state_.epoch, .step = epoch.n_steps, .loss = mean(agreement.loss, agreement.n)});
   epoch.add(agreement);
   interval_.add(agreement);
-  state_.losses.update(std::as_bytes(std::span{&agreement.loss, 1}));
+  state_.add_loss(agreement.loss);
   ++state_.n_agreed;
 }
 
 // What is left to be known of the steps of an epoch, or of those before a signal; false if training ends.
 bool Trainer::end_steps(bool goes_on, bool is_whole) {
+  goes_on = settle(goes_on) && goes_on;
+  if (goes_on && is_whole) check_coverage();
+  ledger_before_ = is_whole ? 0 : ledger_before_;
+  return goes_on;
+}
+
+// Collective: all that was done is known to all ranks; false if training ends.
+bool Trainer::settle(bool goes_on) {
   parallel::StepReport rest = learner_.report();
   rest.ledger = setup_.batches.training->ledger().hash();
   const auto before_last = control_.exchange(rest);
   const auto last = control_.finish();
   for (const auto& agreement : {before_last, last})
     if (ending_.status != RunStatus::failed) goes_on = account(agreement) && goes_on;
-  if (goes_on && is_whole) check_coverage(*last);
+  state_.ledger = ledger_before_ + last->ledger;
   return goes_on;
 }
 
-// Of a whole epoch: every sample once, whatever ranks, orders and caches there were.
-void Trainer::check_coverage(const parallel::StepAgreement& last) const {
+// Of a whole epoch: every sample once, whatever ranks, orders, caches and resumptions there were.
+void Trainer::check_coverage() const {
   const bool is_exact = !recipe_.drop_last && recipe_.order != "torch" && recipe_.synthetic_steps == 0;
   if (is_exact)
-    core::require(last.ledger == data::Ledger::complete(setup_.batches.training->info().n_samples).hash(),
+    core::require(state_.ledger == data::Ledger::complete(setup_.batches.training->info().n_samples).hash(),
                   "an epoch has delivered every sample once");
 }
 
@@ -172,9 +205,9 @@ void Trainer::check_coverage(const parallel::StepAgreement& last) const {
 void Trainer::tell_step() {
   const Position at = position();
   run_.tell(&Observer::working, at);
-  if (at.step > 1) return;
+  if (at.step > (resumed_ ? resumed_->at.step : 0) + 1) return;
   run_.tell(&Observer::first_step_made, at);
-  interval_.begin(at.elapsed);
+  interval_.begin(at);
 }
 
 // Collective.
@@ -194,7 +227,8 @@ void Trainer::end_epoch(EpochRecord record, bool is_last) {
     if (ending_.exit_code == 0) record.evaluation = state_.evaluation;
   }
   run_.tell(&Observer::epoch_over, record);
-  if (!is_last && ending_.exit_code == 0 && is_save_due()) save(true);
+  is_epoch_over_ = ending_.exit_code == 0 && state_.n_steps % setup_.batches.training->n_batches() == 0;
+  if (!is_last && ending_.exit_code == 0 && is_save_due()) save_in_between();
 }
 
 // Collective.
@@ -215,26 +249,74 @@ void Trainer::evaluate() {
 }
 
 bool Trainer::is_save_due() const noexcept {
-  return recipe_.save_every > 0 && (state_.epoch + 1) % recipe_.save_every == 0;
+  return setup_.save_interval > 0 && state_.samples_seen / setup_.save_interval > saved_at_ / setup_.save_interval;
 }
 
-// Collective. `is_due`: by the recipe's interval.
-void Trainer::save(bool is_due) {
+// Collective: when training is over, by itself or by a signal. Weights may have room where a checkpoint has none.
+void Trainer::save_last() {
+  const bool is_stopped = ending_.status == RunStatus::stopped;
+  const bool is_wanted = is_stopped || setup_.save_interval > 0;
+  std::optional<core::Error> unsaved;
+  if (is_wanted && state_.samples_seen > saved_at_) unsaved = save_checkpoint(!is_stopped && is_save_due());
   watchdog_.enter(runtime::Activity::save);
   const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::save};
   learner_.average_statistics();
-  const auto complaint = core::complaint_of([this] { world_.rank() == 0 ? save_file() : void(); });
-  if (session_.agree(complaint)) {
-    ending_ = {.status = RunStatus::failed,
-               .message = complaint ? complaint->problem().what : ending_.message,
-               .exit_code = core::to_int(core::ExitCode::system)};
-  } else if (world_.rank() == 0) {
-    run_.tell(&Observer::saved, SaveRecord{.epoch = state_.epoch, .path = run_.weights_path(), .is_due = is_due});
-  }
+  const auto complaint = core::complaint_of(
+      [this] { runtime::together(world_, [this] { world_.rank() == 0 ? save_weights() : void(); }); });
+  if (!unsaved) unsaved = complaint;
+  if (!unsaved) return;
+  static_cast<void>(session_.agree(world_.rank() == 0 ? unsaved : std::nullopt));  // told once
+  ending_ = {.status = RunStatus::failed,
+             .message = unsaved->problem().what,
+             .exit_code = core::to_int(core::ExitCode::system)};
+}
+
+// Collective: why there is none, the same on all ranks, if there is none. `is_due`: by the recipe's interval.
+std::optional<core::Error> Trainer::save_checkpoint(bool is_due) {
+  watchdog_.enter(runtime::Activity::save);
+  const core::Stopwatch watch;
+  timers_.begin(metrics::Phase::save);
+  const auto complaint = core::complaint_of([this] { write_checkpoint(); });
+  timers_.end();
+  watchdog_.enter(runtime::Activity::training);
+  if (complaint) return complaint;
+  saved_at_ = state_.samples_seen;
+  if (world_.rank() == 0)
+    run_.tell(&Observer::saved,
+              SaveRecord{.at = position(), .path = checkpoint_path(), .is_due = is_due, .time = watch.elapsed()});
+  return std::nullopt;
+}
+
+// Collective, while training goes on: a run is worth more than one of its checkpoints.
+void Trainer::save_in_between() {
+  const auto complaint = save_checkpoint(true);
+  if (!complaint) return;
+  saved_at_ = state_.samples_seen;  // the next is due as if this one were there
+  if (world_.rank() == 0)
+    core::log_warning(fmt::format("no checkpoint after step {}: {}; training goes on, and {}", state_.n_steps,
+                                  complaint->problem().what, "the checkpoints before stay"));
+}
+
+// Collective. Throws the same on all ranks.
+void Trainer::write_checkpoint() try {
+  RunState kept = state_;
+  if (is_epoch_over_) kept.begin_next_epoch();
+  const std::string path = world_.rank() == 0 ? checkpoint_path() : "";
+  learner_.save_checkpoint(path, checkpoint_content(recipe_, set_digest_, kept));
+  if (world_.rank() == 0) checkpoint::remove_old(checkpoints_in(run_.folder()), options_.keep);
+} catch (const core::Error& error) {
+  throw core::Error{
+      core::ExitCode::system,
+      {.what = fmt::format("a checkpoint cannot be written: {}", error.problem().what),
+       .fix = "make room, or name another place with --run-dir; --resume goes on from the checkpoint before"}};
+}
+
+std::string Trainer::checkpoint_path() const {
+  return fmt::format("{}/{}", checkpoints_in(run_.folder()), checkpoint::name_of(state_.n_steps));
 }
 
 // On rank 0.
-void Trainer::save_file() const try {
+void Trainer::save_weights() const try {
   learner_.save(run_.weights_path(),
                 {.model = recipe_.model, .epoch = state_.epoch + 1, .samples_seen = state_.samples_seen}, "");
 } catch (const core::Error& error) {
@@ -247,7 +329,10 @@ void Trainer::save_file() const try {
 // Collective, when all ranks know that a signal came to one.
 void Trainer::stop_for_signal() {
   const int signal = runtime::agree_on_interrupt(world_);
-  ending_ = {.status = RunStatus::stopped, .message = fmt::format("signal {}", signal), .exit_code = 128 + signal};
+  const bool may_go_on = signal != SIGINT && setup_.batches.training;  // Ctrl-C is a user who wants no more of it
+  ending_ = {.status = RunStatus::stopped,
+             .message = fmt::format("signal {}", signal),
+             .exit_code = may_go_on ? core::to_int(core::ExitCode::requeue) : 128 + signal};
 }
 
 void Trainer::fail_not_finite(int rank) {

@@ -44,14 +44,16 @@ class Trainer {
     int exit_code = 0;
   };
 
+  void resume();
   void train();
   bool train_epoch();
   bool step(const data::Batch& batch);
   bool end_steps(bool goes_on, bool is_whole);
+  bool settle(bool goes_on);
   void count(const data::Batch& batch);
   void note_loss(const parallel::StepAgreement& agreement);
   bool account(const std::optional<parallel::StepAgreement>& agreement);
-  void check_coverage(const parallel::StepAgreement& last) const;
+  void check_coverage() const;
   void tell_step();
   void tell_interval();
   [[nodiscard]] EpochRecord epoch_record(const Position& begin) const;
@@ -59,8 +61,12 @@ class Trainer {
   void evaluate();
   [[nodiscard]] EvaluationRecord evaluation_record(const nn::LossSums& sums, core::Seconds time) const;
   [[nodiscard]] bool is_save_due() const noexcept;
-  void save(bool is_due);
-  void save_file() const;
+  void save_last();
+  std::optional<core::Error> save_checkpoint(bool is_due);
+  void save_in_between();
+  void write_checkpoint();
+  void save_weights() const;
+  [[nodiscard]] std::string checkpoint_path() const;
   void stop_for_signal();
   void fail_not_finite(int rank);
   [[nodiscard]] FinalRecord final_record();
@@ -84,6 +90,11 @@ class Trainer {
   Interval interval_;
   metrics::StepStatistics steady_{warmup_steps};
   RunState state_{};
+  std::optional<ResumeRecord> resumed_{};
+  std::string set_digest_{};
+  std::uint64_t ledger_before_ = 0;  ///< of the samples that the epoch had when the run was resumed
+  std::uint64_t saved_at_ = 0;       ///< samples seen when a checkpoint was written last, or gone on from
+  bool is_epoch_over_ = false;       ///< trained and evaluated
   Ending ending_{};
 };
 

@@ -10,7 +10,7 @@
 namespace lockstep::training {
 
 Position Trainer::position() const {
-  return {.epoch = setup_.batches.training ? state_.epoch + 1 : 0,
+  return {.epoch = std::min(state_.epoch + 1, setup_.goal.n_epochs),  // of a run that goes on at its end, too
           .step = state_.n_steps,
           .samples_seen = state_.samples_seen,
           .elapsed = watch_.elapsed()};
@@ -62,7 +62,7 @@ FinalRecord Trainer::final_record() {
       .peak_memory = peak_memory(world_)};
   record.rmse = rmse_of(recipe_, record.loss);
   if (options_.digest && world_.rank() == 0)
-    record.digest = fmt::format("weights {} losses {}", learner_.digest(), state_.losses.hex());
+    record.digest = fmt::format("weights {} losses {}", learner_.digest(), state_.losses);
   return record;
 }
 

@@ -157,7 +157,7 @@ void tell(const std::string& reason) {
 /// No code of this program: PMIx ends a process so whose launcher has gone.
 bool is_foreign(int code) noexcept {
   const bool is_signal = code > 128 && code <= 128 + SIGRTMAX;
-  return code > core::to_int(core::ExitCode::stalled) && !is_signal;
+  return code > core::to_int(core::ExitCode::stalled) && code != core::to_int(core::ExitCode::requeue) && !is_signal;
 }
 
 [[noreturn]] void tell_end_of_rank(const LauncherHint& hint, pid_t process, int status) {

@@ -53,8 +53,8 @@ TEST(HostParameters, KeepTheirPaddingThroughTraining) {
   }
 }
 
-/// Whether elements before `at`, where a block begins, belong to the first rows of the slot, as many as its blocks have,
-/// and those from there on to the others.
+/// Whether elements before `at`, where a block begins, belong to the first rows of the slot, as many as its blocks
+/// have, and those from there on to the others.
 bool parts_rows(const HostExecutor& executor, const ArenaSlot& slot, std::size_t n_logical, std::size_t at) {
   std::vector<float> logical(n_logical), physical(slot.slice.count);
   for (std::size_t i = 0; i < n_logical; ++i) logical[i] = 1 + static_cast<float>(i / slot.n_inner % slot.n_rows);

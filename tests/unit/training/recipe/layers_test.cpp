@@ -27,10 +27,10 @@ TEST(RecipeLayers, BooleansHaveAFlagForEachValue) {
 TEST(RecipeLayers, NumbersAfterTheRecipeAreEpochsAndSaveEvery) {
   const ResolvedRecipe r = resolve(toy + "epochs = 3\n", {"50", "10"});
   EXPECT_EQ(r.recipe.epochs, 50U);
-  EXPECT_EQ(r.recipe.save_every, 10U);
+  EXPECT_EQ(r.recipe.save_every.value, 10);
   EXPECT_EQ(origin_of(r, "epochs").note, "first number after the recipe");
   EXPECT_EQ(resolve(toy, {"7", "--batch", "8"}).recipe.epochs, 7U);
-  EXPECT_EQ(resolve(toy, {"--batch", "8", "7", "2"}).recipe.save_every, 2U);
+  EXPECT_EQ(resolve(toy, {"--batch", "8", "7", "2"}).recipe.save_every.value, 2);
   EXPECT_TRUE(has(refused_text(toy, {"50", "10", "5"}), "unexpected argument '5'"));
   EXPECT_TRUE(
       has(refused_text(toy, {"fifty"}), "'fifty' is not a whole number (epochs, first number after the recipe)"));

@@ -30,7 +30,7 @@ TEST(RecipeShipped, NoneHasDataOfItsOwn) {
 TEST(RecipeShipped, Toy) {
   const Recipe r = shipped({"toy", "50", "10"}).recipe;
   EXPECT_EQ(r.epochs, 50U);
-  EXPECT_EQ(r.save_every, 10U);
+  EXPECT_EQ(r.save_every.value, 10);
   EXPECT_EQ(r.batch, 32U);
   EXPECT_EQ(r.lr, 1e-3);
   EXPECT_EQ(r.momentum, 0);

@@ -55,9 +55,12 @@ def main(run, schemas, *kinds):
     check(validator(schemas, "train_status"), json.loads((run / "status.json").read_text(encoding="utf-8")))
     lines = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
     assert lines[0]["kind"] == "start" and lines[-1]["kind"] == "final", lines
-    assert {line["kind"] for line in lines[1:-1]} == set(kinds), lines
+    of_checkpoints = {"start", "resume", "save"}  # as often as the run was interrupted, or saved
+    assert {line["kind"] for line in lines[1:-1]} - of_checkpoints == set(kinds), lines
     for line in lines:
         check(validator(schemas, "train_log"), line)
+    for index in run.glob("checkpoints/*/index.json"):
+        check(validator(schemas, "checkpoint"), json.loads(index.read_text(encoding="utf-8")))
     short = dict(lines[-1], steady=None, evaluation=None, data=None)
     validator(schemas, "train_log").validate(short)
 

@@ -7,14 +7,14 @@
 #include <exception>
 #include <numeric>
 
-#include "training/run/weights.hpp"
+#include "checkpoint/weights.hpp"
 #include "unit/training/run/example_run.hpp"
 
 namespace {
 
 using namespace lockstep::training;
 
-const std::vector<TensorSpec> specs{{"a.weight", {2, 3}}, {"b", {4}}};
+const std::vector<lockstep::checkpoint::TensorSpec> specs{{"a.weight", {2, 3}}, {"b", {4}}};
 
 void write(const std::string& folder) {
   RunDirectory run{folder + "/run", "toy"};
@@ -25,14 +25,16 @@ void write(const std::string& folder) {
   const auto fill = [](std::size_t i, std::span<float> values) {
     std::iota(values.begin(), values.end(), 10.0f * static_cast<float>(i));
   };
-  save_weights(folder + "/w.h5", {.model = "example", .epoch = 2, .samples_seen = 128}, specs, fill, "--save-weights");
+  lockstep::checkpoint::save_weights(folder + "/w.h5", {.model = "example", .epoch = 2, .samples_seen = 128}, specs,
+                                     fill, "--save-weights");
 }
 
 void read(const std::string& path) {
   const auto take = [](std::size_t i, std::span<const float> values) {
     fmt::print("{} {}\n", specs[i].name, std::accumulate(values.begin(), values.end(), 0.0));
   };
-  const WeightsInfo info = load_weights(path, "example", specs, take, "--init-from");
+  const lockstep::checkpoint::WeightsInfo info =
+      lockstep::checkpoint::load_weights(path, "example", specs, take, "--init-from");
   fmt::print("model '{}'\n", info.model);
 }
 

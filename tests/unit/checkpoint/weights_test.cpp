@@ -1,4 +1,4 @@
-#include "training/run/weights.hpp"
+#include "checkpoint/weights.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include "io/hdf5.hpp"
 #include "unit/io/temporary_folder.hpp"
 
-namespace lockstep::training {
+namespace lockstep::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
@@ -231,4 +231,4 @@ TEST(Weights, NamesOfANetworkAreItsParametersThenItsStatistics) {
 }
 
 }  // namespace
-}  // namespace lockstep::training
+}  // namespace lockstep::checkpoint

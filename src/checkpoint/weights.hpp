@@ -11,9 +11,10 @@
 #include <string_view>
 #include <vector>
 
+#include "core/units.hpp"
 #include "nn/network.hpp"
 
-namespace lockstep::training {
+namespace lockstep::checkpoint {
 
 struct TensorSpec {
   std::string name{};  ///< as in PyTorch's state_dict
@@ -43,9 +44,10 @@ void save_weights(const std::string& path, const WeightsInfo& info, std::span<co
 /// that save_weights() has written: what a slip of the hand names is not replaced.
 void check_replaceable(const std::string& path, std::string_view flag);
 
-/// core::Error (usage, naming `flag`) if the file system of `path`, as far as it tells, has no room for a file of
-/// `tensors`.
-void check_room(const std::string& path, std::span<const TensorSpec> tensors, std::string_view flag);
+[[nodiscard]] core::Bytes bytes_of(std::span<const TensorSpec> tensors);
+
+/// core::Error (system, naming `flag`) if the file system of `path`, as far as it tells, has no room for `what`.
+void check_room(const std::string& path, std::string_view what, core::Bytes needed, std::string_view flag);
 
 /// Calls `take` for every tensor of the model, in order, once names and shapes of all are seen to fit; the file may
 /// also be one that h5py wrote. core::Error (usage, naming `flag`) if there is no such file or it does not fit, with
@@ -53,4 +55,4 @@ void check_room(const std::string& path, std::span<const TensorSpec> tensors, st
 WeightsInfo load_weights(const std::string& path, const std::string& model, std::span<const TensorSpec> tensors,
                          const TakeTensor& take, std::string_view flag);
 
-}  // namespace lockstep::training
+}  // namespace lockstep::checkpoint

@@ -1,4 +1,4 @@
-#include "training/run/weights.hpp"
+#include "checkpoint/weights.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -22,7 +22,7 @@
 #include "io/file.hpp"
 #include "io/hdf5.hpp"
 
-namespace lockstep::training {
+namespace lockstep::checkpoint {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "check sums are of the bytes in memory and in the file");
@@ -247,19 +247,23 @@ void check_replaceable(const std::string& path, std::string_view flag) {
          "the name of a new file, or of weights to replace", "choose another name, or move that file away");
 }
 
-void check_room(const std::string& path, std::span<const TensorSpec> tensors, std::string_view flag) {
-  std::uint64_t needed = 0;
-  for (const TensorSpec& tensor : tensors) needed += nn::n_elements(tensor.shape) * sizeof(float);
+core::Bytes bytes_of(std::span<const TensorSpec> tensors) {
+  std::uint64_t n = 0;
+  for (const TensorSpec& tensor : tensors) n += nn::n_elements(tensor.shape) * sizeof(float);
+  return {n};
+}
+
+void check_room(const std::string& path, std::string_view what, core::Bytes needed, std::string_view flag) {
   const std::filesystem::path folder = std::filesystem::absolute(core::behind_links(path)).parent_path();
   std::error_code error;
   const std::filesystem::space_info space = std::filesystem::space(folder, error);
   const std::uint64_t left = geteuid() == 0 ? space.free : space.available;  // some of it is for root alone
-  if (error || space.capacity == 0 || left >= needed) return;                // 0: one that does not tell
+  if (error || space.capacity == 0 || left >= needed.value) return;          // 0: one that does not tell
   throw core::Error{core::ExitCode::system,
-                    {.what = fmt::format("weights of {} have no room in '{}', where {} are left",
-                                         core::format_decimal({needed}), folder.string(), core::format_decimal({left})),
+                    {.what = fmt::format("{} of {} have no room in '{}', where {} are left", what,
+                                         core::format_decimal(needed), folder.string(), core::format_decimal({left})),
                      .where = std::string{flag},
-                     .expected = "room for one file of weights",
+                     .expected = "room for one of them",
                      .fix = "make room there, or name another place with --save-weights or --run-dir"}};
 }
 
@@ -280,4 +284,4 @@ WeightsInfo load_weights(const std::string& path, const std::string& model, std:
   return header.info;
 }
 
-}  // namespace lockstep::training
+}  // namespace lockstep::checkpoint

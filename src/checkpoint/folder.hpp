@@ -1,0 +1,32 @@
+// The folder of a run's checkpoints: step-000001234 for each, by the number of steps made.
+// Invariant: a checkpoint is there whole, DONE being the last that was written, or it is told from whole ones and
+// skipped; the newest whole one is never removed.
+// Used by the writer and the reader of checkpoints, and by the trainer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::checkpoint {
+
+inline constexpr std::string_view index_name = "index.json";
+inline constexpr std::string_view done_name = "DONE";
+
+/// "step-000001234".
+[[nodiscard]] std::string name_of(std::uint64_t n_steps);
+/// "rank-00003.h5".
+[[nodiscard]] std::string file_name_of(int rank);
+
+/// Whether `path` is a folder with what makes a checkpoint, be it whole or not.
+[[nodiscard]] bool is_checkpoint(const std::string& path);
+
+/// Of those in `folder` with names of name_of(), the newest first, be they whole or not; none if it is not there.
+[[nodiscard]] std::vector<std::string> list_checkpoints(const std::string& folder);
+
+/// Removes all but the `n_kept` newest that are marked as done, and what is older and not; told if it fails.
+void remove_old(const std::string& folder, std::size_t n_kept) noexcept;
+
+}  // namespace lockstep::checkpoint

@@ -1,0 +1,41 @@
+// index.json of a checkpoint: which files it has, which parts of which tensors are in them, and all their digests.
+// Invariant: what is read again equals what was written; share/schemas/checkpoint-1.schema.json has the format.
+// Used by the writer and the reader of checkpoints.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "checkpoint/box.hpp"
+
+namespace lockstep::checkpoint {
+
+struct Piece {
+  Box box{};
+  std::string digest{};  ///< of its values
+};
+
+/// A file that one rank wrote.
+struct FileRecord {
+  std::string name{};
+  std::uint64_t bytes = 0;
+  std::string digest{};  ///< of the whole file, as a flipped bit may sit in what HDF5 keeps for itself
+  std::vector<Piece> pieces{};
+};
+
+struct Index {
+  std::string content{};  ///< the text of a JSON object: what the owner of the checkpoint keeps in it beside tensors
+  std::vector<FileRecord> files{};
+};
+
+[[nodiscard]] std::string to_text(const FileRecord& file);
+/// Throws core::Error (system) if it is no text of to_text().
+[[nodiscard]] FileRecord parse_file_record(std::string_view text);
+
+[[nodiscard]] std::string to_text(const Index& index);
+/// Throws core::Error (usage) naming `where` if it is none, or one of a newer format.
+[[nodiscard]] Index parse_index(std::string_view text, const std::string& where);
+
+}  // namespace lockstep::checkpoint

@@ -1,0 +1,114 @@
+#include "checkpoint/reader.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "checkpoint/folder.hpp"
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "io/digest.hpp"
+#include "io/file.hpp"
+#include "io/hdf5.hpp"
+#include "runtime/together.hpp"
+
+namespace lockstep::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail_damaged(const std::string& path, const std::string& what) {
+  throw core::Error{core::ExitCode::failed,
+                    {.what = fmt::format("checkpoint '{}' is damaged: {}", path, what),
+                     .fix = "go on from an older one; lockstep names them when it looks for the newest"}};
+}
+
+std::string read_part(const std::string& path, std::string_view name) try {
+  return io::read_text((fs::path{path} / name).string());
+} catch (const core::Error& error) {
+  if (error.code() != core::ExitCode::usage) throw;
+  throw core::Error{core::ExitCode::failed,
+                    {.what = fmt::format("checkpoint '{}' is incomplete: it has no {}", path, name),
+                     .fix = "go on from an older one"}};
+}
+
+bool are_of_one_tensor(const Box& a, const Box& b) {
+  return a.shape == b.shape && a.n_outer * a.n_rows * a.n_inner == b.n_outer * b.n_rows * b.n_inner;
+}
+
+}  // namespace
+
+Checkpoint::Checkpoint(const std::string& path) : path_{path} {
+  std::string expected = read_part(path, done_name);
+  while (!expected.empty() && expected.back() == '\n') expected.pop_back();
+  const std::string text = read_part(path, index_name);
+  if (io::digest_of(std::as_bytes(std::span{text})) != expected)
+    fail_damaged(path, fmt::format("{} and {} do not fit", index_name, done_name));
+  index_ = parse_index(text, (fs::path{path} / index_name).string());
+}
+
+std::string Checkpoint::path_of(const FileRecord& file) const { return (fs::path{path_} / file.name).string(); }
+
+void Checkpoint::verify(std::size_t i) const {
+  const FileRecord& file = index_.files.at(i);
+  const std::string path = path_of(file);
+  std::error_code error;
+  const std::uintmax_t size = fs::file_size(path, error);
+  if (error) fail_damaged(path_, fmt::format("{}: {}", file.name, error.message()));
+  if (size != file.bytes) fail_damaged(path_, fmt::format("{} has {} bytes, not {}", file.name, size, file.bytes));
+  if (io::digest_of_file(path) != file.digest) fail_damaged(path_, file.name + " is not what was written");
+}
+
+std::optional<Box> Checkpoint::find(const std::string& tensor) const {
+  for (const FileRecord& file : index_.files)
+    for (const Piece& piece : file.pieces)
+      if (piece.box.tensor == tensor) return whole(tensor, piece.box.shape);
+  return std::nullopt;
+}
+
+void Checkpoint::read(const Box& box, std::span<float> values) const {
+  std::size_t n_read = 0;
+  for (const FileRecord& file : index_.files) {
+    std::optional<io::Hdf5File> hdf5;
+    for (const Piece& piece : file.pieces) {
+      if (piece.box.tensor != box.tensor) continue;
+      if (!are_of_one_tensor(piece.box, box)) fail_damaged(path_, box.tensor + " has another shape");
+      if (!hdf5) hdf5 = io::Hdf5File::open(path_of(file));
+      const io::Hdf5Dataset dataset = hdf5->open_dataset("/" + box.tensor);
+      std::vector<float> stored(piece.box.n_elements());
+      dataset.read_rows(0, dataset.dimensions().front(), std::as_writable_bytes(std::span{stored}));
+      n_read += copy_common(piece.box, stored, box, values);
+    }
+  }
+  if (n_read != box.n_elements()) fail_damaged(path_, "it does not have all of " + box.tensor);
+}
+
+Checkpoint open_checkpoint(const runtime::Communicator& world, const std::string& path) {
+  const std::string shared = world.broadcast(path);
+  std::optional<Checkpoint> checkpoint;
+  runtime::together(world, [&] {
+    checkpoint.emplace(shared);
+    for (auto i = static_cast<std::size_t>(world.rank()); i < checkpoint->n_files();
+         i += static_cast<std::size_t>(world.n_ranks()))
+      checkpoint->verify(i);
+  });
+  return std::move(*checkpoint);
+}
+
+std::optional<Checkpoint> open_newest(const runtime::Communicator& world, const std::string& folder) {
+  std::vector<std::string> paths;
+  if (world.rank() == 0) paths = list_checkpoints(folder);
+  const std::uint64_t n = runtime::broadcast_value(world, std::uint64_t{paths.size()});
+  for (std::size_t i = 0; i < n; ++i) {
+    try {
+      return open_checkpoint(world, world.rank() == 0 ? paths[i] : "");
+    } catch (const core::Error& error) {
+      if (error.code() != core::ExitCode::failed) throw;
+      if (world.rank() == 0) core::log_warning(fmt::format("{}; passed over", error.problem().what));
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace lockstep::checkpoint

@@ -1,0 +1,51 @@
+// Reads checkpoints: only ones that are whole, and by any number of ranks.
+// Invariant: nothing is read of a checkpoint before all of it was verified; all ranks read the same one, or none.
+// Used by the trainer.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "checkpoint/box.hpp"
+#include "checkpoint/index.hpp"
+#include "runtime/communicator.hpp"
+
+namespace lockstep::checkpoint {
+
+class Checkpoint {
+ public:
+  /// Reads and verifies the index. Throws core::Error (failed) if it is incomplete or damaged, with what is wrong;
+  /// (usage) if it is of a newer format.
+  explicit Checkpoint(const std::string& path);
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  /// What write_checkpoint() was given.
+  [[nodiscard]] const std::string& content() const noexcept { return index_.content; }
+  [[nodiscard]] std::size_t n_files() const noexcept { return index_.files.size(); }
+  /// Throws core::Error (failed) unless file number `i` is to the byte what was written.
+  void verify(std::size_t i) const;
+
+  /// All of a tensor; nothing if there is none of this name.
+  [[nodiscard]] std::optional<Box> find(const std::string& tensor) const;
+  /// Throws core::Error (failed) if `box` is not there, or of another shape.
+  void read(const Box& box, std::span<float> values) const;
+
+ private:
+  [[nodiscard]] std::string path_of(const FileRecord& file) const;
+
+  std::string path_;
+  Index index_{};
+};
+
+/// Collective: `path` (on rank 0), verified by all ranks, each a part. Throws core::Error, the same on all ranks, if it
+/// is not whole.
+[[nodiscard]] Checkpoint open_checkpoint(const runtime::Communicator& world, const std::string& path);
+
+/// Collective: the newest whole one in `folder` (on rank 0); nothing if there is none. Others that are newer are named
+/// in a warning.
+[[nodiscard]] std::optional<Checkpoint> open_newest(const runtime::Communicator& world, const std::string& folder);
+
+}  // namespace lockstep::checkpoint

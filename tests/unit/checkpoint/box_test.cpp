@@ -1,0 +1,55 @@
+#include "checkpoint/box.hpp"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+namespace lockstep::checkpoint {
+namespace {
+
+// A tensor {4, 6, 5}: by its first dimension, by its second, and all of it.
+constexpr std::uint64_t n = 4 * 6 * 5;
+
+Box by_first(core::Slice rows) {
+  return {.tensor = "t", .shape = {4, 6, 5}, .n_outer = 1, .n_rows = 4, .n_inner = 30, .rows = rows};
+}
+Box by_second(core::Slice rows) {
+  return {.tensor = "t", .shape = {4, 6, 5}, .n_outer = 4, .n_rows = 6, .n_inner = 5, .rows = rows};
+}
+
+std::vector<float> values_of(const Box& box) {
+  std::vector<float> all(n), values(box.n_elements());
+  std::iota(all.begin(), all.end(), 1.f);
+  std::size_t i = 0;
+  for (std::size_t outer = 0; outer < box.n_outer; ++outer)
+    for (std::size_t row = box.rows.offset; row < box.rows.end(); ++row)
+      for (std::size_t inner = 0; inner < box.n_inner; ++inner)
+        values[i++] = all[(outer * box.n_rows + row) * box.n_inner + inner];
+  return values;
+}
+
+TEST(CopyCommon, JoinsHoweverTheTensorWasCut) {
+  const std::vector<std::vector<Box>> cuts{{whole("t", {4, 6, 5})},
+                                           {by_first({0, 1}), by_first({1, 2}), by_first({3, 1})},
+                                           {by_second({0, 2}), by_second({2, 4})},
+                                           {by_second({0, 5}), by_second({5, 0}), by_second({5, 1})}};
+  for (const auto& written : cuts)
+    for (const auto& wanted : cuts)
+      for (const Box& to : wanted) {
+        std::vector<float> values(to.n_elements(), -1);
+        std::size_t n_copied = 0;
+        for (const Box& from : written) n_copied += copy_common(from, values_of(from), to, values);
+        EXPECT_EQ(n_copied, to.n_elements());
+        EXPECT_EQ(values, values_of(to));
+      }
+}
+
+TEST(CopyCommon, LeavesAloneWhatIsNotThere) {
+  const Box first = by_first({0, 2}), last = by_first({2, 2});
+  std::vector<float> values(last.n_elements(), -1);
+  EXPECT_EQ(copy_common(first, values_of(first), last, values), 0u);
+  EXPECT_EQ(values, std::vector<float>(last.n_elements(), -1));
+}
+
+}  // namespace
+}  // namespace lockstep::checkpoint

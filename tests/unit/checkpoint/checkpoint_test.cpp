@@ -1,0 +1,131 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+
+#include "checkpoint/folder.hpp"
+#include "checkpoint/reader.hpp"
+#include "checkpoint/writer.hpp"
+#include "unit/io/temporary_folder.hpp"
+
+namespace lockstep::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+using core::ExitCode;
+using io::expect_error;
+using io::get;
+using io::put;
+using io::TemporaryFolder;
+
+const runtime::Communicator& alone() {
+  static const runtime::Communicator world = runtime::Communicator::alone();
+  return world;
+}
+
+const std::vector<Box> boxes{
+    {.tensor = "parameter/a", .shape = {4, 6, 5}, .n_outer = 4, .n_rows = 6, .n_inner = 5, .rows = {0, 2}},
+    whole("parameter/b.weight", {3, 2}),
+    {.tensor = "momentum/a", .shape = {4, 6, 5}, .n_outer = 1, .n_rows = 4, .n_inner = 30, .rows = {1, 3}}};
+
+void number(std::size_t i, std::span<float> values) {
+  std::iota(values.begin(), values.end(), 1000 * static_cast<float>(i));
+}
+
+std::string write(const std::string& folder, std::uint64_t step) {
+  const std::string path = folder + "/" + name_of(step);
+  write_checkpoint(alone(), path, R"({"step": 7})", boxes, number);
+  return path;
+}
+
+TEST(Checkpoint, ComesBackAsItWasWritten) {
+  const TemporaryFolder folder;
+  const std::string path = write(folder / "checkpoints", 7);
+  EXPECT_TRUE(is_checkpoint(path));
+  const Checkpoint checkpoint = open_checkpoint(alone(), path);
+  EXPECT_EQ(checkpoint.content(), R"({"step":7})");
+  EXPECT_EQ(checkpoint.n_files(), 1u);
+  for (std::size_t i = 0; i < boxes.size(); ++i) {
+    std::vector<float> expected(boxes[i].n_elements()), found(expected.size());
+    number(i, expected);
+    checkpoint.read(boxes[i], found);
+    EXPECT_EQ(found, expected) << boxes[i].tensor;
+  }
+  EXPECT_EQ(checkpoint.find("parameter/b.weight")->shape, (std::vector<std::uint64_t>{3, 2}));
+  EXPECT_FALSE(checkpoint.find("parameter/c"));
+}
+
+TEST(Checkpoint, DoesNotGiveWhatItDoesNotHave) {
+  const TemporaryFolder folder;
+  const Checkpoint checkpoint{write(folder.path(), 1)};
+  std::vector<float> values(120);
+  expect_error([&] { checkpoint.read(whole("parameter/a", {4, 6, 5}), values); }, ExitCode::failed, {"parameter/a"});
+  expect_error([&] { checkpoint.read(whole("parameter/b.weight", {120}), values); }, ExitCode::failed,
+               {"parameter/b.weight has another shape"});
+  expect_error([&] { checkpoint.read(whole("parameter/c", {120}), values); }, ExitCode::failed, {"parameter/c"});
+}
+
+// Every byte of every file counts, those that HDF5 keeps for itself included.
+TEST(Checkpoint, AnyFlippedByteIsFound) {
+  const TemporaryFolder folder;
+  const std::string path = write(folder.path(), 1);
+  for (const auto& entry : fs::directory_iterator{path}) {
+    const std::string whole_file = get(entry.path().string());
+    for (std::size_t at = 0; at < whole_file.size(); ++at) {
+      std::string flipped = whole_file;
+      flipped[at] = static_cast<char>(flipped[at] ^ 0x10);
+      put(entry.path().string(), flipped);
+      expect_error([&] { static_cast<void>(open_checkpoint(alone(), path)); }, ExitCode::failed, {path});
+      if (HasFailure()) FAIL() << entry.path() << " at " << at;
+    }
+    put(entry.path().string(), whole_file);
+  }
+  static_cast<void>(open_checkpoint(alone(), path));
+}
+
+TEST(Checkpoint, TheNewestWholeOneIsTaken) {
+  const TemporaryFolder folder;
+  EXPECT_FALSE(open_newest(alone(), folder / "none"));
+  for (const std::uint64_t step : {9u, 10u, 1000000000u, 1000000001u}) write(folder.path(), step);
+  fs::remove(folder / "step-1000000001/DONE");
+  fs::resize_file(folder / "step-1000000000/rank-00000.h5", 100);
+  testing::internal::CaptureStderr();
+  const auto newest = open_newest(alone(), folder.path());
+  const std::string words = testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(newest);
+  EXPECT_EQ(newest->path(), folder / "step-000000010");
+  EXPECT_NE(words.find("step-1000000001' is incomplete"), std::string::npos) << words;
+  EXPECT_NE(words.find("step-1000000000' is damaged: rank-00000.h5 has 100 bytes"), std::string::npos) << words;
+  for (const char* const step : {"step-000000010", "step-000000009"}) fs::remove(folder / step + std::string{"/DONE"});
+  EXPECT_FALSE(open_newest(alone(), folder.path()));
+}
+
+TEST(Checkpoint, ReplacesOneOfItsNameOnlyWhenItIsWhole) {
+  const TemporaryFolder folder;
+  const std::string path = write(folder.path(), 1);
+  const auto fails = [](std::size_t i, std::span<float> values) {
+    if (i == 2) throw core::Error{ExitCode::system, {.what = "no more"}};
+    number(i, values);
+  };
+  expect_error([&] { write_checkpoint(alone(), path, "{}", boxes, fails); }, ExitCode::system, {"no more"});
+  EXPECT_EQ(folder.n_entries(), 1u);
+  EXPECT_EQ(open_checkpoint(alone(), path).content(), R"({"step":7})");
+  write_checkpoint(alone(), path, "{}", boxes, number);
+  EXPECT_EQ(folder.n_entries(), 1u);
+  EXPECT_EQ(open_checkpoint(alone(), path).content(), "{}");
+}
+
+TEST(Checkpoint, OldOnesAreRemovedButNotForBrokenOnes) {
+  const TemporaryFolder folder;
+  for (const std::uint64_t step : {1u, 2u, 3u, 4u, 5u}) write(folder.path(), step);
+  fs::create_directory(folder / "step-x");
+  fs::remove(folder / "step-000000004/DONE");
+  remove_old(folder.path(), 2);
+  EXPECT_EQ(list_checkpoints(folder.path()),
+            (std::vector{folder / "step-000000005", folder / "step-000000004", folder / "step-000000003"}));
+  EXPECT_TRUE(fs::exists(folder / "step-x"));
+}
+
+}  // namespace
+}  // namespace lockstep::checkpoint

@@ -1,0 +1,37 @@
+// Going on from a checkpoint: which one, and whether it is one of this run.
+// Invariant: a run goes on with the recipe and the set it was begun with, but for what does not change how is learned.
+// Used by the trainer.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "checkpoint/reader.hpp"
+#include "runtime/communicator.hpp"
+#include "training/recipe/recipe.hpp"
+#include "training/run/options.hpp"
+#include "training/train/state.hpp"
+
+namespace lockstep::training {
+
+/// The folder of its checkpoints in that of a run.
+[[nodiscard]] std::string checkpoints_in(const std::string& run_dir);
+
+/// Collective: the checkpoint that --resume asks for, verified; nothing if it asks for none, or for whatever there is
+/// and there is none. Throws core::Error, the same on all ranks: (usage) if there is none at the place that was named,
+/// (failed) if it is not whole.
+[[nodiscard]] std::optional<checkpoint::Checkpoint> find_checkpoint(const runtime::Communicator& world,
+                                                                    const RunOptions& options);
+
+/// Digest of the set's manifest; empty if samples are made.
+[[nodiscard]] std::string digest_of_set(const Recipe& recipe);
+
+/// What a checkpoint keeps beside tensors: the text of a JSON object.
+[[nodiscard]] std::string checkpoint_content(const Recipe& recipe, const std::string& set_digest,
+                                             const RunState& state);
+
+/// Where a run stood. Throws core::Error (usage) if it was of another recipe or set, unless `is_anyway`.
+[[nodiscard]] RunState resume_state(const checkpoint::Checkpoint& from, const Recipe& recipe,
+                                    const std::string& set_digest, bool is_anyway);
+
+}  // namespace lockstep::training

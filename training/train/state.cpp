@@ -1,0 +1,61 @@
+#include "training/train/state.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "core/error.hpp"
+#include "io/digest.hpp"
+
+namespace lockstep::training {
+namespace {
+
+using Json = nlohmann::ordered_json;  // keys in the order written here; doubles come back to the bit
+
+}  // namespace
+
+void RunState::add_loss(double loss) {
+  losses.append(reinterpret_cast<const char*>(&loss), sizeof loss);
+  losses = io::digest_of(std::as_bytes(std::span{losses}));
+}
+
+std::string to_json(const RunState& state) {
+  return Json{{"epoch", state.epoch},
+              {"step", state.n_steps},
+              {"samples_seen", state.samples_seen},
+              {"learning_rate", state.learning_rate},
+              {"ledger", state.ledger},
+              {"of_epoch",
+               {{"loss", state.of_epoch.loss},
+                {"samples", state.of_epoch.n_samples},
+                {"top1", state.of_epoch.n_top1},
+                {"steps", state.of_epoch.n_steps}}},
+              {"epoch_loss", std::isnan(state.epoch_loss) ? Json{} : Json(state.epoch_loss)},
+              {"losses", state.losses}}
+      .dump();
+}
+
+RunState parse_run_state(std::string_view text) try {
+  const Json json = Json::parse(text);
+  RunState state{.epoch = json.at("epoch"),
+                 .n_steps = json.at("step"),
+                 .samples_seen = json.at("samples_seen"),
+                 .learning_rate = json.at("learning_rate"),
+                 .n_agreed = json.at("step"),
+                 .ledger = json.at("ledger")};
+  const Json& epoch = json.at("of_epoch");
+  state.of_epoch = {.loss = epoch.at("loss"),
+                    .n_samples = epoch.at("samples"),
+                    .n_top1 = epoch.at("top1"),
+                    .n_steps = epoch.at("steps")};
+  if (!json.at("epoch_loss").is_null()) state.epoch_loss = json.at("epoch_loss");
+  state.losses = json.at("losses");
+  return state;
+} catch (const Json::exception& error) {
+  throw core::Error{core::ExitCode::failed,
+                    {.what = fmt::format("a checkpoint does not say where its run stood: {}", error.what())}};
+}
+
+}  // namespace lockstep::training
