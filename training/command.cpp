@@ -7,6 +7,7 @@
 #include "core/suggest.hpp"
 #include "core/version.hpp"
 #include "runtime/launcher.hpp"
+#include "training/ckpt/verbs.hpp"
 #include "training/shard/verbs.hpp"
 #include "training/train/train.hpp"
 
@@ -19,9 +20,10 @@ struct Command {
   Invocation (*parse)(const std::vector<std::string>& arguments);  ///< without the command's name
 };
 
-constexpr std::array<Command, 2> commands{{
+constexpr std::array<Command, 3> commands{{
     {"train", "train a model from a recipe, data-parallel", parse_train},
     {"shard", "data sets as HDF5 shards: make, check, change and measure them", shard::parse},
+    {"ckpt", "checkpoints of a training: list, check, compare and remove them", ckpt::parse},
 }};
 
 std::string help_text() {
@@ -32,6 +34,7 @@ std::string help_text() {
   lockstep shard stat d                      what is in it
   lockstep train --help                      recipes, and all that can be set
   lockstep shard --help                      all that can be done with data sets
+  lockstep ckpt ls runs/toy-2026-01-31-1     what a run can go on from
 
 Commands
 )";
@@ -41,7 +44,7 @@ Commands
       --version
 
 Exit codes: 0 done, 1 a verification failed, 2 usage or bad input, 3 system or MPI, 4 a rank hangs,
-128+n ended by signal n.
+85 stopped with a checkpoint: run it again with --resume auto, 128+n ended by signal n.
 )";
   return text;
 }

@@ -26,12 +26,6 @@ bool is_done(const std::string& path) {
   return fs::is_regular_file(fs::path{path} / done_name, error);
 }
 
-/// DONE first, so that a half of it is nothing that anybody would read.
-void remove(const std::string& path) {
-  fs::remove(fs::path{path} / done_name);
-  fs::remove_all(path);
-}
-
 }  // namespace
 
 std::string name_of(std::uint64_t n_steps) { return fmt::format("{}{:09}", prefix, n_steps); }
@@ -55,11 +49,25 @@ std::vector<std::string> list_checkpoints(const std::string& folder) {
   return paths;
 }
 
+std::string checkpoints_in(const std::string& run_dir) { return (fs::path{run_dir} / "checkpoints").string(); }
+
+std::vector<std::string> find_checkpoints(const std::string& path) {
+  std::error_code error;
+  if (is_checkpoint(path)) return {path};
+  return list_checkpoints(fs::is_directory(checkpoints_in(path), error) ? checkpoints_in(path) : path);
+}
+
+// DONE first, so that half of it is nothing that anybody would read.
+void remove_checkpoint(const std::string& path) {
+  fs::remove(fs::path{path} / done_name);
+  fs::remove_all(path);
+}
+
 void remove_old(const std::string& folder, std::size_t n_kept) noexcept {
   std::size_t n_done = 0;
   for (const std::string& path : list_checkpoints(folder)) {
     try {
-      if (n_done >= n_kept) remove(path);
+      if (n_done >= n_kept) remove_checkpoint(path);
       n_done += is_done(path) ? 1 : 0;
     } catch (const std::exception& error) {
       core::log_warning(fmt::format("'{}' is left behind: {}", path, error.what()));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <map>
 #include <utility>
 
 #include "checkpoint/folder.hpp"
@@ -50,14 +51,36 @@ Checkpoint::Checkpoint(const std::string& path) : path_{path} {
 
 std::string Checkpoint::path_of(const FileRecord& file) const { return (fs::path{path_} / file.name).string(); }
 
-void Checkpoint::verify(std::size_t i) const {
-  const FileRecord& file = index_.files.at(i);
-  const std::string path = path_of(file);
+void Checkpoint::check_file(const FileRecord& file) const {
   std::error_code error;
-  const std::uintmax_t size = fs::file_size(path, error);
+  const std::uintmax_t size = fs::file_size(path_of(file), error);
   if (error) fail_damaged(path_, fmt::format("{}: {}", file.name, error.message()));
   if (size != file.bytes) fail_damaged(path_, fmt::format("{} has {} bytes, not {}", file.name, size, file.bytes));
-  if (io::digest_of_file(path) != file.digest) fail_damaged(path_, file.name + " is not what was written");
+}
+
+void Checkpoint::check_files() const {
+  for (const FileRecord& file : index_.files) check_file(file);
+}
+
+void Checkpoint::verify(std::size_t i) const {
+  const FileRecord& file = index_.files.at(i);
+  check_file(file);
+  if (io::digest_of_file(path_of(file)) != file.digest) fail_damaged(path_, file.name + " is not what was written");
+}
+
+core::Bytes Checkpoint::bytes() const noexcept {
+  std::uint64_t n = 0;
+  for (const FileRecord& file : index_.files) n += file.bytes;
+  return {n};
+}
+
+std::vector<Box> Checkpoint::tensors() const {
+  std::map<std::string, Box> all;
+  for (const FileRecord& file : index_.files)
+    for (const Piece& piece : file.pieces) all.try_emplace(piece.box.tensor, whole(piece.box.tensor, piece.box.shape));
+  std::vector<Box> boxes;
+  for (auto& [name, box] : all) boxes.push_back(std::move(box));
+  return boxes;
 }
 
 std::optional<Box> Checkpoint::find(const std::string& tensor) const {
@@ -96,9 +119,7 @@ Checkpoint open_checkpoint(const runtime::Communicator& world, const std::string
   return std::move(*checkpoint);
 }
 
-std::optional<Checkpoint> open_newest(const runtime::Communicator& world, const std::string& folder) {
-  std::vector<std::string> paths;
-  if (world.rank() == 0) paths = list_checkpoints(folder);
+std::optional<Checkpoint> open_first_whole(const runtime::Communicator& world, const std::vector<std::string>& paths) {
   const std::uint64_t n = runtime::broadcast_value(world, std::uint64_t{paths.size()});
   for (std::size_t i = 0; i < n; ++i) {
     try {

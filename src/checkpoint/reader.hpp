@@ -11,6 +11,7 @@
 
 #include "checkpoint/box.hpp"
 #include "checkpoint/index.hpp"
+#include "core/units.hpp"
 #include "runtime/communicator.hpp"
 
 namespace lockstep::checkpoint {
@@ -28,12 +29,18 @@ class Checkpoint {
   /// Throws core::Error (failed) unless file number `i` is to the byte what was written.
   void verify(std::size_t i) const;
 
+  [[nodiscard]] core::Bytes bytes() const noexcept;  ///< of its files
+  /// Throws core::Error (failed) unless all files are there and as large as they were.
+  void check_files() const;
+  /// All of them, sorted by name.
+  [[nodiscard]] std::vector<Box> tensors() const;
   /// All of a tensor; nothing if there is none of this name.
   [[nodiscard]] std::optional<Box> find(const std::string& tensor) const;
   /// Throws core::Error (failed) if `box` is not there, or of another shape.
   void read(const Box& box, std::span<float> values) const;
 
  private:
+  void check_file(const FileRecord& file) const;
   [[nodiscard]] std::string path_of(const FileRecord& file) const;
 
   std::string path_;
@@ -44,8 +51,9 @@ class Checkpoint {
 /// is not whole.
 [[nodiscard]] Checkpoint open_checkpoint(const runtime::Communicator& world, const std::string& path);
 
-/// Collective: the newest whole one in `folder` (on rank 0); nothing if there is none. Others that are newer are named
-/// in a warning.
-[[nodiscard]] std::optional<Checkpoint> open_newest(const runtime::Communicator& world, const std::string& folder);
+/// Collective: the first whole one of `paths` (on rank 0); nothing if there is none. Those before it are named in
+/// warnings.
+[[nodiscard]] std::optional<Checkpoint> open_first_whole(const runtime::Communicator& world,
+                                                         const std::vector<std::string>& paths);
 
 }  // namespace lockstep::checkpoint

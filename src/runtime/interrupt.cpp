@@ -38,7 +38,7 @@ void remember(int signal) {
     const char* const text = announcement;
     if (text != nullptr && (signal == SIGINT || signal == SIGUSR1))
       static_cast<void>(!write(STDERR_FILENO, text, std::strlen(text)));
-  } else if (signal != SIGUSR1 && now_ns - pending_since_ns > same_signal_ns) {
+  } else if (signal != SIGUSR1 && signal != SIGUSR2 && now_ns - pending_since_ns > same_signal_ns) {
     std::signal(signal, SIG_DFL);
     raise(signal);
   }
@@ -64,6 +64,7 @@ void catch_interrupts() noexcept {
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   sigaction(SIGUSR1, &action, nullptr);
+  sigaction(SIGUSR2, &action, nullptr);
   struct sigaction hangup {};
   sigaction(SIGHUP, nullptr, &hangup);
   if (hangup.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);  // nohup ignores it
@@ -72,7 +73,7 @@ void catch_interrupts() noexcept {
 NoInterrupts::NoInterrupts() noexcept {
   sigset_t interrupts;
   sigemptyset(&interrupts);
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGHUP}) sigaddset(&interrupts, signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGHUP}) sigaddset(&interrupts, signal);
   pthread_sigmask(SIG_BLOCK, &interrupts, &before_);
 }
 

@@ -1,4 +1,4 @@
-// Ctrl-C, SIGTERM, SIGHUP and SIGUSR1 as a flag that long work looks at.
+// Ctrl-C, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 as a flag that long work looks at.
 // Invariant: the first signal only sets the flag, and says so if asked to; another one, a second later or more, ends
 // the process as if nothing had been installed.
 // Signals are handled on a stack of their own, as code made at run time may keep data where the stack pointer points:
@@ -12,9 +12,10 @@
 
 namespace lockstep::runtime {
 
-/// From now on SIGINT, SIGTERM, SIGHUP (unless it is ignored) and SIGUSR1 ask for an orderly end; all but SIGINT count
-/// as SIGTERM, and SIGUSR1 as what --nproc says it got. A second one, a second later, ends at once, but for SIGUSR1: it
-/// is what launchers pass on without an end of their own, so --nproc and batch systems use it, and --nproc repeats it.
+/// From now on SIGINT, SIGTERM, SIGHUP (unless it is ignored), SIGUSR1 and SIGUSR2 ask for an orderly end; all but
+/// SIGINT count as SIGTERM, and SIGUSR1 as what --nproc says it got. A second one, a second later, ends at once, but
+/// for SIGUSR1 and SIGUSR2: they are what launchers pass on without an end of their own, so --nproc and batch systems
+/// use them, and --nproc repeats SIGUSR1.
 /// The calling thread, the main one, gets a stack for it; threads that run code as above are begun with NoInterrupts.
 void catch_interrupts() noexcept;
 

@@ -32,7 +32,7 @@ done
 grep -q '"kind":"resume","epoch":2,"step":21,' part4-4/log.jsonl || fail "log: $(head -3 part4-4/log.jsonl)"
 grep -q '"checkpoint": "part4/checkpoints/step-000000021"' part4-4/status.json || fail "$(cat part4-4/status.json)"
 
-for signal in TERM USR1 HUP; do
+for signal in TERM USR2 HUP; do
   for n in 1 2; do
     nproc=()
     [ "$n" -eq 1 ] || nproc=(--nproc 2)

@@ -8,18 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "training/command.hpp"
+#include "training/verb.hpp"
 
 namespace lockstep::training::shard {
-
-struct Verb {
-  std::string_view name;
-  std::string_view summary;  ///< one line for --help
-  std::string_view usage;    ///< after "lockstep shard ", without its flags
-  std::string (*help)();     ///< what follows summary and usage
-  Action (*declare)(core::Flags& flags);
-  std::string (*help_of_kind)(std::string_view kind) = nullptr;  ///< as help, of one KIND; throws if there is none
-};
 
 std::string import_help();
 std::string import_kind_help(std::string_view kind);

@@ -52,20 +52,15 @@ std::vector<Difference> differences(const Json& then, const Json& now) {
 
 }  // namespace
 
-std::string checkpoints_in(const std::string& run_dir) { return (fs::path{run_dir} / "checkpoints").string(); }
-
 std::optional<checkpoint::Checkpoint> find_checkpoint(const runtime::Communicator& world, const RunOptions& options) {
-  if (options.resume == "never") return std::nullopt;
-  if (options.resume == "auto") {
-    if (options.run_dir.empty()) return std::nullopt;
-    return checkpoint::open_newest(world, checkpoints_in(options.run_dir));
-  }
-  std::error_code error;
-  const bool is_one = checkpoint::is_checkpoint(options.resume);
+  const bool is_auto = options.resume == "auto";
+  if (options.resume == "never" || (is_auto && options.run_dir.empty())) return std::nullopt;
+  std::vector<std::string> paths;  // on rank 0
+  if (world.rank() == 0) paths = checkpoint::find_checkpoints(is_auto ? options.run_dir : options.resume);
+  const bool is_one = !is_auto && world.rank() == 0 && checkpoint::is_checkpoint(options.resume);
   if (runtime::broadcast_value(world, is_one)) return checkpoint::open_checkpoint(world, options.resume);
-  const bool is_run = fs::is_directory(checkpoints_in(options.resume), error);
-  auto newest = checkpoint::open_newest(world, is_run ? checkpoints_in(options.resume) : options.resume);
-  if (newest) return newest;
+  auto newest = checkpoint::open_first_whole(world, paths);
+  if (newest || is_auto) return newest;
   core::fail_usage({.what = fmt::format("there is no whole checkpoint in '{}'", options.resume),
                     .where = flag,
                     .expected = "a run's folder, or a checkpoint in its folder checkpoints",

@@ -14,9 +14,6 @@
 
 namespace lockstep::training {
 
-/// The folder of its checkpoints in that of a run.
-[[nodiscard]] std::string checkpoints_in(const std::string& run_dir);
-
 /// Collective: the checkpoint that --resume asks for, verified; nothing if it asks for none, or for whatever there is
 /// and there is none. Throws core::Error, the same on all ranks: (usage) if there is none at the place that was named,
 /// (failed) if it is not whole.

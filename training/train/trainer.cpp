@@ -303,7 +303,7 @@ void Trainer::write_checkpoint() try {
   if (is_epoch_over_) kept.begin_next_epoch();
   const std::string path = world_.rank() == 0 ? checkpoint_path() : "";
   learner_.save_checkpoint(path, checkpoint_content(recipe_, set_digest_, kept));
-  if (world_.rank() == 0) checkpoint::remove_old(checkpoints_in(run_.folder()), options_.keep);
+  if (world_.rank() == 0) checkpoint::remove_old(checkpoint::checkpoints_in(run_.folder()), options_.keep);
 } catch (const core::Error& error) {
   throw core::Error{
       core::ExitCode::system,
@@ -312,7 +312,7 @@ void Trainer::write_checkpoint() try {
 }
 
 std::string Trainer::checkpoint_path() const {
-  return fmt::format("{}/{}", checkpoints_in(run_.folder()), checkpoint::name_of(state_.n_steps));
+  return fmt::format("{}/{}", checkpoint::checkpoints_in(run_.folder()), checkpoint::name_of(state_.n_steps));
 }
 
 // On rank 0.

@@ -38,7 +38,7 @@ sigset_t awaited_signals() {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGCHLD);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
     struct sigaction action {};
     sigaction(signal, nullptr, &action);
     if (action.sa_handler != SIG_IGN) sigaddset(&set, signal);

@@ -86,19 +86,19 @@ TEST(Checkpoint, AnyFlippedByteIsFound) {
 
 TEST(Checkpoint, TheNewestWholeOneIsTaken) {
   const TemporaryFolder folder;
-  EXPECT_FALSE(open_newest(alone(), folder / "none"));
+  EXPECT_FALSE(open_first_whole(alone(), find_checkpoints(folder / "none")));
   for (const std::uint64_t step : {9u, 10u, 1000000000u, 1000000001u}) write(folder.path(), step);
   fs::remove(folder / "step-1000000001/DONE");
   fs::resize_file(folder / "step-1000000000/rank-00000.h5", 100);
   testing::internal::CaptureStderr();
-  const auto newest = open_newest(alone(), folder.path());
+  const auto newest = open_first_whole(alone(), find_checkpoints(folder.path()));
   const std::string words = testing::internal::GetCapturedStderr();
   ASSERT_TRUE(newest);
   EXPECT_EQ(newest->path(), folder / "step-000000010");
   EXPECT_NE(words.find("step-1000000001' is incomplete"), std::string::npos) << words;
   EXPECT_NE(words.find("step-1000000000' is damaged: rank-00000.h5 has 100 bytes"), std::string::npos) << words;
   for (const char* const step : {"step-000000010", "step-000000009"}) fs::remove(folder / step + std::string{"/DONE"});
-  EXPECT_FALSE(open_newest(alone(), folder.path()));
+  EXPECT_FALSE(open_first_whole(alone(), find_checkpoints(folder.path())));
 }
 
 TEST(Checkpoint, ReplacesOneOfItsNameOnlyWhenItIsWhole) {

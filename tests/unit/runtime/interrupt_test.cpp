@@ -16,7 +16,7 @@ TEST(Interrupt, IsHandledOnAStackOfItsOwn) {
     stack_t stack{};
     sigaltstack(nullptr, &stack);
     bool is_right = (stack.ss_flags & SS_DISABLE) == 0 && stack.ss_size >= 16384;
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
       struct sigaction action {};
       sigaction(signal, nullptr, &action);
       is_right = is_right && (action.sa_handler == SIG_IGN || (action.sa_flags & SA_ONSTACK) != 0);
@@ -34,7 +34,7 @@ bool is_blocked(int signal) {
 }
 
 TEST(NoInterrupts, AreForThreadsBegunMeanwhile) {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
     ASSERT_FALSE(is_blocked(signal)) << signal;
     bool is_blocked_there = false;
     {

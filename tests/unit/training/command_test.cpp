@@ -5,6 +5,7 @@
 #include "data/importers/importers.hpp"
 #include "data/synth/synth.hpp"
 #include "support/text.hpp"
+#include "training/ckpt/verbs.hpp"
 #include "training/shard/verbs.hpp"
 
 namespace lockstep::training {
@@ -37,21 +38,27 @@ TEST(Command, HelpIsThereAtEveryLevel) {
   EXPECT_TRUE(has(text_of({"--help"}), "shard"));
   EXPECT_TRUE(has(text_of({"--version"}), "lockstep "));
   EXPECT_EQ(text_of({"shard", "--help"}), text_of({"shard", "-h"}));
-  for (const shard::Verb& verb : shard::verbs) {
+  for (const Verb& verb : shard::verbs) {
     EXPECT_TRUE(has(text_of({"shard", "--help"}), std::string{verb.summary}));
     EXPECT_TRUE(has(text_of({"shard", std::string{verb.name}, "--help"}), std::string{verb.usage}));
     EXPECT_TRUE(has(text_of({"shard", std::string{verb.name}, "--nonsense", "-h"}), "Memory: ")) << verb.name;
   }
 }
 
-TEST(Command, TheHelpNamesEveryFlagOfTheVerb) {
-  for (const shard::Verb& verb : shard::verbs) {
-    const std::string help = text_of({"shard", std::string{verb.name}, "--help"});
+void expect_flags_in_help(const std::string& command, std::span<const Verb> verbs) {
+  for (const Verb& verb : verbs) {
+    const std::string help = text_of({command, std::string{verb.name}, "--help"});
     core::Flags flags{""};
     static_cast<void>(verb.declare(flags));
     for (const std::string& flag : flags.names()) EXPECT_TRUE(has(help, flag)) << verb.name << " " << flag;
     EXPECT_TRUE(has(help, "--nproc N"));
+    EXPECT_TRUE(has(text_of({command, "--help"}), std::string{verb.summary}));
   }
+}
+
+TEST(Command, TheHelpNamesEveryFlagOfTheVerb) {
+  expect_flags_in_help("shard", shard::verbs);
+  expect_flags_in_help("ckpt", ckpt::verbs);
 }
 
 TEST(Command, TheHelpNamesEveryKind) {

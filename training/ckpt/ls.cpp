@@ -1,0 +1,62 @@
+// lockstep ckpt ls: the checkpoints of a run, and where each stands.
+
+#include <filesystem>
+#include <memory>
+
+#include "core/print.hpp"
+#include "core/printable.hpp"
+#include "core/table.hpp"
+#include "training/ckpt/checkpoints.hpp"
+#include "training/ckpt/verbs.hpp"
+
+namespace lockstep::training::ckpt {
+namespace {
+
+std::string row_of(const core::Table& table, const std::string& path) {
+  const std::string name = core::printable(std::filesystem::path{path}.filename().string());
+  try {
+    const checkpoint::Checkpoint one{path};
+    one.check_files();
+    const Place place = place_of(one);
+    return table.row({name, std::to_string(place.epoch), std::to_string(place.step), std::to_string(place.samples_seen),
+                      core::format_decimal(one.bytes()), std::to_string(one.n_files()), "complete"});
+  } catch (const core::Error& error) {
+    if (error.code() == core::ExitCode::system) throw;
+    return table.row({name, "-", "-", "-", "-", "-", error.problem().what});
+  }
+}
+
+core::ExitCode list(const std::string& folder) {
+  const auto paths = require_checkpoints(folder);
+  const core::Table table{{{.header = "checkpoint", .unit = "", .width = 16, .align = core::Align::left},
+                           {.header = "epoch", .unit = "", .width = 6},
+                           {.header = "step", .unit = "", .width = 10},
+                           {.header = "samples", .unit = "", .width = 12},
+                           {.header = "size", .unit = "", .width = 9},
+                           {.header = "files", .unit = "", .width = 6},
+                           {.header = "state", .unit = "", .align = core::Align::left}}};
+  core::print(table.header());
+  for (const std::string& path : paths) core::print(row_of(table, path));
+  return core::ExitCode::ok;
+}
+
+}  // namespace
+
+std::string ls_help() {
+  return R"(  lockstep ckpt ls r
+
+The newest first: epoch and step that the run would go on with, samples seen before. `complete` is what has its index, its
+mark and all files as large as they were; lockstep ckpt verify reads them, too.
+
+)";
+}
+
+Action declare_ls(core::Flags& flags) {
+  auto folder = std::make_shared<std::string>();
+  flags.word("FOLDER", *folder);
+  return {.check = {}, .run = [folder](const runtime::Session& session) {
+            return on_first_rank(session, [&] { return list(*folder); });
+          }};
+}
+
+}  // namespace lockstep::training::ckpt

@@ -1,0 +1,75 @@
+// lockstep ckpt prune: removes all but the newest whole checkpoints, and what is left of others.
+
+#include <filesystem>
+#include <memory>
+
+#include "checkpoint/folder.hpp"
+#include "core/print.hpp"
+#include "core/temporary.hpp"
+#include "training/ckpt/checkpoints.hpp"
+#include "training/ckpt/verbs.hpp"
+
+namespace lockstep::training::ckpt {
+namespace {
+
+struct PruneArguments {
+  std::string folder;
+  std::uint64_t keep = 3;
+};
+
+bool is_whole(const std::string& path) {
+  try {
+    static_cast<void>(checkpoint::open_checkpoint(runtime::Communicator::alone(), path));
+    return true;
+  } catch (const core::Error& error) {
+    if (error.code() != core::ExitCode::failed) throw;
+    return false;
+  }
+}
+
+core::ExitCode prune(const PruneArguments& arguments) {
+  if (checkpoint::is_checkpoint(arguments.folder))
+    core::fail_usage({.what = fmt::format("'{}' is one checkpoint", arguments.folder),
+                      .where = "FOLDER",
+                      .expected = "a run's folder",
+                      .fix = "remove it by rm -r, if that is what is wanted"});
+  const auto paths = require_checkpoints(arguments.folder);
+  core::remove_leftovers(std::filesystem::path{paths.front()}.parent_path().string(), "");
+  std::uint64_t n_kept = 0;
+  for (const std::string& path : paths) {
+    const bool is_kept = n_kept < arguments.keep && is_whole(path);
+    n_kept += is_kept ? 1 : 0;
+    if (is_kept) continue;
+    try {
+      checkpoint::remove_checkpoint(path);
+    } catch (const std::filesystem::filesystem_error& error) {
+      throw core::Error{core::ExitCode::system, {.what = fmt::format("cannot remove '{}': {}", path, error.what())}};
+    }
+    core::print("{} removed\n", path);
+  }
+  core::print("{} kept\n", n_kept);
+  return core::ExitCode::ok;
+}
+
+}  // namespace
+
+std::string prune_help() {
+  return R"(  lockstep ckpt prune r --keep 1
+
+Removes what is older than the newest whole checkpoints, damaged and incomplete ones, and what killed runs have left of others.
+Not for a run that is under way: that one keeps as many as its own --keep says.
+
+      --keep N           whole checkpoints that stay                                       (3)
+)";
+}
+
+Action declare_prune(core::Flags& flags) {
+  auto arguments = std::make_shared<PruneArguments>();
+  flags.word("FOLDER", arguments->folder);
+  flags.number("--keep", arguments->keep, std::uint64_t{1}, std::uint64_t{1'000'000});
+  return {.check = {}, .run = [arguments](const runtime::Session& session) {
+            return on_first_rank(session, [&] { return prune(*arguments); });
+          }};
+}
+
+}  // namespace lockstep::training::ckpt

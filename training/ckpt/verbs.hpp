@@ -1,0 +1,34 @@
+// `lockstep ckpt VERB`: every verb by its word on the command line.
+// Invariant: each verb is one file of this folder; nothing but prune changes anything.
+// Used by training/command.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "training/verb.hpp"
+
+namespace lockstep::training::ckpt {
+
+std::string ls_help();
+Action declare_ls(core::Flags& flags);
+std::string verify_help();
+Action declare_verify(core::Flags& flags);
+std::string diff_help();
+Action declare_diff(core::Flags& flags);
+std::string prune_help();
+Action declare_prune(core::Flags& flags);
+
+inline constexpr std::array<Verb, 4> verbs{{
+    {"ls", "the checkpoints of a run, and where each stands", "ls FOLDER", ls_help, declare_ls},
+    {"verify", "whether every byte is what it was when it was written", "verify FOLDER", verify_help, declare_verify},
+    {"diff", "the first tensor and element in which two differ", "diff FOLDER FOLDER", diff_help, declare_diff},
+    {"prune", "remove all but the newest whole ones, and what is left of others", "prune FOLDER", prune_help,
+     declare_prune},
+}};
+
+/// `arguments` after "ckpt". Throws core::Error (usage).
+[[nodiscard]] Invocation parse(const std::vector<std::string>& arguments);
+
+}  // namespace lockstep::training::ckpt

@@ -1,0 +1,34 @@
+// Commands whose first argument is a verb, such as lockstep shard VERB and lockstep ckpt VERB.
+// Invariant: the help of a verb names each of its flags with its default.
+// Used by these commands, each a folder with a file for each verb.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "training/command.hpp"
+
+namespace lockstep::training {
+
+struct Verb {
+  std::string_view name;
+  std::string_view summary;  ///< one line for --help
+  std::string_view usage;    ///< after the command, without its flags
+  std::string (*help)();     ///< what follows summary and usage
+  Action (*declare)(core::Flags& flags);
+  std::string (*help_of_kind)(std::string_view kind) = nullptr;  ///< as help, of one KIND; throws if there is none
+};
+
+struct VerbCommand {
+  std::string_view name;   ///< "lockstep shard"
+  std::string_view about;  ///< its help, before the verbs
+  std::string_view note;   ///< and after them
+  std::span<const Verb> verbs;
+};
+
+/// `arguments` after the command's name. Throws core::Error (usage).
+[[nodiscard]] Invocation parse_verb(const VerbCommand& command, const std::vector<std::string>& arguments);
+
+}  // namespace lockstep::training
