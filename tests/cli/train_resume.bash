@@ -78,6 +78,14 @@ expect_err 'fix: .*--resume-anyway'
 run "${train[@]}" --epochs 3 --lr 0.5 --resume part1 --resume-anyway --run-dir other
 expect_rc 0
 [ "$(digest)" != "$whole" ] || fail "the rate had no effect"
+for words in '--resume auto' '--resume part1 --dry-run' '--resume part1 --init-from part1/weights.h5' \
+  '--resume auto --run-dir none --evaluate-only'; do
+  # shellcheck disable=SC2086  # words are words
+  run "${train[@]}" $words
+  expect_rc 2
+  expect_one_error
+  expect_err '\(--resume'
+done
 run "${train[@]}" --resume nothing --run-dir other2
 expect_rc 2
 expect_err "there is no whole checkpoint in 'nothing'"

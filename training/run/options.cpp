@@ -19,6 +19,24 @@ bool is_of_training(const Key& key) {
          std::ranges::find(of_batches, key.name) != of_batches.end();
 }
 
+void check_resume(const RunOptions& options) {
+  if (options.resume == "never") return;
+  if (options.resume == "auto" && options.run_dir.empty())
+    core::fail_usage({.what = "without a run directory there is nothing to go on with",
+                      .where = "--resume auto",
+                      .expected = "--run-dir FOLDER, the same each time",
+                      .fix = "name one, or say --resume FOLDER"});
+  std::string other;
+  if (options.resume != "auto" && !options.init_from.empty()) other = "--init-from";
+  if (options.evaluate_only) other = "--evaluate-only";
+  if (options.dry_run) other = "--dry-run";
+  if (other.empty()) return;
+  core::fail_usage({.what = fmt::format("--resume has no effect beside {}", other),
+                    .where = "--resume",
+                    .expected = "one of the two",
+                    .fix = "leave out one"});
+}
+
 }  // namespace
 
 void declare_run(core::Flags& flags, RunOptions& options) {
@@ -59,6 +77,7 @@ The run
 }
 
 void check_run(const RunOptions& options, const ResolvedRecipe& resolved) {
+  check_resume(options);
   if (!options.evaluate_only) return;
   std::string flag;
   for (std::size_t i = 0; i < all_keys().size(); ++i)
