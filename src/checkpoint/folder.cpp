@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "core/error.hpp"
 #include "core/log.hpp"
 
 namespace lockstep::checkpoint {
@@ -19,6 +20,12 @@ constexpr std::string_view prefix = "step-";
 bool is_name(std::string_view name) {
   return name.size() > prefix.size() && name.starts_with(prefix) &&
          std::ranges::all_of(name.substr(prefix.size()), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+/// By the number of steps, which may have more than nine digits.
+bool is_newer(const std::string& a, const std::string& b) {
+  const std::string first = fs::path{a}.filename().string(), second = fs::path{b}.filename().string();
+  return first.size() != second.size() ? first.size() > second.size() : first > second;
 }
 
 bool is_done(const std::string& path) {
@@ -37,24 +44,26 @@ bool is_checkpoint(const std::string& path) {
   return fs::is_regular_file(fs::path{path} / index_name, error) || is_done(path);
 }
 
-std::vector<std::string> list_checkpoints(const std::string& folder) {
+std::vector<std::string> list_checkpoints(const std::string& folder) try {
   std::vector<std::string> paths;
-  std::error_code error;
-  for (fs::directory_iterator entry{folder, error}, end; !error && entry != end; entry.increment(error))
-    if (is_name(entry->path().filename().string()) && entry->is_directory(error))
-      paths.push_back(entry->path().string());
-  std::ranges::sort(paths, [](const std::string& a, const std::string& b) {
-    return a.size() != b.size() ? a.size() > b.size() : a > b;  // of more than nine digits, too
-  });
+  if (!fs::is_directory(folder)) return paths;
+  for (const fs::directory_entry& entry : fs::directory_iterator{folder})
+    if (is_name(entry.path().filename().string()) && entry.is_directory()) paths.push_back(entry.path().string());
+  std::ranges::sort(paths, is_newer);
   return paths;
+} catch (const fs::filesystem_error& error) {
+  throw core::Error{core::ExitCode::system,
+                    {.what = fmt::format("cannot look for checkpoints in '{}': {}", folder, error.code().message()),
+                     .fix = "see that it can be read"}};
 }
 
 std::string checkpoints_in(const std::string& run_dir) { return (fs::path{run_dir} / "checkpoints").string(); }
 
 std::vector<std::string> find_checkpoints(const std::string& path) {
   std::error_code error;
+  if (fs::is_directory(checkpoints_in(path), error)) return list_checkpoints(checkpoints_in(path));
   if (is_checkpoint(path)) return {path};
-  return list_checkpoints(fs::is_directory(checkpoints_in(path), error) ? checkpoints_in(path) : path);
+  return list_checkpoints(path);
 }
 
 // DONE first, so that half of it is nothing that anybody would read.
@@ -63,16 +72,16 @@ void remove_checkpoint(const std::string& path) {
   fs::remove_all(path);
 }
 
-void remove_old(const std::string& folder, std::size_t n_kept) noexcept {
-  std::size_t n_done = 0;
-  for (const std::string& path : list_checkpoints(folder)) {
-    try {
-      if (n_done >= n_kept) remove_checkpoint(path);
-      n_done += is_done(path) ? 1 : 0;
-    } catch (const std::exception& error) {
-      core::log_warning(fmt::format("'{}' is left behind: {}", path, error.what()));
-    }
+void remove_older(const std::string& newest, std::size_t n_kept) noexcept try {
+  std::size_t n_done = 1;
+  for (const std::string& path : list_checkpoints(fs::path{newest}.parent_path().string())) {
+    if (!is_newer(newest, path)) continue;
+    const bool is_kept = is_done(path) && n_done < n_kept;
+    n_done += is_kept ? 1 : 0;
+    if (!is_kept) remove_checkpoint(path);
   }
+} catch (const std::exception& error) {
+  core::log_warning(fmt::format("checkpoints older than '{}' are left behind: {}", newest, error.what()));
 }
 
 }  // namespace lockstep::checkpoint

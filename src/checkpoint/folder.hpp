@@ -24,18 +24,21 @@ inline constexpr std::string_view done_name = "DONE";
 [[nodiscard]] bool is_checkpoint(const std::string& path);
 
 /// Of those in `folder` with names of name_of(), the newest first, be they whole or not; none if it is not there.
+/// Throws core::Error (system) if it cannot be looked through.
 [[nodiscard]] std::vector<std::string> list_checkpoints(const std::string& folder);
 
 /// The folder of checkpoints in that of a run.
 [[nodiscard]] std::string checkpoints_in(const std::string& run_dir);
 
-/// As a user names them: `path` if it is a checkpoint, else those of the run or the folder of checkpoints that it is.
+/// As a user names them: those of the run that `path` is, or it alone if it is a checkpoint, or those in it. Throws as
+/// list_checkpoints().
 [[nodiscard]] std::vector<std::string> find_checkpoints(const std::string& path);
 
 /// Removes one, whole or not. Throws std::exception if it cannot.
 void remove_checkpoint(const std::string& path);
 
-/// Removes all but the `n_kept` newest that are marked as done, and what is older and not; told if it fails.
-void remove_old(const std::string& folder, std::size_t n_kept) noexcept;
+/// Of what is older than `newest`, a whole one, removes all but n_kept - 1 that are marked as done; told if it fails.
+/// Newer ones, which a run did not go on from, stay: they are replaced when it gets there.
+void remove_older(const std::string& newest, std::size_t n_kept) noexcept;
 
 }  // namespace lockstep::checkpoint

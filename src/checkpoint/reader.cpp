@@ -28,7 +28,8 @@ namespace fs = std::filesystem;
 std::string read_part(const std::string& path, std::string_view name) try {
   return io::read_text((fs::path{path} / name).string());
 } catch (const core::Error& error) {
-  if (error.code() != core::ExitCode::usage) throw;
+  if (std::error_code unknown; error.code() != core::ExitCode::usage || fs::exists(fs::path{path} / name, unknown))
+    throw;
   throw core::Error{core::ExitCode::failed,
                     {.what = fmt::format("checkpoint '{}' is incomplete: it has no {}", path, name),
                      .fix = "go on from an older one"}};
@@ -37,6 +38,8 @@ std::string read_part(const std::string& path, std::string_view name) try {
 bool are_of_one_tensor(const Box& a, const Box& b) {
   return a.shape == b.shape && a.n_outer * a.n_rows * a.n_inner == b.n_outer * b.n_rows * b.n_inner;
 }
+
+bool is_cut_alike(const Box& a, const Box& b) { return a.n_rows == b.n_rows && a.n_inner == b.n_inner; }
 
 }  // namespace
 
@@ -54,7 +57,10 @@ std::string Checkpoint::path_of(const FileRecord& file) const { return (fs::path
 void Checkpoint::check_file(const FileRecord& file) const {
   std::error_code error;
   const std::uintmax_t size = fs::file_size(path_of(file), error);
-  if (error) fail_damaged(path_, fmt::format("{}: {}", file.name, error.message()));
+  if (error == std::errc::no_such_file_or_directory) fail_damaged(path_, fmt::format("it has no {}", file.name));
+  if (error)
+    throw core::Error{core::ExitCode::system,
+                      {.what = fmt::format("cannot look at '{}': {}", path_of(file), error.message())}};
   if (size != file.bytes) fail_damaged(path_, fmt::format("{} has {} bytes, not {}", file.name, size, file.bytes));
 }
 
@@ -97,6 +103,7 @@ void Checkpoint::read(const Box& box, std::span<float> values) const {
     for (const Piece& piece : file.pieces) {
       if (piece.box.tensor != box.tensor) continue;
       if (!are_of_one_tensor(piece.box, box)) fail_damaged(path_, box.tensor + " has another shape");
+      if (is_cut_alike(piece.box, box) && intersection(piece.box.rows, box.rows).empty()) continue;
       if (!hdf5) hdf5 = io::Hdf5File::open(path_of(file));
       const io::Hdf5Dataset dataset = hdf5->open_dataset("/" + box.tensor);
       std::vector<float> stored(piece.box.n_elements());

@@ -12,6 +12,7 @@
 #include "checkpoint/index.hpp"
 #include "core/error.hpp"
 #include "core/pending.hpp"
+#include "core/temporary.hpp"
 #include "io/digest.hpp"
 #include "io/hdf5.hpp"
 #include "runtime/together.hpp"
@@ -74,7 +75,9 @@ void write_checkpoint(const runtime::Communicator& world, const std::string& pat
   std::optional<core::PendingFolder> pending;
   runtime::together(world, [&] {
     if (!is_first) return;
-    fs::create_directories(fs::path{path}.parent_path());
+    const fs::path folder = fs::path{path}.parent_path();
+    if (fs::create_directories(folder)) core::sync_to_disk(fs::absolute(folder).parent_path().string());
+    core::remove_leftovers(folder.string(), "");
     pending.emplace(path, names_in(path), "");
   });
   const std::string folder = world.broadcast(is_first ? fs::absolute(pending->path()).string() : "");

@@ -90,6 +90,9 @@ for n in 1 2; do
   [ "$(ls -A "$folder/middle/r/checkpoints")" = step-000000002 ] || fail "$(ls -A "$folder/middle/r/checkpoints")"
   [ -s "$folder/middle/r/weights.h5" ] || fail "no weights, though there was room for them"
   launch "$n" train digits --synthetic-samples 128 --epochs 3 --save-every 0 --resume auto --run-dir "$folder/middle/r"
+  expect_rc 3  # its end would be a checkpoint
+  expect_err "a checkpoint and weights of 19.2 MB have no room in '$folder/middle/r'"
+  launch "$n" train digits --synthetic-samples 128 --epochs 3 --save-every 0 --resume "$folder/middle/r" --run-dir "$folder/on$n"
   expect_rc 0
   expect_err '^resumed epoch 2, after step 2'
   expect_out '^finished after 3 epochs, 6 steps'

@@ -66,7 +66,7 @@ for n in 1 2; do
   [ ! -e "$early/weights.h5" ] || fail "weights were saved"
 done
 
-# A signal that comes before there are ranks is not lost.
+# A signal that comes before there are ranks is not lost; where they are there already, there is a checkpoint, too.
 for after in 0.02 0.05 0.3; do
   timeout -k 5 120 "$REDUCE_ALL" train toy 1000000 --nproc 2 --run-dir "$run_dir-$after" >"$folder/out" 2>"$folder/err" &
   job=$!
@@ -75,7 +75,7 @@ for after in 0.02 0.05 0.3; do
   kill -TERM $(pgrep -P "$job")
   wait "$job"
   rc=$?
-  expect_rc 143
+  [ "$rc" -eq 85 ] || expect_rc 143
 done
 
 # A parent that ignores the end of its children passes that on.

@@ -66,7 +66,7 @@ for ((i = 0; i < 200; ++i)); do
   [ "$rc" -ne 0 ] || break
 done
 same_as_whole
-[ -z "$(find k9 -name '.tmp*')" ] || fail "left behind: $(find k9 -name '.*')"
+[ "$(ls -A k9/checkpoints | grep -vc '^step-[0-9]*$')" -eq 0 ] || fail "left behind: $(ls -A k9/checkpoints)"
 
 # Another recipe, another place, nothing there, or somebody at work on it.
 run "${train[@]}" --epochs 3 --lr 0.5 --resume part1 --run-dir other
@@ -95,6 +95,12 @@ expect_err "'part1' holds another run"
 expect_err '--resume auto'
 run "${train[@]}" --epochs 3 --resume auto --run-dir fresh
 same_as_whole
+run "${train[@]}" --epochs 3 --resume auto --run-dir fresh  # once more: it is there already
+same_as_whole
+expect_err '^resumed epoch 3, after step 48'
+run "${train[@]}" --epochs 3 --resume auto --run-dir whole
+expect_rc 2
+expect_err "'whole' holds a run that has ended without a checkpoint"
 env --default-signal=INT "${train[@]}" --epochs 3000 --resume auto --run-dir "$folder/k-busy" >out 2>err &
 job=$!
 await has_line '"kind":"train"' k-busy/log.jsonl
@@ -103,6 +109,25 @@ expect_rc 2
 expect_err "'k-busy' holds another run"
 kill -INT "$job"
 wait "$job"
+
+# Back to an older one: not over newer ones, but in a folder of its own, where what it goes on with is kept.
+run "${train[@]}" --epochs 3 --resume part4/checkpoints/step-000000020 --run-dir part4
+expect_rc 2
+expect_err "'part4' has newer checkpoints than the one to go on with: 'part4/checkpoints/step-000000021'"
+mkdir never  # a name like any other
+run "${train[@]}" --epochs 3 --run-dir never
+same_as_whole
+run "${train[@]}" --epochs 3 --run-dir never
+expect_rc 2
+expect_err "'never' holds another run"
+run "${train[@]}" --epochs 3 --batch 64 --resume part4 --resume-anyway --run-dir other3
+expect_rc 2
+expect_err "an epoch of checkpoint 'part4/.*' has 16 steps, and would now have 8"
+run "${train[@]}" --epochs 4 --schedule cosine --resume part4 --resume-anyway --run-dir cosine --save-every 1
+expect_rc 0
+run "${train[@]}" --epochs 5 --schedule cosine --resume cosine --run-dir cosine5
+expect_rc 2
+expect_err 'is of another recipe: epochs was 4, and is 5'
 
 # What is damaged is named, before anything is trained, and the one before is taken.
 newest=part2/checkpoints/step-000000021
@@ -115,3 +140,8 @@ run "${train[@]}" --epochs 3 --resume part2 --run-dir damaged --nproc 2
 same_as_whole
 expect_err "^warning: checkpoint '$newest' is damaged: .*; passed over"
 expect_err '^resumed epoch 2, after step 20'
+# Whatever it leads to, the one that was written last stays.
+run "${train[@]}" --max-steps 21 --resume auto --keep 1 --run-dir part2
+expect_rc 0
+run "$REDUCE_ALL" ckpt verify part2
+expect_rc 0

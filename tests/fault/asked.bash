@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# One SIGTERM ends --nproc in bounded time and with exit code 143, though a rank is stopped, or the launcher hangs for want of
-# descriptors; and no rank is left. (It must wait for longer than a rank may need that is only busy: some 20 s.)
+# One SIGTERM ends --nproc in bounded time, with exit code 143, or 85 where a checkpoint is there, though a rank is stopped, or
+# the launcher hangs for want of descriptors; and no rank is left. (It must wait for longer than a rank may need that is only busy: some 20 s.)
 . "$(dirname "$0")/../cli/lib.bash"
 seed=$((RANDOM * 32768 + RANDOM + 1))
 # shellcheck disable=SC2046  # process ids of our own making
 trap 'kill -KILL $(ranks_with "$seed") 2>/dev/null; rm -rf "$folder"' EXIT
 
-# end_of PID: a SIGTERM later.
+# end_of PID CODE: a SIGTERM later.
 end_of() {
   SECONDS=0
   kill -TERM "$1"
   wait "$1"
   rc=$?
-  expect_rc 143
+  expect_rc "$2"
   [ "$SECONDS" -le 45 ] || fail "took $SECONDS s"
   none_with "$seed" || fail "left: $(ranks_with "$seed")"
 }
@@ -22,7 +22,7 @@ if [ "$(basename "$REDUCE_ALL")" = reduce_all ]; then
   job=$!
   sleep 3
   kill -0 "$job" 2>/dev/null || { echo "this launcher does not hang without descriptors"; exit 77; }
-  end_of "$job"
+  end_of "$job" 143
   # Nor does such a launcher run for ever by itself.
   run bash -c 'ulimit -n 32 && exec "$0" -e 1K -n 2 --seed "$1" --nproc 4 --timeout 3s' "$REDUCE_ALL" "$seed"
   expect_rc 4
@@ -37,7 +37,7 @@ run_dir=$folder/$seed
 job=$!
 await has_line '"kind":"train"' "$run_dir/log.jsonl"
 kill -STOP "$(process_of 1)"
-end_of "$job"
+end_of "$job" 85
 grep -q '"state": "stopped"' "$run_dir/status.json" || fail "status: $(cat "$run_dir/status.json")"
 
 # Nor is a launcher awaited that stands still itself: its ranks end, as nobody reads what they say.

@@ -34,12 +34,22 @@ core::ExitCode prune(const PruneArguments& arguments) {
                       .expected = "a run's folder",
                       .fix = "remove it by rm -r, if that is what is wanted"});
   const auto paths = require_checkpoints(arguments.folder);
-  core::remove_leftovers(std::filesystem::path{paths.front()}.parent_path().string(), "");
+  std::vector<std::string> surplus;
   std::uint64_t n_kept = 0;
   for (const std::string& path : paths) {
-    const bool is_kept = n_kept < arguments.keep && is_whole(path);
-    n_kept += is_kept ? 1 : 0;
-    if (is_kept) continue;
+    if (n_kept < arguments.keep && is_whole(path))
+      ++n_kept;
+    else
+      surplus.push_back(path);
+  }
+  if (n_kept == 0)
+    throw core::Error{
+        core::ExitCode::failed,
+        {.what = fmt::format("no checkpoint in '{}' is whole, so none is removed", arguments.folder),
+         .where = "FOLDER",
+         .fix = "lockstep ckpt verify tells what is wrong; remove them by rm -r, if that is what is wanted"}};
+  core::remove_leftovers(std::filesystem::path{paths.front()}.parent_path().string(), "");
+  for (const std::string& path : surplus) {
     try {
       checkpoint::remove_checkpoint(path);
     } catch (const std::filesystem::filesystem_error& error) {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <ctime>
 #include <filesystem>
@@ -90,6 +91,14 @@ bool was_ended_by_others(const std::string& path) noexcept {
   } catch (const std::exception&) {
     return false;
   }
+}
+
+/// Or in nothing; a run that was killed may have left half of one.
+bool ends_in_a_line(const std::string& path) {
+  const io::File log{path};
+  std::array<std::byte, 1> last{std::byte{'\n'}};
+  if (log.size().value > 0) log.read_at(log.size().value - 1, last);
+  return last[0] == std::byte{'\n'};
 }
 
 void put_status(const std::string& path, const std::string& document) {
@@ -184,7 +193,8 @@ void RunDirectory::claim(const std::string& path) {
   if (!log && errno != EEXIST) refuse(path, errno);
   const bool is_new = static_cast<bool>(log);
   if (!is_new) log = core::Descriptor{::open(name.c_str(), flags)};
-  const bool is_locked = log && flock(log.get(), LOCK_EX | LOCK_NB) == 0;
+  if (!log) refuse(path, errno);
+  const bool is_locked = flock(log.get(), LOCK_EX | LOCK_NB) == 0;
   const bool has_no_locks = !is_locked && errno != EWOULDBLOCK;
   if (!is_locked && !(has_no_locks && (is_new || may_go_on_))) refuse_other_run(path);
   was_there_ = was_there_ || (!is_new && fs::file_size(name, error) > 0);
@@ -206,6 +216,10 @@ void RunDirectory::claim_fresh(const std::string& recipe_name) {
 }
 
 void RunDirectory::start(const RunInfo& info, const std::optional<ResumeRecord>& resumed) {
+  if (resumed) {
+    status_.at = resumed->at;
+    status_.checkpoint = resumed->from;
+  }
   const std::string document = to_document(info);
   core::write_whole(file("run.json"), std::as_bytes(std::span{document}));
   try {
@@ -215,11 +229,8 @@ void RunDirectory::start(const RunInfo& info, const std::optional<ResumeRecord>&
     throw;
   }
   is_started_ = true;
-  append(first_line(info.environment.time));
-  if (!resumed) return;
-  append(to_line(*resumed));
-  status_.at = resumed->at;
-  status_.checkpoint = resumed->from;
+  append((ends_in_a_line(file("log.jsonl")) ? "" : "\n") + first_line(info.environment.time));
+  if (resumed) append(to_line(*resumed));
 }
 
 void RunDirectory::interval_over(const TrainRecord& record) {

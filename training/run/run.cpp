@@ -1,8 +1,12 @@
 #include "training/run/run.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <filesystem>
 #include <string_view>
 
+#include "checkpoint/folder.hpp"
 #include "checkpoint/weights.hpp"
 #include "core/log.hpp"
 #include "core/pending.hpp"
@@ -15,13 +19,24 @@
 namespace lockstep::training {
 namespace {
 
-/// Whether it is what --run-dir has that the run is to go on with, if there is something.
+/// Whether it is what --run-dir has that the run is to go on with, if there is something. Throws core::Error (usage) if
+/// there is something newer, which would then be taken for this run's.
 bool goes_on(const RunOptions& options) {
   namespace fs = std::filesystem;
+  if (options.resume == "never") return false;
   std::error_code error;
   const fs::path run{options.run_dir}, from{options.resume};
-  return options.resume == "auto" || fs::equivalent(from, run, error) ||
-         fs::equivalent(fs::absolute(from, error) / ".." / "..", run, error);
+  if (options.resume == "auto" || fs::equivalent(from, run, error)) return true;
+  const auto all = checkpoint::list_checkpoints(checkpoint::checkpoints_in(options.run_dir));
+  const auto is_from = [&](const std::string& path) { return fs::equivalent(path, from, error); };
+  const auto found = std::ranges::find_if(all, is_from);
+  if (found != all.end() && found != all.begin())
+    core::fail_usage({.what = fmt::format("'{}' has newer checkpoints than the one to go on with: '{}'",
+                                          options.run_dir, all.front()),
+                      .where = "--resume",
+                      .expected = "the newest one, or another --run-dir",
+                      .fix = "name another --run-dir, or move the newer ones away"});
+  return found != all.end();
 }
 
 }  // namespace
@@ -53,10 +68,12 @@ void Run::start(const RunInfo& info, const Scene& scene, const std::optional<Res
   runtime::together(world_, [&] {
     if (directory_ == nullptr) return;
     const core::Bytes weights = checkpoint::bytes_of(checkpoint::tensors_of(scene.network));
-    if (scene.checkpoint.value > 0 && options_.save_weights.empty())
-      checkpoint::check_room(weights_path(), "a checkpoint and weights", {scene.checkpoint.value + weights.value},
-                             "--run-dir");
-    else if (scene.goal.n_steps > 0)
+    const bool is_one_place = options_.save_weights.empty();
+    if (scene.checkpoint.value > 0)
+      checkpoint::check_room(directory_->file("checkpoints"),
+                             is_one_place ? "a checkpoint and weights" : "a checkpoint",
+                             {scene.checkpoint.value + (is_one_place ? weights.value : 0)}, "--run-dir");
+    if (scene.goal.n_steps > 0)
       checkpoint::check_room(weights_path(), "weights", weights,
                              options_.save_weights.empty() ? "--run-dir" : "--save-weights");
     directory_->start(info, resumed);
@@ -86,6 +103,14 @@ void Run::show(const Goal& goal) {
 
 std::string Run::weights_path() const {
   return options_.save_weights.empty() ? directory_->file("weights.h5") : options_.save_weights;
+}
+
+bool Run::has_kept(const std::string& checkpoint) const {
+  std::error_code error;
+  const bool is_here = directory_ != nullptr &&
+                       std::filesystem::equivalent(checkpoint::checkpoints_in(folder()),
+                                                   std::filesystem::absolute(checkpoint, error).parent_path(), error);
+  return runtime::broadcast_value(world_, is_here);
 }
 
 void Run::fail(const Position& at, const std::string& reason) const {

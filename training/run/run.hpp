@@ -57,6 +57,8 @@ class Run {
   [[nodiscard]] std::string weights_path() const;
   /// On rank 0; empty in a dry run.
   [[nodiscard]] std::string folder() const { return directory_ != nullptr ? directory_->path() : ""; }
+  /// Collective: whether `checkpoint` is one in this run's folder.
+  [[nodiscard]] bool has_kept(const std::string& checkpoint) const;
   /// Text for stdout.
   void print(std::string_view text) { printer_.print(text); }
   /// This rank fails alone, while others may be waiting for it.

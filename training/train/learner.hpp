@@ -104,6 +104,7 @@ class Learner final : private nn::Hooks {
   metrics::PhaseTimers& timers_;
   nn::Network network_;
   std::vector<checkpoint::TensorSpec> tensors_;
+  std::function<void()> on_progress_;
   std::uint64_t at_a_time_;
   std::optional<parallel::GroupSum> group_sum_{};  ///< of the ranks that are one group of batch normalization
   parallel::GroupSum world_sum_;

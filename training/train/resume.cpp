@@ -13,6 +13,7 @@
 #include "core/error.hpp"
 #include "core/flags.hpp"
 #include "io/digest.hpp"
+#include "io/file.hpp"
 #include "runtime/together.hpp"
 
 namespace lockstep::training {
@@ -23,7 +24,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* flag = "--resume";
 
-/// How far a run goes, what is told and kept of it, and by what it is computed and read: never what is learned.
+/// How far a run goes (where its rates do not depend on that), what is told and kept of it, and by what it is computed
+/// and read: never what is learned.
 constexpr std::array<std::string_view, 18> free_keys{
     "name",      "epochs",      "samples",  "max-steps",  "evaluate-every", "save-every",
     "val-split", "val-augment", "data",     "stage",      "cache",          "loader-threads",
@@ -33,21 +35,46 @@ struct Difference {
   std::string key, then, now;
 };
 
+bool is_free(const std::string& key, const std::string& schedule) {
+  const bool is_to_the_end = schedule == "cosine" || schedule == "polynomial";
+  if (is_to_the_end && (key == "epochs" || key == "samples")) return false;
+  return std::ranges::find(free_keys, key) != free_keys.end();
+}
+
 std::vector<Difference> differences(const Json& then, const Json& now) {
   std::vector<Difference> all;
+  const std::string schedule = now.at("schedule");
   const auto text = [](const Json& recipe, const std::string& key) {
     return recipe.contains(key) ? recipe.at(key).dump() : "not set";
   };
   const auto compare = [&](const Json& some) {
     for (const auto& [key, value] : some.items()) {
       const bool is_known = std::ranges::any_of(all, [&](const Difference& one) { return one.key == key; });
-      if (is_known || std::ranges::find(free_keys, key) != free_keys.end()) continue;
+      if (is_known || is_free(key, schedule)) continue;
       if (text(then, key) != text(now, key)) all.push_back({key, text(then, key), text(now, key)});
     }
   };
   compare(then);
   compare(now);
   return all;
+}
+
+/// A run that was killed before its first checkpoint is started anew; not one that has more to show.
+void require_nothing_to_lose(const std::string& run_dir, const std::vector<std::string>& checkpoints) {
+  if (!checkpoints.empty())
+    throw core::Error{core::ExitCode::failed,
+                      {.what = fmt::format("no checkpoint in '{}' is whole, of {}", run_dir, checkpoints.size()),
+                       .where = flag,
+                       .fix = "copy one again, or move them away to start anew"}};
+  std::error_code error;
+  const fs::path status = fs::path{run_dir} / "status.json";
+  const Json state = fs::exists(status, error) ? Json::parse(io::read_text(status.string()), nullptr, false) : Json{};
+  const bool has_finished = state.is_object() && state.value("state", "") == "finished";
+  if (has_finished || fs::exists(fs::symlink_status(fs::path{run_dir} / "weights.h5", error)))
+    core::fail_usage({.what = fmt::format("'{}' holds a run that has ended without a checkpoint", run_dir),
+                      .where = flag,
+                      .expected = "one with a checkpoint, or none",
+                      .fix = "choose another --run-dir; --init-from begins a new run with its weights"});
 }
 
 }  // namespace
@@ -60,7 +87,11 @@ std::optional<checkpoint::Checkpoint> find_checkpoint(const runtime::Communicato
   const bool is_one = !is_auto && world.rank() == 0 && checkpoint::is_checkpoint(options.resume);
   if (runtime::broadcast_value(world, is_one)) return checkpoint::open_checkpoint(world, options.resume);
   auto newest = checkpoint::open_first_whole(world, paths);
-  if (newest || is_auto) return newest;
+  if (newest) return newest;
+  if (is_auto) {
+    runtime::together(world, [&] { world.rank() == 0 ? require_nothing_to_lose(options.run_dir, paths) : void(); });
+    return std::nullopt;
+  }
   core::fail_usage({.what = fmt::format("there is no whole checkpoint in '{}'", options.resume),
                     .where = flag,
                     .expected = "a run's folder, or a checkpoint in its folder checkpoints",
@@ -71,17 +102,28 @@ std::string digest_of_set(const Recipe& recipe) {
   return recipe.synthetic ? "" : io::digest_of_file((fs::path{recipe.data} / "manifest.json").string());
 }
 
-std::string checkpoint_content(const Recipe& recipe, const std::string& set_digest, const RunState& state) {
-  return Json{{"recipe_name", recipe.name},
-              {"recipe", Json::parse(recipe_json(recipe))},
-              {"set_digest", set_digest},
-              {"state", Json::parse(to_json(state))}}
+std::string checkpoint_content(const Recipe& recipe, const Epochs& epochs, const RunState& state) {
+  return Json{{"recipe_name", recipe.name},      {"recipe", Json::parse(recipe_json(recipe))},
+              {"set_digest", epochs.set_digest}, {"epoch_steps", epochs.n_batches},
+              {"ranks", epochs.n_ranks},         {"state", Json::parse(to_json(state))}}
       .dump();
 }
 
-RunState resume_state(const checkpoint::Checkpoint& from, const Recipe& recipe, const std::string& set_digest,
+RunState resume_state(const checkpoint::Checkpoint& from, const Recipe& recipe, const Epochs& epochs,
                       bool is_anyway) try {
   const Json content = Json::parse(from.content());
+  if (content.at("epoch_steps") != epochs.n_batches)
+    core::fail_usage({.what = fmt::format("an epoch of checkpoint '{}' has {} steps, and would now have {}",
+                                          from.path(), content.at("epoch_steps").dump(), epochs.n_batches),
+                      .where = flag,
+                      .expected = "a set of as many samples, and the same batch",
+                      .fix = "start it as before, or begin a new run with its weights by --init-from"});
+  if (recipe.order == "torch" && content.at("ranks") != epochs.n_ranks)
+    core::fail_usage({.what = fmt::format("checkpoint '{}' is of a run on {} ranks, not {}, and by the order torch",
+                                          from.path(), content.at("ranks").dump(), epochs.n_ranks),
+                      .where = flag,
+                      .expected = "as many ranks, as PyTorch's order depends on them",
+                      .fix = "start as many"});
   if (!is_anyway) {
     const auto other = differences(content.at("recipe"), Json::parse(recipe_json(recipe)));
     if (!other.empty())
@@ -91,11 +133,11 @@ RunState resume_state(const checkpoint::Checkpoint& from, const Recipe& recipe, 
                         .where = flag,
                         .expected = "the recipe and flags that the run was begun with",
                         .fix = "start it as before, or go on with other values by --resume-anyway"});
-    if (content.at("set_digest") != set_digest)
+    if (content.at("set_digest") != epochs.set_digest)
       core::fail_usage({.what = fmt::format("checkpoint '{}' is of another set than '{}'", from.path(), recipe.data),
                         .where = flag,
                         .expected = fmt::format("a set whose manifest.json has digest {}, not {}",
-                                                content.at("set_digest").get<std::string>(), set_digest),
+                                                content.at("set_digest").get<std::string>(), epochs.set_digest),
                         .fix = "name the set that the run was begun with, or go on with this one by --resume-anyway"});
   }
   return parse_run_state(content.at("state").dump());

@@ -3,6 +3,7 @@
 // Used by the trainer.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -20,15 +21,22 @@ namespace lockstep::training {
 [[nodiscard]] std::optional<checkpoint::Checkpoint> find_checkpoint(const runtime::Communicator& world,
                                                                     const RunOptions& options);
 
+/// What the place in an epoch is about.
+struct Epochs {
+  std::string set_digest{};     ///< of the set's manifest; empty if samples are made
+  std::uint64_t n_batches = 0;  ///< of each
+  std::uint64_t n_ranks = 0;    ///< on which the order torch depends
+};
+
 /// Digest of the set's manifest; empty if samples are made.
 [[nodiscard]] std::string digest_of_set(const Recipe& recipe);
 
 /// What a checkpoint keeps beside tensors: the text of a JSON object.
-[[nodiscard]] std::string checkpoint_content(const Recipe& recipe, const std::string& set_digest,
-                                             const RunState& state);
+[[nodiscard]] std::string checkpoint_content(const Recipe& recipe, const Epochs& epochs, const RunState& state);
 
-/// Where a run stood. Throws core::Error (usage) if it was of another recipe or set, unless `is_anyway`.
-[[nodiscard]] RunState resume_state(const checkpoint::Checkpoint& from, const Recipe& recipe,
-                                    const std::string& set_digest, bool is_anyway);
+/// Where a run stood. Throws core::Error (usage) if its epochs were of other batches; and if it was of another recipe
+/// or set, unless `is_anyway`.
+[[nodiscard]] RunState resume_state(const checkpoint::Checkpoint& from, const Recipe& recipe, const Epochs& epochs,
+                                    bool is_anyway);
 
 }  // namespace lockstep::training

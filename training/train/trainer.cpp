@@ -43,23 +43,28 @@ Trainer::Trainer(const runtime::Session& session, nn::Device& device, const Reso
       interval_{world_, topology_} {
   if (!options_.dry_run && !options_.evaluate_only) resume();
   RunInfo info = run_info(world_, topology_, resolved, options_.arguments);
-  info.set_digest = set_digest_;
+  info.set_digest = epochs_.set_digest;
   std::ranges::move(setup_.warnings, std::back_inserter(info.warnings));
   run_.start(info,
              {setup_.goal, device_, learner_.network(), executor_options(recipe_, 1), learner_.executor(),
-              setup_.save_interval > 0 ? learner_.checkpoint_bytes() : core::Bytes{}},
+              saves_checkpoints() ? learner_.checkpoint_bytes() : core::Bytes{}},
              resumed_, watchdog_);
 }
 
 // Collective.
 void Trainer::resume() {
-  runtime::together(world_, [&] { set_digest_ = digest_of_set(recipe_); });
+  runtime::together(world_, [&] {
+    epochs_ = {.set_digest = digest_of_set(recipe_),
+               .n_batches = setup_.batches.training->n_batches(),
+               .n_ranks = static_cast<std::uint64_t>(world_.n_ranks())};
+  });
   const auto from = find_checkpoint(world_, options_);
   if (!from) return;
-  runtime::together(world_, [&] { state_ = resume_state(*from, recipe_, set_digest_, options_.resume_anyway); });
+  runtime::together(world_, [&] { state_ = resume_state(*from, recipe_, epochs_, options_.resume_anyway); });
   learner_.load_checkpoint(*from, state_.n_steps);
   ledger_before_ = state_.ledger;
   saved_at_ = state_.samples_seen;
+  is_kept_here_ = run_.has_kept(from->path());
   resumed_ = ResumeRecord{.at = position(), .from = from->path()};
 }
 
@@ -82,7 +87,11 @@ int Trainer::describe() {
 void Trainer::train() {
   run_.tell(&Observer::started, start_record(world_, topology_, recipe_, setup_, run_.folder(), resumed_));
   if (world_.rank() == 0) runtime::announce_interrupt(stopping_text);
-  if (runtime::agree_on_interrupt(world_) != 0) return stop_for_signal();  // it came while all was made ready
+  if (runtime::agree_on_interrupt(world_) != 0) {  // it came while all was made ready
+    stop_for_signal();
+    if (resumed_ && !is_kept_here_) save_last();
+    return;
+  }
   // Of an epoch that was stopped after its last step the evaluation is left.
   for (; state_.n_steps < setup_.goal.n_steps || state_.of_epoch.n_steps > 0; state_.begin_next_epoch()) {
     const Position begin = position();
@@ -100,13 +109,12 @@ bool Trainer::train_epoch() {
   watchdog_.enter(runtime::Activity::training);
   is_epoch_over_ = false;
   setup_.batches.training->begin_epoch(state_.epoch, state_.of_epoch.n_steps);
-  bool goes_on = true, is_whole = false;
+  bool goes_on = true;
   while (goes_on && state_.n_steps < setup_.goal.n_steps) {
     timers_.begin(metrics::Phase::data_wait);
     const data::Batch* const batch = setup_.batches.training->next();
     timers_.end();
-    is_whole = batch == nullptr;
-    if (is_whole) break;
+    if (batch == nullptr) break;
     goes_on = step(*batch);
     tell_step();
     const bool is_within = state_.n_steps % setup_.batches.training->n_batches() != 0;
@@ -118,7 +126,7 @@ bool Trainer::train_epoch() {
   }
   run_.tell(&Observer::steps_over);
   const bool is_done = goes_on && state_.n_steps == setup_.goal.n_steps;
-  goes_on = end_steps(goes_on, is_whole);
+  goes_on = end_steps(goes_on);
   if (is_done && ending_.status != RunStatus::failed) tell_interval();
   return goes_on && !is_done;
 }
@@ -174,10 +182,11 @@ void Trainer::note_loss(const parallel::StepAgreement& agreement) {
 }
 
 // What is left to be known of the steps of an epoch, or of those before a signal; false if training ends.
-bool Trainer::end_steps(bool goes_on, bool is_whole) {
+bool Trainer::end_steps(bool goes_on) {
   goes_on = settle(goes_on) && goes_on;
-  if (goes_on && is_whole) check_coverage();
-  ledger_before_ = is_whole ? 0 : ledger_before_;
+  if (state_.of_epoch.n_steps < epochs_.n_batches) return goes_on;
+  if (goes_on) check_coverage();
+  ledger_before_ = 0;
   return goes_on;
 }
 
@@ -248,6 +257,9 @@ void Trainer::evaluate() {
   run_.tell(&Observer::evaluated, *state_.evaluation);
 }
 
+// With --resume auto its end is one, too, so that a run which is through is known to be.
+bool Trainer::saves_checkpoints() const noexcept { return setup_.save_interval > 0 || options_.resume == "auto"; }
+
 bool Trainer::is_save_due() const noexcept {
   return setup_.save_interval > 0 && state_.samples_seen / setup_.save_interval > saved_at_ / setup_.save_interval;
 }
@@ -255,9 +267,10 @@ bool Trainer::is_save_due() const noexcept {
 // Collective: when training is over, by itself or by a signal. Weights may have room where a checkpoint has none.
 void Trainer::save_last() {
   const bool is_stopped = ending_.status == RunStatus::stopped;
-  const bool is_wanted = is_stopped || setup_.save_interval > 0;
+  const bool is_wanted = is_stopped || saves_checkpoints();
   std::optional<core::Error> unsaved;
-  if (is_wanted && state_.samples_seen > saved_at_) unsaved = save_checkpoint(!is_stopped && is_save_due());
+  const bool is_there = state_.samples_seen == saved_at_ && (is_kept_here_ || !resumed_);
+  if (is_wanted && !is_there) unsaved = save_checkpoint(!is_stopped && is_save_due());
   watchdog_.enter(runtime::Activity::save);
   const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::save};
   learner_.average_statistics();
@@ -281,6 +294,7 @@ std::optional<core::Error> Trainer::save_checkpoint(bool is_due) {
   watchdog_.enter(runtime::Activity::training);
   if (complaint) return complaint;
   saved_at_ = state_.samples_seen;
+  is_kept_here_ = true;
   if (world_.rank() == 0)
     run_.tell(&Observer::saved,
               SaveRecord{.at = position(), .path = checkpoint_path(), .is_due = is_due, .time = watch.elapsed()});
@@ -302,8 +316,8 @@ void Trainer::write_checkpoint() try {
   RunState kept = state_;
   if (is_epoch_over_) kept.begin_next_epoch();
   const std::string path = world_.rank() == 0 ? checkpoint_path() : "";
-  learner_.save_checkpoint(path, checkpoint_content(recipe_, set_digest_, kept));
-  if (world_.rank() == 0) checkpoint::remove_old(checkpoint::checkpoints_in(run_.folder()), options_.keep);
+  learner_.save_checkpoint(path, checkpoint_content(recipe_, epochs_, kept));
+  if (world_.rank() == 0) checkpoint::remove_older(path, options_.keep);
 } catch (const core::Error& error) {
   throw core::Error{
       core::ExitCode::system,
@@ -318,7 +332,7 @@ std::string Trainer::checkpoint_path() const {
 // On rank 0.
 void Trainer::save_weights() const try {
   learner_.save(run_.weights_path(),
-                {.model = recipe_.model, .epoch = state_.epoch + 1, .samples_seen = state_.samples_seen}, "");
+                {.model = recipe_.model, .epoch = position().epoch, .samples_seen = state_.samples_seen}, "");
 } catch (const core::Error& error) {
   throw core::Error{
       core::ExitCode::system,

@@ -18,6 +18,7 @@
 #include "runtime/watch/watchdog.hpp"
 #include "training/run/run.hpp"
 #include "training/train/interval.hpp"
+#include "training/train/resume.hpp"
 #include "training/train/setup.hpp"
 #include "training/train/state.hpp"
 
@@ -48,7 +49,7 @@ class Trainer {
   void train();
   bool train_epoch();
   bool step(const data::Batch& batch);
-  bool end_steps(bool goes_on, bool is_whole);
+  bool end_steps(bool goes_on);
   bool settle(bool goes_on);
   void count(const data::Batch& batch);
   void note_loss(const parallel::StepAgreement& agreement);
@@ -60,6 +61,7 @@ class Trainer {
   void end_epoch(EpochRecord record, bool is_last);
   void evaluate();
   [[nodiscard]] EvaluationRecord evaluation_record(const nn::LossSums& sums, core::Seconds time) const;
+  [[nodiscard]] bool saves_checkpoints() const noexcept;
   [[nodiscard]] bool is_save_due() const noexcept;
   void save_last();
   std::optional<core::Error> save_checkpoint(bool is_due);
@@ -91,9 +93,10 @@ class Trainer {
   metrics::StepStatistics steady_{warmup_steps};
   RunState state_{};
   std::optional<ResumeRecord> resumed_{};
-  std::string set_digest_{};
+  Epochs epochs_{};
   std::uint64_t ledger_before_ = 0;  ///< of the samples that the epoch had when the run was resumed
   std::uint64_t saved_at_ = 0;       ///< samples seen when a checkpoint was written last, or gone on from
+  bool is_kept_here_ = false;        ///< in the folder of this run
   bool is_epoch_over_ = false;       ///< trained and evaluated
   Ending ending_{};
 };

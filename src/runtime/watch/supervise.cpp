@@ -121,7 +121,7 @@ class End {
       asked_ = signal == SIGINT ? SIGINT : SIGTERM;
       tell_signal(asked_);
       since_asked_ = {};
-    } else if (since_asked_.elapsed().value > 1) {
+    } else if (signal != SIGUSR1 && signal != SIGUSR2 && since_asked_.elapsed().value > 1) {
       is_forced_ = true;
     }
   }

@@ -116,15 +116,25 @@ TEST(Checkpoint, ReplacesOneOfItsNameOnlyWhenItIsWhole) {
   EXPECT_EQ(open_checkpoint(alone(), path).content(), "{}");
 }
 
-TEST(Checkpoint, OldOnesAreRemovedButNotForBrokenOnes) {
+// Nothing newer counts: a run that goes on from an older one may know why.
+TEST(Checkpoint, OlderOnesAreRemoved) {
   const TemporaryFolder folder;
-  for (const std::uint64_t step : {1u, 2u, 3u, 4u, 5u}) write(folder.path(), step);
+  for (const std::uint64_t step : {1u, 2u, 3u, 4u, 5u, 6u}) write(folder.path(), step);
   fs::create_directory(folder / "step-x");
   fs::remove(folder / "step-000000004/DONE");
-  remove_old(folder.path(), 2);
+  remove_older(folder / "step-000000005", 2);
   EXPECT_EQ(list_checkpoints(folder.path()),
-            (std::vector{folder / "step-000000005", folder / "step-000000004", folder / "step-000000003"}));
+            (std::vector{folder / "step-000000006", folder / "step-000000005", folder / "step-000000003"}));
   EXPECT_TRUE(fs::exists(folder / "step-x"));
+  remove_older(folder / "step-000000003", 1);
+  remove_older(folder / "step-000000005", 1);
+  EXPECT_EQ(list_checkpoints(folder.path()), (std::vector{folder / "step-000000006", folder / "step-000000005"}));
+}
+
+TEST(Checkpoint, AFolderThatCannotBeLookedThroughIsNoEmptyOne) {
+  const TemporaryFolder folder;
+  fs::create_directory_symlink("circle", folder / "circle");
+  expect_error([&] { static_cast<void>(list_checkpoints(folder / "circle")); }, ExitCode::system, {"circle"});
 }
 
 }  // namespace

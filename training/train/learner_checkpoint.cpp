@@ -1,0 +1,120 @@
+// What a learner keeps in checkpoints, and takes from them.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "checkpoint/writer.hpp"
+#include "runtime/together.hpp"
+#include "training/recipe/specs.hpp"
+#include "training/train/learner.hpp"
+
+namespace lockstep::training {
+
+// Padding is nothing to keep.
+std::vector<parallel::Piece> Learner::pieces() {
+  std::vector<parallel::Piece> all;
+  synchronizer_->visit([&](const parallel::Piece& piece) {
+    if (!piece.rows.empty()) all.push_back(piece);
+  });
+  return all;
+}
+
+checkpoint::Box Learner::box_of(const parallel::Piece& piece) const {
+  const nn::ArenaSlot& slot = executor_->slots()[piece.tensor];
+  const nn::Parameter& parameter = network_.parameters()[static_cast<std::size_t>(slot.parameter)];
+  return {.tensor = fmt::format("{}/{}", piece.state, parameter.name),
+          .shape = parameter.shape,
+          .n_outer = nn::n_elements(parameter.shape) / (slot.n_rows * slot.n_inner),
+          .n_rows = slot.n_rows,
+          .n_inner = slot.n_inner,
+          .rows = piece.rows};
+}
+
+// On rank 0, by lane; without lanes the mean over the ranks, as nothing else is of use to other ranks.
+std::vector<float> Learner::gather_statistics() {
+  if (!lanes_) {
+    average_statistics();
+    copy_statistics(statistics_);
+  }
+  return lanes_ ? runtime::gather_values(world_, std::span<const float>{statistics_}) : statistics_;
+}
+
+void Learner::save_checkpoint(const std::string& path, const std::string& content) {
+  std::vector<parallel::Piece> kept;
+  if (synchronizer_->is_on_first_node()) kept = pieces();
+  std::vector<checkpoint::Box> boxes;
+  for (const parallel::Piece& piece : kept) boxes.push_back(box_of(piece));
+  const std::vector<float> statistics = gather_statistics();
+  const std::size_t n_rows = n_statistics_ > 0 && world_.rank() == 0 ? statistics.size() / n_statistics_ : 0;
+  if (n_rows > 0)
+    for (const nn::Statistic& statistic : network_.statistics())
+      boxes.push_back(checkpoint::whole("statistic/" + statistic.name, {n_rows, statistic.n_channels}));
+  std::vector<std::size_t> firsts;  // channel of each statistic in a row of all
+  for (std::size_t first = 0; const nn::Statistic& statistic : network_.statistics()) {
+    firsts.push_back(first);
+    first += statistic.n_channels;
+  }
+  const auto fill = [&](std::size_t i, std::span<float> values) {
+    if (on_progress_) on_progress_();
+    if (i < kept.size()) {
+      const parallel::Piece& piece = kept[i];
+      executor_->unpack(executor_->slots()[piece.tensor].parameter, piece.rows, piece.values, values);
+      return;
+    }
+    const std::size_t statistic = i - kept.size(), n_channels = values.size() / n_rows;
+    for (std::size_t row = 0; row < n_rows; ++row)
+      std::ranges::copy(std::span{statistics}.subspan(row * n_statistics_ + firsts[statistic], n_channels),
+                        values.begin() + static_cast<std::ptrdiff_t>(row * n_channels));
+  };
+  checkpoint::write_checkpoint(world_, path, content, boxes, fill);
+}
+
+core::Bytes Learner::checkpoint_bytes() const {
+  const std::size_t n_states = optim::Optimizer{optimizer_spec(recipe_), {}, 0}.state().size();
+  const std::size_t n_rows = lanes_ ? static_cast<std::size_t>(recipe_.lanes) : 1;
+  return {((1 + n_states) * network_.n_parameter_elements() + n_rows * n_statistics_) * sizeof(float)};
+}
+
+void Learner::load_checkpoint(const checkpoint::Checkpoint& from, std::uint64_t n_steps) {
+  runtime::together(world_, [&] {
+    std::vector<float> values;
+    for (const parallel::Piece& piece : pieces()) {
+      const checkpoint::Box box = box_of(piece);
+      values.resize(box.n_elements());
+      from.read(box, values);
+      if (on_progress_) on_progress_();
+      executor_->pack(executor_->slots()[piece.tensor].parameter, piece.rows, values, piece.values);
+    }
+    load_statistics(from);
+  });
+  synchronizer_->set_n_steps(n_steps);
+  synchronizer_->publish_initial();
+}
+
+// Each lane has its own again if there are as many; else all have the mean, as after an evaluation.
+void Learner::load_statistics(const checkpoint::Checkpoint& from) {
+  const std::size_t n_lanes = lanes_ ? static_cast<std::size_t>(recipe_.lanes) : 1;
+  const std::size_t n_mine = n_statistics_ > 0 ? statistics_.size() / n_statistics_ : 0;
+  std::size_t first = 0;
+  for (const nn::Statistic& statistic : network_.statistics()) {
+    const std::string name = "statistic/" + statistic.name;
+    const auto found = from.find(name);
+    const std::size_t n_rows = found ? found->n_rows : 1, n_channels = statistic.n_channels;
+    std::vector<float> values(n_rows * n_channels);
+    from.read(checkpoint::whole(name, {n_rows, n_channels}), values);
+    std::vector<double> rows(n_rows);
+    for (std::size_t channel = 0; channel < n_channels; ++channel) {
+      for (std::size_t row = 0; row < n_rows; ++row) rows[row] = values[row * n_channels + channel];
+      const auto mean = static_cast<float>(parallel::sum_lanes(rows) / static_cast<double>(n_rows));
+      for (std::size_t mine = 0; mine < n_mine; ++mine) {
+        const std::size_t lane = mine + (lanes_ ? static_cast<std::size_t>(lanes_->first()) : 0);
+        statistics_[mine * n_statistics_ + first + channel] =
+            n_rows == n_lanes ? values[lane * n_channels + channel] : mean;
+      }
+    }
+    first += n_channels;
+  }
+  if (n_mine > 0) set_statistics(std::span{statistics_}.first(n_statistics_));
+}
+
+}  // namespace lockstep::training
