@@ -250,7 +250,6 @@ void Learner::average_statistics(std::uint64_t weight) {
   std::vector<float> mean(n_statistics_);
   for (std::size_t i = 0; i < n_statistics_; ++i) mean[i] = static_cast<float>(sums[i] / sums.back());
   set_statistics(mean);
-  if (lanes_) return;  // each goes on with its own: an evaluation changes nothing of the training
   for (std::size_t at = 0; at < statistics_.size(); at += n_statistics_)
     std::ranges::copy(mean, statistics_.begin() + static_cast<std::ptrdiff_t>(at));
 }

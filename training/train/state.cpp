@@ -14,12 +14,29 @@ namespace {
 
 using Json = nlohmann::ordered_json;  // keys in the order written here; doubles come back to the bit
 
+std::string to_hex(std::string_view bytes) {
+  std::string text;
+  for (const char byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return text;
+}
+
+std::string from_hex(std::string_view text) {
+  const auto digit = [](char c) { return c >= 'a' ? c - 'a' + 10 : c - '0'; };
+  std::string bytes;
+  for (std::size_t i = 0; i + 1 < text.size(); i += 2)
+    bytes += static_cast<char>(digit(text[i]) * 16 + digit(text[i + 1]));
+  return bytes;
+}
+
 }  // namespace
 
 void RunState::add_loss(double loss) {
+  constexpr std::size_t most_bytes = 4096 * sizeof loss;
+  if (losses.size() >= most_bytes) losses = digest_of_losses();
   losses.append(reinterpret_cast<const char*>(&loss), sizeof loss);
-  losses = io::digest_of(std::as_bytes(std::span{losses}));
 }
+
+std::string RunState::digest_of_losses() const { return io::digest_of(std::as_bytes(std::span{losses})); }
 
 std::string to_json(const RunState& state) {
   return Json{{"epoch", state.epoch},
@@ -33,7 +50,7 @@ std::string to_json(const RunState& state) {
                 {"top1", state.of_epoch.n_top1},
                 {"steps", state.of_epoch.n_steps}}},
               {"epoch_loss", std::isnan(state.epoch_loss) ? Json{} : Json(state.epoch_loss)},
-              {"losses", state.losses}}
+              {"losses", to_hex(state.losses)}}
       .dump();
 }
 
@@ -51,7 +68,7 @@ RunState parse_run_state(std::string_view text) try {
                     .n_top1 = epoch.at("top1"),
                     .n_steps = epoch.at("steps")};
   if (!json.at("epoch_loss").is_null()) state.epoch_loss = json.at("epoch_loss");
-  state.losses = json.at("losses");
+  state.losses = from_hex(json.at("losses").get<std::string>());
   return state;
 } catch (const Json::exception& error) {
   throw core::Error{core::ExitCode::failed,

@@ -43,11 +43,13 @@ struct RunState {
       rates{};  ///< learning rates of the last steps, by their number; some of them are not agreed yet
   AgreedSums of_epoch{};
   double epoch_loss = std::numeric_limits<double>::quiet_NaN();  ///< mean, of the last whole epoch
-  std::string losses{};                                          ///< digest of the one before and of the last agreed
+  std::string losses{};                                          ///< the agreed ones, as bytes: see add_loss()
   std::optional<EvaluationRecord> evaluation{};                  ///< the last; of a run that goes on there will be one
 
-  /// An agreed loss, one after another.
+  /// An agreed loss, one after another. When there are 4,096, their digest takes their place before the next.
   void add_loss(double loss);
+  /// The same of a run that was resumed and of one that was not.
+  [[nodiscard]] std::string digest_of_losses() const;
   void begin_next_epoch() noexcept {
     ++epoch;
     ledger = 0;

@@ -62,7 +62,7 @@ FinalRecord Trainer::final_record() {
       .peak_memory = peak_memory(world_)};
   record.rmse = rmse_of(recipe_, record.loss);
   if (options_.digest && world_.rank() == 0)
-    record.digest = fmt::format("weights {} losses {}", learner_.digest(), state_.losses);
+    record.digest = fmt::format("weights {} losses {}", learner_.digest(), state_.digest_of_losses());
   return record;
 }
 
