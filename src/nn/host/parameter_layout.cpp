@@ -68,10 +68,10 @@ void for_elements(const Desc& desc, const ArenaSlot& slot, core::Slice rows, std
   places.fill({0});
   std::size_t n_inner = 1;
   for (std::size_t d = dims.size(), at = most_dimensions; d-- > 0;) {
-    const auto n = static_cast<std::size_t>(dims[d]);
-    const bool is_cut = n_inner == slot.n_inner && n == slot.n_rows;
-    places[--at] = places_along(blocking, d, is_cut ? rows : core::Slice{0, n});
-    n_inner = is_cut ? 0 : n_inner * n;  // 0: no other dimension is
+    const auto size = static_cast<std::size_t>(dims[d]);
+    const bool is_cut = n_inner == slot.n_inner && size == slot.n_rows;
+    places[--at] = places_along(blocking, d, is_cut ? rows : core::Slice{0, size});
+    n_inner = is_cut ? 0 : n_inner * size;  // 0: no other dimension is
   }
   std::size_t i = 0;
   for (const std::size_t a : places[0])
