@@ -48,7 +48,8 @@ std::vector<Difference> differences(const Json& then, const Json& now) {
     return recipe.contains(key) ? recipe.at(key).dump() : "not set";
   };
   const auto compare = [&](const Json& some) {
-    for (const auto& [key, value] : some.items()) {
+    for (const auto& item : some.items()) {
+      const std::string& key = item.key();
       const bool is_known = std::ranges::any_of(all, [&](const Difference& one) { return one.key == key; });
       if (is_known || is_free(key, schedule)) continue;
       if (text(then, key) != text(now, key)) all.push_back({key, text(then, key), text(now, key)});
