@@ -18,6 +18,7 @@ namespace {
 
 // A signal handler can reach nothing but globals.
 volatile std::sig_atomic_t pending = 0;
+volatile std::sig_atomic_t holds_repeats = 0;
 std::atomic<std::int64_t> pending_since_ns{0};
 std::atomic<const char*> announcement{nullptr};
 static_assert(std::atomic<std::int64_t>::is_always_lock_free && std::atomic<const char*>::is_always_lock_free);
@@ -38,7 +39,8 @@ void remember(int signal) {
     const char* const text = announcement;
     if (text != nullptr && (signal == SIGINT || signal == SIGUSR1))
       static_cast<void>(!write(STDERR_FILENO, text, std::strlen(text)));
-  } else if (signal != SIGUSR1 && signal != SIGUSR2 && now_ns - pending_since_ns > same_signal_ns) {
+  } else if (signal != SIGUSR1 && signal != SIGUSR2 && !(holds_repeats != 0 && signal != SIGINT) &&
+             now_ns - pending_since_ns > same_signal_ns) {
     std::signal(signal, SIG_DFL);
     raise(signal);
   }
@@ -78,6 +80,10 @@ NoInterrupts::NoInterrupts() noexcept {
 }
 
 NoInterrupts::~NoInterrupts() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+HoldRepeats::HoldRepeats() noexcept { holds_repeats = 1; }
+
+HoldRepeats::~HoldRepeats() { holds_repeats = 0; }
 
 void announce_interrupt(const char* text) noexcept { announcement = text; }
 

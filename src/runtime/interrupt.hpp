@@ -32,6 +32,16 @@ class NoInterrupts {
   sigset_t before_{};
 };
 
+/// While one lives, another SIGTERM or SIGHUP ends nothing, as what the first one asked for is being done: launchers
+/// and batch systems repeat theirs. SIGINT, which is a user's, ends at once all the same. One at a time.
+class HoldRepeats {
+ public:
+  HoldRepeats() noexcept;
+  ~HoldRepeats();
+  HoldRepeats(const HoldRepeats&) = delete;
+  HoldRepeats& operator=(const HoldRepeats&) = delete;
+};
+
 /// From now on the first SIGINT or SIGUSR1, which are what a user's request comes as, writes `text` to stderr at once,
 /// whatever the process is busy with. `text` is never freed.
 void announce_interrupt(const char* text) noexcept;

@@ -32,6 +32,11 @@ done
 grep -q '"kind":"resume","epoch":2,"step":21,' part4-4/log.jsonl || fail "log: $(head -3 part4-4/log.jsonl)"
 grep -q '"checkpoint": "part4/checkpoints/step-000000021"' part4-4/status.json || fail "$(cat part4-4/status.json)"
 
+# By the clock, between epochs and within; it changes nothing of what is learned.
+run "${train[@]}" --epochs 3 --save-every '0.01 s' --run-dir clock
+same_as_whole
+[ "$(grep -c '"kind":"save"' clock/log.jsonl)" -ge 2 ] || fail "saves: $(grep save clock/log.jsonl)"
+
 for signal in TERM USR2 HUP; do
   for n in 1 2; do
     nproc=()

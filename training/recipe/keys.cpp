@@ -121,7 +121,7 @@ constexpr std::array keys{
     key(Section::batches, "evaluate-every", &Recipe::evaluate_every, "N", "epochs; 0: after the last only",
         at_least(0)),
     key(Section::batches, "save-every", &Recipe::save_every, "N",
-        "a checkpoint every so many epochs, or \"N samples\"; 0: only when stopped", at_least(0)),
+        "a checkpoint every so many epochs, \"N samples\" or \"30 min\"; 0: only when stopped", at_least(0)),
     key(Section::batches, "seed", &Recipe::seed, "N", "of weights, order, augmentation and dropout", at_least(0)),
 
     key(Section::optimizer, "optimizer", &Recipe::optimizer, "O", "", words_of<optim::all_optimizer_kinds>),

@@ -73,6 +73,7 @@ std::vector<Setting> settings_of(const RecipeWords& words) {
 }  // namespace
 
 std::uint64_t Length::samples(std::uint64_t n_epoch_samples) const noexcept {
+  if (unit == Unit::seconds) return 0;
   const double factor = unit == Unit::epochs ? static_cast<double>(n_epoch_samples) : 1.0;
   return static_cast<std::uint64_t>(std::llround(std::min(value * factor, 0x1p62)));
 }

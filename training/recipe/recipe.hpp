@@ -12,13 +12,13 @@
 
 namespace lockstep::training {
 
-/// A length of training: passes over the training set, or samples.
+/// A length of training: passes over the training set, samples, or time (of `save_every` only).
 struct Length {
-  enum class Unit { epochs, samples };
+  enum class Unit { epochs, samples, seconds };
   double value = 0;
   Unit unit = Unit::epochs;
 
-  /// In whole samples, where an epoch has `n_epoch_samples`.
+  /// In whole samples, where an epoch has `n_epoch_samples`; of time there are none.
   [[nodiscard]] std::uint64_t samples(std::uint64_t n_epoch_samples) const noexcept;
   bool operator==(const Length&) const = default;
 };

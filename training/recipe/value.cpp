@@ -1,9 +1,11 @@
 #include "training/recipe/value.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <type_traits>
 
 #include "core/flags.hpp"
@@ -55,6 +57,29 @@ std::string describe(const Range& range) {
   if (!range.excludes_least && !range.excludes_most) return fmt::format("from {} to {}", range.least, range.most);
   const std::string from = fmt::format("{} {}", range.excludes_least ? "above" : "from", range.least);
   return fmt::format("{}{} {}", from, range.excludes_most ? " to below" : ", at most", range.most);
+}
+
+struct LengthUnit {
+  std::string_view word;
+  Length::Unit unit;
+  double factor = 1;
+};
+constexpr std::array<LengthUnit, 11> length_units{{{"", Length::Unit::epochs},
+                                                   {"epoch", Length::Unit::epochs},
+                                                   {"epochs", Length::Unit::epochs},
+                                                   {"sample", Length::Unit::samples},
+                                                   {"samples", Length::Unit::samples},
+                                                   {"s", Length::Unit::seconds},
+                                                   {"seconds", Length::Unit::seconds},
+                                                   {"min", Length::Unit::seconds, 60},
+                                                   {"minutes", Length::Unit::seconds, 60},
+                                                   {"h", Length::Unit::seconds, 3600},
+                                                   {"hours", Length::Unit::seconds, 3600}}};
+
+/// Schedules are of samples, so that they are the same on any machine.
+bool takes_time(const Key& key) {
+  const auto* const length = std::get_if<Length Recipe::*>(&key.member);
+  return length != nullptr && *length == &Recipe::save_every;
 }
 
 /// One setting on its way to a value; each read() is a type of member.
@@ -128,20 +153,21 @@ class Reader {
     core::fail_unknown(key_.name, setting_.text, setting_.origin.where, key_.words());
   }
 
-  // "5", "2.5 epochs", "20000 samples"; the blank may be missing.
+  // "5", "2.5 epochs", "20000 samples", where times are taken "30 min"; the blank may be missing.
   [[nodiscard]] Length length(std::string_view text) const {
     const std::string_view trimmed = text.substr(std::min(text.find_first_not_of(' '), text.size()));
     Length length;
     const auto [end, status] = std::from_chars(trimmed.data(), trimmed.data() + trimmed.size(), length.value);
     const std::string_view rest = trimmed.substr(static_cast<std::size_t>(end - trimmed.data()));
     const std::string_view unit = rest.substr(std::min(rest.find_first_not_of(' '), rest.size()));
-    const bool is_in_samples = unit == "sample" || unit == "samples";
-    if (status != std::errc{} || !(is_in_samples || unit.empty() || unit == "epoch" || unit == "epochs"))
-      refuse(fmt::format("'{}' is not a length", text));
+    const auto known = std::ranges::find(length_units, unit, &LengthUnit::word);
+    const bool is_known = known != length_units.end() && (known->unit != Length::Unit::seconds || takes_time(key_));
+    if (status != std::errc{} || !is_known) refuse(fmt::format("'{}' is not a length", text));
     check_range(length.value, text);
-    if (!is_in_samples) return length;
-    if (length.value != std::floor(length.value)) refuse(fmt::format("'{}' is not whole", text));
-    length.unit = Length::Unit::samples;
+    length.unit = known->unit;
+    length.value *= known->factor;
+    if (length.unit == Length::Unit::samples && length.value != std::floor(length.value))
+      refuse(fmt::format("'{}' is not whole", text));
     return length;
   }
 
@@ -158,7 +184,9 @@ std::string write(double value) { return fmt::format("{}", value); }
 std::string write(const std::string& value) { return quote(value, ""); }
 
 std::string write(const Length& length) {
-  return length.unit == Length::Unit::epochs ? write(length.value) : fmt::format("\"{:.0f} samples\"", length.value);
+  if (length.unit == Length::Unit::epochs) return write(length.value);
+  return length.unit == Length::Unit::samples ? fmt::format("\"{:.0f} samples\"", length.value)
+                                              : fmt::format("\"{} s\"", length.value);
 }
 
 std::string write(const Lengths& lengths) {
@@ -179,7 +207,8 @@ std::string expected_value(const Key& key) {
   if constexpr (is_whole<T>) return "a whole number " + describe_whole(key.range);
   if constexpr (std::is_same_v<T, double>) return "a number " + describe(key.range);
   if constexpr (std::is_same_v<T, Length>)
-    return fmt::format("a number of epochs {}, or samples as in '20000 samples'", describe(key.range));
+    return fmt::format("a number of epochs {}, or samples as in '20000 samples'{}", describe(key.range),
+                       takes_time(key) ? ", or a time as in '30 min'" : "");
   if constexpr (std::is_same_v<T, Lengths>)
     return "numbers of epochs, or samples as in '20000 samples', separated by commas";
   if (key.words != nullptr) return "one of " + core::join(key.words());

@@ -39,6 +39,7 @@ Setup set_up(const runtime::Communicator& world, const runtime::Topology& topolo
     const std::uint64_t n_epoch = n_epoch_samples(recipe, *training, world.n_ranks());
     setup.goal = goal_of(recipe, n_epoch, training->n_batches());
     setup.save_interval = recipe.save_every.samples(n_epoch);
+    if (recipe.save_every.unit == Length::Unit::seconds) setup.save_time = {recipe.save_every.value};
     setup.schedule = schedule_spec(recipe, n_epoch);
     optim::check(setup.schedule);
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "comm/transport.hpp"
+#include "core/units.hpp"
 #include "metrics/phase_timers.hpp"
 #include "nn/device.hpp"
 #include "optim/schedule.hpp"
@@ -27,6 +28,7 @@ struct Setup {
   OpenBatches batches{};            ///< no training if the run only evaluates
   Goal goal{};                      ///< of training
   std::uint64_t save_interval = 0;  ///< samples between checkpoints; 0: none
+  core::Seconds save_time{};        ///< instead: between checkpoints; 0: none
   optim::ScheduleSpec schedule{};
   std::unique_ptr<comm::Transport> transport{};
   std::unique_ptr<Learner> learner{};

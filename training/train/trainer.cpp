@@ -140,6 +140,7 @@ bool Trainer::step(const data::Batch& batch) {
   learner_.compute_gradients(batch, numbers);
   report.replica = learner_.update(numbers);
   report.stop = runtime::pending_interrupt() != 0;
+  report.save = world_.rank() == 0 && setup_.save_time.value > 0 && since_saved_.elapsed() >= setup_.save_time;
   const auto agreement = control_.exchange(report);
   count(batch);
   return account(agreement);
@@ -166,6 +167,7 @@ bool Trainer::account(const std::optional<parallel::StepAgreement>& agreement) {
     return false;
   }
   if (!agreement->replicas_agree) learner_.synchronizer().fail_for_replicas();
+  is_save_asked_ = is_save_asked_ || agreement->save;
   if (agreement->stop) stop_for_signal();
   return !agreement->stop;
 }
@@ -258,16 +260,21 @@ void Trainer::evaluate() {
 }
 
 // With --resume auto its end is one, too, so that a run which is through is known to be.
-bool Trainer::saves_checkpoints() const noexcept { return setup_.save_interval > 0 || options_.resume == "auto"; }
+bool Trainer::saves_checkpoints() const noexcept {
+  return setup_.save_interval > 0 || setup_.save_time.value > 0 || options_.resume == "auto";
+}
 
 bool Trainer::is_save_due() const noexcept {
-  return setup_.save_interval > 0 && state_.samples_seen / setup_.save_interval > saved_at_ / setup_.save_interval;
+  const std::uint64_t interval = setup_.save_interval;
+  return is_save_asked_ || (interval > 0 && state_.samples_seen / interval > saved_at_ / interval);
 }
 
 // Collective: when training is over, by itself or by a signal. Weights may have room where a checkpoint has none.
 void Trainer::save_last() {
   const bool is_stopped = ending_.status == RunStatus::stopped;
   const bool is_wanted = is_stopped || saves_checkpoints();
+  std::optional<runtime::HoldRepeats> hold;
+  if (ending_.exit_code == core::to_int(core::ExitCode::requeue)) hold.emplace();
   std::optional<core::Error> unsaved;
   const bool is_there = state_.samples_seen == saved_at_ && (is_kept_here_ || !resumed_);
   if (is_wanted && !is_there) unsaved = save_checkpoint(!is_stopped && is_save_due());
@@ -292,6 +299,8 @@ std::optional<core::Error> Trainer::save_checkpoint(bool is_due) {
   const auto complaint = core::complaint_of([this] { write_checkpoint(); });
   timers_.end();
   watchdog_.enter(runtime::Activity::training);
+  is_save_asked_ = false;
+  since_saved_ = {};
   if (complaint) return complaint;
   saved_at_ = state_.samples_seen;
   is_kept_here_ = true;

@@ -96,6 +96,8 @@ class Trainer {
   Epochs epochs_{};
   std::uint64_t ledger_before_ = 0;  ///< of the samples that the epoch had when the run was resumed
   std::uint64_t saved_at_ = 0;       ///< samples seen when a checkpoint was written last, or gone on from
+  core::Stopwatch since_saved_{};    ///< on rank 0, or since it was tried in vain
+  bool is_save_asked_ = false;       ///< by rank 0's clock, and agreed on
   bool is_kept_here_ = false;        ///< in the folder of this run
   bool is_epoch_over_ = false;       ///< trained and evaluated
   Ending ending_{};

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <thread>
@@ -25,6 +26,38 @@ TEST(Interrupt, IsHandledOnAStackOfItsOwn) {
     std::_Exit(is_right && pending_interrupt() == SIGINT ? 0 : 1);
   };
   EXPECT_EXIT(run(), testing::ExitedWithCode(0), "");
+}
+
+// Raises `first`, and 1.1 s later `second`: then it is another one.
+void raise_both(int first, int second) {
+  catch_interrupts();
+  std::raise(first);
+  std::this_thread::sleep_for(std::chrono::milliseconds{1100});
+  std::raise(second);
+}
+
+TEST(Interrupt, ASecondOneEndsAtOnce) {
+  EXPECT_EXIT(raise_both(SIGTERM, SIGTERM), testing::KilledBySignal(SIGTERM), "");
+  EXPECT_EXIT((raise_both(SIGTERM, SIGUSR1), std::_Exit(0)), testing::ExitedWithCode(0), "");
+}
+
+TEST(HoldRepeats, AreForWhatTheFirstAskedFor) {
+  const auto run = [](int second) {
+    {
+      const HoldRepeats hold;
+      raise_both(SIGTERM, second);
+    }
+    if (second != SIGINT) std::raise(second);  // no longer held
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(run(SIGINT), testing::KilledBySignal(SIGINT), "");
+  EXPECT_EXIT(run(SIGTERM), testing::KilledBySignal(SIGTERM), "");
+  const auto hold = [] {
+    const HoldRepeats one;
+    raise_both(SIGTERM, SIGTERM);
+    std::_Exit(pending_interrupt() == SIGTERM ? 0 : 1);
+  };
+  EXPECT_EXIT(hold(), testing::ExitedWithCode(0), "");
 }
 
 bool is_blocked(int signal) {

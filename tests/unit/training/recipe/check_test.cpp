@@ -107,6 +107,10 @@ TEST(RecipeCheck, LengthsAreEpochsOrSamples) {
   EXPECT_EQ(resolve(toy, {"--warmup", "5epochs"}).recipe.warmup, (Length{5}));
   EXPECT_EQ(resolve(toy, {"--warmup", "300samples"}).recipe.warmup, (Length{300, Length::Unit::samples}));
   EXPECT_TRUE(has(refused_text(toy, {"--warmup", "5 steps"}), "'5 steps' is not a length"));
+  EXPECT_TRUE(has(refused_text(toy, {"--warmup", "5 s"}), "'5 s' is not a length"));
+  EXPECT_EQ(resolve(toy, {"--save-every", "90 s"}).recipe.save_every, (Length{90, Length::Unit::seconds}));
+  EXPECT_EQ(resolve(toy, {"--save-every", "0.5h"}).recipe.save_every, (Length{1800, Length::Unit::seconds}));
+  EXPECT_EQ(Length({1800, Length::Unit::seconds}).samples(100), 0);
   EXPECT_TRUE(has(refused_text(toy, {"--warmup", "1.5 samples"}), "not whole"));
   EXPECT_TRUE(has(refused_text(toy, {"--warmup", "nan"}), "out of range"));
   EXPECT_TRUE(has(refused_text(toy, {"--warmup", "x"}), "'x' is not a length"));
