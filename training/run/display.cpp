@@ -55,6 +55,8 @@ void Display::first_step_made(const Position& at) { display_.update(first_step_t
 
 void Display::interval_over(const TrainRecord& record) { display_.update(progress_text(record, goal_)); }
 
+void Display::epoch_forecast(const ForecastRecord& record) { display_.print(forecast_text(record, goal_)); }
+
 void Display::epoch_trained(const EpochRecord& record) {
   since_told_ = {};
   if (record.n_samples > 0) display_.print(epoch_text(record, goal_));

@@ -39,6 +39,7 @@ class Display final : public Observer {
   void started(const StartRecord& record) override;
   void first_step_made(const Position& at) override;
   void interval_over(const TrainRecord& record) override;
+  void epoch_forecast(const ForecastRecord& record) override;
   void epoch_trained(const EpochRecord& record) override;
   void evaluating(const Position& at, double share) override;
   void evaluated(const EvaluationRecord& record) override;

@@ -15,6 +15,7 @@ class Observer {
   /// Training begins.
   virtual void started(const StartRecord& /*record*/) {}
   virtual void epoch_begun(const Position& /*at*/) {}
+  virtual void epoch_forecast(const ForecastRecord& /*record*/) {}
   /// After `n_made` steps of the run another one begins.
   virtual void step_begun(std::uint64_t /*n_made*/) {}
   virtual void step_made(const StepWork& /*work*/) {}

@@ -45,6 +45,7 @@ void declare_run(core::Flags& flags, RunOptions& options) {
   flags.text("--resume", options.resume);
   flags.toggle("--resume-anyway", options.resume_anyway);
   flags.number("--keep", options.keep, std::uint64_t{1}, std::uint64_t{1'000'000});
+  flags.seconds("--time-limit", options.time_limit);
   flags.text("--save-weights", options.save_weights);
   flags.toggle("--profile", options.profile);
   flags.toggle("--dry-run", options.dry_run);
@@ -65,6 +66,7 @@ The run
                             another run, or from one: its folder                      (never)
       --resume-anyway       also with another recipe or set than it was begun with
       --keep N              checkpoints that are kept, the newest                     (3)
+      --time-limit T        stop within T, with a checkpoint, exit code 85; 0: none   (what is left of a Slurm job)
       --save-weights FILE   where the weights go                                      (weights.h5 in the run's folder)
       --evaluate-only       measure accuracy or loss of the split for evaluation, train nothing
       --compat              print the lines of the tutorial that the recipe replaces
@@ -85,6 +87,7 @@ void check_run(const RunOptions& options, const ResolvedRecipe& resolved) {
         is_of_training(all_keys()[i]))
       flag = resolved.origins[i].where;
   if (!options.save_weights.empty()) flag = "--save-weights";
+  if (options.time_limit.value > 0) flag = "--time-limit";
   if (options.compat) flag = "--compat";
   if (options.dry_run) flag = "--dry-run";
   if (options.profile) flag = "--profile";

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/flags.hpp"
+#include "core/units.hpp"
 #include "training/recipe/recipe.hpp"
 
 namespace lockstep::training {
@@ -20,6 +21,7 @@ struct RunOptions {
   std::string resume = "never";  ///< "auto": the newest of the run's folder; else a run's folder or a checkpoint
   std::string save_weights{};    ///< empty: weights.h5 in the run directory
   std::uint64_t keep = 3;        ///< checkpoints
+  core::Seconds time_limit{-1};  ///< of the run; 0: none; below: what is left of the batch job
   bool resume_anyway = false;    ///< with another recipe or set
   bool compat = false;
   bool digest = false;

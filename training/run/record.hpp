@@ -61,6 +61,15 @@ struct StartRecord {
   std::vector<int> local_ranks{};             ///< by rank
   std::vector<std::uint64_t> rank_batches{};  ///< samples of a full batch, by rank
   std::optional<ResumeRecord> resumed{};
+  std::optional<core::Seconds> time_left{};  ///< until the run is stopped, if that is known
+};
+
+/// Whether an epoch is over before the run has to stop.
+struct ForecastRecord {
+  std::uint64_t epoch = 0;  ///< counting from 1
+  core::Seconds needed{};   ///< as the one before took
+  core::Seconds left{};     ///< without what saving takes
+  [[nodiscard]] bool fits() const noexcept { return needed <= left; }
 };
 
 /// What this rank did in a step.

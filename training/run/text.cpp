@@ -131,12 +131,22 @@ std::string start_text(const StartRecord& record, const Goal& goal) {
   if (record.resumed)
     text += fmt::format("\nresumed epoch {}, after step {}, from {}", record.resumed->at.epoch, record.resumed->at.step,
                         core::printable(record.resumed->from));
+  if (record.time_left)
+    text += fmt::format("\nlimit   {} are left, then the run stops, with a checkpoint",
+                        core::format_seconds(*record.time_left));
   return text + fmt::format("\nmemory  {} per rank for activations, parameters and gradients\nrun     {}",
                             core::format_decimal(record.memory), core::printable(record.folder));
 }
 
 std::string first_step_text(core::Seconds time, const Goal& goal) {
   return fmt::format("first step in {}, of {}", core::format_seconds(time), goal.n_steps);
+}
+
+std::string forecast_text(const ForecastRecord& record, const Goal& goal) {
+  return fmt::format("epoch {}/{}  {} fit: it takes about {}, and {} are left{}", record.epoch, goal.n_epochs,
+                     record.fits() ? "will" : "will not", core::format_seconds(record.needed),
+                     core::format_seconds(record.left),
+                     record.fits() ? "" : "; the run stops within it, with a checkpoint");
 }
 
 std::string epoch_text(const EpochRecord& record, const Goal& goal) {

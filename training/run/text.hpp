@@ -17,6 +17,7 @@ namespace lockstep::training {
 /// "first step in 1.23 s, of 1564"
 [[nodiscard]] std::string first_step_text(core::Seconds time, const Goal& goal);
 /// "epoch 3/14  training: loss 0.0412, top-1 98.70 % of 60000 samples in 4.56 s (13158 samples/s)"
+[[nodiscard]] std::string forecast_text(const ForecastRecord& record, const Goal& goal);
 [[nodiscard]] std::string epoch_text(const EpochRecord& record, const Goal& goal);
 /// "epoch 3/14  21 %  12345 samples/s  loss 0.1234  lr 0.49  ETA 0:03:12  step 4.10 ms: data wait 0.12, communication
 /// 0.30"

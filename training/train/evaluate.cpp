@@ -2,8 +2,6 @@
 
 #include <span>
 
-#include "runtime/interrupt.hpp"
-
 namespace lockstep::training {
 namespace {
 
@@ -13,13 +11,14 @@ constexpr std::uint64_t batches_between_polls = 16;
 }  // namespace
 
 std::optional<nn::LossSums> evaluate_split(const runtime::Communicator& world, Batches& batches, Learner& learner,
+                                           const std::function<bool()>& is_stop_asked,
                                            const std::function<void(double share)>& on_batch) {
   learner.average_statistics();
   nn::LossSums mine;
   batches.begin_epoch(0);
   std::uint64_t n_done = 0;
   while (const data::Batch* batch = batches.next()) {
-    if (n_done++ % batches_between_polls == 0 && runtime::agree_on_interrupt(world) != 0) return std::nullopt;
+    if (n_done++ % batches_between_polls == 0 && world.any(is_stop_asked())) return std::nullopt;
     mine += learner.sums();  // of the batch before
     learner.evaluate(*batch);
     on_batch(static_cast<double>(n_done) / static_cast<double>(batches.n_batches()));

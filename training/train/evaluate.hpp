@@ -13,10 +13,10 @@
 
 namespace lockstep::training {
 
-/// Collective: sums over the whole split, the same on all ranks; nothing if a signal ended it. `on_batch` is called
-/// after each batch with the share of batches done, from 0 to 1.
+/// Collective: sums over the whole split, the same on all ranks; nothing if `is_stop_asked` was true on any rank, which
+/// is looked at now and then. `on_batch` is called after each batch with the share of batches done, from 0 to 1.
 [[nodiscard]] std::optional<nn::LossSums> evaluate_split(const runtime::Communicator& world, Batches& batches,
-                                                         Learner& learner,
+                                                         Learner& learner, const std::function<bool()>& is_stop_asked,
                                                          const std::function<void(double share)>& on_batch);
 
 }  // namespace lockstep::training

@@ -25,11 +25,18 @@ namespace {
 
 constexpr const char* stopping_text = "\nstopping after this step, with a checkpoint; a second signal ends at once\n";
 
+// On rank 0, as others may lack the batch system's variables.
+std::optional<core::Seconds> time_left(const runtime::Communicator& world, const RunOptions& options) {
+  if (world.rank() != 0 || options.evaluate_only || options.time_limit.value == 0) return std::nullopt;
+  return options.time_limit.value > 0 ? options.time_limit : time_left_of_job();
+}
+
 }  // namespace
 
 Trainer::Trainer(const runtime::Session& session, nn::Device& device, const ResolvedRecipe& resolved,
                  const RunOptions& options, runtime::Watchdog& watchdog)
-    : session_{session},
+    : limit_{time_left(session.world(), options)},
+      session_{session},
       world_{session.world()},
       recipe_{resolved.recipe},
       options_{options},
@@ -41,6 +48,13 @@ Trainer::Trainer(const runtime::Session& session, nn::Device& device, const Reso
       learner_{*setup_.learner},
       control_{*setup_.transport, recipe_.deterministic},
       interval_{world_, topology_} {
+  if (limit_.is_known()) limit_.expect(learner_.checkpoint_bytes());
+  if (limit_.is_near() && !options_.dry_run) {  // stopping at once, again and again, nothing would ever be done
+    core::log_warning(
+        fmt::format("too little time is left for a checkpoint: {}, where {} are kept for it; no stop before",
+                    core::format_seconds(limit_.left()), core::format_seconds(limit_.reserve())));
+    limit_ = TimeLimit{std::nullopt};
+  }
   if (!options_.dry_run && !options_.evaluate_only) resume();
   RunInfo info = run_info(world_, topology_, resolved, options_.arguments);
   info.set_digest = epochs_.set_digest;
@@ -85,10 +99,12 @@ int Trainer::describe() {
 }
 
 void Trainer::train() {
-  run_.tell(&Observer::started, start_record(world_, topology_, recipe_, setup_, run_.folder(), resumed_));
+  StartRecord start = start_record(world_, topology_, recipe_, setup_, run_.folder(), resumed_);
+  if (limit_.is_known()) start.time_left = limit_.left();
+  run_.tell(&Observer::started, start);
   if (world_.rank() == 0) runtime::announce_interrupt(stopping_text);
   if (runtime::agree_on_interrupt(world_) != 0) {  // it came while all was made ready
-    stop_for_signal();
+    stop();
     if (resumed_ && !is_kept_here_) save_last();
     return;
   }
@@ -96,9 +112,11 @@ void Trainer::train() {
   for (; state_.n_steps < setup_.goal.n_steps || state_.of_epoch.n_steps > 0; state_.begin_next_epoch()) {
     const Position begin = position();
     run_.tell(&Observer::epoch_begun, begin);
+    tell_forecast();
     const bool goes_on = train_epoch();
     const bool is_last = !goes_on || state_.epoch + 1 >= setup_.goal.n_epochs;
     if (ending_.exit_code == 0) end_epoch(epoch_record(begin), is_last);
+    if (begin.step % epochs_.n_batches == 0) epoch_time_ = {watch_.elapsed().value - begin.elapsed.value};
     if (is_last || ending_.exit_code != 0) break;
   }
   if (ending_.status != RunStatus::failed) save_last();
@@ -139,7 +157,7 @@ bool Trainer::step(const data::Batch& batch) {
   parallel::StepReport report = learner_.report();  // of the step before
   learner_.compute_gradients(batch, numbers);
   report.replica = learner_.update(numbers);
-  report.stop = runtime::pending_interrupt() != 0;
+  report.stop = is_stop_asked();
   report.save = world_.rank() == 0 && setup_.save_time.value > 0 && since_saved_.elapsed() >= setup_.save_time;
   const auto agreement = control_.exchange(report);
   count(batch);
@@ -151,6 +169,7 @@ void Trainer::count(const data::Batch& batch) {
   ++state_.n_steps;
   state_.samples_seen += batch.n_global;
   const metrics::PhaseTimes lap = timers_.lap();
+  if (!is_first_step()) limit_.step_made(lap.of_steps());
   interval_.add(lap, batch.n_global);
   steady_.add(lap, batch.n_global);
   run_.tell(&Observer::step_made,
@@ -168,7 +187,7 @@ bool Trainer::account(const std::optional<parallel::StepAgreement>& agreement) {
   }
   if (!agreement->replicas_agree) learner_.synchronizer().fail_for_replicas();
   is_save_asked_ = is_save_asked_ || agreement->save;
-  if (agreement->stop) stop_for_signal();
+  if (agreement->stop) stop();
   return !agreement->stop;
 }
 
@@ -212,11 +231,14 @@ void Trainer::check_coverage() const {
                   "an epoch has delivered every sample once");
 }
 
+// After it: of this process, where much is made ready.
+bool Trainer::is_first_step() const noexcept { return state_.n_steps <= (resumed_ ? resumed_->at.step : 0) + 1; }
+
 // Collective, after each step.
 void Trainer::tell_step() {
   const Position at = position();
   run_.tell(&Observer::working, at);
-  if (at.step > (resumed_ ? resumed_->at.step : 0) + 1) return;
+  if (!is_first_step()) return;
   run_.tell(&Observer::first_step_made, at);
   interval_.begin(at);
 }
@@ -248,113 +270,30 @@ void Trainer::evaluate() {
   watchdog_.enter(runtime::Activity::evaluation);
   const core::Stopwatch watch;
   timers_.begin(metrics::Phase::evaluation);
-  const auto sums = evaluate_split(world_, *setup_.batches.evaluation, learner_, [&](double share) {
-    watchdog_.beat();
-    run_.tell(&Observer::working, position());
-    run_.tell(&Observer::evaluating, position(), share);
-  });
+  const auto sums = evaluate_split(
+      world_, *setup_.batches.evaluation, learner_, [this] { return is_stop_asked(); },
+      [this](double share) {
+        watchdog_.beat();
+        run_.tell(&Observer::working, position());
+        run_.tell(&Observer::evaluating, position(), share);
+      });
   timers_.end();
-  if (!sums) return stop_for_signal();
+  if (!sums) return stop();
   state_.evaluation = evaluation_record(*sums, watch.elapsed());
   run_.tell(&Observer::evaluated, *state_.evaluation);
 }
 
-// With --resume auto its end is one, too, so that a run which is through is known to be.
-bool Trainer::saves_checkpoints() const noexcept {
-  return setup_.save_interval > 0 || setup_.save_time.value > 0 || options_.resume == "auto";
+// By a signal, or the clock of rank 0.
+bool Trainer::is_stop_asked() const {
+  return runtime::pending_interrupt() != 0 || (world_.rank() == 0 && limit_.is_near());
 }
 
-bool Trainer::is_save_due() const noexcept {
-  const std::uint64_t interval = setup_.save_interval;
-  return is_save_asked_ || (interval > 0 && state_.samples_seen / interval > saved_at_ / interval);
-}
-
-// Collective: when training is over, by itself or by a signal. Weights may have room where a checkpoint has none.
-void Trainer::save_last() {
-  const bool is_stopped = ending_.status == RunStatus::stopped;
-  const bool is_wanted = is_stopped || saves_checkpoints();
-  std::optional<runtime::HoldRepeats> hold;
-  if (ending_.exit_code == core::to_int(core::ExitCode::requeue)) hold.emplace();
-  std::optional<core::Error> unsaved;
-  const bool is_there = state_.samples_seen == saved_at_ && (is_kept_here_ || !resumed_);
-  if (is_wanted && !is_there) unsaved = save_checkpoint(!is_stopped && is_save_due());
-  watchdog_.enter(runtime::Activity::save);
-  const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::save};
-  learner_.average_statistics();
-  const auto complaint = core::complaint_of(
-      [this] { runtime::together(world_, [this] { world_.rank() == 0 ? save_weights() : void(); }); });
-  if (!unsaved) unsaved = complaint;
-  if (!unsaved) return;
-  static_cast<void>(session_.agree(world_.rank() == 0 ? unsaved : std::nullopt));  // told once
-  ending_ = {.status = RunStatus::failed,
-             .message = unsaved->problem().what,
-             .exit_code = core::to_int(core::ExitCode::system)};
-}
-
-// Collective: why there is none, the same on all ranks, if there is none. `is_due`: by the recipe's interval.
-std::optional<core::Error> Trainer::save_checkpoint(bool is_due) {
-  watchdog_.enter(runtime::Activity::save);
-  const core::Stopwatch watch;
-  timers_.begin(metrics::Phase::save);
-  const auto complaint = core::complaint_of([this] { write_checkpoint(); });
-  timers_.end();
-  watchdog_.enter(runtime::Activity::training);
-  is_save_asked_ = false;
-  since_saved_ = {};
-  if (complaint) return complaint;
-  saved_at_ = state_.samples_seen;
-  is_kept_here_ = true;
-  if (world_.rank() == 0)
-    run_.tell(&Observer::saved,
-              SaveRecord{.at = position(), .path = checkpoint_path(), .is_due = is_due, .time = watch.elapsed()});
-  return std::nullopt;
-}
-
-// Collective, while training goes on: a run is worth more than one of its checkpoints.
-void Trainer::save_in_between() {
-  const auto complaint = save_checkpoint(true);
-  if (!complaint) return;
-  saved_at_ = state_.samples_seen;  // the next is due as if this one were there
-  if (world_.rank() == 0)
-    core::log_warning(fmt::format("no checkpoint after step {}: {}; training goes on, and {}", state_.n_steps,
-                                  complaint->problem().what, "the checkpoints before stay"));
-}
-
-// Collective. Throws the same on all ranks.
-void Trainer::write_checkpoint() try {
-  RunState kept = state_;
-  if (is_epoch_over_) kept.begin_next_epoch();
-  const std::string path = world_.rank() == 0 ? checkpoint_path() : "";
-  learner_.save_checkpoint(path, checkpoint_content(recipe_, epochs_, kept));
-  if (world_.rank() == 0) checkpoint::remove_older(path, options_.keep);
-} catch (const core::Error& error) {
-  throw core::Error{
-      core::ExitCode::system,
-      {.what = fmt::format("a checkpoint cannot be written: {}", error.problem().what),
-       .fix = "make room, or name another place with --run-dir; --resume goes on from the checkpoint before"}};
-}
-
-std::string Trainer::checkpoint_path() const {
-  return fmt::format("{}/{}", checkpoint::checkpoints_in(run_.folder()), checkpoint::name_of(state_.n_steps));
-}
-
-// On rank 0.
-void Trainer::save_weights() const try {
-  learner_.save(run_.weights_path(),
-                {.model = recipe_.model, .epoch = position().epoch, .samples_seen = state_.samples_seen}, "");
-} catch (const core::Error& error) {
-  throw core::Error{
-      core::ExitCode::system,
-      {.what = fmt::format("weights cannot be saved to '{}': {}", run_.weights_path(), error.problem().what),
-       .fix = "make room, or name another place with --save-weights"}};
-}
-
-// Collective, when all ranks know that a signal came to one.
-void Trainer::stop_for_signal() {
+// Collective, when all ranks know that one is asked to stop.
+void Trainer::stop() {
   const int signal = runtime::agree_on_interrupt(world_);
   const bool may_go_on = signal != SIGINT && setup_.batches.training;  // Ctrl-C is a user who wants no more of it
   ending_ = {.status = RunStatus::stopped,
-             .message = fmt::format("signal {}", signal),
+             .message = signal != 0 ? fmt::format("signal {}", signal) : "its time is nearly over",
              .exit_code = may_go_on ? core::to_int(core::ExitCode::requeue) : 128 + signal};
 }
 

@@ -21,6 +21,7 @@
 #include "training/train/resume.hpp"
 #include "training/train/setup.hpp"
 #include "training/train/state.hpp"
+#include "training/train/time_limit.hpp"
 
 namespace lockstep::training {
 
@@ -55,7 +56,9 @@ class Trainer {
   void note_loss(const parallel::StepAgreement& agreement);
   bool account(const std::optional<parallel::StepAgreement>& agreement);
   void check_coverage() const;
+  [[nodiscard]] bool is_first_step() const noexcept;
   void tell_step();
+  void tell_forecast();
   void tell_interval();
   [[nodiscard]] EpochRecord epoch_record(const Position& begin) const;
   void end_epoch(EpochRecord record, bool is_last);
@@ -69,7 +72,8 @@ class Trainer {
   void write_checkpoint();
   void save_weights() const;
   [[nodiscard]] std::string checkpoint_path() const;
-  void stop_for_signal();
+  [[nodiscard]] bool is_stop_asked() const;
+  void stop();
   void fail_not_finite(int rank);
   [[nodiscard]] FinalRecord final_record();
   void finish();
@@ -77,6 +81,7 @@ class Trainer {
   [[nodiscard]] int exit_code() const;
 
   core::Stopwatch watch_{};  ///< set-up counts
+  TimeLimit limit_;          ///< on rank 0
   const runtime::Session& session_;
   const runtime::Communicator& world_;
   const Recipe& recipe_;
@@ -98,6 +103,7 @@ class Trainer {
   std::uint64_t saved_at_ = 0;       ///< samples seen when a checkpoint was written last, or gone on from
   core::Stopwatch since_saved_{};    ///< on rank 0, or since it was tried in vain
   bool is_save_asked_ = false;       ///< by rank 0's clock, and agreed on
+  core::Seconds epoch_time_{};       ///< of the last whole one, with evaluation and saving; 0: not known
   bool is_kept_here_ = false;        ///< in the folder of this run
   bool is_epoch_over_ = false;       ///< trained and evaluated
   Ending ending_{};

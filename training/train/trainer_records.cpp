@@ -16,6 +16,15 @@ Position Trainer::position() const {
           .elapsed = watch_.elapsed()};
 }
 
+// On rank 0.
+void Trainer::tell_forecast() {
+  if (!limit_.is_known() || epoch_time_.value <= 0) return;
+  run_.tell(&Observer::epoch_forecast,
+            ForecastRecord{.epoch = position().epoch,
+                           .needed = epoch_time_,
+                           .left = {std::max(limit_.left().value - limit_.reserve().value, 0.0)}});
+}
+
 EpochRecord Trainer::epoch_record(const Position& begin) const {
   const AgreedSums& epoch = state_.of_epoch;
   EpochRecord record{.at = position(),

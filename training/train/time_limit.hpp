@@ -1,0 +1,48 @@
+// How long a run may still take, and when it has to save so as not to be ended by the batch system.
+// Invariant: what is told is the clock's and what was measured in this run; before anything was, a cautious guess.
+// Used by the trainer, on rank 0: the others are told through the control word.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+
+#include "core/timer.hpp"
+#include "core/units.hpp"
+
+namespace lockstep::training {
+
+/// Left of the batch job: SLURM_JOB_END_TIME, which Slurm sets from 22.05 on, is seconds since 1970; nothing without
+/// it, if it is no such number, or over (a shell may outlive its job).
+[[nodiscard]] std::optional<core::Seconds> time_left_of_job();
+
+class TimeLimit {
+ public:
+  /// `left` from now on; nothing: for ever.
+  explicit TimeLimit(std::optional<core::Seconds> left) noexcept : left_{left} {}
+
+  [[nodiscard]] bool is_known() const noexcept { return left_.has_value(); }
+  /// What is left; not above 0 if it is over.
+  [[nodiscard]] core::Seconds left() const noexcept { return {left_->value - since_.elapsed().value}; }
+
+  /// Of a first save: a checkpoint and weights.
+  void expect(core::Bytes to_save) noexcept { saved({static_cast<double>(to_save.value) / slow_bytes_per_s}); }
+  void step_made(core::Seconds time) noexcept { step_.value = std::max(step_.value, time.value); }
+  void saved(core::Seconds time) noexcept { save_.value = std::max(save_.value, time.value); }
+
+  /// What to keep for the end: a save may take twice as long as the longest so far, and a stop is acted on one step
+  /// late.
+  [[nodiscard]] core::Seconds reserve() const noexcept { return {2 * save_.value + 3 * step_.value + margin.value}; }
+  /// Whether this is the last moment to stop, with a checkpoint.
+  [[nodiscard]] bool is_near() const noexcept { return is_known() && left() <= reserve(); }
+
+ private:
+  static constexpr core::Seconds margin{2};          ///< for the end of MPI, and of the launcher
+  static constexpr double slow_bytes_per_s = 100e6;  ///< what a busy parallel file system gives one process
+
+  std::optional<core::Seconds> left_;
+  core::Stopwatch since_{};
+  core::Seconds step_{};
+  core::Seconds save_{};
+};
+
+}  // namespace lockstep::training
