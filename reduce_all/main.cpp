@@ -33,7 +33,8 @@ std::optional<int> run_without_mpi(const reduce_all::CommandLine& line, int argc
     return core::to_int(core::ExitCode::ok);
   }
   if (line.options.nproc > 0)
-    runtime::relaunch_under_mpi(line.options.nproc, argc, argv, 1, line.options.timeout, line.options.verbose);
+    runtime::relaunch_under_mpi(line.options.nproc, argc, argv,
+                                {.timeout = line.options.timeout, .shows_launcher = line.options.verbose});
   return std::nullopt;
 }
 

@@ -23,7 +23,7 @@ struct Command {
 constexpr std::array<Command, 3> commands{{
     {"train", "train a model from a recipe, data-parallel", parse_train},
     {"shard", "data sets as HDF5 shards: make, check, change and measure them", shard::parse},
-    {"ckpt", "checkpoints of a training: list, check, compare and remove them", ckpt::parse},
+    {"ckpt", "checkpoints of a training: list, check, compare, export and remove them", ckpt::parse},
 }};
 
 std::string help_text() {

@@ -29,10 +29,13 @@ struct Invocation {
   std::string text{};  ///< to print, such as --help
   std::optional<core::Error> error{};
   Work run{};
+  /// Instead of run where no launcher is there: starts jobs, and is none itself.
+  std::function<int()> supervise{};
   int nproc = 0;                  ///< ranks to start; 0: not given
   int threads = 0;                ///< of each rank; 0: not given
   bool verbose = false;           ///< with nproc: the launcher's own messages as well
   core::Seconds timeout{300};     ///< of the stall watchdog; 0: off
+  bool is_resumable = false;      ///< as LaunchOptions has it
   bool is_guarded_alone = false;  ///< leaves behind what must tell how the program ended
   runtime::Alone alone = runtime::Alone::with_mpi;
 };

@@ -27,9 +27,13 @@ std::optional<int> run_without_mpi(const Invocation& invocation, int argc, char*
     core::print(invocation.text);
     return core::to_int(core::ExitCode::ok);
   }
+  if (invocation.supervise) return invocation.supervise();
   if (invocation.nproc > 0)
-    runtime::relaunch_under_mpi(invocation.nproc, argc, argv, invocation.threads, invocation.timeout,
-                                invocation.verbose);
+    runtime::relaunch_under_mpi(invocation.nproc, argc, argv,
+                                {.n_threads = invocation.threads,
+                                 .timeout = invocation.timeout,
+                                 .shows_launcher = invocation.verbose,
+                                 .is_resumable = invocation.is_resumable});
   return std::nullopt;
 }
 

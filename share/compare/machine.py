@@ -6,12 +6,14 @@ import re
 import shlex
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 STOP_GRACE_S = 10
+INSTALL_TIMEOUT_S = 1800
 COMPLAINT = re.compile(r"error|cannot|unable|no such|not (found|created|available)", re.IGNORECASE)
 
 
@@ -113,6 +115,18 @@ def launch(commands, timeout_s):
     if any(codes):
         raise Unavailable(f"exit code {next(filter(None, codes))}: {reason_in(error_text or text)}")
     return text
+
+
+def make_python(cache):
+    """An interpreter with the peers that are written in Python, from PyPI."""
+    folder = cache / "wheel_torch"
+    python = folder / "bin" / "python"
+    if not (folder / "complete").exists():
+        print("installing the peers: torch, h5py, pillow ...", file=sys.stderr, flush=True)
+        launch([[sys.executable, "-m", "venv", str(folder)]], INSTALL_TIMEOUT_S)
+        launch([[str(python), "-m", "pip", "install", "--quiet", "torch", "h5py", "pillow", "numpy"]], INSTALL_TIMEOUT_S)
+        (folder / "complete").touch()
+    return str(python)
 
 
 def stop(processes):

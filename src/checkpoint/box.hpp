@@ -24,6 +24,7 @@ struct Box {
   core::Slice rows{};
 
   [[nodiscard]] std::size_t n_elements() const noexcept { return n_outer * rows.count * n_inner; }
+  friend bool operator==(const Box&, const Box&) = default;
 };
 
 /// All of a tensor, by its first dimension.

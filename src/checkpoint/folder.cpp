@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <exception>
 #include <filesystem>
 #include <system_error>
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "core/pending.hpp"
+#include "core/temporary.hpp"
 
 namespace lockstep::checkpoint {
 namespace {
@@ -66,8 +69,51 @@ std::vector<std::string> find_checkpoints(const std::string& path) {
   return list_checkpoints(path);
 }
 
+std::vector<std::string> require_checkpoints(const std::string& path, std::string_view where) {
+  std::vector<std::string> paths = find_checkpoints(path);
+  if (!paths.empty()) return paths;
+  std::error_code error;
+  const std::string weights = (fs::path{path} / "weights.h5").string();
+  const bool has_weights = fs::is_regular_file(weights, error);
+  core::fail_usage({.what = fmt::format("there is no checkpoint in '{}'", path),
+                    .where = std::string{where},
+                    .expected = "a run's folder, or a checkpoint in its folder checkpoints",
+                    .fix = fmt::format("lockstep train --save-every N writes them{}",
+                                       has_weights ? fmt::format("; its weights are in '{}'", weights) : "")});
+}
+
+std::vector<std::string> names_of(const std::string& path) {
+  std::vector<std::string> names;
+  std::error_code error;
+  const fs::path here{path};
+  for (fs::directory_iterator entry{here.parent_path(), error}, end; !error && entry != end; entry.increment(error)) {
+    std::error_code is_no_link;
+    if (fs::read_symlink(entry->path(), is_no_link) == here.filename() && !is_no_link)
+      names.push_back(entry->path().filename().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+// Made in a folder of its own, as a link cannot be made in place of another.
+void give_name(const std::string& path, const std::string& name) noexcept try {
+  const fs::path checkpoint{path}, link = checkpoint.parent_path() / name;
+  const core::Temporary folder = core::make_temporary_folder(link.string());
+  if (!folder) throw fs::filesystem_error{"cannot make a folder", std::error_code{errno, std::generic_category()}};
+  const fs::path made = fs::path{folder.path} / name;
+  std::error_code error;
+  fs::create_directory_symlink(checkpoint.filename(), made, error);
+  if (!error) fs::rename(made, link, error);
+  fs::remove_all(folder.path);
+  if (error) throw fs::filesystem_error{"cannot make a link", error};
+  core::sync_to_disk(fs::absolute(link).parent_path().string());
+} catch (const std::exception& error) {
+  core::log_warning(fmt::format("checkpoint '{}' cannot be kept as '{}': {}", path, name, error.what()));
+}
+
 // DONE first, so that half of it is nothing that anybody would read.
 void remove_checkpoint(const std::string& path) {
+  for (const std::string& name : names_of(path)) fs::remove(fs::path{path}.parent_path() / name);
   fs::remove(fs::path{path} / done_name);
   fs::remove_all(path);
 }
@@ -75,7 +121,7 @@ void remove_checkpoint(const std::string& path) {
 void remove_older(const std::string& newest, std::size_t n_kept) noexcept try {
   std::size_t n_done = 1;
   for (const std::string& path : list_checkpoints(fs::path{newest}.parent_path().string())) {
-    if (!is_newer(newest, path)) continue;
+    if (!is_newer(newest, path) || (is_done(path) && !names_of(path).empty())) continue;
     const bool is_kept = is_done(path) && n_done < n_kept;
     n_done += is_kept ? 1 : 0;
     if (!is_kept) remove_checkpoint(path);

@@ -1,4 +1,4 @@
-// The folder of a run's checkpoints: step-000001234 for each, by the number of steps made.
+// The folder of a run's checkpoints: step-000001234 for each, by the number of steps made; links are other names.
 // Invariant: a checkpoint is there whole, DONE being the last that was written, or it is told from whole ones and
 // skipped; the newest whole one is never removed.
 // Used by the writer and the reader of checkpoints, and by the trainer.
@@ -34,10 +34,21 @@ inline constexpr std::string_view done_name = "DONE";
 /// list_checkpoints().
 [[nodiscard]] std::vector<std::string> find_checkpoints(const std::string& path);
 
-/// Removes one, whole or not. Throws std::exception if it cannot.
+/// find_checkpoints(), which throws core::Error (usage, naming `where`) if there is none.
+[[nodiscard]] std::vector<std::string> require_checkpoints(const std::string& path, std::string_view where);
+
+/// Names that give_name() has given to the checkpoint `path`, sorted.
+[[nodiscard]] std::vector<std::string> names_of(const std::string& path);
+
+/// Gives the checkpoint `path` another name as well, such as "best": a link beside it, in place of an older one. Told
+/// if it fails.
+void give_name(const std::string& path, const std::string& name) noexcept;
+
+/// Removes one, whole or not, and its names. Throws std::exception if it cannot.
 void remove_checkpoint(const std::string& path);
 
-/// Of what is older than `newest`, a whole one, removes all but n_kept - 1 that are marked as done; told if it fails.
+/// Of what is older than `newest`, a whole one, removes all but n_kept - 1 that are marked as done, and those that have
+/// another name; told if it fails.
 /// Newer ones, which a run did not go on from, stay: they are replaced when it gets there.
 void remove_older(const std::string& newest, std::size_t n_kept) noexcept;
 

@@ -96,19 +96,30 @@ std::optional<Box> Checkpoint::find(const std::string& tensor) const {
   return std::nullopt;
 }
 
+// Kept open, but for so many that a process may have no room for them.
+std::shared_ptr<io::Hdf5File> Checkpoint::open(std::size_t file) const {
+  constexpr std::size_t most_open = 256;
+  open_.resize(n_files());
+  if (open_[file]) return open_[file];
+  auto opened = std::make_shared<io::Hdf5File>(io::Hdf5File::open(path_of(index_.files[file])));
+  if (n_files() <= most_open) open_[file] = opened;
+  return opened;
+}
+
 void Checkpoint::read(const Box& box, std::span<float> values) const {
   std::size_t n_read = 0;
-  for (const FileRecord& file : index_.files) {
-    std::optional<io::Hdf5File> hdf5;
-    for (const Piece& piece : file.pieces) {
+  for (std::size_t i = 0; i < n_files(); ++i) {
+    for (const Piece& piece : index_.files[i].pieces) {
       if (piece.box.tensor != box.tensor) continue;
       if (!are_of_one_tensor(piece.box, box)) fail_damaged(path_, box.tensor + " has another shape");
       if (is_cut_alike(piece.box, box) && intersection(piece.box.rows, box.rows).empty()) continue;
-      if (!hdf5) hdf5 = io::Hdf5File::open(path_of(file));
-      const io::Hdf5Dataset dataset = hdf5->open_dataset("/" + box.tensor);
-      std::vector<float> stored(piece.box.n_elements());
-      dataset.read_rows(0, dataset.dimensions().front(), std::as_writable_bytes(std::span{stored}));
-      n_read += copy_common(piece.box, stored, box, values);
+      const std::shared_ptr<io::Hdf5File> file = open(i);
+      const io::Hdf5Dataset dataset = file->open_dataset("/" + box.tensor);
+      const bool is_all = piece.box == box;
+      std::vector<float> stored(is_all ? 0 : piece.box.n_elements());
+      const std::span<float> target = is_all ? values : std::span{stored};
+      dataset.read_rows(0, dataset.dimensions().front(), std::as_writable_bytes(target));
+      n_read += is_all ? values.size() : copy_common(piece.box, stored, box, values);
     }
   }
   if (n_read != box.n_elements()) fail_damaged(path_, "it does not have all of " + box.tensor);
@@ -137,6 +148,18 @@ std::optional<Checkpoint> open_first_whole(const runtime::Communicator& world, c
     }
   }
   return std::nullopt;
+}
+
+Checkpoint open_newest(const runtime::Communicator& world, const std::string& path, std::string_view where) {
+  const bool is_first = world.rank() == 0;
+  if (runtime::broadcast_value(world, is_first && is_checkpoint(path))) return open_checkpoint(world, path);
+  std::vector<std::string> paths;
+  runtime::together(world, [&] {
+    if (is_first) paths = require_checkpoints(path, where);
+  });
+  if (auto newest = open_first_whole(world, paths)) return std::move(*newest);
+  throw core::Error{core::ExitCode::failed,
+                    {.what = fmt::format("no checkpoint in '{}' is whole", path), .where = std::string{where}}};
 }
 
 }  // namespace lockstep::checkpoint

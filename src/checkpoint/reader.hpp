@@ -4,14 +4,17 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "checkpoint/box.hpp"
 #include "checkpoint/index.hpp"
 #include "core/units.hpp"
+#include "io/hdf5.hpp"
 #include "runtime/communicator.hpp"
 
 namespace lockstep::checkpoint {
@@ -42,9 +45,11 @@ class Checkpoint {
  private:
   void check_file(const FileRecord& file) const;
   [[nodiscard]] std::string path_of(const FileRecord& file) const;
+  [[nodiscard]] std::shared_ptr<io::Hdf5File> open(std::size_t file) const;
 
   std::string path_;
   Index index_{};
+  mutable std::vector<std::shared_ptr<io::Hdf5File>> open_{};  ///< by file; nothing where none was read yet
 };
 
 /// Collective: `path` (on rank 0), verified by all ranks, each a part. Throws core::Error, the same on all ranks, if it
@@ -55,5 +60,10 @@ class Checkpoint {
 /// warnings.
 [[nodiscard]] std::optional<Checkpoint> open_first_whole(const runtime::Communicator& world,
                                                          const std::vector<std::string>& paths);
+
+/// Collective: the one that `path` (on rank 0) is, or the newest whole one of the run that it is. Throws core::Error,
+/// the same on all ranks: (usage, naming `where`) if there is none, (failed) if none is whole.
+[[nodiscard]] Checkpoint open_newest(const runtime::Communicator& world, const std::string& path,
+                                     std::string_view where);
 
 }  // namespace lockstep::checkpoint

@@ -5,12 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <filesystem>
 #include <map>
-#include <optional>
-#include <set>
 #include <utility>
 
 #include "core/crc32c.hpp"
@@ -19,109 +16,15 @@
 #include "core/result_path.hpp"
 #include "core/suggest.hpp"
 #include "core/units.hpp"
-#include "io/file.hpp"
 #include "io/hdf5.hpp"
+#include "runtime/together.hpp"
 
 namespace lockstep::checkpoint {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "check sums are of the bytes in memory and in the file");
 
-constexpr const char* format = "weights";
-constexpr std::uint64_t version = 1;
-
-/// A file, and the flag that named it.
-struct NamedFile {
-  std::string path;
-  std::string_view flag;
-};
-
-[[noreturn]] void refuse(const NamedFile& named, std::string what, std::string expected, std::string fix) {
-  core::fail_usage({.what = fmt::format("'{}' {}", named.path, what),
-                    .where = std::string{named.flag},
-                    .expected = std::move(expected),
-                    .fix = std::move(fix)});
-}
-
-[[noreturn]] void fail_damaged(const NamedFile& named, const std::string& what) {
-  throw core::Error{core::ExitCode::failed,
-                    {.what = fmt::format("'{}' is damaged: {}", named.path, what),
-                     .where = std::string{named.flag},
-                     .fix = "copy the file again, or use an older one"}};
-}
-
-/// What `step` gives; what HDF5 cannot read in a file that begins as one is damage.
-template <class Step>
-auto undamaged(const NamedFile& named, Step&& step) {
-  try {
-    return step();
-  } catch (const core::Error& error) {
-    if (error.code() != core::ExitCode::usage) throw;
-    fail_damaged(named, error.problem().what);
-  }
-}
-
-bool begins_as_hdf5(const std::string& path) {
-  constexpr std::array<unsigned char, 8> signature{0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
-  const io::File file{path};
-  std::array<unsigned char, signature.size()> begin{};
-  if (file.size().value < begin.size()) return false;
-  file.read_at(0, std::as_writable_bytes(std::span{begin}));
-  return begin == signature;
-}
-
-io::Hdf5File open(const NamedFile& named) {
-  bool is_hdf5 = false;
-  try {
-    is_hdf5 = begins_as_hdf5(named.path);
-  } catch (const core::Error& error) {
-    core::Problem problem = error.problem();
-    problem.where = named.flag;
-    throw core::Error{error.code(), problem, error.location()};
-  }
-  if (!is_hdf5) refuse(named, "is no HDF5 file", "a file of --save-weights, or one that h5py wrote", "");
-  return undamaged(named, [&] { return io::Hdf5File::open(named.path); });
-}
-
-/// What the root's attributes say. Files of others have no format, and no check sums.
-struct Header {
-  std::optional<std::string> format;
-  std::optional<std::uint64_t> version;
-  WeightsInfo info;
-};
-
-Header read_header(const io::Hdf5File& file) {
-  return {.format = file.find_text_attribute("lockstep_format"),
-          .version = file.find_number_attribute("lockstep_version"),
-          .info = {.model = file.find_text_attribute("model").value_or(""),
-                   .epoch = file.find_number_attribute("epoch").value_or(0),
-                   .samples_seen = file.find_number_attribute("samples_seen").value_or(0)}};
-}
-
-bool are_weights_of_ours(const std::string& path) {
-  try {
-    return begins_as_hdf5(path) && read_header(io::Hdf5File::open(path)).format == format;
-  } catch (const core::Error& error) {
-    if (error.code() == core::ExitCode::system) throw;
-    return false;
-  }
-}
-
-void refuse_other_formats(const NamedFile& named, const Header& header) {
-  if (!header.format) return;
-  if (*header.format != format)
-    refuse(named, fmt::format("is a {} of Lockstep", *header.format), "a file of weights", "");
-  if (!header.version) fail_damaged(named, "it does not say which version of the format it has");
-  if (*header.version > version) {
-    refuse(named, fmt::format("has version {} of the format", *header.version),
-           fmt::format("at most version {}", version), "use a newer Lockstep");
-  }
-}
-
 std::string shape_text(const nn::Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
-
-/// PyTorch's count of batches, which nothing of ours needs.
-bool is_ignored(std::string_view name) { return name.ends_with(".num_batches_tracked"); }
 
 /// "2 missing (fc.bias, fc.weight)": the first ones by name.
 std::string list_first(std::string_view what, const std::vector<std::string>& names) {
@@ -144,31 +47,21 @@ struct Differences {
   }
 };
 
-Differences compare(const std::map<std::string, nn::Shape>& stored, std::span<const TensorSpec> tensors) {
+Differences find_differences(const TensorSource& from, std::span<const TensorSpec> tensors) {
+  std::map<std::string, nn::Shape> unused;
+  for (const std::size_t i : find_weights(from)) unused[from.tensors[i].spec.name] = from.tensors[i].spec.shape;
   Differences differences;
-  std::set<std::string> wanted;
   for (const TensorSpec& tensor : tensors) {
-    wanted.insert(tensor.name);
-    const auto found = stored.find(tensor.name);
-    if (found == stored.end()) {
+    const auto found = unused.extract(tensor.name);
+    if (found.empty()) {
       differences.missing.push_back(tensor.name);
-    } else if (found->second != tensor.shape) {
+    } else if (found.mapped() != tensor.shape) {
       differences.shaped.push_back(
-          fmt::format("{}: {}, not {}", tensor.name, shape_text(found->second), shape_text(tensor.shape)));
+          fmt::format("{}: {}, not {}", tensor.name, shape_text(found.mapped()), shape_text(tensor.shape)));
     }
   }
-  for (const auto& [name, shape] : stored)
-    if (!wanted.contains(name)) differences.unexpected.push_back(name);
+  for (const auto& [name, shape] : unused) differences.unexpected.push_back(name);
   return differences;
-}
-
-std::map<std::string, nn::Shape> stored_tensors(const io::Hdf5File& file) {
-  std::map<std::string, nn::Shape> stored;
-  for (const std::string& path : file.dataset_names()) {
-    const std::string name = path.substr(1);  // without the slash of the root
-    if (!is_ignored(name)) stored[name] = file.open_dataset(path).dimensions();
-  }
-  return stored;
 }
 
 void refuse_misfit(const NamedFile& named, const std::string& stored_model, const std::string& model,
@@ -181,6 +74,16 @@ void refuse_misfit(const NamedFile& named, const std::string& stored_model, cons
                         : "choose the model and the number of outputs it was saved from");
 }
 
+/// What save_weights() may put another in the place of.
+bool is_replaceable(const std::string& path) {
+  try {
+    return are_weights_of_ours(path);
+  } catch (const core::Error& error) {
+    if (error.code() == core::ExitCode::system) throw;
+    return false;
+  }
+}
+
 std::span<const std::byte> bytes_of(std::span<const float> values) { return std::as_bytes(values); }
 
 void write_tensor(io::Hdf5File& file, const TensorSpec& tensor, std::span<const float> values) {
@@ -190,24 +93,10 @@ void write_tensor(io::Hdf5File& file, const TensorSpec& tensor, std::span<const 
   dataset.set_attribute("crc32c", core::crc32c(bytes_of(values)));
 }
 
-void read_tensor(const NamedFile& named, const io::Hdf5File& file, bool is_checked, const TensorSpec& tensor,
-                 std::span<float> values) {
-  const io::Hdf5Dataset dataset = undamaged(named, [&] { return file.open_dataset("/" + tensor.name); });
-  if (dataset.dtype() != core::DType::float32) {
-    refuse(named,
-           fmt::format("has {} in {}", tensor.name, dataset.dtype() ? core::name(*dataset.dtype()) : "no numbers"),
-           "float32", "store it as float32 (h5py: dtype='f4')");
-  }
-  undamaged(named, [&] { dataset.read_rows(0, tensor.shape.front(), std::as_writable_bytes(values)); });
-  if (!is_checked) return;
-  const auto expected = undamaged(named, [&] { return dataset.find_number_attribute("crc32c"); });
-  if (expected != core::crc32c(bytes_of(values))) fail_damaged(named, tensor.name + " is not what was saved");
-}
-
-std::uint64_t largest(std::span<const TensorSpec> tensors) {
-  std::uint64_t most = 0;
-  for (const TensorSpec& tensor : tensors) most = std::max(most, nn::n_elements(tensor.shape));
-  return most;
+/// Of the tensor in the list, which it is in.
+std::size_t place_by_name(const TensorSource& from, const std::string& name) {
+  const auto name_of = [](const StoredTensor& tensor) -> const std::string& { return tensor.spec.name; };
+  return static_cast<std::size_t>(std::ranges::lower_bound(from.tensors, name, {}, name_of) - from.tensors.begin());
 }
 
 }  // namespace
@@ -224,8 +113,8 @@ void save_weights(const std::string& path, const WeightsInfo& info, std::span<co
                   const FillTensor& fill, std::string_view flag) {
   core::PendingFile pending{path, flag};
   io::Hdf5File file = io::Hdf5File::create(pending.path());
-  file.set_attribute("lockstep_format", std::string{format});
-  file.set_attribute("lockstep_version", version);
+  file.set_attribute("lockstep_format", std::string{weights_format});
+  file.set_attribute("lockstep_version", weights_version);
   file.set_attribute("model", info.model);
   file.set_attribute("epoch", info.epoch);
   file.set_attribute("samples_seen", info.samples_seen);
@@ -242,8 +131,8 @@ void save_weights(const std::string& path, const WeightsInfo& info, std::span<co
 void check_replaceable(const std::string& path, std::string_view flag) {
   core::check_writable(path, flag);
   std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error) || are_weights_of_ours(path)) return;
-  refuse({path, flag}, "is there, and is no file of weights that Lockstep has written",
+  if (!std::filesystem::is_regular_file(path, error) || is_replaceable(path)) return;
+  refuse({path, std::string{flag}}, "is there, and is no file of weights that Lockstep has written",
          "the name of a new file, or of weights to replace", "choose another name, or move that file away");
 }
 
@@ -264,24 +153,22 @@ void check_room(const std::string& path, std::string_view what, core::Bytes need
                                          core::format_decimal(needed), folder.string(), core::format_decimal({left})),
                      .where = std::string{flag},
                      .expected = "room for one of them",
-                     .fix = "make room there, or name another place with --save-weights or --run-dir"}};
+                     .fix = "make room there, or name another place"}};
 }
 
-WeightsInfo load_weights(const std::string& path, const std::string& model, std::span<const TensorSpec> tensors,
-                         const TakeTensor& take, std::string_view flag) {
-  const NamedFile named{path, flag};
-  const io::Hdf5File file = open(named);
-  const Header header = undamaged(named, [&] { return read_header(file); });
-  refuse_other_formats(named, header);
-  const auto stored = undamaged(named, [&] { return stored_tensors(file); });
-  refuse_misfit(named, header.info.model, model, compare(stored, tensors));
-  std::vector<float> buffer(largest(tensors));
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const std::span<float> values = std::span{buffer}.first(nn::n_elements(tensors[i].shape));
-    read_tensor(named, file, header.format.has_value(), tensors[i], values);
-    take(i, values);
-  }
-  return header.info;
+WeightsInfo load_weights(const runtime::Communicator& world, const std::string& path, const std::string& model,
+                         std::span<const TensorSpec> tensors, const TakeTensor& take, std::string_view flag) {
+  const TensorSource source = open_tensors(world, path, flag);
+  runtime::together(world, [&] {
+    refuse_misfit({path, std::string{flag}}, source.info.model, model, find_differences(source, tensors));
+    std::vector<float> buffer(largest(tensors));
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const std::span<float> values = std::span{buffer}.first(nn::n_elements(tensors[i].shape));
+      source.read(place_by_name(source, tensors[i].name), values);
+      take(i, values);
+    }
+  });
+  return source.info;
 }
 
 }  // namespace lockstep::checkpoint

@@ -11,29 +11,18 @@
 #include <string_view>
 #include <vector>
 
+#include "checkpoint/tensors.hpp"
 #include "core/units.hpp"
 #include "nn/network.hpp"
+#include "runtime/communicator.hpp"
 
 namespace lockstep::checkpoint {
 
-struct TensorSpec {
-  std::string name{};  ///< as in PyTorch's state_dict
-  nn::Shape shape{};   ///< at least one dimension
-};
+inline constexpr std::string_view weights_format = "weights";  ///< attribute lockstep_format of the root
+inline constexpr std::uint64_t weights_version = 1;
 
 /// Parameters, then running statistics, both in the network's order.
 [[nodiscard]] std::vector<TensorSpec> tensors_of(const nn::Network& network);
-
-/// Where weights come from.
-struct WeightsInfo {
-  std::string model{};  ///< empty: unknown
-  std::uint64_t epoch = 0;
-  std::uint64_t samples_seen = 0;
-};
-
-/// Gives the values of tensor number `i`, in logical order.
-using FillTensor = std::function<void(std::size_t i, std::span<float> values)>;
-using TakeTensor = std::function<void(std::size_t i, std::span<const float> values)>;
 
 /// Replaces an old file. One tensor at a time is in memory. core::Error (usage, naming `flag`) if its folder cannot be
 /// written to, (system) if the disk is full.
@@ -49,10 +38,13 @@ void check_replaceable(const std::string& path, std::string_view flag);
 /// core::Error (system, naming `flag`) if the file system of `path`, as far as it tells, has no room for `what`.
 void check_room(const std::string& path, std::string_view what, core::Bytes needed, std::string_view flag);
 
-/// Calls `take` for every tensor of the model, in order, once names and shapes of all are seen to fit; the file may
-/// also be one that h5py wrote. core::Error (usage, naming `flag`) if there is no such file or it does not fit, with
-/// the first differences; (failed) if it is damaged.
-WeightsInfo load_weights(const std::string& path, const std::string& model, std::span<const TensorSpec> tensors,
-                         const TakeTensor& take, std::string_view flag);
+/// Collective: calls `take` on each rank for every tensor of the model, in order, once names and shapes of all are seen
+/// to fit; `path` as open_tensors() has it. core::Error, the same on all ranks: (usage, naming `flag`) if there is
+/// nothing or it does not fit, with the first differences; (failed) if it is damaged.
+WeightsInfo load_weights(const runtime::Communicator& world, const std::string& path, const std::string& model,
+                         std::span<const TensorSpec> tensors, const TakeTensor& take, std::string_view flag);
+
+/// Whether an HDF5 file is one that save_weights() has written. Throws core::Error if it cannot be read.
+[[nodiscard]] bool are_weights_of_ours(const std::string& path);
 
 }  // namespace lockstep::checkpoint

@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <exception>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <set>
-#include <vector>
+#include <thread>
+#include <utility>
 
 #include "checkpoint/folder.hpp"
 #include "checkpoint/index.hpp"
@@ -14,46 +18,13 @@
 #include "core/pending.hpp"
 #include "core/temporary.hpp"
 #include "io/digest.hpp"
-#include "io/hdf5.hpp"
+#include "runtime/interrupt.hpp"
 #include "runtime/together.hpp"
 
 namespace lockstep::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// As the tensor has it where rows are of its first dimension.
-io::Dimensions dimensions_of(const Box& box) {
-  if (box.n_outer != 1 || box.n_rows != box.shape.front()) return {box.n_outer, box.rows.count, box.n_inner};
-  io::Dimensions dimensions = box.shape;
-  dimensions.front() = box.rows.count;
-  return dimensions;
-}
-
-FileRecord write_file(const std::string& folder, int rank, std::span<const Box> boxes, const FillBox& fill) {
-  FileRecord record{.name = file_name_of(rank)};
-  const std::string path = (fs::path{folder} / record.name).string();
-  std::size_t most = 0;
-  for (const Box& box : boxes) most = std::max(most, box.n_elements());
-  std::vector<float> buffer(most);
-  io::Hdf5File file = io::Hdf5File::create(path);
-  file.set_attribute("lockstep_format", "checkpoint");
-  for (std::size_t i = 0; i < boxes.size(); ++i) {
-    const Box& box = boxes[i];
-    const std::span<float> values = std::span{buffer}.first(box.n_elements());
-    fill(i, values);
-    io::Hdf5Dataset dataset =
-        file.create_dataset("/" + box.tensor, core::DType::float32, dimensions_of(box), 0, io::Filter::none);
-    dataset.write_all(std::as_bytes(values));
-    dataset.set_attribute("first_row", box.rows.offset);
-    record.pieces.push_back({box, io::digest_of(std::as_bytes(values))});
-  }
-  file.close();
-  record.bytes = fs::file_size(path);
-  record.digest = io::digest_of_file(path);
-  core::sync_to_disk(path);
-  return record;
-}
 
 /// Names of the files of the checkpoint that is there, if there is one.
 std::set<std::string> names_in(const std::string& path) {
@@ -67,36 +38,121 @@ std::set<std::string> names_in(const std::string& path) {
   return names;
 }
 
+/// On rank 0.
+void make_folder(const std::string& path, std::optional<core::PendingFolder>& pending) {
+  const fs::path folder = fs::path{path}.parent_path();
+  if (fs::create_directories(folder)) core::sync_to_disk(fs::absolute(folder).parent_path().string());
+  core::remove_leftovers(folder.string(), "");
+  pending.emplace(path, names_in(path), "");
+}
+
+/// If it was not yet, or for other boxes.
+void lay_out(const std::string& folder, int rank, const std::vector<Box>& boxes, std::optional<RankFile>& file) {
+  if (!file || file->boxes() != boxes) file.emplace(folder, rank, boxes);
+}
+
+/// Collective: where all write to; `pending` is rank 0's.
+std::string begin_folder(const runtime::Communicator& world, const std::string& path,
+                         std::optional<core::PendingFolder>& pending) {
+  const bool is_first = world.rank() == 0;
+  runtime::together(world, [&] { is_first ? make_folder(path, pending) : void(); });
+  return world.broadcast(is_first ? fs::absolute(pending->path()).string() : "");
+}
+
+/// On rank 0, when all files are on the disk.
+void commit(core::PendingFolder& pending, const std::string& content, const std::vector<std::string>& records) {
+  Index index{.content = content};
+  for (const std::string& text : records)
+    if (!text.empty()) index.files.push_back(parse_file_record(text));
+  const std::string text = to_text(index);
+  const std::string digest = io::digest_of(std::as_bytes(std::span{text})) + "\n";
+  const fs::path folder{pending.path()};
+  core::write_whole((folder / index_name).string(), std::as_bytes(std::span{text}));
+  core::write_whole((folder / done_name).string(), std::as_bytes(std::span{digest}));
+  pending.commit();
+}
+
 }  // namespace
 
 void write_checkpoint(const runtime::Communicator& world, const std::string& path, const std::string& content,
-                      std::span<const Box> mine, const FillBox& fill) {
-  const bool is_first = world.rank() == 0;
+                      const std::vector<Box>& mine, const FillBox& fill, std::optional<RankFile>& file) {
   std::optional<core::PendingFolder> pending;
-  runtime::together(world, [&] {
-    if (!is_first) return;
-    const fs::path folder = fs::path{path}.parent_path();
-    if (fs::create_directories(folder)) core::sync_to_disk(fs::absolute(folder).parent_path().string());
-    core::remove_leftovers(folder.string(), "");
-    pending.emplace(path, names_in(path), "");
-  });
-  const std::string folder = world.broadcast(is_first ? fs::absolute(pending->path()).string() : "");
+  const std::string folder = begin_folder(world, path, pending);
   std::string record;
   runtime::together(world, [&] {
-    if (!mine.empty()) record = to_text(write_file(folder, world.rank(), mine, fill));
+    if (mine.empty()) return;
+    lay_out(folder, world.rank(), mine, file);
+    record = to_text(file->write(folder, fill));
   });
   const std::vector<std::string> records = world.gather(record);
+  runtime::together(world, [&] { world.rank() == 0 ? commit(*pending, content, records) : void(); });
+}
+
+struct BackgroundSave::State {
+  const runtime::Communicator& world;
+  std::string content;
+  FillBox fill;
+  std::optional<core::PendingFolder> pending{};
+  std::string folder{};
+  std::string record{};
+  std::vector<std::string> records{};
+  std::exception_ptr error{};  ///< of the stage under way
+  std::atomic<std::uint64_t> n_done{0};
+  std::uint64_t n_joined = 0;
+  std::thread thread{};
+
+  ~State() { wait(); }
+  void wait() noexcept {
+    if (thread.joinable()) thread.join();
+  }
+  void start(const std::function<void()>& stage);
+};
+
+void BackgroundSave::State::start(const std::function<void()>& stage) {
+  const runtime::NoInterrupts signals_are_for_others;
+  thread = std::thread{[this, stage] {
+    try {
+      stage();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    ++n_done;
+  }};
+}
+
+BackgroundSave::BackgroundSave(const runtime::Communicator& world, const std::string& path, std::string content,
+                               const std::vector<Box>& mine, FillBox fill, std::optional<RankFile>& file)
+    : state_{new State{.world = world, .content = std::move(content), .fill = std::move(fill)}} {
+  State& state = *state_;
+  state.folder = begin_folder(world, path, state.pending);
   runtime::together(world, [&] {
-    if (!is_first) return;
-    Index index{.content = content};
-    for (const std::string& text : records)
-      if (!text.empty()) index.files.push_back(parse_file_record(text));
-    const std::string text = to_text(index);
-    const std::string digest = io::digest_of(std::as_bytes(std::span{text})) + "\n";
-    core::write_whole((fs::path{folder} / index_name).string(), std::as_bytes(std::span{text}));
-    core::write_whole((fs::path{folder} / done_name).string(), std::as_bytes(std::span{digest}));
-    pending->commit();
+    if (mine.empty()) return void(++state.n_done);
+    lay_out(state.folder, world.rank(), mine, file);
+    state.start([&state, &written = *file] { state.record = to_text(written.write(state.folder, state.fill)); });
   });
+}
+
+BackgroundSave::~BackgroundSave() = default;
+
+std::uint64_t BackgroundSave::n_done() const noexcept { return state_->n_done; }
+
+bool BackgroundSave::may_advance(std::uint64_t n_done_of_all) const noexcept {
+  return n_done_of_all == (state_->n_joined + 1) * static_cast<std::uint64_t>(state_->world.n_ranks());
+}
+
+bool BackgroundSave::advance() {
+  State& state = *state_;
+  runtime::together(state.world, [&] {
+    state.wait();
+    if (state.error) std::rethrow_exception(state.error);
+  });
+  if (++state.n_joined == n_stages) return true;
+  state.records = state.world.gather(state.record);
+  runtime::together(state.world, [&] {
+    state.world.rank() == 0 ? state.start([&state] { commit(*state.pending, state.content, state.records); })
+                            : void(++state.n_done);
+  });
+  return false;
 }
 
 }  // namespace lockstep::checkpoint

@@ -4,18 +4,50 @@
 // Used by the trainer.
 #pragma once
 
-#include <span>
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "checkpoint/box.hpp"
+#include "checkpoint/rank_file.hpp"
 #include "runtime/communicator.hpp"
 
 namespace lockstep::checkpoint {
 
 /// Collective: the checkpoint `path` (on rank 0), of the boxes of all ranks that have some; one of the same name is
 /// replaced. `content`: the text of a JSON object (on rank 0), for Checkpoint::content(). One box at a time is in
-/// memory. Throws core::Error, the same on all ranks; then nothing is left of it.
+/// memory. `file`: what this rank's files have in common, kept from one to the next. Throws core::Error, the same on
+/// all ranks; then nothing is left of it.
 void write_checkpoint(const runtime::Communicator& world, const std::string& path, const std::string& content,
-                      std::span<const Box> mine, const FillBox& fill);
+                      const std::vector<Box>& mine, const FillBox& fill, std::optional<RankFile>& file);
+
+/// A checkpoint that is written while the ranks do something else, in two stages: of each rank its file; of rank 0 what
+/// makes it a checkpoint. Each is done by a thread that calls neither MPI nor HDF5.
+class BackgroundSave {
+ public:
+  /// Collective: arguments and errors as write_checkpoint(). `fill` is called by that thread, and gives the same values
+  /// whenever that is; `file` stays until this one is gone.
+  BackgroundSave(const runtime::Communicator& world, const std::string& path, std::string content,
+                 const std::vector<Box>& mine, FillBox fill, std::optional<RankFile>& file);
+  /// Waits for what is under way. Of what is not complete nothing is left.
+  ~BackgroundSave();
+  BackgroundSave(const BackgroundSave&) = delete;
+  BackgroundSave& operator=(const BackgroundSave&) = delete;
+
+  /// Stages that this rank is through with.
+  [[nodiscard]] std::uint64_t n_done() const noexcept;
+  /// Whether advance() would wait for nobody, by the sum of n_done() of all ranks.
+  [[nodiscard]] bool may_advance(std::uint64_t n_done_of_all) const noexcept;
+  /// Collective: waits for the stage under way and begins the next; whether the checkpoint is complete. Throws
+  /// core::Error, the same on all ranks; then it is lost.
+  bool advance();
+
+ private:
+  static constexpr std::uint64_t n_stages = 2;
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace lockstep::checkpoint

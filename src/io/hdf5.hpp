@@ -1,7 +1,7 @@
 // HDF5 files as owned values: what shards need of the library, and nothing more.
 // Invariant: every call is checked and an error names file and data set with the library's own reason; files carry no
-// time stamps, so the same calls give the same bytes; reading takes no file locks. All calls of a process come from one
-// thread: the library is not thread-safe.
+// time stamps, so the same calls give the same bytes; reading takes no file locks. One thread of a
+// process calls at a time, by its own care: the library is not thread-safe.
 // Used by data/ (writing shards, importing foreign files, the reference path of reading) and the trainer's weights.
 #pragma once
 
@@ -88,6 +88,9 @@ class Hdf5File {
   /// `chunk_rows` 0: contiguous. Chunks span all other dimensions. bfloat16 is stored as uint16 with an attribute.
   Hdf5Dataset create_dataset(const std::string& name, core::DType dtype, const Dimensions& dimensions,
                              std::uint64_t chunk_rows, Filter filter);
+  /// A contiguous data set that has its place before its values: extents() tells whoever writes them there when the
+  /// file is closed.
+  Hdf5Dataset lay_out_dataset(const std::string& name, core::DType dtype, const Dimensions& dimensions);
   /// core::Error (usage) if there is none of this name, or its content is out of reach: behind a link that leads
   /// nowhere, in another file that is not there or not to be followed, packed by a filter the library lacks.
   [[nodiscard]] Hdf5Dataset open_dataset(const std::string& name) const;

@@ -98,6 +98,18 @@ SpaceId make_space(const Place& place, const Dimensions& dimensions, std::uint64
                          [&] { return H5Screate_simple(static_cast<int>(sizes.size()), sizes.data(), most.data()); })};
 }
 
+/// At `place`, in `file`.
+DatasetId add_dataset(const Place& place, hid_t file, core::DType dtype, const SpaceId& space, const ListId& list) {
+  const TypeId type = type_in_file(dtype);
+  const ListId links = make_list(place, H5P_LINK_CREATE);  // for groups in its name
+  set_options(place, [&] { return H5Pset_create_intermediate_group(links.get(), 1); });
+  DatasetId id{checked(place, "create the data set", [&] {
+    return H5Dcreate2(file, place.dataset.c_str(), type.get(), space.get(), links.get(), list.get(), H5P_DEFAULT);
+  })};
+  if (dtype == core::DType::bfloat16) write_attribute(place, id.get(), dtype_attribute, std::string{"bfloat16"});
+  return id;
+}
+
 template <class Open>
 bool can_open(Open&& open) {
   const Silence silence;
@@ -167,14 +179,15 @@ Hdf5Dataset Hdf5File::create_dataset(const std::string& name, core::DType dtype,
   core::require(chunk_rows > 0 || filter == Filter::none, "contiguous data have no filter");
   const ListId list = make_dataset_list(place, dimensions, chunk_rows, filter);
   const SpaceId space = make_space(place, dimensions, chunk_rows);
-  const TypeId type = type_in_file(dtype);
-  const ListId links = make_list(place, H5P_LINK_CREATE);  // for groups in its name
-  set_options(place, [&] { return H5Pset_create_intermediate_group(links.get(), 1); });
-  DatasetId id{checked(place, "create the data set", [&] {
-    return H5Dcreate2(state_->id.get(), name.c_str(), type.get(), space.get(), links.get(), list.get(), H5P_DEFAULT);
-  })};
-  if (dtype == core::DType::bfloat16) write_attribute(place, id.get(), dtype_attribute, std::string{"bfloat16"});
-  return Hdf5Dataset{Hdf5Dataset::State::describe(place, std::move(id))};
+  return Hdf5Dataset{Hdf5Dataset::State::describe(place, add_dataset(place, state_->id.get(), dtype, space, list))};
+}
+
+Hdf5Dataset Hdf5File::lay_out_dataset(const std::string& name, core::DType dtype, const Dimensions& dimensions) {
+  const Place place = state_->at(name);
+  const ListId list = make_dataset_list(place, dimensions, 0, Filter::none);
+  set_options(place, [&] { return H5Pset_alloc_time(list.get(), H5D_ALLOC_TIME_EARLY); });
+  const SpaceId space = make_space(place, dimensions, 0);
+  return Hdf5Dataset{Hdf5Dataset::State::describe(place, add_dataset(place, state_->id.get(), dtype, space, list))};
 }
 
 Hdf5Dataset Hdf5File::open_dataset(const std::string& name) const {

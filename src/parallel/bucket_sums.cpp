@@ -70,8 +70,12 @@ void BucketSums::finish() {
   flags_.await_all(Stage::gradients, count(setting_.n_buckets + 1), [&] { progress(); });
   while (n_begun_ < setting_.slices.size()) begin(n_begun_++);
   const core::Stopwatch watch;
-  for (; n_finished_ < n_begun_; ++n_finished_)
-    if (plans_[n_finished_]) plans_[n_finished_]->wait();
+  for (; n_finished_ < n_begun_; ++n_finished_) {
+    if (!plans_[n_finished_]) continue;
+    flags_.tell_wait(runtime::Wait::bucket, n_finished_);
+    plans_[n_finished_]->wait();
+  }
+  flags_.tell_wait(runtime::Wait::nothing);
   waited_ += watch.elapsed().value;
 }
 

@@ -18,6 +18,7 @@ enum Word : std::size_t {
   n_stop,
   n_save,
   n_not_finite,
+  n_saved,
   ledger_low,
   ledger_high,
   n_replicas,
@@ -41,7 +42,7 @@ bool all_equal(double n, double sum, double sum_of_squares) noexcept {
 }
 
 template <class T>
-void bind(comm::Plan& plan, const T& input, T& output) {
+void attach(comm::Plan& plan, const T& input, T& output) {
   plan.bind(std::as_bytes(std::span{&input, 1}), std::as_writable_bytes(std::span{&output, 1}));
 }
 
@@ -52,8 +53,8 @@ ControlWord::ControlWord(comm::Transport& world, bool is_deterministic)
       sum_{comm::make_plan(world, {.dtype = core::DType::float64, .n_elements = n_words}, is_deterministic)},
       min_{comm::make_plan(world, {.dtype = core::DType::uint64, .op = comm::ReduceOp::min, .n_elements = 1})} {
   static_assert(n_used == n_words);
-  bind(*sum_, mine_, sums_);
-  bind(*min_, candidate_, first_);
+  attach(*sum_, mine_, sums_);
+  attach(*min_, candidate_, first_);
 }
 
 std::optional<StepAgreement> ControlWord::exchange(const StepReport& report) {
@@ -89,6 +90,7 @@ ControlWord::Words ControlWord::encode(const StepReport& report) noexcept {
   words[n_stop] = report.stop ? 1 : 0;
   words[n_save] = report.save ? 1 : 0;
   words[n_not_finite] = report.not_finite ? 1 : 0;
+  words[n_saved] = static_cast<double>(report.n_saved);
   words[ledger_low] = static_cast<double>(low_half(report.ledger, 32));
   words[ledger_high] = static_cast<double>(report.ledger >> 32);
   if (report.replica) {
@@ -108,6 +110,7 @@ StepAgreement ControlWord::decode(const Words& sums) noexcept {
           .n_top5 = to_integer(sums[n_top5]),
           .stop = sums[n_stop] > 0,
           .save = sums[n_save] > 0,
+          .n_saved = to_integer(sums[n_saved]),
           .ledger = to_integer(sums[ledger_low]) + (to_integer(sums[ledger_high]) << 32),
           .replicas_agree = all_equal(sums[n_replicas], sums[replica_low], sums[replica_low_squared]) &&
                             all_equal(sums[n_replicas], sums[replica_high], sums[replica_high_squared])};

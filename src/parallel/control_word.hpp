@@ -24,6 +24,7 @@ struct StepReport {
   bool stop = false;
   bool save = false;
   bool not_finite = false;                 ///< the loss
+  std::uint64_t n_saved = 0;               ///< stages of a save under way that it is through with
   std::uint64_t ledger = 0;                ///< hash of the samples seen; hashes of ranks add up
   std::optional<std::uint32_t> replica{};  ///< Synchronizer::replica_hash()
 };
@@ -37,6 +38,7 @@ struct StepAgreement {
   bool stop = false;
   bool save = false;
   std::optional<int> not_finite{};  ///< the lowest rank whose loss is not
+  std::uint64_t n_saved = 0;
   std::uint64_t ledger = 0;
   bool replicas_agree = true;  ///< else Synchronizer::fail_for_replicas() tells which and where
 };
@@ -53,7 +55,7 @@ class ControlWord {
   std::optional<StepAgreement> finish();
 
  private:
-  static constexpr std::size_t n_words = 14;
+  static constexpr std::size_t n_words = 15;
   using Words = std::array<double, n_words>;
 
   static Words encode(const StepReport& report) noexcept;

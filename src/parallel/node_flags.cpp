@@ -14,6 +14,15 @@ bool NodeFlags::all_reached(Stage stage, std::uint64_t value) const noexcept {
                      [&](const comm::Flag* first) { return first[static_cast<std::size_t>(stage)].reached(value); });
 }
 
+runtime::Wait NodeFlags::wait_of(Stage stage) noexcept {
+  switch (stage) {
+    case Stage::gradients: return runtime::Wait::gradients;
+    case Stage::norms: return runtime::Wait::norms;
+    case Stage::parameters: break;
+  }
+  return runtime::Wait::parameters;
+}
+
 comm::Flag& NodeFlags::flag(int rank, Stage stage) const noexcept {
   return flags_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(stage)];
 }

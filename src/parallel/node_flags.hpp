@@ -5,11 +5,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "comm/flag.hpp"
 #include "comm/transport.hpp"
 #include "core/timer.hpp"
+#include "runtime/watch/wait.hpp"
 
 namespace lockstep::parallel {
 
@@ -35,25 +37,35 @@ class NodeFlags {
   void await_all(Stage stage, std::uint64_t value, Meanwhile meanwhile) {
     if (all_reached(stage, value)) return;
     const core::Stopwatch watch;
+    tell_wait(wait_of(stage));
     comm::wait_until(node_, [&] {
       meanwhile();
       return all_reached(stage, value);
     });
+    tell_wait(runtime::Wait::nothing);
     waited_ += watch.elapsed().value;
   }
   void await_all(Stage stage, std::uint64_t value) {
     await_all(stage, value, [] {});
   }
 
+  /// Called whenever this rank begins or ends to wait for others.
+  void set_on_wait(runtime::OnWait on_wait) { on_wait_ = std::move(on_wait); }
+  void tell_wait(runtime::Wait what, std::size_t number = 0) const {
+    if (on_wait_) on_wait_(what, number);
+  }
+
   /// Spent in await_all() since construction.
   [[nodiscard]] core::Seconds waited() const noexcept { return {waited_}; }
 
  private:
+  [[nodiscard]] static runtime::Wait wait_of(Stage stage) noexcept;
   [[nodiscard]] comm::Flag& flag(int rank, Stage stage) const noexcept;
 
   comm::Transport& node_;
   std::unique_ptr<comm::SharedSegment> segment_;
   std::vector<comm::Flag*> flags_;  ///< first of each rank
+  runtime::OnWait on_wait_{};
   double waited_ = 0;
 };
 

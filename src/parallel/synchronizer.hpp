@@ -97,6 +97,8 @@ class Synchronizer {
 
   /// Of the slots, over the owners of a node.
   [[nodiscard]] const Sharding& sharding() const noexcept { return sharding_; }
+  /// Called whenever this rank begins or ends to wait for others.
+  void set_on_wait(runtime::OnWait on_wait) { flags_.set_on_wait(std::move(on_wait)); }
   /// Spent waiting for other ranks and nodes since construction.
   [[nodiscard]] core::Seconds waited() const noexcept { return {flags_.waited().value + sums_.waited().value}; }
 

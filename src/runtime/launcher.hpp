@@ -40,15 +40,23 @@ inline constexpr int most_processes = 4096;
 /// Throws core::Error (usage) if --nproc contradicts the ranks a launcher has started; `nproc` 0: not given.
 void check_nproc(int nproc, int n_ranks);
 
+/// How ranks are started and watched.
+struct LaunchOptions {
+  int n_threads = 1;            ///< of each
+  core::Seconds timeout{};      ///< for a rank to be there; 0: no limit
+  bool shows_launcher = false;  ///< also what the launcher says of a job that failed
+  /// A program that saves its state when SIGTERM, SIGHUP, SIGUSR1 or SIGUSR2 comes, and can be run again: where no rank
+  /// has begun by then there is nothing to save, and the exit code is ExitCode::requeue, too.
+  bool is_resumable = false;
+};
+
 /// Runs `mpirun -n n_ranks <this program> argv...` of the MPI it was built with (or $LOCKSTEP_MPIEXEC),
 /// with what Open MPI needs as root and, if n_ranks exceeds the cores, for oversubscription. Ranks are bound to a core
-/// each, unless they have more than one thread. What the launcher itself says of a job that failed is left out unless
-/// `shows_launcher`. Ends with the launcher's exit code, or with ExitCode::system if a signal has ended it or stdout
-/// took nothing. The first SIGINT or SIGTERM reaches the ranks as SIGUSR1, for an
-/// orderly end, and the exit code is then 128 + that signal; that end has 5 minutes, or 15 s where a rank is stopped or
-/// there is none. A launcher that has no rank on this node within `timeout` (0: no limit) and 10 s more is ended, with
+/// each, unless they have more than one thread. Ends with the launcher's exit code, or with ExitCode::system if a
+/// signal has ended it or stdout took nothing. The first SIGINT or SIGTERM reaches the ranks as SIGUSR1, for an orderly
+/// end, and the exit code is then 128 + that signal; that end has 5 minutes, or 15 s where a rank is stopped or there
+/// is none. A launcher that has no rank on this node within the timeout and 10 s more is ended, with
 /// ExitCode::stalled. Returns only by throwing.
-[[noreturn]] void relaunch_under_mpi(int n_ranks, int argc, char** argv, int n_threads = 1, core::Seconds timeout = {},
-                                     bool shows_launcher = false);
+[[noreturn]] void relaunch_under_mpi(int n_ranks, int argc, char** argv, const LaunchOptions& options);
 
 }  // namespace lockstep::runtime

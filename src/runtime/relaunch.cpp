@@ -79,7 +79,7 @@ std::string find_launcher() {
 
 }  // namespace
 
-void relaunch_under_mpi(int n_ranks, int argc, char** argv, int n_threads, core::Seconds timeout, bool shows_launcher) {
+void relaunch_under_mpi(int n_ranks, int argc, char** argv, const LaunchOptions& options) {
   require_temporary_folder();
   std::error_code unread;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", unread);
@@ -91,8 +91,8 @@ void relaunch_under_mpi(int n_ranks, int argc, char** argv, int n_threads, core:
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
 
-  prepare_environment(n_ranks, n_threads);
-  const int error = supervise_launcher(pointers.data(), timeout, shows_launcher);
+  prepare_environment(n_ranks, options.n_threads);
+  const int error = supervise_launcher(pointers.data(), options);
   const std::string failure = fmt::format("cannot start the MPI launcher '{}'", launcher);
   core::refuse_shortage(failure, "--nproc", error);
   core::fail_usage({fmt::format("{}: {}", failure, core::system_reason(error)), "--nproc",

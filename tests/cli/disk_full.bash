@@ -3,7 +3,7 @@
 # Skipped where a small file system cannot be mounted.
 . "$(dirname "$0")/lib.bash"
 mkdir "$folder/small"
-mount -t tmpfs -o size=8k none "$folder/small" 2>/dev/null || { echo "cannot mount a small file system"; exit 77; }
+mount -t tmpfs -o size=16k none "$folder/small" 2>/dev/null || { echo "cannot mount a small file system"; exit 77; }
 trap 'umount "$folder/small"; rm -rf "$folder"' EXIT
 
 SECONDS=0

@@ -22,7 +22,7 @@ whole=$(digest)
 for n in 1 2 4; do
   run "${train[@]}" --max-steps 21 --save-every '320 samples' --keep 2 --run-dir "part$n" --nproc "$n"
   expect_rc 0
-  [ "$(echo $(ls "part$n/checkpoints"))" = 'step-000000020 step-000000021' ] || fail "$(ls "part$n/checkpoints")"
+  [ "$(echo $(ls "part$n/checkpoints"))" = 'best step-000000020 step-000000021' ] || fail "$(ls "part$n/checkpoints")"
   for m in 1 2 4; do
     run "${train[@]}" --epochs 3 --resume "part$n" --run-dir "part$n-$m" --nproc "$m"
     same_as_whole
@@ -36,6 +36,28 @@ grep -q '"checkpoint": "part4/checkpoints/step-000000021"' part4-4/status.json |
 run "${train[@]}" --epochs 3 --save-every '0.01 s' --run-dir clock
 same_as_whole
 [ "$(grep -c '"kind":"save"' clock/log.jsonl)" -ge 2 ] || fail "saves: $(grep save clock/log.jsonl)"
+
+# On any number of ranks, and with any precision, what is loaded is what was saved: every tensor to the bit.
+plain=("$REDUCE_ALL" train digits --synthetic-samples 512 --batch 32 --threads 1 --optimizer adam --lr 0.001 --max-steps 7 --save-every 1)
+from='' # checkpoints of 1, 2, 3 and 4 ranks, and one in bf16
+for words in '--nproc 1' '--nproc 2' '--nproc 3' '--nproc 4' '--nproc 2 --precision bf16'; do
+  saved="saved${words//[^a-z0-9]/}"
+  from="$from $saved"
+  # shellcheck disable=SC2086  # words are words
+  run "${plain[@]}" $words --run-dir "$saved"
+  expect_rc 0
+done
+for saved in $from; do
+  for words in '--nproc 1' '--nproc 2' '--nproc 3' '--nproc 4' '--nproc 3 --precision bf16'; do
+    rm -rf loaded
+    # shellcheck disable=SC2086  # words are words
+    run "${plain[@]}" $words --resume "$saved" --run-dir loaded
+    expect_rc 0
+    run "$REDUCE_ALL" ckpt diff "$saved" loaded
+    expect_rc 0
+    expect_out 'tensors are equal to the bit$'
+  done
+done
 
 for signal in TERM USR2 HUP; do
   for n in 1 2; do
@@ -71,7 +93,7 @@ for ((i = 0; i < 200; ++i)); do
   [ "$rc" -ne 0 ] || break
 done
 same_as_whole
-[ "$(ls -A k9/checkpoints | grep -vc '^step-[0-9]*$')" -eq 0 ] || fail "left behind: $(ls -A k9/checkpoints)"
+[ "$(ls -A k9/checkpoints | grep -vcE '^(best|step-[0-9]*)$')" -eq 0 ] || fail "left behind: $(ls -A k9/checkpoints)"
 
 # Another recipe, another place, nothing there, or somebody at work on it.
 run "${train[@]}" --epochs 3 --lr 0.5 --resume part1 --run-dir other

@@ -27,7 +27,9 @@ end
 expect_one_error
 if [ "$signal" = STOP ]; then
   expect_rc 4
-  expect_err "rank $rank on $(hostname -s) \(pid $victim\): stopped"
+  unit=step
+  [ "$moment" = evaluation ] && unit=batch
+  expect_err "rank $rank on $(hostname -s) \(pid $victim\): stopped .* last seen in phase $moment, $unit [0-9]+"
 else
   expect_rc 3
   expect_err "rank $rank on $(hostname -s) \(pid $victim\) has died: signal"

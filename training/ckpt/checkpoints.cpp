@@ -1,7 +1,5 @@
 #include "training/ckpt/checkpoints.hpp"
 
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/folder.hpp"
@@ -9,13 +7,7 @@
 namespace lockstep::training::ckpt {
 
 std::vector<std::string> require_checkpoints(const std::string& folder) {
-  std::vector<std::string> paths = checkpoint::find_checkpoints(folder);
-  if (paths.empty())
-    core::fail_usage({.what = fmt::format("there is no checkpoint in '{}'", folder),
-                      .where = "FOLDER",
-                      .expected = "a run's folder, or a checkpoint in its folder checkpoints",
-                      .fix = "lockstep train --save-every N writes them"});
-  return paths;
+  return checkpoint::require_checkpoints(folder, "FOLDER");
 }
 
 Place place_of(const checkpoint::Checkpoint& one) {

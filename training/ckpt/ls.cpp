@@ -1,10 +1,14 @@
 // lockstep ckpt ls: the checkpoints of a run, and where each stands.
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 
+#include "checkpoint/folder.hpp"
 #include "core/print.hpp"
 #include "core/printable.hpp"
+#include "core/suggest.hpp"
 #include "core/table.hpp"
 #include "training/ckpt/checkpoints.hpp"
 #include "training/ckpt/verbs.hpp"
@@ -17,9 +21,11 @@ std::string row_of(const core::Table& table, const std::string& path) {
   try {
     const checkpoint::Checkpoint one{path};
     one.check_files();
+    std::vector<std::string> words{"complete"};
+    std::ranges::copy(checkpoint::names_of(path), std::back_inserter(words));
     const Place place = place_of(one);
     return table.row({name, std::to_string(place.epoch), std::to_string(place.step), std::to_string(place.samples_seen),
-                      core::format_decimal(one.bytes()), std::to_string(one.n_files()), "complete"});
+                      core::format_decimal(one.bytes()), std::to_string(one.n_files()), core::join(words)});
   } catch (const core::Error& error) {
     if (error.code() == core::ExitCode::system) throw;
     return table.row({name, "-", "-", "-", "-", "-", error.problem().what});
@@ -46,7 +52,8 @@ std::string ls_help() {
   return R"(  lockstep ckpt ls r
 
 The newest first: epoch and step that the run would go on with, samples seen before. `complete` is what has its index, its
-mark and all files as large as they were; lockstep ckpt verify reads them, too.
+mark and all files as large as they were; lockstep ckpt verify reads them, too. `best` and `epoch-010` are other names, by which
+lockstep train keeps it.
 
 )";
 }

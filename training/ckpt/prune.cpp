@@ -1,4 +1,4 @@
-// lockstep ckpt prune: removes all but the newest whole checkpoints, and what is left of others.
+// lockstep ckpt prune: removes all but the newest whole checkpoints and those with a name, and what is left of others.
 
 #include <filesystem>
 #include <memory>
@@ -35,10 +35,11 @@ core::ExitCode prune(const PruneArguments& arguments) {
                       .fix = "remove it by rm -r, if that is what is wanted"});
   const auto paths = require_checkpoints(arguments.folder);
   std::vector<std::string> surplus;
-  std::uint64_t n_kept = 0;
+  std::uint64_t n_kept = 0, n_named = 0;
   for (const std::string& path : paths) {
-    if (n_kept < arguments.keep && is_whole(path))
-      ++n_kept;
+    const bool has_name = !checkpoint::names_of(path).empty();
+    if ((n_kept < arguments.keep || has_name) && is_whole(path))
+      ++(n_kept < arguments.keep ? n_kept : n_named);
     else
       surplus.push_back(path);
   }
@@ -57,7 +58,7 @@ core::ExitCode prune(const PruneArguments& arguments) {
     }
     core::print("{} removed\n", path);
   }
-  core::print("{} kept\n", n_kept);
+  core::print("{} kept\n", n_kept + n_named);
   return core::ExitCode::ok;
 }
 
@@ -66,8 +67,8 @@ core::ExitCode prune(const PruneArguments& arguments) {
 std::string prune_help() {
   return R"(  lockstep ckpt prune r --keep 1
 
-Removes what is older than the newest whole checkpoints, damaged and incomplete ones, and what killed runs have left of others.
-Not for a run that is under way: that one keeps as many as its own --keep says.
+Removes what is older than the newest whole checkpoints, damaged and incomplete ones, and what killed runs have left of others;
+not what has another name (best, epoch-010): rm that first. Not for a run that is under way: that one keeps as many as its own --keep says.
 
       --keep N           whole checkpoints that stay                                       (3)
 )";

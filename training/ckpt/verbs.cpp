@@ -12,6 +12,9 @@ A checkpoint is a folder with HDF5 files, an index and the index's digest. FOLDE
   lockstep ckpt verify r           is every byte of them right?
   lockstep ckpt diff r s           are the newest ones of two runs equal, and where not?
   lockstep ckpt prune r --keep 1   remove the older ones
+  lockstep ckpt cat r fc.bias      which values has a tensor of it? Without a name: which tensors?
+  lockstep ckpt export r --out w.npz    its weights for other programs; import takes theirs
+  lockstep ckpt bench /scratch/me  how fast are checkpoints written there?
 )",
                               .note = "\n",
                               .verbs = verbs};

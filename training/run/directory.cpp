@@ -21,7 +21,9 @@
 #include "core/pending.hpp"
 #include "core/result_path.hpp"
 #include "core/shortage.hpp"
+#include "core/temporary.hpp"
 #include "metrics/fingerprint.hpp"
+#include "runtime/watch/testimony.hpp"
 
 namespace lockstep::training {
 namespace {
@@ -220,6 +222,8 @@ void RunDirectory::start(const RunInfo& info, const std::optional<ResumeRecord>&
     status_.at = resumed->at;
     status_.checkpoint = resumed->from;
   }
+  core::remove_leftovers(path_, "");
+  runtime::forget_testimonies(path_);
   const std::string document = to_document(info);
   core::write_whole(file("run.json"), std::as_bytes(std::span{document}));
   try {
@@ -250,7 +254,7 @@ void RunDirectory::evaluated(const EvaluationRecord& record) {
 void RunDirectory::saved(const SaveRecord& record) {
   append(to_line(record));
   status_.checkpoint = record.path;
-  status_.at = record.at;
+  if (record.at.step > status_.at.step) status_.at = record.at;
   replace_status();
 }
 

@@ -37,6 +37,25 @@ void check_resume(const RunOptions& options) {
                     .fix = "leave out one"});
 }
 
+/// It makes runs of its own, of which nothing is kept.
+void check_verification(const RunOptions& options) {
+  if (!options.verify_resume) return;
+  std::string other;
+  if (options.resume != "never") other = "--resume";
+  if (!options.save_weights.empty()) other = "--save-weights";
+  if (options.time_limit.value >= 0) other = "--time-limit";
+  if (options.keep_epochs > 0) other = "--keep-epochs";
+  if (options.evaluate_only) other = "--evaluate-only";
+  if (options.compat) other = "--compat";
+  if (options.dry_run) other = "--dry-run";
+  if (options.profile) other = "--profile";
+  if (other.empty()) return;
+  core::fail_usage({.what = fmt::format("{} has no effect beside --verify-resume", other),
+                    .where = other,
+                    .expected = "one of the two",
+                    .fix = "leave out one"});
+}
+
 }  // namespace
 
 void declare_run(core::Flags& flags, RunOptions& options) {
@@ -45,11 +64,13 @@ void declare_run(core::Flags& flags, RunOptions& options) {
   flags.text("--resume", options.resume);
   flags.toggle("--resume-anyway", options.resume_anyway);
   flags.number("--keep", options.keep, std::uint64_t{1}, std::uint64_t{1'000'000});
+  flags.number("--keep-epochs", options.keep_epochs, std::uint64_t{1}, std::uint64_t{1'000'000});
   flags.seconds("--time-limit", options.time_limit);
   flags.text("--save-weights", options.save_weights);
   flags.toggle("--profile", options.profile);
   flags.toggle("--dry-run", options.dry_run);
   flags.toggle("--evaluate-only", options.evaluate_only);
+  flags.toggle("--verify-resume", options.verify_resume);
   flags.toggle("--compat", options.compat);
   flags.toggle("--digest", options.digest);
   flags.toggle("--print-config", options.print_config);
@@ -61,14 +82,18 @@ The run
       --nproc N             start N ranks on this machine                             (what the launcher started)
       --verbose             with --nproc: also what the launcher says about a job that failed
       --run-dir FOLDER      where the run is kept                                     (runs/RECIPE-DATE-N)
-      --init-from FILE      begin with these weights instead of the seed's
+      --init-from WHAT      begin with these weights instead of the seed's: a file (HDF5, .npz, .safetensors), a
+                            checkpoint, or a run, of which the newest whole checkpoint is taken
       --resume WHAT         go on from the newest whole checkpoint of --run-dir, if there is one (auto), or from that of
                             another run, or from one: its folder                      (never)
       --resume-anyway       also with another recipe or set than it was begun with
-      --keep N              checkpoints that are kept, the newest                     (3)
+      --keep N              checkpoints that are kept, the newest; and the one with the best evaluation, as `best`  (3)
+      --keep-epochs N       also the one of every Nth epoch, as `epoch-010`           (none)
       --time-limit T        stop within T, with a checkpoint, exit code 85; 0: none   (what is left of a Slurm job)
       --save-weights FILE   where the weights go                                      (weights.h5 in the run's folder)
       --evaluate-only       measure accuracy or loss of the split for evaluation, train nothing
+      --verify-resume       train without an interruption, and with one and resumed on as many ranks and on others: are
+                            the bits the same? Nothing is kept; of no given length, 100 steps at most
       --compat              print the lines of the tutorial that the recipe replaces
       --dry-run             tell what a run needs: memory, steps, traffic; and train nothing
       --profile             time by layer, with its share of the step and of what the machine can do
@@ -79,6 +104,7 @@ The run
 }
 
 void check_run(const RunOptions& options, const ResolvedRecipe& resolved) {
+  check_verification(options);
   check_resume(options);
   if (!options.evaluate_only) return;
   std::string flag;
@@ -88,6 +114,7 @@ void check_run(const RunOptions& options, const ResolvedRecipe& resolved) {
       flag = resolved.origins[i].where;
   if (!options.save_weights.empty()) flag = "--save-weights";
   if (options.time_limit.value > 0) flag = "--time-limit";
+  if (options.keep_epochs > 0) flag = "--keep-epochs";
   if (options.compat) flag = "--compat";
   if (options.dry_run) flag = "--dry-run";
   if (options.profile) flag = "--profile";

@@ -18,14 +18,16 @@ struct RunOptions {
   std::vector<std::string> arguments{};  ///< of the program, for run.json
   std::string run_dir{};
   std::string init_from{};
-  std::string resume = "never";  ///< "auto": the newest of the run's folder; else a run's folder or a checkpoint
-  std::string save_weights{};    ///< empty: weights.h5 in the run directory
-  std::uint64_t keep = 3;        ///< checkpoints
-  core::Seconds time_limit{-1};  ///< of the run; 0: none; below: what is left of the batch job
-  bool resume_anyway = false;    ///< with another recipe or set
+  std::string resume = "never";   ///< "auto": the newest of the run's folder; else a run's folder or a checkpoint
+  std::string save_weights{};     ///< empty: weights.h5 in the run directory
+  std::uint64_t keep = 3;         ///< checkpoints
+  std::uint64_t keep_epochs = 0;  ///< every so manyth is kept by name; 0: none
+  core::Seconds time_limit{-1};   ///< of the run; 0: none; below: what is left of the batch job
+  bool resume_anyway = false;     ///< with another recipe or set
   bool compat = false;
   bool digest = false;
   bool evaluate_only = false;
+  bool verify_resume = false;
   bool profile = false;
   bool dry_run = false;
   bool print_config = false;

@@ -110,7 +110,7 @@ std::string to_line(const ResumeRecord& record) {
 
 std::string to_line(const SaveRecord& record) {
   Json line = begin_line("save", record.at);
-  line.update({{"checkpoint", record.path}, {"time_s", record.time.value}});
+  line.update({{"checkpoint", record.path}, {"time_s", record.time.value}, {"stall_s", record.stall.value}});
   return line_of(line);
 }
 

@@ -129,8 +129,9 @@ struct EpochRecord {
 struct SaveRecord {
   Position at{};
   std::string path{};
-  bool is_due = false;  ///< by the recipe's interval
-  core::Seconds time{};
+  bool is_due = false;    ///< by the recipe's interval
+  core::Seconds time{};   ///< from its beginning until it is complete
+  core::Seconds stall{};  ///< that training stood still for it
 };
 
 /// What was read of a set in the whole run, for training and evaluation.

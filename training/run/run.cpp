@@ -91,6 +91,7 @@ void Run::share_status(runtime::Watchdog& watchdog) {
   status_path_ = world_.broadcast(path);
   if (status_path_.empty()) return;
   runtime::set_last_deed(mark_failed, status_path_);
+  watchdog.set_meeting_folder(std::filesystem::absolute(status_path_).parent_path().string());
   watchdog.set_on_stall([path = status_path_](const std::string& report) { mark_failed(path, report); });
 }
 

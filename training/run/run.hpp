@@ -59,6 +59,8 @@ class Run {
   [[nodiscard]] std::string folder() const { return directory_ != nullptr ? directory_->path() : ""; }
   /// Collective: whether `checkpoint` is one in this run's folder.
   [[nodiscard]] bool has_kept(const std::string& checkpoint) const;
+  /// Whether what is shown of a save has to come before what is shown of the next step, as --compat's lines do.
+  [[nodiscard]] bool is_in_order() const noexcept { return options_.compat; }
   /// Text for stdout.
   void print(std::string_view text) { printer_.print(text); }
   /// This rank fails alone, while others may be waiting for it.

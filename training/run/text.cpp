@@ -180,7 +180,8 @@ std::string evaluation_progress_text(const Position& at, const Goal& goal, doubl
 }
 
 std::string save_text(const SaveRecord& record) {
-  return fmt::format("checkpoint {} in {}", core::printable(record.path), core::format_seconds(record.time));
+  return fmt::format("checkpoint {} in {}, training stood still for {}", core::printable(record.path),
+                     core::format_seconds(record.time), core::format_seconds(record.stall));
 }
 
 std::string final_text(const FinalRecord& record) {

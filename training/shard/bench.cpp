@@ -11,8 +11,8 @@
 #include "runtime/interrupt.hpp"
 #include "runtime/memory.hpp"
 #include "runtime/together.hpp"
+#include "training/progress.hpp"
 #include "training/shard/bench_stages.hpp"
-#include "training/shard/progress.hpp"
 #include "training/shard/verbs.hpp"
 
 namespace lockstep::training::shard {

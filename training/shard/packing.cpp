@@ -11,7 +11,7 @@
 #include "core/timer.hpp"
 #include "runtime/interrupt.hpp"
 #include "training/command.hpp"
-#include "training/shard/progress.hpp"
+#include "training/progress.hpp"
 
 namespace lockstep::training::shard {
 namespace {

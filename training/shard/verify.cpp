@@ -7,7 +7,7 @@
 #include "core/print.hpp"
 #include "core/timer.hpp"
 #include "runtime/interrupt.hpp"
-#include "training/shard/progress.hpp"
+#include "training/progress.hpp"
 #include "training/shard/verbs.hpp"
 
 namespace lockstep::training::shard {

@@ -116,6 +116,7 @@ DryRun plan_run(const runtime::Communicator& world, const runtime::Topology& top
   const std::uint64_t of_batch =
       is_too_large ? batches.most() * nn::n_elements(batches.info().input) * sizeof(float) : 0;
   const std::uint64_t mine =
+      copy_bytes(recipe, plan.arena_bytes, n_local) +
       std::max(memory_of_process("VmHWM:"), memory_of_process("VmRSS:") + plan.activation_bytes + of_batch +
                                                 untouched_bytes(plan.arena_bytes, n_local, world.rank() == 0));
   for (const std::uint64_t bytes : runtime::gather_values(world, std::span{&mine, 1}))

@@ -8,7 +8,6 @@
 
 #include "io/digest.hpp"
 #include "nn/initialize.hpp"
-#include "runtime/together.hpp"
 #include "training/recipe/specs.hpp"
 #include "training/train/model.hpp"
 
@@ -85,7 +84,7 @@ Learner::Learner(const runtime::Communicator& world, comm::Transport& transport,
   for (const nn::ArenaSlot& slot : executor_->slots()) slot_of_[static_cast<std::size_t>(slot.parameter)] = slot;
 }
 
-void Learner::initialize(const std::string& weights_file) {
+void Learner::initialize(const std::string& weights_from) {
   if (world_.rank() == 0) {
     std::vector<float> values;
     for (std::size_t i = 0; i < network_.parameters().size(); ++i) {
@@ -99,9 +98,8 @@ void Learner::initialize(const std::string& weights_file) {
   const auto take_mine = [this](std::size_t tensor, std::span<const float> values) {
     if (tensor >= network_.parameters().size() || world_.rank() == 0) take(tensor, values);
   };
-  if (!weights_file.empty())
-    runtime::together(
-        world_, [&] { checkpoint::load_weights(weights_file, recipe_.model, tensors_, take_mine, "--init-from"); });
+  if (!weights_from.empty())
+    checkpoint::load_weights(world_, weights_from, recipe_.model, tensors_, take_mine, "--init-from");
   for (const nn::Statistic& statistic : network_.statistics()) n_statistics_ += statistic.n_channels;
   statistics_.resize(n_statistics_ * (lanes_ ? static_cast<std::size_t>(lanes_->n_local()) : 1));
   for (std::size_t at = 0; at < statistics_.size(); at += n_statistics_)

@@ -13,6 +13,7 @@
 
 #include "checkpoint/reader.hpp"
 #include "checkpoint/weights.hpp"
+#include "checkpoint/writer.hpp"
 #include "comm/transport.hpp"
 #include "core/units.hpp"
 #include "metrics/phase_timers.hpp"
@@ -38,8 +39,9 @@ class Learner final : private nn::Hooks {
           nn::Network network, std::uint64_t most, metrics::PhaseTimers& timers,
           std::function<void()> on_progress = {});
 
-  /// Collective: parameters as the seed says, or those of a weights file.
-  void initialize(const std::string& weights_file);
+  /// Collective: parameters as the seed says, or those of a file, a checkpoint or a run, as
+  /// checkpoint::load_weights() has it.
+  void initialize(const std::string& weights_from);
 
   /// Collective, also for ranks without samples: forward and backward of all of `batch`. The gradient is that of the
   /// mean over the global batch.
@@ -64,6 +66,9 @@ class Learner final : private nn::Hooks {
   /// Collective: parameters, the optimizer's states and running statistics, of each lane where there are lanes.
   /// `path` and `content`, on rank 0: as write_checkpoint().
   void save_checkpoint(const std::string& path, const std::string& content);
+  /// Collective: the same in the background, as BackgroundSave; one at a time.
+  [[nodiscard]] std::unique_ptr<checkpoint::BackgroundSave> begin_checkpoint(const std::string& path,
+                                                                             const std::string& content);
   /// What that takes on the disk, but for some KiB.
   [[nodiscard]] core::Bytes checkpoint_bytes() const;
   /// Collective: all of that again, of a run after `n_steps`, on any number of ranks. Throws core::Error, the same on
@@ -92,6 +97,13 @@ class Learner final : private nn::Hooks {
   void run_parts(const data::Batch& batch, core::StepNumbers numbers);
   [[nodiscard]] std::vector<parallel::Piece> pieces();
   [[nodiscard]] checkpoint::Box box_of(const parallel::Piece& piece) const;
+  /// What this rank has to save: boxes, and `fill`, which reads the pieces it was made of.
+  struct ToSave {
+    std::vector<checkpoint::Box> boxes{};
+    checkpoint::FillBox fill{};
+  };
+  [[nodiscard]] ToSave to_save(std::vector<parallel::Piece> kept);
+  [[nodiscard]] std::vector<parallel::Piece> pieces_to_save();
   [[nodiscard]] std::vector<float> gather_statistics();
   void load_statistics(const checkpoint::Checkpoint& from);
   void copy_statistics(std::span<float> to) const;
@@ -121,6 +133,8 @@ class Learner final : private nn::Hooks {
   nn::LossSums of_lanes_{};           ///< since they were reported
   std::vector<double> lane_losses_{};
   std::string not_finite_in_{};
+  std::optional<checkpoint::RankFile> rank_file_{};
+  std::unique_ptr<float[]> copy_{};  ///< of the pieces that are saved in the background
 };
 
 }  // namespace lockstep::training

@@ -39,23 +39,26 @@ std::vector<float> Learner::gather_statistics() {
   return lanes_ ? runtime::gather_values(world_, std::span<const float>{statistics_}) : statistics_;
 }
 
-void Learner::save_checkpoint(const std::string& path, const std::string& content) {
-  std::vector<parallel::Piece> kept;
-  if (synchronizer_->is_on_first_node()) kept = pieces();
-  std::vector<checkpoint::Box> boxes;
-  for (const parallel::Piece& piece : kept) boxes.push_back(box_of(piece));
-  const std::vector<float> statistics = gather_statistics();
+std::vector<parallel::Piece> Learner::pieces_to_save() {
+  return synchronizer_->is_on_first_node() ? pieces() : std::vector<parallel::Piece>{};
+}
+
+// Collective.
+Learner::ToSave Learner::to_save(std::vector<parallel::Piece> kept) {
+  ToSave all;
+  for (const parallel::Piece& piece : kept) all.boxes.push_back(box_of(piece));
+  std::vector<float> statistics = gather_statistics();
   const std::size_t n_rows = n_statistics_ > 0 && world_.rank() == 0 ? statistics.size() / n_statistics_ : 0;
   if (n_rows > 0)
     for (const nn::Statistic& statistic : network_.statistics())
-      boxes.push_back(checkpoint::whole("statistic/" + statistic.name, {n_rows, statistic.n_channels}));
+      all.boxes.push_back(checkpoint::whole("statistic/" + statistic.name, {n_rows, statistic.n_channels}));
   std::vector<std::size_t> firsts;  // channel of each statistic in a row of all
   for (std::size_t first = 0; const nn::Statistic& statistic : network_.statistics()) {
     firsts.push_back(first);
     first += statistic.n_channels;
   }
-  const auto fill = [&](std::size_t i, std::span<float> values) {
-    if (on_progress_) on_progress_();
+  all.fill = [this, kept = std::move(kept), statistics = std::move(statistics), firsts = std::move(firsts), n_rows](
+                 std::size_t i, std::span<float> values) {
     if (i < kept.size()) {
       const parallel::Piece& piece = kept[i];
       executor_->unpack(executor_->slots()[piece.tensor].parameter, piece.rows, piece.values, values);
@@ -66,7 +69,36 @@ void Learner::save_checkpoint(const std::string& path, const std::string& conten
       std::ranges::copy(std::span{statistics}.subspan(row * n_statistics_ + firsts[statistic], n_channels),
                         values.begin() + static_cast<std::ptrdiff_t>(row * n_channels));
   };
-  checkpoint::write_checkpoint(world_, path, content, boxes, fill);
+  return all;
+}
+
+void Learner::save_checkpoint(const std::string& path, const std::string& content) {
+  const ToSave all = to_save(pieces_to_save());
+  const auto fill = [&](std::size_t i, std::span<float> values) {
+    if (on_progress_) on_progress_();
+    all.fill(i, values);
+  };
+  checkpoint::write_checkpoint(world_, path, content, all.boxes, fill, rank_file_);
+}
+
+// As they lie in the arena: in which order a tensor has its elements is the writer's business, while steps go on.
+std::unique_ptr<checkpoint::BackgroundSave> Learner::begin_checkpoint(const std::string& path,
+                                                                      const std::string& content) {
+  std::vector<parallel::Piece> kept = pieces_to_save();
+  runtime::together(world_, [&] {
+    std::size_t n_elements = 0;
+    for (const parallel::Piece& piece : kept) n_elements += piece.values.size();
+    if (!copy_) copy_ = std::make_unique_for_overwrite<float[]>(n_elements);
+    for (float* to = copy_.get(); parallel::Piece & piece : kept) {
+      if (on_progress_) on_progress_();
+      std::ranges::copy(piece.values, to);
+      piece.values = {to, piece.values.size()};
+      to += piece.values.size();
+    }
+  });
+  ToSave all = to_save(std::move(kept));
+  return std::make_unique<checkpoint::BackgroundSave>(world_, path, content, all.boxes, std::move(all.fill),
+                                                      rank_file_);
 }
 
 core::Bytes Learner::checkpoint_bytes() const {

@@ -92,6 +92,8 @@ std::unique_ptr<nn::Executor> executor_for(nn::Device& device, const Recipe& rec
   return device.make_executor(network, options);
 }
 
+std::uint64_t n_states(const Recipe& recipe) { return optim::Optimizer{optimizer_spec(recipe), {}, 0}.state().size(); }
+
 /// Parameters and gradients, which the ranks of a node share.
 void check_shared_room(const MemoryNeed& need, std::uint64_t n_local, const std::string& host) {
   if (n_local == 1) return;
@@ -138,12 +140,16 @@ MemoryNeed memory_need(nn::Device& device, const Recipe& recipe, const nn::Netwo
     need.activations += (need.activations - of_fewer) / (planned - fewer) * (need.at_a_time - planned);
   }
   need.arena = executor->arena_elements() * sizeof(float);
-  const std::uint64_t n_states = optim::Optimizer{optimizer_spec(recipe), {}, 0}.state().size();
-  need.optimizer = n_states * need.arena / n_local;
+  need.optimizer = n_states(recipe) * need.arena / n_local;
+  need.copy = copy_bytes(recipe, need.arena, n_local);
   if (recipe.deterministic)  // sums that wait for their other half: see parallel::Lanes
     need.optimizer +=
         static_cast<std::uint64_t>(std::popcount(recipe.lanes / static_cast<std::uint64_t>(n_ranks) - 1)) * need.arena;
   return need;
+}
+
+std::uint64_t copy_bytes(const Recipe& recipe, std::uint64_t arena_bytes, std::uint64_t n_local) {
+  return recipe.save_every.value > 0 ? (1 + n_states(recipe)) * arena_bytes / n_local : 0;
 }
 
 void compare_memory(const Recipe& recipe, const MemoryNeed& need, std::uint64_t n_local, int n_ranks,

@@ -21,9 +21,10 @@ struct MemoryNeed {
   std::uint64_t batch = 1;      ///< samples of all ranks in a step, at most
   std::uint64_t optimizer = 0;  ///< its state, and sums of lanes
   std::uint64_t arena = 0;      ///< of parameters, once a node; as much for the gradients of each rank
+  std::uint64_t copy = 0;       ///< of what it saves in the background
 
   /// Of this rank alone, and of all `n_local` ranks of its node.
-  [[nodiscard]] std::uint64_t own() const noexcept { return activations + optimizer; }
+  [[nodiscard]] std::uint64_t own() const noexcept { return activations + optimizer + copy; }
   [[nodiscard]] std::uint64_t shared(std::uint64_t n_local) const noexcept { return (1 + n_local) * arena; }
   [[nodiscard]] std::uint64_t of_node(std::uint64_t n_local) const noexcept {
     return n_local * own() + shared(n_local);
@@ -41,6 +42,9 @@ void require_address_space();
 /// batch.
 [[nodiscard]] MemoryNeed memory_need(nn::Device& device, const Recipe& recipe, const nn::Network& network,
                                      std::uint64_t most, int n_ranks, std::uint64_t n_local);
+
+/// What a rank keeps a copy of for --save-every: its part of parameters and the optimizer's state.
+[[nodiscard]] std::uint64_t copy_bytes(const Recipe& recipe, std::uint64_t arena_bytes, std::uint64_t n_local);
 
 /// Throws core::Error (usage) if `n_local` ranks of `host` need more than is `available` there, or one of them more
 /// than its limits leave.

@@ -28,6 +28,11 @@ std::string from_hex(std::string_view text) {
   return bytes;
 }
 
+Json json_of(const std::optional<BestEvaluation>& best) {
+  if (!best) return {};
+  return {{"step", best->n_steps}, {"samples", best->n_samples}, {"top1", best->n_top1}, {"loss", best->loss}};
+}
+
 }  // namespace
 
 void RunState::add_loss(double loss) {
@@ -37,6 +42,13 @@ void RunState::add_loss(double loss) {
 }
 
 std::string RunState::digest_of_losses() const { return io::digest_of(std::as_bytes(std::span{losses})); }
+
+void RunState::note_evaluation(const EvaluationRecord& evaluated) noexcept {
+  const bool is_first = !best || best->n_samples != evaluated.n_samples;
+  const bool is_better =
+      is_first || evaluated.n_top1 > best->n_top1 || (evaluated.n_top1 == best->n_top1 && evaluated.loss < best->loss);
+  if (is_better && !std::isnan(evaluated.loss)) best = {n_steps, evaluated.n_samples, evaluated.n_top1, evaluated.loss};
+}
 
 std::string to_json(const RunState& state) {
   return Json{{"epoch", state.epoch},
@@ -50,6 +62,7 @@ std::string to_json(const RunState& state) {
                 {"top1", state.of_epoch.n_top1},
                 {"steps", state.of_epoch.n_steps}}},
               {"epoch_loss", std::isnan(state.epoch_loss) ? Json{} : Json(state.epoch_loss)},
+              {"best", json_of(state.best)},
               {"losses", to_hex(state.losses)}}
       .dump();
 }
@@ -68,6 +81,11 @@ RunState parse_run_state(std::string_view text) try {
                     .n_top1 = epoch.at("top1"),
                     .n_steps = epoch.at("steps")};
   if (!json.at("epoch_loss").is_null()) state.epoch_loss = json.at("epoch_loss");
+  if (const auto best = json.find("best"); best != json.end() && !best->is_null())  // older ones do not know it
+    state.best = {.n_steps = best->at("step"),
+                  .n_samples = best->at("samples"),
+                  .n_top1 = best->at("top1"),
+                  .loss = best->at("loss")};
   state.losses = from_hex(json.at("losses").get<std::string>());
   return state;
 } catch (const Json::exception& error) {

@@ -32,6 +32,14 @@ struct AgreedSums {
   [[nodiscard]] double top1_percent() const noexcept { return 100 * mean(static_cast<double>(n_top1), n_samples); }
 };
 
+/// The evaluation that none has been better than: by right answers, then by loss.
+struct BestEvaluation {
+  std::uint64_t n_steps = 0;  ///< after these
+  std::uint64_t n_samples = 0;
+  std::uint64_t n_top1 = 0;
+  double loss = 0;
+};
+
 struct RunState {
   std::uint64_t epoch = 0;         ///< counting from 0
   std::uint64_t n_steps = 0;       ///< made
@@ -45,11 +53,14 @@ struct RunState {
   double epoch_loss = std::numeric_limits<double>::quiet_NaN();  ///< mean, of the last whole epoch
   std::string losses{};                                          ///< the agreed ones, as bytes: see add_loss()
   std::optional<EvaluationRecord> evaluation{};                  ///< the last; of a run that goes on there will be one
+  std::optional<BestEvaluation> best{};                          ///< of all so far
 
   /// An agreed loss, one after another. When there are 4,096, their digest takes their place before the next.
   void add_loss(double loss);
   /// The same of a run that was resumed and of one that was not.
   [[nodiscard]] std::string digest_of_losses() const;
+  /// Of other samples than the best so far it is the best. One whose loss is no number never is.
+  void note_evaluation(const EvaluationRecord& evaluated) noexcept;
   void begin_next_epoch() noexcept {
     ++epoch;
     ledger = 0;

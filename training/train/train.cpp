@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -14,6 +15,7 @@
 #include "training/recipe/cuts.hpp"
 #include "training/train/memory.hpp"
 #include "training/train/trainer.hpp"
+#include "training/train/verify_resume.hpp"
 
 namespace lockstep::training {
 namespace {
@@ -68,6 +70,25 @@ int train(TrainCommand& command, const runtime::Session& session, runtime::Watch
   return command.options.dry_run ? trainer->describe() : trainer->run();
 }
 
+/// Of --verify-resume, which starts jobs by itself.
+void make_verification(Invocation& invocation, const TrainCommand& command) {
+  const VerifyRequest request{.words = command.words,
+                              .resolved = command.resolved,
+                              .options = command.options,
+                              .n_ranks = std::max(invocation.nproc, 1),
+                              .timeout = invocation.timeout,
+                              .verbose = invocation.verbose};
+  invocation.supervise = [request] { return verify_resume(request); };
+  invocation.run = [](const runtime::Session& session, runtime::Watchdog&) {
+    const core::Error under_launcher{core::ExitCode::usage,
+                                     {.what = "--verify-resume starts its ranks itself, and these have been started",
+                                      .where = "--verify-resume",
+                                      .expected = "no launcher",
+                                      .fix = "start it without mpirun or srun, with --nproc N"}};
+    return core::to_int(*session.agree(under_launcher));
+  };
+}
+
 }  // namespace
 
 Invocation parse_train(const std::vector<std::string>& arguments) {
@@ -81,13 +102,19 @@ Invocation parse_train(const std::vector<std::string>& arguments) {
   flags.seconds("--timeout", invocation.timeout);
   flags.toggle("--verbose", invocation.verbose);
   flags.parse(arguments);
+  if (command->options.verify_resume) require_deterministic(command->words);
   command->resolved = resolve_recipe(command->words);
   check_run(command->options, command->resolved);
   if (command->options.print_config) return {.text = print_config(command->resolved)};
   require_data(command->resolved.recipe);
   command->options.arguments = arguments;
+  if (command->options.verify_resume) {
+    make_verification(invocation, *command);
+    return invocation;
+  }
   invocation.threads = command->resolved.recipe.threads;
   invocation.is_guarded_alone = true;
+  invocation.is_resumable = !command->options.dry_run && !command->options.evaluate_only;
   invocation.run = [command](const runtime::Session& session, runtime::Watchdog& watchdog) {
     return train(*command, session, watchdog);
   };

@@ -48,6 +48,8 @@ Trainer::Trainer(const runtime::Session& session, nn::Device& device, const Reso
       learner_{*setup_.learner},
       control_{*setup_.transport, recipe_.deterministic},
       interval_{world_, topology_} {
+  learner_.synchronizer().set_on_wait(
+      [this](runtime::Wait what, std::size_t number) { watchdog_.set_wait(what, number); });
   if (limit_.is_known()) limit_.expect(learner_.checkpoint_bytes());
   if (limit_.is_near() && !options_.dry_run) {  // stopping at once, again and again, nothing would ever be done
     core::log_warning(
@@ -77,8 +79,10 @@ void Trainer::resume() {
   runtime::together(world_, [&] { state_ = resume_state(*from, recipe_, epochs_, options_.resume_anyway); });
   learner_.load_checkpoint(*from, state_.n_steps);
   ledger_before_ = state_.ledger;
-  saved_at_ = state_.samples_seen;
+  saved_at_ = kept_at_ = state_.samples_seen;
   is_kept_here_ = run_.has_kept(from->path());
+  if (is_kept_here_ && world_.rank() == 0)  // it may have been killed before it did
+    for (const std::string& name : names_of(state_)) checkpoint::give_name(checkpoint_path(), name);
   resumed_ = ResumeRecord{.at = position(), .from = from->path()};
 }
 
@@ -119,7 +123,7 @@ void Trainer::train() {
     if (begin.step % epochs_.n_batches == 0) epoch_time_ = {watch_.elapsed().value - begin.elapsed.value};
     if (is_last || ending_.exit_code != 0) break;
   }
-  if (ending_.status != RunStatus::failed) save_last();
+  ending_.status != RunStatus::failed ? save_last() : finish_save();
 }
 
 // False if training is to end before the epochs are over.
@@ -152,14 +156,18 @@ bool Trainer::train_epoch() {
 // One step of data-parallel training; false if it was the last.
 bool Trainer::step(const data::Batch& batch) {
   run_.tell(&Observer::step_begun, state_.n_steps);
+  watchdog_.set_unit(state_.n_steps + 1);
   state_.learning_rate = optim::learning_rate(setup_.schedule, state_.samples_seen);
   const core::StepNumbers numbers{.learning_rate = state_.learning_rate, .epoch = state_.epoch, .step = state_.n_steps};
   parallel::StepReport report = learner_.report();  // of the step before
   learner_.compute_gradients(batch, numbers);
   report.replica = learner_.update(numbers);
   report.stop = is_stop_asked();
+  report.n_saved = saving_ ? saving_->writer->n_done() : 0;
   report.save = world_.rank() == 0 && setup_.save_time.value > 0 && since_saved_.elapsed() >= setup_.save_time;
+  watchdog_.set_wait(runtime::Wait::agreement);
   const auto agreement = control_.exchange(report);
+  watchdog_.set_wait(runtime::Wait::nothing);
   count(batch);
   return account(agreement);
 }
@@ -181,6 +189,7 @@ void Trainer::count(const data::Batch& batch) {
 bool Trainer::account(const std::optional<parallel::StepAgreement>& agreement) {
   if (!agreement) return true;
   note_loss(*agreement);
+  if (saving_ && saving_->writer->may_advance(agreement->n_saved)) advance_save();
   if (agreement->not_finite) {  // first, as what was stopped is saved
     fail_not_finite(*agreement->not_finite);
     return false;
@@ -215,8 +224,10 @@ bool Trainer::end_steps(bool goes_on) {
 bool Trainer::settle(bool goes_on) {
   parallel::StepReport rest = learner_.report();
   rest.ledger = setup_.batches.training->ledger().hash();
+  watchdog_.set_wait(runtime::Wait::agreement);
   const auto before_last = control_.exchange(rest);
   const auto last = control_.finish();
+  watchdog_.set_wait(runtime::Wait::nothing);
   for (const auto& agreement : {before_last, last})
     if (ending_.status != RunStatus::failed) goes_on = account(agreement) && goes_on;
   state_.ledger = ledger_before_ + last->ledger;
@@ -261,25 +272,31 @@ void Trainer::end_epoch(EpochRecord record, bool is_last) {
   }
   run_.tell(&Observer::epoch_over, record);
   is_epoch_over_ = ending_.exit_code == 0 && state_.n_steps % setup_.batches.training->n_batches() == 0;
-  if (!is_last && ending_.exit_code == 0 && is_save_due()) save_in_between();
+  is_name_due_ = saves_in_between() && ending_.exit_code == 0 && !names_of(kept_state()).empty();
+  if (!is_last && ending_.exit_code == 0 && (is_save_due() || is_name_due_)) save_in_between();
 }
 
 // Collective.
 void Trainer::evaluate() {
   if (!setup_.batches.evaluation) return;
+  finish_save();  // an evaluation may take long
   watchdog_.enter(runtime::Activity::evaluation);
+  std::uint64_t n_batches = 1;
+  watchdog_.set_unit(n_batches);
   const core::Stopwatch watch;
   timers_.begin(metrics::Phase::evaluation);
   const auto sums = evaluate_split(
       world_, *setup_.batches.evaluation, learner_, [this] { return is_stop_asked(); },
-      [this](double share) {
+      [&](double share) {
         watchdog_.beat();
+        watchdog_.set_unit(++n_batches);
         run_.tell(&Observer::working, position());
         run_.tell(&Observer::evaluating, position(), share);
       });
   timers_.end();
   if (!sums) return stop();
   state_.evaluation = evaluation_record(*sums, watch.elapsed());
+  state_.note_evaluation(*state_.evaluation);
   run_.tell(&Observer::evaluated, *state_.evaluation);
 }
 

@@ -6,8 +6,11 @@
 
 #include <cstdint>
 #include <exception>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/timer.hpp"
 #include "metrics/phase_timers.hpp"
@@ -46,6 +49,14 @@ class Trainer {
     int exit_code = 0;
   };
 
+  /// A checkpoint in the making.
+  struct Saving {
+    SaveRecord record{};
+    std::vector<std::string> names{};
+    core::Stopwatch watch{};
+    std::unique_ptr<checkpoint::BackgroundSave> writer{};  ///< of one in the background
+  };
+
   void resume();
   void train();
   bool train_epoch();
@@ -65,11 +76,19 @@ class Trainer {
   void evaluate();
   [[nodiscard]] EvaluationRecord evaluation_record(const nn::LossSums& sums, core::Seconds time) const;
   [[nodiscard]] bool saves_checkpoints() const noexcept;
+  [[nodiscard]] bool saves_in_between() const noexcept;
+  [[nodiscard]] RunState kept_state() const;
+  [[nodiscard]] std::vector<std::string> names_of(const RunState& kept) const;
   [[nodiscard]] bool is_save_due() const noexcept;
   void save_last();
-  std::optional<core::Error> save_checkpoint(bool is_due);
+  [[nodiscard]] Saving begin_save(bool is_due);
+  void end_save(Saving& saving);
+  std::optional<core::Error> while_standing(Saving& saving, const std::function<void()>& work);
+  std::optional<core::Error> save_now(bool is_due);
   void save_in_between();
-  void write_checkpoint();
+  void advance_save();
+  void finish_save();
+  void tell_unsaved(const Saving& saving, const core::Error& why) const;
   void save_weights() const;
   [[nodiscard]] std::string checkpoint_path() const;
   [[nodiscard]] bool is_stop_asked() const;
@@ -100,12 +119,15 @@ class Trainer {
   std::optional<ResumeRecord> resumed_{};
   Epochs epochs_{};
   std::uint64_t ledger_before_ = 0;  ///< of the samples that the epoch had when the run was resumed
-  std::uint64_t saved_at_ = 0;       ///< samples seen when a checkpoint was written last, or gone on from
-  core::Stopwatch since_saved_{};    ///< on rank 0, or since it was tried in vain
+  std::uint64_t saved_at_ = 0;       ///< samples seen when a checkpoint was begun last, or gone on from
+  std::uint64_t kept_at_ = 0;        ///< samples seen when the last complete one was begun
+  std::optional<Saving> saving_{};   ///< in the background
+  core::Stopwatch since_saved_{};    ///< on rank 0, since the last was begun
   bool is_save_asked_ = false;       ///< by rank 0's clock, and agreed on
   core::Seconds epoch_time_{};       ///< of the last whole one, with evaluation and saving; 0: not known
   bool is_kept_here_ = false;        ///< in the folder of this run
   bool is_epoch_over_ = false;       ///< trained and evaluated
+  bool is_name_due_ = false;         ///< of the state there is, which no checkpoint has yet
   Ending ending_{};
 };
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "checkpoint/folder.hpp"
 #include "core/log.hpp"
@@ -12,8 +13,10 @@
 namespace lockstep::training {
 
 // With --resume auto its end is one, too, so that a run which is through is known to be.
-bool Trainer::saves_checkpoints() const noexcept {
-  return setup_.save_interval > 0 || setup_.save_time.value > 0 || options_.resume == "auto";
+bool Trainer::saves_checkpoints() const noexcept { return saves_in_between() || options_.resume == "auto"; }
+
+bool Trainer::saves_in_between() const noexcept {
+  return setup_.save_interval > 0 || setup_.save_time.value > 0 || options_.keep_epochs > 0;
 }
 
 bool Trainer::is_save_due() const noexcept {
@@ -27,9 +30,10 @@ void Trainer::save_last() {
   const bool is_wanted = is_stopped || saves_checkpoints();
   std::optional<runtime::HoldRepeats> hold;
   if (ending_.exit_code == core::to_int(core::ExitCode::requeue)) hold.emplace();
+  finish_save();
   std::optional<core::Error> unsaved;
-  const bool is_there = state_.samples_seen == saved_at_ && (is_kept_here_ || !resumed_);
-  if (is_wanted && !is_there) unsaved = save_checkpoint(!is_stopped && is_save_due());
+  const bool is_there = state_.samples_seen == kept_at_ && (is_kept_here_ || !resumed_) && !is_name_due_;
+  if (is_wanted && !is_there) unsaved = save_now(!is_stopped && is_save_due());
   watchdog_.enter(runtime::Activity::save);
   const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::save};
   learner_.average_statistics();
@@ -43,48 +47,101 @@ void Trainer::save_last() {
              .exit_code = core::to_int(core::ExitCode::system)};
 }
 
-// Collective: why there is none, the same on all ranks, if there is none. `is_due`: by the recipe's interval.
-std::optional<core::Error> Trainer::save_checkpoint(bool is_due) {
+Trainer::Saving Trainer::begin_save(bool is_due) {
+  saved_at_ = state_.samples_seen;  // the next is due as if this one were there
+  is_save_asked_ = is_name_due_ = false;
+  since_saved_ = {};
+  return {.record = {.at = position(), .path = checkpoint_path(), .is_due = is_due}, .names = names_of(kept_state())};
+}
+
+// It is complete.
+void Trainer::end_save(Saving& saving) {
+  const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::save};
+  const core::Stopwatch watch;
+  kept_at_ = saving.record.at.samples_seen;
+  is_kept_here_ = true;
+  if (world_.rank() == 0) {
+    for (const std::string& name : saving.names) checkpoint::give_name(saving.record.path, name);
+    checkpoint::remove_older(saving.record.path, options_.keep);
+  }
+  saving.record.stall.value += watch.elapsed().value;
+  saving.record.time = saving.watch.elapsed();
+  limit_.saved(saving.record.time);
+  if (world_.rank() == 0) run_.tell(&Observer::saved, std::as_const(saving.record));
+}
+
+// Training stands still for `work`: what it throws, in terms of checkpoints.
+std::optional<core::Error> Trainer::while_standing(Saving& saving, const std::function<void()>& work) {
   watchdog_.enter(runtime::Activity::save);
   const core::Stopwatch watch;
   timers_.begin(metrics::Phase::save);
-  const auto complaint = core::complaint_of([this] { write_checkpoint(); });
+  const auto complaint = core::complaint_of(work);
   timers_.end();
   watchdog_.enter(runtime::Activity::training);
-  is_save_asked_ = false;
-  since_saved_ = {};
-  if (complaint) return complaint;
-  limit_.saved(watch.elapsed());
-  saved_at_ = state_.samples_seen;
-  is_kept_here_ = true;
-  if (world_.rank() == 0)
-    run_.tell(&Observer::saved,
-              SaveRecord{.at = position(), .path = checkpoint_path(), .is_due = is_due, .time = watch.elapsed()});
-  return std::nullopt;
+  saving.record.stall.value += watch.elapsed().value;
+  if (!complaint) return std::nullopt;
+  return core::Error{
+      core::ExitCode::system,
+      {.what = fmt::format("a checkpoint cannot be written: {}", complaint->problem().what),
+       .fix = "make room, or name another place with --run-dir; --resume goes on from the checkpoint before"}};
 }
 
-// Collective, while training goes on: a run is worth more than one of its checkpoints.
+// Collective: why there is none, the same on all ranks, if there is none. `is_due`: by the recipe's interval.
+std::optional<core::Error> Trainer::save_now(bool is_due) {
+  Saving saving = begin_save(is_due);
+  const std::string content = checkpoint_content(recipe_, epochs_, kept_state());
+  const auto complaint = while_standing(saving, [&] { learner_.save_checkpoint(saving.record.path, content); });
+  if (!complaint) end_save(saving);
+  return complaint;
+}
+
+// Collective, while training goes on.
 void Trainer::save_in_between() {
-  const auto complaint = save_checkpoint(true);
-  if (!complaint) return;
-  saved_at_ = state_.samples_seen;  // the next is due as if this one were there
-  if (world_.rank() == 0)
-    core::log_warning(fmt::format("no checkpoint after step {}: {}; training goes on, and {}", state_.n_steps,
-                                  complaint->problem().what, "the checkpoints before stay"));
+  finish_save();
+  saving_ = begin_save(is_save_due());
+  const std::string content = checkpoint_content(recipe_, epochs_, kept_state());
+  const auto complaint =
+      while_standing(*saving_, [&] { saving_->writer = learner_.begin_checkpoint(saving_->record.path, content); });
+  if (complaint) {
+    tell_unsaved(*saving_, *complaint);
+    saving_.reset();
+  }
+  if (run_.is_in_order()) finish_save();
 }
 
-// Collective. Throws the same on all ranks.
-void Trainer::write_checkpoint() try {
+// Collective, when all ranks know that none is waited for, or to wait: a run is worth more than one of its checkpoints.
+void Trainer::advance_save() {
+  bool is_complete = false;
+  const auto complaint = while_standing(*saving_, [&] { is_complete = saving_->writer->advance(); });
+  if (complaint) tell_unsaved(*saving_, *complaint);
+  if (is_complete) end_save(*saving_);
+  if (complaint || is_complete) saving_.reset();
+}
+
+void Trainer::finish_save() {
+  while (saving_) advance_save();
+}
+
+void Trainer::tell_unsaved(const Saving& saving, const core::Error& why) const {
+  if (world_.rank() == 0)
+    core::log_warning(fmt::format("no checkpoint after step {}: {}; training goes on, and {}", saving.record.at.step,
+                                  why.problem().what, "the checkpoints before stay"));
+}
+
+// What a checkpoint says of the run, where it is to go on from.
+RunState Trainer::kept_state() const {
   RunState kept = state_;
   if (is_epoch_over_) kept.begin_next_epoch();
-  const std::string path = world_.rank() == 0 ? checkpoint_path() : "";
-  learner_.save_checkpoint(path, checkpoint_content(recipe_, epochs_, kept));
-  if (world_.rank() == 0) checkpoint::remove_older(path, options_.keep);
-} catch (const core::Error& error) {
-  throw core::Error{
-      core::ExitCode::system,
-      {.what = fmt::format("a checkpoint cannot be written: {}", error.problem().what),
-       .fix = "make room, or name another place with --run-dir; --resume goes on from the checkpoint before"}};
+  return kept;
+}
+
+std::vector<std::string> Trainer::names_of(const RunState& kept) const {
+  std::vector<std::string> names;
+  if (kept.best && kept.best->n_steps == kept.n_steps) names.emplace_back("best");
+  const bool is_between_epochs = kept.epoch > 0 && kept.of_epoch.n_steps == 0;
+  if (is_between_epochs && options_.keep_epochs > 0 && kept.epoch % options_.keep_epochs == 0)
+    names.push_back(fmt::format("epoch-{:03}", kept.epoch));
+  return names;
 }
 
 std::string Trainer::checkpoint_path() const {

@@ -1,6 +1,6 @@
 // Numbers in the byte order of the files, whatever the machine's.
 // Invariant: least significant byte first.
-// Used by data/format, data/read and data/write.
+// Used by data/format, data/read, data/write and checkpoint/.
 #pragma once
 
 #include <concepts>

@@ -1,6 +1,6 @@
 // The header of an .npy file: versions 1 to 3 of NEP 1 (https://numpy.org/neps/nep-0001-npy-format.html).
 // Invariant: only what can be stored as it is comes through: rows in C order, little-endian, one of Lockstep's types.
-// Used by the npy importer.
+// Used by the npy importer, and by checkpoint/ for weights.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Members of a zip archive, such as the arrays of an .npz file.
 // Invariant: a member's check sum is verified when it is unpacked; memory does not grow with the member.
-// Used by the npy importer.
+// Used by the npy importer, and by checkpoint/ for weights.
 #pragma once
 
 #include <cstdint>

@@ -142,6 +142,8 @@ bool Board::take_slot(const LauncherHint& hint) noexcept {
     slot.position.store(0);
     slot.phase.store(0);
     slot.left.store(0);
+    slot.unit.store(0);
+    slot.wait.store(0);
     mine_ = &slot;
     return true;
   };

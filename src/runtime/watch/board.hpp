@@ -31,6 +31,8 @@ struct alignas(128) BoardSlot {
   std::atomic<std::int32_t> rank;       ///< -1 while unknown
   std::atomic<std::uint32_t> phase;
   std::atomic<std::uint32_t> left;  ///< 1 once the process has left in order
+  std::atomic<std::uint64_t> unit;  ///< step or batch under way, counting from 1; 0: none
+  std::atomic<std::uint64_t> wait;  ///< Wait in the upper half, its number in the lower
 };
 static_assert(sizeof(BoardSlot) == 128 && std::atomic<std::uint64_t>::is_always_lock_free);
 

@@ -1,5 +1,5 @@
 // Who is to blame for a stall: reads the board, weighs the evidence, words the report.
-// Invariant: evidence (gone, stopped, silent) comes before inference (furthest behind).
+// Invariant: evidence (gone, stopped, silent) comes before inference (furthest behind, or waiting for nobody).
 // Used by watchdog.cpp.
 #pragma once
 
@@ -25,14 +25,18 @@ enum class Condition {
   left      ///< in order
 };
 
-/// One process of this node.
+/// One process.
 struct Finding {
   Condition condition = Condition::absent;
-  int slot = 0;
+  std::string host{};
+  int slot = 0;  ///< on its node
   int rank = -1;
   ProcessKey process = 0;
   Activity phase = Activity::init;
   std::uint64_t position = 0;
+  std::uint64_t unit = 0;
+  Wait wait = Wait::nothing;
+  std::uint32_t wait_number = 0;
 };
 
 /// The reporting process and its circumstances.
@@ -41,6 +45,7 @@ struct Witness {
   core::Seconds timeout;
   Activity phase = Activity::init;
   bool has_other_nodes = false;
+  int n_ranks = 0;  ///< of the job; 0: unknown
 };
 
 /// How often each of so many processes of a node gives a sign of life: more seldom where many would disturb one another
@@ -49,8 +54,18 @@ struct Witness {
   return std::chrono::milliseconds{50} * std::clamp(n_local_ranks / 8, 1, 40);
 }
 
-/// Every process of the board, and those that should be there; `now_ns` on CLOCK_MONOTONIC.
-[[nodiscard]] std::vector<Finding> inspect(const Board& board, std::int64_t now_ns, core::Seconds timeout);
+/// What the process of number `index` on its node tells of itself.
+[[nodiscard]] Finding read_slot(const BoardSlot& slot, Condition condition, const std::string& host, int index);
+
+/// "phase evaluation, batch 12", "phase training, step 40, all-reduce bucket 3".
+[[nodiscard]] std::string describe_place(const Finding& finding);
+
+/// Every process of the board, which is that of `host`, and those that should be there; `now_ns` on CLOCK_MONOTONIC.
+[[nodiscard]] std::vector<Finding> inspect(const Board& board, const std::string& host, std::int64_t now_ns,
+                                           core::Seconds timeout);
+
+/// The host whose process speaks for all that `findings` are of: that of whoever is to blame, or else the first.
+[[nodiscard]] std::string find_speaker(const std::vector<Finding>& findings);
 
 /// Whether some process is known to be unable to go on.
 [[nodiscard]] bool has_evidence(const std::vector<Finding>& findings) noexcept;

@@ -114,6 +114,8 @@ void end_leftovers() {
 /// The end a user asked for, how it is brought about step by step, and when each step was taken.
 class End {
  public:
+  explicit End(bool is_resumable) : is_resumable_{is_resumable} {}
+
   /// Notes a signal that came. A second one is meant as launchers take it; within a second it is still the first, as in
   /// ranks (interrupt.cpp).
   void ask(int signal) {
@@ -167,7 +169,10 @@ class End {
     // 1 is what launchers end with that got the signal as well.
     const bool is_as_asked = code == 1 || (code == 0 && told_exit() != 0) || code == 128 + SIGTERM ||
                              code == 128 + SIGUSR1 || step_ != Step::in_order;
-    return asked_ != 0 && is_as_asked ? 128 + asked_ : code;
+    if (asked_ == 0 || !is_as_asked) return code;
+    if (!is_resumable_ || asked_ == SIGINT || step_ != Step::in_order || was_rank_started()) return 128 + asked_;
+    write_all(STDERR_FILENO, "stopped before training began: there is nothing to save; run it again\n");
+    return core::to_int(core::ExitCode::requeue);
   }
 
  private:
@@ -207,6 +212,7 @@ class End {
     signal_all(job, SIGCONT, stands_still);
   }
 
+  bool is_resumable_;
   int asked_ = 0;
   core::Stopwatch since_asked_{};
   bool is_forced_ = false;
@@ -277,11 +283,11 @@ class Idleness {
   _exit(exit_code != 0 ? exit_code : core::to_int(lost.code()));
 }
 
-[[noreturn]] void follow_launcher(pid_t launcher, const sigset_t& awaited, core::Seconds timeout,
+[[noreturn]] void follow_launcher(pid_t launcher, const sigset_t& awaited, const LaunchOptions& options,
                                   LauncherOutput& output) {
-  Idleness idleness{timeout};
+  Idleness idleness{options.timeout};
   std::timespec pause{.tv_sec = 0, .tv_nsec = 50'000'000};  // between signals; twice as long each time, up to a second
-  End end;
+  End end{options.is_resumable};
   for (int status = 0;;) {
     for (pid_t ended = 1; ended > 0;) {
       ended = waitpid(-1, &status, WNOHANG);
@@ -309,11 +315,11 @@ bool may_be_elsewhere() {
   return std::ranges::any_of(variables, [](const char* name) { return std::getenv(name) != nullptr; });
 }
 
-int supervise_launcher(char* const* command, core::Seconds timeout, bool shows_launcher) {
+int supervise_launcher(char* const* command, const LaunchOptions& options) {
   for (const Descendant& one : find_descendants()) others.push_back(one.process);
   prctl(PR_SET_CHILD_SUBREAPER, 1);  // whatever the launcher leaves behind is below this process
   prepare_to_tell_signal();
-  LauncherOutput output{shows_launcher};
+  LauncherOutput output{options.shows_launcher};
   const sigset_t awaited = awaited_signals();
   sigprocmask(SIG_BLOCK, &awaited, nullptr);
   const Started started = start_launcher(command, output, awaited);
@@ -322,7 +328,7 @@ int supervise_launcher(char* const* command, core::Seconds timeout, bool shows_l
     return started.error;
   }
   output.begin();
-  follow_launcher(started.process, awaited, timeout, output);
+  follow_launcher(started.process, awaited, options, output);
 }
 
 }  // namespace lockstep::runtime

@@ -3,13 +3,13 @@
 // Used by relaunch.cpp.
 #pragma once
 
-#include "core/units.hpp"
+#include "runtime/launcher.hpp"
 
 namespace lockstep::runtime {
 
 /// Starts the launcher and ends this program as it ends, or with ExitCode::stalled if it has no rank on this node
-/// within `timeout` (0: no limit) and 10 s more; returns only if it could not be started: the errno.
-[[nodiscard]] int supervise_launcher(char* const* words, core::Seconds timeout, bool shows_launcher);
+/// within the timeout and 10 s more; returns only if it could not be started: the errno.
+[[nodiscard]] int supervise_launcher(char* const* words, const LaunchOptions& options);
 
 /// Whether ranks may run on other nodes than this one: launchers take the nodes of a batch job, or of a
 /// list, and what a launcher of the user's own does is not known.

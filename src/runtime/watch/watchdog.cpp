@@ -28,6 +28,7 @@
 #include "runtime/session.hpp"
 #include "runtime/watch/board.hpp"
 #include "runtime/watch/stall.hpp"
+#include "runtime/watch/testimony.hpp"
 
 namespace lockstep::runtime {
 namespace {
@@ -77,6 +78,17 @@ int signal_stopped(std::span<BoardSlot> slots, int signal) {
   return n;
 }
 
+/// Whether it was done within time_to_act, by a thread of its own that is left alone if not.
+bool in_time(std::function<void()> deed) {
+  const auto done = std::make_shared<std::promise<void>>();
+  const std::future<void> is_done = done->get_future();
+  std::thread{[deed = std::move(deed), done] {
+    deed();
+    done->set_value();
+  }}.detach();
+  return is_done.wait_for(time_to_act) == std::future_status::ready;
+}
+
 }  // namespace
 
 struct Watchdog::State {
@@ -124,6 +136,7 @@ struct Watchdog::State {
   [[noreturn]] void report_alone();
   [[noreturn]] void leave_after_report();
   void act_on(const std::string& report);
+  [[nodiscard]] std::vector<Finding> hear_other_nodes(const std::vector<Finding>& findings);
   void say_last_words();
   [[noreturn]] void leave();
 
@@ -155,9 +168,10 @@ struct Watchdog::State {
   bool was_stopped = false;       ///< between the last two ticks
   std::int64_t signalled_ns = 0;  ///< when a pending interrupt was first seen
 
-  std::mutex mutex;  ///< guards is_over, last_words and on_stall
+  std::mutex mutex;  ///< guards is_over, last_words, on_stall and meeting_folder
   std::string last_words;
   std::function<void(const std::string&)> on_stall;
+  std::string meeting_folder;
   std::condition_variable wake;
   bool is_over = false;
   std::thread thread;
@@ -231,7 +245,7 @@ void Watchdog::State::end_if_stalled() {
   const bool is_still = is_at_its_limit(standstill_ns) && phase() != Activity::work;
   if (!is_still && !is_at_its_limit(longest_silence_ns)) return;
   if (!board) report_alone();
-  const std::vector<Finding> findings = inspect(*board, now_ns(), limit());
+  const std::vector<Finding> findings = inspect(*board, host_name(), now_ns(), limit());
   const bool someone_moves =
       std::any_of(findings.begin(), findings.end(), [](const Finding& f) { return f.condition == Condition::moving; });
   const bool is_stall = is_at_its_limit(longest_silence_ns) ? has_evidence(findings) : !someone_moves;
@@ -253,8 +267,10 @@ void Watchdog::State::report(const std::vector<Finding>& findings) {
     for (auto waited = 0ms; waited < 1s && !board->is_report_out(); waited += 10ms) std::this_thread::sleep_for(10ms);
     leave_after_report();
   }
-  if (has_other_nodes() && !has_evidence(findings)) std::this_thread::sleep_for(time_for_other_nodes);
-  const std::string text = describe_stall(findings, {host_name(), limit(), phase(), has_other_nodes()});
+  const std::vector<Finding> all = has_other_nodes() ? hear_other_nodes(findings) : findings;
+  // Whoever speaks for all nodes ends the job, unless it has gone meanwhile.
+  if (has_other_nodes() && find_speaker(all) != host_name()) std::this_thread::sleep_for(time_for_other_nodes);
+  const std::string text = describe_stall(all, {host_name(), limit(), phase(), has_other_nodes(), n_ranks.load()});
   core::write_in_time(STDERR_FILENO, text);
   act_on(text);
   board->publish_report();
@@ -275,28 +291,40 @@ void Watchdog::State::leave_after_report() {
 }
 
 void Watchdog::State::report_alone() {
-  const int rank = slot->rank.load();
+  const Finding mine = read_slot(*slot, Condition::waiting, host_name(), 0);
   const std::string text =
-      fmt::format("error: stalled: no progress for {:g} s in phase {}\n  {}on {} (pid {})\n", limit().value,
-                  name(phase()), rank >= 0 ? fmt::format("rank {} ", rank) : "", host_name(), getpid());
+      fmt::format("error: stalled: no progress for {:g} s in {}\n  {}on {} (pid {})\n", limit().value,
+                  describe_place(mine), mine.rank >= 0 ? fmt::format("rank {} ", mine.rank) : "", mine.host, getpid());
   core::write_in_time(STDERR_FILENO, text);
   act_on(text);
   std::this_thread::sleep_for(time_to_speak);
   leave();
 }
 
-void Watchdog::State::act_on(const std::string& report) {
-  auto done = std::make_shared<std::promise<void>>();
-  std::future<void> is_done = done->get_future();
+/// Of this node and of those that have something to say within a moment. Whoever has evidence does not wait for others.
+std::vector<Finding> Watchdog::State::hear_other_nodes(const std::vector<Finding>& findings) {
+  std::string folder;
   {
     const std::lock_guard lock{mutex};
-    if (!on_stall) return;
-    std::thread{[action = on_stall, report, done] {
-      action(report);
-      done->set_value();
-    }}.detach();
+    folder = meeting_folder;
   }
-  is_done.wait_for(time_to_act);
+  if (!folder.empty()) in_time([folder, findings] { testify(folder, host_name(), findings); });
+  if (has_evidence(findings)) return findings;
+  std::this_thread::sleep_for(time_for_other_nodes);
+  const auto others = std::make_shared<std::vector<Finding>>();
+  const bool is_heard = !folder.empty() && in_time([folder, others] { *others = hear_others(folder, host_name()); });
+  std::vector<Finding> all = findings;
+  if (is_heard) all.insert(all.end(), others->begin(), others->end());
+  return all;
+}
+
+void Watchdog::State::act_on(const std::string& report) {
+  std::function<void(const std::string&)> action;
+  {
+    const std::lock_guard lock{mutex};
+    action = on_stall;
+  }
+  if (action) in_time([action, report] { action(report); });
 }
 
 void Watchdog::State::say_last_words() {
@@ -332,6 +360,11 @@ void Watchdog::set_on_stall(std::function<void(const std::string&)> action) {
   state_->on_stall = std::move(action);
 }
 
+void Watchdog::set_meeting_folder(std::string folder) {
+  const std::lock_guard lock{state_->mutex};
+  state_->meeting_folder = std::move(folder);
+}
+
 void Watchdog::set_last_words(std::string words) {
   const std::lock_guard lock{state_->mutex};
   state_->last_words = std::move(words);
@@ -345,7 +378,15 @@ std::string Watchdog::withdraw_last_words() {
 void Watchdog::enter(Activity phase) noexcept {
   std::atomic<std::uint64_t>& position = state_->slot->position;
   state_->slot->phase.store(static_cast<std::uint32_t>(phase), std::memory_order_relaxed);
+  state_->slot->unit.store(0, std::memory_order_relaxed);
   position.store(((position.load(std::memory_order_relaxed) >> 32) + 1) << 32, std::memory_order_relaxed);
+}
+
+void Watchdog::set_unit(std::uint64_t unit) noexcept { state_->slot->unit.store(unit, std::memory_order_relaxed); }
+
+void Watchdog::set_wait(Wait what, std::size_t number) noexcept {
+  state_->slot->wait.store(std::uint64_t{static_cast<std::uint32_t>(what)} << 32 | (number & 0xffffffff),
+                           std::memory_order_relaxed);
 }
 
 void Watchdog::beat() noexcept {

@@ -13,6 +13,7 @@
 
 #include "core/units.hpp"
 #include "runtime/launcher.hpp"
+#include "runtime/watch/wait.hpp"
 
 namespace lockstep::runtime {
 
@@ -36,8 +37,9 @@ enum class Activity : std::uint32_t {
 /// Processes of a node share a board (a file in /dev/shm named after the job): slot i holds process i's phase, progress
 /// and a sign of life written by its watchdog thread. Progress is a call of beat() or enter() by the main thread:
 /// processor time is none, as ranks that wait spend it, too. A process without progress for `timeout` reads the board,
-/// and if no other has any, the first to claim the report names the processes that are furthest behind (rank, host,
-/// pid, phase, and whether they are stopped, gone or merely waiting). So it does once another process has given no sign
+/// and if no other has any, the first to claim the report names the processes that are furthest behind, or wait for
+/// nobody where others do (rank, host, pid, phase, step or batch, and whether they are stopped, gone or merely
+/// waiting). So it does once another process has given no sign
 /// of life for `timeout`, whoever moves. All of them then leave with ExitCode::stalled (4).
 class Watchdog {
  public:
@@ -49,15 +51,22 @@ class Watchdog {
 
   /// The rank in MPI_COMM_WORLD, once known.
   void set_rank(int rank, int n_ranks) noexcept;
-  /// Counts as progress.
+  /// Counts as progress, and forgets the unit.
   void enter(Activity phase) noexcept;
   /// One step of progress; costs one relaxed store to a line no other process writes.
   void beat() noexcept;
+  /// What of the phase is under way, for the report: a step of training, a batch of evaluation, counting from 1.
+  void set_unit(std::uint64_t unit) noexcept;
+  /// For the report: whom this process waits for from now on, if for anybody.
+  void set_wait(Wait what, std::size_t number = 0) noexcept;
   /// Whether this process is the first of its node to tell why the job ends.
   [[nodiscard]] bool claim_last_word() noexcept;
   /// What this process does, in a thread of its own and within a second, if it is the one that reports a stall. It must
   /// not throw, nor use what this object may outlive.
   void set_on_stall(std::function<void(const std::string& report)> action);
+  /// A folder that all nodes see, where they tell one another what each rank did last; without one each node speaks for
+  /// itself.
+  void set_meeting_folder(std::string folder);
   /// What this process still writes to stdout if it has to leave because of a stall, or if it has not withdrawn it 0.7
   /// s after a signal, as launchers do not wait for long; replaces what was set before.
   void set_last_words(std::string words);

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <numeric>
+#include <thread>
 
 #include "checkpoint/folder.hpp"
 #include "checkpoint/reader.hpp"
@@ -35,7 +36,8 @@ void number(std::size_t i, std::span<float> values) {
 
 std::string write(const std::string& folder, std::uint64_t step) {
   const std::string path = folder + "/" + name_of(step);
-  write_checkpoint(alone(), path, R"({"step": 7})", boxes, number);
+  std::optional<RankFile> file;
+  write_checkpoint(alone(), path, R"({"step": 7})", boxes, number, file);
   return path;
 }
 
@@ -54,6 +56,23 @@ TEST(Checkpoint, ComesBackAsItWasWritten) {
   }
   EXPECT_EQ(checkpoint.find("parameter/b.weight")->shape, (std::vector<std::uint64_t>{3, 2}));
   EXPECT_FALSE(checkpoint.find("parameter/c"));
+}
+
+TEST(Checkpoint, TensorsOfAllSizesHaveTheirPlaces) {
+  const TemporaryFolder folder;
+  std::vector<Box> mixed;  // below and above what HDF5 aligns, and what a thread is begun for
+  for (const std::uint64_t n_rows : {3u, 5000u, 7u, 300000u, 1u, 4096u, 600000u, 2u})
+    mixed.push_back(whole("parameter/" + std::to_string(mixed.size()), {n_rows}));
+  const std::string path = folder / name_of(1);
+  std::optional<RankFile> file;
+  write_checkpoint(alone(), path, "{}", mixed, number, file);
+  const Checkpoint checkpoint = open_checkpoint(alone(), path);
+  for (std::size_t i = 0; i < mixed.size(); ++i) {
+    std::vector<float> expected(mixed[i].n_elements()), found(expected.size());
+    number(i, expected);
+    checkpoint.read(mixed[i], found);
+    EXPECT_EQ(found, expected) << mixed[i].tensor;
+  }
 }
 
 TEST(Checkpoint, DoesNotGiveWhatItDoesNotHave) {
@@ -108,12 +127,46 @@ TEST(Checkpoint, ReplacesOneOfItsNameOnlyWhenItIsWhole) {
     if (i == 2) throw core::Error{ExitCode::system, {.what = "no more"}};
     number(i, values);
   };
-  expect_error([&] { write_checkpoint(alone(), path, "{}", boxes, fails); }, ExitCode::system, {"no more"});
+  std::optional<RankFile> file;
+  expect_error([&] { write_checkpoint(alone(), path, "{}", boxes, fails, file); }, ExitCode::system, {"no more"});
   EXPECT_EQ(folder.n_entries(), 1u);
   EXPECT_EQ(open_checkpoint(alone(), path).content(), R"({"step":7})");
-  write_checkpoint(alone(), path, "{}", boxes, number);
+  write_checkpoint(alone(), path, "{}", boxes, number, file);
   EXPECT_EQ(folder.n_entries(), 1u);
   EXPECT_EQ(open_checkpoint(alone(), path).content(), "{}");
+}
+
+TEST(BackgroundSave, WritesWhatThereWasWhenItBegan) {
+  const TemporaryFolder folder;
+  const std::string at_once = write(folder.path(), 1), path = folder / "step-000000002";
+  std::optional<RankFile> file;
+  for (int i = 0; i < 2; ++i) {  // also in place of an older one
+    BackgroundSave save{alone(), path, R"({"step": 7})", boxes, number, file};
+    EXPECT_EQ(is_checkpoint(path), i == 1);
+    while (!save.may_advance(save.n_done())) std::this_thread::yield();
+    EXPECT_FALSE(save.advance());
+    EXPECT_TRUE(save.advance());
+  }
+  for (const char* const name : {"/index.json", "/DONE", "/rank-00000.h5"})
+    EXPECT_EQ(get(path + name), get(at_once + name)) << name;
+  EXPECT_EQ(folder.n_entries(), 2u);
+}
+
+TEST(BackgroundSave, LeavesNothingUnlessItIsComplete) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "step-000000002";
+  std::optional<RankFile> file;
+  { const BackgroundSave never_advanced{alone(), path, "{}", boxes, number, file}; }
+  EXPECT_EQ(folder.n_entries(), 0u);
+  {
+    const io::FullDisk full{200};
+    BackgroundSave save{alone(), path, "{}", boxes, number, file};
+    expect_error([&] { save.advance(); }, ExitCode::system, {"rank-00000.h5"});
+    std::optional<RankFile> unused;  // nor can it be laid out
+    expect_error([&] { BackgroundSave{alone(), path, "{}", boxes, number, unused}; }, ExitCode::system,
+                 {"rank-00000.h5"});
+  }
+  EXPECT_EQ(folder.n_entries(), 0u);
 }
 
 // Nothing newer counts: a run that goes on from an older one may know why.
@@ -129,6 +182,25 @@ TEST(Checkpoint, OlderOnesAreRemoved) {
   remove_older(folder / "step-000000003", 1);
   remove_older(folder / "step-000000005", 1);
   EXPECT_EQ(list_checkpoints(folder.path()), (std::vector{folder / "step-000000006", folder / "step-000000005"}));
+}
+
+TEST(Checkpoint, WhatHasANameStays) {
+  const TemporaryFolder folder;
+  for (const std::uint64_t step : {1u, 2u, 3u}) write(folder.path(), step);
+  give_name(folder / "step-000000001", "epoch-001");
+  give_name(folder / "step-000000002", "best");
+  give_name(folder / "step-000000001", "best");
+  EXPECT_EQ(names_of(folder / "step-000000001"), (std::vector<std::string>{"best", "epoch-001"}));
+  EXPECT_TRUE(names_of(folder / "step-000000002").empty());
+  remove_older(folder / "step-000000003", 1);
+  EXPECT_EQ(list_checkpoints(folder.path()).size(), 2u);
+  EXPECT_TRUE(is_checkpoint(folder / "best"));
+  EXPECT_EQ(find_checkpoints(folder / "best"), (std::vector<std::string>{folder / "best"}));
+  remove_checkpoint(folder / "step-000000001");
+  EXPECT_EQ(folder.n_entries(), 1u) << "with its names";
+  testing::internal::CaptureStderr();
+  give_name(folder / "nowhere/step-000000001", "best");
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("cannot be kept as 'best'"), std::string::npos);
 }
 
 TEST(Checkpoint, AFolderThatCannotBeLookedThroughIsNoEmptyOne) {

@@ -41,7 +41,7 @@ std::vector<std::vector<float>> load(const std::string& path, const std::vector<
     EXPECT_EQ(i, values.size());
     values.emplace_back(tensor.begin(), tensor.end());
   };
-  (void)load_weights(path, model, tensors, take, "--init-from");
+  (void)load_weights(runtime::Communicator::alone(), path, model, tensors, take, "--init-from");
   return values;
 }
 
@@ -67,7 +67,7 @@ TEST(Weights, ComeBackAsTheyWere) {
       ASSERT_EQ(values[i][k], value(i, k)) << specs[i].name << " " << k;
   }
   const WeightsInfo info = load_weights(
-      folder / "w.h5", "mine", specs, [](auto, auto) {}, "--init-from");
+      runtime::Communicator::alone(), folder / "w.h5", "mine", specs, [](auto, auto) {}, "--init-from");
   EXPECT_EQ(info.model, "mine");
   EXPECT_EQ(info.epoch, 3u);
   EXPECT_EQ(info.samples_seen, 6144u);
@@ -142,7 +142,8 @@ TEST(Weights, NothingIsTakenOfAFileThatDoesNotFit) {
   save(folder / "w.h5");
   const auto take = [](std::size_t, std::span<const float>) { FAIL() << "taken"; };
   const std::vector<TensorSpec> model{specs[0], specs[1]};
-  EXPECT_THROW(load_weights(folder / "w.h5", "mine", model, take, "--init-from"), core::Error);
+  EXPECT_THROW(load_weights(runtime::Communicator::alone(), folder / "w.h5", "mine", model, take, "--init-from"),
+               core::Error);
 }
 
 TEST(Weights, NoticeDamageOfAnyTensor) {

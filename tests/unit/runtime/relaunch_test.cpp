@@ -42,7 +42,7 @@ class Relaunch : public testing::Test {
     if (child == 0) {
       std::vector<char*> argv;
       for (std::string& word : words) argv.push_back(word.data());
-      relaunch_under_mpi(n_ranks, static_cast<int>(argv.size()), argv.data(), n_threads);
+      relaunch_under_mpi(n_ranks, static_cast<int>(argv.size()), argv.data(), {.n_threads = n_threads});
     }
     int status = -1;
     waitpid(child, &status, 0);
@@ -66,7 +66,7 @@ int end_under(const fs::path& folder, const std::string& script, const std::vect
   if (child == 0) {
     std::string word = "x";
     char* argv[] = {word.data()};
-    relaunch_under_mpi(2, 1, argv);
+    relaunch_under_mpi(2, 1, argv, {});
   }
   for (int i = 0; i < 500 && !fs::exists(ready) && !signals.empty(); ++i) usleep(10'000);
   for (std::size_t i = 0; i < signals.size(); ++i) {
@@ -133,7 +133,7 @@ TEST_F(Relaunch, SaysWhatToInstallWhenThereIsNoLauncher) {
   std::string word = "x";
   char* argv[] = {word.data()};
   try {
-    relaunch_under_mpi(2, 1, argv);
+    relaunch_under_mpi(2, 1, argv, {});
   } catch (const core::Error& error) {
     EXPECT_EQ(error.code(), core::ExitCode::usage);
     const std::string text = error.what();

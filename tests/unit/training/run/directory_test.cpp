@@ -7,6 +7,7 @@
 #include <optional>
 #include <sstream>
 
+#include "core/temporary.hpp"
 #include "unit/io/temporary_folder.hpp"
 #include "unit/training/run/example_run.hpp"
 
@@ -184,6 +185,17 @@ TEST(RunDirectory, TellsWhyItFailed) {
   EXPECT_EQ(status["message"], "stalled; rank 1; waiting for it: rank 0");
   EXPECT_EQ(status["step"], 432);
   EXPECT_EQ(status["loss"], 0.125);
+}
+
+TEST(RunDirectory, RemovesWhatAKilledRunHasLeft) {
+  const TemporaryFolder folder;
+  RunDirectory{folder / "r", "toy"}.start(example_info());
+  const std::string left = core::make_temporary_file(folder / "r/status.json").path;
+  const core::Temporary written = core::make_temporary_file(folder / "r/status.json");
+  ASSERT_TRUE(fs::exists(left) && written);
+  RunDirectory{folder / "r", "toy", true}.start(example_info());
+  EXPECT_FALSE(fs::exists(left));
+  EXPECT_TRUE(fs::exists(written.path)) << "whoever still writes it goes on";
 }
 
 TEST(RunDirectory, OthersMayTellThatARunHasFailed) {

@@ -33,8 +33,8 @@ void read(const std::string& path) {
   const auto take = [](std::size_t i, std::span<const float> values) {
     fmt::print("{} {}\n", specs[i].name, std::accumulate(values.begin(), values.end(), 0.0));
   };
-  const lockstep::checkpoint::WeightsInfo info =
-      lockstep::checkpoint::load_weights(path, "example", specs, take, "--init-from");
+  const lockstep::checkpoint::WeightsInfo info = lockstep::checkpoint::load_weights(
+      lockstep::runtime::Communicator::alone(), path, "example", specs, take, "--init-from");
   fmt::print("model '{}'\n", info.model);
 }
 

@@ -48,5 +48,23 @@ TEST(RunState, LossesHaveTheDigestOfTheirBytesAndOneThatGoesOn) {
   }
 }
 
+TEST(RunState, TheBestEvaluationIsKept) {
+  RunState state;
+  const auto evaluate = [&](std::uint64_t n_samples, std::uint64_t n_top1, double loss) {
+    ++state.n_steps;
+    state.note_evaluation({.n_samples = n_samples, .loss = loss, .n_top1 = n_top1});
+    state = parse_run_state(to_json(state));
+    return state.best ? state.best->n_steps : 0;
+  };
+  EXPECT_EQ(evaluate(10, 3, std::nan("")), 0u);
+  EXPECT_EQ(evaluate(10, 3, 0.5), 2u);
+  EXPECT_EQ(evaluate(10, 3, 0.5), 2u) << "the first of equals";
+  EXPECT_EQ(evaluate(10, 3, 0.4), 4u);
+  EXPECT_EQ(evaluate(10, 2, 0.1), 4u);
+  EXPECT_EQ(evaluate(10, 4, 0.9), 6u);
+  EXPECT_EQ(evaluate(10, 5, std::nan("")), 6u);
+  EXPECT_EQ(evaluate(20, 1, 2.0), 8u) << "of another split";
+}
+
 }  // namespace
 }  // namespace lockstep::training

@@ -36,8 +36,8 @@ TEST(TimeLimit, OfTheJobIsWhatSlurmSays) {
   set(std::to_string(std::time(nullptr) + 600));
   ASSERT_TRUE(time_left_of_job());
   EXPECT_NEAR(time_left_of_job()->value, 600, 5);
-  for (const std::string text : {std::string{}, std::string{"soon"}, std::string{"12x"}, std::string{"-5"},
-                                 std::to_string(std::time(nullptr) - 5), std::string{"99999999999999999999"}}) {
+  for (const std::string& text : {std::string{}, std::string{"soon"}, std::string{"12x"}, std::string{"-5"},
+                                  std::to_string(std::time(nullptr) - 5), std::string{"99999999999999999999"}}) {
     set(text);
     EXPECT_FALSE(time_left_of_job()) << text;
   }

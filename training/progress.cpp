@@ -1,4 +1,4 @@
-#include "training/shard/progress.hpp"
+#include "training/progress.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>

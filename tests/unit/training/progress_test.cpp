@@ -1,4 +1,4 @@
-#include "training/shard/progress.hpp"
+#include "training/progress.hpp"
 
 #include <gtest/gtest.h>
 

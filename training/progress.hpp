@@ -1,6 +1,6 @@
 // How far a long piece of work is: a bar with rate and time left on a terminal, a line every 10 s elsewhere.
 // Invariant: says nothing in the first 2 s, so short work stays quiet; writes to stderr only.
-// Used by the verbs of `lockstep shard`.
+// Used by the verbs of `lockstep shard` and `lockstep ckpt bench`.
 #pragma once
 
 #include <cstdint>

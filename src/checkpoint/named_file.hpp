@@ -1,0 +1,34 @@
+// A file of tensors as messages name it, with the flag that named it.
+// Invariant: usage is what the user can mend by naming another file; damage is of a file of ours.
+// Used by the readers of weights.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "core/error.hpp"
+
+namespace lockstep::checkpoint {
+
+struct NamedFile {
+  std::string path{};
+  std::string flag{};
+};
+
+/// "'FILE' is no ...".
+[[noreturn]] inline void refuse(const NamedFile& named, const std::string& what, std::string expected,
+                                std::string fix) {
+  core::fail_usage({.what = "'" + named.path + "' " + what,
+                    .where = named.flag,
+                    .expected = std::move(expected),
+                    .fix = std::move(fix)});
+}
+
+[[noreturn]] inline void fail_damaged(const NamedFile& named, const std::string& what) {
+  throw core::Error{core::ExitCode::failed,
+                    {.what = "'" + named.path + "' is damaged: " + what,
+                     .where = named.flag,
+                     .fix = "copy the file again, or use an older one"}};
+}
+
+}  // namespace lockstep::checkpoint

@@ -1,0 +1,180 @@
+#include "checkpoint/rank_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <future>
+#include <numeric>
+#include <utility>
+
+#include "checkpoint/folder.hpp"
+#include "core/descriptor.hpp"
+#include "core/error.hpp"
+#include "io/digest.hpp"
+#include "io/file.hpp"
+#include "io/retry.hpp"
+#include "runtime/interrupt.hpp"
+
+namespace lockstep::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// As the tensor has it where rows are of its first dimension.
+io::Dimensions dimensions_of(const Box& box) {
+  if (box.n_outer != 1 || box.n_rows != box.shape.front()) return {box.n_outer, box.rows.count, box.n_inner};
+  io::Dimensions dimensions = box.shape;
+  dimensions.front() = box.rows.count;
+  return dimensions;
+}
+
+/// A new file that is written front to back, with a digest of all of it.
+class NewFile {
+ public:
+  explicit NewFile(const std::string& path)
+      : path_{path}, file_{::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)} {
+    if (!file_) fail("make");
+  }
+
+  void append(std::span<const std::byte> data);
+  /// Returns the digest of `values`.
+  std::string append_with_digest(std::span<const std::byte> values);
+  /// Puts all of it on the disk.
+  void finish(FileRecord& record);
+
+ private:
+  [[noreturn]] void fail(std::string_view action) const {
+    core::fail_system(fmt::format("cannot {} '{}': {}", action, path_, core::system_reason(errno)));
+  }
+  void write(std::span<const std::byte> data);
+
+  std::string path_;
+  core::Descriptor file_;
+  io::Digest digest_{};
+  std::uint64_t bytes_ = 0;
+  std::uint64_t n_unsynced_ = 0;  ///< bytes that the system was not asked to write out yet
+};
+
+// So that the disk works while the next values come: a checkpoint of 1 GiB then takes three quarters of the time that
+// one write and one fsync take (Zen 4, ext4).
+void NewFile::write(std::span<const std::byte> data) {
+  constexpr std::uint64_t enough = std::uint64_t{16} << 20;
+  while (!data.empty()) {
+    const auto part = data.first(std::min<std::size_t>(data.size(), enough));
+    const auto at = static_cast<off_t>(bytes_);
+    const ssize_t n = io::with_retries([&] { return ::pwrite(file_.get(), part.data(), part.size(), at); });
+    if (n < 0) fail("write");
+    data = data.subspan(static_cast<std::size_t>(n));
+    bytes_ += static_cast<std::uint64_t>(n);
+    n_unsynced_ += static_cast<std::uint64_t>(n);
+    if (n_unsynced_ < enough) continue;
+    static_cast<void>(sync_file_range(file_.get(), 0, 0, SYNC_FILE_RANGE_WRITE));
+    n_unsynced_ = 0;
+  }
+}
+
+void NewFile::append(std::span<const std::byte> data) {
+  digest_.update(data);
+  write(data);
+}
+
+// With a core to spare the digests cost nothing: 256 MiB in memory have 88 % of the rate of a plain write with one, and
+// 80 % without (Zen 4).
+std::string NewFile::append_with_digest(std::span<const std::byte> values) {
+  constexpr std::size_t worth_a_thread = std::size_t{1} << 20;
+  std::string digest;
+  const auto take = [&] {
+    digest_.update(values);
+    digest = io::digest_of(values);
+  };
+  std::future<void> taken;
+  if (values.size() >= worth_a_thread) {
+    const runtime::NoInterrupts signals_are_for_others;
+    taken = std::async(std::launch::async, take);
+  } else {
+    take();
+  }
+  write(values);
+  if (taken.valid()) taken.get();
+  return digest;
+}
+
+void NewFile::finish(FileRecord& record) {
+  if (fsync(file_.get()) != 0) fail("sync");
+  record.bytes = bytes_;
+  record.digest = digest_.hex();
+}
+
+}  // namespace
+
+RankFile::RankFile(const std::string& folder, int rank, std::vector<Box> boxes)
+    : name_{file_name_of(rank)}, boxes_{std::move(boxes)} {
+  const std::string path = (fs::path{folder} / name_).string();
+  try {
+    lay_out(path);
+  } catch (...) {
+    ::unlink(path.c_str());
+    throw;
+  }
+  if (::unlink(path.c_str()) != 0)
+    core::fail_system(fmt::format("cannot remove '{}': {}", path, core::system_reason(errno)));
+}
+
+// As a file without values, whose places are holes.
+void RankFile::lay_out(const std::string& path) {
+  io::Hdf5File file = io::Hdf5File::create(path);
+  file.set_attribute("lockstep_format", "checkpoint");
+  for (const Box& box : boxes_) {
+    io::Hdf5Dataset dataset = file.lay_out_dataset("/" + box.tensor, core::DType::float32, dimensions_of(box));
+    dataset.set_attribute("first_row", box.rows.offset);
+    places_.push_back(dataset.extents().front());
+  }
+  file.close();
+  order_.resize(boxes_.size());  // small ones may lie before others that came earlier
+  std::iota(order_.begin(), order_.end(), std::size_t{0});
+  std::ranges::sort(order_, {}, [&](std::size_t i) { return places_[i].address; });
+
+  const io::File laid_out{path};
+  std::uint64_t at = 0;
+  const auto keep_until = [&](std::uint64_t end) {
+    core::require(end >= at, "values do not overlap");
+    surrounding_.resize(surrounding_.size() + (end - at));
+    laid_out.read_at(at, std::span{surrounding_}.last(end - at));
+  };
+  for (const std::size_t i : order_) {
+    keep_until(places_[i].address);
+    at = places_[i].address + places_[i].bytes;
+  }
+  keep_until(laid_out.size().value);
+}
+
+FileRecord RankFile::write(const std::string& folder, const FillBox& fill) const {
+  FileRecord record{.name = name_};
+  std::size_t most = 0;
+  for (const Box& box : boxes_) {
+    record.pieces.push_back({box, ""});
+    most = std::max(most, box.n_elements());
+  }
+  std::vector<float> buffer(most);
+  NewFile file{(fs::path{folder} / name_).string()};
+  std::uint64_t at = 0;
+  std::span<const std::byte> left{surrounding_};
+  for (const std::size_t i : order_) {
+    const std::size_t n_between = places_[i].address - at;
+    file.append(left.first(n_between));
+    left = left.subspan(n_between);
+    const std::span<float> values = std::span{buffer}.first(boxes_[i].n_elements());
+    fill(i, values);
+    record.pieces[i].digest = file.append_with_digest(std::as_bytes(values));
+    at = places_[i].address + places_[i].bytes;
+  }
+  file.append(left);
+  file.finish(record);
+  return record;
+}
+
+}  // namespace lockstep::checkpoint

@@ -1,0 +1,37 @@
+// The file that one rank writes of each checkpoint: HDF5 lays it out once, and all bytes go there directly.
+// Invariant: each byte is written once, front to back; digests are of what was written, which is not read again.
+// Used by the writer of checkpoints.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "checkpoint/box.hpp"
+#include "checkpoint/index.hpp"
+#include "io/hdf5.hpp"
+
+namespace lockstep::checkpoint {
+
+class RankFile {
+ public:
+  /// Lays it out, by a temporary file in `folder`. Throws core::Error (system).
+  RankFile(const std::string& folder, int rank, std::vector<Box> boxes);
+
+  [[nodiscard]] const std::vector<Box>& boxes() const noexcept { return boxes_; }
+  /// A new one in `folder`, on the disk when it returns; each box is asked for once, and one at a time is in
+  /// memory. Makes no call of HDF5. Throws core::Error (system).
+  [[nodiscard]] FileRecord write(const std::string& folder, const FillBox& fill) const;
+
+ private:
+  void lay_out(const std::string& path);
+
+  std::string name_;
+  std::vector<Box> boxes_;
+  std::vector<io::Extent> places_{};      ///< of the boxes' values
+  std::vector<std::size_t> order_{};      ///< of the boxes in the file
+  std::vector<std::byte> surrounding_{};  ///< all bytes but the values
+};
+
+}  // namespace lockstep::checkpoint

@@ -1,0 +1,147 @@
+// The tensors of a safetensors file: 8 bytes of length, a JSON header, data
+// (https://github.com/huggingface/safetensors#format).
+#include "checkpoint/tensors.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "data/format/little_endian.hpp"
+#include "io/file.hpp"
+
+namespace lockstep::checkpoint {
+namespace {
+
+using HeaderJson = nlohmann::json;
+
+constexpr std::uint64_t length_bytes = 8;
+constexpr std::uint64_t longest_header = std::uint64_t{16} << 20;  ///< some 100,000 tensors
+constexpr std::array<std::pair<std::string_view, core::DType>, 13> dtype_words{{{"BOOL", core::DType::uint8},
+                                                                                {"I8", core::DType::int8},
+                                                                                {"U8", core::DType::uint8},
+                                                                                {"I16", core::DType::int16},
+                                                                                {"U16", core::DType::uint16},
+                                                                                {"I32", core::DType::int32},
+                                                                                {"U32", core::DType::uint32},
+                                                                                {"I64", core::DType::int64},
+                                                                                {"U64", core::DType::uint64},
+                                                                                {"F16", core::DType::float16},
+                                                                                {"BF16", core::DType::bfloat16},
+                                                                                {"F32", core::DType::float32},
+                                                                                {"F64", core::DType::float64}}};
+
+[[noreturn]] void refuse_header(const NamedFile& named, const std::string& why) {
+  refuse(named, "is no whole safetensors file: " + why, "the format that safetensors.save_file writes",
+         "copy or write the file again");
+}
+
+/// A tensor, and where it lies behind the header.
+struct Place {
+  StoredTensor tensor{};
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+};
+
+std::uint64_t size_in(const NamedFile& named, const HeaderJson& json) {
+  if (!json.is_number_unsigned()) refuse_header(named, fmt::format("{} is no size or place", json.dump()));
+  return json.get<std::uint64_t>();
+}
+
+Place place_of(const NamedFile& named, const std::string& name, const HeaderJson& json) {
+  Place place{.tensor = {.spec = {.name = name}}};
+  const HeaderJson& offsets = json.at("data_offsets");
+  place.begin = size_in(named, offsets.at(0));
+  place.end = size_in(named, offsets.at(1));
+  for (const HeaderJson& size : json.at("shape")) place.tensor.spec.shape.push_back(size_in(named, size));
+  const auto& word = json.at("dtype").get_ref<const std::string&>();
+  const auto found = std::ranges::find(dtype_words, word, [](const auto& entry) { return entry.first; });
+  if (found != dtype_words.end()) place.tensor.dtype = found->second;
+  const auto bytes = find_bytes(place.tensor.spec.shape, place.tensor.dtype ? core::size_of(*place.tensor.dtype) : 1);
+  const bool fits = !place.tensor.dtype || bytes == place.end - place.begin;
+  if (place.begin > place.end || !bytes || !fits)
+    refuse_header(named, fmt::format("bytes [{}, {}) are not those of {}", place.begin, place.end, name));
+  return place;
+}
+
+/// One after another, without a gap, from the header to the end of the file.
+void require_no_gaps(const NamedFile& named, std::vector<Place> places, std::uint64_t n_bytes) {
+  std::ranges::sort(places, {}, [](const Place& place) { return std::pair{place.begin, place.end}; });
+  std::uint64_t at = 0;
+  for (const Place& place : places) {
+    if (place.begin != at)
+      refuse_header(named,
+                    fmt::format("{} begins at byte {} of the data, not {}", place.tensor.spec.name, place.begin, at));
+    at = place.end;
+  }
+  if (at != n_bytes) refuse_header(named, fmt::format("it has {} bytes of data, not {}", n_bytes, at));
+}
+
+std::uint64_t count_in(const HeaderJson& metadata, const char* key) {
+  const std::string text = metadata.value(key, "");
+  std::uint64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+WeightsInfo info_in(const HeaderJson& metadata) {
+  return {.model = metadata.value("model", ""),
+          .epoch = count_in(metadata, "epoch"),
+          .samples_seen = count_in(metadata, "samples_seen")};
+}
+
+std::string read_header_text(const NamedFile& named, const io::File& file) {
+  std::array<std::byte, length_bytes> begin{};
+  file.read_at(0, begin);
+  const auto length = data::from_little_endian<std::uint64_t>(begin);
+  const std::uint64_t left = file.size().value - length_bytes;
+  if (length > left || length > longest_header)
+    refuse_header(named,
+                  fmt::format("its header has {} bytes, and {} are there", length, std::min(left, longest_header)));
+  std::string text(length, '\0');
+  file.read_at(length_bytes, std::as_writable_bytes(std::span{text}));
+  return text;
+}
+
+HeaderJson parse_header(const NamedFile& named, const std::string& text) {
+  constexpr int deepest = 2;  // the list of a shape
+  return HeaderJson::parse(text, [&](int depth, HeaderJson::parse_event_t event, const HeaderJson&) {
+    using Event = HeaderJson::parse_event_t;
+    if (depth > deepest && (event == Event::object_start || event == Event::array_start))
+      refuse_header(named, "its header has lists in lists");
+    return true;
+  });
+}
+
+}  // namespace
+
+TensorSource open_safetensors(const NamedFile& named) try {
+  const auto file = std::make_shared<io::File>(named.path);
+  const std::string text = read_header_text(named, *file);
+  const HeaderJson header = parse_header(named, text);
+  const std::uint64_t data_begin = length_bytes + text.size();
+  TensorSource source{.path = named.path};
+  std::vector<Place> places;
+  for (const auto& [name, json] : header.items()) {  // sorted by name
+    if (name == "__metadata__")
+      source.info = info_in(json);
+    else
+      places.push_back(place_of(named, name, json));
+  }
+  require_no_gaps(named, places, file->size().value - data_begin);
+  for (const Place& place : places) source.tensors.push_back(place.tensor);
+  source.read = [named, file, data_begin, places = std::move(places)](std::size_t i, std::span<float> values) {
+    const Place& place = places.at(i);
+    read_floats(named, place.tensor, values,
+                [&](std::span<std::byte> bytes) { file->read_at(data_begin + place.begin, bytes); });
+  };
+  return source;
+} catch (const HeaderJson::exception& error) {
+  refuse_header(named, error.what());
+}
+
+}  // namespace lockstep::checkpoint

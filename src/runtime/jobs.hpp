@@ -1,0 +1,44 @@
+// This program started again as jobs, one after another, by a process that does nothing but wait for them.
+// Invariant: while one lives, the signals that ask for an end are held: they are passed on to the job there is, no
+// other is started after, and none outlives this process for long.
+// Used by `lockstep train --verify-resume`.
+#pragma once
+
+#include <csignal>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace lockstep::runtime {
+
+/// Where the output of a job goes: files, which are replaced.
+struct JobOutput {
+  std::string out{};
+  std::string err{};
+};
+
+class Jobs {
+ public:
+  Jobs();
+  ~Jobs();
+  Jobs(const Jobs&) = delete;
+  Jobs& operator=(const Jobs&) = delete;
+
+  /// Runs this program with `arguments` until it ends; its exit code, or 128 + the signal that ended it. `due`, if
+  /// given, is asked some 50 times a second for a signal to send (0: none). After asked() it starts nothing. Throws
+  /// core::Error (system) if it cannot be started.
+  int run(const std::vector<std::string>& arguments, const JobOutput& output, const std::function<int()>& due = {});
+
+  /// What asks this process for an end: SIGINT, or SIGTERM for any other; 0: nothing has.
+  [[nodiscard]] int asked() const noexcept { return asked_; }
+
+ private:
+  /// Waits for a signal, 20 ms at most, and notes it. 0: none that asks for an end.
+  int await_signal();
+
+  sigset_t held_{};
+  sigset_t before_{};
+  int asked_ = 0;
+};
+
+}  // namespace lockstep::runtime

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# nodes.bash: `lockstep train` on two nodes, which are name spaces of this machine, of two ranks each: the result is that of one
+# node; a rank that stops is named once for all, with what the ranks of both nodes did last, which the next run forgets.
+# Skipped where no name spaces can be made, or with another MPI than Open MPI 4.
+. "$(dirname "$0")/ranks.bash"
+agent=$(cd "$(dirname "$0")/../support" && pwd)/node_of_its_own
+"$agent" other true 2>/dev/null || { echo "no name spaces may be made here"; exit 77; }
+case $("$MPIEXEC" --version 2>&1) in *'(OpenRTE) 4.'* | *'(Open MPI) 4.'*) ;; *) echo "not Open MPI 4" && exit 77 ;; esac
+
+# on_nodes ARGUMENTS...: in the background as $launcher.
+on_nodes() {
+  command_line="$*"
+  "$MPIEXEC" -np 4 --oversubscribe --mca plm rsh --mca plm_rsh_agent "$agent" -H node-a:2,node-b:2 --mca oob_tcp_if_include lo \
+    --mca btl_tcp_if_include lo "$REDUCE_ALL" "$@" >"$folder/out" 2>"$folder/err" &
+  launcher=$!
+}
+
+digits=(train digits --synthetic-samples 512 --batch 32 --epochs 2 --deterministic --threads 1 --digest)
+run "$REDUCE_ALL" "${digits[@]}" --run-dir "$folder/whole"
+expect_rc 0
+whole=$(grep '^digest ' "$folder/out")
+on_nodes "${digits[@]}" --run-dir "$folder/two" --save-every 1
+end
+expect_rc 0
+[ "$(grep '^digest ' "$folder/out")" = "$whole" ] || fail "another result than $whole"
+expect_err '^ranks +4 ranks on 2 nodes'
+run "$REDUCE_ALL" ckpt verify "$folder/two"
+expect_rc 0
+
+on_nodes train toy 1000000 --batch 32 --timeout 3s --run-dir "$run_dir"
+await has_logged '"kind":"train"'
+victim=$(process_of 3)
+kill -STOP "$victim" || fail "no process to stop"
+begin=$SECONDS
+end
+[ $((SECONDS - begin)) -le 30 ] || fail "took $((SECONDS - begin)) s"
+expect_rc 4
+expect_one_error
+expect_err "^  rank 3 on node-b \(pid $victim\): stopped by a signal .* last seen in phase training, step [0-9]+"
+for node in a b; do
+  [ "$(grep -c "^node-$node " "$run_dir/stalled-node-$node.txt")" -eq 2 ] || fail "not of two ranks: $(ls "$run_dir")"
+done
+await none_with "$run_dir"
+
+run "$REDUCE_ALL" train toy 1 --batch 32 --resume auto --run-dir "$run_dir"
+expect_rc 0
+! compgen -G "$run_dir/stalled-*" >/dev/null || fail "left: $(ls "$run_dir")"

@@ -1,0 +1,63 @@
+// lockstep ckpt import: a file of weights of another program as one of ours, with check sums.
+
+#include <memory>
+
+#include "training/ckpt/new_file.hpp"
+#include "training/ckpt/verbs.hpp"
+
+namespace lockstep::training::ckpt {
+namespace {
+
+struct ImportArguments {
+  std::string from;
+  NewFile file;
+};
+
+core::ExitCode import_tensors(const ImportArguments& arguments) {
+  check_new(arguments.file);
+  auto source = checkpoint::open_tensor_file(arguments.from, "FILE");
+  source = checkpoint::subset(source, checkpoint::find_weights(source));
+  if (source.tensors.empty())
+    core::fail_usage({.what = fmt::format("'{}' holds no weights", arguments.from),
+                      .where = "FILE",
+                      .expected = "tensors by the names of PyTorch's state_dict",
+                      .fix = "lockstep ckpt cat lists what it holds"});
+  write_new(arguments.file, source);
+  return core::ExitCode::ok;
+}
+
+}  // namespace
+
+std::string import_help() {
+  return R"(  lockstep ckpt import mine.safetensors --out weights.h5
+  lockstep train RECIPE --init-from weights.h5
+
+FILE is HDF5, .npz or .safetensors, told by its content: tensors in float32, or in float16 or bfloat16, which are the same
+numbers in float32, by the names and shapes of PyTorch's state_dict. Its num_batches_tracked and states of an optimizer
+(exp_avg/NAME beside NAME) are left out. --init-from takes FILE itself, too: what is gained is one format, and a check sum
+of each tensor.
+
+      --out FILE         where, a name that ends in .h5; appears when it is complete        (required)
+      --force            replace FILE if it is there                                        (refuse)
+)";
+}
+
+Action declare_import(core::Flags& flags) {
+  auto o = std::make_shared<ImportArguments>();
+  flags.word("FILE", o->from);
+  declare_new(flags, o->file);
+  return {
+      .check =
+          [o, &flags] {
+            flags.require("--out", "FILE, such as weights.h5");
+            if (!o->file.path.ends_with(".h5") && !o->file.path.ends_with(".hdf5"))
+              core::fail_usage({.what = fmt::format("'{}' is no name of an HDF5 file", o->file.path),
+                                .where = "--out",
+                                .expected = "a name that ends in .h5",
+                                .fix = "lockstep ckpt export writes other formats"});
+          },
+      .run =
+          [o](const runtime::Session& session) { return on_first_rank(session, [&] { return import_tensors(*o); }); }};
+}
+
+}  // namespace lockstep::training::ckpt

@@ -1,0 +1,342 @@
+#include "training/train/verify_resume.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "checkpoint/compare.hpp"
+#include "checkpoint/folder.hpp"
+#include "core/log.hpp"
+#include "core/pending.hpp"
+#include "core/print.hpp"
+#include "core/table.hpp"
+#include "core/timer.hpp"
+#include "io/file.hpp"
+#include "runtime/jobs.hpp"
+#include "training/recipe/cuts.hpp"
+#include "training/recipe/keys.hpp"
+
+namespace lockstep::training {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* verify_flag = "--verify-resume";
+constexpr const char* at_the_end = "1000000000000000 samples";  // the only checkpoint of a training that is shorter
+constexpr std::uint64_t steps_unless_told = 100;  // where the command line names no length: of the usual steps, seconds
+
+/// One of the trainings that are compared.
+struct Version {
+  std::string name{};
+  std::string folder{};
+  int n_ranks = 1;
+  std::uint64_t after_step = 0;    ///< it goes on after that; 0: it does not
+  std::uint64_t n_steps = 0;       ///< at its end
+  std::uint64_t samples_seen = 0;  ///< in these
+  std::string weights{};           ///< digests
+  std::string losses{};
+};
+
+/// Unwinds to verify_resume(): nothing more is to be started, and why has been told.
+struct EarlyEnd {
+  int exit_code;
+};
+
+std::string ranks_text(int n_ranks) { return fmt::format("{} rank{}", n_ranks, n_ranks == 1 ? "" : "s"); }
+
+/// Whether a checkpoint was written, as the run's log says.
+bool has_saved(const std::string& folder) {
+  std::ifstream log{folder + "/log.jsonl"};
+  for (std::string line; std::getline(log, line);)
+    if (line.find(R"("kind":"save")") != std::string::npos) return true;
+  return false;
+}
+
+/// What the log and the output tell of a run that has ended.
+void read_end(Version& version, const std::string& output) {
+  std::istringstream log{io::read_text(version.folder + "/log.jsonl")};
+  for (std::string line; std::getline(log, line);) {
+    const auto record = nlohmann::json::parse(line);
+    if (record.at("kind") == "resume") version.after_step = record.at("step");
+    if (record.at("kind") != "final") continue;
+    version.n_steps = record.at("step");
+    version.samples_seen = record.at("samples_seen");
+  }
+  std::istringstream words{io::read_text(output)};
+  for (std::string word; words >> word;) {
+    if (word == "weights") words >> version.weights;
+    if (word == "losses") words >> version.losses;
+  }
+}
+
+/// In its own words, if it has some.
+[[noreturn]] void tell_failure(const Version& version, int code, const runtime::JobOutput& output) {
+  const std::string what =
+      fmt::format("{} on {}: failed with exit code {}", version.name, ranks_text(version.n_ranks), code);
+  const std::string told = io::read_text(output.err);
+  const std::size_t error = told.find("error: ");
+  if (error == std::string::npos) core::fail_system(what);
+  core::log_info(what);
+  core::write_in_time(STDERR_FILENO, std::string_view{told}.substr(error));
+  const bool is_usage = code == core::to_int(core::ExitCode::usage);
+  throw EarlyEnd{core::to_int(is_usage ? core::ExitCode::usage : core::ExitCode::system)};
+}
+
+class Verification {
+ public:
+  Verification(const VerifyRequest& request, runtime::Jobs& jobs);
+  /// 0 or 1.
+  int run();
+
+ private:
+  [[nodiscard]] Version begin(const std::string& name, int n_ranks) const;
+  [[nodiscard]] std::vector<std::string> arguments(const Version& version, std::uint64_t max_steps) const;
+  void train(Version& version, const std::vector<std::string>& words, const std::function<int()>& due = {});
+  [[nodiscard]] Version train_whole();
+  [[nodiscard]] Version interrupt(const Version& whole);
+  [[nodiscard]] Version resume(const Version& from, int n_ranks);
+  [[nodiscard]] bool report(const Version& whole, const std::vector<Version>& resumed);
+
+  const VerifyRequest& request_;
+  runtime::Jobs& jobs_;
+  bool is_shortened_;
+  std::uint64_t max_steps_;  ///< 0: as the recipe says
+  std::string kept_in_;      ///< if they differ
+  core::PendingFolder folder_;
+};
+
+/// What the command line says about the recipe, but for what each version says itself.
+std::vector<std::string> recipe_arguments(const RecipeWords& words, bool leaves_out_evaluation) {
+  std::vector<std::string> arguments{"train", words.recipe};
+  if (!words.numbers.empty()) arguments.push_back(words.numbers.front());  // the second one is save-every
+  for (const Setting& setting : words.settings) {
+    if (setting.key == "save-every" || setting.key == "max-steps") continue;
+    if (setting.key == "val-split" && leaves_out_evaluation) continue;
+    const bool is_toggle = std::holds_alternative<bool Recipe::*>(all_keys()[*find_key(setting.key)].member);
+    if (is_toggle)
+      arguments.push_back(fmt::format("--{}{}", setting.text == "true" ? "" : "no-", setting.key));
+    else
+      arguments.insert(arguments.end(), {fmt::format("--{}", setting.key), setting.text});
+  }
+  return arguments;
+}
+
+bool names_length(const ResolvedRecipe& resolved) {
+  return std::ranges::any_of(std::array{"epochs", "samples", "max-steps"}, [&](const char* key) {
+    const Origin& origin = resolved.origins[*find_key(key)];
+    return origin.is_given && origin.layer == Layer::command_line;
+  });
+}
+
+/// Where the runs stay if they differ.
+std::string place_of_runs(const RunOptions& options) {
+  const std::string path = options.run_dir.empty() ? "verify-resume" : options.run_dir;
+  if (fs::exists(fs::symlink_status(path)))
+    core::fail_usage({.what = fmt::format("'{}' exists", path),
+                      .where = "--run-dir",
+                      .expected = "the name of a new folder, for runs that differ",
+                      .fix = "name another place by --run-dir, or move this one away"});
+  return path;
+}
+
+Verification::Verification(const VerifyRequest& request, runtime::Jobs& jobs)
+    : request_{request},
+      jobs_{jobs},
+      is_shortened_{!names_length(request.resolved)},
+      max_steps_{is_shortened_ && (request.resolved.recipe.max_steps == 0 ||
+                                   request.resolved.recipe.max_steps > steps_unless_told)
+                     ? steps_unless_told
+                     : request.resolved.recipe.max_steps},
+      kept_in_{place_of_runs(request.options)},
+      folder_{kept_in_, std::nullopt, "--run-dir"} {}
+
+Version Verification::begin(const std::string& name, int n_ranks) const {
+  return {.name = name, .folder = fmt::format("{}/{}-{}", folder_.path(), name, n_ranks), .n_ranks = n_ranks};
+}
+
+std::vector<std::string> Verification::arguments(const Version& version, std::uint64_t max_steps) const {
+  std::vector<std::string> words = recipe_arguments(request_.words, is_shortened_);
+  words.insert(words.end(), {"--nproc", std::to_string(version.n_ranks), "--run-dir", version.folder, "--timeout",
+                             fmt::format("{}s", request_.timeout.value), "--digest"});
+  if (request_.verbose) words.emplace_back("--verbose");
+  if (max_steps > 0) words.insert(words.end(), {"--max-steps", std::to_string(max_steps)});
+  if (is_shortened_) words.insert(words.end(), {"--val-split", ""});
+  return words;
+}
+
+/// Until its end, or that of the signal that is `due`.
+void Verification::train(Version& version, const std::vector<std::string>& words, const std::function<int()>& due) {
+  const core::Stopwatch watch;
+  const runtime::JobOutput output{version.folder + ".out", version.folder + ".err"};
+  bool is_sent = false;
+  const int code = jobs_.run(words, output, [&] {
+    const int signal = !is_sent && due ? due() : 0;
+    is_sent = is_sent || signal != 0;
+    return signal;
+  });
+  if (jobs_.asked() != 0) throw EarlyEnd{128 + jobs_.asked()};
+  const bool is_stopped = is_sent && (code == core::to_int(core::ExitCode::requeue) || code == 128 + SIGTERM);
+  if (code == 0 || is_stopped) read_end(version, output.out);
+  if (version.n_steps == 0) tell_failure(version, code, output);
+  core::log_info(fmt::format("{} on {}: {} step {} in {:.1f} s", version.name, ranks_text(version.n_ranks),
+                             is_stopped ? "stopped by SIGTERM after" : "ended after", version.n_steps,
+                             watch.elapsed().value));
+}
+
+Version Verification::train_whole() {
+  Version whole = begin("uninterrupted", request_.n_ranks);
+  std::vector<std::string> words = arguments(whole, max_steps_);
+  words.insert(words.end(), {"--save-every", at_the_end});
+  if (!request_.options.init_from.empty()) words.insert(words.end(), {"--init-from", request_.options.init_from});
+  train(whole, words);
+  if (whole.n_steps < 2)
+    core::fail_usage({.what = fmt::format("a training of {} step{} cannot be interrupted in the middle", whole.n_steps,
+                                          whole.n_steps == 1 ? "" : "s"),
+                      .where = verify_flag,
+                      .expected = "2 steps or more",
+                      .fix = "more --epochs or --max-steps, or a smaller --batch"});
+  return whole;
+}
+
+/// By SIGTERM, once a checkpoint after half of the samples says that it is there. One that is through before the signal
+/// comes is trained again, for half as many steps.
+Version Verification::interrupt(const Version& whole) {
+  Version version = begin("interrupted", request_.n_ranks);
+  const auto words_for = [&](std::uint64_t max_steps) {
+    std::vector<std::string> words = arguments(version, max_steps);
+    words.insert(words.end(), {"--save-every", fmt::format("{} samples", whole.samples_seen / 2)});
+    if (!request_.options.init_from.empty()) words.insert(words.end(), {"--init-from", request_.options.init_from});
+    return words;
+  };
+  train(version, words_for(max_steps_), [&] { return has_saved(version.folder) ? SIGTERM : 0; });
+  if (version.n_steps < whole.n_steps) return version;
+  core::log_info("too short for a signal to come in time: once more, to half of the steps");
+  fs::remove_all(version.folder);
+  train(version, words_for(whole.n_steps / 2));
+  return version;
+}
+
+Version Verification::resume(const Version& from, int n_ranks) {
+  Version version = begin("resumed", n_ranks);
+  std::vector<std::string> words = arguments(version, max_steps_);
+  words.insert(words.end(), {"--save-every", at_the_end, "--resume", from.folder});
+  train(version, words);
+  return version;
+}
+
+checkpoint::Checkpoint last_of(const Version& version) {
+  const auto paths = checkpoint::find_checkpoints(version.folder);
+  core::require(!paths.empty(), "a training that saves does so at its end");
+  return checkpoint::open_checkpoint(runtime::Communicator::alone(), paths.front());
+}
+
+/// The table, and what differs first. Whether all are equal.
+bool Verification::report(const Version& whole, const std::vector<Version>& resumed) {
+  const core::Table table{{{.header = "training", .unit = "", .width = 13, .align = core::Align::left},
+                           {.header = "ranks", .unit = "", .width = 5},
+                           {.header = "after step", .unit = "", .width = 10},
+                           {.header = "weights", .unit = "", .width = 32, .align = core::Align::left},
+                           {.header = "losses", .unit = "", .width = 32, .align = core::Align::left},
+                           {.header = "equal", .unit = "", .align = core::Align::left}}};
+  const auto row = [&](const Version& version, const std::string& verdict) {
+    core::print(table.row({version.name, std::to_string(version.n_ranks),
+                           version.after_step == 0 ? "-" : std::to_string(version.after_step), version.weights,
+                           version.losses, verdict}));
+  };
+  core::print(table.header());
+  row(whole, "");
+  const checkpoint::Checkpoint first = last_of(whole);
+  std::string difference;
+  std::size_t n_tensors = 0;
+  for (const Version& version : resumed) {
+    const checkpoint::Comparison comparison = checkpoint::compare(first, last_of(version));
+    const bool is_equal =
+        comparison.n_differing == 0 && version.weights == whole.weights && version.losses == whole.losses;
+    row(version, is_equal ? "yes" : "no");
+    n_tensors = comparison.n_equal + comparison.n_differing;
+    if (is_equal || !difference.empty()) continue;
+    difference = fmt::format("resumed on {}: {}", ranks_text(version.n_ranks),
+                             comparison.first.empty() ? "its digests differ, though no tensor does" : comparison.first);
+  }
+  if (difference.empty())
+    core::print("resumed is uninterrupted: weights, losses and all {} tensors of the checkpoints to the bit\n",
+                n_tensors);
+  else
+    core::print(difference + "\n");
+  return difference.empty();
+}
+
+int Verification::run() {
+  core::log_info(fmt::format("verifying {}, made --deterministic; {}", request_.resolved.recipe.name,
+                             !is_shortened_ ? "all of it"
+                                            : fmt::format("at most {} steps, and without evaluation: --epochs or "
+                                                          "--max-steps make it another length",
+                                                          max_steps_)));
+  const Version whole = train_whole();
+  const Version interrupted = interrupt(whole);
+  std::vector<Version> resumed{resume(interrupted, request_.n_ranks)};
+  if (const int other = other_ranks(request_.resolved.recipe, request_.n_ranks))
+    resumed.push_back(resume(interrupted, other));
+  else
+    core::log_info("there is no other number of ranks that goes with its lanes");
+  if (report(whole, resumed)) return core::to_int(core::ExitCode::ok);
+  folder_.commit();
+  core::log_info(fmt::format("the runs are kept in '{}'", kept_in_));
+  return core::to_int(core::ExitCode::failed);
+}
+
+}  // namespace
+
+void require_deterministic(RecipeWords& words) {
+  const auto said = std::ranges::find(words.settings, "deterministic", &Setting::key);
+  if (said == words.settings.end())
+    words.settings.push_back({.key = "deterministic",
+                              .text = "true",
+                              .origin = {Layer::command_line, fmt::format("flag {}", verify_flag), verify_flag, true}});
+  else if (said->text != "true")
+    core::fail_usage({.what = "what is not deterministic differs, interrupted or not",
+                      .where = fmt::format("{}; {}", said->origin.where, verify_flag),
+                      .expected = "one of the two",
+                      .fix = "leave out one"});
+}
+
+int other_ranks(const Recipe& recipe, int n_ranks) {
+  const auto fits = [&](int n) { return !core::complaint_of([&] { check_ranks(recipe, n); }); };
+  for (int n = n_ranks - 1; n > 0; --n)
+    if (fits(n)) return n;
+  for (int n = n_ranks + 1; static_cast<std::uint64_t>(n) <= recipe.lanes; ++n)
+    if (fits(n)) return n;
+  return 0;
+}
+
+int verify_resume(const VerifyRequest& request) {
+  check_ranks(request.resolved.recipe, request.n_ranks);
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves is an error of what is printed
+  runtime::Jobs jobs;
+  Verification verification{request, jobs};
+  try {
+    return verification.run();
+  } catch (const EarlyEnd& end) {
+    return end.exit_code;
+  } catch (const core::Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    core::fail_system(fmt::format("the runs cannot be compared: {}", error.what()));
+  }
+}
+
+}  // namespace lockstep::training
