@@ -19,6 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view prefix = "step-";
+constexpr std::string_view aside = ".suspect";
 
 bool is_name(std::string_view name) {
   return name.size() > prefix.size() && name.starts_with(prefix) &&
@@ -111,6 +112,29 @@ void give_name(const std::string& path, const std::string& name) noexcept try {
   core::log_warning(fmt::format("checkpoint '{}' cannot be kept as '{}': {}", path, name, error.what()));
 }
 
+std::vector<std::string> set_aside_newer(const std::string& folder, std::uint64_t n_steps) {
+  std::vector<std::string> moved;
+  for (const std::string& path : list_checkpoints(folder)) {
+    if (!is_newer(path, name_of(n_steps))) continue;
+    for (const std::string& name : names_of(path)) fs::remove(fs::path{folder} / name);
+    fs::remove_all(path + std::string{aside});
+    fs::rename(path, path + std::string{aside});
+    moved.push_back(path);
+  }
+  return moved;
+}
+
+std::vector<std::string> list_set_aside(const std::string& folder) {
+  std::vector<std::string> paths;
+  for (const fs::directory_entry& entry : fs::directory_iterator{folder}) {
+    const std::string name = entry.path().filename().string();
+    if (name.ends_with(aside) && is_name(std::string_view{name}.substr(0, name.size() - aside.size())))
+      paths.push_back(entry.path().string());
+  }
+  std::ranges::sort(paths);
+  return paths;
+}
+
 // DONE first, so that half of it is nothing that anybody would read.
 void remove_checkpoint(const std::string& path) {
   for (const std::string& name : names_of(path)) fs::remove(fs::path{path}.parent_path() / name);
@@ -118,13 +142,16 @@ void remove_checkpoint(const std::string& path) {
   fs::remove_all(path);
 }
 
-void remove_older(const std::string& newest, std::size_t n_kept) noexcept try {
+void remove_older(const std::string& newest, std::size_t n_kept, std::uint64_t n_sound_steps) noexcept try {
   std::size_t n_done = 1;
+  bool has_sound = !is_newer(newest, name_of(n_sound_steps));
   for (const std::string& path : list_checkpoints(fs::path{newest}.parent_path().string())) {
     if (!is_newer(newest, path) || (is_done(path) && !names_of(path).empty())) continue;
-    const bool is_kept = is_done(path) && n_done < n_kept;
-    n_done += is_kept ? 1 : 0;
-    if (!is_kept) remove_checkpoint(path);
+    const bool is_newest_sound = is_done(path) && !has_sound && !is_newer(path, name_of(n_sound_steps));
+    has_sound = has_sound || is_newest_sound;
+    const bool is_counted = is_done(path) && n_done < n_kept;
+    n_done += is_counted ? 1 : 0;
+    if (!is_counted && !is_newest_sound) remove_checkpoint(path);
   }
 } catch (const std::exception& error) {
   core::log_warning(fmt::format("checkpoints older than '{}' are left behind: {}", newest, error.what()));

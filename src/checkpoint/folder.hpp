@@ -44,12 +44,19 @@ inline constexpr std::string_view done_name = "DONE";
 /// if it fails.
 void give_name(const std::string& path, const std::string& name) noexcept;
 
+/// Renames those in `folder` after more than `n_steps` steps, which keeps them from being taken for what they were made
+/// as, and removes their other names. Returns where they were. Throws std::exception if it cannot.
+std::vector<std::string> set_aside_newer(const std::string& folder, std::uint64_t n_steps);
+
+/// Of `folder`, what set_aside_newer() has made, sorted.
+[[nodiscard]] std::vector<std::string> list_set_aside(const std::string& folder);
+
 /// Removes one, whole or not, and its names. Throws std::exception if it cannot.
 void remove_checkpoint(const std::string& path);
 
-/// Of what is older than `newest`, a whole one, removes all but n_kept - 1 that are marked as done, and those that have
-/// another name; told if it fails.
+/// Of what is older than `newest`, a whole one, removes all but n_kept - 1 that are marked as done, those that have
+/// another name, and the newest one of at most `n_sound_steps` steps; told if it fails.
 /// Newer ones, which a run did not go on from, stay: they are replaced when it gets there.
-void remove_older(const std::string& newest, std::size_t n_kept) noexcept;
+void remove_older(const std::string& newest, std::size_t n_kept, std::uint64_t n_sound_steps) noexcept;
 
 }  // namespace lockstep::checkpoint

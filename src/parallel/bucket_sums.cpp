@@ -65,10 +65,13 @@ void BucketSums::ready(std::size_t n) {
   progress();
 }
 
-void BucketSums::finish() {
+void BucketSums::begin_rest() {
   flags_.publish(Stage::gradients, count(setting_.n_buckets + 1));
   flags_.await_all(Stage::gradients, count(setting_.n_buckets + 1), [&] { progress(); });
   while (n_begun_ < setting_.slices.size()) begin(n_begun_++);
+}
+
+void BucketSums::finish() {
   const core::Stopwatch watch;
   for (; n_finished_ < n_begun_; ++n_finished_) {
     if (!plans_[n_finished_]) continue;

@@ -43,7 +43,10 @@ class BucketSums {
   void ready(std::size_t n);
 
   /// Collective: all gradients of this rank are complete and it reads no parameter any more. Returns when that is so
-  /// for all ranks of the node, and the sums of this rank's slices are there.
+  /// for all ranks of the node, and all of its sums have begun.
+  void begin_rest();
+
+  /// Collective, after begin_rest(): returns when the sums of this rank's slices are there.
   void finish();
 
   /// Local: sums were read, and a new step begins.

@@ -18,6 +18,7 @@ enum Word : std::size_t {
   n_stop,
   n_save,
   n_not_finite,
+  n_changed,
   n_saved,
   ledger_low,
   ledger_high,
@@ -90,6 +91,7 @@ ControlWord::Words ControlWord::encode(const StepReport& report) noexcept {
   words[n_stop] = report.stop ? 1 : 0;
   words[n_save] = report.save ? 1 : 0;
   words[n_not_finite] = report.not_finite ? 1 : 0;
+  words[n_changed] = report.changed ? 1 : 0;
   words[n_saved] = static_cast<double>(report.n_saved);
   words[ledger_low] = static_cast<double>(low_half(report.ledger, 32));
   words[ledger_high] = static_cast<double>(report.ledger >> 32);
@@ -110,6 +112,7 @@ StepAgreement ControlWord::decode(const Words& sums) noexcept {
           .n_top5 = to_integer(sums[n_top5]),
           .stop = sums[n_stop] > 0,
           .save = sums[n_save] > 0,
+          .changed = sums[n_changed] > 0,
           .n_saved = to_integer(sums[n_saved]),
           .ledger = to_integer(sums[ledger_low]) + (to_integer(sums[ledger_high]) << 32),
           .replicas_agree = all_equal(sums[n_replicas], sums[replica_low], sums[replica_low_squared]) &&

@@ -23,7 +23,8 @@ struct StepReport {
   std::uint64_t n_top5 = 0;
   bool stop = false;
   bool save = false;
-  bool not_finite = false;                 ///< the loss
+  bool not_finite = false;                 ///< the loss, or the gradient
+  bool changed = false;                    ///< Synchronizer::has_changed()
   std::uint64_t n_saved = 0;               ///< stages of a save under way that it is through with
   std::uint64_t ledger = 0;                ///< hash of the samples seen; hashes of ranks add up
   std::optional<std::uint32_t> replica{};  ///< Synchronizer::replica_hash()
@@ -37,7 +38,8 @@ struct StepAgreement {
   std::uint64_t n_top5 = 0;
   bool stop = false;
   bool save = false;
-  std::optional<int> not_finite{};  ///< the lowest rank whose loss is not
+  std::optional<int> not_finite{};  ///< the lowest rank of which that is so
+  bool changed = false;             ///< Synchronizer::fail_for_change() tells which and where, on the ranks it is of
   std::uint64_t n_saved = 0;
   std::uint64_t ledger = 0;
   bool replicas_agree = true;  ///< else Synchronizer::fail_for_replicas() tells which and where
@@ -55,7 +57,7 @@ class ControlWord {
   std::optional<StepAgreement> finish();
 
  private:
-  static constexpr std::size_t n_words = 15;
+  static constexpr std::size_t n_words = 16;
   using Words = std::array<double, n_words>;
 
   static Words encode(const StepReport& report) noexcept;

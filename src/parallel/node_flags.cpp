@@ -14,11 +14,17 @@ bool NodeFlags::all_reached(Stage stage, std::uint64_t value) const noexcept {
                      [&](const comm::Flag* first) { return first[static_cast<std::size_t>(stage)].reached(value); });
 }
 
+bool NodeFlags::any_reached(Stage stage, std::uint64_t value) const noexcept {
+  return std::any_of(flags_.begin(), flags_.end(),
+                     [&](const comm::Flag* first) { return first[static_cast<std::size_t>(stage)].reached(value); });
+}
+
 runtime::Wait NodeFlags::wait_of(Stage stage) noexcept {
   switch (stage) {
     case Stage::gradients: return runtime::Wait::gradients;
     case Stage::norms: return runtime::Wait::norms;
-    case Stage::parameters: break;
+    case Stage::parameters:
+    case Stage::halt: break;
   }
   return runtime::Wait::parameters;
 }

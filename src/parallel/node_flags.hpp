@@ -20,8 +20,9 @@ enum class Stage : std::uint8_t {
   gradients,   ///< buckets complete, and once a step: reads no parameter any more
   norms,       ///< steps whose partial norms are there
   parameters,  ///< steps whose updates are written
+  halt,        ///< starts since which nothing is to be updated: nobody waits for it
 };
-inline constexpr std::size_t n_stages = 3;
+inline constexpr std::size_t n_stages = 4;
 
 class NodeFlags {
  public:
@@ -31,6 +32,7 @@ class NodeFlags {
   void publish(Stage stage, std::uint64_t value) noexcept { flag(node_.rank(), stage).publish(value); }
 
   [[nodiscard]] bool all_reached(Stage stage, std::uint64_t value) const noexcept;
+  [[nodiscard]] bool any_reached(Stage stage, std::uint64_t value) const noexcept;
 
   /// Returns when all ranks have reached `value`; calls `meanwhile` between looks.
   template <class Meanwhile>

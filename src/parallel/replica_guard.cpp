@@ -55,16 +55,23 @@ ReplicaGuard::ReplicaGuard(std::span<const Slot> slots, std::span<const core::Sl
 void ReplicaGuard::record(std::span<const float> parameters) {
   for (std::size_t i = 0; i < parts_.size(); ++i) hashes_[i] = hash_of(parameters, parts_[i].slice);
   is_recorded_ = true;
+  changed_.reset();
 }
 
-void ReplicaGuard::verify(std::span<const float> parameters) {
-  if (!std::exchange(is_recorded_, false)) return;
-  for (std::size_t i = 0; i < parts_.size(); ++i) {
-    const std::uint32_t found = hash_of(parameters, parts_[i].slice);
-    if (found == hashes_[i]) continue;
-    fail(fmt::format("parameters of '{}' have changed in memory between two steps", names_[parts_[i].slot]),
-         name_place(world_, world_.rank()), fmt::format("hash {:08x}, as written; found {:08x}", hashes_[i], found));
+bool ReplicaGuard::verify(std::span<const float> parameters) {
+  if (!std::exchange(is_recorded_, false)) return true;
+  for (std::size_t i = 0; i < parts_.size() && !changed_; ++i) {
+    found_ = hash_of(parameters, parts_[i].slice);
+    if (found_ != hashes_[i]) changed_ = i;
   }
+  return !changed_;
+}
+
+void ReplicaGuard::fail_for_change() const {
+  if (!changed_) return;
+  fail(fmt::format("parameters of '{}' have changed in memory between two steps", names_[parts_[*changed_].slot]),
+       name_place(world_, world_.rank()),
+       fmt::format("hash {:08x}, as written; found {:08x}", hashes_[*changed_], found_));
 }
 
 std::uint32_t ReplicaGuard::hash() const noexcept { return core::crc32c(std::as_bytes(std::span{hashes_})); }

@@ -24,9 +24,12 @@ class ReplicaGuard {
   /// Of what was just written.
   void record(std::span<const float> parameters);
 
-  /// Before it is written over: throws core::Error (failed), with the tensor and who wrote it, unless everything is
-  /// as it was recorded; nothing if nothing was since the last call.
-  void verify(std::span<const float> parameters);
+  /// Before it is written over: whether everything is as it was recorded, or nothing was since the last call.
+  [[nodiscard]] bool verify(std::span<const float> parameters);
+  /// Whether there is something to verify.
+  [[nodiscard]] bool is_recorded() const noexcept { return is_recorded_; }
+  /// Throws core::Error (failed), with the tensor and who wrote it, if verify() has found a change on this rank.
+  void fail_for_change() const;
 
   /// Of all that was recorded last: equal for the owners of the same slices on all nodes.
   [[nodiscard]] std::uint32_t hash() const noexcept;
@@ -44,6 +47,8 @@ class ReplicaGuard {
   comm::Transport& world_;
   comm::Transport& between_;
   bool is_recorded_ = false;
+  std::optional<std::size_t> changed_{};  ///< part
+  std::uint32_t found_ = 0;               ///< its hash
 };
 
 }  // namespace lockstep::parallel

@@ -44,6 +44,9 @@ Synchronizer::Synchronizer(comm::Transport& world, std::vector<Slot> slots, cons
     owned_.push_back({slice, optim::Optimizer{options.optimizer, segments_in(slots_, slice), slice.count},
                       norms_.first_block(slice)});
   }
+  if (placement_.n_nodes == 1) return;
+  halt_plan_ = comm::make_plan(*between_, {.dtype = core::DType::uint64, .op = comm::ReduceOp::max, .n_elements = 1});
+  halt_plan_->bind(std::as_bytes(std::span{&halts_here_, 1}), std::as_writable_bytes(std::span{&halts_anywhere_, 1}));
 }
 
 std::span<float> Synchronizer::gradients() const noexcept { return gradients_of(node_->rank()); }
@@ -80,6 +83,9 @@ std::vector<SlotPart> Synchronizer::all_blocks() const {
 }
 
 void Synchronizer::publish_initial() {
+  ++n_starts_;
+  has_changed_ = false;
+  started_at_ = guarded_at_ = n_steps_;
   await_node();
   if (placement_.n_nodes > 1) copy_between_nodes();
   end_writing(guard_interval_ > 0);
@@ -94,6 +100,14 @@ void Synchronizer::visit(const std::function<void(const Piece&)>& visitor) {
         visitor({part.slot, state.name, rows, part.slice.seen_from(owned.slice.offset).of(state.values)});
     }
   }
+}
+
+// Nodes compare records, so what has changed on one of them since the record before is found. On one node a record is
+// compared once, in the next step: what was read since it may be what has changed.
+std::uint64_t Synchronizer::n_sound_steps() const noexcept {
+  if (placement_.n_nodes > 1) return guarded_before_at_;
+  if (!guard_.is_recorded() && !has_changed_) return n_steps_;
+  return guarded_at_ > started_at_ ? guarded_at_ - 1 : started_at_;
 }
 
 void Synchronizer::set_n_steps(std::uint64_t n_steps) noexcept {
@@ -124,21 +138,39 @@ void Synchronizer::ready(std::size_t slot) {
 
 double Synchronizer::step(const core::StepNumbers& numbers, double clip_norm) {
   float scale = 1 / numbers.scale;
-  sums_.finish();
-  guard_.verify(parameters());
+  bool is_halted = finish_sums();
+  if (!guard_.verify(parameters())) {  // when nobody reads them any more: so nothing that was read goes unseen
+    has_changed_ = true;
+    halt();  // from the next step on: this one is of no use on any rank
+  }
   double norm = 0;
-  if (clip_norm > 0) {
+  if (!is_halted && clip_norm > 0) {
     norm = gradient_norm(scale);
     scale *= static_cast<float>(optim::clip_factor(norm, clip_norm));
+    is_halted = !std::isfinite(norm);  // which all ranks know
+    if (is_halted) halt();
   }
-  update(numbers.learning_rate, scale);
+  if (!is_halted) {
+    update(numbers.learning_rate, scale);
+    ++n_steps_;
+  }
   zero_rows();
   sums_.end_step();
   n_ready_ = 0;
-  ++n_steps_;
-  end_writing(guard_interval_ > 0 && n_steps_ % guard_interval_ == 0);
+  end_writing(!is_halted && !has_changed_ && guard_interval_ > 0 && n_steps_ % guard_interval_ == 0);
   rows_.clear(gradients());
   return norm;
+}
+
+// Whether anybody halts: a node's ranks have said so with their gradients, and the message between nodes travels beside
+// the last sums.
+bool Synchronizer::finish_sums() {
+  sums_.begin_rest();
+  halts_here_ = halts_anywhere_ = flags_.any_reached(Stage::halt, n_starts_) ? 1 : 0;
+  if (halt_plan_) halt_plan_->start({});
+  sums_.finish();
+  if (halt_plan_) halt_plan_->wait();
+  return halts_anywhere_ > 0;
 }
 
 double Synchronizer::gradient_norm(float scale) {
@@ -185,6 +217,7 @@ void Synchronizer::zero_rows() {
 /// Returns when all owners of this node have written their slices.
 void Synchronizer::end_writing(bool is_guarded) {
   if (is_guarded) {
+    guarded_before_at_ = std::exchange(guarded_at_, n_steps_);
     guard_.record(parameters());
     hashes_.values()[static_cast<std::size_t>(node_->rank())] = guard_.hash();
   }

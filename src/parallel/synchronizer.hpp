@@ -73,10 +73,23 @@ class Synchronizer {
   /// travel.
   void ready(std::size_t slot);
 
+  /// Local, before step(): this rank's gradients are of no use. No rank updates anything from this step on, so that
+  /// parameters and states stay as they were before it, until publish_initial().
+  void halt() noexcept { flags_.publish(Stage::halt, n_starts_); }
+
   /// Collective: sums all gradients, divides them by the scale of the loss and, if `clip_norm` is greater than 0, so
   /// that their norm is at most that; updates the parameters. On return those of this node are written. Returns the
-  /// norm before clipping, or 0 without. Throws core::Error (failed) if the guard finds parameters that nobody wrote.
+  /// norm before clipping, or 0 without. Halts if the norm is not finite, and from the next step on if the guard finds
+  /// parameters that nobody wrote.
   double step(const core::StepNumbers& numbers, double clip_norm = 0);
+
+  /// Whether the guard has found a change on this rank since publish_initial().
+  [[nodiscard]] bool has_changed() const noexcept { return has_changed_; }
+  /// Local: throws core::Error (failed) with tensor, node and rank if so.
+  void fail_for_change() const { guard_.fail_for_change(); }
+  /// What was read of the parameters after so many steps, or fewer, is not what a fault has made of them that the guard
+  /// or the control word has found since, or may find yet.
+  [[nodiscard]] std::uint64_t n_sound_steps() const noexcept;
 
   /// Hash of the node's parameters when the guard last looked, from one rank of each of several nodes, for the
   /// control word.
@@ -119,6 +132,7 @@ class Synchronizer {
   [[nodiscard]] double gradient_norm(float scale);
   void update(double lr, float scale);
   [[nodiscard]] std::span<const core::Slice> touched_in(const core::Slice& slice);
+  [[nodiscard]] bool finish_sums();
   void zero_rows();
   void end_writing(bool is_guarded);
   void await_node();
@@ -146,6 +160,13 @@ class Synchronizer {
   std::size_t n_ready_ = 0;  ///< buckets
   std::uint64_t n_steps_ = 0;
   std::uint64_t n_meetings_ = 0;  ///< of await_node()
+  std::uint64_t n_starts_ = 0;    ///< calls of publish_initial()
+  bool has_changed_ = false;
+  std::uint64_t started_at_ = 0;             ///< steps made then
+  std::uint64_t guarded_at_ = 0;             ///< steps made when the guard recorded last
+  std::uint64_t guarded_before_at_ = 0;      ///< and when it did so before
+  std::unique_ptr<comm::Plan> halt_plan_{};  ///< null on one node
+  std::uint64_t halts_here_ = 0, halts_anywhere_ = 0;
   std::optional<std::uint32_t> replica_hash_;
 };
 

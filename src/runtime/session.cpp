@@ -31,8 +31,8 @@ void write_to_stderr(const std::string& message) noexcept {
   std::fflush(stderr);
 }
 
-/// Returns when whoever reads stderr has all of it, or soon after: a launcher that is told to end a job may read no more
-/// (MPICH 4.0.2 then loses 1 message of 20).
+/// Returns when whoever reads stderr has all of it, or in a second: a launcher that is told to end a job may read no
+/// more (MPICH 4.0.2 then loses 1 message of 20).
 void await_reader_of_stderr() noexcept {
   struct stat what {};
   if (fstat(STDERR_FILENO, &what) != 0 || !S_ISFIFO(what.st_mode)) return;

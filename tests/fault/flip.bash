@@ -1,25 +1,55 @@
 #!/usr/bin/env bash
 # flip.bash PARAMETER RANK: in `lockstep train` on 2 ranks, one bit of that parameter flips in the memory they share, between
 # two steps; exit 1, and the parameter is named with the rank that wrote it.
+# flip.bash back: with a checkpoint the run goes back to it, and ends with the bits of one in which nothing flipped.
 # flip.bash none: the same without the fault succeeds, so it is the bit that bites.
 . "$(dirname "$0")/ranks.bash"
 
 # The parameters are hashed before the first step, which takes seconds, and looked at before it ends.
-start nproc 2 train digits --batch 4096 --accumulate 32 --synthetic-samples 4096 --max-steps 1 --val-split '' --threads 1 \
-  --seed 7 --run-dir "$run_dir"
-if [ "$1" = none ]; then
-  end
-  expect_rc 0
-  exit 0
-fi
+train=(train digits --batch 4096 --accumulate 32 --synthetic-samples 4096 --val-split '' --threads 1 --seed 7 --run-dir "$run_dir")
 
-await has_logged '"kind":"start"'
-"$FLIP_BIT" "$(process_of 0)" "$1" 7 >"$folder/flipped" 2>&1
-flipped=$?
-[ "$flipped" -ne 77 ] || { cat "$folder/flipped" && exit 77; }
-[ "$flipped" -eq 0 ] || fail "no bit was flipped: $(cat "$folder/flipped")"
-end
-expect_rc 1
-expect_one_error
-expect_err "parameters of '$1' have changed in memory between two steps"
-expect_err "rank $2 on node 0"
+# flip_bit PARAMETER ORIGIN: of the run, in rank 0.
+flip_bit() {
+  "$FLIP_BIT" "$(process_of 0)" "$1" "$2" >"$folder/flipped" 2>&1
+  flipped=$?
+  [ "$flipped" -ne 77 ] || { cat "$folder/flipped" && exit 77; }
+  [ "$flipped" -eq 0 ] || fail "no bit was flipped: $(cat "$folder/flipped")"
+}
+
+case $1 in
+  none)
+    start nproc 2 "${train[@]}" --max-steps 1
+    end
+    expect_rc 0
+    ;;
+  back)
+    train+=(--deterministic --digest --epochs 9)
+    start nproc 2 "${train[@]}" --max-steps 2
+    end
+    expect_rc 0
+    whole=$(grep '^digest ' "$folder/out")
+    rm -rf "$run_dir"
+    start nproc 2 "${train[@]}" --max-steps 1 --resume auto
+    end
+    expect_rc 0
+    start nproc 2 "${train[@]}" --max-steps 2 --resume auto
+    await has_logged '"kind":"resume"'
+    flip_bit fc2.weight "$run_dir/checkpoints/step-000000001"
+    end
+    expect_rc 0
+    expect_err "^warning: after step 2: parameters of 'fc2.weight' have changed in memory between two steps \(rank 0 on node 0\); \
+going back to $run_dir/checkpoints/step-000000001"
+    grep -q '"kind":"resume","epoch":2,"step":1,.*"why":"parameters of ' "$run_dir/log.jsonl" || fail "log: $(cat "$run_dir/log.jsonl")"
+    [ "$(grep '^digest ' "$folder/out")" = "$whole" ] || fail "another result than $whole"
+    ;;
+  *)
+    start nproc 2 "${train[@]}" --max-steps 1
+    await has_logged '"kind":"start"'
+    flip_bit "$1" 7
+    end
+    expect_rc 1
+    expect_one_error
+    expect_err "parameters of '$1' have changed in memory between two steps"
+    expect_err "rank $2 on node 0"
+    ;;
+esac

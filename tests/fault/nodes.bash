@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # nodes.bash: `lockstep train` on two nodes, which are name spaces of this machine, of two ranks each: the result is that of one
-# node; a rank that stops is named once for all, with what the ranks of both nodes did last, which the next run forgets.
+# node; a bit that flips on one of them is found, and the run goes back to what was equal on both; a rank that stops is named
+# once for all, with what the ranks of both nodes did last, which the next run forgets.
 # Skipped where no name spaces can be made, or with another MPI than Open MPI 4.
 . "$(dirname "$0")/ranks.bash"
 agent=$(cd "$(dirname "$0")/../support" && pwd)/node_of_its_own
@@ -26,6 +27,29 @@ expect_rc 0
 expect_err '^ranks +4 ranks on 2 nodes'
 run "$REDUCE_ALL" ckpt verify "$folder/two"
 expect_rc 0
+
+# At such a rate parameters stay as they are, so that the bit can be found at any time. Checkpoints every 20 steps, of which
+# three are kept, are all newer than the last comparison of the nodes, at every 100th; but for one.
+digits=(train digits --synthetic-samples 640 --batch 32 --epochs 13 --deterministic --threads 1 --digest --val-split '' --lr 1e-30 --seed 7)
+run "$REDUCE_ALL" "${digits[@]}" --run-dir "$folder/still"
+expect_rc 0
+still=$(grep '^digest ' "$folder/out")
+on_nodes "${digits[@]}" --max-steps 120 --save-every 1 --resume auto --run-dir "$run_dir"
+end
+expect_rc 0
+on_nodes "${digits[@]}" --save-every 1 --resume auto --run-dir "$run_dir"
+await has_logged '"kind":"resume"'
+"$FLIP_BIT" "$(process_of 3)" fc2.weight 7 >"$folder/flipped" 2>&1 || fail "no bit was flipped: $(cat "$folder/flipped")"
+end
+expect_rc 0
+expect_err "^warning: after step [0-9]+: parameters of 'fc2.weight' differ between nodes \(rank [0-3] on node [01]\); going back to"
+expect_err "^warning: checkpoint '$run_dir/checkpoints/step-[0-9]+' may hold what has changed"
+[ "$(grep '^digest weights' "$folder/out" | cut -d ' ' -f 3)" = "$(cut -d ' ' -f 3 <<<"$still")" ] || fail "other weights than $still"
+compgen -G "$run_dir/checkpoints/*.suspect" >/dev/null || fail "none is set aside: $(ls "$run_dir/checkpoints")"
+run "$REDUCE_ALL" ckpt prune "$run_dir" --keep 1
+expect_rc 0
+! compgen -G "$run_dir/checkpoints/*.suspect" >/dev/null || fail "still there: $(ls "$run_dir/checkpoints")"
+rm -rf "$run_dir"
 
 on_nodes train toy 1000000 --batch 32 --timeout 3s --run-dir "$run_dir"
 await has_logged '"kind":"train"'

@@ -1,5 +1,6 @@
-// flip_bit PID PARAMETER SEED: flips one bit of that parameter of mnist_cnn, as it begins with that seed, where the
-// process shares it with others. Exit 77 where the system lets nobody write to other processes.
+// flip_bit PID PARAMETER SEED|CHECKPOINT: flips one bit of that parameter of mnist_cnn, as it begins with that seed or
+// is in that checkpoint, where the process shares it with others. Exit 77 where the system lets nobody write to other
+// processes.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -12,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/folder.hpp"
+#include "checkpoint/reader.hpp"
 #include "core/descriptor.hpp"
 #include "nn/initialize.hpp"
 #include "nn/models.hpp"
@@ -20,12 +23,15 @@ namespace {
 
 using namespace lockstep;
 
-std::vector<char> bytes_of(const std::string& name, std::uint64_t seed) {
+std::vector<char> bytes_of(const std::string& name, const std::string& origin) {
   const nn::Network network = nn::make_model({.name = "mnist_cnn", .input = {1, 28, 28}, .n_outputs = 10});
   for (const nn::Parameter& parameter : network.parameters()) {
     if (parameter.name != name) continue;
     std::vector<float> values(nn::n_elements(parameter.shape));
-    nn::initialize(parameter, seed, values);
+    if (checkpoint::is_checkpoint(origin))
+      checkpoint::Checkpoint{origin}.read(checkpoint::whole("parameter/" + name, parameter.shape), values);
+    else
+      nn::initialize(parameter, std::stoull(origin), values);
     const char* const begin = reinterpret_cast<const char*>(values.data());
     return {begin, begin + values.size() * sizeof(float)};
   }
@@ -58,7 +64,7 @@ std::vector<std::uint64_t> find(const std::string& process, int memory, const st
 int main(int argc, char** argv) {
   if (argc != 4) return 2;
   const std::string process = fmt::format("/proc/{}", argv[1]);
-  std::vector<char> wanted = bytes_of(argv[2], std::stoull(argv[3]));
+  std::vector<char> wanted = bytes_of(argv[2], argv[3]);
   const core::Descriptor memory{open((process + "/mem").c_str(), O_RDWR | O_CLOEXEC)};
   if (!memory) {
     fmt::print("{}/mem: {}\n", process, std::strerror(errno));

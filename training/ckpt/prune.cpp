@@ -1,6 +1,8 @@
 // lockstep ckpt prune: removes all but the newest whole checkpoints and those with a name, and what is left of others.
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 
 #include "checkpoint/folder.hpp"
@@ -49,7 +51,9 @@ core::ExitCode prune(const PruneArguments& arguments) {
         {.what = fmt::format("no checkpoint in '{}' is whole, so none is removed", arguments.folder),
          .where = "FOLDER",
          .fix = "lockstep ckpt verify tells what is wrong; remove them by rm -r, if that is what is wanted"}};
-  core::remove_leftovers(std::filesystem::path{paths.front()}.parent_path().string(), "");
+  const std::string folder = std::filesystem::path{paths.front()}.parent_path().string();
+  core::remove_leftovers(folder, "");
+  std::ranges::copy(checkpoint::list_set_aside(folder), std::back_inserter(surplus));
   for (const std::string& path : surplus) {
     try {
       checkpoint::remove_checkpoint(path);
@@ -67,7 +71,8 @@ core::ExitCode prune(const PruneArguments& arguments) {
 std::string prune_help() {
   return R"(  lockstep ckpt prune r --keep 1
 
-Removes what is older than the newest whole checkpoints, damaged and incomplete ones, and what killed runs have left of others;
+Removes what is older than the newest whole checkpoints, damaged and incomplete ones, what killed runs have left of others, and
+those that a run has set aside as suspect;
 not what has another name (best, epoch-010): rm that first. Not for a run that is under way: that one keeps as many as its own --keep says.
 
       --keep N           whole checkpoints that stay                                       (3)

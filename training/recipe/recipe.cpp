@@ -81,6 +81,10 @@ std::uint64_t Length::samples(std::uint64_t n_epoch_samples) const noexcept {
 void declare_recipe(core::Flags& flags, RecipeWords& words) {
   flags.word("RECIPE", words.recipe);
   flags.words("NUMBER", words.numbers, 0);
+  declare_keys(flags, words);
+}
+
+void declare_keys(core::Flags& flags, RecipeWords& words) {
   for (const Key& key : all_keys()) declare_key(flags, key, words);
   declare_arch(flags, words);
   declare_foreign(flags, words);

@@ -107,7 +107,9 @@ struct RecipeWords {
   std::vector<Setting> settings{};
 };
 
-/// Declares RECIPE, the numbers after it, and a flag for each key; parsing fills `words`, which must outlive `flags`.
+/// Declares a flag for each key; parsing fills `words`, which must outlive `flags`.
+void declare_keys(core::Flags& flags, RecipeWords& words);
+/// Declares RECIPE and the numbers after it, too.
 void declare_recipe(core::Flags& flags, RecipeWords& words);
 
 /// Reads the recipe file and puts defaults, file and command line together. Throws core::Error (usage) that names flag,

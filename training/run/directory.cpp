@@ -237,6 +237,13 @@ void RunDirectory::start(const RunInfo& info, const std::optional<ResumeRecord>&
   if (resumed) append(to_line(*resumed));
 }
 
+void RunDirectory::went_back(const ResumeRecord& record) {
+  append(to_line(record));
+  status_.at = record.at;
+  status_.checkpoint = record.from;
+  replace_status();
+}
+
 void RunDirectory::interval_over(const TrainRecord& record) {
   append(to_line(record));
   status_.at = record.at;

@@ -61,6 +61,7 @@ class RunDirectory final : public Observer {
   void start(const RunInfo& info, const std::optional<ResumeRecord>& resumed = {});
 
   // A full disk is a warning, told once: a run is worth more than its log. The status is then written over in place.
+  void went_back(const ResumeRecord& record) override;
   void interval_over(const TrainRecord& record) override;
   void evaluated(const EvaluationRecord& record) override;
   void saved(const SaveRecord& record) override;

@@ -14,6 +14,8 @@ class Observer {
 
   /// Training begins.
   virtual void started(const StartRecord& /*record*/) {}
+  /// To a checkpoint: what was learned since is lost.
+  virtual void went_back(const ResumeRecord& /*record*/) {}
   virtual void epoch_begun(const Position& /*at*/) {}
   virtual void epoch_forecast(const ForecastRecord& /*record*/) {}
   /// After `n_made` steps of the run another one begins.

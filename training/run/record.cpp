@@ -105,6 +105,7 @@ std::string first_line(const std::string& started) {
 std::string to_line(const ResumeRecord& record) {
   Json line = begin_line("resume", record.at);
   line.update({{"checkpoint", record.from}});
+  if (!record.why.empty()) line["why"] = record.why;
   return line_of(line);
 }
 

@@ -39,6 +39,7 @@ struct Position {
 struct ResumeRecord {
   Position at{};
   std::string from{};  ///< the checkpoint
+  std::string why{};   ///< of one that went back to it; else empty
 };
 
 /// What is about to be trained, and where it goes.

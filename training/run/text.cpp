@@ -236,7 +236,7 @@ std::string profile_text(const ProfileReport& report) {
 
 std::string profile_part(const FinalRecord& record) {
   if (!record.was_profiled) return {};
-  return "\n" + (record.profile ? profile_text(*record.profile) : "no profile: all steps were warm-up\n");
+  return fmt::format("\n{}", record.profile ? profile_text(*record.profile) : "no profile: all steps were warm-up\n");
 }
 
 std::string digest_part(const FinalRecord& record) {

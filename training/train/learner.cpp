@@ -140,8 +140,10 @@ void Learner::run_parts(const data::Batch& batch, core::StepNumbers numbers) {
       const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::forward};
       executor_->enqueue(part, nn::Pass::forward, numbers, *this, stream_);
       const nn::Inspection* const inspection = executor_->inspection();
-      if (inspection != nullptr && !inspection->is_finite() && not_finite_in_.empty())
-        not_finite_in_ = find_not_finite();
+      if (inspection != nullptr && !inspection->is_finite() && !not_finite_) {
+        not_finite_ = {find_not_finite(), {part.ids.begin(), part.ids.end()}};
+        synchronizer_->halt();
+      }
     }
     const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::backward};
     completes_gradients_ = !lanes_ && i + 1 == recipe_.accumulate;
@@ -185,7 +187,8 @@ std::optional<std::uint32_t> Learner::update(const core::StepNumbers& numbers) {
   {
     const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::optimizer};
     stream_.wait();
-    synchronizer_->step(numbers, recipe_.clip_norm);
+    const double norm = synchronizer_->step(numbers, recipe_.clip_norm);
+    if (!std::isfinite(norm) && !not_finite_) not_finite_ = {.where = "the norm of the gradient"};
   }
   timers_.reassign(metrics::Phase::optimizer, metrics::Phase::communication, {synchronizer_->waited().value - waited});
   return synchronizer_->replica_hash();
@@ -197,7 +200,8 @@ parallel::StepReport Learner::report() {
           .n = sums.n,
           .n_top1 = sums.n_top1,
           .n_top5 = sums.n_top5,
-          .not_finite = !std::isfinite(sums.loss)};
+          .not_finite = !std::isfinite(sums.loss) || not_finite_,
+          .changed = synchronizer_->has_changed()};
 }
 
 void Learner::evaluate(const data::Batch& batch) {

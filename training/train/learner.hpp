@@ -77,8 +77,14 @@ class Learner final : private nn::Hooks {
   /// Of parameters and running statistics.
   [[nodiscard]] std::string digest() const;
 
-  /// Where the first NaN or infinity was met, by the pass whose loss was not finite; empty if all were.
-  [[nodiscard]] const std::string& not_finite_in() const noexcept { return not_finite_in_; }
+  /// What was first not finite on this rank.
+  struct NotFinite {
+    std::string where{};                   ///< the layer of a pass, a parameter, or the norm
+    std::vector<std::uint64_t> samples{};  ///< of that pass, by id; none of a norm, or of samples without ids
+  };
+  /// Once there is something, parameters and states stay as they were before the step that has met it.
+  [[nodiscard]] const std::optional<NotFinite>& not_finite() const noexcept { return not_finite_; }
+  void forget_not_finite() noexcept { not_finite_.reset(); }
   [[nodiscard]] parallel::Synchronizer& synchronizer() noexcept { return *synchronizer_; }
   /// Passes through the network in a step.
   [[nodiscard]] std::uint64_t n_calls() const noexcept {
@@ -132,7 +138,7 @@ class Learner final : private nn::Hooks {
   bool completes_gradients_ = false;  ///< the backward pass that is enqueued
   nn::LossSums of_lanes_{};           ///< since they were reported
   std::vector<double> lane_losses_{};
-  std::string not_finite_in_{};
+  std::optional<NotFinite> not_finite_{};
   std::optional<checkpoint::RankFile> rank_file_{};
   std::unique_ptr<float[]> copy_{};  ///< of the pieces that are saved in the background
 };

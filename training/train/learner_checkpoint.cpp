@@ -119,6 +119,7 @@ void Learner::load_checkpoint(const checkpoint::Checkpoint& from, std::uint64_t 
     }
     load_statistics(from);
   });
+  not_finite_.reset();
   synchronizer_->set_n_steps(n_steps);
   synchronizer_->publish_initial();
 }

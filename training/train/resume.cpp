@@ -103,16 +103,22 @@ std::string digest_of_set(const Recipe& recipe) {
   return recipe.synthetic ? "" : io::digest_of_file((fs::path{recipe.data} / "manifest.json").string());
 }
 
-std::string checkpoint_content(const Recipe& recipe, const Epochs& epochs, const RunState& state) {
-  return Json{{"recipe_name", recipe.name},      {"recipe", Json::parse(recipe_json(recipe))},
-              {"set_digest", epochs.set_digest}, {"epoch_steps", epochs.n_batches},
-              {"ranks", epochs.n_ranks},         {"state", Json::parse(to_json(state))}}
-      .dump();
+std::string checkpoint_content(const Recipe& recipe, const Epochs& epochs, const RunState& state, const BadStep* bad) {
+  Json content{{"recipe_name", recipe.name},      {"recipe", Json::parse(recipe_json(recipe))},
+               {"set_digest", epochs.set_digest}, {"epoch_steps", epochs.n_batches},
+               {"ranks", epochs.n_ranks},         {"state", Json::parse(to_json(state))}};
+  if (bad != nullptr) content["bad_step"] = Json::parse(to_json(*bad));
+  return content.dump();
 }
 
 RunState resume_state(const checkpoint::Checkpoint& from, const Recipe& recipe, const Epochs& epochs,
                       bool is_anyway) try {
   const Json content = Json::parse(from.content());
+  if (content.contains("bad_step"))
+    core::fail_usage({.what = fmt::format("'{}' is kept to make a bad step again, and not to go on from", from.path()),
+                      .where = flag,
+                      .expected = "a checkpoint of a run",
+                      .fix = "--replay makes the step again; --init-from begins a new run with its weights"});
   if (content.at("epoch_steps") != epochs.n_batches)
     core::fail_usage({.what = fmt::format("an epoch of checkpoint '{}' has {} steps, and would now have {}",
                                           from.path(), content.at("epoch_steps").dump(), epochs.n_batches),

@@ -11,6 +11,7 @@
 #include "runtime/communicator.hpp"
 #include "training/recipe/recipe.hpp"
 #include "training/run/options.hpp"
+#include "training/train/bad_step.hpp"
 #include "training/train/state.hpp"
 
 namespace lockstep::training {
@@ -31,11 +32,13 @@ struct Epochs {
 /// Digest of the set's manifest; empty if samples are made.
 [[nodiscard]] std::string digest_of_set(const Recipe& recipe);
 
-/// What a checkpoint keeps beside tensors: the text of a JSON object.
-[[nodiscard]] std::string checkpoint_content(const Recipe& recipe, const Epochs& epochs, const RunState& state);
+/// What a checkpoint keeps beside tensors: the text of a JSON object. `bad`: of the step that would come next; null if
+/// that is not known.
+[[nodiscard]] std::string checkpoint_content(const Recipe& recipe, const Epochs& epochs, const RunState& state,
+                                             const BadStep* bad);
 
-/// Where a run stood. Throws core::Error (usage) if its epochs were of other batches; and if it was of another recipe
-/// or set, unless `is_anyway`.
+/// Where a run stood. Throws core::Error (usage) if its epochs were of other batches, or it is kept for a bad step; and
+/// if it was of another recipe or set, unless `is_anyway`.
 [[nodiscard]] RunState resume_state(const checkpoint::Checkpoint& from, const Recipe& recipe, const Epochs& epochs,
                                     bool is_anyway);
 

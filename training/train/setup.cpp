@@ -16,6 +16,12 @@
 
 namespace lockstep::training {
 
+int threads_of(const runtime::Communicator& world, const Recipe& recipe) {
+  const auto share = static_cast<int>(runtime::spare_cores(world)) + 1;
+  if (recipe.threads > 0) return recipe.threads;
+  return recipe.deterministic ? 1 : share;
+}
+
 Setup set_up(const runtime::Communicator& world, const runtime::Topology& topology, nn::Device& device,
              const ResolvedRecipe& resolved, const RunOptions& options, metrics::PhaseTimers& timers,
              const std::function<void()>& on_progress) {

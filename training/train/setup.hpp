@@ -39,6 +39,10 @@ struct Setup {
   }
 };
 
+/// Threads of this rank: as the recipe says, or its share of the cores. Deterministic runs need the same number however
+/// many ranks there are: oneDNN's weight gradients differ in their bits between 1 and 2.
+[[nodiscard]] int threads_of(const runtime::Communicator& world, const Recipe& recipe);
+
 /// Collective. All but `options` must outlive it. `on_progress`: called now and then, and after each layer
 /// of each pass. Throws core::Error (usage), on all ranks or on rank 0 only.
 [[nodiscard]] Setup set_up(const runtime::Communicator& world, const runtime::Topology& topology, nn::Device& device,

@@ -55,6 +55,8 @@ struct RunState {
   std::optional<EvaluationRecord> evaluation{};                  ///< the last; of a run that goes on there will be one
   std::optional<BestEvaluation> best{};                          ///< of all so far
 
+  /// Of step `step` of the run, counting from 0: one of the last.
+  [[nodiscard]] double rate_of(std::uint64_t step) const noexcept { return rates[step % rates.size()]; }
   /// An agreed loss, one after another. When there are 4,096, their digest takes their place before the next.
   void add_loss(double loss);
   /// The same of a run that was resumed and of one that was not.

@@ -14,6 +14,7 @@
 #include "runtime/watch/watchdog.hpp"
 #include "training/recipe/cuts.hpp"
 #include "training/train/memory.hpp"
+#include "training/train/replay.hpp"
 #include "training/train/trainer.hpp"
 #include "training/train/verify_resume.hpp"
 
@@ -25,14 +26,6 @@ struct TrainCommand {
   ResolvedRecipe resolved{};
   RunOptions options{};
 };
-
-/// Threads of this rank: as the recipe says, or its share of the cores. Deterministic runs need the same number however
-/// many ranks there are: oneDNN's weight gradients differ in their bits between 1 and 2.
-int n_threads(const runtime::Communicator& world, const Recipe& recipe) {
-  const auto share = static_cast<int>(runtime::spare_cores(world)) + 1;
-  if (recipe.threads > 0) return recipe.threads;
-  return recipe.deterministic ? 1 : share;
-}
 
 /// Collective. Ranks of different nodes may have read different files.
 void require_same_recipe(const runtime::Communicator& world, const Recipe& recipe) {
@@ -59,7 +52,7 @@ int train(TrainCommand& command, const runtime::Session& session, runtime::Watch
     check_ranks(recipe, session.world().n_ranks());
   });
   if (const auto bad = session.agree(misfit)) return core::to_int(*bad);
-  const int threads = n_threads(session.world(), recipe);
+  const int threads = threads_of(session.world(), recipe);
   // Whoever computes on all cores has none to spare for reading ahead.
   if (recipe.loader_threads < 0 && recipe.threads == 0) recipe.loader_threads = 0;
   const std::unique_ptr<nn::Device> device = nn::open_device(threads);
@@ -93,6 +86,7 @@ void make_verification(Invocation& invocation, const TrainCommand& command) {
 
 Invocation parse_train(const std::vector<std::string>& arguments) {
   if (asks_for_help(arguments)) return {.text = recipe_help() + run_help()};
+  if (asks_for_replay(arguments)) return parse_replay(arguments);
   auto command = std::make_shared<TrainCommand>();
   Invocation invocation;
   core::Flags flags{"lockstep train RECIPE [EPOCHS [SAVE-EVERY]] [flags]"};

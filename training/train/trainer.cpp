@@ -75,15 +75,22 @@ void Trainer::resume() {
                .n_ranks = static_cast<std::uint64_t>(world_.n_ranks())};
   });
   const auto from = find_checkpoint(world_, options_);
-  if (!from) return;
-  runtime::together(world_, [&] { state_ = resume_state(*from, recipe_, epochs_, options_.resume_anyway); });
-  learner_.load_checkpoint(*from, state_.n_steps);
+  if (from) go_on_from(*from);
+}
+
+// Collective.
+void Trainer::go_on_from(const checkpoint::Checkpoint& from) {
+  runtime::together(world_, [&] { state_ = resume_state(from, recipe_, epochs_, options_.resume_anyway); });
+  learner_.load_checkpoint(from, state_.n_steps);
   ledger_before_ = state_.ledger;
   saved_at_ = kept_at_ = state_.samples_seen;
-  is_kept_here_ = run_.has_kept(from->path());
+  since_saved_ = {};
+  epoch_time_ = {};
+  is_save_asked_ = is_epoch_over_ = is_name_due_ = false;
+  is_kept_here_ = run_.has_kept(from.path());
   if (is_kept_here_ && world_.rank() == 0)  // it may have been killed before it did
     for (const std::string& name : names_of(state_)) checkpoint::give_name(checkpoint_path(), name);
-  resumed_ = ResumeRecord{.at = position(), .from = from->path()};
+  resumed_ = ResumeRecord{.at = position(), .from = from.path()};
 }
 
 int Trainer::run() try {
@@ -113,17 +120,24 @@ void Trainer::train() {
     return;
   }
   // Of an epoch that was stopped after its last step the evaluation is left.
-  for (; state_.n_steps < setup_.goal.n_steps || state_.of_epoch.n_steps > 0; state_.begin_next_epoch()) {
+  while (state_.n_steps < setup_.goal.n_steps || state_.of_epoch.n_steps > 0) {
     const Position begin = position();
     run_.tell(&Observer::epoch_begun, begin);
     tell_forecast();
     const bool goes_on = train_epoch();
+    if (divergence_) {
+      if (roll_back()) continue;
+      break;
+    }
     const bool is_last = !goes_on || state_.epoch + 1 >= setup_.goal.n_epochs;
     if (ending_.exit_code == 0) end_epoch(epoch_record(begin), is_last);
     if (begin.step % epochs_.n_batches == 0) epoch_time_ = {watch_.elapsed().value - begin.elapsed.value};
     if (is_last || ending_.exit_code != 0) break;
+    state_.begin_next_epoch();
   }
-  ending_.status != RunStatus::failed ? save_last() : finish_save();
+  if (ending_.status != RunStatus::failed) return save_last();
+  finish_save();
+  if (is_step_bad_) keep_bad_step();
 }
 
 // False if training is to end before the epochs are over.
@@ -188,13 +202,17 @@ void Trainer::count(const data::Batch& batch) {
 // What all ranks know of the steps before; false if training ends.
 bool Trainer::account(const std::optional<parallel::StepAgreement>& agreement) {
   if (!agreement) return true;
-  note_loss(*agreement);
-  if (saving_ && saving_->writer->may_advance(agreement->n_saved)) advance_save();
-  if (agreement->not_finite) {  // first, as what was stopped is saved
-    fail_not_finite(*agreement->not_finite);
+  if (divergence_) return false;
+  if (agreement->changed || !agreement->replicas_agree) {  // first, as losses follow
+    note_divergence(*agreement);
     return false;
   }
-  if (!agreement->replicas_agree) learner_.synchronizer().fail_for_replicas();
+  if (agreement->not_finite) {  // before what is stopped and saved
+    fail_not_finite(*agreement);
+    return false;
+  }
+  note_loss(*agreement);
+  if (saving_ && saving_->writer->may_advance(agreement->n_saved)) advance_save();
   is_save_asked_ = is_save_asked_ || agreement->save;
   if (agreement->stop) stop();
   return !agreement->stop;
@@ -312,19 +330,6 @@ void Trainer::stop() {
   ending_ = {.status = RunStatus::stopped,
              .message = signal != 0 ? fmt::format("signal {}", signal) : "its time is nearly over",
              .exit_code = may_go_on ? core::to_int(core::ExitCode::requeue) : 128 + signal};
-}
-
-void Trainer::fail_not_finite(int rank) {
-  ending_ = {.status = RunStatus::failed,
-             .message = fmt::format("the loss of step {} is not finite", state_.n_agreed),
-             .exit_code = core::to_int(core::ExitCode::failed)};
-  if (world_.rank() != rank) return;
-  core::log_error(core::describe(
-      {.what = fmt::format("{}, at a learning rate of {:.4g}", ending_.message,
-                           state_.rates[(state_.n_agreed - 1) % state_.rates.size()]),
-       .where = fmt::format("rank {} on {}, first in {}", rank, runtime::host_name(), learner_.not_finite_in()),
-       .expected = "finite numbers",
-       .fix = "a lower --lr, a --warmup or --clip-norm; or look at the data"}));
 }
 
 // Collective.

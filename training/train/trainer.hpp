@@ -58,6 +58,7 @@ class Trainer {
   };
 
   void resume();
+  void go_on_from(const checkpoint::Checkpoint& from);
   void train();
   bool train_epoch();
   bool step(const data::Batch& batch);
@@ -93,7 +94,10 @@ class Trainer {
   [[nodiscard]] std::string checkpoint_path() const;
   [[nodiscard]] bool is_stop_asked() const;
   void stop();
-  void fail_not_finite(int rank);
+  void fail_not_finite(const parallel::StepAgreement& agreement);
+  void keep_bad_step();
+  void note_divergence(const parallel::StepAgreement& agreement);
+  bool roll_back();
   [[nodiscard]] FinalRecord final_record();
   void finish();
   [[nodiscard]] Position position() const;
@@ -118,16 +122,19 @@ class Trainer {
   RunState state_{};
   std::optional<ResumeRecord> resumed_{};
   Epochs epochs_{};
-  std::uint64_t ledger_before_ = 0;  ///< of the samples that the epoch had when the run was resumed
-  std::uint64_t saved_at_ = 0;       ///< samples seen when a checkpoint was begun last, or gone on from
-  std::uint64_t kept_at_ = 0;        ///< samples seen when the last complete one was begun
-  std::optional<Saving> saving_{};   ///< in the background
-  core::Stopwatch since_saved_{};    ///< on rank 0, since the last was begun
-  bool is_save_asked_ = false;       ///< by rank 0's clock, and agreed on
-  core::Seconds epoch_time_{};       ///< of the last whole one, with evaluation and saving; 0: not known
-  bool is_kept_here_ = false;        ///< in the folder of this run
-  bool is_epoch_over_ = false;       ///< trained and evaluated
-  bool is_name_due_ = false;         ///< of the state there is, which no checkpoint has yet
+  std::uint64_t ledger_before_ = 0;             ///< of the samples that the epoch had when the run was resumed
+  std::uint64_t saved_at_ = 0;                  ///< samples seen when a checkpoint was begun last, or gone on from
+  std::uint64_t kept_at_ = 0;                   ///< samples seen when the last complete one was begun
+  std::optional<Saving> saving_{};              ///< in the background
+  core::Stopwatch since_saved_{};               ///< on rank 0, since the last was begun
+  bool is_save_asked_ = false;                  ///< by rank 0's clock, and agreed on
+  core::Seconds epoch_time_{};                  ///< of the last whole one, with evaluation and saving; 0: not known
+  bool is_kept_here_ = false;                   ///< in the folder of this run
+  bool is_epoch_over_ = false;                  ///< trained and evaluated
+  bool is_name_due_ = false;                    ///< of the state there is, which no checkpoint has yet
+  bool is_step_bad_ = false;                    ///< the one after state_.n_agreed
+  std::optional<core::Error> divergence_{};     ///< of parameters, to be dealt with
+  std::optional<std::uint64_t> diverged_at_{};  ///< step after which that was found last
   Ending ending_{};
 };
 

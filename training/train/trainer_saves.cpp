@@ -62,7 +62,7 @@ void Trainer::end_save(Saving& saving) {
   is_kept_here_ = true;
   if (world_.rank() == 0) {
     for (const std::string& name : saving.names) checkpoint::give_name(saving.record.path, name);
-    checkpoint::remove_older(saving.record.path, options_.keep);
+    checkpoint::remove_older(saving.record.path, options_.keep, learner_.synchronizer().n_sound_steps());
   }
   saving.record.stall.value += watch.elapsed().value;
   saving.record.time = saving.watch.elapsed();
@@ -89,7 +89,7 @@ std::optional<core::Error> Trainer::while_standing(Saving& saving, const std::fu
 // Collective: why there is none, the same on all ranks, if there is none. `is_due`: by the recipe's interval.
 std::optional<core::Error> Trainer::save_now(bool is_due) {
   Saving saving = begin_save(is_due);
-  const std::string content = checkpoint_content(recipe_, epochs_, kept_state());
+  const std::string content = checkpoint_content(recipe_, epochs_, kept_state(), nullptr);
   const auto complaint = while_standing(saving, [&] { learner_.save_checkpoint(saving.record.path, content); });
   if (!complaint) end_save(saving);
   return complaint;
@@ -99,7 +99,7 @@ std::optional<core::Error> Trainer::save_now(bool is_due) {
 void Trainer::save_in_between() {
   finish_save();
   saving_ = begin_save(is_save_due());
-  const std::string content = checkpoint_content(recipe_, epochs_, kept_state());
+  const std::string content = checkpoint_content(recipe_, epochs_, kept_state(), nullptr);
   const auto complaint =
       while_standing(*saving_, [&] { saving_->writer = learner_.begin_checkpoint(saving_->record.path, content); });
   if (complaint) {

@@ -169,18 +169,42 @@ TEST(BackgroundSave, LeavesNothingUnlessItIsComplete) {
   EXPECT_EQ(folder.n_entries(), 0u);
 }
 
+TEST(Checkpoint, TheNewestSoundOneStays) {
+  const TemporaryFolder folder;
+  for (const std::uint64_t step : {1u, 2u, 3u, 4u, 5u, 6u}) write(folder.path(), step);
+  remove_older(folder / "step-000000006", 2, 3);
+  EXPECT_EQ(list_checkpoints(folder.path()),
+            (std::vector{folder / "step-000000006", folder / "step-000000005", folder / "step-000000003"}));
+  remove_older(folder / "step-000000006", 2, 5);
+  EXPECT_EQ(list_checkpoints(folder.path()), (std::vector{folder / "step-000000006", folder / "step-000000005"}));
+}
+
+TEST(Checkpoint, WhatIsSetAsideIsNoneAnyMore) {
+  const TemporaryFolder folder;
+  for (const std::uint64_t step : {1u, 2u, 3u}) write(folder.path(), step);
+  give_name(folder / "step-000000003", "best");
+  EXPECT_EQ(set_aside_newer(folder.path(), 1), (std::vector{folder / "step-000000003", folder / "step-000000002"}));
+  EXPECT_EQ(list_checkpoints(folder.path()), (std::vector{folder / "step-000000001"}));
+  EXPECT_FALSE(is_checkpoint(folder / "best"));
+  const std::vector aside{folder / "step-000000002.suspect", folder / "step-000000003.suspect"};
+  EXPECT_EQ(list_set_aside(folder.path()), aside);
+  write(folder.path(), 3);
+  EXPECT_EQ(set_aside_newer(folder.path(), 1), (std::vector{folder / "step-000000003"})) << "once more";
+  EXPECT_EQ(list_set_aside(folder.path()), aside);
+}
+
 // Nothing newer counts: a run that goes on from an older one may know why.
 TEST(Checkpoint, OlderOnesAreRemoved) {
   const TemporaryFolder folder;
   for (const std::uint64_t step : {1u, 2u, 3u, 4u, 5u, 6u}) write(folder.path(), step);
   fs::create_directory(folder / "step-x");
   fs::remove(folder / "step-000000004/DONE");
-  remove_older(folder / "step-000000005", 2);
+  remove_older(folder / "step-000000005", 2, 1000);
   EXPECT_EQ(list_checkpoints(folder.path()),
             (std::vector{folder / "step-000000006", folder / "step-000000005", folder / "step-000000003"}));
   EXPECT_TRUE(fs::exists(folder / "step-x"));
-  remove_older(folder / "step-000000003", 1);
-  remove_older(folder / "step-000000005", 1);
+  remove_older(folder / "step-000000003", 1, 1000);
+  remove_older(folder / "step-000000005", 1, 1000);
   EXPECT_EQ(list_checkpoints(folder.path()), (std::vector{folder / "step-000000006", folder / "step-000000005"}));
 }
 
@@ -192,7 +216,7 @@ TEST(Checkpoint, WhatHasANameStays) {
   give_name(folder / "step-000000001", "best");
   EXPECT_EQ(names_of(folder / "step-000000001"), (std::vector<std::string>{"best", "epoch-001"}));
   EXPECT_TRUE(names_of(folder / "step-000000002").empty());
-  remove_older(folder / "step-000000003", 1);
+  remove_older(folder / "step-000000003", 1, 1000);
   EXPECT_EQ(list_checkpoints(folder.path()).size(), 2u);
   EXPECT_TRUE(is_checkpoint(folder / "best"));
   EXPECT_EQ(find_checkpoints(folder / "best"), (std::vector<std::string>{folder / "best"}));

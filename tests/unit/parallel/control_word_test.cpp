@@ -75,6 +75,11 @@ TEST(ControlWord, OneRankIsEnoughForAFlag) {
                      });
 }
 
+TEST(ControlWord, TellsThatParametersHaveChanged) {
+  for_each_agreement([](int rank) { return StepReport{.changed = rank == 1}; },
+                     [](const StepAgreement& agreement, int n_ranks) { EXPECT_EQ(agreement.changed, n_ranks > 1); });
+}
+
 TEST(ControlWord, NamesTheLowestRankThatIsNotFinite) {
   const auto report = [](int rank) {
     StepReport mine{.loss = rank > 0 ? std::numeric_limits<double>::quiet_NaN() : 1};

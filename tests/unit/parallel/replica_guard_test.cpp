@@ -42,7 +42,9 @@ void train(comm::Transport& world, std::uint64_t guard_interval, const std::opti
   Synchronizer synchronizer{world, slots, make_options(guard_interval)};
   ControlWord word{world, false};
   const auto act_on = [&](const std::optional<StepAgreement>& agreement) {
-    if (agreement && !agreement->replicas_agree) synchronizer.fail_for_replicas();
+    if (!agreement) return;
+    if (agreement->changed) synchronizer.fail_for_change();
+    if (!agreement->replicas_agree) synchronizer.fail_for_replicas();
   };
   if (world.rank() == 0)
     support::fill(slots, synchronizer.parameters(), [](std::size_t i) { return support::odd_value(i, 0, 0); });
@@ -53,7 +55,7 @@ void train(comm::Transport& world, std::uint64_t guard_interval, const std::opti
     synchronizer.step({.learning_rate = 1e-3});
     if (fault && fault->by_rank == world.rank() && fault->after_step == step)
       flip(synchronizer.parameters(), slots[fault->slot].slice.offset + fault->element, fault->bit);
-    act_on(word.exchange({.replica = synchronizer.replica_hash()}));
+    act_on(word.exchange({.changed = synchronizer.has_changed(), .replica = synchronizer.replica_hash()}));
   }
   act_on(word.finish());
 }

@@ -203,8 +203,15 @@ std::uint64_t dense_bytes(std::string_view algorithm, std::size_t n_nodes, const
   return comm::find_algorithm(algorithm)->all_reduce.cost(call, Nodes(n_nodes)).bytes;
 }
 
+/// Of the word by which nodes learn that one halts.
+std::uint64_t halt_bytes(std::size_t n_nodes) {
+  return dense_bytes("recursive_doubling", n_nodes, {.dtype = core::DType::uint64, .n_elements = 1});
+}
+
+/// Of that, and of the counts of rows.
 std::uint64_t count_bytes(std::size_t n_nodes) {
-  return dense_bytes("recursive_doubling", n_nodes, {.dtype = core::DType::uint64, .n_elements = n_nodes});
+  return halt_bytes(n_nodes) +
+         dense_bytes("recursive_doubling", n_nodes, {.dtype = core::DType::uint64, .n_elements = n_nodes});
 }
 
 Rows all_but(std::uint64_t missing) {
@@ -241,7 +248,7 @@ TEST(SparseSum, SendsEverythingWhereThatIsFewerBytes) {
 
 TEST(SparseSum, ATreeSumsEverything) {
   EXPECT_EQ(step_traffic({{5}, {7}}, {.is_deterministic = true}).bytes,
-            dense_bytes("recursive_doubling", 2, {.n_elements = alone_elements}));
+            halt_bytes(2) + dense_bytes("recursive_doubling", 2, {.n_elements = alone_elements}));
 }
 
 TEST(SparseSum, TravelsBeforeTheStep) {

@@ -273,6 +273,53 @@ void make_step(Synchronizer& synchronizer, int rank, int number) {
   synchronizer.step({.learning_rate = 0.25});
 }
 
+/// Ends with what step() did to the parameters.
+struct Halt {
+  int by_rank = 0;
+  float gradient = 1;  ///< of that rank, instead of halt() if it is not finite
+  double clip_norm = 0;
+};
+
+void expect_halt(const Nodes& nodes, const Halt& halt) {
+  SCOPED_TRACE(support::describe(nodes));
+  const std::vector<Slot> slots = support::odd_slots();
+  SynchronizerOptions options = options_for(OptimizerKind::sgd);
+  options.optimizer.momentum = 0.5;
+  comm::run_as_threads(nodes, [&](comm::Transport& world) {
+    Synchronizer synchronizer{world, slots, options};
+    synchronizer.publish_initial();
+    const auto make_step = [&](float gradient) {
+      support::fill(slots, synchronizer.gradients(), [&](std::size_t) { return gradient; });
+      synchronizer.step({.learning_rate = 1}, halt.clip_norm);
+    };
+    const auto parameters = [&] {
+      return std::vector<float>{synchronizer.parameters().begin(), synchronizer.parameters().end()};
+    };
+    make_step(1);
+    const std::vector<float> before = parameters();
+    const bool is_culprit = world.rank() == halt.by_rank;
+    if (is_culprit && std::isfinite(halt.gradient)) synchronizer.halt();
+    make_step(is_culprit ? halt.gradient : 1);
+    EXPECT_EQ(parameters(), before);
+    make_step(1);
+    EXPECT_EQ(parameters(), before) << "it does not end by itself";
+    synchronizer.publish_initial();
+    make_step(1);
+    EXPECT_NE(parameters(), before);
+    EXPECT_FALSE(synchronizer.has_changed());
+  });
+}
+
+TEST(Synchronizer, NobodyUpdatesOnceOneRankHalts) {
+  for (const Nodes& nodes : support::placements())
+    for (const int by_rank : {0, static_cast<int>(nodes.size()) - 1}) expect_halt(nodes, {.by_rank = by_rank});
+}
+
+TEST(Synchronizer, ANormThatIsNotFiniteHalts) {
+  for (const Nodes& nodes : support::placements())
+    expect_halt(nodes, {.gradient = std::numeric_limits<float>::infinity(), .clip_norm = 1e9});
+}
+
 /// Where the values of a piece lie in its slot.
 core::Slice place_of(const Piece& piece, const Slot& slot) {
   return {piece.rows.offset / slot.block_rows * slot.block, piece.values.size()};

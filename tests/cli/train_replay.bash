@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# lockstep train --replay: a step whose loss is not finite is kept with what was there before it, and made again on one rank.
+. "$(dirname "$0")/lib.bash"
+cd "$folder" || exit 1
+digits=("$REDUCE_ALL" train digits --synthetic-samples 512 --batch 32 --threads 1)
+
+# On any number of ranks: the same step, the same samples, and parameters from before it.
+for words in '--nproc 1' '--nproc 3' '--nproc 2 --deterministic' '--nproc 4 --precision bf16'; do
+  rm -rf r
+  # shellcheck disable=SC2086  # words are words
+  run "${digits[@]}" --lr 1e30 --run-dir r $words
+  expect_rc 1
+  expect_one_error
+  expect_err '^error: the loss of step 2 is not finite, at a learning rate of 1e\+30 \(rank [0-3] on .*, first in '
+  expect_err '^info: to make that step again, on one rank: lockstep train --replay r/bad-step-000000002$'
+  [ ! -e r/weights.h5 ] || fail "weights were kept"
+  run "$REDUCE_ALL" ckpt verify r/bad-step-000000002
+  expect_rc 0
+  run "$REDUCE_ALL" train --replay r/bad-step-000000002
+  expect_rc 0
+  expect_out '^step      2 of the run, 2 of epoch 1; learning rate 1e\+30; '
+  expect_out '^seen by   rank [0-3] of [1-4] on .*: first in .*, by samples [0-9]'
+  expect_out '^data      all numbers of 32 samples are finite$'
+  expect_out '^loss      nan over 32 samples, first not finite in '
+  expect_out '^gradient  not finite, of '
+  expect_out '^samples   not finite alone: [0-9]'
+  expect_out '^verdict   not finite here either$'
+done
+
+# Nothing of it is lost: with a rate at which nothing went wrong the weights before that step train on.
+run "${digits[@]}" --max-steps 3 --run-dir after --init-from r/bad-step-000000002 --lr 0.001
+expect_rc 1
+run "${digits[@]}" --resume r/bad-step-000000002 --run-dir other
+expect_rc 2
+expect_one_error
+expect_err 'is kept to make a bad step again, and not to go on from'
+
+# A step that is finite after all, as of parameters that somebody made finite since.
+run "${digits[@]}" --max-steps 1 --save-every 1 --run-dir good
+expect_rc 0
+mkdir finite
+cp good/checkpoints/step-000000001/rank-00000.h5 finite
+python3 - <<'PYTHON' || fail "no bundle could be made"
+import json
+bad = json.load(open('r/bad-step-000000002/index.json'))
+good = json.load(open('good/checkpoints/step-000000001/index.json'))
+good['content'] = dict(bad['content'], recipe=good['content']['recipe'], ranks=1)
+json.dump(good, open('finite/index.json', 'w'))
+PYTHON
+if type xxhsum >/dev/null 2>&1; then
+  xxhsum -H2 finite/index.json | cut -d ' ' -f 1 >finite/DONE
+  run "$REDUCE_ALL" train --replay finite
+  expect_rc 1
+  expect_out '^verdict   finite here'
+fi
+
+# What cannot be made again is told.
+run "$REDUCE_ALL" train --replay good/checkpoints/step-000000001
+expect_rc 2
+expect_one_error
+expect_err 'no step that was not finite'
+run "$REDUCE_ALL" train --replay nowhere
+expect_rc 2
+expect_err "'nowhere' is not there"
+run "$REDUCE_ALL" train --replay r/bad-step-000000002 --nproc 2
+expect_rc 2
+expect_err 'nproc'
+launch 2 train --replay r/bad-step-000000002
+expect_rc 2
+expect_one_error
+expect_err '2 ranks were started'
+run "$REDUCE_ALL" train digits --replay r/bad-step-000000002
+expect_rc 2
+printf x | dd of=r/bad-step-000000002/rank-00000.h5 bs=1 seek=3000 conv=notrunc 2>/dev/null
+run "$REDUCE_ALL" train --replay r/bad-step-000000002
+expect_rc 1
+expect_one_error
+expect_err 'rank-00000.h5'
+
+# Of data that are not finite the samples are named.
+{ for i in $(seq 64); do echo "0.$i,1,$([ "$i" -eq 40 ] && echo inf || echo 2)"; done; } | sed '1i a,b,y' >t.csv
+run "$REDUCE_ALL" shard import csv t.csv --out d
+expect_rc 0
+run "$REDUCE_ALL" train toy --data d --val-split '' --max-steps 8 --batch 16 --run-dir bad --nproc 2
+expect_rc 1
+run "$REDUCE_ALL" train --replay "$(echo bad/bad-step-*)"
+expect_rc 0
+expect_out '^data      not finite: samples 39$'
+expect_out '^samples   not finite alone: 39$'
+run "$REDUCE_ALL" train --replay "$(echo bad/bad-step-*)" --data nowhere
+expect_rc 2
+
+# A disk that is full costs the bundle, not the message.
+echo "all as it should be"

@@ -1,0 +1,31 @@
+// A step whose loss or gradient was not finite, as a checkpoint of the state before it keeps it.
+// Invariant: with that state, the recipe and the set it is all that --replay needs to make the step again.
+// Used by the trainer, which keeps it, and by `lockstep train --replay`.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::training {
+
+/// What one rank saw.
+struct Sighting {
+  int rank = 0;
+  std::string host{};
+  std::string where{};  ///< as Learner::NotFinite has it, as are samples
+  std::vector<std::uint64_t> samples{};
+};
+
+struct BadStep {
+  double learning_rate = 0;
+  std::vector<Sighting> seen{};  ///< by rank
+};
+
+/// The text of a JSON object.
+[[nodiscard]] std::string to_json(const BadStep& bad);
+/// Throws nlohmann::json::exception if it is none of to_json().
+[[nodiscard]] BadStep parse_bad_step(std::string_view text);
+
+}  // namespace lockstep::training

@@ -1,0 +1,19 @@
+// lockstep train --replay: a step that was not finite, once more, on one rank, to see where that begins.
+// Invariant: the parameters, samples and random numbers are those of the run; nothing is written.
+// Used by `lockstep train`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "training/command.hpp"
+
+namespace lockstep::training {
+
+/// Whether `arguments`, of `lockstep train`, ask for it.
+[[nodiscard]] bool asks_for_replay(const std::vector<std::string>& arguments);
+
+/// Of `arguments` that do. Exit code 0: the step is not finite here either; 1: it is. Throws core::Error (usage).
+[[nodiscard]] Invocation parse_replay(const std::vector<std::string>& arguments);
+
+}  // namespace lockstep::training

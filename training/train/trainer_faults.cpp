@@ -1,0 +1,105 @@
+// What a trainer does where numbers are not finite any more, or parameters not what was written.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "checkpoint/folder.hpp"
+#include "core/log.hpp"
+#include "runtime/together.hpp"
+#include "training/train/bad_step.hpp"
+#include "training/train/trainer.hpp"
+
+namespace lockstep::training {
+
+// The step after those that all ranks know the loss of.
+void Trainer::fail_not_finite(const parallel::StepAgreement& agreement) {
+  const bool is_loss = !std::isfinite(agreement.loss);
+  ending_ = {
+      .status = RunStatus::failed,
+      .message = fmt::format("the {} of step {} is not finite", is_loss ? "loss" : "gradient", state_.n_agreed + 1),
+      .exit_code = core::to_int(core::ExitCode::failed)};
+  is_step_bad_ = true;
+  if (world_.rank() != *agreement.not_finite) return;
+  core::log_error(core::describe(
+      {.what = fmt::format("{}, at a learning rate of {:.4g}", ending_.message, state_.rate_of(state_.n_agreed)),
+       .where =
+           fmt::format("rank {} on {}, first in {}", world_.rank(), runtime::host_name(), learner_.not_finite()->where),
+       .expected = "finite numbers",
+       .fix = "a lower --lr, a --warmup or --clip-norm; or look at the data"}));
+}
+
+// Collective: parameters and states are still those from before it.
+void Trainer::keep_bad_step() {
+  BadStep bad{.learning_rate = state_.rate_of(state_.n_agreed)};
+  const auto& mine = learner_.not_finite();
+  const BadStep of_mine{
+      .seen = mine ? std::vector<Sighting>{{world_.rank(), runtime::host_name(), mine->where, mine->samples}}
+                   : std::vector<Sighting>{}};
+  for (const std::string& of_rank : world_.gather(to_json(of_mine)))
+    for (const Sighting& sighting : parse_bad_step(of_rank).seen) bad.seen.push_back(sighting);
+  RunState before = state_;
+  before.n_steps = state_.n_agreed;
+  before.samples_seen =
+      state_.epoch * n_epoch_samples(recipe_, *setup_.batches.training, world_.n_ranks()) + state_.of_epoch.n_samples;
+  const std::string path = fmt::format("{}/bad-{}", run_.folder(), checkpoint::name_of(state_.n_agreed + 1));
+  watchdog_.enter(runtime::Activity::save);
+  const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::save};
+  const auto complaint =
+      core::complaint_of([&] { learner_.save_checkpoint(path, checkpoint_content(recipe_, epochs_, before, &bad)); });
+  if (world_.rank() != 0) return;
+  if (complaint)
+    core::log_warning(fmt::format("the step is not kept for --replay: {}", complaint->problem().what));
+  else
+    core::log_info(fmt::format("to make that step again, on one rank: lockstep train --replay {}", path));
+}
+
+// Collective: of parameters that somebody else than their owners has changed.
+void Trainer::note_divergence(const parallel::StepAgreement& agreement) {
+  divergence_ = core::complaint_of([&] {
+    const parallel::Synchronizer& synchronizer = learner_.synchronizer();
+    if (agreement.changed) runtime::together(world_, [&] { synchronizer.fail_for_change(); });
+    learner_.synchronizer().fail_for_replicas();
+  });
+}
+
+// Collective: to the newest checkpoint from when they were known to be sound; false, and the run fails, if there is
+// none, or if it has come to this before without getting any further, as that is no chance.
+bool Trainer::roll_back() {
+  finish_save();
+  const core::Error why = *std::exchange(divergence_, std::nullopt);
+  const bool is_again = diverged_at_ && state_.n_steps <= *diverged_at_;
+  diverged_at_ = state_.n_steps;
+  std::vector<std::string> paths, set_aside;  // on rank 0
+  const std::uint64_t mine = learner_.synchronizer().n_sound_steps();
+  const std::vector<std::uint64_t> sound = runtime::gather_values(world_, std::span{&mine, 1});
+  runtime::together(world_, [&] {
+    if (world_.rank() != 0) return;
+    const std::string folder = checkpoint::checkpoints_in(run_.folder());
+    set_aside = checkpoint::set_aside_newer(folder, std::ranges::min(sound));
+    if (is_again) return;
+    paths = checkpoint::list_checkpoints(folder);
+    if (paths.empty() && resumed_ && resumed_->at.step <= std::ranges::min(sound)) paths.push_back(resumed_->from);
+  });
+  const auto from = checkpoint::open_first_whole(world_, paths);
+  if (world_.rank() == 0) {
+    for (const std::string& path : set_aside)
+      core::log_warning(fmt::format("checkpoint '{}' may hold what has changed, and has another name now", path));
+    if (from)
+      core::log_warning(fmt::format("after step {}: {} ({}); going back to {}", state_.n_steps, why.problem().what,
+                                    why.problem().where, from->path()));
+  }
+  if (from) {
+    go_on_from(*from);
+    resumed_->why = why.problem().what;
+    run_.tell(&Observer::went_back, *resumed_);
+    return true;
+  }
+  static_cast<void>(session_.agree(world_.rank() == 0 ? std::optional{why} : std::nullopt));  // told once
+  ending_ = {
+      .status = RunStatus::failed, .message = why.problem().what, .exit_code = core::to_int(core::ExitCode::failed)};
+  return false;
+}
+
+}  // namespace lockstep::training
