@@ -43,8 +43,8 @@ class NewFile {
   void append(std::span<const std::byte> data);
   /// Returns the digest of `values`.
   std::string append_with_digest(std::span<const std::byte> values);
-  /// Puts all of it on the disk.
-  void finish(FileRecord& record);
+  /// Puts all of it on the disk; -1 if errno says why not.
+  [[nodiscard]] int finish(FileRecord& record);
 
  private:
   [[noreturn]] void fail(std::string_view action) const {
@@ -103,10 +103,10 @@ std::string NewFile::append_with_digest(std::span<const std::byte> values) {
   return digest;
 }
 
-void NewFile::finish(FileRecord& record) {
-  if (fsync(file_.get()) != 0) fail("sync");
+int NewFile::finish(FileRecord& record) {
   record.bytes = bytes_;
   record.digest = digest_.hex();
+  return fsync(file_.get());
 }
 
 }  // namespace
@@ -152,15 +152,29 @@ void RankFile::lay_out(const std::string& path) {
   keep_until(laid_out.size().value);
 }
 
+// What cannot be brought to the disk is lost, also where the system says otherwise when it is asked again: so all of it
+// is written again.
 FileRecord RankFile::write(const std::string& folder, const FillBox& fill) const {
-  FileRecord record{.name = name_};
+  const std::string path = (fs::path{folder} / name_).string();
+  FileRecord record;
+  const auto attempt = [&] {
+    ::unlink(path.c_str());
+    record = {.name = name_};
+    return write_once(path, fill, record);
+  };
+  if (io::with_retries(attempt) < 0)
+    core::fail_system(fmt::format("cannot sync '{}': {}", path, core::system_reason(errno)));
+  return record;
+}
+
+int RankFile::write_once(const std::string& path, const FillBox& fill, FileRecord& record) const {
   std::size_t most = 0;
   for (const Box& box : boxes_) {
     record.pieces.push_back({box, ""});
     most = std::max(most, box.n_elements());
   }
   std::vector<float> buffer(most);
-  NewFile file{(fs::path{folder} / name_).string()};
+  NewFile file{path};
   std::uint64_t at = 0;
   std::span<const std::byte> left{surrounding_};
   for (const std::size_t i : order_) {
@@ -173,8 +187,7 @@ FileRecord RankFile::write(const std::string& folder, const FillBox& fill) const
     at = places_[i].address + places_[i].bytes;
   }
   file.append(left);
-  file.finish(record);
-  return record;
+  return file.finish(record);
 }
 
 }  // namespace lockstep::checkpoint

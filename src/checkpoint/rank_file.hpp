@@ -20,12 +20,14 @@ class RankFile {
   RankFile(const std::string& folder, int rank, std::vector<Box> boxes);
 
   [[nodiscard]] const std::vector<Box>& boxes() const noexcept { return boxes_; }
-  /// A new one in `folder`, on the disk when it returns; each box is asked for once, and one at a time is in
-  /// memory. Makes no call of HDF5. Throws core::Error (system).
+  /// A new one in `folder`, on the disk when it returns; one box at a time is in memory. Each is asked for once, and
+  /// again where all of it has to be written again, for an error that may pass. Makes no call of HDF5. Throws
+  /// core::Error (system).
   [[nodiscard]] FileRecord write(const std::string& folder, const FillBox& fill) const;
 
  private:
   void lay_out(const std::string& path);
+  [[nodiscard]] int write_once(const std::string& path, const FillBox& fill, FileRecord& record) const;
 
   std::string name_;
   std::vector<Box> boxes_;

@@ -1,9 +1,10 @@
 // Preloaded into a program: fsync of files whose names begin with `rank-` takes SLOW_DISK_MS longer, and fails with EIO
-// if SLOW_DISK_FAILS is set: as on a disk that is slow, or lost.
+// SLOW_DISK_FAILS times in each process: as on a disk that is slow, or lost for a while.
 #include <dlfcn.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -25,7 +26,9 @@ extern "C" int fsync(int file) {
   if (is_of_a_rank(file)) {
     if (const char* const delay = std::getenv("SLOW_DISK_MS"))
       std::this_thread::sleep_for(std::chrono::milliseconds{std::atoi(delay)});
-    if (std::getenv("SLOW_DISK_FAILS") != nullptr) {
+    static std::atomic<int> n_failed{0};
+    const char* const most = std::getenv("SLOW_DISK_FAILS");
+    if (most != nullptr && n_failed++ < std::atoi(most)) {
       errno = EIO;
       return -1;
     }
