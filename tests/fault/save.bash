@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# save.bash slow|lost|back|asked: a checkpoint is saved in the background to a disk that is slow; that fails, for good or for a
-# moment; that is slow when SIGTERM comes.
+# save.bash slow|long|lost|back|asked: a checkpoint is saved in the background to a disk that is slow, or too slow; that fails, for
+# good or for a moment; that is slow when SIGTERM comes.
 . "$(dirname "$0")/../cli/lib.bash"
 seed=$((RANDOM * 32768 + RANDOM + 1))
 # shellcheck disable=SC2046  # process ids of our own making
@@ -32,6 +32,13 @@ case $1 in
       expect_rc 0
       [ "$(grep -c 'is whole' out)" -eq 2 ] || fail "not both"
     done
+    ;;
+  long) # three waits one after another, longer than --timeout: beyond that a disk is given 2 s for 14.4 MB
+    run "${on_disk[@]}" SLOW_DISK_MS=600 "${digits[@]}" --epochs 1 --save-every 1 --run-dir r --nproc 2 --timeout 1s
+    expect_rc 0
+    run "${on_disk[@]}" SLOW_DISK_MS=9000 "${digits[@]}" --epochs 1 --save-every 1 --run-dir s --nproc 2 --timeout 1s
+    expect_rc 4
+    expect_err 'stalled: no progress for 3 s in phase save'
     ;;
   lost)
     run "${on_disk[@]}" SLOW_DISK_FAILS=1000 "${digits[@]}" --epochs 4 --save-every '1024 samples' --run-dir r --nproc 2

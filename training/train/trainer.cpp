@@ -74,8 +74,10 @@ void Trainer::resume() {
                .n_batches = setup_.batches.training->n_batches(),
                .n_ranks = static_cast<std::uint64_t>(world_.n_ranks())};
   });
+  enter_save();  // reading takes as long
   const auto from = find_checkpoint(world_, options_);
   if (from) go_on_from(*from);
+  watchdog_.enter(runtime::Activity::setup);
 }
 
 // Collective.

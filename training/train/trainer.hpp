@@ -82,6 +82,7 @@ class Trainer {
   [[nodiscard]] std::vector<std::string> names_of(const RunState& kept) const;
   [[nodiscard]] bool is_save_due() const noexcept;
   void save_last();
+  void enter_save();
   [[nodiscard]] Saving begin_save(bool is_due);
   void end_save(Saving& saving);
   std::optional<core::Error> while_standing(Saving& saving, const std::function<void()>& work);

@@ -44,7 +44,7 @@ void Trainer::keep_bad_step() {
   before.samples_seen =
       state_.epoch * n_epoch_samples(recipe_, *setup_.batches.training, world_.n_ranks()) + state_.of_epoch.n_samples;
   const std::string path = fmt::format("{}/bad-{}", run_.folder(), checkpoint::name_of(state_.n_agreed + 1));
-  watchdog_.enter(runtime::Activity::save);
+  enter_save();
   const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::save};
   const auto complaint =
       core::complaint_of([&] { learner_.save_checkpoint(path, checkpoint_content(recipe_, epochs_, before, &bad)); });

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "checkpoint/folder.hpp"
@@ -34,7 +35,7 @@ void Trainer::save_last() {
   std::optional<core::Error> unsaved;
   const bool is_there = state_.samples_seen == kept_at_ && (is_kept_here_ || !resumed_) && !is_name_due_;
   if (is_wanted && !is_there) unsaved = save_now(!is_stopped && is_save_due());
-  watchdog_.enter(runtime::Activity::save);
+  enter_save();
   const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::save};
   learner_.average_statistics();
   const auto complaint = core::complaint_of(
@@ -45,6 +46,13 @@ void Trainer::save_last() {
   ending_ = {.status = RunStatus::failed,
              .message = unsaved->problem().what,
              .exit_code = core::to_int(core::ExitCode::system)};
+}
+
+// What a disk takes, or a file system far away, is no stall: nobody beats while all wait for it.
+void Trainer::enter_save() {
+  constexpr double slow = 10e6;  // bytes a second, of the run
+  const double time = static_cast<double>(learner_.checkpoint_bytes().value) / slow;
+  watchdog_.enter(runtime::Activity::save, {std::ceil(time)});
 }
 
 Trainer::Saving Trainer::begin_save(bool is_due) {
@@ -72,7 +80,7 @@ void Trainer::end_save(Saving& saving) {
 
 // Training stands still for `work`: what it throws, in terms of checkpoints.
 std::optional<core::Error> Trainer::while_standing(Saving& saving, const std::function<void()>& work) {
-  watchdog_.enter(runtime::Activity::save);
+  enter_save();
   const core::Stopwatch watch;
   timers_.begin(metrics::Phase::save);
   const auto complaint = core::complaint_of(work);

@@ -128,7 +128,7 @@ struct Watchdog::State {
     return static_cast<double>(ns) * 1e-9 >= limit().value;
   }
   [[nodiscard]] core::Seconds limit() const noexcept {
-    return {timeout.value + (phase() == Activity::init ? start_allowance.value : 0)};
+    return {timeout.value + (phase() == Activity::init ? start_allowance.value : allowance_s.load())};
   }
   void end_if_stalled();
   void speak_if_interrupted();
@@ -149,6 +149,7 @@ struct Watchdog::State {
   const std::int64_t longest_gap_ns;
   const core::Seconds start_allowance;
   std::atomic<int> n_ranks{0};
+  std::atomic<double> allowance_s{0};
   BoardSlot alone{};  ///< used where there is no board
   std::unique_ptr<Board> board;
   BoardSlot* slot = &alone;
@@ -375,7 +376,8 @@ std::string Watchdog::withdraw_last_words() {
   return std::exchange(state_->last_words, {});
 }
 
-void Watchdog::enter(Activity phase) noexcept {
+void Watchdog::enter(Activity phase, core::Seconds allowance) noexcept {
+  state_->allowance_s.store(allowance.value, std::memory_order_relaxed);
   std::atomic<std::uint64_t>& position = state_->slot->position;
   state_->slot->phase.store(static_cast<std::uint32_t>(phase), std::memory_order_relaxed);
   state_->slot->unit.store(0, std::memory_order_relaxed);

@@ -51,8 +51,9 @@ class Watchdog {
 
   /// The rank in MPI_COMM_WORLD, once known.
   void set_rank(int rank, int n_ranks) noexcept;
-  /// Counts as progress, and forgets the unit.
-  void enter(Activity phase) noexcept;
+  /// Counts as progress, and forgets the unit. `allowance`: how much longer than the timeout nobody may beat in this
+  /// phase, as where all wait for a disk; about the same on all ranks.
+  void enter(Activity phase, core::Seconds allowance = {}) noexcept;
   /// One step of progress; costs one relaxed store to a line no other process writes.
   void beat() noexcept;
   /// What of the phase is under way, for the report: a step of training, a batch of evaluation, counting from 1.
