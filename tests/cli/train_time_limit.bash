@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.bash"
 cd "$folder" || exit 1
 trap 'kill -KILL $(pids_with "$folder/k") 2>/dev/null; rm -rf "$folder"' EXIT
-unset SLURM_JOB_END_TIME
+unset SLURM_JOB_END_TIME PBS_JOBID
 train=("$REDUCE_ALL" train digits --synthetic-samples 512 --batch 32 --deterministic --threads 1 --digest)
 
 # expect_stopped FOLDER: it was in time (seconds), and has a whole checkpoint.
@@ -26,6 +26,23 @@ done
 SLURM_JOB_END_TIME=$(($(date +%s) + 8)) run timeout -s KILL 10 "${train[@]}" --epochs 30000 --run-dir job
 expect_err '^limit   '
 expect_stopped job
+# PBS has a program that tells; this one stands for it, and prints what OpenPBS does.
+mkdir bin
+cat >bin/qstat <<'QSTAT'
+#!/bin/sh
+[ "$1 $2" = '-f 12.server' ] || exit 153
+printf 'Job Id: 12.server\n    Job_Name = train\n    Resource_List.walltime = 00:00:09\n    stime = %s\n' "$(LC_ALL=C date '+%a %b %e %H:%M:%S %Y')"
+QSTAT
+chmod +x bin/qstat
+PATH=$folder/bin:$PATH PBS_JOBID=12.server run timeout -s KILL 12 "${train[@]}" --epochs 30000 --run-dir pbs --nproc 2
+expect_err '^limit   [789]\.?[0-9]* s are left'
+expect_stopped pbs
+PATH=$folder/bin:$PATH PBS_JOBID=13.server run "${train[@]}" --epochs 1 --run-dir unknown
+expect_rc 0
+expect_err "^warning: 'qstat -f 13.server' does not tell when this job ends"
+PBS_JOBID=13.server run "${train[@]}" --epochs 1 --run-dir zero --time-limit 0
+expect_rc 0
+! grep -q qstat err || fail "it was asked"
 # No limit, or one that is not there: all of it is trained.
 run "${train[@]}" --epochs 2 --run-dir whole
 expect_rc 0

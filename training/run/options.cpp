@@ -89,7 +89,7 @@ The run
       --resume-anyway       also with another recipe or set than it was begun with
       --keep N              checkpoints that are kept, the newest; and the one with the best evaluation, as `best`  (3)
       --keep-epochs N       also the one of every Nth epoch, as `epoch-010`           (none)
-      --time-limit T        stop within T, with a checkpoint, exit code 85; 0: none   (what is left of a Slurm job)
+      --time-limit T        stop within T, with a checkpoint, exit code 85; 0: none   (what is left of a Slurm or PBS job)
       --save-weights FILE   where the weights go                                      (weights.h5 in the run's folder)
       --evaluate-only       measure accuracy or loss of the split for evaluation, train nothing
       --verify-resume       train without an interruption, and with one and resumed on as many ranks and on others: are

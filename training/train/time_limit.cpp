@@ -1,23 +1,97 @@
 #include "training/train/time_limit.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <cstdlib>
 #include <ctime>
+#include <string>
 #include <string_view>
 #include <system_error>
 
+#include "core/log.hpp"
+#include "runtime/output_of.hpp"
+
 namespace lockstep::training {
 
+namespace {
+
+constexpr core::Seconds time_for_qstat{20};
+
+std::optional<std::int64_t> parse_number(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [last, status] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (status != std::errc{} || last != text.data() + text.size() || number < 0) return std::nullopt;
+  return number;
+}
+
+std::optional<core::Seconds> if_above_zero(std::int64_t left) {
+  return left > 0 ? std::optional{core::Seconds{static_cast<double>(left)}} : std::nullopt;
+}
+
+/// "1:02:03", also with fewer parts.
+std::optional<std::int64_t> parse_duration(std::string_view text) {
+  std::int64_t seconds = 0;
+  for (;;) {
+    const std::size_t end = std::min(text.find(':'), text.size());
+    const auto part = parse_number(text.substr(0, end));
+    if (!part || *part > 1'000'000'000) return std::nullopt;
+    seconds = seconds * 60 + *part;
+    if (end == text.size()) return seconds;
+    text.remove_prefix(end + 1);
+  }
+}
+
+/// "Mon Nov 23 10:00:00 2026".
+std::optional<std::int64_t> parse_date(const std::string& text) {
+  std::tm date{};
+  const char* const end = strptime(text.c_str(), "%a %b %d %H:%M:%S %Y", &date);
+  date.tm_isdst = -1;
+  if (end == nullptr || *end != '\0') return std::nullopt;
+  return std::mktime(&date);
+}
+
+std::optional<core::Seconds> time_left_of_pbs(const char* job) {
+  const auto text = runtime::output_of({"qstat", "-f", job}, time_for_qstat);
+  const auto left = text ? time_left_by_qstat(*text, std::time(nullptr)) : std::nullopt;
+  if (!left)
+    core::log_warning(
+        fmt::format("'qstat -f {}' does not tell when this job ends, so it is not stopped in time for a checkpoint; "
+                    "--time-limit names the time, and 0 leaves out this warning",
+                    job));
+  return left;
+}
+
+}  // namespace
+
+// Long values go on in lines that begin with a tab; the two wanted are short.
+std::optional<core::Seconds> time_left_by_qstat(std::string_view text, std::int64_t now) {
+  std::optional<std::int64_t> walltime, start;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+    constexpr std::string_view equals = " = ";
+    const std::size_t middle = line.find(equals);
+    if (middle == line.npos) continue;
+    const std::string_view name = line.substr(0, middle), value = line.substr(middle + equals.size());
+    if (name == "Resource_List.walltime") walltime = parse_duration(value);
+    if (name == "stime" || name == "start_time") start = parse_date(std::string{value});
+  }
+  if (!walltime || !start) return std::nullopt;
+  return if_above_zero(*start + *walltime - now);
+}
+
 std::optional<core::Seconds> time_left_of_job() {
-  const char* const variable = std::getenv("SLURM_JOB_END_TIME");
-  if (variable == nullptr) return std::nullopt;
-  const std::string_view text{variable};
-  std::int64_t end = 0;
-  const auto [last, status] = std::from_chars(text.data(), text.data() + text.size(), end);
-  const std::int64_t left = end - std::time(nullptr);
-  if (status != std::errc{} || last != text.data() + text.size() || end <= 0 || left <= 0) return std::nullopt;
-  return core::Seconds{static_cast<double>(left)};
+  if (const char* const text = std::getenv("SLURM_JOB_END_TIME")) {
+    const auto end = parse_number(text);
+    return end ? if_above_zero(*end - std::time(nullptr)) : std::nullopt;
+  }
+  const char* const job = std::getenv("PBS_JOBID");
+  return job != nullptr ? time_left_of_pbs(job) : std::nullopt;
 }
 
 }  // namespace lockstep::training

@@ -4,16 +4,23 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "core/timer.hpp"
 #include "core/units.hpp"
 
 namespace lockstep::training {
 
-/// Left of the batch job: SLURM_JOB_END_TIME, which Slurm sets from 22.05 on, is seconds since 1970; nothing without
-/// it, if it is no such number, or over (a shell may outlive its job).
+/// Left of the batch job. Slurm: SLURM_JOB_END_TIME, set from 22.05 on, is seconds since 1970. PBS, which has no such
+/// variable: what `qstat -f $PBS_JOBID` tells; a warning if that tells nothing. Nothing without either, or if it is
+/// over (a shell may outlive its job).
 [[nodiscard]] std::optional<core::Seconds> time_left_of_job();
+
+/// Of `qstat -f` of one job of OpenPBS, PBS Pro or Torque, at `now` (seconds since 1970): the walltime asked for, since
+/// the job's start, in this machine's time zone; nothing if either is missing.
+[[nodiscard]] std::optional<core::Seconds> time_left_by_qstat(std::string_view text, std::int64_t now);
 
 class TimeLimit {
  public:

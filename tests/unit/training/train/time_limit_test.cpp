@@ -44,5 +44,47 @@ TEST(TimeLimit, OfTheJobIsWhatSlurmSays) {
   unsetenv("SLURM_JOB_END_TIME");
 }
 
+constexpr const char* qstat_text = R"(Job Id: 12.server
+    Job_Name = train
+    resources_used.walltime = 00:00:07
+    job_state = R
+    ctime = Mon Nov 23 09:00:00 2026
+    Error_Path = a:/home/user/of/a/long/path/that/is/folded/because/of/its/length/
+	train.e12
+    Resource_List.nodect = 2
+    Resource_List.walltime = 01:02:03
+    stime = Mon Nov 23 10:00:00 2026
+    Variable_List = PBS_O_HOME=/home/user,stime = Mon Nov 23 11:00:00 2026,
+)";
+
+std::int64_t local_time(const char* text) {
+  std::tm date{};
+  strptime(text, "%Y-%m-%d %H:%M:%S", &date);
+  date.tm_isdst = -1;
+  return std::mktime(&date);
+}
+
+TEST(TimeLimit, OfAPbsJobIsWhatQstatSays) {
+  const std::int64_t start = local_time("2026-11-23 10:00:00");
+  EXPECT_EQ(time_left_by_qstat(qstat_text, start)->value, 3723);
+  EXPECT_EQ(time_left_by_qstat(qstat_text, start + 3722)->value, 1);
+  EXPECT_FALSE(time_left_by_qstat(qstat_text, start + 3723));
+  const std::string text{qstat_text};
+  const auto with = [&](const std::string& old, const std::string& other) {
+    std::string changed = text;
+    changed.replace(changed.find(old), old.size(), other);
+    return time_left_by_qstat(changed, start);
+  };
+  EXPECT_EQ(with("01:02:03", "59")->value, 59);
+  EXPECT_EQ(with("01:02:03", "100:00:00")->value, 360'000);
+  EXPECT_EQ(with("    stime = ", "    start_time = ")->value, 3723) << "Torque";
+  for (const char* const duration : {"", "UNLIMITED", "-1", "1:-2:3", "1:2:", "9999999999999:0:0"})
+    EXPECT_FALSE(with("01:02:03", duration)) << duration;
+  EXPECT_FALSE(with("Mon Nov 23 10:00:00 2026", "soon"));
+  EXPECT_FALSE(with("    stime = ", "    mtime = ")) << "it has not started";
+  EXPECT_FALSE(time_left_by_qstat("", start));
+  EXPECT_FALSE(time_left_by_qstat("qstat: Unknown Job Id 12", start));
+}
+
 }  // namespace
 }  // namespace lockstep::training
