@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # lockstep train --replay: a step whose loss is not finite is kept with what was there before it, and made again on one rank.
+schemas=$(cd "$(dirname "$0")/../../share/schemas" && pwd)
 . "$(dirname "$0")/lib.bash"
 cd "$folder" || exit 1
 digits=("$REDUCE_ALL" train digits --synthetic-samples 512 --batch 32 --threads 1)
@@ -35,7 +36,7 @@ expect_rc 2
 expect_one_error
 expect_err 'is kept to make a bad step again, and not to go on from'
 
-# A step that is finite after all, as of parameters that somebody made finite since.
+# A step that is finite after all, as where memory was at fault: here, of other parameters than were there.
 run "${digits[@]}" --max-steps 1 --save-every 1 --run-dir good
 expect_rc 0
 mkdir finite
@@ -47,11 +48,23 @@ good = json.load(open('good/checkpoints/step-000000001/index.json'))
 good['content'] = dict(bad['content'], recipe=good['content']['recipe'], ranks=1)
 json.dump(good, open('finite/index.json', 'w'))
 PYTHON
-if type xxhsum >/dev/null 2>&1; then
-  xxhsum -H2 finite/index.json | cut -d ' ' -f 1 >finite/DONE
-  run "$REDUCE_ALL" train --replay finite
-  expect_rc 1
-  expect_out '^verdict   finite here'
+"$DIGEST_OF" finite/index.json >finite/DONE
+run "$REDUCE_ALL" train --replay finite
+expect_rc 1
+expect_out '^loss      [0-9.]+ over 32 samples$'
+expect_out '^gradient  finite, of norm [0-9]'
+expect_out '^verdict   finite here: '
+
+# Both are as the schema says.
+if python3 -c 'import jsonschema' 2>/dev/null; then
+  python3 - "$schemas" r/bad-step-000000002 good/checkpoints/step-000000001 <<'PYTHON' || fail "not the JSON it should be"
+import json, sys, jsonschema
+schema = json.load(open(sys.argv[1] + '/checkpoint-1.schema.json'))
+for path in sys.argv[2:]:
+    index = json.load(open(path + '/index.json'))
+    assert ('bad_step' in index['content']) == ('bad' in path)
+    jsonschema.validate(index, schema)
+PYTHON
 fi
 
 # What cannot be made again is told.
@@ -90,5 +103,14 @@ expect_out '^samples   not finite alone: 39$'
 run "$REDUCE_ALL" train --replay "$(echo bad/bad-step-*)" --data nowhere
 expect_rc 2
 
-# A disk that is full costs the bundle, not the message.
+# A disk that is full costs what would be kept, and not the message.
+mkdir small
+if mount -t tmpfs -o size=1m none small 2>/dev/null; then
+  trap 'umount "$folder/small"; rm -rf "$folder"' EXIT
+  run "${digits[@]}" --lr 1e30 --run-dir small/r --save-weights w.h5
+  expect_rc 1
+  expect_one_error
+  expect_err '^warning: the step is not kept for --replay: .*No space left'
+  [ "$(echo $(ls small/r))" = 'log.jsonl run.json status.json' ] || fail "left: $(ls small/r)"
+fi
 echo "all as it should be"

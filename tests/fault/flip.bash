@@ -2,7 +2,8 @@
 # flip.bash PARAMETER RANK: in `lockstep train` on 2 ranks, one bit of that parameter flips in the memory they share, between
 # two steps; exit 1, and the parameter is named with the rank that wrote it.
 # flip.bash back: with a checkpoint the run goes back to it, and ends with the bits of one in which nothing flipped.
-# flip.bash none: the same without the fault succeeds, so it is the bit that bites.
+# flip.bash unseen: where nobody looks, the result is another one, so it is the bit that bites; and none: without it the run
+# succeeds.
 . "$(dirname "$0")/ranks.bash"
 
 # The parameters are hashed before the first step, which takes seconds, and looked at before it ends.
@@ -21,6 +22,21 @@ case $1 in
     start nproc 2 "${train[@]}" --max-steps 1
     end
     expect_rc 0
+    ;;
+  unseen) # at such a rate parameters stay as they are, so that the bit can be found at any time
+    train=(train digits --batch 32 --synthetic-samples 3168 --val-split '' --threads 1 --seed 7 --run-dir "$run_dir" --lr 1e-30
+      --deterministic --digest --epochs 1)
+    start nproc 2 "${train[@]}"
+    end
+    expect_rc 0
+    whole=$(grep '^digest ' "$folder/out")
+    rm -rf "$run_dir"
+    start nproc 2 "${train[@]}"
+    await has_line '^first step' "$folder/err"
+    flip_bit fc2.weight 7
+    end
+    expect_rc 0
+    [ "$(grep '^digest ' "$folder/out")" != "$whole" ] || fail "the same result"
     ;;
   back)
     train+=(--deterministic --digest --epochs 9)
