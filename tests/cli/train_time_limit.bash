@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.bash"
 cd "$folder" || exit 1
 trap 'kill -KILL $(pids_with "$folder/k") 2>/dev/null; rm -rf "$folder"' EXIT
-unset SLURM_JOB_END_TIME PBS_JOBID
+unset SLURM_JOB_END_TIME SLURM_JOB_ID PBS_JOBID
 train=("$REDUCE_ALL" train digits --synthetic-samples 512 --batch 32 --deterministic --threads 1 --digest)
 
 # expect_stopped FOLDER: it was in time (seconds), and has a whole checkpoint.
@@ -43,6 +43,14 @@ expect_err "^warning: 'qstat -f 13.server' does not tell when this job ends"
 PBS_JOBID=13.server run "${train[@]}" --epochs 1 --run-dir zero --time-limit 0
 expect_rc 0
 ! grep -q qstat err || fail "it was asked"
+printf '#!/bin/sh\n[ "$*" = "--noheader --jobs 7 --format %%%%L" ] && echo UNLIMITED\n' >bin/squeue
+chmod +x bin/squeue
+PATH=$folder/bin:$PATH SLURM_JOB_ID=7 run "${train[@]}" --epochs 1 --run-dir unlimited
+expect_rc 0
+! grep -qE '^limit|^warning: .squeue' err || fail "a limit where there is none"
+PATH=$folder/bin:$PATH SLURM_JOB_ID=8 run "${train[@]}" --epochs 1 --run-dir lost
+expect_rc 0
+expect_err "^warning: 'squeue --noheader --jobs 8 --format %L' does not tell when this job ends"
 # No limit, or one that is not there: all of it is trained.
 run "${train[@]}" --epochs 2 --run-dir whole
 expect_rc 0

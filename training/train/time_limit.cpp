@@ -1,15 +1,18 @@
 #include "training/train/time_limit.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <cstdlib>
 #include <ctime>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "core/log.hpp"
 #include "runtime/output_of.hpp"
@@ -18,7 +21,8 @@ namespace lockstep::training {
 
 namespace {
 
-constexpr core::Seconds time_for_qstat{20};
+constexpr core::Seconds time_for_answer{20};
+constexpr core::Seconds unlimited{std::numeric_limits<double>::infinity()};
 
 std::optional<std::int64_t> parse_number(std::string_view text) {
   std::int64_t number = 0;
@@ -53,18 +57,32 @@ std::optional<std::int64_t> parse_date(const std::string& text) {
   return std::mktime(&date);
 }
 
-std::optional<core::Seconds> time_left_of_pbs(const char* job) {
-  const auto text = runtime::output_of({"qstat", "-f", job}, time_for_qstat);
-  const auto left = text ? time_left_by_qstat(*text, std::time(nullptr)) : std::nullopt;
+/// What `left_by` makes of the answer to `question`; told if that is nothing.
+template <class Read>
+std::optional<core::Seconds> ask(const std::vector<std::string>& question, Read left_by) {
+  const auto text = runtime::output_of(question, time_for_answer);
+  const std::optional<core::Seconds> left = text ? left_by(*text) : std::nullopt;
   if (!left)
     core::log_warning(
-        fmt::format("'qstat -f {}' does not tell when this job ends, so it is not stopped in time for a checkpoint; "
+        fmt::format("'{}' does not tell when this job ends, so it is not stopped in time for a checkpoint; "
                     "--time-limit names the time, and 0 leaves out this warning",
-                    job));
-  return left;
+                    fmt::join(question, " ")));
+  return left && left->value < unlimited.value ? left : std::nullopt;
 }
 
 }  // namespace
+
+std::optional<core::Seconds> time_left_by_squeue(std::string_view text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  if (text == "UNLIMITED") return unlimited;
+  const std::size_t n_days = text.find('-');
+  const auto days = n_days == text.npos ? 0 : parse_number(text.substr(0, n_days));
+  const auto rest = parse_duration(text.substr(n_days == text.npos ? 0 : n_days + 1));
+  if (!days || *days > 1'000'000 || !rest) return std::nullopt;
+  constexpr std::int64_t seconds_per_day = 86'400;
+  return if_above_zero(*days * seconds_per_day + *rest);
+}
 
 // Long values go on in lines that begin with a tab; the two wanted are short.
 std::optional<core::Seconds> time_left_by_qstat(std::string_view text, std::int64_t now) {
@@ -90,8 +108,12 @@ std::optional<core::Seconds> time_left_of_job() {
     const auto end = parse_number(text);
     return end ? if_above_zero(*end - std::time(nullptr)) : std::nullopt;
   }
-  const char* const job = std::getenv("PBS_JOBID");
-  return job != nullptr ? time_left_of_pbs(job) : std::nullopt;
+  if (const char* const job = std::getenv("SLURM_JOB_ID"))
+    return ask({"squeue", "--noheader", "--jobs", job, "--format", "%L"}, time_left_by_squeue);
+  if (const char* const job = std::getenv("PBS_JOBID"))
+    return ask({"qstat", "-f", job},
+               [](const std::string& text) { return time_left_by_qstat(text, std::time(nullptr)); });
+  return std::nullopt;
 }
 
 }  // namespace lockstep::training

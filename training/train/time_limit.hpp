@@ -13,10 +13,13 @@
 
 namespace lockstep::training {
 
-/// Left of the batch job. Slurm: SLURM_JOB_END_TIME, set from 22.05 on, is seconds since 1970. PBS, which has no such
-/// variable: what `qstat -f $PBS_JOBID` tells; a warning if that tells nothing. Nothing without either, or if it is
-/// over (a shell may outlive its job).
+/// Left of the batch job. Slurm: by SLURM_JOB_END_TIME, seconds since 1970, where its version sets that (22.05.8 does
+/// not), else as squeue tells. PBS: as qstat tells. A warning if that tells nothing. Nothing outside of jobs, or if it
+/// is over (a shell may outlive its job).
 [[nodiscard]] std::optional<core::Seconds> time_left_of_job();
+
+/// Of what `squeue --format %L` prints of one job: infinity if it has no limit; nothing if it is no time.
+[[nodiscard]] std::optional<core::Seconds> time_left_by_squeue(std::string_view text);
 
 /// Of `qstat -f` of one job of OpenPBS, PBS Pro or Torque, at `now` (seconds since 1970): the walltime asked for, since
 /// the job's start, in this machine's time zone; nothing if either is missing.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <ctime>
 #include <string>
@@ -30,7 +31,7 @@ TEST(TimeLimit, IsNearWhenASaveAndTheStepsBeforeItJustFit) {
 }
 
 TEST(TimeLimit, OfTheJobIsWhatSlurmSays) {
-  unsetenv("SLURM_JOB_END_TIME");
+  for (const char* const variable : {"SLURM_JOB_END_TIME", "SLURM_JOB_ID", "PBS_JOBID"}) unsetenv(variable);
   EXPECT_FALSE(time_left_of_job());
   const auto set = [](const std::string& text) { setenv("SLURM_JOB_END_TIME", text.c_str(), 1); };
   set(std::to_string(std::time(nullptr) + 600));
@@ -42,6 +43,18 @@ TEST(TimeLimit, OfTheJobIsWhatSlurmSays) {
     EXPECT_FALSE(time_left_of_job()) << text;
   }
   unsetenv("SLURM_JOB_END_TIME");
+}
+
+TEST(TimeLimit, OfASlurmJobIsWhatSqueueSays) {
+  const auto left = [](std::string_view text) { return time_left_by_squeue(text)->value; };
+  EXPECT_EQ(left("2:00\n"), 120);
+  EXPECT_EQ(left("0:01"), 1);
+  EXPECT_EQ(left("  1:02:03  \n"), 3723);
+  EXPECT_EQ(left("2-00:00:01\n"), 172'801);
+  EXPECT_TRUE(std::isinf(left("UNLIMITED\n")));
+  for (const char* const text :
+       {"", "\n", "INVALID", "NOT_SET", "0:00", "-0:05", "x-1:00", "1:00\n2:00", "99999999999-0:00"})
+    EXPECT_FALSE(time_left_by_squeue(text)) << text;
 }
 
 constexpr const char* qstat_text = R"(Job Id: 12.server
