@@ -43,7 +43,7 @@ expect_err "^warning: 'qstat -f 13.server' does not tell when this job ends"
 PBS_JOBID=13.server run "${train[@]}" --epochs 1 --run-dir zero --time-limit 0
 expect_rc 0
 ! grep -q qstat err || fail "it was asked"
-printf '#!/bin/sh\n[ "$*" = "--noheader --jobs 7 --format %%%%L" ] && echo UNLIMITED\n' >bin/squeue
+printf '#!/bin/sh\n[ "$*" = "--noheader --jobs 7 --format %%L" ] && echo UNLIMITED\n' >bin/squeue
 chmod +x bin/squeue
 PATH=$folder/bin:$PATH SLURM_JOB_ID=7 run "${train[@]}" --epochs 1 --run-dir unlimited
 expect_rc 0
