@@ -112,6 +112,21 @@ void give_name(const std::string& path, const std::string& name) noexcept try {
   core::log_warning(fmt::format("checkpoint '{}' cannot be kept as '{}': {}", path, name, error.what()));
 }
 
+void restore_replaced(const std::string& folder) {
+  std::error_code error;
+  std::vector<fs::path> paths;
+  for (fs::directory_iterator entry{folder, error}, end; !error && entry != end; entry.increment(error))
+    paths.push_back(entry->path());
+  for (const fs::path& path : paths) {
+    const std::string name = path.filename().string();
+    const std::string stem = name.substr(0, name.find(".old-"));
+    const fs::path original = path.parent_path() / stem;
+    if (stem == name || !is_name(stem) || !is_done(path.string()) || fs::exists(original, error)) continue;
+    fs::rename(path, original, error);
+    if (!error) core::log_info(fmt::format("'{}' was about to be replaced, and has its name again", original.string()));
+  }
+}
+
 std::vector<std::string> set_aside_newer(const std::string& folder, std::uint64_t n_steps) {
   std::vector<std::string> moved;
   for (const std::string& path : list_checkpoints(folder)) {

@@ -44,6 +44,10 @@ inline constexpr std::string_view done_name = "DONE";
 /// if it fails.
 void give_name(const std::string& path, const std::string& name) noexcept;
 
+/// Gives a checkpoint in `folder` its name back that a run was killed over replacing, where the file system does that
+/// by two renames; told. Nobody else may write there.
+void restore_replaced(const std::string& folder);
+
 /// Renames those in `folder` after more than `n_steps` steps, which keeps them from being taken for what they were made
 /// as, and removes their other names. Returns where they were. Throws std::exception if it cannot.
 std::vector<std::string> set_aside_newer(const std::string& folder, std::uint64_t n_steps);

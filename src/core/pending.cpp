@@ -123,6 +123,11 @@ void sync_tree(const std::string& folder) try {
   fail_at("list", folder, error.code().value());
 }
 
+/// Puts each in the place of the other, so that at no moment one is missing; false where the file system cannot.
+bool swap_places(const std::string& a, const std::string& b) {
+  return renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0;
+}
+
 /// Whether there is something of this name, be it a link to nothing.
 bool exists(const std::string& path) {
   std::error_code error;
@@ -217,6 +222,7 @@ void PendingFolder::commit() {
     // An empty folder as the place holder: rename() puts the old one over it.
     old = make_folder_for_old(final_path_);
     if (!old) fail_at("set aside", final_path_, errno);
+    if (swap_places(path(), final_path_)) return end_replacing(old);
     if (std::rename(final_path_.c_str(), old.path.c_str()) != 0) {
       const int error = errno;
       rmdir(old.path.c_str());
@@ -238,6 +244,15 @@ void PendingFolder::commit() {
   is_committed_ = true;
   sync_to_disk(parent_of(final_path_));
   if (old) remove_old(old.path, final_path_, *old_files_);
+}
+
+// The two have changed places in one go.
+void PendingFolder::end_replacing(const Temporary& old) {
+  is_committed_ = true;
+  sync_to_disk(parent_of(final_path_));
+  const bool is_aside = std::rename(path().c_str(), old.path.c_str()) == 0;
+  if (!is_aside) log_warning(fmt::format("what was in '{}' before is in '{}'", final_path_, path()));
+  if (is_aside) remove_old(old.path, final_path_, *old_files_);
 }
 
 void begin_sync(const std::string& path) noexcept {

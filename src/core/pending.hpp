@@ -62,10 +62,13 @@ class PendingFolder {
   PendingFolder& operator=(const PendingFolder&) = delete;
 
   [[nodiscard]] const std::string& path() const noexcept { return temporary_.path; }
-  /// Files in it must be closed. An old folder is set aside first, and its old files are removed after.
+  /// Files in it must be closed. An old folder changes places with it in one go, where the file system can, and is set
+  /// aside first elsewhere; its old files are removed after.
   void commit();
 
  private:
+  void end_replacing(const Temporary& old);
+
   std::string final_path_;
   Temporary temporary_{};
   OldFiles old_files_;

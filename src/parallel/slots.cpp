@@ -1,9 +1,9 @@
 #include "parallel/slots.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/error.hpp"
+#include "core/finite.hpp"
 
 namespace lockstep::parallel {
 
@@ -33,10 +33,8 @@ core::Slice rows_of(const Slot& slot, const core::Slice& part) noexcept {
 }
 
 std::optional<std::size_t> find_not_finite(std::span<const Slot> slots, std::span<const float> arena) {
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    const auto values = slots[i].slice.of(arena);
-    if (!std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); })) return i;
-  }
+  for (std::size_t i = 0; i < slots.size(); ++i)
+    if (!core::all_finite(slots[i].slice.of(arena))) return i;
   return std::nullopt;
 }
 

@@ -85,7 +85,7 @@ std::vector<SlotPart> Synchronizer::all_blocks() const {
 void Synchronizer::publish_initial() {
   ++n_starts_;
   has_changed_ = false;
-  started_at_ = guarded_at_ = n_steps_;
+  started_at_ = record_at_ = n_steps_;
   await_node();
   if (placement_.n_nodes > 1) copy_between_nodes();
   end_writing(guard_interval_ > 0);
@@ -102,12 +102,12 @@ void Synchronizer::visit(const std::function<void(const Piece&)>& visitor) {
   }
 }
 
-// Nodes compare records, so what has changed on one of them since the record before is found. On one node a record is
-// compared once, in the next step: what was read since it may be what has changed.
+// Nodes compare records: what has changed on one of them since the record before the last is found. On one node a
+// record is compared once, in the next step: what was read after the record may be what has changed.
 std::uint64_t Synchronizer::n_sound_steps() const noexcept {
-  if (placement_.n_nodes > 1) return guarded_before_at_;
+  if (placement_.n_nodes > 1) return record_before_at_;
   if (!guard_.is_recorded() && !has_changed_) return n_steps_;
-  return guarded_at_ > started_at_ ? guarded_at_ - 1 : started_at_;
+  return record_at_ > started_at_ ? record_at_ - 1 : started_at_;
 }
 
 void Synchronizer::set_n_steps(std::uint64_t n_steps) noexcept {
@@ -138,27 +138,25 @@ void Synchronizer::ready(std::size_t slot) {
 
 double Synchronizer::step(const core::StepNumbers& numbers, double clip_norm) {
   float scale = 1 / numbers.scale;
-  bool is_halted = finish_sums();
-  if (!guard_.verify(parameters())) {  // when nobody reads them any more: so nothing that was read goes unseen
-    has_changed_ = true;
-    halt();  // from the next step on: this one is of no use on any rank
-  }
+  is_halted_ = finish_sums();
+  if (!guard_.verify(parameters())) has_changed_ = true;  // when nobody reads them any more: so nothing goes unseen
   double norm = 0;
-  if (!is_halted && clip_norm > 0) {
+  if (!is_halted_ && clip_norm > 0) {
     norm = gradient_norm(scale);
     scale *= static_cast<float>(optim::clip_factor(norm, clip_norm));
-    is_halted = !std::isfinite(norm);  // which all ranks know
-    if (is_halted) halt();
+    is_halted_ = !std::isfinite(norm);  // which all ranks know
+    if (is_halted_) halt();
   }
-  if (!is_halted) {
+  if (!is_halted_) {
     update(numbers.learning_rate, scale);
     ++n_steps_;
   }
   zero_rows();
   sums_.end_step();
   n_ready_ = 0;
-  end_writing(!is_halted && !has_changed_ && guard_interval_ > 0 && n_steps_ % guard_interval_ == 0);
+  end_writing(!is_halted_ && !has_changed_ && guard_interval_ > 0 && n_steps_ % guard_interval_ == 0);
   rows_.clear(gradients());
+  if (has_changed_) halt();  // not before all ranks of the node have decided about this step
   return norm;
 }
 
@@ -217,7 +215,7 @@ void Synchronizer::zero_rows() {
 /// Returns when all owners of this node have written their slices.
 void Synchronizer::end_writing(bool is_guarded) {
   if (is_guarded) {
-    guarded_before_at_ = std::exchange(guarded_at_, n_steps_);
+    record_before_at_ = std::exchange(record_at_, n_steps_);
     guard_.record(parameters());
     hashes_.values()[static_cast<std::size_t>(node_->rank())] = guard_.hash();
   }

@@ -73,8 +73,8 @@ class Synchronizer {
   /// travel.
   void ready(std::size_t slot);
 
-  /// Local, before step(): this rank's gradients are of no use. No rank updates anything from this step on, so that
-  /// parameters and states stay as they were before it, until publish_initial().
+  /// Local, before step() and before the last of ready(): this rank's gradients are of no use. No rank updates anything
+  /// from this step on, so that parameters and states stay as they were before it, until publish_initial().
   void halt() noexcept { flags_.publish(Stage::halt, n_starts_); }
 
   /// Collective: sums all gradients, divides them by the scale of the loss and, if `clip_norm` is greater than 0, so
@@ -83,12 +83,14 @@ class Synchronizer {
   /// parameters that nobody wrote.
   double step(const core::StepNumbers& numbers, double clip_norm = 0);
 
+  /// Whether the last step() has updated nothing.
+  [[nodiscard]] bool is_halted() const noexcept { return is_halted_; }
   /// Whether the guard has found a change on this rank since publish_initial().
   [[nodiscard]] bool has_changed() const noexcept { return has_changed_; }
   /// Local: throws core::Error (failed) with tensor, node and rank if so.
   void fail_for_change() const { guard_.fail_for_change(); }
-  /// What was read of the parameters after so many steps, or fewer, is not what a fault has made of them that the guard
-  /// or the control word has found since, or may find yet.
+  /// Parameters that this rank has read after at most so many steps are sound: a change that the guard or the control
+  /// word finds from now on, or has just found, came later. Of all ranks the least counts.
   [[nodiscard]] std::uint64_t n_sound_steps() const noexcept;
 
   /// Hash of the node's parameters when the guard last looked, from one rank of each of several nodes, for the
@@ -161,10 +163,11 @@ class Synchronizer {
   std::uint64_t n_steps_ = 0;
   std::uint64_t n_meetings_ = 0;  ///< of await_node()
   std::uint64_t n_starts_ = 0;    ///< calls of publish_initial()
+  bool is_halted_ = false;
   bool has_changed_ = false;
   std::uint64_t started_at_ = 0;             ///< steps made then
-  std::uint64_t guarded_at_ = 0;             ///< steps made when the guard recorded last
-  std::uint64_t guarded_before_at_ = 0;      ///< and when it did so before
+  std::uint64_t record_at_ = 0;              ///< steps made when the guard recorded last
+  std::uint64_t record_before_at_ = 0;       ///< and when it did so before
   std::unique_ptr<comm::Plan> halt_plan_{};  ///< null on one node
   std::uint64_t halts_here_ = 0, halts_anywhere_ = 0;
   std::optional<std::uint32_t> replica_hash_;

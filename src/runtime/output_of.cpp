@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstddef>
+#include <thread>
 
 #include "core/descriptor.hpp"
 #include "core/timer.hpp"
@@ -61,6 +63,7 @@ bool read_all(int from, core::Seconds limit, std::string& text) {
 }  // namespace
 
 std::optional<std::string> output_of(const std::vector<std::string>& command, core::Seconds limit) {
+  const core::Stopwatch watch;
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) return std::nullopt;
   const core::Descriptor from{ends[0]};
@@ -69,11 +72,17 @@ std::optional<std::string> output_of(const std::vector<std::string>& command, co
   to = {};
   if (child == 0) return std::nullopt;
   std::string text;
-  const bool is_read = read_all(from.get(), limit, text);
-  if (!is_read) kill(-child, SIGKILL);
+  bool is_in_time = read_all(from.get(), limit, text);
   int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
-  if (!is_read || !WIFEXITED(status) || WEXITSTATUS(status) != 0) return std::nullopt;
+  while (is_in_time && waitpid(child, &status, WNOHANG) == 0) {  // it may have closed its stdout, and live on
+    is_in_time = watch.elapsed() <= limit;
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
+  if (!is_in_time) {
+    kill(-child, SIGKILL);
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  }
+  if (!is_in_time || !WIFEXITED(status) || WEXITSTATUS(status) != 0) return std::nullopt;
   return text;
 }
 

@@ -1,6 +1,6 @@
 // What another program prints: a question to the system that has no other interface.
 // Invariant: no process is left, and nothing of this one is copied, as MPI's memory must not be.
-// Used by `lockstep train`, which asks PBS when its job ends.
+// Used by `lockstep train`, which asks batch systems when its job ends.
 #pragma once
 
 #include <optional>

@@ -28,9 +28,7 @@ for words in '--nproc 1' '--nproc 3' '--nproc 2 --deterministic' '--nproc 4 --pr
   expect_out '^verdict   not finite here either$'
 done
 
-# Nothing of it is lost: with a rate at which nothing went wrong the weights before that step train on.
-run "${digits[@]}" --max-steps 3 --run-dir after --init-from r/bad-step-000000002 --lr 0.001
-expect_rc 1
+# It is nothing to go on from.
 run "${digits[@]}" --resume r/bad-step-000000002 --run-dir other
 expect_rc 2
 expect_one_error
@@ -67,6 +65,28 @@ for path in sys.argv[2:]:
 PYTHON
 fi
 
+# Running statistics are those from before the step, too, on all ranks.
+run "$REDUCE_ALL" train cifar_resnet18 --synthetic --synthetic-samples 64 --batch 16 --bn-group 8 --threads 1 --lr 1e30 --nproc 2 \
+  --val-split '' --run-dir bn
+expect_rc 1
+run "$REDUCE_ALL" ckpt cat bn/bad-step-000000002 bn1.running_var
+expect_rc 0
+expect_out '^  0 of 64 not finite$'
+
+# Parameters that an update made infinite are no checkpoint, and no result.
+overflow=("$REDUCE_ALL" train toy --batch 32 --val-split '' --run-dir inf --keep 1 --save-every '32 samples' --resume auto --resume-anyway)
+run "${overflow[@]}" --max-steps 2
+expect_rc 0
+run "${overflow[@]}" --max-steps 3 --lr 1e39
+expect_rc 1
+expect_one_error
+expect_err "^error: parameter '[a-z.]*' is not finite"
+[ "$(echo $(ls inf/checkpoints))" = step-000000002 ] || fail "left: $(ls inf/checkpoints)"
+run "${overflow[@]}" --max-steps 6 --lr 1e39
+expect_rc 1
+expect_err '^warning: no checkpoint after step 3: .* is not finite; training goes on'
+[ "$(echo $(ls inf/checkpoints))" = step-000000002 ] || fail "left: $(ls inf/checkpoints)"
+
 # What cannot be made again is told.
 run "$REDUCE_ALL" train --replay good/checkpoints/step-000000001
 expect_rc 2
@@ -100,6 +120,12 @@ run "$REDUCE_ALL" train --replay "$(echo bad/bad-step-*)"
 expect_rc 0
 expect_out '^data      not finite: samples 39$'
 expect_out '^samples   not finite alone: 39$'
+# What was learned before that step trains on.
+sed 's/inf$/2.5/' t.csv >finite.csv
+run "$REDUCE_ALL" shard import csv finite.csv --out e
+expect_rc 0
+run "$REDUCE_ALL" train toy --data e --val-split '' --max-steps 3 --batch 16 --run-dir after --init-from "$(echo bad/bad-step-*)"
+expect_rc 0
 run "$REDUCE_ALL" train --replay "$(echo bad/bad-step-*)" --data nowhere
 expect_rc 2
 

@@ -133,7 +133,7 @@ job=$!
 await has_line '"kind":"train"' k-busy/log.jsonl
 run "${train[@]}" --epochs 3 --resume auto --run-dir k-busy
 expect_rc 2
-expect_err "'k-busy' holds another run"
+expect_err "a run is under way in 'k-busy'"
 kill -INT "$job"
 wait "$job"
 

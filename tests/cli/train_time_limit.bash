@@ -59,8 +59,14 @@ digest=$(grep '^digest ' out)
 SLURM_JOB_END_TIME=$(($(date +%s) + 1)) run "${train[@]}" --epochs 2 --time-limit 0 --run-dir none
 expect_rc 0
 [ "$(grep '^digest ' out)" = "$digest" ] || fail "another digest"
-# Too little time for anything but a save is told, and no limit: run again and again, nothing would ever be done.
-run "${train[@]}" --epochs 2 --time-limit 1 --run-dir little
+# Too little time for anything but a save is refused where somebody names it. Of a job it is told, and no limit: run again and
+# again, nothing would ever be done.
+run "${train[@]}" --epochs 2 --time-limit 1 --run-dir refused --nproc 2
+expect_rc 2
+expect_one_error
+expect_err '1.00 s are too little time for a step and a checkpoint'
+[ ! -e refused ] || fail "left behind"
+SLURM_JOB_END_TIME=$(($(date +%s) + 2)) run "${train[@]}" --epochs 2 --run-dir little
 expect_rc 0
 expect_err '^warning: too little time is left for a checkpoint'
 [ "$(grep '^digest ' out)" = "$digest" ] || fail "another digest"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # flip.bash PARAMETER RANK: in `lockstep train` on 2 ranks, one bit of that parameter flips in the memory they share, between
 # two steps; exit 1, and the parameter is named with the rank that wrote it.
-# flip.bash back: with a checkpoint the run goes back to it, and ends with the bits of one in which nothing flipped.
+# flip.bash back [FLAG ...]: with a checkpoint the run goes back to it, and ends with the bits of one in which nothing flipped.
+# flip.bash saved: that which is being written when the bit flips is set aside, and the one before it is still there.
 # flip.bash unseen: where nobody looks, the result is another one, so it is the bit that bites; and none: without it the run
 # succeeds.
 . "$(dirname "$0")/ranks.bash"
@@ -39,7 +40,7 @@ case $1 in
     [ "$(grep '^digest ' "$folder/out")" != "$whole" ] || fail "the same result"
     ;;
   back)
-    train+=(--deterministic --digest --epochs 9)
+    train+=(--deterministic --digest --epochs 9 "${@:2}")
     start nproc 2 "${train[@]}" --max-steps 2
     end
     expect_rc 0
@@ -57,6 +58,24 @@ case $1 in
 going back to $run_dir/checkpoints/step-000000001"
     grep -q '"kind":"resume","epoch":2,"step":1,.*"why":"parameters of ' "$run_dir/log.jsonl" || fail "log: $(cat "$run_dir/log.jsonl")"
     [ "$(grep '^digest ' "$folder/out")" = "$whole" ] || fail "another result than $whole"
+    ;;
+  saved) # after the hash of step 100, and before it is compared: by the rank that does not look after checkpoints
+    train=(train digits --batch 256 --synthetic-samples 30720 --val-split '' --threads 1 --seed 7 --lr 1e-30 --epochs 1
+      --save-every '12800 samples' --keep 1 --run-dir "$run_dir")
+    export LD_PRELOAD=$SLOW_DISK_LIBRARY SLOW_DISK_MS=300
+    start nproc 2 "${train[@]}"
+    unset LD_PRELOAD
+    await has_rank 0 && await has_rank 1
+    ranks=("$(process_of 0)" "$(process_of 1)")
+    await compgen -G "$run_dir/checkpoints/step-000000100.tmp-*" >/dev/null
+    kill -STOP "${ranks[@]}"
+    flip_bit conv1.bias 7
+    kill -CONT "${ranks[@]}"
+    end
+    expect_rc 0
+    expect_err "^warning: checkpoint '$run_dir/checkpoints/step-000000100' may hold what has changed"
+    expect_err "^warning: after step 10[0-9]: .* \\(rank 1 on node 0\\); going back to $run_dir/checkpoints/step-000000050"
+    [ "$(echo $(ls "$run_dir/checkpoints"))" = 'step-000000100.suspect step-000000120' ] || fail "left: $(ls "$run_dir/checkpoints")"
     ;;
   *)
     start nproc 2 "${train[@]}" --max-steps 1

@@ -33,12 +33,12 @@ case $1 in
       [ "$(grep -c 'is whole' out)" -eq 2 ] || fail "not both"
     done
     ;;
-  long) # three waits one after another, longer than --timeout: beyond that a disk is given 2 s for 14.4 MB
-    run "${on_disk[@]}" SLOW_DISK_MS=600 "${digits[@]}" --epochs 1 --save-every 1 --run-dir r --nproc 2 --timeout 1s
+  long) # three waits one after another, longer than --timeout: beyond that a disk is given 1 s for 14.4 MB
+    run "${on_disk[@]}" SLOW_DISK_MS=500 "${digits[@]}" --epochs 1 --save-every 1 --run-dir r --nproc 2 --timeout 1s
     expect_rc 0
     run "${on_disk[@]}" SLOW_DISK_MS=9000 "${digits[@]}" --epochs 1 --save-every 1 --run-dir s --nproc 2 --timeout 1s
     expect_rc 4
-    expect_err 'stalled: no progress for 3 s in phase save'
+    expect_err 'stalled: no progress for 2 s in phase save'
     ;;
   lost)
     run "${on_disk[@]}" SLOW_DISK_FAILS=1000 "${digits[@]}" --epochs 4 --save-every '1024 samples' --run-dir r --nproc 2

@@ -15,12 +15,19 @@ struct Pair {
   std::string first, second;
 };
 
+/// As much of a value as fits beside another: losses are as many as steps.
+std::string shown(const nlohmann::ordered_json& value) {
+  constexpr std::size_t most = 60;
+  const std::string text = value.dump();
+  return text.size() <= most ? text : fmt::format("{}... ({} characters)", text.substr(0, most), text.size());
+}
+
 void print_states(const checkpoint::Checkpoint& first, const checkpoint::Checkpoint& second) {
   const auto a = nlohmann::ordered_json::parse(first.content()).value("state", nlohmann::ordered_json::object());
   const auto b = nlohmann::ordered_json::parse(second.content()).value("state", nlohmann::ordered_json::object());
   for (const auto& [key, value] : a.items())
     if (!b.contains(key) || b.at(key) != value)
-      core::print("{}: {} and {}\n", key, value.dump(), b.contains(key) ? b.at(key).dump() : "nothing");
+      core::print("{}: {} and {}\n", key, shown(value), b.contains(key) ? shown(b.at(key)) : "nothing");
 }
 
 core::ExitCode diff(const Pair& folders) {

@@ -73,7 +73,7 @@ std::string prune_help() {
 
 Removes what is older than the newest whole checkpoints, damaged and incomplete ones, what killed runs have left of others, and
 those that a run has set aside as suspect;
-not what has another name (best, epoch-010): rm that first. Not for a run that is under way: that one keeps as many as its own --keep says.
+not what is whole and has another name (best, epoch-010): rm that first. Not for a run that is under way: that one keeps as many as its own --keep says.
 
       --keep N           whole checkpoints that stay                                       (3)
 )";

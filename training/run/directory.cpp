@@ -52,6 +52,13 @@ std::tm utc_now() { return fmt::gmtime(std::time(nullptr)); }
                            "new folder in runs/"});
 }
 
+[[noreturn]] void refuse_run_under_way(const std::string& path) {
+  core::fail_usage({.what = fmt::format("a run is under way in '{}'", path),
+                    .where = flag,
+                    .expected = "a run that has ended, or the name of a new folder",
+                    .fix = "wait for it or stop it; or choose another name"});
+}
+
 [[noreturn]] void refuse_shard_set(const std::string& path) {
   core::fail_usage({.what = fmt::format("'{}' holds a set of shards", path),
                     .where = flag,
@@ -198,7 +205,8 @@ void RunDirectory::claim(const std::string& path) {
   if (!log) refuse_other_run(path);
   const bool is_locked = flock(log.get(), LOCK_EX | LOCK_NB) == 0;
   const bool has_no_locks = !is_locked && errno != EWOULDBLOCK;
-  if (!is_locked && !(has_no_locks && (is_new || may_go_on_))) refuse_other_run(path);
+  if (!is_locked && !has_no_locks) refuse_run_under_way(path);
+  if (!is_locked && !is_new && !may_go_on_) refuse_other_run(path);
   was_there_ = was_there_ || (!is_new && fs::file_size(name, error) > 0);
   if (was_there_ && !may_go_on_) refuse_other_run(path);
   log_ = std::move(log);

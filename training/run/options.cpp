@@ -95,7 +95,7 @@ The run
       --verify-resume       train without an interruption, and with one and resumed on as many ranks and on others: are
                             the bits the same? Nothing is kept; of no given length, 100 steps at most
       --replay FOLDER       make a step that was not finite again, on one rank: where does that begin? FOLDER is what such
-                            a run leaves, bad-step-N; no RECIPE, but the flags above may change it
+                            a run leaves, bad-step-N; no RECIPE, but the flags above may change it. Exit code 0: not finite again; 1: finite
       --compat              print the lines of the tutorial that the recipe replaces
       --dry-run             tell what a run needs: memory, steps, traffic; and train nothing
       --profile             time by layer, with its share of the step and of what the machine can do

@@ -153,8 +153,7 @@ std::string epoch_text(const EpochRecord& record, const Goal& goal) {
   std::string text = fmt::format("epoch {}/{}  training: loss {:.4g}", record.at.epoch, goal.n_epochs, record.loss);
   if (record.top1_percent) text += fmt::format(", top-1 {:.2f} %", *record.top1_percent);
   text += fmt::format(" of {} in {}", counted(record.n_samples, "sample"), core::format_seconds(record.time));
-  if (record.time.value > 0)
-    text += fmt::format(" ({} samples/s)", rate_text(static_cast<double>(record.n_samples) / record.time.value));
+  if (record.time.value > 0) text += fmt::format(" ({} samples/s)", rate_text(record.samples_per_s));
   return text;
 }
 

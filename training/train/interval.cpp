@@ -23,10 +23,19 @@ std::optional<TrainRecord> Interval::report(const Position& at, double learning_
     record->first_epoch = first_epoch_;
   }
   plan(at.step, steps ? steps->step_s.median : 0, 1e9);
+  forget(at);
+  return record;
+}
+
+void Interval::restart(const Position& at) {
+  plan(at.step, 0, most_to_first_report);
+  forget(at);
+}
+
+void Interval::forget(const Position& at) noexcept {
   steps_.clear();
   first_epoch_ = at.epoch;
   agreed_ = {};
-  return record;
 }
 
 // Collective: by rank 0's clock.

@@ -33,10 +33,13 @@ class Interval {
   }
   /// Collective: after the first step, which took rank 0 all the time so far.
   void begin(const Position& at);
+  /// Collective: forgets all steps so far, of a run that went back to `at`.
+  void restart(const Position& at);
   /// Collective: what there is to tell on rank 0, nothing elsewhere; a new interval begins.
   [[nodiscard]] std::optional<TrainRecord> report(const Position& at, double learning_rate, const Goal& goal);
 
  private:
+  void forget(const Position& at) noexcept;
   void plan(std::uint64_t n_steps, double step_s, double most_steps);
 
   const runtime::Communicator& world_;

@@ -141,7 +141,7 @@ void Learner::run_parts(const data::Batch& batch, core::StepNumbers numbers) {
       executor_->enqueue(part, nn::Pass::forward, numbers, *this, stream_);
       const nn::Inspection* const inspection = executor_->inspection();
       if (inspection != nullptr && !inspection->is_finite() && !not_finite_) {
-        not_finite_ = {find_not_finite(), {part.ids.begin(), part.ids.end()}};
+        not_finite_ = {numbers.step, find_not_finite(), {part.ids.begin(), part.ids.end()}};
         synchronizer_->halt();
       }
     }
@@ -174,6 +174,7 @@ void Learner::run_lanes(const data::Batch& batch, const core::StepNumbers& numbe
 
 void Learner::compute_gradients(const data::Batch& batch, core::StepNumbers numbers) {
   numbers.sample_weight = 1.0f / static_cast<float>(batch.n_global);
+  keep_statistics();
   if (lanes_) return run_lanes(batch, numbers);
   // Of a smaller batch some ranks have more samples than others: each moves the running statistics of all, by its part.
   const bool is_uneven = batch.n_global < recipe_.batch;
@@ -188,8 +189,9 @@ std::optional<std::uint32_t> Learner::update(const core::StepNumbers& numbers) {
     const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::optimizer};
     stream_.wait();
     const double norm = synchronizer_->step(numbers, recipe_.clip_norm);
-    if (!std::isfinite(norm) && !not_finite_) not_finite_ = {.where = "the norm of the gradient"};
+    if (!std::isfinite(norm) && !not_finite_) not_finite_ = {.step = numbers.step, .where = "the norm of the gradient"};
   }
+  if (synchronizer_->is_halted()) restore_statistics();
   timers_.reassign(metrics::Phase::optimizer, metrics::Phase::communication, {synchronizer_->waited().value - waited});
   return synchronizer_->replica_hash();
 }
@@ -217,6 +219,18 @@ void Learner::try_out(const data::Batch& one) {
     for (const nn::Pass pass : {nn::Pass::forward, nn::Pass::backward})
       executor_->enqueue(one, pass, {}, *this, stream_);
   static_cast<void>(executor_->sums());
+}
+
+// As they are before a step that may turn out to be made by nobody.
+void Learner::keep_statistics() {
+  statistics_before_.resize(statistics_.size());
+  if (!lanes_) copy_statistics(statistics_);
+  std::ranges::copy(statistics_, statistics_before_.begin());
+}
+
+void Learner::restore_statistics() {
+  statistics_.swap(statistics_before_);
+  if (n_statistics_ > 0) set_statistics(std::span{statistics_}.first(n_statistics_));
 }
 
 void Learner::copy_statistics(std::span<float> to) const {

@@ -61,12 +61,14 @@ class Learner final : private nn::Hooks {
   /// Local: one sample through the network, forward and backward, so that whatever is made on first use is there.
   void try_out(const data::Batch& one);
 
+  /// Collective: throws core::Error (failed), the same on all ranks, unless all parameters are finite.
+  void require_finite();
   /// Rank 0: whole files only.
   void save(const std::string& path, const checkpoint::WeightsInfo& info, std::string_view flag) const;
   /// Collective: parameters, the optimizer's states and running statistics, of each lane where there are lanes.
   /// `path` and `content`, on rank 0: as write_checkpoint().
   void save_checkpoint(const std::string& path, const std::string& content);
-  /// Collective: the same in the background, as BackgroundSave; one at a time.
+  /// Collective: the same in the background, as BackgroundSave; one at a time. Also throws as require_finite().
   [[nodiscard]] std::unique_ptr<checkpoint::BackgroundSave> begin_checkpoint(const std::string& path,
                                                                              const std::string& content);
   /// What that takes on the disk, but for some KiB.
@@ -79,10 +81,12 @@ class Learner final : private nn::Hooks {
 
   /// What was first not finite on this rank.
   struct NotFinite {
+    std::uint64_t step = 0;                ///< of the run, counting from 0
     std::string where{};                   ///< the layer of a pass, a parameter, or the norm
     std::vector<std::uint64_t> samples{};  ///< of that pass, by id; none of a norm, or of samples without ids
   };
-  /// Once there is something, parameters and states stay as they were before the step that has met it.
+  /// Once there is something, parameters, states and running statistics stay as they were before the step that has met
+  /// it.
   [[nodiscard]] const std::optional<NotFinite>& not_finite() const noexcept { return not_finite_; }
   void forget_not_finite() noexcept { not_finite_.reset(); }
   [[nodiscard]] parallel::Synchronizer& synchronizer() noexcept { return *synchronizer_; }
@@ -102,6 +106,7 @@ class Learner final : private nn::Hooks {
   void run_lanes(const data::Batch& batch, const core::StepNumbers& numbers);
   void run_parts(const data::Batch& batch, core::StepNumbers numbers);
   [[nodiscard]] std::vector<parallel::Piece> pieces();
+  void require_finite(const parallel::Piece& piece) const;
   [[nodiscard]] checkpoint::Box box_of(const parallel::Piece& piece) const;
   /// What this rank has to save: boxes, and `fill`, which reads the pieces it was made of.
   struct ToSave {
@@ -112,6 +117,8 @@ class Learner final : private nn::Hooks {
   [[nodiscard]] std::vector<parallel::Piece> pieces_to_save();
   [[nodiscard]] std::vector<float> gather_statistics();
   void load_statistics(const checkpoint::Checkpoint& from);
+  void keep_statistics();
+  void restore_statistics();
   void copy_statistics(std::span<float> to) const;
   void set_statistics(std::span<const float> from);
   void fill(std::size_t tensor, std::span<float> values) const;
@@ -132,6 +139,7 @@ class Learner final : private nn::Hooks {
   /// Running statistics of each lane of this rank, one lane after another; of the rank itself without lanes. Kept apart
   /// as their mean would else depend on the number of ranks.
   std::vector<float> statistics_{};
+  std::vector<float> statistics_before_{};  ///< the step under way
   std::size_t n_statistics_ = 0;
   std::vector<nn::ArenaSlot> slot_of_;  ///< by parameter
   runtime::Stream stream_{};

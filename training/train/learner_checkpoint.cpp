@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "checkpoint/writer.hpp"
+#include "core/finite.hpp"
+#include "runtime/session.hpp"
 #include "runtime/together.hpp"
 #include "training/recipe/specs.hpp"
 #include "training/train/learner.hpp"
@@ -17,6 +19,21 @@ std::vector<parallel::Piece> Learner::pieces() {
     if (!piece.rows.empty()) all.push_back(piece);
   });
   return all;
+}
+
+void Learner::require_finite(const parallel::Piece& piece) const {
+  if (piece.state != "parameter" || core::all_finite(piece.values)) return;
+  throw core::Error{core::ExitCode::failed,
+                    {.what = fmt::format("parameter '{}' is not finite", synchronizer_->slots()[piece.tensor].name),
+                     .where = fmt::format("rank {} on {}", world_.rank(), runtime::host_name()),
+                     .expected = "finite numbers",
+                     .fix = "a lower --lr, a --warmup or --clip-norm; or look at the data"}};
+}
+
+void Learner::require_finite() {
+  runtime::together(world_, [&] {
+    for (const parallel::Piece& piece : pieces()) require_finite(piece);
+  });
 }
 
 checkpoint::Box Learner::box_of(const parallel::Piece& piece) const {
@@ -93,6 +110,7 @@ std::unique_ptr<checkpoint::BackgroundSave> Learner::begin_checkpoint(const std:
       if (on_progress_) on_progress_();
       std::ranges::copy(piece.values, to);
       piece.values = {to, piece.values.size()};
+      require_finite(piece);  // while it is in the cache
       to += piece.values.size();
     }
   });

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -49,7 +50,9 @@ nlohmann::json read_content(const std::string& path) {
   nlohmann::json content;
   if (is_there) content = nlohmann::json::parse(checkpoint::Checkpoint{path}.content());
   if (content.contains("bad_step")) return content;
-  core::fail_usage({.what = fmt::format("'{}' is {}", path, is_there ? "no step that was not finite" : "not there"),
+  std::error_code error;
+  const bool is_folder = std::filesystem::is_directory(path, error);
+  core::fail_usage({.what = fmt::format("'{}' is {}", path, is_folder ? "no step that was not finite" : "not there"),
                     .where = replay_flag,
                     .expected = "a folder bad-step-N of a run",
                     .fix = "lockstep train leaves one where a loss is not finite"});
@@ -124,7 +127,7 @@ class Step {
                 seen ? fmt::format(", first not finite in {}", seen->where) : "");
     const bool is_good = std::isfinite(loss);
     const bool is_gradient_good = tell_gradient();
-    if (seen) tell_samples(seen->samples);
+    if (seen) tell_samples();
     return is_good && is_gradient_good;
   }
 
@@ -171,12 +174,11 @@ class Step {
   }
 
   /// Each alone. Where batch normalization makes a sample's loss one of its group it cannot be looked for.
-  void tell_samples(const std::vector<std::uint64_t>& suspects) {
+  void tell_samples() {
     if (!learner_.network().statistics().empty() || batch_->ids.empty()) return;
     std::vector<std::uint64_t> bad;
     for (std::uint64_t i = 0; i < batch_->n; ++i) {
       data::Batch one = batch_->part(i, 1);
-      if (std::ranges::find(suspects, one.ids[0]) == suspects.end()) continue;
       one.n_global = 1;
       if (!std::isfinite(loss_of(one).first)) bad.push_back(one.ids[0]);
     }
@@ -243,6 +245,8 @@ Invocation parse_replay(const std::vector<std::string>& arguments) {
   core::Flags flags{"lockstep train --replay FOLDER [flags]"};
   flags.text(replay_flag, replay->path);
   declare_keys(flags, replay->words);
+  int nproc = 1;
+  flags.number("--nproc", nproc, 1, 1);
   flags.seconds("--timeout", invocation.timeout);
   flags.parse(arguments);
   read_bundle(*replay);

@@ -68,6 +68,15 @@ void require_nothing_to_lose(const std::string& run_dir, const std::vector<std::
                        .where = flag,
                        .fix = "copy one again, or move them away to start anew"}};
   std::error_code error;
+  const std::string folder = checkpoint::checkpoints_in(run_dir);
+  if (fs::is_directory(folder, error) && !checkpoint::list_set_aside(folder).empty())
+    throw core::Error{
+        core::ExitCode::failed,
+        {.what = fmt::format("all checkpoints in '{}' are set aside, as they may hold what had changed in "
+                             "memory",
+                             run_dir),
+         .where = flag,
+         .fix = "choose another --run-dir to start anew, or look at them: lockstep ckpt cat, diff"}};
   const fs::path status = fs::path{run_dir} / "status.json";
   const Json state = fs::exists(status, error) ? Json::parse(io::read_text(status.string()), nullptr, false) : Json{};
   const bool has_finished = state.is_object() && state.value("state", "") == "finished";
@@ -84,6 +93,7 @@ std::optional<checkpoint::Checkpoint> find_checkpoint(const runtime::Communicato
   const bool is_auto = options.resume == "auto";
   if (options.resume == "never" || (is_auto && options.run_dir.empty())) return std::nullopt;
   std::vector<std::string> paths;  // on rank 0
+  if (world.rank() == 0 && is_auto) checkpoint::restore_replaced(checkpoint::checkpoints_in(options.run_dir));
   if (world.rank() == 0) paths = checkpoint::find_checkpoints(is_auto ? options.run_dir : options.resume);
   const bool is_one = !is_auto && world.rank() == 0 && checkpoint::is_checkpoint(options.resume);
   if (runtime::broadcast_value(world, is_one)) return checkpoint::open_checkpoint(world, options.resume);

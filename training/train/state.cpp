@@ -47,7 +47,8 @@ void RunState::note_evaluation(const EvaluationRecord& evaluated) noexcept {
   const bool is_first = !best || best->n_samples != evaluated.n_samples;
   const bool is_better =
       is_first || evaluated.n_top1 > best->n_top1 || (evaluated.n_top1 == best->n_top1 && evaluated.loss < best->loss);
-  if (is_better && !std::isnan(evaluated.loss)) best = {n_steps, evaluated.n_samples, evaluated.n_top1, evaluated.loss};
+  if (is_better && std::isfinite(evaluated.loss))
+    best = {n_steps, evaluated.n_samples, evaluated.n_top1, evaluated.loss};
 }
 
 std::string to_json(const RunState& state) {

@@ -21,7 +21,6 @@ namespace lockstep::training {
 
 namespace {
 
-constexpr core::Seconds time_for_answer{20};
 constexpr core::Seconds unlimited{std::numeric_limits<double>::infinity()};
 
 std::optional<std::int64_t> parse_number(std::string_view text) {

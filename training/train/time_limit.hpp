@@ -13,6 +13,8 @@
 
 namespace lockstep::training {
 
+inline constexpr core::Seconds time_for_answer{20};  ///< of a batch system, at most
+
 /// Left of the batch job. Slurm: by SLURM_JOB_END_TIME, seconds since 1970, where its version sets that (22.05.8 does
 /// not), else as squeue tells. PBS: as qstat tells. A warning if that tells nothing. Nothing outside of jobs, or if it
 /// is over (a shell may outlive its job).

@@ -25,17 +25,30 @@ namespace {
 
 constexpr const char* stopping_text = "\nstopping after this step, with a checkpoint; a second signal ends at once\n";
 
-// On rank 0, as others may lack the batch system's variables.
-std::optional<core::Seconds> time_left(const runtime::Communicator& world, const RunOptions& options) {
-  if (world.rank() != 0 || options.evaluate_only || options.time_limit.value == 0) return std::nullopt;
+// On rank 0, as others may lack the batch system's variables. They wait for it to be answered.
+std::optional<core::Seconds> time_left(const runtime::Communicator& world, const RunOptions& options,
+                                       runtime::Watchdog& watchdog) {
+  watchdog.enter(runtime::Activity::setup, time_for_answer);
+  const bool is_trained = !options.evaluate_only && !options.dry_run;
+  if (world.rank() != 0 || !is_trained || options.time_limit.value == 0) return std::nullopt;
   return options.time_limit.value > 0 ? options.time_limit : time_left_of_job();
+}
+
+// Of what a user asked for.
+void require_time(const TimeLimit& limit, core::Seconds asked) {
+  if (asked.value <= 0 || !limit.is_near()) return;
+  core::fail_usage(
+      {.what = fmt::format("{} are too little time for a step and a checkpoint", core::format_seconds(asked)),
+       .where = "--time-limit",
+       .expected = fmt::format("more than the {} that are kept for it", core::format_seconds(limit.reserve())),
+       .fix = "a longer one, or 0 for none"});
 }
 
 }  // namespace
 
 Trainer::Trainer(const runtime::Session& session, nn::Device& device, const ResolvedRecipe& resolved,
                  const RunOptions& options, runtime::Watchdog& watchdog)
-    : limit_{time_left(session.world(), options)},
+    : limit_{time_left(session.world(), options, watchdog)},
       session_{session},
       world_{session.world()},
       recipe_{resolved.recipe},
@@ -51,7 +64,8 @@ Trainer::Trainer(const runtime::Session& session, nn::Device& device, const Reso
   learner_.synchronizer().set_on_wait(
       [this](runtime::Wait what, std::size_t number) { watchdog_.set_wait(what, number); });
   if (limit_.is_known()) limit_.expect(learner_.checkpoint_bytes());
-  if (limit_.is_near() && !options_.dry_run) {  // stopping at once, again and again, nothing would ever be done
+  runtime::together(world_, [this] { require_time(limit_, options_.time_limit); });
+  if (limit_.is_near()) {  // of a job: stopping at once, again and again, nothing would ever be done
     core::log_warning(
         fmt::format("too little time is left for a checkpoint: {}, where {} are kept for it; no stop before",
                     core::format_seconds(limit_.left()), core::format_seconds(limit_.reserve())));
@@ -74,7 +88,7 @@ void Trainer::resume() {
                .n_batches = setup_.batches.training->n_batches(),
                .n_ranks = static_cast<std::uint64_t>(world_.n_ranks())};
   });
-  enter_save();  // reading takes as long
+  watchdog_.enter(runtime::Activity::setup, time_for_disk());
   const auto from = find_checkpoint(world_, options_);
   if (from) go_on_from(*from);
   watchdog_.enter(runtime::Activity::setup);
@@ -193,7 +207,7 @@ void Trainer::count(const data::Batch& batch) {
   ++state_.n_steps;
   state_.samples_seen += batch.n_global;
   const metrics::PhaseTimes lap = timers_.lap();
-  if (!is_first_step()) limit_.step_made(lap.of_steps());
+  if (has_stepped_) limit_.step_made(lap.of_steps());  // in the first one much is made ready
   interval_.add(lap, batch.n_global);
   steady_.add(lap, batch.n_global);
   run_.tell(&Observer::step_made,
@@ -262,14 +276,11 @@ void Trainer::check_coverage() const {
                   "an epoch has delivered every sample once");
 }
 
-// After it: of this process, where much is made ready.
-bool Trainer::is_first_step() const noexcept { return state_.n_steps <= (resumed_ ? resumed_->at.step : 0) + 1; }
-
 // Collective, after each step.
 void Trainer::tell_step() {
   const Position at = position();
   run_.tell(&Observer::working, at);
-  if (!is_first_step()) return;
+  if (std::exchange(has_stepped_, true)) return;
   run_.tell(&Observer::first_step_made, at);
   interval_.begin(at);
 }

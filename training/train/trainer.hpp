@@ -68,7 +68,6 @@ class Trainer {
   void note_loss(const parallel::StepAgreement& agreement);
   bool account(const std::optional<parallel::StepAgreement>& agreement);
   void check_coverage() const;
-  [[nodiscard]] bool is_first_step() const noexcept;
   void tell_step();
   void tell_forecast();
   void tell_interval();
@@ -82,7 +81,7 @@ class Trainer {
   [[nodiscard]] std::vector<std::string> names_of(const RunState& kept) const;
   [[nodiscard]] bool is_save_due() const noexcept;
   void save_last();
-  void enter_save();
+  [[nodiscard]] core::Seconds time_for_disk() const;
   [[nodiscard]] Saving begin_save(bool is_due);
   void end_save(Saving& saving);
   std::optional<core::Error> while_standing(Saving& saving, const std::function<void()>& work);
@@ -98,7 +97,9 @@ class Trainer {
   void fail_not_finite(const parallel::StepAgreement& agreement);
   void keep_bad_step();
   void note_divergence(const parallel::StepAgreement& agreement);
+  [[nodiscard]] std::uint64_t least_sound_steps() const;
   bool roll_back();
+  void fail_once(const core::Error& error);
   [[nodiscard]] FinalRecord final_record();
   void finish();
   [[nodiscard]] Position position() const;
@@ -136,6 +137,7 @@ class Trainer {
   bool is_step_bad_ = false;                    ///< the one after state_.n_agreed
   std::optional<core::Error> divergence_{};     ///< of parameters, to be dealt with
   std::optional<std::uint64_t> diverged_at_{};  ///< step after which that was found last
+  bool has_stepped_ = false;                    ///< in this process
   Ending ending_{};
 };
 

@@ -34,20 +34,19 @@ void Trainer::fail_not_finite(const parallel::StepAgreement& agreement) {
 void Trainer::keep_bad_step() {
   BadStep bad{.learning_rate = state_.rate_of(state_.n_agreed)};
   const auto& mine = learner_.not_finite();
-  const BadStep of_mine{
-      .seen = mine ? std::vector<Sighting>{{world_.rank(), runtime::host_name(), mine->where, mine->samples}}
-                   : std::vector<Sighting>{}};
+  BadStep of_mine;
+  if (mine && mine->step == state_.n_agreed)  // others may have met something in the steps after
+    of_mine.seen.push_back({world_.rank(), runtime::host_name(), mine->where, mine->samples});
   for (const std::string& of_rank : world_.gather(to_json(of_mine)))
     for (const Sighting& sighting : parse_bad_step(of_rank).seen) bad.seen.push_back(sighting);
-  RunState before = state_;
-  before.n_steps = state_.n_agreed;
-  before.samples_seen =
+  state_.n_steps = state_.n_agreed;
+  state_.samples_seen =
       state_.epoch * n_epoch_samples(recipe_, *setup_.batches.training, world_.n_ranks()) + state_.of_epoch.n_samples;
-  const std::string path = fmt::format("{}/bad-{}", run_.folder(), checkpoint::name_of(state_.n_agreed + 1));
-  enter_save();
+  const std::string path = fmt::format("{}/bad-{}", run_.folder(), checkpoint::name_of(state_.n_steps + 1));
+  watchdog_.enter(runtime::Activity::save, time_for_disk());
   const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::save};
   const auto complaint =
-      core::complaint_of([&] { learner_.save_checkpoint(path, checkpoint_content(recipe_, epochs_, before, &bad)); });
+      core::complaint_of([&] { learner_.save_checkpoint(path, checkpoint_content(recipe_, epochs_, state_, &bad)); });
   if (world_.rank() != 0) return;
   if (complaint)
     core::log_warning(fmt::format("the step is not kept for --replay: {}", complaint->problem().what));
@@ -72,15 +71,16 @@ bool Trainer::roll_back() {
   const bool is_again = diverged_at_ && state_.n_steps <= *diverged_at_;
   diverged_at_ = state_.n_steps;
   std::vector<std::string> paths, set_aside;  // on rank 0
-  const std::uint64_t mine = learner_.synchronizer().n_sound_steps();
-  const std::vector<std::uint64_t> sound = runtime::gather_values(world_, std::span{&mine, 1});
+  const std::uint64_t n_sound = least_sound_steps();
+  watchdog_.enter(runtime::Activity::setup, time_for_disk());
   runtime::together(world_, [&] {
     if (world_.rank() != 0) return;
     const std::string folder = checkpoint::checkpoints_in(run_.folder());
-    set_aside = checkpoint::set_aside_newer(folder, std::ranges::min(sound));
+    set_aside = checkpoint::set_aside_newer(folder, n_sound);
     if (is_again) return;
     paths = checkpoint::list_checkpoints(folder);
-    if (paths.empty() && resumed_ && resumed_->at.step <= std::ranges::min(sound)) paths.push_back(resumed_->from);
+    const bool is_other = resumed_ && std::ranges::find(paths, resumed_->from) == paths.end();
+    if (is_other && resumed_->at.step <= n_sound) paths.push_back(resumed_->from);
   });
   const auto from = checkpoint::open_first_whole(world_, paths);
   if (world_.rank() == 0) {
@@ -93,13 +93,25 @@ bool Trainer::roll_back() {
   if (from) {
     go_on_from(*from);
     resumed_->why = why.problem().what;
+    interval_.restart(position());
     run_.tell(&Observer::went_back, *resumed_);
     return true;
   }
-  static_cast<void>(session_.agree(world_.rank() == 0 ? std::optional{why} : std::nullopt));  // told once
-  ending_ = {
-      .status = RunStatus::failed, .message = why.problem().what, .exit_code = core::to_int(core::ExitCode::failed)};
+  fail_once(why);
   return false;
+}
+
+// Of all ranks.
+std::uint64_t Trainer::least_sound_steps() const {
+  const std::uint64_t mine = setup_.learner->synchronizer().n_sound_steps();
+  const std::vector<std::uint64_t> all = runtime::gather_values(world_, std::span{&mine, 1});
+  return runtime::broadcast_value(world_, all.empty() ? 0 : std::ranges::min(all));
+}
+
+// Collective: the run fails, for a reason that is the same on all ranks and told by one.
+void Trainer::fail_once(const core::Error& error) {
+  static_cast<void>(session_.agree(world_.rank() == 0 ? std::optional{error} : std::nullopt));
+  ending_ = {.status = RunStatus::failed, .message = error.problem().what, .exit_code = core::to_int(error.code())};
 }
 
 }  // namespace lockstep::training

@@ -32,27 +32,23 @@ void Trainer::save_last() {
   std::optional<runtime::HoldRepeats> hold;
   if (ending_.exit_code == core::to_int(core::ExitCode::requeue)) hold.emplace();
   finish_save();
+  if (const auto ruined = core::complaint_of([&] { learner_.require_finite(); })) return fail_once(*ruined);
   std::optional<core::Error> unsaved;
   const bool is_there = state_.samples_seen == kept_at_ && (is_kept_here_ || !resumed_) && !is_name_due_;
   if (is_wanted && !is_there) unsaved = save_now(!is_stopped && is_save_due());
-  enter_save();
+  watchdog_.enter(runtime::Activity::save, time_for_disk());
   const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::save};
   learner_.average_statistics();
   const auto complaint = core::complaint_of(
       [this] { runtime::together(world_, [this] { world_.rank() == 0 ? save_weights() : void(); }); });
   if (!unsaved) unsaved = complaint;
-  if (!unsaved) return;
-  static_cast<void>(session_.agree(world_.rank() == 0 ? unsaved : std::nullopt));  // told once
-  ending_ = {.status = RunStatus::failed,
-             .message = unsaved->problem().what,
-             .exit_code = core::to_int(core::ExitCode::system)};
+  if (unsaved) fail_once({core::ExitCode::system, unsaved->problem()});
 }
 
 // What a disk takes, or a file system far away, is no stall: nobody beats while all wait for it.
-void Trainer::enter_save() {
-  constexpr double slow = 10e6;  // bytes a second, of the run
-  const double time = static_cast<double>(learner_.checkpoint_bytes().value) / slow;
-  watchdog_.enter(runtime::Activity::save, {std::ceil(time)});
+core::Seconds Trainer::time_for_disk() const {
+  constexpr double slow = 25e6;  // bytes a second, of the run
+  return {std::ceil(static_cast<double>(learner_.checkpoint_bytes().value) / slow)};
 }
 
 Trainer::Saving Trainer::begin_save(bool is_due) {
@@ -62,15 +58,16 @@ Trainer::Saving Trainer::begin_save(bool is_due) {
   return {.record = {.at = position(), .path = checkpoint_path(), .is_due = is_due}, .names = names_of(kept_state())};
 }
 
-// It is complete.
+// Collective: it is complete.
 void Trainer::end_save(Saving& saving) {
+  const std::uint64_t n_sound = least_sound_steps();
   const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::save};
   const core::Stopwatch watch;
   kept_at_ = saving.record.at.samples_seen;
   is_kept_here_ = true;
   if (world_.rank() == 0) {
     for (const std::string& name : saving.names) checkpoint::give_name(saving.record.path, name);
-    checkpoint::remove_older(saving.record.path, options_.keep, learner_.synchronizer().n_sound_steps());
+    checkpoint::remove_older(saving.record.path, options_.keep, n_sound);
   }
   saving.record.stall.value += watch.elapsed().value;
   saving.record.time = saving.watch.elapsed();
@@ -80,7 +77,7 @@ void Trainer::end_save(Saving& saving) {
 
 // Training stands still for `work`: what it throws, in terms of checkpoints.
 std::optional<core::Error> Trainer::while_standing(Saving& saving, const std::function<void()>& work) {
-  enter_save();
+  watchdog_.enter(runtime::Activity::save, time_for_disk());
   const core::Stopwatch watch;
   timers_.begin(metrics::Phase::save);
   const auto complaint = core::complaint_of(work);

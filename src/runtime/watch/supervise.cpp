@@ -148,8 +148,9 @@ class End {
 
   [[nodiscard]] int exit_code(int status) const {
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    const bool is_saved = told_exit() == core::to_int(core::ExitCode::requeue);
-    if (is_saved || (asked_ == 0 && told_exit() != 0)) return told_exit();  // a guard knows better
+    const bool is_decided = told_exit() == core::to_int(core::ExitCode::requeue) ||
+                            told_exit() == core::to_int(core::ExitCode::failed);  // whatever was asked
+    if (is_decided || (asked_ == 0 && told_exit() != 0)) return told_exit();      // a guard knows better
     if (asked_ == 0 && code != 0 && has_lost_reader()) return 128 + SIGPIPE;
     if (asked_ == 0 && WIFSIGNALED(status)) {
       write_all(STDERR_FILENO, fmt::format("error: the MPI launcher was ended by signal {} ({})\n", WTERMSIG(status),

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -128,7 +127,7 @@ struct Watchdog::State {
     return static_cast<double>(ns) * 1e-9 >= limit().value;
   }
   [[nodiscard]] core::Seconds limit() const noexcept {
-    return {timeout.value + (phase() == Activity::init ? start_allowance.value : allowance_s.load())};
+    return {timeout.value + (phase() == Activity::init ? start_allowance.value : seen_allowance_s)};
   }
   void end_if_stalled();
   void speak_if_interrupted();
@@ -155,11 +154,11 @@ struct Watchdog::State {
   BoardSlot* slot = &alone;
 
   // Of the thread only.
+  double seen_allowance_s = 0;  ///< at the last tick
   std::uint64_t last_position = 0;
   std::int64_t last_tick_ns = 0;
   std::int64_t standstill_ns = 0;
-  /// The last sign of life of each slot that is taken, and for how long it was the last; time in which this process was
-  /// stopped itself does not count.
+  /// The last sign of life of each slot that is taken, and for how long; time of a stop of this process does not count.
   struct Heard {
     std::int64_t alive_ns = 0;
     std::int64_t silence_ns = 0;
@@ -216,6 +215,7 @@ void Watchdog::State::note_progress(std::int64_t now) noexcept {
   const std::int64_t gap_ns = std::min(now - last_tick_ns, longest_gap_ns);
   was_stopped = now - last_tick_ns > longest_gap_ns;
   slot->alive_ns.store(now, std::memory_order_relaxed);
+  seen_allowance_s = allowance_s.load(std::memory_order_acquire);  // before the position: see enter()
   const std::uint64_t position = slot->position.load(std::memory_order_relaxed);
   if (position != last_position) {
     slot->moved_ns.store(now, std::memory_order_relaxed);
@@ -377,11 +377,12 @@ std::string Watchdog::withdraw_last_words() {
 }
 
 void Watchdog::enter(Activity phase, core::Seconds allowance) noexcept {
-  state_->allowance_s.store(allowance.value, std::memory_order_relaxed);
   std::atomic<std::uint64_t>& position = state_->slot->position;
   state_->slot->phase.store(static_cast<std::uint32_t>(phase), std::memory_order_relaxed);
   state_->slot->unit.store(0, std::memory_order_relaxed);
   position.store(((position.load(std::memory_order_relaxed) >> 32) + 1) << 32, std::memory_order_relaxed);
+  // After the position: whoever sees a smaller one knows of the progress, too. A larger one that comes late is no harm.
+  state_->allowance_s.store(allowance.value, std::memory_order_release);
 }
 
 void Watchdog::set_unit(std::uint64_t unit) noexcept { state_->slot->unit.store(unit, std::memory_order_relaxed); }
@@ -392,7 +393,7 @@ void Watchdog::set_wait(Wait what, std::size_t number) noexcept {
 }
 
 void Watchdog::beat() noexcept {
-  std::atomic<std::uint64_t>& position = state_->slot->position;
+  auto& position = state_->slot->position;
   position.store(position.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 

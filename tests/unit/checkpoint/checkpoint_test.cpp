@@ -179,6 +179,23 @@ TEST(Checkpoint, TheNewestSoundOneStays) {
   EXPECT_EQ(list_checkpoints(folder.path()), (std::vector{folder / "step-000000006", folder / "step-000000005"}));
 }
 
+TEST(Checkpoint, WhatWasToBeReplacedComesBackIfNothingTookItsPlace) {
+  const TemporaryFolder folder;
+  for (const std::uint64_t step : {1u, 2u, 3u}) write(folder.path(), step);
+  const auto set_aside = [&](std::uint64_t step) {
+    const std::string name = folder / name_of(step);
+    fs::rename(name, name + ".old-0123456789abcdef0123");
+  };
+  set_aside(2);
+  set_aside(3);
+  write(folder.path(), 3);
+  fs::remove(folder / "step-000000001/DONE");
+  set_aside(1);
+  restore_replaced(folder.path());
+  EXPECT_EQ(list_checkpoints(folder.path()), (std::vector{folder / "step-000000003", folder / "step-000000002"}));
+  restore_replaced(folder / "nowhere");
+}
+
 TEST(Checkpoint, WhatIsSetAsideIsNoneAnyMore) {
   const TemporaryFolder folder;
   for (const std::uint64_t step : {1u, 2u, 3u}) write(folder.path(), step);

@@ -32,6 +32,7 @@ TEST(OutputOf, DoesNotWaitForEver) {
   const core::Stopwatch watch;
   EXPECT_FALSE(output_of_shell("sleep 1000 & sleep 1000", 0.2));
   EXPECT_FALSE(output_of_shell("while :; do echo a; done | head -c 100; sleep 1000", 0.2));
+  EXPECT_FALSE(output_of_shell("exec >&-; sleep 1000", 0.2));
   EXPECT_LT(watch.elapsed().value, 30);
   EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
   EXPECT_EQ(errno, ECHILD) << "a process is left";

@@ -91,14 +91,14 @@ TEST(RunDirectory, NumbersNewFolders) {
 TEST(RunDirectory, RefusesAFolderWithAnotherRun) {
   const TemporaryFolder folder;
   RunDirectory first{folder / "r", "toy"};
-  refuse(folder / "r", {"'" + folder / "r" + "' holds another run", "--run-dir", "leave --run-dir out"});
+  refuse(folder / "r", {"a run is under way in '" + folder / "r" + "'", "--run-dir"});
   first.start(example_info());
   refuse(folder / "r", {"holds another run"});
   first.interval_over(example_train());
   EXPECT_EQ(lines_of(first.file("log.jsonl")).size(), 2u) << "the first run goes on undisturbed";
   fs::create_directory(folder / "old");
   put(folder / "old/run.json", "{}");
-  refuse(folder / "old", {"holds another run"});
+  refuse(folder / "old", {"holds another run", "leave --run-dir out"});
   EXPECT_FALSE(fs::exists(folder / "old/log.jsonl"));
   fs::create_directory(folder / "linked");
   fs::create_symlink(folder / "precious", folder / "linked/status.json");
@@ -110,7 +110,7 @@ TEST(RunDirectory, TakesWhatARunThatWasKilledAsItStartedHasLeft) {
   fs::create_directory(folder / "dead");
   put(folder / "dead/log.jsonl", "");
   RunDirectory next{folder / "dead", "toy"};
-  refuse(folder / "dead", {"holds another run"});
+  refuse(folder / "dead", {"a run is under way"});
   next.start(example_info());
   EXPECT_EQ(lines_of(next.file("log.jsonl")).size(), 1u);
   fs::create_directory(folder / "old");

@@ -72,6 +72,7 @@ TEST(RunText, TheStartSaysWhatIsAboutToHappen) {
 
 TEST(RunText, AnEpochIsOneLine) {
   EpochRecord record{.at = {.epoch = 3}, .n_samples = 2048, .loss = 0.04119, .top1_percent = 98.7, .time = {0.16}};
+  record.samples_per_s = 12'800;
   EXPECT_EQ(epoch_text(record, example_goal),
             "epoch 3/50  training: loss 0.04119, top-1 98.70 % of 2048 samples in 160 ms (12800 samples/s)");
   record.top1_percent.reset();
