@@ -152,7 +152,7 @@ void check_room(const std::string& path, std::string_view what, core::Bytes need
                     {.what = fmt::format("{} of {} have no room in '{}', where {} are left", what,
                                          core::format_decimal(needed), folder.string(), core::format_decimal({left})),
                      .where = std::string{flag},
-                     .expected = "room for one of them",
+                     .expected = "room for it",
                      .fix = "make room there, or name another place"}};
 }
 

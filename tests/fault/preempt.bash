@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# preempt.bash [N]: SIGTERM comes to a random rank of two, or to its guard, in each phase of `lockstep train`, N times each (1): the
-# run ends with 85 within a step and a save; there is a whole checkpoint, or, where nothing was trained yet, none at all; and the
-# next run goes on from it. The last line sums up.
+# preempt.bash [N [PHASE ...]]: SIGTERM comes to a random rank of two, or to its guard, in each phase of `lockstep train`, N times
+# each (1): the run ends with 85 within a step and a save; there is a whole checkpoint, or, where nothing was trained yet, none at
+# all; and the next run goes on from it. The last line sums up.
 . "$(dirname "$0")/ranks.bash"
 n=${1:-1}
+phases=("${@:2}")
+[ ${#phases[@]} -gt 0 ] || phases=(init staging warm-up step evaluation saving)
 cd "$folder" || exit 1
 run "$REDUCE_ALL" shard synth digits --out d --samples 12000 --chunk-size 64K
 expect_rc 0
@@ -26,10 +28,10 @@ strike() {
   kill -TERM "${victims[RANDOM % ${#victims[@]}]}"
 }
 
-for phase in init staging warm-up step evaluation saving; do
+for phase in "${phases[@]}"; do
   n_saved[$phase]=0
   for ((i = 0; i < n; ++i)); do
-    rm -rf "$run_dir" local
+    rm -rf "$run_dir" local out err # what the run before has said is no sign of this one
     train=(train digits --data both --threads 1 --run-dir "$run_dir" --resume auto)
     [ "$phase" = staging ] && train+=(--stage local)
     [ "$phase" = saving ] && train+=(--save-every '640 samples')
@@ -51,5 +53,5 @@ for phase in init staging warm-up step evaluation saving; do
     await none_with "$run_dir"
   done
 done
-for phase in init staging warm-up step evaluation saving; do echo -n "$phase: $n ended with 85, ${n_saved[$phase]} with a checkpoint; "; done
+for phase in "${phases[@]}"; do echo -n "$phase: $n ended with 85, ${n_saved[$phase]} with a checkpoint; "; done
 echo "all went on"

@@ -79,7 +79,10 @@ void Display::ended(const FinalRecord& record) {
   display_.clear();
   if (!is_evaluation_) printer_.print(final_text(record));
   printer_.print(profile_part(record));
-  printer_.print(fmt::format("run         {}\n", core::printable(folder_)));
+  const std::string folder = core::printable(folder_);
+  printer_.print(fmt::format("run         {}\n", folder));
+  if (record.state == RunStatus::stopped && !is_evaluation_)
+    printer_.print(fmt::format("go on       by the same command with --run-dir {} --resume auto\n", folder));
   printer_.print(digest_part(record));
 }
 
