@@ -10,10 +10,18 @@
 # The parameters are hashed before the first step, which takes seconds, and looked at before it ends.
 train=(train digits --batch 4096 --accumulate 32 --synthetic-samples 4096 --val-split '' --threads 1 --seed 7 --run-dir "$run_dir")
 
-# flip_bit PARAMETER ORIGIN: of the run, in rank 0.
+# find_ranks: once both are there, as ${ranks[@]}: looking for them takes longer than some runs last.
+find_ranks() {
+  await has_rank 0 && await has_rank 1
+  ranks=("$(process_of 0)" "$(process_of 1)")
+}
+
+# flip_bit PARAMETER ORIGIN: of the run, in rank 0, while both wait.
 flip_bit() {
-  "$FLIP_BIT" "$(process_of 0)" "$1" "$2" >"$folder/flipped" 2>&1
+  kill -STOP "${ranks[@]}"
+  "$FLIP_BIT" "${ranks[0]}" "$1" "$2" >"$folder/flipped" 2>&1
   flipped=$?
+  kill -CONT "${ranks[@]}"
   [ "$flipped" -ne 77 ] || { cat "$folder/flipped" && exit 77; }
   [ "$flipped" -eq 0 ] || fail "no bit was flipped: $(cat "$folder/flipped")"
 }
@@ -25,7 +33,7 @@ case $1 in
     expect_rc 0
     ;;
   unseen) # at such a rate parameters stay as they are, so that the bit can be found at any time
-    train=(train digits --batch 32 --synthetic-samples 3168 --val-split '' --threads 1 --seed 7 --run-dir "$run_dir" --lr 1e-30
+    train=(train digits --batch 96 --synthetic-samples 9504 --val-split '' --threads 1 --seed 7 --run-dir "$run_dir" --lr 1e-30
       --deterministic --digest --epochs 1)
     start nproc 2 "${train[@]}"
     end
@@ -33,6 +41,7 @@ case $1 in
     whole=$(grep '^digest ' "$folder/out")
     rm -rf "$run_dir"
     start nproc 2 "${train[@]}"
+    find_ranks
     await has_line '^first step' "$folder/err"
     flip_bit fc2.weight 7
     end
@@ -50,6 +59,7 @@ case $1 in
     end
     expect_rc 0
     start nproc 2 "${train[@]}" --max-steps 2 --resume auto
+    find_ranks
     await has_logged '"kind":"resume"'
     flip_bit fc2.weight "$run_dir/checkpoints/step-000000001"
     end
@@ -65,12 +75,9 @@ going back to $run_dir/checkpoints/step-000000001"
     export LD_PRELOAD=$SLOW_DISK_LIBRARY SLOW_DISK_MS=300
     start nproc 2 "${train[@]}"
     unset LD_PRELOAD
-    await has_rank 0 && await has_rank 1
-    ranks=("$(process_of 0)" "$(process_of 1)")
+    find_ranks
     await compgen -G "$run_dir/checkpoints/step-000000100.tmp-*" >/dev/null
-    kill -STOP "${ranks[@]}"
     flip_bit conv1.bias 7
-    kill -CONT "${ranks[@]}"
     end
     expect_rc 0
     expect_err "^warning: checkpoint '$run_dir/checkpoints/step-000000100' may hold what has changed"
@@ -79,6 +86,7 @@ going back to $run_dir/checkpoints/step-000000001"
     ;;
   *)
     start nproc 2 "${train[@]}" --max-steps 1
+    find_ranks
     await has_logged '"kind":"start"'
     flip_bit "$1" 7
     end
