@@ -51,7 +51,8 @@ TEST(RecipeKeys, EveryKeyIsAFlagAndInTheHelpWithItsDefault) {
 
 TEST(RecipeKeys, TheHelpFitsAScreenAndBeginsWithExamples) {
   const std::string help = recipe_help();
-  EXPECT_EQ(help.find("  lockstep train toy 50 10"), 0U);
+  EXPECT_EQ(help.find("lockstep train RECIPE"), 0U);
+  EXPECT_EQ(help.find("\n\n  lockstep train toy 50 10"), help.find("\n"));
   std::istringstream lines{help};
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120U) << line;
 }
