@@ -19,19 +19,14 @@ std::string count_ranks(const Job& job) {
                      count(static_cast<std::uint64_t>(job.topology.n_nodes), "node"));
 }
 
-/// The launcher that starts ranks of this program's MPI.
 std::string fix_for_singletons(const Facts& facts) {
-  const MpiFamily family = find_family(facts.mpi_library);
-  const bool is_open_mpi = family == MpiFamily::open_mpi;
+  std::string fix;
   if (facts.launcher == "Slurm srun")
-    return is_open_mpi ? "srun --mpi=pmix (srun --mpi=list shows whether Slurm has it), or mpirun of this Open MPI"
-                       : "srun --mpi=pmi2, or --mpi=cray_shasta for cray-mpich (srun --mpi=list shows what Slurm has)";
-  if (is_open_mpi)
-    return "start it by Open MPI's own mpirun, which has no MPICH in `mpirun --version`, or load the module of the MPI "
-           "whose launcher this is and build lockstep with it";
-  if (descends_from_mpich(family))
-    return "start it by the mpiexec of that MPI (MPICH: mpiexec.hydra), not by Open MPI's mpirun";
-  return "start it by the launcher of the MPI that lockstep is built with";
+    fix = find_family(facts.mpi_library) == MpiFamily::open_mpi ? "srun --mpi=pmix, if srun --mpi=list has it; else "
+                                                                : "srun --mpi=pmi2 or --mpi=cray_shasta; else ";
+  return fix +
+         fmt::format("start it by {}, the launcher of that MPI, or build lockstep with the MPI whose launcher this is",
+                     facts.own_launcher);
 }
 
 Finding tell_singletons(const Facts& facts) {

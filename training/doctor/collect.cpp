@@ -17,6 +17,7 @@
 #include "runtime/environment.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/memory.hpp"
+#include "runtime/process.hpp"
 #include "runtime/session.hpp"
 #include "training/doctor/files.hpp"
 #include "training/doctor/job.hpp"
@@ -55,10 +56,12 @@ int count_pbs_lines() {
   return n;
 }
 
+/// Of what the process was started with: Open MPI adds to that where it finds itself alone.
 std::vector<std::string> read_pmi() {
+  const auto is_offered = [](const char* variable) { return runtime::was_started_with(getpid(), variable); };
   std::vector<std::string> offers;
-  if (std::getenv("PMIX_RANK") != nullptr || std::getenv("PMIX_NAMESPACE") != nullptr) offers.emplace_back("PMIx");
-  if (std::getenv("PMI_RANK") != nullptr || std::getenv("PMI_FD") != nullptr) offers.emplace_back("PMI");
+  if (is_offered("PMIX_RANK") || is_offered("PMIX_NAMESPACE")) offers.emplace_back("PMIx");
+  if (is_offered("PMI_RANK") || is_offered("PMI_FD")) offers.emplace_back("PMI");
   return offers;
 }
 
@@ -108,6 +111,7 @@ void tell_of_launcher(Facts& facts) {
   if (facts.slurm_tasks < 0) facts.slurm_tasks = read_number("SLURM_NTASKS");
   facts.pbs_lines = count_pbs_lines();
   facts.pmi = read_pmi();
+  facts.own_launcher = runtime::own_launcher();
   facts.mpi_library = runtime::mpi_library_text();
 }
 

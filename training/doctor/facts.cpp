@@ -19,8 +19,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts, kernel, cpu_model, n_
                                                 data, val, checkpoints, name, unresolved, n_resolved, clock_low,
                                                 clock_high)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Facts, host, launcher, launched_rank, launched_ranks, slurm_tasks,
-                                                pbs_lines, pmi, mpi_library, version, digest, libraries, variables,
-                                                limits, temporary, has_node, node)
+                                                pbs_lines, pmi, own_launcher, mpi_library, version, digest, libraries,
+                                                variables, limits, temporary, has_node, node)
 
 std::string to_text(const Facts& facts) {
   return nlohmann::json(facts).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

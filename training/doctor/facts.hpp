@@ -104,6 +104,7 @@ struct Facts {
   int slurm_tasks = -1;
   int pbs_lines = -1;              ///< of PBS_NODEFILE
   std::vector<std::string> pmi{};  ///< what the launcher offers: "PMIx", "PMI"
+  std::string own_launcher{};      ///< of the MPI this program is built with
   std::string mpi_library{};       ///< all that it says of itself
   std::string version{};
   std::string digest{};  ///< of this program's file

@@ -37,8 +37,8 @@ struct Resolved {
 };
 [[nodiscard]] Resolved resolve(const std::vector<std::string>& names);
 
-/// Collective: rank 0 makes a file in `folder`, where it can, and each rank for which `looks` is true waits for it. What
-/// this rank has seen: "seen", "nothing to see", or why not. The file is removed.
+/// Collective: rank 0 makes a file in `folder`, where it can, and each rank for which `looks` is true waits for it.
+/// What this rank has seen: "seen", "nothing to see", or why not. The file is removed.
 [[nodiscard]] std::string meet_in(const runtime::Communicator& world, const std::string& folder, bool looks);
 
 }  // namespace lockstep::training::doctor
