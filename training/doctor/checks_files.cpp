@@ -44,15 +44,16 @@ Finding judge_speed(const Facts& facts) {
           .fix = "copy the set to a faster file system, or to each node: lockstep train --stage FOLDER"};
 }
 
-/// If one node reads much slower than another.
-std::optional<Finding> find_slow_reader(const Job& job) {
+/// Whether one node reads much slower than another.
+Finding compare_readers(const Job& job) {
   const std::vector<const Facts*> nodes = job.nodes();
   const auto [slowest, fastest] = std::ranges::minmax_element(nodes, {}, [](const Facts* f) { return read_GBps(*f); });
-  if (read_GBps(**slowest) * much_slower >= read_GBps(**fastest)) return std::nullopt;
-  return Finding{.verdict = Verdict::warning,
-                 .seen = fmt::format("{} reads {}; {} reads {}", (*slowest)->host, describe_speed(**slowest),
-                                     (*fastest)->host, describe_speed(**fastest)),
-                 .fix = "have the slow node's mount and network looked at, or leave it out (srun --exclude)"};
+  Finding finding{.seen = fmt::format("slowest on {}: {}; fastest on {}: {}", (*slowest)->host,
+                                      describe_speed(**slowest), (*fastest)->host, describe_speed(**fastest))};
+  if (read_GBps(**slowest) * much_slower >= read_GBps(**fastest)) return finding;
+  finding.verdict = Verdict::warning;
+  finding.fix = "have the slow node's mount and network looked at, or leave it out (srun --exclude)";
+  return finding;
 }
 
 Finding judge_set(const Facts& facts) {
@@ -125,11 +126,14 @@ Finding check_temporary_folder(const Job& job) {
 }
 
 Finding check_recipe(const Job& job) {
-  if (job.request.recipe.empty()) return skip("--recipe R is not given");
-  if (job.misfit)
+  if (!job.request.recipe) return skip("--recipe R is not given");
+  if (job.misfit) {
+    const core::Problem& problem = job.misfit->problem();
     return {.verdict = Verdict::fail,
-            .seen = fmt::format("{} ({})", job.misfit->problem().what, job.misfit->problem().where),
-            .fix = job.misfit->problem().fix.empty() ? job.misfit->problem().expected : job.misfit->problem().fix};
+            .seen = problem.what + (problem.where.empty() ? "" : fmt::format(" ({})", problem.where)),
+            .fix = problem.fix.empty() ? problem.expected : problem.fix};
+  }
+  if (!job.need) return skip("the set cannot be read");
   return {.seen =
               fmt::format("{}: model {}, batch {}, a checkpoint of {}", job.need->recipe.name, job.need->recipe.model,
                           job.need->recipe.batch, core::format_decimal(job.need->checkpoint))};
@@ -137,14 +141,20 @@ Finding check_recipe(const Job& job) {
 
 Finding check_data(const Job& job) {
   if (job.request.data.empty()) return skip("--data SET is not given");
-  return for_nodes(job, judge_set);
+  Finding finding = for_nodes(job, judge_set);
+  const SetFacts& set = job.ranks.front().node.data;
+  if (finding.verdict == Verdict::ok)
+    finding.seen += set.n_looked == set.n_files
+                        ? fmt::format("; {} files of the right size", set.n_files)
+                        : fmt::format("; {} of {} files looked at, of the right size", set.n_looked, set.n_files);
+  return finding;
 }
 
 Finding check_read_speed(const Job& job) {
   if (job.request.data.empty()) return skip("--data SET is not given");
-  Finding merged = for_nodes(job, judge_speed);
-  if (merged.verdict != Verdict::ok) return merged;
-  return find_slow_reader(job).value_or(merged);
+  const Finding merged = for_nodes(job, judge_speed);
+  if (merged.verdict != Verdict::ok || job.topology.n_nodes == 1) return merged;
+  return compare_readers(job);
 }
 
 Finding check_classes(const Job& job) {

@@ -57,18 +57,30 @@ std::optional<Finding> compare_with_batch(const Job& job) {
                                    "--expect-ranks N makes sure"};
 }
 
-/// The union of what ranks of a node may use is less than the node has.
-bool are_confined(const Job& job, int node) {
+int n_cpus_of(const Job& job, int node) {
   const std::vector<const Facts*> nodes = job.nodes();
   const auto index = static_cast<std::size_t>(node);
-  return index < nodes.size() && job.topology.cpus_per_node[index] < nodes[index]->node.n_cpus;
+  return index < nodes.size() ? nodes[index]->node.n_cpus : 0;
 }
 
-Verdict verdict_of(const Job& job, const runtime::PlacementFault& fault) {
+/// All that ranks of the node may use is less than it has.
+bool are_confined(const Job& job, int node) {
+  return job.topology.cpus_per_node[static_cast<std::size_t>(node)] < n_cpus_of(job, node);
+}
+
+Finding judge_fault(const Job& job, const runtime::PlacementFault& fault) {
   using Kind = runtime::PlacementFault::Kind;
-  if (fault.kind == Kind::shared) return Verdict::fail;
-  if (fault.kind == Kind::oversubscribed && are_confined(job, fault.node)) return Verdict::fail;
-  return Verdict::warning;
+  const auto n_likewise = static_cast<std::uint64_t>(fault.n_likewise);
+  const std::string likewise = n_likewise > 0 ? fmt::format(" (likewise on {})", count(n_likewise, "other node")) : "";
+  Finding finding{.verdict = Verdict::warning, .seen = fault.what + likewise, .fix = fault.fix};
+  if (fault.kind == Kind::shared) finding.verdict = Verdict::fail;
+  if (fault.kind != Kind::oversubscribed || !are_confined(job, fault.node)) return finding;
+  finding.verdict = Verdict::fail;
+  finding.seen += fmt::format(", though the node has {}", n_cpus_of(job, fault.node));
+  finding.fix +=
+      ", or bind them elsewhere: mpirun --bind-to core --map-by core, srun --cpu-bind=cores; ask the batch "
+      "system for a core a rank (--cpus-per-task, ncpus)";
+  return finding;
 }
 
 int n_threads_of(const Job& job) { return job.need ? std::max(job.need->recipe.threads, 1) : 1; }
@@ -171,17 +183,10 @@ Finding check_pmi(const Job& job) {
 }
 
 Finding check_binding(const Job& job) {
-  Placed<Finding> findings;
-  for (const runtime::PlacementFault& fault : job.topology.faults(n_threads_of(job))) {
-    const std::string likewise =
-        fault.n_likewise > 0
-            ? fmt::format(" (likewise on {})", count(static_cast<std::uint64_t>(fault.n_likewise), "other node"))
-            : "";
-    findings.emplace_back("",
-                          Finding{.verdict = verdict_of(job, fault), .seen = fault.what + likewise, .fix = fault.fix});
-  }
-  if (findings.empty()) return {.seen = job.topology.binding()};
-  return std::ranges::max_element(findings, {}, [](const auto& entry) { return entry.second.verdict; })->second;
+  Finding worst{.seen = job.topology.binding()};
+  for (const runtime::PlacementFault& fault : job.topology.faults(n_threads_of(job)))
+    if (Finding finding = judge_fault(job, fault); finding.verdict > worst.verdict) worst = std::move(finding);
+  return worst;
 }
 
 Finding check_quota(const Job& job) {

@@ -115,7 +115,12 @@ Finding check_numa_balancing(const Job& job) { return for_nodes(job, judge_numa_
 
 Finding check_memory(const Job& job) {
   Finding finding = for_numbered_nodes(job, judge_node_memory);
-  if (finding.verdict == Verdict::ok && !job.need) finding.seen += "; --recipe R tells what is needed";
+  if (finding.verdict != Verdict::ok) return finding;
+  const std::vector<const Facts*> nodes = job.nodes();
+  const auto least = std::ranges::min_element(nodes, {}, [](const Facts* facts) { return facts->node.memory; });
+  finding.seen = judge_node_memory(job, static_cast<std::size_t>(least - nodes.begin()), **least).seen;
+  if (nodes.size() > 1) finding.seen += fmt::format(", on {}, which has least", (*least)->host);
+  if (!job.need) finding.seen += "; --recipe R tells what is needed";
   return finding;
 }
 

@@ -1,4 +1,5 @@
 // What each rank finds out, and its way to rank 0.
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -19,13 +20,13 @@
 #include "runtime/memory.hpp"
 #include "runtime/process.hpp"
 #include "runtime/session.hpp"
+#include "training/doctor/asked.hpp"
 #include "training/doctor/files.hpp"
 #include "training/doctor/job.hpp"
 #include "training/doctor/meeting.hpp"
 #include "training/doctor/needs.hpp"
 #include "training/doctor/system.hpp"
 #include "training/doctor/variables.hpp"
-#include "training/doctor/within.hpp"
 
 namespace lockstep::training::doctor {
 namespace {
@@ -34,6 +35,8 @@ namespace fs = std::filesystem;
 
 /// Names that one node looks up at most.
 constexpr std::size_t most_names = 64;
+/// With file systems that are asked at the same time.
+constexpr core::Seconds patience{10};
 
 /// -1: it is not set, or no number.
 int read_number(const char* variable) {
@@ -148,14 +151,64 @@ void tell_of_system(NodeFacts& node, const fs::path& root) {
   tell_of_shared_memory(node);
 }
 
-void tell_of_files(NodeFacts& node, const Request& request, int number) {
-  // Each node reads other shards, as the nodes of a training do.
-  const auto first = static_cast<std::uint64_t>(number) * 7;
-  if (!request.data.empty()) node.data = examine_set(request.data, true, first);
-  if (number == 0 && !request.val.empty()) node.val = examine_set(request.val, false, 0);
-  if (!request.checkpoints.empty()) node.checkpoints = examine_folder(request.checkpoints);
-  if (number > 0) node.data.classes.clear();  // those of the first are told
+std::string no_answer(const std::string& path) {
+  return fmt::format("'{}' has not answered within {:.0f} s", path, patience.value);
 }
+
+/// What a rank, and the first of a node, asks of file systems, all at once.
+class FileQuestions {
+ public:
+  /// `node`: its number; below 0: this rank is not the first of it.
+  FileQuestions(const Request& request, int node) : request_{request}, node_{node} {
+    if (node < 0) return;
+    temporary_.emplace([] { return use_temporary_folder(); });
+    const bool is_first = node == 0;
+    if (!request.data.empty()) data_.emplace([folder = request.data, is_first] { return open_set(folder, is_first); });
+    if (!request.val.empty() && is_first) val_.emplace([folder = request.val] { return open_set(folder, false); });
+    if (!request.checkpoints.empty())
+      checkpoints_.emplace([folder = request.checkpoints] { return use_folder(folder); });
+  }
+
+  void answer(Facts& facts) {
+    facts.digest = digest_.within(patience).value_or("");
+    facts.libraries = libraries_.within(patience).value_or(std::vector<Library>{});
+    if (temporary_) facts.temporary = temporary_->within(patience).value_or("a folder that does not answer");
+    if (checkpoints_)
+      facts.node.checkpoints = checkpoints_->within(patience).value_or(
+          FolderFacts{.complaint = no_answer(request_.checkpoints), .path = request_.checkpoints});
+    if (data_) facts.node.data = answer(*data_, request_.data);
+    if (val_) facts.node.val = answer(*val_, request_.val);
+    if (data_ && facts.node.data.complaint.empty()) measure(facts.node.data);
+    if (node_ > 0) facts.node.data.classes.clear();  // those of the first node are told
+  }
+
+ private:
+  static SetFacts answer(Asked<SetFacts>& asked, const std::string& folder) {
+    return asked.within(patience).value_or(
+        SetFacts{.complaint = no_answer(folder), .fix = "is its file server up? ls " + folder});
+  }
+
+  /// Each node reads other shards, as the nodes of a training do.
+  void measure(SetFacts& set) const {
+    const auto first = static_cast<std::uint64_t>(node_) * 7;
+    Asked<SetFacts> asked{[folder = request_.data, first] { return read_sample(folder, first); }};
+    const auto sample = asked.within({reading.value + patience.value / 2});
+    set.unread = sample ? sample->unread : "the file system does not deliver";
+    if (!sample) return;
+    set.n_read = sample->n_read;
+    set.seconds = sample->seconds;
+    set.cached_percent = sample->cached_percent;
+  }
+
+  const Request& request_;
+  int node_;
+  Asked<std::string> digest_{digest_program};
+  Asked<std::vector<Library>> libraries_{read_libraries};
+  std::optional<Asked<std::string>> temporary_{};
+  std::optional<Asked<SetFacts>> data_{};
+  std::optional<Asked<SetFacts>> val_{};
+  std::optional<Asked<FolderFacts>> checkpoints_{};
+};
 
 /// Names for node `number` to look up: those after it, and round.
 std::vector<std::string> names_for(const std::vector<std::string>& names, std::size_t number) {
@@ -195,8 +248,6 @@ Facts tell_of_rank() {
   facts.version = core::version();
   facts.limits = read_limits();
   facts.variables = read_variables();
-  facts.digest = within<std::string>(patience, [] { return digest_program(); }).value_or("");
-  facts.libraries = within<std::vector<Library>>(patience, [] { return read_libraries(); }).value_or(facts.libraries);
   tell_of_launcher(facts);
   return facts;
 }
@@ -219,11 +270,9 @@ Job examine(const runtime::Communicator& world, const Request& request) {
   const runtime::Place& me = job.topology.places[static_cast<std::size_t>(world.rank())];
   Facts mine = tell_of_rank();
   mine.has_node = me.local_rank == 0;
-  if (mine.has_node) {
-    mine.temporary = examine_temporary_folder();
-    tell_of_system(mine.node, request.root);
-    tell_of_files(mine.node, request, me.node);
-  }
+  FileQuestions questions{request, mine.has_node ? me.node : -1};
+  if (mine.has_node) tell_of_system(mine.node, request.root);
+  questions.answer(mine);
   const std::vector<Skew> skews = compare_clocks(world);
   const std::vector<std::string> names = share_names(world, mine);
   if (mine.has_node) {
@@ -238,7 +287,7 @@ Job examine(const runtime::Communicator& world, const Request& request) {
     job.ranks[rank].node.clock_low = skews[rank].low;
     job.ranks[rank].node.clock_high = skews[rank].high;
   }
-  if (world.rank() == 0 && !request.recipe.empty()) reckon(job);
+  if (world.rank() == 0 && request.recipe) reckon(job);
   return job;
 }
 

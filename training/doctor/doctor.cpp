@@ -8,6 +8,7 @@
 #include "core/print.hpp"
 #include "runtime/interrupt.hpp"
 #include "runtime/launcher.hpp"
+#include "training/doctor/needs.hpp"
 #include "training/doctor/report.hpp"
 
 namespace lockstep::training::doctor {
@@ -86,13 +87,14 @@ Action declare(core::Flags& flags) {
   flags.text("--val", request->val);
   flags.text("--checkpoints", request->checkpoints);
   flags.number("--n-checkpoints", request->n_checkpoints, std::uint64_t{1}, most_checkpoints);
-  flags.text("--recipe", request->recipe);
+  flags.text("--recipe", request->recipe_word);
   flags.value("--device", [request](const std::string& text) {
     request->device = core::find_named(devices, text, "device", "--device");
   });
   flags.number("--expect-ranks", request->expect_ranks, 1, 1 << 30);
   flags.text("--json", request->json);
-  return {.check = {}, .run = [request](const runtime::Session& session) { return run(*request, session); }};
+  return {.check = [request] { resolve(*request); },
+          .run = [request](const runtime::Session& session) { return run(*request, session); }};
 }
 
 }  // namespace

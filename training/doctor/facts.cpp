@@ -10,8 +10,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Port, name, kind, is_active, gbp
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Library, name, path, bytes, modified)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Limits, locked_memory, open_files, stack, core_file, address_space_left,
                                                 data_left)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(SetFacts, complaint, fix, n_samples, x, classes, file_system, n_read,
-                                                seconds, cached_percent, unread)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(SetFacts, complaint, fix, n_samples, n_files, n_looked, x, classes,
+                                                file_system, n_read, seconds, cached_percent, unread)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(FolderFacts, complaint, path, file_system, is_network, is_in_home, size,
                                                 free, flock, fcntl, meeting)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts, kernel, cpu_model, n_cpus, n_numa, governors, huge_pages,

@@ -49,6 +49,8 @@ struct SetFacts {
   std::string complaint{};  ///< why it cannot be read; empty if it can
   std::string fix{};
   std::uint64_t n_samples = 0;  ///< of all splits
+  std::uint64_t n_files = 0;    ///< that its manifest names
+  std::uint64_t n_looked = 0;   ///< of these, those that are there in full
   std::string x{};              ///< "uint8 [28, 28]"
   std::vector<std::string> classes{};
   std::string file_system{};

@@ -21,7 +21,6 @@
 #include "data/read/shard_reader.hpp"
 #include "io/file.hpp"
 #include "training/doctor/system.hpp"
-#include "training/doctor/within.hpp"
 
 namespace lockstep::training::doctor {
 namespace {
@@ -36,28 +35,17 @@ std::string file_system_of(const std::string& path) {
   return statfs(path.c_str(), &status) == 0 ? name_file_system(status.f_type) : "";
 }
 
-void require_whole(const std::string& folder, const data::Manifest& manifest) {
+/// All that there is time for.
+void require_whole(const std::string& folder, const data::Manifest& manifest, SetFacts& facts) {
+  const core::Stopwatch watch;
   for (const data::ManifestFile& entry : manifest.files()) {
+    if (watch.elapsed() > reading) return;
     const io::File file{(fs::path{folder} / entry.file).string()};
     if (const auto wrong = data::examine_size(file, entry.bytes))
-      core::fail_usage({.what = *wrong, .where = file.path()});
+      core::fail_usage({.what = fmt::format("'{}': {}", file.path(), *wrong),
+                        .fix = "lockstep shard verify names all that is wrong; make the set again, or copy it anew"});
+    ++facts.n_looked;
   }
-}
-
-SetFacts open_set(const std::string& folder) {
-  SetFacts facts{.file_system = file_system_of(folder)};
-  const auto complaint = core::complaint_of([&] {
-    const data::Manifest manifest = data::read_manifest(folder);
-    facts.x = manifest.spec.is_encoded() ? "image files" : data::describe(manifest.spec.x);
-    facts.classes = manifest.spec.classes;
-    for (const data::Split& split : manifest.splits) facts.n_samples += split.n_samples;
-    require_whole(folder, manifest);
-  });
-  if (!complaint) return facts;
-  const core::Problem& problem = complaint->problem();
-  facts.complaint = problem.what;
-  facts.fix = problem.fix;
-  return facts;
 }
 
 /// Whether the first byte of a piece is in memory already; nothing if the file system does not tell.
@@ -100,28 +88,6 @@ bool read_shard(const std::string& path, std::vector<std::byte>& buffer, Looked&
     facts.seconds = before + watch.elapsed().value;
   }
   return facts.n_read < most_read.value && facts.seconds < reading.value;
-}
-
-SetFacts read_sample(const std::string& folder, std::uint64_t first) {
-  SetFacts facts;
-  const auto complaint = core::complaint_of([&] {
-    const data::Manifest manifest = data::read_manifest(folder);
-    const std::vector<data::ShardEntry>& shards = manifest.split("", folder).shards;
-    std::vector<std::byte> buffer(piece_bytes);
-    Looked looked;
-    for (std::size_t i = 0; i < shards.size(); ++i) {
-      const data::ShardEntry& shard = shards[(first + i) % shards.size()];
-      if (!read_shard((fs::path{folder} / shard.file).string(), buffer, looked, facts)) break;
-    }
-    if (looked.is_told && looked.n > 0)
-      facts.cached_percent = 100 * static_cast<double>(looked.n_cached) / static_cast<double>(looked.n);
-  });
-  if (complaint) facts.unread = complaint->problem().what;
-  return facts;
-}
-
-std::string no_answer(const std::string& path) {
-  return fmt::format("'{}' has not answered within {:.0f} s", path, patience.value);
 }
 
 /// `folder`, or the nearest above it that is there.
@@ -177,6 +143,43 @@ void try_file(FolderFacts& facts) {
   unlink(path.c_str());
 }
 
+}  // namespace
+
+SetFacts open_set(const std::string& folder, bool looks_at_shards) {
+  SetFacts facts{.file_system = file_system_of(folder)};
+  const auto complaint = core::complaint_of([&] {
+    const data::Manifest manifest = data::read_manifest(folder);
+    facts.x = manifest.spec.is_encoded() ? "image files" : data::describe(manifest.spec.x);
+    facts.classes = manifest.spec.classes;
+    facts.n_files = manifest.files().size();
+    for (const data::Split& split : manifest.splits) facts.n_samples += split.n_samples;
+    if (looks_at_shards) require_whole(folder, manifest, facts);
+  });
+  if (!complaint) return facts;
+  const core::Problem& problem = complaint->problem();
+  facts.complaint = problem.what;
+  facts.fix = problem.fix;
+  return facts;
+}
+
+SetFacts read_sample(const std::string& folder, std::uint64_t first) {
+  SetFacts facts;
+  const auto complaint = core::complaint_of([&] {
+    const data::Manifest manifest = data::read_manifest(folder);
+    const std::vector<data::ShardEntry>& shards = manifest.split("", folder).shards;
+    std::vector<std::byte> buffer(piece_bytes);
+    Looked looked;
+    for (std::size_t i = 0; i < shards.size(); ++i) {
+      const data::ShardEntry& shard = shards[(first + i) % shards.size()];
+      if (!read_shard((fs::path{folder} / shard.file).string(), buffer, looked, facts)) break;
+    }
+    if (looked.is_told && looked.n > 0)
+      facts.cached_percent = 100 * static_cast<double>(looked.n_cached) / static_cast<double>(looked.n);
+  });
+  if (complaint) facts.unread = complaint->problem().what;
+  return facts;
+}
+
 FolderFacts use_folder(const std::string& folder) {
   const fs::path path = nearest(folder);
   FolderFacts facts{.path = path.string(), .is_in_home = is_in_home(path)};
@@ -196,33 +199,11 @@ FolderFacts use_folder(const std::string& folder) {
   return facts;
 }
 
-}  // namespace
-
-SetFacts examine_set(const std::string& folder, bool is_measured, std::uint64_t first) {
-  auto opened = within<SetFacts>(patience, [folder] { return open_set(folder); });
-  if (!opened) return {.complaint = no_answer(folder), .fix = "is its file server up? try: ls " + folder};
-  if (!is_measured || !opened->complaint.empty()) return *opened;
-  const core::Seconds limit{reading.value + patience.value};
-  const auto sample = within<SetFacts>(limit, [folder, first] { return read_sample(folder, first); });
-  opened->unread = sample ? sample->unread : fmt::format("one piece took more than {:.0f} s", patience.value);
-  if (!sample) return *opened;
-  opened->n_read = sample->n_read;
-  opened->seconds = sample->seconds;
-  opened->cached_percent = sample->cached_percent;
-  return *opened;
-}
-
-FolderFacts examine_folder(const std::string& folder) {
-  const auto used = within<FolderFacts>(patience, [folder] { return use_folder(folder); });
-  return used.value_or(FolderFacts{.complaint = no_answer(folder), .path = folder});
-}
-
-std::string examine_temporary_folder() {
+std::string use_temporary_folder() {
   const char* const named = std::getenv("TMPDIR");
   const std::string folder = named != nullptr && *named != '\0' ? named : "/tmp";
-  const FolderFacts facts = examine_folder(folder);
-  if (facts.complaint.empty()) return "";
-  return fmt::format("'{}': {}", facts.path, facts.complaint);
+  const FolderFacts facts = use_folder(folder);
+  return facts.complaint.empty() ? "" : fmt::format("'{}': {}", facts.path, facts.complaint);
 }
 
 }  // namespace lockstep::training::doctor

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "core/suggest.hpp"
 
@@ -10,6 +11,7 @@ namespace lockstep::training::doctor {
 namespace {
 
 constexpr std::size_t most_places = 3;
+constexpr std::size_t most_values = 4;
 
 std::string name_places(const std::vector<std::string>& places) {
   if (places.size() <= most_places + 1) return core::join(places);
@@ -42,16 +44,21 @@ std::string describe(const Placed<std::string>& values) {
   }
   if (places_of.size() == 1) return places_of.front().first;
   std::vector<std::string> parts;
-  for (const auto& [value, places] : places_of) parts.push_back(fmt::format("{} on {}", value, name_places(places)));
+  for (const auto& [value, places] : places_of) {
+    if (parts.size() == most_values) break;
+    parts.push_back(fmt::format("{} on {}", value, name_places(places)));
+  }
+  if (places_of.size() > most_values) parts.push_back(fmt::format("{} others", places_of.size() - most_values));
   return core::join(parts, "; ");
 }
 
-Finding merge(const Placed<Finding>& findings) {
+Finding merge(Placed<Finding> findings) {
   if (findings.empty()) return skip("there is nothing to look at");
-  const auto worst = std::ranges::max_element(findings, {}, [](const auto& entry) { return entry.second.verdict; });
+  std::ranges::stable_sort(findings, std::ranges::greater{}, [](const auto& entry) { return entry.second.verdict; });
+  const Finding& worst = findings.front().second;
   Placed<std::string> seen;
   for (const auto& [place, finding] : findings) seen.emplace_back(place, finding.seen);
-  return {.verdict = worst->second.verdict, .seen = describe(seen), .fix = worst->second.fix};
+  return {.verdict = worst.verdict, .seen = describe(seen), .fix = worst.fix};
 }
 
 }  // namespace lockstep::training::doctor

@@ -37,10 +37,10 @@ struct Finding {
 template <class Value>
 using Placed = std::vector<std::pair<std::string, Value>>;
 
-/// "always" if all have it; else "always on a, b; never on c and 5 others".
+/// "always" if all have it; else "always on a, b; never on c, d, e and 5 others". Of many values the first few.
 [[nodiscard]] std::string describe(const Placed<std::string>& values);
 
-/// One of all: the worst verdict and its fix; what was seen, by place where that differs.
-[[nodiscard]] Finding merge(const Placed<Finding>& findings);
+/// One of all: the worst verdict and its fix; what was seen, by place where that differs, the worst first.
+[[nodiscard]] Finding merge(Placed<Finding> findings);
 
 }  // namespace lockstep::training::doctor

@@ -17,8 +17,7 @@
 #include "core/descriptor.hpp"
 #include "core/error.hpp"
 #include "core/timer.hpp"
-#include "training/doctor/files.hpp"
-#include "training/doctor/within.hpp"
+#include "training/doctor/asked.hpp"
 
 namespace lockstep::training::doctor {
 namespace {
@@ -26,6 +25,7 @@ namespace {
 constexpr int n_rounds = 7;
 constexpr core::Seconds names_limit{5};
 constexpr core::Seconds meeting_limit{10};
+constexpr core::Seconds making_limit{5};
 
 double wall_clock() noexcept {
   std::timespec t{};
@@ -91,28 +91,29 @@ std::vector<Skew> compare_clocks(const runtime::Communicator& world) {
 }
 
 Resolved resolve(const std::vector<std::string>& names) {
-  const auto resolved = within<Resolved>(names_limit, [names] {
+  Asked<Resolved> asked{[names] {
     Resolved all{.n = static_cast<int>(names.size())};
     for (const std::string& name : names)
       if (std::string complaint = look_up(name); !complaint.empty()) all.unresolved.push_back(std::move(complaint));
     return all;
-  });
-  return resolved.value_or(Resolved{});
+  }};
+  return asked.within(names_limit).value_or(Resolved{});
 }
 
 std::string meet_in(const runtime::Communicator& world, const std::string& folder, bool looks) {
   std::string made;
   if (world.rank() == 0)
-    made = within<std::string>(patience, [folder] { return make_token(folder); }).value_or(std::string{});
+    made = Asked<std::string>{[folder] { return make_token(folder); }}.within(making_limit).value_or("");
   const std::string token = world.broadcast(made);
   std::string seen = "nothing to see";
   if (!token.empty() && looks) {
-    const core::Seconds limit{meeting_limit.value + 1};
-    const auto is_there = within<bool>(limit, [token] { return await_file(token); });
-    seen = is_there.value_or(false) ? "seen" : fmt::format("not seen within {:.0f} s", meeting_limit.value);
+    Asked<bool> is_there{[token] { return await_file(token); }};
+    seen = is_there.within({meeting_limit.value + 1}).value_or(false)
+               ? "seen"
+               : fmt::format("not seen within {:.0f} s", meeting_limit.value);
   }
   world.barrier();
-  if (!made.empty()) static_cast<void>(within<int>(patience, [made] { return unlink(made.c_str()); }));
+  if (!made.empty()) static_cast<void>(Asked<int>{[made] { return unlink(made.c_str()); }}.within(making_limit));
   return seen;
 }
 

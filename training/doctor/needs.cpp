@@ -16,16 +16,6 @@
 namespace lockstep::training::doctor {
 namespace {
 
-Recipe resolve(const Request& request) {
-  RecipeWords words{.recipe = request.recipe};
-  if (!request.data.empty())
-    words.settings.push_back(
-        {.key = "data", .text = request.data, .origin = {Layer::command_line, "flag --data", "--data", true}});
-  Recipe recipe = resolve_recipe(words).recipe;
-  require_data(recipe);
-  return recipe;
-}
-
 [[noreturn]] void fail_ids(const Recipe& recipe) {
   core::fail_usage({.what = "how many users and items the set has is only known after it has been read",
                     .where = recipe.name,
@@ -51,7 +41,7 @@ DataInfo info_of_synthetic(const Recipe& recipe) {
 }
 
 Need need_of(const Job& job) {
-  Need need{.recipe = resolve(job.request)};
+  Need need{.recipe = *job.request.recipe};
   const Recipe& recipe = need.recipe;
   check_ranks(recipe, job.n_ranks());
   DataInfo info = recipe.synthetic ? info_of_synthetic(recipe) : info_of_set(recipe);
@@ -77,7 +67,19 @@ Need need_of(const Job& job) {
 
 }  // namespace
 
+void resolve(Request& request) {
+  if (request.recipe_word.empty()) return;
+  RecipeWords words{.recipe = request.recipe_word};
+  if (!request.data.empty())
+    words.settings.push_back(
+        {.key = "data", .text = request.data, .origin = {Layer::command_line, "flag --data", "--data", true}});
+  request.recipe = resolve_recipe(words).recipe;
+  require_data(*request.recipe);
+  request.data = request.recipe->data;
+}
+
 void reckon(Job& job) {
+  if (!job.ranks.front().node.data.complaint.empty()) return;  // the check of data tells it
   job.misfit = core::complaint_of([&job] { job.need = need_of(job); });
 }
 

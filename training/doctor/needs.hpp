@@ -7,6 +7,9 @@
 
 namespace lockstep::training::doctor {
 
+/// Reads the recipe that `request` names, if it names one. Throws core::Error (usage).
+void resolve(Request& request);
+
 /// Fills in `job.need`, for the ranks and nodes there are, or `job.misfit`.
 void reckon(Job& job);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "runtime/environment.hpp"
 
@@ -27,13 +28,10 @@ bool is_looked_at(std::string_view variable) {
 }
 
 bool is_of_rank(std::string_view variable) {
-  constexpr std::array<std::string_view, 8> beginnings{"PALS_",          "SLURM_LAUNCH_NODE", "SLURM_STEP_GPUS",
-                                                       "SLURM_TOPOLOGY", "SLURM_CPU_BIND",    "SLURM_GPUS_ON_NODE",
-                                                       "CUDA_VISIBLE",   "OMPI_MCA_ess"};
-  constexpr std::array<std::string_view, 12> parts{"RANK",         "LOCALID",  "PROCID",  "NODEID",
-                                                   "TASKID",       "TASK_PID", "GTIDS",   "NODENAME",
-                                                   "CPUS_ON_NODE", "TASKNUM",  "NODENUM", "VNODENUM"};
-  return begins_with_any(variable, beginnings) || has_any(variable, parts);
+  if (variable == "SLURM_JOB_ID" || variable == "PBS_JOBID") return false;
+  // Batch systems tell tasks, steps and nodes about themselves, and a launcher that they start on other nodes more.
+  constexpr std::array<std::string_view, 5> beginnings{"SLURM_", "PBS_", "PALS_", "CUDA_VISIBLE", "MASTER_"};
+  return begins_with_any(variable, beginnings) || variable.find("RANK") != variable.npos;
 }
 
 std::map<std::string, std::string> read_variables() {
