@@ -13,6 +13,7 @@ namespace {
 
 constexpr double slow_GBps = 0.05;
 constexpr double much_slower = 3;
+constexpr std::uint64_t least_judged = 32'000'000;  ///< bytes: less is read in too little time
 
 double read_GBps(const Facts& facts) {
   return core::gigabytes_per_second({facts.node.data.n_read}, {facts.node.data.seconds});
@@ -38,6 +39,7 @@ Finding judge_speed(const Facts& facts) {
             .seen = set.unread,
             .fix = "lockstep shard verify reads all of the set and names what is wrong"};
   if (set.n_read == 0 || set.seconds <= 0) return skip("the set has no samples");
+  if (set.n_read < least_judged) return {.seen = describe_speed(facts) + "; too little to judge by"};
   if (read_GBps(facts) >= slow_GBps) return {.seen = describe_speed(facts)};
   return {.verdict = Verdict::warning,
           .seen = describe_speed(facts),
@@ -50,7 +52,8 @@ Finding compare_readers(const Job& job) {
   const auto [slowest, fastest] = std::ranges::minmax_element(nodes, {}, [](const Facts* f) { return read_GBps(*f); });
   Finding finding{.seen = fmt::format("slowest on {}: {}; fastest on {}: {}", (*slowest)->host,
                                       describe_speed(**slowest), (*fastest)->host, describe_speed(**fastest))};
-  if (read_GBps(**slowest) * much_slower >= read_GBps(**fastest)) return finding;
+  const std::uint64_t least = std::min((*slowest)->node.data.n_read, (*fastest)->node.data.n_read);
+  if (least < least_judged || read_GBps(**slowest) * much_slower >= read_GBps(**fastest)) return finding;
   finding.verdict = Verdict::warning;
   finding.fix = "have the slow node's mount and network looked at, or leave it out (srun --exclude)";
   return finding;
