@@ -37,7 +37,7 @@ check_order() {
 
 check_layers() {
   local file
-  check_order src '' core runtime comm io data nn optim parallel checkpoint metrics report
+  check_order src '' core runtime site comm io data nn optim parallel checkpoint metrics report
   check_order src/data data/ format image augment read load write importers synth
   [[ ! -d training ]] || check_order training training/ recipe run train
   while IFS= read -r file; do
