@@ -8,6 +8,7 @@
 #include "core/version.hpp"
 #include "runtime/launcher.hpp"
 #include "training/ckpt/verbs.hpp"
+#include "training/doctor/doctor.hpp"
 #include "training/shard/verbs.hpp"
 #include "training/train/train.hpp"
 
@@ -20,10 +21,11 @@ struct Command {
   Invocation (*parse)(const std::vector<std::string>& arguments);  ///< without the command's name
 };
 
-constexpr std::array<Command, 3> commands{{
+constexpr std::array<Command, 4> commands{{
     {"train", "train a model from a recipe, data-parallel", parse_train},
     {"shard", "data sets as HDF5 shards: make, check, change and measure them", shard::parse},
     {"ckpt", "checkpoints of a training: list, check, compare, export and remove them", ckpt::parse},
+    {"doctor", "what would keep a job from running, told before it runs", doctor::parse},
 }};
 
 std::string help_text() {
@@ -35,6 +37,7 @@ std::string help_text() {
   lockstep train --help                      recipes, and all that can be set
   lockstep shard --help                      all that can be done with data sets
   lockstep ckpt ls runs/toy-2026-01-31-1     what a run can go on from
+  lockstep doctor --nproc 4                  would a job of four ranks run here?
 
 Commands
 )";

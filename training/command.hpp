@@ -36,6 +36,7 @@ struct Invocation {
   bool verbose = false;           ///< with nproc: the launcher's own messages as well
   core::Seconds timeout{300};     ///< of the stall watchdog; 0: off
   bool is_resumable = false;      ///< as LaunchOptions has it
+  bool judges_launch = false;     ///< runs also where processes that were started together are alone, and tells it
   bool is_guarded_alone = false;  ///< leaves behind what must tell how the program ended
   runtime::Alone alone = runtime::Alone::with_mpi;
 };

@@ -39,7 +39,8 @@ std::optional<int> run_without_mpi(const Invocation& invocation, int argc, char*
 
 int run_on_all_ranks(const runtime::Session& session, const Invocation& invocation, const runtime::LauncherHint& hint,
                      runtime::Watchdog& watchdog) {
-  if (const auto alone = runtime::find_singletons(hint, session.world().n_ranks())) {
+  const auto alone = runtime::find_singletons(hint, session.world().n_ranks());
+  if (alone && !invocation.judges_launch) {
     if (hint.rank.value_or(0) == 0) core::log_error(alone->what());
     return core::to_int(alone->code());
   }

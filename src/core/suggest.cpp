@@ -12,7 +12,12 @@
 namespace lockstep::core {
 namespace {
 
-// Insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b`; no letter is edited twice.
+bool starts_with(std::string_view text, std::string_view beginning) {
+  return equal_ignoring_case(text.substr(0, beginning.size()), beginning);
+}
+
+}  // namespace
+
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before_last, last, row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -29,12 +34,6 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   }
   return row.back();
 }
-
-bool starts_with(std::string_view text, std::string_view beginning) {
-  return equal_ignoring_case(text.substr(0, beginning.size()), beginning);
-}
-
-}  // namespace
 
 std::optional<std::string> near_miss(std::string_view word, std::span<const std::string> candidates) {
   if (word.empty()) return std::nullopt;

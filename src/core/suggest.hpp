@@ -3,6 +3,7 @@
 // Used by every parser of names.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,6 +14,10 @@ namespace lockstep::core {
 /// The candidate nearest to `word` by edit distance with transpositions (Damerau 1964), if near enough to be a slip; or
 /// the shortest of those that begin with `word`, if all the others begin with that one.
 [[nodiscard]] std::optional<std::string> near_miss(std::string_view word, std::span<const std::string> candidates);
+
+/// Insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b`, in any case; no letter is
+/// edited twice.
+[[nodiscard]] std::size_t edit_distance(std::string_view a, std::string_view b);
 
 /// "a, b, c" for messages.
 [[nodiscard]] std::string join(std::span<const std::string> words, std::string_view separator = ", ");

@@ -77,36 +77,45 @@ bool each_has_a_core(const Topology& topology) {
   return std::all_of(topology.places.begin(), topology.places.end(), [](const Place& p) { return p.core >= 0; });
 }
 
-std::string warn_oversubscribed(const Node& node, std::size_t n_threads) {
-  const std::string what = count(node.places.size(), "rank");
-  if (node.cpus.size() >= node.places.size())
-    return fmt::format(
-        "{} runs {} with {} threads each on {}: they take turns; take fewer threads, or more processors where ranks "
-        "are bound to few: mpirun --map-by slot:PE={}, or srun --cpus-per-task={}",
-        node.places.front()->host, what, n_threads, count(node.cpus.size(), "processor"), n_threads, n_threads);
-  return fmt::format("{} runs {} on {}: they take turns, so times measure the scheduler; start at most {} per node",
-                     node.places.front()->host, what, count(node.cpus.size(), "processor"),
-                     count(node.cpus.size(), "rank"));
+using Kind = PlacementFault::Kind;
+
+PlacementFault oversubscribed(const Node& node, std::size_t n_threads) {
+  const std::string ranks = count(node.places.size(), "rank"), cpus = count(node.cpus.size(), "processor");
+  const std::string& host = node.places.front()->host;
+  PlacementFault fault{.kind = Kind::oversubscribed};
+  if (node.cpus.size() >= node.places.size()) {
+    fault.what = fmt::format("{} runs {} with {} threads each on {}: they take turns", host, ranks, n_threads, cpus);
+    fault.fix = fmt::format(
+        "take fewer threads, or more processors where ranks are bound to few: mpirun --map-by slot:PE={}, or srun "
+        "--cpus-per-task={}",
+        n_threads, n_threads);
+  } else {
+    fault.what = fmt::format("{} runs {} on {}: they take turns, so times measure the scheduler", host, ranks, cpus);
+    fault.fix = fmt::format("start at most {} per node", count(node.cpus.size(), "rank"));
+  }
+  return fault;
 }
 
-std::string warn_roaming(const Node& node) {
-  return fmt::format(
-      "{} of {} on {} not bound, so the system may move them during a measurement; "
-      "bind them: mpirun --bind-to core, or srun --cpu-bind=cores",
-      count_roaming(node), count(node.places.size(), "rank"), node.places.front()->host);
+PlacementFault roaming(const Node& node) {
+  return {.kind = Kind::roaming,
+          .what = fmt::format("{} of {} on {} not bound, so the system may move them during a measurement",
+                              count_roaming(node), count(node.places.size(), "rank"), node.places.front()->host),
+          .fix = "bind them: mpirun --bind-to core, or srun --cpu-bind=cores"};
 }
 
-std::string warn_conflict(const Node& node, const Conflict& conflict) {
-  return fmt::format("on {}, {}; give each rank its own: mpirun --bind-to core --map-by core, or srun --cpu-bind=cores",
-                     node.places.front()->host, describe(conflict));
+PlacementFault shared(const Node& node, const Conflict& conflict) {
+  return {.kind = Kind::shared,
+          .what = fmt::format("on {}, {}", node.places.front()->host, describe(conflict)),
+          .fix = "give each rank its own: mpirun --bind-to core --map-by core, or srun --cpu-bind=cores"};
 }
 
-/// One warning for a defect of several nodes: that of the first, and how many there are.
-void add(std::vector<std::string>& warnings, const std::vector<std::string>& by_node) {
-  if (by_node.empty()) return;
-  const std::size_t n_more = by_node.size() - 1;
-  warnings.push_back(by_node.front() +
-                     (n_more > 0 ? fmt::format(" (likewise on {})", count(n_more, "other node")) : ""));
+std::vector<PlacementFault> faults_of(const Node& node, std::size_t n_threads) {
+  if (node.is_oversubscribed(n_threads)) return {oversubscribed(node, n_threads)};  // no binding can mend that
+  std::vector<PlacementFault> faults;
+  const bool needs_to_roam = n_threads > 1;  // from processor to processor, as it has several threads
+  if (!needs_to_roam && node.places.size() > 1 && count_roaming(node) > 0) faults.push_back(roaming(node));
+  if (const auto conflict = find_conflict(node)) faults.push_back(shared(node, *conflict));
+  return faults;
 }
 
 }  // namespace
@@ -144,24 +153,28 @@ std::string Topology::binding() const {
                      each_has_a_core(*this) ? "core" : "processors");
 }
 
-std::vector<std::string> Topology::warnings(int n_threads) const {
-  const auto threads = static_cast<std::size_t>(std::max(n_threads, 1));
-  std::vector<std::string> oversubscribed;
-  std::vector<std::string> roaming;
-  std::vector<std::string> conflicts;
-  for (const Node& node : group_by_node(*this)) {
-    if (node.is_oversubscribed(threads)) {  // no binding can mend that
-      oversubscribed.push_back(warn_oversubscribed(node, threads));
-      continue;
+std::vector<PlacementFault> Topology::faults(int n_threads) const {
+  std::map<Kind, PlacementFault> first_of;
+  const std::vector<Node> nodes = group_by_node(*this);
+  for (std::size_t node = 0; node < nodes.size(); ++node) {
+    for (PlacementFault& fault : faults_of(nodes[node], static_cast<std::size_t>(std::max(n_threads, 1)))) {
+      fault.node = static_cast<int>(node);
+      const auto [first, is_new] = first_of.try_emplace(fault.kind, fault);
+      if (!is_new) ++first->second.n_likewise;
     }
-    const bool needs_to_roam = threads > 1;  // from processor to processor, as it has several threads
-    if (!needs_to_roam && node.places.size() > 1 && count_roaming(node) > 0) roaming.push_back(warn_roaming(node));
-    if (const auto conflict = find_conflict(node)) conflicts.push_back(warn_conflict(node, *conflict));
   }
+  std::vector<PlacementFault> faults;
+  for (const auto& [kind, fault] : first_of) faults.push_back(fault);
+  return faults;
+}
+
+std::vector<std::string> Topology::warnings(int n_threads) const {
   std::vector<std::string> warnings;
-  add(warnings, oversubscribed);
-  add(warnings, roaming);
-  add(warnings, conflicts);
+  for (const PlacementFault& fault : faults(n_threads)) {
+    const auto n_likewise = static_cast<std::size_t>(fault.n_likewise);
+    warnings.push_back(fmt::format("{}; {}", fault.what, fault.fix) +
+                       (n_likewise > 0 ? fmt::format(" (likewise on {})", count(n_likewise, "other node")) : ""));
+  }
   return warnings;
 }
 

@@ -58,10 +58,7 @@ std::string read_kernel() {
 }
 
 std::string read_mpi_library() {
-  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
-  int length = 0;
-  check_mpi(MPI_Get_library_version(text.data(), &length), "MPI_Get_library_version");
-  const std::string all{text.data()};
+  const std::string all = mpi_library_text();
   std::string line = all.substr(0, all.find('\n'));
   std::replace(line.begin(), line.end(), '\t', ' ');
   return line;
@@ -118,6 +115,13 @@ bool is_recordable(std::string_view variable) {
   std::transform(upper.begin(), upper.end(), upper.begin(), [](unsigned char c) { return std::toupper(c); });
   return is_allowed && std::none_of(forbidden_parts.begin(), forbidden_parts.end(),
                                     [&](auto part) { return upper.find(part) != std::string::npos; });
+}
+
+std::string mpi_library_text() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  check_mpi(MPI_Get_library_version(text.data(), &length), "MPI_Get_library_version");
+  return text.data();
 }
 
 Environment read_environment(const Communicator& world) {

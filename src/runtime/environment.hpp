@@ -33,6 +33,9 @@ struct Environment {
 /// Whether the allow-list has this environment variable: settings of MPI, network and batch system, never a secret.
 [[nodiscard]] bool is_recordable(std::string_view variable);
 
+/// All that the MPI library says of itself: name, version, and of some what they are built for. Needs no session.
+[[nodiscard]] std::string mpi_library_text();
+
 /// This rank's own facts, without hosts: Topology::hosts() knows them.
 [[nodiscard]] Environment read_environment();
 /// Collective: each rank's own facts; the hosts of all at rank 0, none elsewhere.

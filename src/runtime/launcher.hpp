@@ -50,6 +50,9 @@ struct LaunchOptions {
   bool is_resumable = false;
 };
 
+/// The launcher of the MPI this program was built with, or $LOCKSTEP_MPIEXEC: a path, or a name found by PATH.
+[[nodiscard]] std::string own_launcher();
+
 /// Runs `mpirun -n n_ranks <this program> argv...` of the MPI it was built with (or $LOCKSTEP_MPIEXEC),
 /// with what Open MPI needs as root and, if n_ranks exceeds the cores, for oversubscription. Ranks are bound to a core
 /// each, unless they have more than one thread. Ends with the launcher's exit code, or with ExitCode::system if a

@@ -72,19 +72,19 @@ std::vector<std::string> drop_nproc(int argc, char** argv) {
   return kept;
 }
 
-std::string find_launcher() {
+}  // namespace
+
+std::string own_launcher() {
   const char* const chosen = std::getenv("LOCKSTEP_MPIEXEC");
   return chosen != nullptr && *chosen != '\0' ? chosen : LOCKSTEP_MPIEXEC_EXECUTABLE;
 }
-
-}  // namespace
 
 void relaunch_under_mpi(int n_ranks, int argc, char** argv, const LaunchOptions& options) {
   require_temporary_folder();
   std::error_code unread;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", unread);
   if (unread) core::fail_system("cannot read /proc/self/exe to start this program again: " + unread.message());
-  const std::string launcher = find_launcher();
+  const std::string launcher = own_launcher();
   std::vector<std::string> words{launcher, LOCKSTEP_MPIEXEC_NUMPROC_FLAG, std::to_string(n_ranks), program.string()};
   for (std::string& argument : drop_nproc(argc, argv)) words.push_back(std::move(argument));
   std::vector<char*> pointers;

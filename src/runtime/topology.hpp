@@ -24,6 +24,20 @@ struct Place {
   int cache = -1;         ///< index of the third-level cache all `cpus` belong to; -1 if several or unknown
 };
 
+/// What is wrong with where ranks of one node run.
+struct PlacementFault {
+  enum class Kind {
+    oversubscribed,  ///< more ranks, or threads, than processors
+    roaming,         ///< ranks that are not bound
+    shared           ///< ranks that are bound, to processors of one another
+  };
+  Kind kind = Kind::oversubscribed;
+  int node = 0;        ///< the first that has it
+  int n_likewise = 0;  ///< other nodes that have it, too
+  std::string what{};
+  std::string fix{};
+};
+
 /// All ranks and what their nodes offer.
 struct Topology {
   std::vector<Place> places;        ///< by rank
@@ -39,8 +53,10 @@ struct Topology {
   [[nodiscard]] std::vector<std::string> hosts() const;
   /// At rank 0: "2 ranks on 1 node, each bound to one core" in one line.
   [[nodiscard]] std::string binding() const;
-  /// At rank 0: what makes timings on this placement doubtful, one sentence each with the fix; empty if nothing. Ranks
-  /// compute with `n_threads` threads each.
+  /// At rank 0: what makes timings on this placement doubtful, at most one of a kind; empty if nothing. Ranks compute
+  /// with `n_threads` threads each.
+  [[nodiscard]] std::vector<PlacementFault> faults(int n_threads = 1) const;
+  /// At rank 0: the same, one sentence each with the fix.
   [[nodiscard]] std::vector<std::string> warnings(int n_threads = 1) const;
 };
 

@@ -37,7 +37,7 @@ check_order() {
 
 check_layers() {
   local file
-  check_order src '' core runtime comm io data nn optim parallel checkpoint metrics report
+  check_order src '' core runtime site comm io data nn optim parallel checkpoint metrics report
   check_order src/data data/ format image augment read load write importers synth
   [[ ! -d training ]] || check_order training training/ recipe run train
   while IFS= read -r file; do
@@ -75,8 +75,9 @@ forbid 'MPI_I?(Allreduce|Reduce_scatter|Allgather)|nccl(AllReduce|ReduceScatter|
 forbid 'PMPI?_I?(Allreduce|Reduce_scatter|Allgather)|MPI_I?(Allreduce|Reduce_scatter|Allgather)v?\(' \
   '^src/comm/algorithms/mpi_native\.cpp' "MPI's own collectives are called by algorithm mpi only"
 forbid '#include "nn/' '^(src/(nn|checkpoint)|training)/' 'only the trainer knows networks, and what keeps their weights'
-forbid '#include "training/train/' '^training/(train|main|command)' 'training/train is the loop, known to its commands alone'
+forbid '#include "training/train/' '^training/(train|doctor/(job|needs)|main|command)' 'training/train is the loop, known to its commands alone'
 forbid '#include "training/ckpt/' '^training/(ckpt|main|command)' 'training/ckpt is of its own command'
+forbid '#include "training/doctor/' '^training/(doctor|main|command)' 'training/doctor is of its own command'
 forbid '#include "training/shard/' '^training/(shard|main|command)' 'training/shard is of its own command'
 forbid '#include "nn/host/' '^src/nn/host/' 'a backend is known to itself alone'
 forbid 'dynamic_cast|#include "nn/host/|\bhost::' '^(src|reduce_all)/' 'training knows no backend and casts to none'

@@ -9,6 +9,7 @@
 #include "runtime/together.hpp"
 #include "training/recipe/specs.hpp"
 #include "training/train/learner.hpp"
+#include "training/train/memory.hpp"
 
 namespace lockstep::training {
 
@@ -119,11 +120,7 @@ std::unique_ptr<checkpoint::BackgroundSave> Learner::begin_checkpoint(const std:
                                                       rank_file_);
 }
 
-core::Bytes Learner::checkpoint_bytes() const {
-  const std::size_t n_states = optim::Optimizer{optimizer_spec(recipe_), {}, 0}.state().size();
-  const std::size_t n_rows = lanes_ ? static_cast<std::size_t>(recipe_.lanes) : 1;
-  return {((1 + n_states) * network_.n_parameter_elements() + n_rows * n_statistics_) * sizeof(float)};
-}
+core::Bytes Learner::checkpoint_bytes() const { return training::checkpoint_bytes(recipe_, network_); }
 
 void Learner::load_checkpoint(const checkpoint::Checkpoint& from, std::uint64_t n_steps) {
   runtime::together(world_, [&] {

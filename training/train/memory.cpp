@@ -99,15 +99,7 @@ void check_shared_room(const MemoryNeed& need, std::uint64_t n_local, const std:
   if (n_local == 1) return;
   std::error_code error;
   const std::filesystem::space_info room = std::filesystem::space("/dev/shm", error);
-  if (error || room.capacity == 0 || room.available >= need.shared(n_local)) return;
-  throw core::Error{
-      core::ExitCode::system,
-      {.what = fmt::format("{} ranks on {} share {} of parameters and gradients, and /dev/shm has {} left", n_local,
-                           host, core::format_decimal({need.shared(n_local)}), core::format_decimal({room.available})),
-       .where = "memory",
-       .expected = "room for them in /dev/shm",
-       .fix = "enlarge it (mount -o remount,size=2G /dev/shm; docker run --shm-size 2g), or start fewer "
-              "ranks on a node"}};
+  if (!error && room.capacity > 0) compare_shared_room(need, n_local, host, room.available);
 }
 
 }  // namespace
@@ -162,6 +154,26 @@ void compare_memory(const Recipe& recipe, const MemoryNeed& need, std::uint64_t 
       {limits.data, need.own(), 1, fmt::format("a rank on {}", host), "its limit of data (ulimit -d) leaves"}};
   for (const Room& room : rooms)
     if (room.needed > room.bytes) fail_memory(recipe, need, n_local, n_ranks, room);
+}
+
+void compare_shared_room(const MemoryNeed& need, std::uint64_t n_local, const std::string& host,
+                         std::uint64_t available) {
+  if (n_local == 1 || available >= need.shared(n_local)) return;
+  throw core::Error{
+      core::ExitCode::system,
+      {.what = fmt::format("{} ranks on {} share {} of parameters and gradients, and /dev/shm has {} left", n_local,
+                           host, core::format_decimal({need.shared(n_local)}), core::format_decimal({available})),
+       .where = "memory",
+       .expected = "room for them in /dev/shm",
+       .fix = "enlarge it (mount -o remount,size=2G /dev/shm; docker run --shm-size 2g), or start fewer "
+              "ranks on a node"}};
+}
+
+core::Bytes checkpoint_bytes(const Recipe& recipe, const nn::Network& network) {
+  std::uint64_t n_statistics = 0;
+  for (const nn::Statistic& statistic : network.statistics()) n_statistics += statistic.n_channels;
+  const std::uint64_t n_rows = recipe.deterministic ? recipe.lanes : 1;
+  return {((1 + n_states(recipe)) * network.n_parameter_elements() + n_rows * n_statistics) * sizeof(float)};
 }
 
 void check_memory(const runtime::Communicator& world, const runtime::Topology& topology, nn::Device& device,

@@ -46,10 +46,18 @@ void require_address_space();
 /// What a rank keeps a copy of for --save-every: its part of parameters and the optimizer's state.
 [[nodiscard]] std::uint64_t copy_bytes(const Recipe& recipe, std::uint64_t arena_bytes, std::uint64_t n_local);
 
+/// What a checkpoint takes on the disk, but for some KiB.
+[[nodiscard]] core::Bytes checkpoint_bytes(const Recipe& recipe, const nn::Network& network);
+
 /// Throws core::Error (usage) if `n_local` ranks of `host` need more than is `available` there, or one of them more
 /// than its limits leave.
 void compare_memory(const Recipe& recipe, const MemoryNeed& need, std::uint64_t n_local, int n_ranks,
                     const std::string& host, std::uint64_t available, const runtime::LimitsLeft& limits);
+
+/// Throws core::Error (system) if parameters and gradients, which the ranks of a node share, have no room in the
+/// `available` bytes of its /dev/shm.
+void compare_shared_room(const MemoryNeed& need, std::uint64_t n_local, const std::string& host,
+                         std::uint64_t available);
 
 /// Collective: both, for each rank and its node as they are now. Throws the same on all ranks.
 void check_memory(const runtime::Communicator& world, const runtime::Topology& topology, nn::Device& device,

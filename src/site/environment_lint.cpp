@@ -1,0 +1,66 @@
+#include "site/environment_lint.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+
+#include "site/contradictions.hpp"
+#include "site/variables.hpp"
+
+namespace lockstep::site {
+namespace {
+
+/// Of a name that nothing reads; nothing if it is known, of no family, or may well be one that is not in the table.
+std::optional<Finding> judge_name(const Variable& variable) {
+  if (const auto right = right_name(variable.name))
+    return Finding{.severity = Severity::error,
+                   .what = fmt::format("nothing reads {}", variable.name),
+                   .why = "a variable that nobody reads is no error to anybody, and has no effect",
+                   .fix = *right,
+                   .line = variable.line};
+  const Family* const family = family_of(variable.name);
+  if (family == nullptr || is_known_variable(variable.name)) return std::nullopt;
+  if (const auto near = near_variable(variable.name))
+    return Finding{.severity = Severity::warning,
+                   .what = fmt::format("{} is no variable of {} that is known here", variable.name, family->reader),
+                   .why = "a misspelt variable has no effect, and nothing complains",
+                   .fix = fmt::format("did you mean {}?", *near),
+                   .line = variable.line};
+  if (family->is_open) return std::nullopt;
+  return Finding{.severity = Severity::note,
+                 .what = fmt::format("{} is no variable of {} that is known here", variable.name, family->reader),
+                 .why = "",
+                 .fix = "",
+                 .line = variable.line};
+}
+
+std::optional<Finding> judge_value(const Variable& variable) {
+  if (variable.value.find('$') != variable.value.npos || variable.value.find('`') != variable.value.npos)
+    return std::nullopt;
+  const auto expected = expected_instead(variable.name, variable.value);
+  if (!expected) return std::nullopt;
+  const Family* const family = family_of(variable.name);
+  return Finding{.severity = Severity::error,
+                 .what = fmt::format("{}={}: no such value", variable.name, variable.value),
+                 .why = fmt::format("{} ignores it or takes it for another", family ? family->reader : "the program"),
+                 .fix = *expected,
+                 .line = variable.line};
+}
+
+}  // namespace
+
+std::vector<Finding> lint_environment(std::span<const Variable> variables, Fabric fabric) {
+  std::vector<Finding> findings;
+  std::set<std::string_view> judged;
+  for (const Variable& variable : variables) {
+    if (judged.insert(variable.name).second)
+      if (auto finding = judge_name(variable)) findings.push_back(std::move(*finding));
+    if (auto finding = judge_value(variable)) findings.push_back(std::move(*finding));
+  }
+  for (Finding& finding : find_contradictions(Settings{variables}, fabric)) findings.push_back(std::move(finding));
+  return findings;
+}
+
+}  // namespace lockstep::site

@@ -1,0 +1,60 @@
+// The checks of `lockstep doctor`, each a function of what rank 0 knows.
+// Invariant: pure; one table, whose order is that of the report; names never change once released.
+// Used by doctor.cpp and by tests.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "training/doctor/job.hpp"
+
+namespace lockstep::training::doctor {
+
+struct Check {
+  std::string_view name;
+  Finding (*judge)(const Job& job);
+};
+
+[[nodiscard]] std::span<const Check> all_checks() noexcept;
+
+// How ranks are started and where they run.
+[[nodiscard]] Finding check_launcher(const Job& job);
+[[nodiscard]] Finding check_pmi(const Job& job);
+[[nodiscard]] Finding check_binding(const Job& job);
+[[nodiscard]] Finding check_quota(const Job& job);
+[[nodiscard]] Finding check_gpus(const Job& job);
+[[nodiscard]] Finding check_fabric(const Job& job);
+
+// What nodes are set to.
+[[nodiscard]] Finding check_governor(const Job& job);
+[[nodiscard]] Finding check_huge_pages(const Job& job);
+[[nodiscard]] Finding check_numa_balancing(const Job& job);
+
+// What limits a process.
+[[nodiscard]] Finding check_memory(const Job& job);
+[[nodiscard]] Finding check_shared_memory(const Job& job);
+[[nodiscard]] Finding check_locked_memory(const Job& job);
+[[nodiscard]] Finding check_open_files(const Job& job);
+[[nodiscard]] Finding check_stack(const Job& job);
+[[nodiscard]] Finding check_core_files(const Job& job);
+
+// What nodes and ranks have to agree in.
+[[nodiscard]] Finding check_clocks(const Job& job);
+[[nodiscard]] Finding check_names(const Job& job);
+[[nodiscard]] Finding check_program(const Job& job);
+[[nodiscard]] Finding check_libraries(const Job& job);
+[[nodiscard]] Finding check_variables(const Job& job);
+[[nodiscard]] Finding check_nodes_alike(const Job& job);
+
+// Where data come from and checkpoints go.
+[[nodiscard]] Finding check_temporary_folder(const Job& job);
+[[nodiscard]] Finding check_recipe(const Job& job);
+[[nodiscard]] Finding check_data(const Job& job);
+[[nodiscard]] Finding check_read_speed(const Job& job);
+[[nodiscard]] Finding check_classes(const Job& job);
+[[nodiscard]] Finding check_checkpoint_folder(const Job& job);
+[[nodiscard]] Finding check_locks(const Job& job);
+[[nodiscard]] Finding check_same_folder(const Job& job);
+[[nodiscard]] Finding check_room(const Job& job);
+
+}  // namespace lockstep::training::doctor

@@ -1,0 +1,109 @@
+#include "training/doctor/doctor.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "core/pending.hpp"
+#include "core/print.hpp"
+#include "runtime/interrupt.hpp"
+#include "runtime/launcher.hpp"
+#include "training/doctor/needs.hpp"
+#include "training/doctor/report.hpp"
+
+namespace lockstep::training::doctor {
+namespace {
+
+constexpr std::string_view usage = "lockstep doctor [flags]";
+constexpr std::array<std::string_view, 2> devices{"auto", "host"};
+
+std::string help_text() {
+  return R"(lockstep doctor [flags]: what would keep a job from running, told within a minute, before it runs
+
+  lockstep doctor                            this machine
+  lockstep doctor --nproc 4 --data d         with four ranks, and the set they would read
+  srun lockstep doctor --expect-ranks "$SLURM_NTASKS" --data d --checkpoints runs --recipe cifar_resnet18
+                                             first in a job script: the very ranks of the job
+
+What is looked at                                                                     (default)
+      --data SET         opened on each node, and up to 256 MB of it read            (none)
+      --val SET          has it the classes of --data?                               (none)
+      --checkpoints DIR  written, locked and seen by each node                       (none)
+      --n-checkpoints K  is there room for so many, of the size that --recipe has?   (1)
+      --recipe R         does it fit the ranks, the set and the memory there is?     (none)
+      --expect-ranks N   has the launcher started so many?                           (any number)
+      --device D         auto or host                                                (auto)
+Output
+      --json F           also as a file; -: instead of the table, on stdout
+      --nproc N          start N ranks on this machine
+      --verbose          with --nproc: also what the launcher says about a job that failed
+      --timeout T        name a rank that is stopped or gone, and end, after T; 0: never    (300s)
+  -h, --help
+
+Each check has a verdict: ok, note, warning, fail (a job would fail) or skipped, with the reason. What is not ok has a fix.
+Exit codes: 0 nothing would fail, 1 something would, 2 usage.
+)";
+}
+
+/// A process that another MPI's launcher has started as one of several finds itself alone. The first speaks for all;
+/// the others end with 0, as launchers end a job at the first other code, before the first has spoken.
+bool is_silent(const runtime::Communicator& world) {
+  const runtime::LauncherHint hint = runtime::read_launcher_hint();
+  return world.n_ranks() == 1 && hint.n_ranks.value_or(1) > 1 && hint.rank.value_or(0) > 0;
+}
+
+void tell(const std::vector<Judged>& all, const Job& job) {
+  const std::string& json = job.request.json;
+  core::print(json == "-" ? to_json(all, job) : describe(all));
+  if (json.empty() || json == "-") return;
+  const std::string text = to_json(all, job);
+  core::write_whole(json, std::as_bytes(std::span{text}));
+}
+
+int run(const Request& request, const runtime::Session& session) {
+  const runtime::Communicator& world = session.world();
+  if (is_silent(world)) return core::to_int(core::ExitCode::ok);
+  const auto complaint = core::complaint_of([&] {
+    if (world.rank() == 0 && !request.json.empty() && request.json != "-") core::check_writable(request.json, "--json");
+  });
+  if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
+  const Job job = examine(world, request);
+  bool fails = false;
+  const auto untold = core::complaint_of([&] {
+    if (world.rank() != 0) return;
+    const std::vector<Judged> all = judge_all(job);
+    fails = would_fail(all);
+    tell(all, job);
+  });
+  if (const auto bad = session.agree(untold)) return core::to_int(*bad);
+  if (const int signal = runtime::agree_on_interrupt(world); signal != 0) return 128 + signal;
+  return core::to_int(world.any(fails) ? core::ExitCode::failed : core::ExitCode::ok);
+}
+
+Action declare(core::Flags& flags) {
+  auto request = std::make_shared<Request>();
+  constexpr std::uint64_t most_checkpoints = 1'000'000;
+  flags.text("--data", request->data);
+  flags.text("--val", request->val);
+  flags.text("--checkpoints", request->checkpoints);
+  flags.number("--n-checkpoints", request->n_checkpoints, std::uint64_t{1}, most_checkpoints);
+  flags.text("--recipe", request->recipe_word);
+  flags.value("--device", [request](const std::string& text) {
+    request->device = core::find_named(devices, text, "device", "--device");
+  });
+  flags.number("--expect-ranks", request->expect_ranks, 1, 1 << 30);
+  flags.text("--json", request->json);
+  return {.check = [request] { resolve(*request); },
+          .run = [request](const runtime::Session& session) { return run(*request, session); }};
+}
+
+}  // namespace
+
+Invocation parse(const std::vector<std::string>& arguments) {
+  if (asks_for_help(arguments)) return {.text = help_text()};
+  Invocation invocation = make_invocation(std::string{usage}, declare, arguments);
+  invocation.judges_launch = true;
+  return invocation;
+}
+
+}  // namespace lockstep::training::doctor

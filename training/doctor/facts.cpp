@@ -1,0 +1,37 @@
+#include "training/doctor/facts.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+
+namespace lockstep::training::doctor {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Port, name, kind, is_active, gbps)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Library, name, path, bytes, modified)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Limits, locked_memory, open_files, stack, core_file, address_space_left,
+                                                data_left)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(SetFacts, complaint, fix, n_samples, n_files, n_looked, x, classes,
+                                                file_system, n_read, seconds, cached_percent, unread)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(FolderFacts, complaint, path, file_system, is_network, is_in_home, size,
+                                                free, flock, fcntl, meeting)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts, kernel, cpu_model, n_cpus, n_numa, governors, huge_pages,
+                                                numa_balancing, cpu_quota, memory, shm_size, shm_free, ports, gpus,
+                                                data, val, checkpoints, name, unresolved, n_resolved, clock_low,
+                                                clock_high)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Facts, host, launcher, launched_rank, launched_ranks, slurm_tasks,
+                                                pbs_lines, pmi, own_launcher, mpi_library, version, digest, libraries,
+                                                variables, limits, temporary, has_node, node)
+
+std::string to_text(const Facts& facts) {
+  return nlohmann::json(facts).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+Facts facts_from_text(std::string_view text) {
+  try {
+    return nlohmann::json::parse(text).get<Facts>();
+  } catch (const nlohmann::json::exception& error) {
+    core::fail_system(std::string{"what a rank tells of itself is not understood: "} + error.what());
+  }
+}
+
+}  // namespace lockstep::training::doctor

@@ -1,0 +1,44 @@
+// What nodes find out about one another: clocks, names, and whether they see the same folder.
+// Invariant: every rank gets an answer within the limits of time; collectives are those of runtime::Communicator.
+// Used by collect.cpp.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/communicator.hpp"
+#include "training/doctor/facts.hpp"
+
+namespace lockstep::training::doctor {
+
+/// Bounds of how far a clock is ahead of another, in seconds.
+struct Skew {
+  double low = 0;
+  double high = 0;
+};
+
+/// From rounds in which one clock was read between `sent` and `returned` of the other, all in seconds: the bounds that
+/// hold for all of them.
+struct Round {
+  double sent = 0;
+  double read = 0;
+  double returned = 0;
+};
+[[nodiscard]] Skew bound_skew(const std::vector<Round>& rounds);
+
+/// Collective: of each rank's clock against rank 0's; at rank 0.
+[[nodiscard]] std::vector<Skew> compare_clocks(const runtime::Communicator& world);
+
+/// Which of `names` the name service of this node does not know, each with the reason; nothing if it has not answered
+/// for all of them within the limit.
+struct Resolved {
+  int n = -1;
+  std::vector<std::string> unresolved{};
+};
+[[nodiscard]] Resolved resolve(const std::vector<std::string>& names);
+
+/// Collective: rank 0 makes a file in `folder`, where it can, and each rank for which `looks` is true waits for it.
+/// What this rank has seen: "seen", "nothing to see", or why not. The file is removed.
+[[nodiscard]] std::string meet_in(const runtime::Communicator& world, const std::string& folder, bool looks);
+
+}  // namespace lockstep::training::doctor

@@ -1,0 +1,86 @@
+#include "training/doctor/needs.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include "data/augment/augment.hpp"
+#include "data/format/manifest.hpp"
+#include "data/load/loader.hpp"
+#include "data/synth/synth.hpp"
+#include "nn/device.hpp"
+#include "nn/models.hpp"
+#include "training/recipe/cuts.hpp"
+#include "training/recipe/specs.hpp"
+#include "training/train/model.hpp"
+
+namespace lockstep::training::doctor {
+namespace {
+
+[[noreturn]] void fail_ids(const Recipe& recipe) {
+  core::fail_usage({.what = "how many users and items the set has is only known after it has been read",
+                    .where = recipe.name,
+                    .expected = "both as keys of the recipe",
+                    .fix = "lockstep train --dry-run reads the set and tells what the run needs"});
+}
+
+DataInfo info_of_set(const Recipe& recipe) {
+  const data::Manifest manifest = data::read_manifest(recipe.data);
+  const bool is_only = manifest.splits.size() == 1;
+  const data::Split& split = manifest.split(is_only ? "" : recipe.train_split, recipe.data);
+  return {.spec = manifest.spec, .n_ids = {recipe.users, recipe.items}, .n_samples = split.n_samples};
+}
+
+DataInfo info_of_synthetic(const Recipe& recipe) {
+  const data::SynthOptions options = synth_options(recipe);
+  const std::unique_ptr<data::Source> source = synthesizer_of(recipe).open(options);
+  const std::vector<data::SourceSplit> splits = source->splits();
+  const auto split = std::ranges::find(splits, recipe.train_split, &data::SourceSplit::name);
+  return {.spec = source->spec(),
+          .n_ids = {options.users, options.items},
+          .n_samples = split == splits.end() ? 0 : split->n_samples};
+}
+
+Need need_of(const Job& job) {
+  Need need{.recipe = *job.request.recipe};
+  const Recipe& recipe = need.recipe;
+  check_ranks(recipe, job.n_ranks());
+  DataInfo info = recipe.synthetic ? info_of_synthetic(recipe) : info_of_set(recipe);
+  const bool takes_ids = nn::find_model(recipe.model).takes_ids;
+  if (takes_ids && std::ranges::count(info.n_ids, 0U) > 0) fail_ids(recipe);
+  if (!takes_ids) info.n_ids.clear();
+  check_set(recipe, info.spec);
+  data::LoaderOptions options = loader_options(recipe, false, job.n_ranks());
+  options.augment.dtype = takes_ids ? core::DType::int64 : core::DType::float32;
+  info.input = data::Augment{info.spec, options.augment}.output().shape;
+  const nn::Network network = make_network(recipe, info);
+  check_groups(recipe, network, info.n_samples, job.n_ranks());
+  need.checkpoint = checkpoint_bytes(recipe, network);
+  const std::uint64_t most = data::batch_plan(options, info.n_samples, 0, job.n_ranks()).most();
+  const std::unique_ptr<nn::Device> device = nn::open_device(1);
+  for (int node = 0; node < job.topology.n_nodes; ++node) {
+    const std::uint64_t n_local = job.n_local(static_cast<std::size_t>(node));
+    if (!need.memory.contains(n_local))
+      need.memory[n_local] = memory_need(*device, recipe, network, most, job.n_ranks(), n_local);
+  }
+  return need;
+}
+
+}  // namespace
+
+void resolve(Request& request) {
+  if (request.recipe_word.empty()) return;
+  RecipeWords words{.recipe = request.recipe_word};
+  if (!request.data.empty())
+    words.settings.push_back(
+        {.key = "data", .text = request.data, .origin = {Layer::command_line, "flag --data", "--data", true}});
+  request.recipe = resolve_recipe(words).recipe;
+  require_data(*request.recipe);
+  request.data = request.recipe->data;
+}
+
+void reckon(Job& job) {
+  if (!job.ranks.front().node.data.complaint.empty()) return;  // the check of data tells it
+  job.misfit = core::complaint_of([&job] { job.need = need_of(job); });
+}
+
+}  // namespace lockstep::training::doctor

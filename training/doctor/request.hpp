@@ -1,0 +1,28 @@
+// What `lockstep doctor` is asked for.
+// Invariant: members are named as the flags.
+// Used by all of training/doctor.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "training/recipe/recipe.hpp"
+
+namespace lockstep::training::doctor {
+
+struct Request {
+  std::string data{};  ///< that of the recipe, if none is named
+  std::string val{};
+  std::string checkpoints{};
+  std::uint64_t n_checkpoints = 1;
+  std::string recipe_word{};
+  std::optional<Recipe> recipe{};  ///< resolved, with `data`
+  std::string device = "auto";
+  std::string json{};
+  int expect_ranks = 0;             ///< 0: not given
+  std::filesystem::path root{"/"};  ///< where /sys, /proc and /dev are looked for
+};
+
+}  // namespace lockstep::training::doctor
