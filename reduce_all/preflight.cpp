@@ -52,12 +52,7 @@ void check_injection(const Injection& injection, std::span<const comm::Call> cal
 }  // namespace
 
 void check_world(const Options& options, std::span<const comm::Call> calls, int n_ranks) {
-  if (options.expect_ranks > 0 && options.expect_ranks != n_ranks)
-    core::fail_usage({.what = fmt::format("the job has {} rank{}", n_ranks, n_ranks == 1 ? "" : "s"),
-                      .where = "--expect-ranks",
-                      .expected = fmt::format("{} ranks", options.expect_ranks),
-                      .fix = "use the launcher of the MPI this program is built with, and check its rank count"});
-  runtime::check_nproc(options.nproc, n_ranks);
+  runtime::check_n_ranks(options.expect_ranks, options.nproc, n_ranks);
   if (options.inject) check_injection(*options.inject, calls, n_ranks);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "core/instruction_sets.hpp"
 #include "core/suggest.hpp"
@@ -82,14 +83,19 @@ bool asks_for_help(const std::vector<std::string>& arguments) {
   return std::any_of(arguments.begin(), arguments.end(), is_help);
 }
 
+void declare_launch(core::Flags& flags, Invocation& invocation) {
+  flags.number("--nproc", invocation.nproc, 1, runtime::most_processes);
+  flags.number("--expect-ranks", invocation.expect_ranks, 1, std::numeric_limits<int>::max());
+  flags.seconds("--timeout", invocation.timeout);
+  flags.toggle("--verbose", invocation.verbose);
+}
+
 Invocation make_invocation(const std::string& usage, Action (*declare)(core::Flags&),
                            const std::vector<std::string>& arguments) {
   Invocation invocation;
   core::Flags flags{usage};
   const Action action = declare(flags);
-  flags.number("--nproc", invocation.nproc, 1, runtime::most_processes);
-  flags.seconds("--timeout", invocation.timeout);
-  flags.toggle("--verbose", invocation.verbose);
+  declare_launch(flags, invocation);
   flags.parse(arguments);
   if (action.check) action.check();
   invocation.alone = runtime::Alone::without_mpi;

@@ -32,6 +32,7 @@ struct Invocation {
   /// Instead of run where no launcher is there: starts jobs, and is none itself.
   std::function<int()> supervise{};
   int nproc = 0;                  ///< ranks to start; 0: not given
+  int expect_ranks = 0;           ///< how many there must be; 0: not given
   int threads = 0;                ///< of each rank; 0: not given
   bool verbose = false;           ///< with nproc: the launcher's own messages as well
   core::Seconds timeout{300};     ///< of the stall watchdog; 0: off
@@ -47,7 +48,10 @@ struct Invocation {
 /// Whether one of `arguments` asks for help.
 [[nodiscard]] bool asks_for_help(const std::vector<std::string>& arguments);
 
-/// Parses `arguments` by the flags `declare` declares, --nproc and --timeout. `usage` as in Flags. Throws core::Error
+/// The flags of all commands that ranks work on: --nproc, --expect-ranks, --timeout and --verbose.
+void declare_launch(core::Flags& flags, Invocation& invocation);
+
+/// Parses `arguments` by the flags `declare` declares, and those of declare_launch(). `usage` as in Flags. Throws core::Error
 /// (usage).
 [[nodiscard]] Invocation make_invocation(const std::string& usage, Action (*declare)(core::Flags&),
                                          const std::vector<std::string>& arguments);

@@ -51,8 +51,9 @@ int run_on_all_ranks(const runtime::Session& session, const Invocation& invocati
     });
     return core::to_int(session.agree(unprinted).value_or(core::ExitCode::ok));
   }
-  const auto surplus = core::complaint_of([&] { runtime::check_nproc(invocation.nproc, session.world().n_ranks()); });
-  if (const auto bad = session.agree(surplus)) return core::to_int(*bad);
+  const auto others = core::complaint_of(
+      [&] { runtime::check_n_ranks(invocation.expect_ranks, invocation.nproc, session.world().n_ranks()); });
+  if (const auto bad = session.agree(others)) return core::to_int(*bad);
   runtime::catch_interrupts();
   watchdog.enter(runtime::Activity::work);
   return invocation.run(session, watchdog);

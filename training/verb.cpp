@@ -18,6 +18,7 @@ std::string help_of(const VerbCommand& command, const Verb& verb, const std::vec
   const bool names_kind = verb.help_of_kind != nullptr && !arguments.front().starts_with('-');
   return fmt::format(
       "{} {} [flags]: {}\n\n{}      --nproc N          start N ranks on this machine\n"
+      "      --expect-ranks N   end at once unless there are N ranks\n"
       "      --verbose          with --nproc: also what the launcher says about a job that failed\n"
       "      --timeout T        name a rank that is stopped or gone, and end, after T; 0: never    (300s)\n"
       "  -h, --help\n",

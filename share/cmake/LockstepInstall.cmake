@@ -64,7 +64,7 @@ configure_file(modulefiles/lockstep.tcl.in ${PROJECT_BINARY_DIR}/modulefiles/${P
 install(FILES ${PROJECT_BINARY_DIR}/modulefiles/${PROJECT_VERSION}.lua ${PROJECT_BINARY_DIR}/modulefiles/${PROJECT_VERSION}
         DESTINATION ${_modulefiles})
 
-install(DIRECTORY share/schemas share/recipes DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep USE_SOURCE_PERMISSIONS)
+install(DIRECTORY share/schemas share/recipes share/tests share/reframe batch DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep USE_SOURCE_PERMISSIONS)
 # The pages keep their places beside one another, so that their links hold.
 install(FILES README.md INSTALL CONTRIBUTING.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY share/doc DESTINATION ${CMAKE_INSTALL_DOCDIR}/share)

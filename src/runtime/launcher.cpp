@@ -156,7 +156,12 @@ std::optional<core::Error> find_singletons(const LauncherHint& hint, int n_ranks
        .fix = "use that MPI's own launcher (or srun with the right --mpi), or --nproc N"}};
 }
 
-void check_nproc(int nproc, int n_ranks) {
+void check_n_ranks(int expected, int nproc, int n_ranks) {
+  if (expected > 0 && expected != n_ranks)
+    core::fail_usage({.what = fmt::format("the job has {} rank{}", n_ranks, n_ranks == 1 ? "" : "s"),
+                      .where = "--expect-ranks",
+                      .expected = fmt::format("{} ranks", expected),
+                      .fix = "use the launcher of the MPI this program is built with, and check its rank count"});
   if (nproc == 0 || nproc == n_ranks) return;
   core::fail_usage({.what = fmt::format("the launcher started {} ranks already", n_ranks),
                     .where = "--nproc",

@@ -37,8 +37,8 @@ struct LauncherHint {
 /// The most ranks --nproc starts on one machine: more is a slip of the finger.
 inline constexpr int most_processes = 4096;
 
-/// Throws core::Error (usage) if --nproc contradicts the ranks a launcher has started; `nproc` 0: not given.
-void check_nproc(int nproc, int n_ranks);
+/// Throws core::Error (usage) if --expect-ranks or --nproc contradicts the ranks there are; 0: not given.
+void check_n_ranks(int expected, int nproc, int n_ranks);
 
 /// How ranks are started and watched.
 struct LaunchOptions {

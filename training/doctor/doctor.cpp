@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <utility>
 
 #include "core/pending.hpp"
 #include "core/print.hpp"
@@ -80,8 +81,7 @@ int run(const Request& request, const runtime::Session& session) {
   return core::to_int(world.any(fails) ? core::ExitCode::failed : core::ExitCode::ok);
 }
 
-Action declare(core::Flags& flags) {
-  auto request = std::make_shared<Request>();
+void declare(core::Flags& flags, const std::shared_ptr<Request>& request) {
   constexpr std::uint64_t most_checkpoints = 1'000'000;
   flags.text("--data", request->data);
   flags.text("--val", request->val);
@@ -91,18 +91,22 @@ Action declare(core::Flags& flags) {
   flags.value("--device", [request](const std::string& text) {
     request->device = core::find_named(devices, text, "device", "--device");
   });
-  flags.number("--expect-ranks", request->expect_ranks, 1, 1 << 30);
   flags.text("--json", request->json);
-  return {.check = [request] { resolve(*request); },
-          .run = [request](const runtime::Session& session) { return run(*request, session); }};
 }
 
 }  // namespace
 
 Invocation parse(const std::vector<std::string>& arguments) {
   if (asks_for_help(arguments)) return {.text = help_text()};
-  Invocation invocation = make_invocation(std::string{usage}, declare, arguments);
-  invocation.judges_launch = true;
+  auto request = std::make_shared<Request>();
+  Invocation invocation{.judges_launch = true, .alone = runtime::Alone::without_mpi};
+  core::Flags flags{std::string{usage}};
+  declare(flags, request);
+  declare_launch(flags, invocation);
+  flags.parse(arguments);
+  resolve(*request);
+  request->expect_ranks = std::exchange(invocation.expect_ranks, 0);  // one of the checks tells
+  invocation.run = [request](const runtime::Session& session, runtime::Watchdog&) { return run(*request, session); };
   return invocation;
 }
 

@@ -80,6 +80,7 @@ std::string run_help() {
   return R"(
 The run
       --nproc N             start N ranks on this machine                             (what the launcher started)
+      --expect-ranks N      end at once unless there are N ranks
       --verbose             with --nproc: also what the launcher says about a job that failed
       --run-dir FOLDER      where the run is kept                                     (runs/RECIPE-DATE-N)
       --init-from WHAT      begin with these weights instead of the seed's: a file (HDF5, .npz, .safetensors), a

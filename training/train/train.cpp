@@ -92,9 +92,7 @@ Invocation parse_train(const std::vector<std::string>& arguments) {
   core::Flags flags{"lockstep train RECIPE [EPOCHS [SAVE-EVERY]] [flags]"};
   declare_recipe(flags, command->words);
   declare_run(flags, command->options);
-  flags.number("--nproc", invocation.nproc, 1, runtime::most_processes);
-  flags.seconds("--timeout", invocation.timeout);
-  flags.toggle("--verbose", invocation.verbose);
+  declare_launch(flags, invocation);
   flags.parse(arguments);
   if (command->options.verify_resume) require_deterministic(command->words);
   command->resolved = resolve_recipe(command->words);

@@ -190,12 +190,15 @@ TEST(Launch, ProcessesThatDoNotKnowEachOtherAreFound) {
   EXPECT_FALSE(find_singletons({}, 1).has_value());
 }
 
-TEST(Launch, NprocMustAgreeWithTheLauncher) {
-  EXPECT_NO_THROW(check_nproc(0, 3));
-  EXPECT_NO_THROW(check_nproc(3, 3));
-  const auto error = core::complaint_of([] { check_nproc(2, 3); });
+TEST(Launch, RanksThatAreAskedForMustBeThere) {
+  EXPECT_NO_THROW(check_n_ranks(0, 0, 3));
+  EXPECT_NO_THROW(check_n_ranks(3, 3, 3));
+  auto error = core::complaint_of([] { check_n_ranks(0, 2, 3); });
   ASSERT_TRUE(error.has_value());
   EXPECT_EQ(error->problem().where, "--nproc");
+  error = core::complaint_of([] { check_n_ranks(2, 0, 1); });
+  ASSERT_TRUE(error.has_value());
+  EXPECT_EQ(error->problem().where, "--expect-ranks");
 }
 
 }  // namespace

@@ -1,0 +1,19 @@
+# UF HiPerGator: what its scripts need to know, in one place. Read as `. hipergator.sh cpu` or `. hipergator.sh gpu`.
+# From a digest of docs.rc.ufl.edu of October 2026 and public scripts of its users. Not run there yet.
+device=$1
+. "${BASH_SOURCE[0]%/*}/slurm.sh"
+local_disk=${TMPDIR:-/tmp} # of each node, emptied when the job ends ($SLURM_TMPDIR is no more since June 2026)
+
+load_modules() {
+  find_modules
+  module purge
+  load ufrc gcc/14.2.0
+  [[ $device == cpu ]] || load cuda/12.9.1
+  load openmpi/5.0.10
+  [[ $device == cpu ]] || load nccl/2.27.5
+  mpi=${HPC_PMIX:?the module openmpi sets it to what srun --mpi needs}
+}
+
+if [[ $device == gpu ]]; then
+  export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET # says which network it uses: it falls back to sockets without a word
+fi

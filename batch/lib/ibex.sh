@@ -1,0 +1,27 @@
+# KAUST Ibex: what its scripts need to know, in one place. Read as `. ibex.sh cpu` or `. ibex.sh gpu`.
+# From docs.hpc.kaust.edu.sa (soft_env, systems/ibex, policy), July 2026. Not run there yet.
+device=$1
+mpi=pmix # probed below, as the site's pages contradict each other on it
+. "${BASH_SOURCE[0]%/*}/slurm.sh"
+local_disk=/tmp/$USER-$SLURM_JOB_ID # of each node
+
+load_modules() {
+  find_modules
+  module purge
+  # Exact names change: module avail openmpi. Of the GPU nodes' stacks CUDA 12.2 is the one with both MPI and NCCL.
+  if [[ $device == gpu ]]; then load cuda/12.2 openmpi/4.1.4/gnu11.2.1-cuda12.2 nccl/2.17.1-cuda12.2; else load openmpi; fi
+}
+
+# By srun where it knows PMIx, else by mpirun, which finds the job's nodes itself.
+start_ranks() {
+  if srun --mpi=list 2>&1 | grep -qw pmix; then
+    start_ranks_by_srun "$@"
+  else
+    exec mpirun -n "$n_ranks" --map-by "ppr:$SLURM_NTASKS_PER_NODE:node:PE=${SLURM_CPUS_PER_TASK:-1}" "$@"
+  fi
+}
+
+if [[ $device == gpu ]]; then
+  export NCCL_SOCKET_IFNAME=ib0                     # the name service of NCCL over InfiniBand
+  export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET # says which network it uses: it falls back to sockets without a word
+fi

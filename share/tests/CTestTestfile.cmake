@@ -1,0 +1,32 @@
+# Tests of an installed Lockstep, to be run within a batch job after installation or maintenance: ./run --help tells how.
+# In the environment: LOCKSTEP_LAUNCHER, what starts the ranks ("srun --mpi=pmix -n 8"; empty: two on this machine);
+# LOCKSTEP_RANKS, how many that makes, which is then insisted on; LOCKSTEP_BASELINE, an earlier result of reduce_all.
+set(prefix "${CMAKE_CURRENT_LIST_DIR}/../../..")
+separate_arguments(launcher UNIX_COMMAND "$ENV{LOCKSTEP_LAUNCHER}")
+set(ranks "")
+if(NOT launcher)
+  set(ranks --nproc 2)
+elseif("$ENV{LOCKSTEP_RANKS}")
+  set(ranks --expect-ranks $ENV{LOCKSTEP_RANKS})
+endif()
+set(reduce_all ${launcher} "${prefix}/bin/reduce_all" ${ranks})
+set(lockstep ${launcher} "${prefix}/bin/lockstep")
+
+# lockstep_test(<name> <command> ...)
+function(lockstep_test name)
+  add_test(${name} ${ARGN})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 1800 RUN_SERIAL ON)
+endfunction()
+
+lockstep_test(reduce_all.right ${reduce_all} -b 8 -e 4M -f 8 --max-time 5min --json reduce_all.json)
+if(NOT "$ENV{LOCKSTEP_BASELINE}" STREQUAL "")
+  lockstep_test(reduce_all.as_fast_as_before ${reduce_all} --baseline "$ENV{LOCKSTEP_BASELINE}" --junit baseline.xml)
+endif()
+if(EXISTS "${prefix}/bin/lockstep")
+  lockstep_test(doctor ${lockstep} doctor ${ranks} --checkpoints . --json doctor.json)
+  lockstep_test(train ${lockstep} train digits ${ranks} --synthetic-samples 2560 --epochs 2 --save-every 1 --run-dir run)
+  lockstep_test(train.goes_on ${lockstep} train digits ${ranks} --synthetic-samples 2560 --epochs 3 --resume auto --resume-anyway --run-dir run)
+  lockstep_test(checkpoints "${prefix}/bin/lockstep" ckpt verify run)
+  set_tests_properties(train PROPERTIES FIXTURES_SETUP run)
+  set_tests_properties(train.goes_on checkpoints PROPERTIES FIXTURES_REQUIRED run)
+endif()

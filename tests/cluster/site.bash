@@ -1,0 +1,54 @@
+# What the templates find on the clusters they are for, on top of cluster.bash: partitions, features, GPUs and modules by the names of
+# all four sites; an installed Lockstep and a small set of digits.
+. "$(dirname "$0")/cluster.bash"
+
+# start_site BUILD: the cluster, and $prefix and $data.
+start_site() {
+  local n
+  skip_unless_possible
+  mkdir -p "$folder"/{site,work,gpus}
+  for n in {0..7}; do [ -e "$folder/gpus/$n" ] || mknod "$folder/gpus/$n" c 1 3; done
+  mkdir -p "$cluster"
+  printf 'Name=gpu Type=%s File=%s\n' a100 "$folder/gpus/[0-3]" b200 "$folder/gpus/[4-7]" >"$cluster/gres.conf"
+  start_cluster GresTypes=gpu "NodeName=DEFAULT Features=a100,4gpus,intel Gres=gpu:a100:4,gpu:b200:4" \
+    "PartitionName=DEFAULT Nodes=ALL MaxTime=INFINITE" PartitionName={cpu,gpuA100x4,batch,hpg-b200}
+  prefix=$folder/prefix data=$folder/digits
+  run cmake --install "$1" --prefix "$prefix"
+  expect_rc 0
+  run "$prefix/bin/lockstep" shard synth digits --samples 320 --out "$data"
+  expect_rc 0
+  for n in cray-hdf5-parallel openmpi openmpi/5.0.10 \
+    ufrc gcc/14.2.0; do
+    case $n in */*) ;; *) n=$n/1.0 ;; esac
+    mkdir -p "$folder/site/${n%/*}"
+    printf '#%%Module1.0\n' >"$folder/site/$n"
+    case $n in openmpi/5*) echo 'setenv HPC_PMIX pmix' >>"$folder/site/$n" ;; esac
+  done
+}
+
+# job_script NODES RANKS CORES TEMPLATE [SED EXPRESSION ...]: as a user edits it, and smaller: its path is printed.
+job_script() {
+  local template=$prefix/share/lockstep/batch/$4 file=$folder/work/${4//\//-}
+  "$prefix/share/lockstep/batch/lib/resize" "$1" "$2" "$3" "$template" |
+    sed -E -e '/^#SBATCH --(account|qos)=/s/CHANGE_ME/physics/' -e "s|^data=CHANGE_ME|data='$data'|" "${@:5}" >"$file"
+  echo "$file"
+}
+
+# submit_script FILE [FLAG ...]: as a user who has loaded the module.
+submit_script() {
+  on ctl env --chdir="$folder/work" MODULEPATH="$folder/site:/usr/share/modulefiles" LOCKSTEP_ROOT="$prefix" USER=root OMPI_MCA_btl_tcp_if_include=eth0 \
+    sbatch --parsable "${@:2}" "$1"
+}
+
+# job_log JOB: what a job has printed.
+job_log() { cat "$folder"/work/{runs,results}/*-"$1"/{,*/}job.log 2>/dev/null; }
+job_has_logged() { job_log "$1" | grep -q -e "$2"; }
+fail_job() {
+  { cat "$folder"/work/*-"$1"*.out && job_log "$1"; } >"$folder/out" 2>&1
+  tail -n 20 "$cluster"/*.log >"$folder/err"
+  fail "job $1: ${*:2}"
+}
+expect_job() {
+  await_end "$1"
+  [ "$state" = "$2" ] || fail_job "$1" "$state, exit code $rc; expected $2"
+}

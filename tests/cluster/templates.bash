@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# templates.bash BUILD: every Slurm template on two nodes: those for CPUs run, those for GPUs are accepted by sbatch.
+. "$(dirname "$0")/site.bash"
+start_site "$1"
+cd "$folder/work" || exit 1
+
+for site in delta ibex hipergator generic; do
+  for file in "$prefix/share/lockstep/batch/$site"/*.sbatch; do
+    name=$site/${file##*/}
+    case $name in
+      *_gpu*.sbatch)
+        run on ctl sbatch --test-only "$(job_script 2 2 1 "$name")"
+        expect_rc 0
+        continue
+        ;;
+    esac
+    # One after another, and as many ranks as this machine has cores, or messages wait for their turn.
+    job=$(submit_script "$(job_script 2 1 1 "$name")") || fail "$name"
+    expect_job "$job" COMPLETED
+    case $name in
+      *reduce_all*) [ -s results/*-"$job"/reduce_all.json ] || fail_job "$job" "$name has left no result" ;;
+      *train*) grep -q '"state": "finished"' runs/*-"$job"/status.json || fail_job "$job" "$name has not trained" ;;
+      *scaling*) for n in 1 2; do [ -s results/*-"$job/nodes-$n/reduce_all.json" ] || fail_job "$job" "$name has left no result of $n nodes"; done ;;
+    esac
+    echo "$name: $state in $(on ctl scontrol show job "$job" | sed -n 's/.*RunTime=\([0-9:]*\).*/\1/p' | head -1)"
+  done
+done
