@@ -32,7 +32,7 @@ echo "asked to stop: $(on ctl scontrol show job "$job" | grep -o 'Restarts=[0-9]
 # A node goes down, with all that runs there, and comes back; Slurm itself puts the job into the queue.
 job=$(submit_script "$(script down 30 -e "s/--save-every '30 min'/--save-every '320 samples'/")")
 await goes_on "$job"
-await compgen -G "runs/down-$job/checkpoints/step-*[0-9]" >/dev/null
+await job_has_logged "$job" '^checkpoint runs'
 kill -KILL "${init_of[node-b]}"
 await is_in_state "$job" PENDING
 start_host node-b 10.77.0.3
