@@ -89,6 +89,11 @@ if is_open_mpi; then
   rm "$folder/lockstep"
 fi
 
+# Slips in the environment.
+run env NCCL_IB_DISABEL=1 "$REDUCE_ALL" doctor
+expect_check environment '(warning|fail)' NCCL_IB_DISABEL
+expect_out '^ +fix: .*NCCL_IB_DISABLE'
+
 # The launcher of another MPI: one report of N processes that are alone.
 for other in mpiexec.mpich mpiexec.hydra; do
   is_open_mpi && "$other" --version 2>/dev/null | grep -q HYDRA || continue

@@ -1,5 +1,5 @@
-// What ranks of `lockstep doctor` tell one another, and the list of what a process has loaded: facts or an Error, and facts that
-// are told again are the same.
+// What ranks of `lockstep doctor` tell one another, and the list of what a process has loaded: facts or an Error, and
+// facts that are told again are the same.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// Preloaded into a rank: a node that something is wrong with. BAD_NODE names what, separated by spaces: `clock`, which is an hour
-// ahead; `names`, a name service that does not answer; `files`, file systems that do not tell of themselves.
+// Preloaded into a rank: a node that something is wrong with. BAD_NODE names what, separated by spaces: `clock`, which
+// is an hour ahead; `names`, a name service that does not answer; `files`, file systems that do not tell of themselves.
 #include <dlfcn.h>
 #include <netdb.h>
 #include <sys/vfs.h>

@@ -28,6 +28,7 @@ constexpr std::array table{
     Check{"same libraries", check_libraries},
     Check{"same variables", check_variables},
     Check{"same nodes", check_nodes_alike},
+    Check{"environment", check_environment},
     Check{"recipe", check_recipe},
     Check{"data", check_data},
     Check{"read speed", check_read_speed},

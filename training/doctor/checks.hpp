@@ -45,6 +45,7 @@ struct Check {
 [[nodiscard]] Finding check_libraries(const Job& job);
 [[nodiscard]] Finding check_variables(const Job& job);
 [[nodiscard]] Finding check_nodes_alike(const Job& job);
+[[nodiscard]] Finding check_environment(const Job& job);
 
 // Where data come from and checkpoints go.
 [[nodiscard]] Finding check_temporary_folder(const Job& job);

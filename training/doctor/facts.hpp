@@ -69,7 +69,7 @@ struct FolderFacts {
   bool is_in_home = false;
   std::uint64_t size = 0;
   std::uint64_t free = 0;
-  std::string flock{};  ///< "works", or why not
+  std::string flock{};  ///< "works", or "fails" and why
   std::string fcntl{};
   std::string meeting{};  ///< "seen", or why not, of the file that rank 0 has made there
 };

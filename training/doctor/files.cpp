@@ -98,15 +98,18 @@ fs::path nearest(const std::string& folder) {
   return path;
 }
 
-std::string lock_with_flock(int file) {
-  return flock(file, LOCK_EX | LOCK_NB) == 0 ? "works" : core::system_reason(errno);
+/// Of a call that returns 0 on success.
+std::string outcome_of(int result) {
+  return result == 0 ? "works" : fmt::format("fails ({})", core::system_reason(errno));
 }
+
+std::string lock_with_flock(int file) { return outcome_of(flock(file, LOCK_EX | LOCK_NB)); }
 
 std::string lock_with_fcntl(int file) {
   struct flock whole {};
   whole.l_type = F_WRLCK;
   whole.l_whence = SEEK_SET;
-  return fcntl(file, F_SETLK, &whole) == 0 ? "works" : core::system_reason(errno);
+  return outcome_of(fcntl(file, F_SETLK, &whole));
 }
 
 /// Empty if a file of some size gets to the disk; also tells of quotas.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <sstream>
 
 namespace lockstep::training::doctor {
 namespace {
@@ -38,13 +39,21 @@ bool has_loaded(const Facts& facts, std::string_view beginning) {
 /// Of a list that begins with '^' everything else is meant.
 bool is_choice(const std::string& list) { return !list.empty() && list.front() != '^'; }
 
+/// Whether a list of UCX_TLS has a transport of a fabric: "rc_x", "dc", "ud_verbs", "ib", "all".
+bool has_fabric_transport(const std::string& tls) {
+  constexpr std::array<std::string_view, 5> beginnings{"rc", "dc", "ud", "ib", "all"};
+  std::istringstream words{tls};
+  for (std::string word; std::getline(words, word, ',');)
+    if (std::ranges::any_of(beginnings, [&word](std::string_view begin) { return word.starts_with(begin); }))
+      return true;
+  return false;
+}
+
 /// UCX and libfabric on sockets alone.
 std::optional<Carrier> find_forced_sockets(const Facts& facts) {
   const std::string tls = value_of(facts, "UCX_TLS"), provider = value_of(facts, "FI_PROVIDER");
-  const bool is_tcp_alone = is_choice(tls) && has_word(tls, "tcp") && tls.find("rc") == tls.npos &&
-                            tls.find("dc") == tls.npos && tls.find("ud") == tls.npos && tls.find("ib") == tls.npos &&
-                            !has_word(tls, "all");
-  if (is_tcp_alone) return Carrier{Transport::sockets, fmt::format("UCX_TLS={}", tls)};
+  if (is_choice(tls) && has_word(tls, "tcp") && !has_fabric_transport(tls))
+    return Carrier{Transport::sockets, fmt::format("UCX_TLS={}", tls)};
   if (provider == "tcp" || provider == "sockets" || provider == "tcp;ofi_rxm" || provider == "udp;ofi_rxd")
     return Carrier{Transport::sockets, fmt::format("FI_PROVIDER={}", provider)};
   return std::nullopt;

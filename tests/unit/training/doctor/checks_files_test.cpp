@@ -106,8 +106,8 @@ TEST(DoctorCheckpoints, CanBeWrittenOnEachNode) {
 TEST(DoctorLocks, MayBeRefused) {
   Job job = healthy_job(1, 1);
   expect(check_locks(job), Verdict::ok, "flock works, fcntl works");
-  job.ranks.front().node.checkpoints.flock = "Function not implemented";
-  expect(check_locks(job), Verdict::warning, "flock Function not implemented, fcntl works",
+  job.ranks.front().node.checkpoints.flock = "fails (Function not implemented)";
+  expect(check_locks(job), Verdict::warning, "flock fails (Function not implemented), fcntl works",
          "HDF5_USE_FILE_LOCKING=FALSE");
   job.ranks.front().node.checkpoints.complaint = "Read-only file system";
   expect(check_locks(job), Verdict::skipped, "nothing can be written there");

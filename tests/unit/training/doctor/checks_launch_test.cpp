@@ -143,6 +143,8 @@ TEST(DoctorFabric, IsComparedWithWhatMpiUses) {
   expect(check_fabric(job), Verdict::warning, "MPI uses sockets (OMPI_MCA_pml=ob1", "unset what asks for TCP");
   variables = {{"UCX_TLS", "tcp,sm,self"}};
   expect(check_fabric(job), Verdict::warning, "MPI uses sockets (UCX_TLS=tcp,sm,self)");
+  variables = {{"UCX_TLS", "tcp,cuda_copy"}};
+  expect(check_fabric(job), Verdict::warning, "MPI uses sockets (UCX_TLS=tcp,cuda_copy)");
   variables = {{"UCX_TLS", "rc,tcp"}, {"OMPI_MCA_pml", "ucx"}};
   expect(check_fabric(job), Verdict::ok, "MPI uses UCX");
   variables.clear();

@@ -1,0 +1,26 @@
+#include "unit/training/doctor/fixture.hpp"
+
+namespace lockstep::training::doctor {
+namespace {
+
+TEST(DoctorEnvironment, IsLintedOfAllRanks) {
+  Job job = healthy_job(1, 3);
+  expect(check_environment(job), Verdict::ok, "no slip in 2 variables");
+  job.ranks[2].variables["NCCL_IB_DISABEL"] = "1";
+  const Finding slip = check_environment(job);
+  EXPECT_GE(slip.verdict, Verdict::warning) << slip.seen;
+  expect(slip, slip.verdict, "NCCL_IB_DISABEL", "NCCL_IB_DISABLE");
+  job.ranks[1].variables = job.ranks[2].variables;  // told once
+  EXPECT_EQ(check_environment(job), slip);
+}
+
+TEST(DoctorEnvironment, KnowsTheFabric) {
+  Job job = healthy_job(1, 1);
+  job.ranks.front().variables = {{"FI_MR_CACHE_MONITOR", "memhooks"}};
+  EXPECT_EQ(check_environment(job).verdict, Verdict::ok) << check_environment(job).seen;
+  job.ranks.front().node.ports = {{.name = "cxi0", .kind = "Slingshot", .is_active = true, .gbps = 200}};
+  expect(check_environment(job), Verdict::warning, "memhooks");
+}
+
+}  // namespace
+}  // namespace lockstep::training::doctor
