@@ -26,16 +26,6 @@ int runs_per_block(double estimate) {
 
 }  // namespace
 
-Pace choose_visit_pace(const Options& options, double estimate, double barrier) {
-  constexpr double visit_seconds = 0.01;
-  constexpr double fewest = 3;
-  constexpr double most = 200;
-  Pace pace = choose_pace(options, estimate, barrier);
-  pace.n_samples =
-      static_cast<int>(std::clamp(visit_seconds / std::max(estimate * pace.block + barrier, 1e-9), fewest, most));
-  return pace;
-}
-
 Pace choose_pace(const Options& options, double estimate, double barrier) {
   // Dirty and cold buffers are prepared before every run, so runs cannot follow one another.
   const bool in_blocks = options.buffers == BufferMode::hot && estimate < short_operation;

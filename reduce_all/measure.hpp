@@ -82,9 +82,6 @@ class Meter {
 /// asked for or, by default, as fit 0.15 s, from 8 to 1000.
 [[nodiscard]] Pace choose_pace(const Options& options, double estimate_seconds, double barrier_seconds = 0);
 
-/// Rank 0's decision for a visit (see visits.hpp): as many samples as fit 0.01 s, from 3 to 200.
-[[nodiscard]] Pace choose_visit_pace(const Options& options, double estimate_seconds, double barrier_seconds);
-
 /// Rank 0's decision on the length of the next batch: an eighth of the row, or what takes 0.1 s if that is less, so
 /// that the ranks can agree on an end soon after a signal.
 [[nodiscard]] int plan_batch(const Contender& contender);

@@ -11,7 +11,19 @@
 namespace lockstep::reduce_all {
 namespace {
 
+constexpr double visit_seconds = 0.01;
+constexpr int fewest_samples_of_visit = 3;
+constexpr int most_samples_of_visit = 200;
 constexpr std::uint64_t visits_stream = 1;  // of the seed; the sweep takes the first
+
+// As many samples as fit the time of a visit.
+Pace visit_pace(const Options& options, const Contender& contender) {
+  Pace pace = choose_pace(options, contender.estimate, contender.barrier);
+  const double sample_seconds = std::max(contender.estimate * pace.block + contender.barrier, 1e-9);
+  pace.n_samples = std::clamp(static_cast<int>(std::min(visit_seconds / sample_seconds, 1e6)), fewest_samples_of_visit,
+                              most_samples_of_visit);
+  return pace;
+}
 
 Options without_checks(Options options) {
   options.check = 0;
@@ -75,12 +87,16 @@ std::vector<Contender> Visits::make_contenders(const comm::Call& call) const {
 
 void Visits::time(Meter& meter, Contender& contender) {
   meter.warm_up(contender, [] { return false; });
-  const Pace first_guess =
-      runtime::broadcast_value(job_.world, choose_visit_pace(options_, contender.estimate, contender.barrier));
+  const Pace first_guess = runtime::broadcast_value(job_.world, visit_pace(options_, contender));
   if (first_guess.block > 1) meter.calibrate(contender, first_guess.block);
-  contender.pace =
-      runtime::broadcast_value(job_.world, choose_visit_pace(options_, contender.estimate, contender.barrier));
-  meter.run_batch(contender, contender.pace.n_samples);
+  contender.pace = runtime::broadcast_value(job_.world, visit_pace(options_, contender));
+  const int first = std::min(contender.pace.n_samples, fewest_samples_of_visit);
+  meter.run_batch(contender, first);
+  // On shared cores a sample may take a hundred times as long as the estimate.
+  const double affordable = visit_seconds / (contender.spent / first) - first;
+  const int rest = runtime::broadcast_value(
+      job_.world, static_cast<int>(std::clamp(affordable, 0.0, static_cast<double>(contender.pace.n_samples - first))));
+  if (rest > 0) meter.run_batch(contender, rest);
 }
 
 // Collective: rank 0 keeps the median of the slowest rank's times.
