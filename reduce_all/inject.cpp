@@ -60,6 +60,12 @@ std::optional<Injection> injection_in(const std::vector<std::string_view>& parts
       return Injection{
           .kind = Injection::Kind::wrong, .rank = *rank, .phase = runtime::Activity::verification, .index = *index};
   }
+  if (parts[0] == "slow" && parts.size() == 3) {
+    const auto percent = to_integer<std::size_t>(parts[2]);
+    if (percent && *percent > 0)
+      return Injection{
+          .kind = Injection::Kind::slow, .rank = *rank, .phase = runtime::Activity::timing, .index = *percent};
+  }
   return std::nullopt;
 }
 
@@ -70,7 +76,7 @@ Injection parse_injection(std::string_view text) {
   core::fail_usage({.what = fmt::format("'{}' is no fault to inject", text),
                     .where = "--inject",
                     .expected = "stop:RANK:PHASE with a phase of init, setup, warmup, timing, verification, finish; "
-                                "wrong:RANK[:INDEX]; or move:LOOKS",
+                                "wrong:RANK[:INDEX]; move:LOOKS; or slow:RANK:PERCENT",
                     .fix = ""});
 }
 
@@ -86,6 +92,13 @@ void Drill::corrupt(std::span<std::byte> output, std::size_t element_size, int r
   if (pending_->index >= output.size() / element_size) return;
   output[pending_->index * element_size] ^= std::byte{1};
   pending_.reset();
+}
+
+void Drill::slow_down(const core::Stopwatch& watch, int rank) const noexcept {
+  if (!pending_ || pending_->kind != Injection::Kind::slow || pending_->rank != rank) return;
+  const double until = watch.elapsed().value * (1 + static_cast<double>(pending_->index) / 100);
+  while (watch.elapsed().value < until) {
+  }
 }
 
 double Drill::distance(double measured_ns) {

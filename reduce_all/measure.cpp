@@ -89,6 +89,7 @@ double Meter::time_block(Contender& contender, int block) {
   }
   const core::Stopwatch watch;
   for (int i = 0; i < block; ++i) plan.run();
+  if (contender.role == Role::algorithm) progress_.slow_down(watch);
   return watch.elapsed().value / block;
 }
 

@@ -19,6 +19,8 @@ namespace lockstep::reduce_all {
 namespace {
 
 constexpr int many = std::numeric_limits<int>::max();
+constexpr int most_visits = 1000;
+constexpr int visits_kept = 10;              // where results are kept or compared
 constexpr int most_iterations = 10'000'000;  // of a row, kept by every rank
 constexpr std::array all_buffer_modes{BufferMode::hot, BufferMode::dirty, BufferMode::cold};
 constexpr std::array all_syncs{Sync::barrier, Sync::none};
@@ -54,6 +56,20 @@ bool is_all(const std::string& text) {
 core::DType parse_dtype(const std::string& word) {
   if (const auto dtype = core::find_dtype(word)) return *dtype;
   core::fail_unknown("dtype", word, "--dtype", core::names_of(core::all_dtypes));
+}
+
+std::string parse_path(const std::string& word) {
+  if (!word.empty()) return word;
+  core::fail_usage({.what = "a name of a file is empty",
+                    .where = "--baseline, --pool",
+                    .expected = "FILE or FILE,FILE,...",
+                    .fix = ""});
+}
+
+// "5" and "5%" as 0.05.
+double parse_percent(const std::string& text) {
+  const std::string number = text.ends_with('%') ? text.substr(0, text.size() - 1) : text;
+  return core::parse_number(number, "--tolerance", 0.0, 1000.0, "percent from 0 to 1000, such as 5") / 100;
 }
 
 std::string parse_algorithm(const std::string& word) {
@@ -152,7 +168,12 @@ void declare_where(core::Flags& flags, Options& o) {
   flags.text("-J,--json,--output_file", o.json);
   flags.text("--csv", o.csv);
   flags.toggle("--samples", o.samples);
+  flags.number("--visits", o.visits, 0, most_visits);
   flags.toggle("--verdict", o.verdict);
+  flags.value("--baseline", [&o](const std::string& text) { o.baseline = parse_list(text, parse_path); });
+  flags.value("--pool", [&o](const std::string& text) { o.pool = parse_list(text, parse_path); });
+  flags.value("--tolerance", [&o](const std::string& text) { o.tolerance = parse_percent(text); });
+  flags.text("--junit", o.junit);
   flags.action("--demo", [&o] { o.task = Task::demo; });
   flags.action("--list", [&o] { o.task = Task::list; });
   flags.action("--version", [&o] { o.task = Task::version; });
@@ -187,7 +208,8 @@ void check_demo(const core::Flags& flags) {
   for (const char* flag : {"--min-bytes", "--max-bytes",  "--step-factor", "--step-bytes", "--dtype",
                            "--op",        "--collective", "--in-place",    "--iterations", "--warmup-iterations",
                            "--check",     "--buffers",    "--sync",        "--seed",       "--max-time",
-                           "--json",      "--csv",        "--samples",     "--verdict",    "--inject"})
+                           "--json",      "--csv",        "--samples",     "--verdict",    "--inject",
+                           "--visits",    "--baseline",   "--pool",        "--tolerance",  "--junit"})
     refuse(flags.has(flag), "the demo is one known sum and does not use this", fmt::format("--demo, {}", flag),
            "one of the two", "leave out --demo to measure");
 }
@@ -199,9 +221,18 @@ void check_combinations(const core::Flags& flags, const Options& o) {
          "no --op with --collective all_gather", "leave out -o");
   refuse(o.samples && o.json.empty(), "--samples needs a file to keep the times in", "--samples",
          "--json FILE beside it", "add --json FILE");
+  for (const char* flag : {"--pool", "--tolerance", "--junit"})
+    refuse(flags.has(flag) && o.baseline.empty(), "there is nothing to compare with", flag, "--baseline FILE beside it",
+           "add --baseline FILE");
+  refuse(!o.baseline.empty() && o.visits == 0, "without visits there is nothing to compare", "--baseline, --visits",
+         "at least one visit, better 10", "leave out --visits 0");
   refuse(o.json == "-" || o.csv == "-", "results go to files, not to stdout, where the table is", "--json, --csv",
          "a file", "name a file");
-  refuse(is_same_file(o.json, o.csv), "two result files are the same", "--json, --csv", "two names", "");
+  refuse(is_same_file(o.json, o.csv) || is_same_file(o.json, o.junit) || is_same_file(o.csv, o.junit),
+         "two result files are the same", "--json, --csv, --junit", "a name for each", "");
+  for (const std::string& path : o.baseline)
+    refuse(is_same_file(path, o.json) || is_same_file(path, o.csv) || is_same_file(path, o.junit),
+           "the baseline would be overwritten", "--baseline", "another name for what is measured now", "");
   refuse(o.timeout.value > 0 && o.timeout.value < 1, "a rank may well be silent for less than a second", "--timeout",
          "1s or more, or 0 for never", "use --timeout 1s");
   if (o.task == Task::demo) check_demo(flags);
@@ -217,6 +248,8 @@ void parse(const std::vector<std::string>& arguments, CommandLine& line) {
   declare_how(flags, options);
   declare_where(flags, options);
   flags.parse(arguments);
+  const bool is_kept = !options.json.empty() || !options.baseline.empty();
+  if (!flags.has("--visits") && is_kept) options.visits = visits_kept;
   if (options.task != Task::measure && options.task != Task::demo) return;
   core::check_instruction_limit();
   check_combinations(flags, options);

@@ -57,7 +57,12 @@ struct Options {
   std::string json;
   std::string csv;
   bool samples = false;
+  int visits = 0;  ///< of every size after the table, for comparisons; 10 with json or baseline unless given
   bool verdict = false;
+  std::vector<std::string> baseline;  ///< result files of launches before
+  std::vector<std::string> pool;      ///< result files of launches of now, beside this one
+  double tolerance = 0.05;            ///< of the baseline's time
+  std::string junit;
   std::optional<Injection> inject;
 
   std::vector<std::string> arguments;  ///< as typed, without the program's name

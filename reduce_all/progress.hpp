@@ -35,6 +35,7 @@ class Progress {
   /// Takes them back: empty if they are out.
   [[nodiscard]] std::string withdraw_last_words() { return watchdog_.withdraw_last_words(); }
   void corrupt(std::span<std::byte> output, std::size_t element_size) { drill_.corrupt(output, element_size, rank_); }
+  void slow_down(const core::Stopwatch& watch) const noexcept { drill_.slow_down(watch, rank_); }
   [[nodiscard]] double drilled_distance(double measured_ns) { return drill_.distance(measured_ns); }
   [[nodiscard]] runtime::Activity phase() const noexcept { return phase_; }
 

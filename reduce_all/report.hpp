@@ -59,8 +59,10 @@ struct Outcome {
 /// What does not change, the document of it and rows, and one row; every key as in
 /// share/schemas/reduce_all-1.schema.json.
 [[nodiscard]] std::string json_meta(const BenchmarkInfo& info);
-[[nodiscard]] std::string json_document(const std::string& meta, const std::string& rows, bool is_complete);
+[[nodiscard]] std::string json_document(const std::string& meta, const std::string& rows, bool is_complete,
+                                        const std::string& visits = "", const std::string& comparison = "");
 [[nodiscard]] std::string json_row(const Row& row);
+[[nodiscard]] std::string json_visits(std::span<const Visited> visited, bool in_place);
 
 [[nodiscard]] std::string csv_header();
 [[nodiscard]] std::string csv_row(const Row& row);
@@ -74,8 +76,13 @@ class Report {
   /// All rows of one call, fastest marked.
   void add(const std::vector<Row>& rows_of_one_call);
   void add_wrong(const WrongElement& wrong);
+  void add_visits(std::span<const Visited> visited, bool in_place);
   /// `is_closed`: the closing lines are out already.
   void end(const Outcome& outcome, bool is_closed);
+  /// What the JSON file holds now, if there is one; after begin().
+  [[nodiscard]] std::string document(bool is_complete) const;
+  /// `comparison`: a member of the JSON file.
+  void add_comparison(std::string comparison, const Outcome& outcome);
 
   [[nodiscard]] const std::vector<Row>& rows() const noexcept { return rows_; }
 
@@ -84,9 +91,12 @@ class Report {
 
   std::vector<Row> rows_;
   std::string json_path_;  ///< empty: none is asked for
+  bool has_document_;      ///< for the file, or to be compared
   std::string csv_path_;
   std::string json_meta_;
   std::string json_rows_;
+  std::string json_visits_;
+  std::string json_comparison_;
   std::string csv_text_;
   core::Stopwatch since_writing_;
 };

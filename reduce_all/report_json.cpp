@@ -72,12 +72,34 @@ std::string json_row(const Row& row) {
   return metrics::dump(keys, -1);
 }
 
+std::string json_visits(std::span<const Visited> visited, bool in_place) {
+  std::string text;
+  for (const Visited& v : visited) {
+    Json round_trips = Json::array();
+    for (const std::optional<double>& ns : v.core_round_trip_ns) round_trips.push_back(ns ? Json(*ns) : Json(nullptr));
+    const Json keys{{"bytes", v.call.bytes().value},
+                    {"dtype", core::name(v.call.dtype)},
+                    {"op", op_name(v.call)},
+                    {"algorithm", v.algorithm},
+                    {"collective", comm::name(v.call.collective)},
+                    {"in_place", in_place},
+                    {"time_us", v.time_us},
+                    {"core_round_trip_ns", round_trips}};
+    text += (text.empty() ? "" : ",\n") + metrics::dump(keys, -1);
+  }
+  return text;
+}
+
 // The frame is written by hand, because rows are turned into text once, when they arrive, and not again at every size.
-std::string json_document(const std::string& meta, const std::string& rows, bool is_complete) {
-  return fmt::format(
+std::string json_document(const std::string& meta, const std::string& rows, bool is_complete, const std::string& visits,
+                          const std::string& comparison) {
+  std::string text = fmt::format(
       "{{\n\"schema\": \"lockstep.reduce_all\",\n\"schema_version\": 1,\n\"complete\": {},\n"
-      "\"meta\": {},\n\"results\": [\n{}\n]\n}}\n",
+      "\"meta\": {},\n\"results\": [\n{}\n]",
       is_complete, meta, rows);
+  if (!visits.empty()) text += fmt::format(",\n\"visits\": [\n{}\n]", visits);
+  if (!comparison.empty()) text += fmt::format(",\n\"comparison\": {}", comparison);
+  return text + "\n}\n";
 }
 
 }  // namespace lockstep::reduce_all

@@ -12,6 +12,10 @@ double bus_factor(comm::Collective collective, int n_ranks) {
   return collective == comm::Collective::all_reduce ? 2 * share : share;
 }
 
+std::string_view op_name(const comm::Call& call) noexcept {
+  return call.collective == comm::Collective::all_gather ? "none" : comm::name(call.op);
+}
+
 Row make_row(const Measured& m) {
   const core::Summary time = core::summarize(m.times.seconds);
   const core::Bytes bytes = m.call.bytes();
@@ -19,7 +23,7 @@ Row make_row(const Measured& m) {
   row.bytes = bytes.value;
   row.count = m.call.n_elements;
   row.dtype = core::name(m.call.dtype);
-  row.op = m.call.collective == comm::Collective::all_gather ? "none" : comm::name(m.call.op);
+  row.op = op_name(m.call);
   row.algorithm = m.algorithm;
   row.chosen = m.chosen;
   row.collective = comm::name(m.call.collective);

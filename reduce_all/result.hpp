@@ -78,7 +78,18 @@ struct Measured {
   bool keep_samples = false;
 };
 
+/// As in result files: "none" for all_gather.
+[[nodiscard]] std::string_view op_name(const comm::Call& call) noexcept;
+
 [[nodiscard]] Row make_row(const Measured& measured);
+
+/// The visits of one algorithm at one call, in the order they were made.
+struct Visited {
+  comm::Call call;
+  std::string algorithm;
+  std::vector<double> time_us{};                            ///< median over the samples of the slowest rank's time
+  std::vector<std::optional<double>> core_round_trip_ns{};  ///< as in Row; nothing where it is not measured
+};
 
 [[nodiscard]] bool is_same_call(const Row& a, const Row& b);
 

@@ -1,16 +1,20 @@
 #include "reduce_all/run.hpp"
 
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "comm/transport_mpi.hpp"
 #include "core/log.hpp"
 #include "core/print.hpp"
+#include "metrics/fingerprint.hpp"
 #include "reduce_all/demo.hpp"
+#include "reduce_all/gate.hpp"
 #include "reduce_all/preflight.hpp"
 #include "reduce_all/sizes.hpp"
 #include "reduce_all/sweep.hpp"
 #include "reduce_all/texts.hpp"
 #include "reduce_all/verdict.hpp"
+#include "reduce_all/visits.hpp"
 #include "runtime/interrupt.hpp"
 
 namespace lockstep::reduce_all {
@@ -44,8 +48,43 @@ void print_verdict(const Job& job, const Report& report, const Outcome& outcome)
   core::print(text);
 }
 
+// Collective.
+void visit_again(const Job& job, CoreWatch& cores, const core::Stopwatch& watch, Report* report, Outcome& outcome) {
+  if (report != nullptr) {
+    core::print("# for comparisons every size is visited {} times more, briefly (--visits 0: never)\n",
+                job.options.visits);
+    job.progress.set_last_words(text_closing(report->rows(), outcome));
+  }
+  Visits visits{job, cores, watch};
+  const std::vector<Visited> visited = visits.make();
+  outcome.signal = visits.signal();
+  if (report != nullptr) report->add_visits(visited, job.options.in_place);
+}
+
+// Collective: whether the comparison, if there is one, finds anything slower.
+bool gate_is_shut(const Job& job, Report* report, const Gate* gate, const Outcome& outcome) {
+  bool is_shut = false;
+  if (gate != nullptr) {
+    const report::Comparison comparison = gate->judge(report->document(outcome.is_complete));
+    report->add_comparison(metrics::dump(report::to_json(comparison), 1), outcome);
+    is_shut = comparison.is_slower();
+  }
+  return runtime::broadcast_value(job.world, is_shut);
+}
+
+// What of the result file is known before anything is measured.
+std::string blank_document(const Job& job) {
+  BenchmarkInfo info;
+  info.options = job.options;
+  info.environment = runtime::read_environment();
+  info.topology = job.topology;
+  info.environment.hosts = job.topology.hosts();
+  if (job.options.ranks_per_node > 0) info.simulated_nodes = job.transport.n_nodes();
+  return json_document(json_meta(info), "", false);
+}
+
 // Collective: everything after the checks.
-int measure(const Job& job, Report* report) {
+int measure(const Job& job, Report* report, const Gate* gate) {
   CoreWatch cores{job.world, job.transport, job.topology.is_oversubscribed(), job.progress};
   const std::optional<CoreReach> reach = cores.reach();
   if (report != nullptr) {
@@ -53,13 +92,17 @@ int measure(const Job& job, Report* report) {
     // Long vectors take seconds to set up.
     job.progress.set_last_words(text_closing({}, {.is_complete = false, .cut_short_by = "nothing is measured"}));
   }
-  const Outcome outcome = Sweep{job, cores, report}.run();
+  const core::Stopwatch watch;
+  Outcome outcome = Sweep{job, cores, report}.run();
+  if (job.options.visits > 0 && outcome.cut_short_by.empty()) visit_again(job, cores, watch, report, outcome);
   job.progress.enter(runtime::Activity::finish);
   if (report != nullptr) {
     report->end(outcome, job.progress.withdraw_last_words().empty());
     if (job.options.verdict) print_verdict(job, *report, outcome);
   }
-  if (outcome.n_wrong > 0) return core::to_int(core::ExitCode::failed);
+  // Ranks that have nothing to do wait for rank 0.
+  const bool is_slower = outcome.signal == 0 && gate_is_shut(job, report, gate, outcome);
+  if (outcome.n_wrong > 0 || is_slower) return core::to_int(core::ExitCode::failed);
   return outcome.signal == 0 ? core::to_int(core::ExitCode::ok) : 128 + outcome.signal;
 }
 
@@ -88,13 +131,15 @@ int run(const runtime::Session& session, const CommandLine& line, const runtime:
       comm::make_mpi_transport(world, {.ranks_per_node = options.ranks_per_node, .topology = &topology});
   Job job{options, world, topology, *transport, progress, line.calls, {}};
   std::unique_ptr<Report> report;
+  std::unique_ptr<Gate> gate;
   const auto complaint = core::complaint_of([&] {
     job.participants = find_participants(options, *transport);
     check_memory(options, largest_size(line.calls), topology, world.rank(), job.participants.size());
     if (world.rank() == 0 && options.task == Task::measure) report = std::make_unique<Report>(options);
+    if (report != nullptr && !options.baseline.empty()) gate = std::make_unique<Gate>(options, blank_document(job));
   });
   if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
-  if (options.task == Task::measure) return measure(job, report.get());
+  if (options.task == Task::measure) return measure(job, report.get(), gate.get());
   const bool is_right = run_demo(world, topology, *transport, job.participants);
   return core::to_int(is_right ? core::ExitCode::ok : core::ExitCode::failed);
 }

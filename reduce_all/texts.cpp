@@ -16,6 +16,7 @@ Start it under your MPI's launcher, or let it start itself:
 
   reduce_all --nproc 2                              8 B to 64 MiB, float32, sum, all algorithms; under a minute
   mpirun -n 4 reduce_all -b 1M -e 1M -n 100         one size, 100 samples
+  mpirun -n 4 reduce_all --baseline before.json     has anything become slower since `--json before.json`?
   srun -N 2 -n 128 reduce_all --expect-ranks 128 --json r.json
   reduce_all --nproc 4 --demo                       a first look: every rank brings its number, the sum is known
 
@@ -52,11 +53,17 @@ Of nccl-tests
 Results
       --json F, --csv F    every row with all figures; valid however the run ends (long ones lack the last second)
       --samples            keep every time in the JSON file
+      --visits N           after the table visit every size N times more, briefly, for comparisons  (10 with --json, --baseline)
       --verdict            end with a few sentences about these numbers
+Is it slower than before? (share/doc/regression.md)
+      --baseline F[,F...]  compare with these JSON files of launches before; exit 1 if a size has become slower
+      --pool F[,F...]      JSON files of launches of now, pooled with this one: five or more on each side tell most
+      --tolerance P        what takes up to P percent longer is still the same                (5)
+      --junit F            the comparison as JUnit's XML, a test case per row
       --list               the algorithms with their steps and bytes
       --demo               the known answer of the tutorials; exit 1 if it is wrong
-      --inject FAULT       a fire drill: stop:RANK:PHASE, wrong:RANK[:INDEX] or move:LOOKS (of cores); phases are init,
-                           setup, warmup, timing, verification, finish
+      --inject FAULT       a fire drill: stop:RANK:PHASE, wrong:RANK[:INDEX], move:LOOKS (of cores) or
+                           slow:RANK:PERCENT; phases are init, setup, warmup, timing, verification, finish
   -h, --help, --version
 
 How to read a row: `time p50` is the median of the slowest rank's time, with the 95 % interval of that median; algbw is
@@ -64,7 +71,7 @@ size/time; busbw is algbw times 2(P-1)/P, as in nccl-tests; %limit: algbw agains
 from other cores allows; cores: round trip of a cache line between them (110>560: they moved meanwhile); `*`: fastest.
 For reduce_scatter and all_gather busbw is algbw times (P-1)/P. On an idle machine the bare command takes half a minute.
 In the environment ONEDNN_MAX_CPU_ISA=AVX2 (or SSE41) does without newer vector instructions, in lockstep train alike.
-Exit codes: 0 right, 1 a wrong element, 2 usage, 3 system or MPI, 4 a hang; 128+n ended by signal n (a launcher may make
+Exit codes: 0 right, 1 a wrong element or slower than the baseline, 2 usage, 3 system or MPI, 4 a hang; 128+n ended by signal n (a launcher may make
 another of it, such as 1: look at "complete" in the JSON file).
 )";
 }

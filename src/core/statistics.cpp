@@ -12,7 +12,6 @@ namespace lockstep::core {
 namespace {
 
 constexpr std::size_t least_n_for_p99 = 100;
-constexpr std::size_t most_pairs_for_exact = 400;
 
 // A NaN has no rank.
 void require_ranks(std::span<const double> sample) {
@@ -55,18 +54,9 @@ Ranked rank_pooled(std::span<const double> first, std::span<const double> second
   return result;
 }
 
-// P(U <= u) under the null hypothesis. U counts partitions into at most m parts of at most n, whose generating function
-// is the Gaussian binomial coefficient, the product over i = 1..m of (1 - q^(n+i)) / (1 - q^i). All counts stay below
-// C(40, 20), so doubles hold them exactly.
 double mann_whitney_cdf(std::size_t m, std::size_t n, std::size_t u) {
-  std::vector<double> n_orders(m * n + 1, 0.0);
-  n_orders[0] = 1;
-  for (std::size_t i = 1; i <= m; ++i) {
-    for (std::size_t k = m * n; k >= n + i; --k) n_orders[k] -= n_orders[k - n - i];
-    for (std::size_t k = i; k <= m * n; ++k) n_orders[k] += n_orders[k - i];
-  }
-  const auto tail = n_orders.begin() + static_cast<std::ptrdiff_t>(u) + 1;
-  return std::accumulate(n_orders.begin(), tail, 0.0) / std::accumulate(n_orders.begin(), n_orders.end(), 0.0);
+  const std::vector<double> probability = mann_whitney_distribution(m, n);
+  return std::accumulate(probability.begin(), probability.begin() + static_cast<std::ptrdiff_t>(u) + 1, 0.0);
 }
 
 // Two-sided p-value from the normal approximation with continuity correction.
@@ -109,6 +99,22 @@ std::optional<Interval> median_interval(std::span<const double> sorted, double c
   for (double below = binomial_half(n, 0); k < n / 2 && 1 - 2 * below >= confidence; below += binomial_half(n, k)) ++k;
   if (k == 0) return std::nullopt;
   return Interval{.low = sorted[k - 1], .high = sorted[n - k]};
+}
+
+// U counts partitions into at most m parts of at most n, whose generating function is the Gaussian binomial
+// coefficient, the product over i = 1..m of (1 - q^(n+i)) / (1 - q^i). All counts stay below C(40, 20), so doubles hold
+// them exactly.
+std::vector<double> mann_whitney_distribution(std::size_t m, std::size_t n) {
+  require(m * n <= most_pairs_for_exact, "a distribution of U has few pairs");
+  std::vector<double> n_orders(m * n + 1, 0.0);
+  n_orders[0] = 1;
+  for (std::size_t i = 1; i <= m; ++i) {
+    for (std::size_t k = m * n; k >= n + i; --k) n_orders[k] -= n_orders[k - n - i];
+    for (std::size_t k = i; k <= m * n; ++k) n_orders[k] += n_orders[k - i];
+  }
+  const double total = std::accumulate(n_orders.begin(), n_orders.end(), 0.0);
+  for (double& count : n_orders) count /= total;
+  return n_orders;
 }
 
 RankTest mann_whitney(std::span<const double> first, std::span<const double> second) {

@@ -1,11 +1,12 @@
 // Descriptive statistics that claim no more than the sample supports.
 // Invariant: no distribution is assumed; intervals come from order statistics; input order does not matter.
-// Used by reduce_all/, comm/distance, metrics/ and `lockstep shard bench`.
+// Used by reduce_all/, comm/distance, metrics/, report/ and `lockstep shard bench`.
 #pragma once
 
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace lockstep::core {
 
@@ -36,6 +37,13 @@ struct Summary {
 /// Order-statistic interval of the median with at least `confidence` coverage (Conover 1999, ch. 3); `sorted`
 /// ascending.
 [[nodiscard]] std::optional<Interval> median_interval(std::span<const double> sorted, double confidence = 0.95);
+
+/// Up to so many pairs of values the distribution of U is known exactly.
+inline constexpr std::size_t most_pairs_for_exact = 400;
+
+/// P(U = u), u = 0 ... m n, of samples of m and n values from one distribution, without ties. At most
+/// `most_pairs_for_exact` pairs.
+[[nodiscard]] std::vector<double> mann_whitney_distribution(std::size_t m, std::size_t n);
 
 /// The outcome of a two-sided Mann-Whitney U test.
 struct RankTest {

@@ -26,8 +26,9 @@ TEST(Inject, ParsesAllFaults) {
 
 TEST(Inject, RefusesEverythingElse) {
   for (const char* text :
-       {"", "stop", "stop:1", "stop:x:init", "stop:1:never", "stop:-1:init", "wrong", "wrong:", "wrong:1:x",
-        "wrong:1:2:3", "stop:1:init:2", "halt:1:init", "move", "move:0", "move:x", "move:1:2"})
+       {"",       "stop",      "stop:1",      "stop:x:init",   "stop:1:never", "stop:-1:init", "wrong",
+        "wrong:", "wrong:1:x", "wrong:1:2:3", "stop:1:init:2", "halt:1:init",  "move",         "move:0",
+        "move:x", "move:1:2",  "slow:1",      "slow:1:0",      "slow:1:x",     "slow:-1:10",   "slow:1:10:2"})
     EXPECT_THROW(static_cast<void>(parse_injection(text)), core::Error) << text;
 }
 
@@ -37,6 +38,20 @@ TEST(Inject, MovesTheCoresAfterSoManyLooksAndBack) {
   for (int i = 0; i < 6; ++i) seen.push_back(drill.distance(77));
   EXPECT_EQ(seen, (std::vector<double>{100, 100, 400, 400, 100, 100}));
   EXPECT_EQ(Drill{parse_injection("wrong:0")}.distance(77), 77);
+}
+
+TEST(Inject, SlowsDownTheNamedRankInProportion) {
+  const Drill drill{parse_injection("slow:1:100")};
+  const core::Stopwatch watch;
+  while (watch.elapsed().value < 0.01) {
+  }
+  const double before = watch.elapsed().value;
+  drill.slow_down(watch, 1);
+  EXPECT_GE(watch.elapsed().value, 2 * before);
+  const core::Stopwatch another;
+  Drill{parse_injection("wrong:1")}.slow_down(another, 1);
+  drill.slow_down(another, 0);
+  EXPECT_LT(another.elapsed().value, 1);  // both return at once
 }
 
 TEST(Inject, FlipsOneBitOnceOnTheNamedRank) {

@@ -143,6 +143,18 @@ TEST(Options, ListsAndAll) {
   EXPECT_TRUE(parse({"--algorithm", "ring,all"}).algorithm.empty());
 }
 
+TEST(Options, WhatIsKeptOrComparedIsVisited) {
+  EXPECT_EQ(parse({}).visits, 0);
+  EXPECT_EQ(parse({"--json", "f"}).visits, 10);
+  EXPECT_EQ(parse({"--json", "f", "--visits", "0"}).visits, 0);
+  const Options o = parse({"--baseline", "a,b", "--pool", "c", "--tolerance", "7.5%", "--junit", "x"});
+  EXPECT_EQ(o.visits, 10);
+  EXPECT_EQ(o.baseline, (Words{"a", "b"}));
+  EXPECT_EQ(o.pool, (Words{"c"}));
+  EXPECT_DOUBLE_EQ(o.tolerance, 0.075);
+  EXPECT_EQ(o.junit, "x");
+}
+
 TEST(Options, TheLastOfARepeatedFlagCounts) {
   EXPECT_EQ(parse({"-b", "8", "-b", "16"}).min_bytes.value, 16u);
   EXPECT_TRUE(parse({"--algorithm", "ring", "--algorithm", "all"}).algorithm.empty());
@@ -204,6 +216,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{{"--json", ""}, "an empty value"}, BadCase{{"--json", "f", "--csv", "f"}, "are the same"},
         BadCase{{"--samples"}, "--json"}, BadCase{{"--collective", "all_gather", "-o", "max"}, "reduces nothing"},
         BadCase{{"--inject", "stop:1"}, "--inject"}, BadCase{{"--inject", "wrong:1", "-c", "0"}, "--check"},
+        BadCase{{"--junit", "f"}, "--junit"}, BadCase{{"--tolerance", "5"}, "--baseline"},
+        BadCase{{"--baseline", "f", "--tolerance", "-1"}, "percent"},
+        BadCase{{"--baseline", "f", "--tolerance", "5x"}, "--tolerance"}, BadCase{{"--baseline", "a,"}, "is empty"},
+        BadCase{{"--baseline", "f", "--json", "f"}, "would be overwritten"},
+        BadCase{{"--baseline", "f", "--json", "g", "--junit", "g"}, "are the same"},
+        BadCase{{"--baseline", "f", "--visits", "0"}, "nothing to compare"},
         BadCase{{"--in-place=maybe"}, "--in-place"}));
 
 }  // namespace

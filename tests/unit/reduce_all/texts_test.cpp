@@ -22,7 +22,8 @@ TEST(Texts, TheHelpHasEveryFlag) {
                            "--nproc",          "--json",           "--csv",
                            "--samples",        "--list",           "--demo",
                            "--verdict",        "--inject",         "-h, --help",
-                           "--version"})
+                           "--version",        "--visits",         "--baseline",
+                           "--pool",           "--tolerance",      "--junit"})
     EXPECT_NE(help.find(flag), std::string::npos) << flag;
 }
 

@@ -1,0 +1,69 @@
+// Whether anything has become slower: two sets of results compared, row by row.
+// Invariant: a pure function of results that were read or made before; times are compared only where cores were equally
+// far apart, and no row of either side is left out in silence.
+// Used by reduce_all's --baseline.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/statistics.hpp"
+#include "report/results.hpp"
+
+namespace lockstep::report {
+
+/// `noisy`: could not be told. `gone`, `added`: on one side only.
+enum class Verdict { same, slower, faster, noisy, gone, added };
+[[nodiscard]] std::string_view name(Verdict verdict) noexcept;
+
+/// One row. Times and visits are those of the most pairs whose cores were equally far apart; ratios are of all such
+/// pairs, now / before.
+struct Compared {
+  Subject subject;
+  Verdict verdict = Verdict::noisy;
+  std::string remark{};  ///< why it could not be told, if there is more to say than noise
+  std::size_t n_before = 0;
+  std::size_t n_now = 0;
+  std::size_t n_pairs = 0;
+  std::optional<double> before_us{};
+  std::optional<double> now_us{};
+  std::optional<double> ratio{};
+  std::optional<core::Interval> ratio_95{};
+  double effect = 0.5;                ///< probability that a visit now takes longer than one before
+  double p_slower = 1;                ///< that this is chance and nothing is slower than allowed; adjusted for all rows
+  std::optional<double> told_from{};  ///< the ratio from which on a slow-down would have been told
+};
+
+struct Comparison {
+  double tolerance = 0;            ///< 0.05: what takes 5 % longer is still the same
+  std::vector<std::string> files;  ///< of the baseline
+  std::size_t n_launches_now = 1;
+  std::vector<std::string> changes;  ///< what else differs
+  std::vector<Compared> rows;
+
+  [[nodiscard]] std::size_t count(Verdict verdict) const;
+  [[nodiscard]] bool is_slower() const { return count(Verdict::slower) > 0; }
+};
+
+/// Of launches that are comparable, at least one on each side. Rows in the order of the first launch now, then those
+/// gone.
+[[nodiscard]] Comparison compare(std::span<const Results> before, std::span<const Results> now, double tolerance);
+
+/// A table, and the verdict in a last line.
+[[nodiscard]] std::string to_text(const Comparison& comparison);
+/// The member `comparison` of a result file, as in share/schemas/reduce_all-1.schema.json.
+[[nodiscard]] nlohmann::ordered_json to_json(const Comparison& comparison);
+/// JUnit's XML, as continuous integration reads it: a test case per row, those slower failed, those noisy skipped.
+[[nodiscard]] std::string to_junit(const Comparison& comparison);
+
+/// "64 KiB float32 sum ring", for messages.
+[[nodiscard]] std::string describe(const Subject& subject);
+/// A ratio as a change in percent: 1.05 is 5.
+[[nodiscard]] double percent(double ratio) noexcept;
+/// "ring float32 sum at 8 B, 64 KiB; shm float32 sum at 1 MiB": the rows of a verdict.
+[[nodiscard]] std::string name_rows(const Comparison& comparison, Verdict verdict);
+
+}  // namespace lockstep::report

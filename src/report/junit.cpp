@@ -1,0 +1,69 @@
+#include <fmt/format.h>
+
+#include "core/printable.hpp"
+#include "report/comparison.hpp"
+
+namespace lockstep::report {
+namespace {
+
+// As an attribute's value or as text. What XML 1.0 cannot hold at all is shown as elsewhere: \x1b.
+std::string escape(std::string_view text) {
+  std::string escaped;
+  for (const char c : core::printable(text)) {
+    switch (c) {
+      case '&': escaped += "&amp;"; break;
+      case '<': escaped += "&lt;"; break;
+      case '>': escaped += "&gt;"; break;
+      case '"': escaped += "&quot;"; break;
+      case '\'': escaped += "&apos;"; break;
+      default: escaped += c;
+    }
+  }
+  return escaped;
+}
+
+std::string numbers(const Compared& row) {
+  if (!row.ratio) return row.remark;
+  std::string text = fmt::format("{:+.1f} %: {:.4g} us before, {:.4g} us now", percent(*row.ratio),
+                                 row.before_us.value_or(0), row.now_us.value_or(0));
+  if (row.ratio_95)
+    text +=
+        fmt::format("; 95 % interval {:+.1f} to {:+.1f} %", percent(row.ratio_95->low), percent(row.ratio_95->high));
+  return text + fmt::format("; p {:.2g}, effect {:.2f}, {} pairs", row.p_slower, row.effect, row.n_pairs);
+}
+
+std::string outcome(const Compared& row, double tolerance) {
+  const std::string text = escape(numbers(row));
+  switch (row.verdict) {
+    case Verdict::slower:
+      return fmt::format("<failure type=\"slower\" message=\"slower by more than {:g} %: {}\"/>", 100 * tolerance,
+                         text);
+    case Verdict::noisy: return fmt::format("<skipped message=\"could not be told: {}\"/>", text);
+    case Verdict::gone: return "<skipped message=\"not measured now\"/>";
+    case Verdict::added: return "<skipped message=\"not in the baseline\"/>";
+    case Verdict::same:
+    case Verdict::faster: break;
+  }
+  return fmt::format("<system-out>{}: {}</system-out>", name(row.verdict), text);
+}
+
+std::string test_case(const Compared& row, double tolerance) {
+  const Subject& s = row.subject;
+  return fmt::format(
+      "    <testcase classname=\"reduce_all.{}.{}.{}.{}{}\" name=\"{} B\" time=\"{:.9f}\">{}</testcase>\n",
+      escape(s.collective), escape(s.dtype), escape(s.op), escape(s.algorithm), s.in_place ? ".in_place" : "", s.bytes,
+      row.now_us.value_or(0) * 1e-6, outcome(row, tolerance));
+}
+
+}  // namespace
+
+std::string to_junit(const Comparison& c) {
+  const std::size_t n_skipped = c.count(Verdict::noisy) + c.count(Verdict::gone) + c.count(Verdict::added);
+  const std::string counts = fmt::format("name=\"reduce_all\" tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\"",
+                                         c.rows.size(), c.count(Verdict::slower), n_skipped);
+  std::string text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite " + counts + ">\n";
+  for (const Compared& row : c.rows) text += test_case(row, c.tolerance);
+  return text + "  </testsuite>\n</testsuites>\n";
+}
+
+}  // namespace lockstep::report

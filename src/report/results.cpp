@@ -1,0 +1,216 @@
+#include "report/results.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+
+namespace lockstep::report {
+namespace {
+
+using Parsed = nlohmann::json;
+
+constexpr int version_read = 1;
+constexpr std::size_t most_visits = 1000;  // as reduce_all makes; more would take memory without end
+
+struct Fact {
+  std::string_view key;
+  bool must_agree;
+};
+
+constexpr std::string_view ranks_per_node = "ranks_per_node";  // of the placement
+
+constexpr std::array facts{Fact{"ranks", true},
+                           Fact{"nodes", true},
+                           Fact{ranks_per_node, true},
+                           Fact{"simulated_nodes", true},
+                           Fact{"cpu_model", true},
+                           Fact{"instruction_set", true},
+                           Fact{"build_type", true},
+                           Fact{"sync", true},
+                           Fact{"buffers", true},
+                           Fact{"lockstep", false},
+                           Fact{"compiler", false},
+                           Fact{"mpi_library", false},
+                           Fact{"mpi_thread_level", false},
+                           Fact{"hosts", false},
+                           Fact{"binding", false},
+                           Fact{"kernel", false},
+                           Fact{"governor", false},
+                           Fact{"transparent_huge_pages", false},
+                           Fact{"page_bytes", false},
+                           Fact{"variables", false}};
+
+constexpr const char* again = "measure it again: reduce_all ... --json FILE";
+
+[[noreturn]] void fail(const std::string& what, const std::string& file, const std::string& key,
+                       const std::string& expected) {
+  core::fail_usage({.what = fmt::format("{}: {}", file, what), .where = key, .expected = expected, .fix = again});
+}
+
+// A value in a file, with the path that leads to it.
+struct Node {
+  const Parsed& json;
+  const std::string& file;
+  std::string path;
+
+  [[nodiscard]] Node at(std::string_view key) const {
+    if (!json.is_object()) refuse("an object");
+    const auto found = json.find(key);
+    const std::string below = path.empty() ? std::string{key} : fmt::format("{}.{}", path, key);
+    if (found == json.end()) fail(fmt::format("has no {}", below), file, below, "a result of reduce_all");
+    return {*found, file, below};
+  }
+
+  [[noreturn]] void refuse(const std::string& expected) const {
+    fail(fmt::format("{} is {}", path.empty() ? "the file" : path, json.type_name()), file, path, expected);
+  }
+
+  [[nodiscard]] std::string text() const {
+    if (!json.is_string()) refuse("a text");
+    return json.get<std::string>();
+  }
+
+  [[nodiscard]] double positive() const {
+    if (!json.is_number()) refuse("a number");
+    const auto value = json.get<double>();
+    if (!std::isfinite(value) || value <= 0) fail(fmt::format("{} is {}", path, value), file, path, "a number above 0");
+    return value;
+  }
+
+  [[nodiscard]] std::vector<Node> items() const {
+    if (!json.is_array()) refuse("a list");
+    std::vector<Node> nodes;
+    for (std::size_t i = 0; i < json.size(); ++i) nodes.push_back({json[i], file, fmt::format("{}[{}]", path, i)});
+    return nodes;
+  }
+};
+
+std::string as_text(const Parsed& json) {
+  return json.is_string() ? json.get<std::string>() : json.dump(-1, ' ', false, Parsed::error_handler_t::replace);
+}
+
+// "2, 2, 1" of three nodes.
+std::string count_ranks_per_node(const Node& placement) {
+  std::map<std::uint64_t, int> n_ranks;
+  for (const Node& place : placement.items()) {
+    const Node node = place.at("node");
+    if (!node.json.is_number_unsigned()) node.refuse("the index of a node");
+    ++n_ranks[node.json.get<std::uint64_t>()];
+  }
+  std::vector<int> counts;
+  for (const auto& [node, n] : n_ranks) counts.push_back(n);
+  return fmt::format("{}", fmt::join(counts, ", "));
+}
+
+std::vector<std::pair<std::string, std::string>> read_facts(const Node& meta) {
+  std::vector<std::pair<std::string, std::string>> values;
+  for (const Fact& fact : facts)
+    values.emplace_back(fact.key, fact.key == ranks_per_node ? count_ranks_per_node(meta.at("placement"))
+                                                             : as_text(meta.at(fact.key).json));
+  return values;
+}
+
+Subject read_subject(const Node& row) {
+  const Node in_place = row.at("in_place"), bytes = row.at("bytes");
+  if (!in_place.json.is_boolean()) in_place.refuse("true or false");
+  if (!bytes.json.is_number_unsigned()) bytes.refuse("a number of bytes");
+  return {.collective = row.at("collective").text(),
+          .in_place = in_place.json.get<bool>(),
+          .dtype = row.at("dtype").text(),
+          .op = row.at("op").text(),
+          .algorithm = row.at("algorithm").text(),
+          .bytes = bytes.json.get<std::uint64_t>()};
+}
+
+Series read_series(const Node& row) {
+  Series series{read_subject(row), {}};
+  const std::vector<Node> times = row.at("time_us").items(), distances = row.at("core_round_trip_ns").items();
+  if (times.size() != distances.size() || times.size() > most_visits)
+    fail(fmt::format("{} has {} times and {} round trips", row.path, times.size(), distances.size()), row.file,
+         row.path, fmt::format("as many of both, at most {}", most_visits));
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    Visit visit{.time_us = times[i].positive()};
+    if (!distances[i].json.is_null()) visit.core_round_trip_ns = distances[i].positive();
+    series.visits.push_back(visit);
+  }
+  return series;
+}
+
+void require_schema(const Node& file) {
+  const Node schema = file.at("schema"), version = file.at("schema_version");
+  const bool is_ours = schema.json == "lockstep.reduce_all" && version.json == version_read;
+  if (!is_ours)
+    fail(fmt::format("its schema is {}, version {}", as_text(schema.json), as_text(version.json)), file.file, "schema",
+         fmt::format("lockstep.reduce_all, version {}", version_read));
+}
+
+Parsed parse_json(std::string_view text, const std::string& name) {
+  try {
+    return Parsed::parse(text);
+  } catch (const Parsed::exception& error) {
+    const std::string_view words = error.what();
+    const std::size_t begin = words.find("] ");
+    fail("is no JSON", name, fmt::format("{}", words.substr(begin == words.npos ? 0 : begin + 2)),
+         "a result of reduce_all");
+  }
+}
+
+}  // namespace
+
+Results parse_results(std::string_view text, const std::string& name) {
+  const Parsed json = parse_json(text, name);
+  const Node file{json, name, ""};
+  require_schema(file);
+  Results results{.name = name, .facts = read_facts(file.at("meta")), .series = {}};
+  if (!json.contains("visits")) return results;
+  for (const Node& row : file.at("visits").items()) results.series.push_back(read_series(row));
+  return results;
+}
+
+Results read_results(const std::string& path, std::string_view flag) {
+  std::ifstream file{path, std::ios::binary};
+  const std::string text{std::istreambuf_iterator<char>{file}, {}};
+  if (!file.is_open() || file.bad() || text.empty())
+    core::fail_usage({.what = fmt::format("cannot read '{}'", path),
+                      .where = std::string{flag},
+                      .expected = "a result of reduce_all --json FILE",
+                      .fix = ""});
+  Results results = parse_results(text, path);
+  const bool has_visits = std::ranges::any_of(results.series, [](const Series& s) { return !s.visits.empty(); });
+  if (!has_visits)
+    fail("holds no visits, whose times are what is compared", path, "visits", "at least one of some size");
+  return results;
+}
+
+void require_comparable(const Results& before, const Results& now) {
+  std::vector<std::string> differing;
+  for (std::size_t i = 0; i < facts.size(); ++i) {
+    if (facts[i].must_agree && before.facts[i].second != now.facts[i].second)
+      differing.push_back(fmt::format("{} is {}, not {}", facts[i].key, now.facts[i].second, before.facts[i].second));
+  }
+  if (differing.empty()) return;
+  core::fail_usage(
+      {.what = fmt::format("{} was measured on something else: here {}", before.name, fmt::join(differing, "; ")),
+       .where = "--baseline",
+       .expected = "the same ranks, nodes, processors and way of measuring",
+       .fix = "measure as then, or make a baseline for this: reduce_all ... --json FILE"});
+}
+
+std::vector<std::string> name_changes(const Results& before, const Results& now) {
+  std::vector<std::string> changes;
+  for (std::size_t i = 0; i < before.facts.size(); ++i) {
+    const auto& [key, then] = before.facts[i];
+    if (then != now.facts[i].second) changes.push_back(fmt::format("{}: {}, now {}", key, then, now.facts[i].second));
+  }
+  return changes;
+}
+
+}  // namespace lockstep::report

@@ -1,0 +1,55 @@
+// A result file of reduce_all, as far as comparing needs it: what it was measured on, and the visits of every row.
+// Invariant: whatever the file holds is a Results or an Error (usage) that names file and key.
+// Used by report/comparison and reduce_all's --baseline.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace lockstep::report {
+
+/// What one row is about.
+struct Subject {
+  std::string collective;
+  bool in_place = false;
+  std::string dtype;
+  std::string op;
+  std::string algorithm;
+  std::uint64_t bytes = 0;
+  auto operator<=>(const Subject&) const = default;
+};
+
+struct Visit {
+  double time_us = 0;  ///< above 0
+  std::optional<double> core_round_trip_ns{};
+};
+
+struct Series {
+  Subject subject;
+  std::vector<Visit> visits;
+};
+
+/// One launch.
+struct Results {
+  std::string name;                                        ///< of the file
+  std::vector<std::pair<std::string, std::string>> facts;  ///< of its meta: key and value as text, in fixed order
+  std::vector<Series> series;
+};
+
+/// `name` is for messages.
+[[nodiscard]] Results parse_results(std::string_view text, const std::string& name);
+[[nodiscard]] Results read_results(const std::string& path, std::string_view flag);
+
+/// Throws core::Error (usage) if what must be equal for times to be comparable is not: ranks, nodes, processor, and how
+/// was measured.
+void require_comparable(const Results& before, const Results& now);
+
+/// What else differs, and may be the reason for other times: "mpi_library: Open MPI 4.1.4, now Open MPI 5.0.3".
+[[nodiscard]] std::vector<std::string> name_changes(const Results& before, const Results& now);
+
+}  // namespace lockstep::report

@@ -1,0 +1,52 @@
+// How many times as long as before something takes now, from ranks alone, where only some values may be compared.
+// Invariant: no distribution is assumed; what the values do not support is absent, never a guess.
+// Used by report/comparison.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/statistics.hpp"
+
+namespace lockstep::report {
+
+/// Times that may be compared with one another and with no others.
+struct Stratum {
+  std::vector<double> before;
+  std::vector<double> now;
+};
+
+/// All pairs of a time before and one now within strata. With one stratum this is the test of Mann and Whitney (1947)
+/// with the estimate of Hodges and Lehmann (1963), for ratios; the U of several are added up, as the statistics of van
+/// Elteren (1960) are.
+class Shift {
+ public:
+  /// Times are above 0.
+  explicit Shift(std::span<const Stratum> strata);
+
+  [[nodiscard]] std::size_t n_pairs() const noexcept { return ratios_.size(); }
+  /// The median of now / before over the pairs. Nothing without pairs.
+  [[nodiscard]] std::optional<double> ratio() const;
+  /// Where the ratio lies with 95 % probability.
+  [[nodiscard]] std::optional<core::Interval> interval_95() const;
+  /// The ratio is above this with probability 1 - `alpha`.
+  [[nodiscard]] std::optional<double> lower_bound(double alpha) const;
+  /// How probable it is that a time now exceeds one before (A of Vargha and Delaney 2000); 0.5 without pairs.
+  [[nodiscard]] double effect() const;
+  /// How probable such times, or ones that look more like it, are if the ratio is not above `limit` (not below).
+  [[nodiscard]] double p_above(double limit) const;
+  [[nodiscard]] double p_below(double limit) const;
+
+ private:
+  [[nodiscard]] std::optional<std::size_t> fewest_for(double alpha) const;
+
+  std::vector<double> ratios_{};    ///< ascending
+  std::vector<double> at_least_{};  ///< of u pairs, how probable it is that so many or more are in favour of one side
+};
+
+/// P values as they are once the most favourable of all of them is what one looks at (Holm 1979).
+[[nodiscard]] std::vector<double> adjust_holm(std::span<const double> p_values);
+
+}  // namespace lockstep::report

@@ -1,0 +1,150 @@
+#include "report/comparison.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace lockstep::report {
+namespace {
+
+Subject ring(std::uint64_t bytes) { return {"all_reduce", false, "float32", "sum", "ring", bytes}; }
+
+// n visits around `time_us`, 0.1 % apart.
+std::vector<Visit> visits(int n, double time_us, std::optional<double> distance = 100) {
+  std::vector<Visit> all;
+  for (int i = 0; i < n; ++i) all.push_back({time_us * (1 + 0.001 * (i - n / 2)), distance});
+  return all;
+}
+
+Results launch(std::vector<Series> series) { return {.name = "b.json", .facts = {}, .series = std::move(series)}; }
+
+Comparison compare_one(std::vector<Visit> before, std::vector<Visit> now, double tolerance = 0.05) {
+  const std::vector<Results> old{launch({{ring(8), std::move(before)}})}, fresh{launch({{ring(8), std::move(now)}})};
+  return compare(old, fresh, tolerance);
+}
+
+TEST(Comparison, TellsSlowerFasterAndSame) {
+  const struct {
+    double now_us;
+    Verdict verdict;
+  } cases[]{{10, Verdict::same}, {10.3, Verdict::same}, {11, Verdict::slower}, {9, Verdict::faster}};
+  for (const auto& [now_us, verdict] : cases) {
+    const Comparison c = compare_one(visits(10, 10), visits(10, now_us));
+    ASSERT_EQ(c.rows.size(), 1u);
+    const Compared& row = c.rows.front();
+    EXPECT_EQ(row.verdict, verdict) << now_us;
+    EXPECT_NEAR(*row.ratio, now_us / 10, 1e-3);
+    EXPECT_NEAR(*row.before_us, 10, 0.02);
+    EXPECT_EQ(row.n_pairs, 100u);
+    EXPECT_EQ(c.is_slower(), verdict == Verdict::slower);
+  }
+  EXPECT_FALSE(compare_one(visits(10, 10), visits(10, 11), 0.15).is_slower());
+}
+
+TEST(Comparison, SaysFromWhereOnItWouldHaveTold) {
+  const Compared same = compare_one(visits(10, 10), visits(10, 10)).rows.front();
+  ASSERT_TRUE(same.told_from);
+  EXPECT_GT(*same.told_from, 1.05);
+  EXPECT_LT(*same.told_from, 1.06);
+  EXPECT_TRUE(compare_one(visits(10, 10), visits(10, 10 * *same.told_from * 1.001)).is_slower());
+  EXPECT_FALSE(compare_one(visits(10, 10), visits(10, 10 * *same.told_from * 0.999)).is_slower());
+}
+
+TEST(Comparison, NoiseIsToldApartFromSameness) {
+  std::vector<Visit> wild = visits(10, 10);
+  for (std::size_t i = 0; i < wild.size(); i += 2) wild[i].time_us *= 1.6;
+  EXPECT_EQ(compare_one(wild, visits(10, 10)).rows.front().verdict, Verdict::noisy);
+  // However far apart: so few say nothing.
+  const Compared few = compare_one(visits(2, 10), visits(2, 30)).rows.front();
+  EXPECT_EQ(few.verdict, Verdict::noisy);
+  EXPECT_FALSE(few.told_from);
+}
+
+// Cores that are further apart make it slow, and that is nobody's regression.
+TEST(Comparison, OnlyVisitsWithCoresEquallyFarApartArePairs) {
+  const Comparison elsewhere = compare_one(visits(10, 10, 100), visits(10, 30, 400));
+  EXPECT_EQ(elsewhere.rows.front().verdict, Verdict::noisy);
+  EXPECT_EQ(elsewhere.rows.front().remark, "cores were never as far apart as before");
+  EXPECT_FALSE(elsewhere.rows.front().ratio);
+
+  std::vector<Visit> before = visits(6, 10, 100), now = visits(3, 10, 110);
+  for (const Visit& far : visits(3, 30, 400)) before.push_back(far);
+  for (const Visit& far : visits(6, 30, 380)) now.push_back(far);
+  const Compared mixed = compare_one(before, now).rows.front();
+  EXPECT_EQ(mixed.n_pairs, 36u);
+  EXPECT_EQ(mixed.verdict, Verdict::same);
+  for (Visit& visit : now) visit.time_us *= 1.2;
+  EXPECT_EQ(compare_one(before, now).rows.front().verdict, Verdict::slower);
+}
+
+TEST(Comparison, PoolsLaunches) {
+  std::vector<Results> before, now;
+  for (int i = 0; i < 5; ++i) {
+    before.push_back(launch({{ring(8), visits(1, 10 + 0.01 * i)}}));
+    now.push_back(launch({{ring(8), visits(1, 12 + 0.01 * i)}}));
+  }
+  EXPECT_EQ(compare(before, now, 0.05).rows.front().verdict, Verdict::slower);
+  EXPECT_EQ(compare(std::span{before}.first(1), now, 0.05).rows.front().verdict, Verdict::noisy);  // 1 of 6 orders
+}
+
+TEST(Comparison, WhatIsOnOneSideOnlyIsNamed) {
+  const std::vector<Results> before{launch({{ring(8), visits(10, 10)}, {ring(16), visits(10, 10)}})};
+  const std::vector<Results> now{launch({{ring(32), visits(10, 10)}, {ring(8), visits(10, 10)}})};
+  const Comparison c = compare(before, now, 0.05);
+  ASSERT_EQ(c.rows.size(), 3u);
+  EXPECT_EQ(c.rows[0].verdict, Verdict::same);
+  EXPECT_EQ(c.rows[1].verdict, Verdict::added);
+  EXPECT_EQ(c.rows[1].subject.bytes, 32u);
+  EXPECT_EQ(c.rows[2].verdict, Verdict::gone);
+  EXPECT_FALSE(c.is_slower());
+  const std::string text = to_text(c);
+  EXPECT_NE(text.find("# not measured now: ring float32 sum at 16 B\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("# not in the baseline: ring float32 sum at 32 B\n"), std::string::npos) << text;
+}
+
+// One of many rows must be surer than one alone.
+TEST(Comparison, IsStricterTheMoreRowsThereAre) {
+  std::vector<Series> before, now;
+  for (std::uint64_t bytes = 1; bytes <= 200; ++bytes) {
+    before.push_back({ring(bytes), visits(5, 10)});
+    now.push_back({ring(bytes), visits(5, bytes == 1 ? 12 : 10)});
+  }
+  const std::vector<Results> old{launch(before)}, fresh{launch(now)};
+  EXPECT_FALSE(compare(old, fresh, 0.05).is_slower());
+  const std::vector<Results> one_before{launch({before.front()})}, one_now{launch({now.front()})};
+  EXPECT_TRUE(compare(one_before, one_now, 0.05).is_slower());
+}
+
+TEST(Comparison, TheLastLineIsTheVerdict) {
+  const std::string slower = to_text(compare_one(visits(10, 10), visits(10, 11)));
+  EXPECT_TRUE(slower.ends_with("# Regression           : SLOWER by more than 5 %: ring float32 sum at 8 B\n"))
+      << slower;
+  const std::string same = to_text(compare_one(visits(10, 10), visits(10, 10)));
+  EXPECT_TRUE(same.ends_with("# Regression           : nothing is known to be slower by more than 5 %\n")) << same;
+  const std::string noise = to_text(compare_one(visits(1, 10), visits(1, 10)));
+  EXPECT_NE(noise.find("too few visits for any of these rows to tell a slow-down"), std::string::npos) << noise;
+  EXPECT_TRUE(noise.ends_with("too noisy\n")) << noise;
+}
+
+TEST(ComparisonJson, HasTheKeysOfItsSchema) {
+  const auto schema = nlohmann::json::parse(std::ifstream{LOCKSTEP_SCHEMAS "/reduce_all-1.schema.json"});
+  const auto expect_keys = [&schema](const nlohmann::json& object, const char* definition) {
+    std::set<std::string> keys, required;
+    for (const auto& [key, ignored] : object.items()) keys.insert(key);
+    for (const auto& key : schema["$defs"][definition]["required"]) required.insert(key);
+    EXPECT_EQ(keys, required);
+  };
+  const nlohmann::json json = to_json(compare_one(visits(10, 10), visits(10, 11)));
+  expect_keys(json, "comparison");
+  expect_keys(json["rows"][0], "compared");
+  EXPECT_EQ(json["slower"], true);
+  EXPECT_EQ(json["rows"][0]["verdict"], "slower");
+  EXPECT_NEAR(json["rows"][0]["change_percent"].get<double>(), 10, 0.2);
+  const nlohmann::json alone = to_json(compare_one({}, visits(10, 11)));
+  EXPECT_TRUE(alone["rows"][0]["change_percent"].is_null());
+}
+
+}  // namespace
+}  // namespace lockstep::report

@@ -1,0 +1,115 @@
+#include "report/results.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "core/error.hpp"
+#include "result_text.hpp"
+
+namespace lockstep::report {
+namespace {
+
+std::string complaint_about(const nlohmann::json& json) {
+  try {
+    static_cast<void>(parse_results(json.dump(), "r.json"));
+  } catch (const core::Error& error) {
+    EXPECT_EQ(error.code(), core::ExitCode::usage);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Results, HoldTheVisitsOfEveryRow) {
+  const Results results = parse_results(result_with({row_of("ring", 8, {1.5, 2}, {100, nullptr})}).dump(), "r.json");
+  ASSERT_EQ(results.series.size(), 1u);
+  const Series& series = results.series.front();
+  EXPECT_EQ(series.subject, (Subject{"all_reduce", false, "float32", "sum", "ring", 8}));
+  ASSERT_EQ(series.visits.size(), 2u);
+  EXPECT_EQ(series.visits[0].time_us, 1.5);
+  EXPECT_EQ(series.visits[0].core_round_trip_ns, 100);
+  EXPECT_FALSE(series.visits[1].core_round_trip_ns);
+  EXPECT_TRUE(parse_results(result_with({}).dump(), "r.json").series.empty());
+}
+
+TEST(Results, BadFilesAreErrorsThatNameFileAndKey) {
+  const auto with = [](const char* pointer, nlohmann::json value) {
+    nlohmann::json json = result_with({row_of("ring", 8, {1.5}, {100})});
+    json[nlohmann::json::json_pointer{pointer}] = std::move(value);
+    return json;
+  };
+  struct Case {
+    const char* pointer;
+    nlohmann::json value;
+    const char* in_message;
+  };
+  for (const Case& bad :
+       {Case{"/schema", "lockstep.train_run", "its schema is lockstep.train_run, version 1"},
+        Case{"/schema_version", 2, "its schema is lockstep.reduce_all, version 2"}, Case{"/meta", 1, "meta is number"},
+        Case{"/meta/placement/0/node", -1, "meta.placement[0].node is number"}, Case{"/visits", 1, "visits is number"},
+        Case{"/visits/0/time_us/0", "x", "visits[0].time_us[0] is string"},
+        Case{"/visits/0/time_us/0", 0, "visits[0].time_us[0] is 0"},
+        Case{"/visits/0/time_us", {1, 2}, "visits[0] has 2 times and 1 round trips"},
+        Case{"/visits/0/core_round_trip_ns/0", -5, "visits[0].core_round_trip_ns[0] is -5"},
+        Case{"/visits/0/bytes", -8, "visits[0].bytes is number"},
+        Case{"/visits/0/in_place", 0, "visits[0].in_place is number"},
+        Case{"/visits/0/op", nullptr, "visits[0].op is null"}}) {
+    const std::string message = complaint_about(with(bad.pointer, bad.value));
+    EXPECT_NE(message.find(std::string{"r.json: "} + bad.in_message), std::string::npos) << bad.pointer << message;
+  }
+  nlohmann::json without_processor = result_with({});
+  without_processor["meta"].erase("cpu_model");
+  EXPECT_NE(complaint_about(without_processor).find("r.json: has no meta.cpu_model"), std::string::npos);
+  EXPECT_NE(complaint_about(nlohmann::json::array()).find("the file is array"), std::string::npos);
+}
+
+TEST(Results, WhatIsNoJsonIsAnError) {
+  for (const char* text : {"", "{", "{\"schema\": 1e999}", "\xff", "[[[["})
+    EXPECT_THROW(static_cast<void>(parse_results(text, "r.json")), core::Error) << text;
+}
+
+TEST(Results, AFileWithoutVisitsIsRefused) {
+  const std::string path = testing::TempDir() + "no_visits.json";
+  std::ofstream{path} << result_with({row_of("ring", 8, {}, {})}).dump();
+  try {
+    static_cast<void>(read_results(path, "--baseline"));
+    FAIL();
+  } catch (const core::Error& error) {
+    EXPECT_NE(std::string{error.what()}.find("holds no visits"), std::string::npos) << error.what();
+  }
+  EXPECT_THROW(static_cast<void>(read_results(testing::TempDir() + "none.json", "--baseline")), core::Error);
+}
+
+TEST(Results, CompareOnlyOnTheSameMachineMeasuredAlike) {
+  const nlohmann::json base = result_with({});
+  const Results before = parse_results(base.dump(), "before.json");
+  EXPECT_NO_THROW(require_comparable(before, before));
+  EXPECT_TRUE(name_changes(before, before).empty());
+  for (const auto& [key, value] : {std::pair<const char*, nlohmann::json>{"ranks", 4},
+                                   {"cpu_model", "another"},
+                                   {"buffers", "cold"},
+                                   {"simulated_nodes", 2},
+                                   {"placement", {{{"node", 0}}, {{"node", 1}}}}}) {
+    nlohmann::json other = base;
+    other["meta"][key] = value;
+    try {
+      require_comparable(before, parse_results(other.dump(), "this run"));
+      ADD_FAILURE() << key;
+    } catch (const core::Error& error) {
+      EXPECT_NE(std::string{error.what()}.find(key == std::string{"placement"} ? "ranks_per_node is 1, 1, not 2" : key),
+                std::string::npos)
+          << error.what();
+    }
+  }
+}
+
+TEST(Results, AnotherLibraryIsAChangeToBeTold) {
+  nlohmann::json other = result_with({});
+  other["meta"]["mpi_library"] = "Open MPI 5";
+  const Results before = parse_results(result_with({}).dump(), "b"), now = parse_results(other.dump(), "n");
+  EXPECT_NO_THROW(require_comparable(before, now));
+  EXPECT_EQ(name_changes(before, now), (std::vector<std::string>{"mpi_library: Open MPI 4, now Open MPI 5"}));
+}
+
+}  // namespace
+}  // namespace lockstep::report
