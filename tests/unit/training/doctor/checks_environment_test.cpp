@@ -14,6 +14,17 @@ TEST(DoctorEnvironment, IsLintedOfAllRanks) {
   EXPECT_EQ(check_environment(job), slip);
 }
 
+TEST(DoctorEnvironment, IsAsBadAsItsWorstSlip) {
+  Job job = healthy_job(1, 1);
+  std::map<std::string, std::string>& variables = job.ranks.front().variables;
+  variables = {{"NCCL_QWERTYUIOP0", "1"}};
+  expect(check_environment(job), Verdict::note, "NCCL_QWERTYUIOP0");
+  for (int i = 1; i < 10; ++i) variables["NCCL_QWERTYUIOP" + std::to_string(i)] = "1";
+  expect(check_environment(job), Verdict::note, "\n2 more");
+  variables["MASTER_ADDRESS"] = "node0";
+  expect(check_environment(job), Verdict::fail, "MASTER_ADDRESS", "MASTER_ADDR");
+}
+
 TEST(DoctorEnvironment, KnowsTheFabric) {
   Job job = healthy_job(1, 1);
   job.ranks.front().variables = {{"FI_MR_CACHE_MONITOR", "memhooks"}};
