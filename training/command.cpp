@@ -10,6 +10,7 @@
 #include "runtime/launcher.hpp"
 #include "training/ckpt/verbs.hpp"
 #include "training/doctor/doctor.hpp"
+#include "training/lint/lint.hpp"
 #include "training/shard/verbs.hpp"
 #include "training/train/train.hpp"
 
@@ -22,11 +23,12 @@ struct Command {
   Invocation (*parse)(const std::vector<std::string>& arguments);  ///< without the command's name
 };
 
-constexpr std::array<Command, 4> commands{{
+constexpr std::array<Command, 5> commands{{
     {"train", "train a model from a recipe, data-parallel", parse_train},
     {"shard", "data sets as HDF5 shards: make, check, change and measure them", shard::parse},
     {"ckpt", "checkpoints of a training: list, check, compare, export and remove them", ckpt::parse},
     {"doctor", "what would keep a job from running, told before it runs", doctor::parse},
+    {"lint", "what would go wrong with a job script, before it is submitted", lint::parse},
 }};
 
 std::string help_text() {
@@ -39,6 +41,7 @@ std::string help_text() {
   lockstep shard --help                      all that can be done with data sets
   lockstep ckpt ls runs/toy-2026-01-31-1     what a run can go on from
   lockstep doctor --nproc 4                  would a job of four ranks run here?
+  lockstep lint job.sbatch                   would the batch system do what this script says?
 
 Commands
 )";

@@ -10,7 +10,8 @@ set(_pages "reduce_all|reduce_all" )
 if(LOCKSTEP_HAVE_TRAINING)
   list(APPEND _programs lockstep_program)
   list(APPEND _pages "lockstep|lockstep_program" "lockstep-train|lockstep_program|train" "lockstep-shard|lockstep_program|shard"
-       "lockstep-ckpt|lockstep_program|ckpt")
+       "lockstep-ckpt|lockstep_program|ckpt" "lockstep-lint|lockstep_program|lint")
+  install(FILES share/sites.toml DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep)
 endif()
 set_target_properties(${_programs} PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}" INSTALL_RPATH_USE_LINK_PATH ON)
 

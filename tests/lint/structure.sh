@@ -78,6 +78,7 @@ forbid '#include "nn/' '^(src/(nn|checkpoint)|training)/' 'only the trainer know
 forbid '#include "training/train/' '^training/(train|doctor/(job|needs)|main|command)' 'training/train is the loop, known to its commands alone'
 forbid '#include "training/ckpt/' '^training/(ckpt|main|command)' 'training/ckpt is of its own command'
 forbid '#include "training/doctor/' '^training/(doctor|main|command)' 'training/doctor is of its own command'
+forbid '#include "training/lint/' '^training/(lint|main|command)' 'training/lint is of its own command'
 forbid '#include "training/shard/' '^training/(shard|main|command)' 'training/shard is of its own command'
 forbid '#include "nn/host/' '^src/nn/host/' 'a backend is known to itself alone'
 forbid 'dynamic_cast|#include "nn/host/|\bhost::' '^(src|reduce_all)/' 'training knows no backend and casts to none'

@@ -8,19 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/suggest.hpp"
-
-namespace lockstep::training {
-
-struct BrokenAssertion {};
-[[noreturn]] void fail_assertion() { throw BrokenAssertion{}; }
-
-}  // namespace lockstep::training
-
-// toml++ asserts things about its own steps that some texts break ("a = [[2], }"): they are to be errors in any build.
-// Header-only, as the library's build has its own.
-#undef NDEBUG
-#define TOML_ASSERT(expression) ((expression) ? void() : ::lockstep::training::fail_assertion())
-#include <toml++/toml.h>
+#include "training/toml_library.hpp"
 
 namespace lockstep::training {
 namespace {

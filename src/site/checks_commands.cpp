@@ -1,0 +1,219 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include "site/checks.hpp"
+#include "site/text.hpp"
+
+namespace lockstep::site {
+namespace {
+
+Finding at_line(int line, Severity severity, std::string what, std::string why, std::string fix) {
+  return {.severity = severity, .what = std::move(what), .why = std::move(why), .fix = std::move(fix), .line = line};
+}
+
+bool has_word(const Command& command, std::string_view word) {
+  return std::ranges::find(command.words, word) != command.words.end();
+}
+
+bool is_list(std::string_view value) { return value.starts_with('('); }
+
+/// nodes=( a b ); nodes_array=($nodes): $nodes is the first of them.
+void check_lists(const Look& look, Findings& findings) {
+  std::set<std::string_view> lists;
+  for (const Variable& variable : look.script.variables) {
+    std::string_view value = trim(variable.value);
+    if (!is_list(value)) continue;
+    value = trim(value.substr(1, value.size() - (value.ends_with(')') ? 2 : 1)));
+    const std::string_view from = value.starts_with('$') ? assigned_name(value.substr(1)) : std::string_view{};
+    if (!from.empty() && from.size() + 1 == value.size() && lists.contains(from))
+      findings.push_back(at_line(variable.line, Severity::error,
+                                 fmt::format("{}=({}) keeps one element of the list {}", variable.name, value, from),
+                                 "$NAME of a list is its first element",
+                                 fmt::format("{}=(\"${{{}[@]}}\")", variable.name, from)));
+    lists.insert(variable.name);
+  }
+}
+
+bool cuts_field(const Command& command, char field) {
+  if (command.words[0] != "cut") return false;
+  const auto& words = command.words;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (words[i] == std::string{"-f"} + field) return true;
+    if (words[i] == "-f" && i + 1 < words.size() && words[i + 1] == std::string(1, field)) return true;
+  }
+  return false;
+}
+
+/// hostname -I | cut -d " " -f 2 and hostname --ip-address: which address that is nobody knows.
+void check_addresses(const Look& look, Findings& findings) {
+  const auto& commands = look.script.commands;
+  const std::string fix = "scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1; its name will do";
+  for (std::size_t i = 0; i < commands.size(); ++i) {
+    if (!runs(commands[i].words, "hostname")) continue;
+    const bool lists_all = has_word(commands[i], "-I") || has_word(commands[i], "--all-ip-addresses");
+    const bool asks_one = has_word(commands[i], "-i") || has_word(commands[i], "--ip-address");
+    const bool is_cut = i + 1 < commands.size() && commands[i + 1].words[0] == "cut";
+    if (lists_all && is_cut && !cuts_field(commands[i + 1], '1'))
+      findings.push_back(at_line(commands[i].line, Severity::warning, "hostname -I | cut: that address is a guess",
+                                 "the order of a node's networks is not the same everywhere", fix));
+    else if (asks_one || lists_all)
+      findings.push_back(at_line(commands[i].line, Severity::note, "hostname may print several addresses",
+                                 "where a node has several networks", fix));
+  }
+}
+
+/// Names of the variables that a test looks at, but for those that it gives a default.
+std::vector<std::string_view> tested_names(std::string_view word) {
+  std::vector<std::string_view> names;
+  for (std::size_t at = word.find('$'); at != word.npos; at = word.find('$', at + 1)) {
+    const std::string_view rest = word.substr(at + 1);
+    const bool is_braced = rest.starts_with('{');
+    const std::string_view name = assigned_name(rest.substr(is_braced ? 1 : 0));
+    const bool has_default = is_braced && rest.substr(1 + name.size()).find_first_of(":-+?") == 0;
+    if (!name.empty() && !has_default) names.push_back(name);
+  }
+  return names;
+}
+
+bool asks_whether_set(const Command& command) {
+  return has_word(command, "-z") || has_word(command, "-n") || has_word(command, "-v");
+}
+
+/// if [ "$ENABLE" = 1 ] before ENABLE=1: the test never holds.
+void check_tests(const Look& look, Findings& findings) {
+  std::map<std::string_view, int> first_set;
+  for (const Variable& variable : look.script.variables) {
+    const auto [found, is_new] = first_set.emplace(variable.name, variable.line);
+    if (!is_new) found->second = std::min(found->second, variable.line);
+  }
+  std::set<std::string_view> reads;  // read NAME and for NAME in ...
+  for (const Command& command : look.script.commands)
+    if (command.words[0] == "read" || command.words[0] == "for" || command.words[0] == "select" ||
+        command.words[0] == "mapfile")
+      for (const std::string& word : command.words) reads.insert(assigned_name(word));
+  for (const Command& command : look.script.commands) {
+    if (!command.is_condition || command.is_loop || asks_whether_set(command)) continue;
+    for (const std::string& word : command.words) {
+      for (const std::string_view name : tested_names(word)) {
+        const auto set = first_set.find(name);
+        if (set == first_set.end() || set->second <= command.line || reads.contains(name)) continue;
+        findings.push_back(at_line(command.line, Severity::warning,
+                                   fmt::format("${} is tested before it is set in line {}", name, set->second),
+                                   "it is empty then, unless the shell that submits has it", "set it first"));
+      }
+    }
+  }
+}
+
+/// Not exported, they reach no program.
+void check_exports(const Look& look, Findings& findings) {
+  constexpr std::array<std::string_view, 6> prefixes{"NCCL_", "FI_", "UCX_", "MPICH_", "OMPI_MCA_", "MASTER_"};
+  for (const Variable& variable : look.script.unexported) {
+    const auto is_its = [&](std::string_view prefix) { return variable.name.starts_with(prefix); };
+    if (std::ranges::any_of(prefixes, is_its) && variable.name != "MASTER_NODE")
+      findings.push_back(at_line(variable.line, Severity::warning,
+                                 fmt::format("{} is set, but not exported", variable.name), "no program gets it",
+                                 fmt::format("export {}=...", variable.name)));
+  }
+}
+
+void check_port(const Look& look, Findings& findings) {
+  for (const Variable& variable : look.script.variables)
+    if (variable.name == "MASTER_PORT" && whole_number(variable.value))
+      findings.push_back(at_line(variable.line, Severity::warning, fmt::format("port {} is fixed", variable.value),
+                                 "a second job on that node cannot have it",
+                                 "$((10000 + SLURM_JOB_ID % 50000)), or a program that meets by MPI"));
+}
+
+void check_placeholders(const Look& look, Findings& findings) {
+  for (const Variable& variable : look.script.variables)
+    if (variable.value == "CHANGE_ME")
+      findings.push_back(at_line(variable.line, Severity::note,
+                                 fmt::format("edit this line: {} is still CHANGE_ME", variable.name), "", ""));
+}
+
+void check_dashes(const Look& look, Findings& findings) {
+  for (const Command& command : look.script.commands) {
+    const auto is_long_dash = [](const std::string& word) {
+      return word.size() > 3 && (word.starts_with("\xe2\x80\x93") || word.starts_with("\xe2\x80\x94"));
+    };
+    const auto word = std::ranges::find_if(command.words, is_long_dash);
+    if (word != command.words.end())
+      findings.push_back(at_line(command.line, Severity::error,
+                                 fmt::format("'{}' begins with a dash of typography, not with '-'", *word),
+                                 "the program takes it for a file or a word", "-"));
+  }
+}
+
+/// Lmod's functions use variables that are not set.
+void check_unset(const Look& look, Findings& findings) {
+  if (!look.site.has_lmod) return;
+  int line = 0;
+  for (const Command& command : look.script.commands) {
+    const auto& words = command.words;
+    if (words[0] == "set" && words.size() > 1) {
+      const bool names_it = words[1].find('u') != std::string::npos || has_word(command, "nounset");
+      const bool is_on = words[1].starts_with('-') && names_it;
+      const bool is_off = words[1].starts_with('+') && names_it;
+      line = is_on ? command.line : is_off ? 0 : line;
+    }
+    if ((words[0] != "module" && words[0] != "ml") || line == 0) continue;
+    findings.push_back(at_line(line, Severity::warning,
+                               fmt::format("set -u before {} in line {}", words[0], command.line),
+                               "Lmod's functions fail under it", "set -u after the modules are loaded"));
+    return;
+  }
+}
+
+bool is_plain_relative(std::string_view path) {
+  return !path.empty() && path.find_first_of("$`*?{~") == path.npos && !path.starts_with('/') && !path.starts_with('-');
+}
+
+/// The file that a command runs: ./x, python x.py, bash x.sh, torchrun x.py.
+std::string_view file_of(std::span<const std::string> words) {
+  constexpr std::array<std::string_view, 7> interpreters{"python", "python3", "bash", "sh", "source", ".", "Rscript"};
+  if (words.empty()) return {};
+  if (words[0].starts_with("./") || words[0].ends_with(".py") || words[0].ends_with(".sh")) return words[0];
+  if (std::ranges::find(interpreters, words[0]) == interpreters.end()) return {};
+  std::size_t at = 1;
+  while (at < words.size() && (words[at] == "-u" || words[at] == "-x" || words[at] == "-e")) ++at;
+  return at < words.size() && !words[at].starts_with('-') ? std::string_view{words[at]} : std::string_view{};
+}
+
+void check_files(const Look& look, Findings& findings) {
+  if (!look.exists) return;
+  const auto changes_folder = [](const Command& command) {
+    return command.words[0] == "cd" || command.words[0] == "pushd";
+  };
+  const auto note = [&](std::span<const std::string> words, int line) {
+    const std::string file{file_of(words)};
+    if (!is_plain_relative(file) || look.exists(file)) return;
+    findings.push_back(at_line(line, Severity::note, fmt::format("there is no '{}' beside the script", file), "", ""));
+  };
+  for (const Command& command : look.script.commands) {
+    if (changes_folder(command)) return;  // what comes after is somewhere else
+    note(command.words, command.line);
+  }
+  for (const Launch& launch : look.script.launches)
+    if (launch.variable.empty()) note(launch.program, launch.line);
+}
+
+}  // namespace
+
+void check_commands(const Look& look, Findings& findings) {
+  check_lists(look, findings);
+  check_addresses(look, findings);
+  check_tests(look, findings);
+  check_exports(look, findings);
+  check_port(look, findings);
+  check_placeholders(look, findings);
+  check_dashes(look, findings);
+  check_unset(look, findings);
+  check_files(look, findings);
+}
+
+}  // namespace lockstep::site

@@ -1,0 +1,171 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/suggest.hpp"
+#include "core/units.hpp"
+#include "site/checks.hpp"
+#include "site/text.hpp"
+
+namespace lockstep::site {
+namespace {
+
+/// What the job may have: of its partition, and of the kind of nodes that its constraint chooses.
+Nodes limits_of(const Look& look, const Partition* partition) {
+  Nodes nodes = partition != nullptr ? partition->nodes : Nodes{};
+  const Kind* const kind = find_kind(look.site, look.request.constraint);
+  if (kind == nullptr) return nodes;
+  const auto take = [](int& into, int of_kind) { into = of_kind != 0 ? of_kind : into; };
+  take(nodes.most, kind->nodes.most);
+  take(nodes.cores, kind->nodes.cores);
+  take(nodes.memory_gb, kind->nodes.memory_gb);
+  take(nodes.gpus, kind->nodes.gpus);
+  if (!kind->nodes.gpu.empty()) nodes.gpu = kind->nodes.gpu;
+  return nodes;
+}
+
+Finding beyond(int line, std::string what, std::string why, std::string fix = "") {
+  return {
+      .severity = Severity::error, .what = std::move(what), .why = std::move(why), .fix = std::move(fix), .line = line};
+}
+
+/// More than `most` of something, where that is known.
+void check_most(const std::optional<Asked<long>>& asked, int most, std::string_view things, Findings& findings) {
+  if (!asked || most == 0 || asked->value <= most) return;
+  findings.push_back(beyond(asked->line, fmt::format("{} {}", asked->value, things),
+                            "the job is refused, or never starts", fmt::format("at most {}", most)));
+}
+
+void check_partition(const Look& look, std::string_view name, int line, Findings& findings) {
+  if (look.site.partitions.empty() || find_partition(look.site, name) != nullptr) return;
+  if (std::ranges::find(look.site.not_here, name) != look.site.not_here.end()) {
+    findings.push_back(
+        beyond(line, fmt::format("there is no '{}' on {}", name, look.site.title), "it is of another cluster"));
+    return;
+  }
+  std::vector<std::string> names;
+  for (const Partition& partition : look.site.partitions) names.push_back(partition.name);
+  const auto near = core::near_miss(name, names);
+  findings.push_back(
+      {.severity = near ? Severity::error : Severity::note,
+       .what = fmt::format("'{}' is not among the partitions or queues that {} documents", name, look.site.title),
+       .why = "",
+       .fix = near ? fmt::format("did you mean {}?", *near) : fmt::format("one of {}", core::join(names)),
+       .line = line});
+}
+
+void check_time(const Look& look, const Nodes& limits, Findings& findings) {
+  const auto& asked = look.request.minutes;
+  if (!asked || limits.minutes == 0 || asked->value <= limits.minutes) return;
+  findings.push_back(beyond(asked->line, fmt::format("a wall time of {:.4g} hours", asked->value / 60),
+                            "the job is refused, or never starts",
+                            fmt::format("at most {:.4g} hours", limits.minutes / 60.0)));
+}
+
+void check_cores(const Chunk& chunk, const Look& look, const Nodes& limits, Findings& findings) {
+  const bool is_cpu_node = !chunk.gpus && limits.cpu_cores != 0;
+  const int most = is_cpu_node ? limits.cpu_cores : limits.cores;
+  if (!chunk.cores || most == 0 || chunk.cores->value <= most) return;
+  const std::string what = chunk.cores_of_rank && chunk.ranks
+                               ? fmt::format("{} ranks a node with {} cores each are {} cores", chunk.ranks->value,
+                                             chunk.cores_of_rank->value, chunk.cores->value)
+                               : fmt::format("{} cores of a node", chunk.cores->value);
+  findings.push_back(beyond(chunk.cores->line, what, fmt::format("a node of {} has {} for jobs", look.site.title, most),
+                            fmt::format("at most {}", most)));
+}
+
+void check_threads(const Chunk& chunk, const Look& look, const Nodes& limits, Findings& findings) {
+  const auto& variables = look.script.variables;
+  const auto last = std::find_if(variables.rbegin(), variables.rend(),
+                                 [](const Variable& variable) { return variable.name == "OMP_NUM_THREADS"; });
+  if (last == variables.rend()) return;
+  const auto threads = whole_number(last->value);
+  if (!threads || *threads <= 0 || *threads > 1'000'000) return;
+  const long ranks = chunk.ranks ? chunk.ranks->value : 1;
+  const long of_rank = chunk.cores_of_rank ? chunk.cores_of_rank->value : 0;
+  if (of_rank != 0 && *threads > of_rank)
+    findings.push_back({.severity = Severity::warning,
+                        .what = fmt::format("OMP_NUM_THREADS={} with {} cores a rank", *threads, of_rank),
+                        .why = "threads that share a core make each other wait",
+                        .fix = fmt::format("OMP_NUM_THREADS={}", of_rank),
+                        .line = last->line});
+  else if (limits.cores != 0 && ranks * *threads > limits.cores && chunk.gpus)
+    findings.push_back({.severity = Severity::warning,
+                        .what = fmt::format("{} ranks a node with OMP_NUM_THREADS={}", ranks, *threads),
+                        .why = fmt::format("a node has {} cores", limits.cores),
+                        .fix = "fewer threads",
+                        .line = last->line});
+}
+
+void check_gpus(const Chunk& chunk, const Look& look, const Nodes& limits, Findings& findings) {
+  check_most(chunk.gpus, limits.gpus, "GPUs of a node", findings);
+  if (chunk.gpu && !limits.gpu.empty() && chunk.gpu->value != limits.gpu &&
+      std::ranges::find(look.site.gone_gpus, chunk.gpu->value) == look.site.gone_gpus.end())
+    findings.push_back(beyond(chunk.gpu->line, fmt::format("GPUs of type '{}'", chunk.gpu->value),
+                              "these nodes have others", limits.gpu));
+  const long n_nodes = chunk.nodes ? chunk.nodes->value : 1;
+  if (chunk.gpus && look.site.most_gpus != 0 && n_nodes * chunk.gpus->value > look.site.most_gpus)
+    findings.push_back(beyond(chunk.gpus->line, fmt::format("{} GPUs in all", n_nodes * chunk.gpus->value),
+                              fmt::format("a user of {} may have {}", look.site.title, look.site.most_gpus)));
+  if (chunk.gpus && chunk.ranks && chunk.ranks->value != chunk.gpus->value && chunk.gpus->value > 0)
+    findings.push_back(
+        {.severity = Severity::note,
+         .what = fmt::format("{} rank{} and {} GPU{} a node", chunk.ranks->value, chunk.ranks->value == 1 ? "" : "s",
+                             chunk.gpus->value, chunk.gpus->value == 1 ? "" : "s"),
+         .why = "where each rank uses one GPU the numbers are the same",
+         .fix = "",
+         .line = chunk.ranks->line});
+}
+
+void check_memory(const Chunk& chunk, const Nodes& limits, Findings& findings) {
+  const bool is_cpu_node = !chunk.gpus && limits.cpu_cores != 0;
+  if (!chunk.memory_gb || limits.memory_gb == 0 || is_cpu_node || chunk.memory_gb->value <= limits.memory_gb) return;
+  findings.push_back(beyond(chunk.memory_gb->line, fmt::format("{:.4g} GB of a node's memory", chunk.memory_gb->value),
+                            fmt::format("it has {}, a little less for jobs", limits.memory_gb),
+                            "0 of Slurm is all of it"));
+}
+
+/// GPUs of no model, or nodes of several kinds.
+void check_model(const Look& look, Findings& findings) {
+  if (look.site.needs_company.empty() || look.request.chunks.empty() || !look.request.chunks.front().gpus) return;
+  const Chunk& chunk = look.request.chunks.front();
+  const auto features = features_of(look.request.constraint);
+  if (features.empty() && !chunk.gpu)
+    findings.push_back({.severity = Severity::warning,
+                        .what = "GPUs of no model",
+                        .why = fmt::format("{} then gives the oldest ones", look.site.title),  // [I-jobs]
+                        .fix = "--constraint=\"a100&4gpus\"",
+                        .line = chunk.gpus->line});
+  const Flag* const constraint = directive(look.script, "constraint");
+  const auto& alone = look.site.needs_company;
+  if (features.size() == 1 && std::ranges::find(alone, *features.begin()) != alone.end())
+    findings.push_back(
+        {.severity = Severity::warning,
+         .what = fmt::format("--constraint={} alone", *features.begin()),
+         .why = "it mixes nodes with different numbers of GPUs and networks",
+         .fix = *features.begin() == "v100" ? "--constraint=\"v100&gpu_ai\"" : "--constraint=\"a100&4gpus\"",
+         .line = constraint->line});
+}
+
+}  // namespace
+
+void check_limits(const Look& look, Findings& findings) {
+  const Partition* partition = nullptr;
+  if (const auto& asked = look.request.partition) {
+    for (const std::string_view name : split(asked->value, ',')) check_partition(look, name, asked->line, findings);
+    partition = find_partition(look.site, asked->value);
+  }
+  const Nodes limits = limits_of(look, partition);
+  for (const Chunk& chunk : look.request.chunks) {
+    const bool is_cpu_job = !chunk.gpus && limits.cpu_cores != 0;
+    check_most(chunk.nodes, is_cpu_job ? limits.cpu_most : limits.most, "nodes", findings);
+    check_cores(chunk, look, limits, findings);
+    check_threads(chunk, look, limits, findings);
+    check_gpus(chunk, look, limits, findings);
+    check_memory(chunk, limits, findings);
+  }
+  check_time(look, limits, findings);
+  check_model(look, findings);
+}
+
+}  // namespace lockstep::site

@@ -1,0 +1,204 @@
+#include "site/job_script.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "site/text.hpp"
+
+namespace lockstep::site {
+namespace {
+
+constexpr std::string_view own_mark = "lockstep:";
+// More than any script has, so that one made up cannot take all memory.
+constexpr std::size_t most_held = 64;
+constexpr int most_nested = 4;  ///< launchers that start launchers
+
+/// Words of a directive: quotes as the batch system takes them, and nothing after a # that is not quoted.
+std::vector<std::string> directive_words(std::string_view text) {
+  std::vector<std::string> words;
+  std::string word;
+  bool has_word = false;
+  char quote = '\0';
+  const auto end_word = [&] {
+    if (has_word) words.push_back(std::move(word));
+    word.clear();
+    has_word = false;
+  };
+  for (const char c : text) {
+    const bool is_space = c == ' ' || c == '\t' || c == '\r';
+    if (quote != '\0' ? c == quote : c == '\'' || c == '"') {
+      quote = quote != '\0' ? '\0' : c;
+      has_word = true;
+    } else if (quote == '\0' && c == '#') {
+      break;
+    } else if (quote == '\0' && is_space) {
+      end_word();
+    } else {
+      word += c;
+      has_word = true;
+    }
+  }
+  end_word();
+  return words;
+}
+
+class Parts {
+ public:
+  explicit Parts(JobScript& script) : script_{script} {}
+
+  void read_line(std::string_view line, int number) {
+    if (line.starts_with("#SBATCH")) return read_directive(line.substr(7), BatchSystem::slurm, number);
+    if (line.starts_with("#PBS")) return read_directive(line.substr(4), BatchSystem::pbs, number);
+    const std::string_view text = trim(line);
+    if (text.starts_with('#'))
+      script_.comments.push_back({number, std::string{line}});
+    else
+      has_command_ |= !text.empty();
+  }
+
+ private:
+  void read_directive(std::string_view text, BatchSystem system, int line) {
+    const auto words = directive_words(text);
+    const auto& options = system == BatchSystem::slurm ? slurm_options() : qsub_options();
+    if (script_.system == BatchSystem::none) script_.system = system;
+    const bool is_of_other = system != script_.system;
+    auto& target = is_of_other ? script_.of_other : has_command_ ? script_.late : script_.directives;
+    std::span<const std::string> rest{words};
+    while (!rest.empty()) {
+      std::size_t n_used = 0;
+      for (Flag& flag : read_flags(rest, options, line, n_used)) target.push_back(std::move(flag));
+      rest = rest.subspan(n_used);
+      if (rest.empty()) break;
+      script_.stray.push_back({line, rest.front()});
+      rest = rest.subspan(1);
+    }
+  }
+
+  JobScript& script_;
+  bool has_command_ = false;
+};
+
+std::optional<Variable> assignment(std::string_view word, int line) {
+  const std::string_view name = assigned_name(word);
+  std::string_view rest = word.substr(name.size());
+  if (rest.starts_with('+')) rest.remove_prefix(1);
+  if (name.empty() || !rest.starts_with('=')) return std::nullopt;
+  return Variable{std::string{name}, std::string{rest.substr(1)}, line};
+}
+
+bool exports(const Command& command) {
+  const std::string& first = command.words.front();
+  return first == "export" || first == "env" ||
+         (first == "declare" && command.words.size() > 1 && command.words[1] == "-x");
+}
+
+/// `export A=b`, `A=b` and `A=b command`; also what env sets.
+void keep_variables(const Command& command, JobScript& script) {
+  const bool takes_all = exports(command) || command.words.front() == "declare" || command.words.front() == "local" ||
+                         command.words.front() == "readonly";
+  const bool is_all_assignments = std::ranges::all_of(
+      command.words, [&](const std::string& word) { return assignment(word, command.line).has_value(); });
+  const bool is_exported = takes_all ? exports(command) : !is_all_assignments;
+  for (const std::string& word : command.words) {
+    auto variable = assignment(word, command.line);
+    if (!variable && !takes_all) break;
+    if (!variable) continue;
+    if (!is_exported) script.unexported.push_back(*variable);
+    script.variables.push_back(std::move(*variable));
+  }
+}
+
+/// Leaves only those in `unexported` that no `export NAME` and no `set -a` of the script exports.
+void drop_exported(JobScript& script) {
+  std::set<std::string_view> exported;
+  for (const Command& command : script.commands) {
+    const bool exports_all =
+        command.words.size() > 1 && command.words[0] == "set" && command.words[1].starts_with("-a");
+    if (exports_all) return script.unexported.clear();
+    if (!exports(command)) continue;
+    for (const std::string& word : command.words) exported.insert(assigned_name(word));
+  }
+  std::erase_if(script.unexported, [&](const Variable& variable) { return exported.contains(variable.name); });
+}
+
+/// "run" of "$run", "${run}" and "${run[@]}"; empty if the word is something else.
+std::string_view expanded_name(std::string_view word) {
+  if (!word.starts_with('$')) return {};
+  word.remove_prefix(1);
+  if (word.starts_with('{')) word.remove_prefix(1);
+  return assigned_name(word);
+}
+
+/// run="srun -n 4" and run=(srun -n 4).
+void keep_launchers(JobScript& script) {
+  for (const Variable& variable : script.variables) {
+    std::vector<std::string> words;
+    std::string_view value = variable.value;
+    if (value.starts_with('(') && value.ends_with(')') && value.size() > 1) value = value.substr(1, value.size() - 2);
+    for (const std::string_view word : split_words(value)) words.emplace_back(word);
+    if (script.launches.size() == most_held) return;
+    if (auto launch = read_launch(words, variable.line)) {
+      launch->variable = variable.name;
+      script.launches.push_back(std::move(*launch));
+    }
+  }
+}
+
+/// The launches that `command` is, by the launchers that variables hold; those are the first `n` of all.
+void keep_launch_by_variable(const Command& command, std::size_t n, JobScript& script) {
+  const std::string_view name = expanded_name(command.words.front());
+  for (std::size_t i = 0; i < n && !name.empty(); ++i) {
+    if (script.launches[i].variable != name) continue;
+    Launch launch = script.launches[i];
+    launch.line = command.line;
+    launch.variable.clear();
+    launch.program.insert(launch.program.end(), command.words.begin() + 1, command.words.end());
+    script.launches.push_back(std::move(launch));
+  }
+}
+
+void keep_launches(JobScript& script) {
+  keep_launchers(script);
+  const std::size_t n_held = script.launches.size();
+  for (const Command& command : script.commands) {
+    keep_launch_by_variable(command, n_held, script);
+    std::vector<std::string> words = command.words;
+    for (int i = 0; i < most_nested; ++i) {
+      auto launch = read_launch(words, command.line);
+      if (!launch) break;
+      words = launch->program;
+      script.launches.push_back(std::move(*launch));
+    }
+  }
+}
+
+}  // namespace
+
+JobScript read_job_script(std::string_view text) {
+  JobScript script;
+  Parts parts{script};
+  int number = 0;
+  for (const std::string_view line : split(text, '\n')) parts.read_line(line, ++number);
+  script.commands = read_commands(text);
+  for (const Command& command : script.commands) keep_variables(command, script);
+  drop_exported(script);
+  keep_launches(script);
+  return script;
+}
+
+const Flag* directive(const JobScript& script, std::string_view name) { return last_of(script.directives, name); }
+
+std::optional<Line> find_mark(const JobScript& script, std::string_view key) {
+  for (const Line& comment : script.comments) {
+    std::string_view text = trim(trim(comment.text).substr(1));
+    if (!text.starts_with(own_mark)) continue;
+    text = trim(text.substr(own_mark.size()));
+    if (!text.starts_with(key)) continue;
+    text.remove_prefix(key.size());
+    if (text.starts_with('=') || text.starts_with(' ')) return Line{comment.line, std::string{trim(text.substr(1))}};
+  }
+  return std::nullopt;
+}
+
+}  // namespace lockstep::site

@@ -1,0 +1,46 @@
+// A job script of Slurm or PBS, read: directives, variables it sets, what it launches and loads.
+// Invariant: nothing is executed; never throws but for memory, whatever the bytes; lines count from 1.
+// Used by script_lint.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "site/environment_lint.hpp"
+#include "site/launch.hpp"
+#include "site/options.hpp"
+#include "site/shell.hpp"
+
+namespace lockstep::site {
+
+enum class BatchSystem { none, slurm, pbs };
+
+struct Line {
+  int line = 0;
+  std::string text{};
+};
+
+struct JobScript {
+  BatchSystem system = BatchSystem::none;  ///< by its first directive
+  std::vector<Flag> directives{};          ///< those that the batch system reads
+  std::vector<Flag> late{};                ///< after the first command: it does not read them
+  std::vector<Flag> of_other{};            ///< of another batch system than the first
+  std::vector<Line> stray{};               ///< words of directives that belong to no flag
+  std::vector<Command> commands{};
+  std::vector<Variable> variables{};   ///< in the order of the text, exported or not; a list keeps its parentheses
+  std::vector<Variable> unexported{};  ///< those of them that no command gets
+  std::vector<Launch> launches{};      ///< with srun torchrun both
+  std::vector<Line> comments{};        ///< lines that are nothing else, directives left out
+};
+
+[[nodiscard]] JobScript read_job_script(std::string_view text);
+
+/// The last directive of this name that the batch system reads; nullptr if there is none.
+[[nodiscard]] const Flag* directive(const JobScript& script, std::string_view name);
+
+/// VALUE of the first comment line "# lockstep: KEY=VALUE" or "# lockstep: KEY VALUE"; nothing if there is none.
+[[nodiscard]] std::optional<Line> find_mark(const JobScript& script, std::string_view key);
+
+}  // namespace lockstep::site

@@ -1,0 +1,159 @@
+#include "site/launch.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "site/text.hpp"
+
+namespace lockstep::site {
+namespace {
+
+using Words = std::span<const std::string>;
+
+constexpr std::array<std::string_view, 8> wrappers{"exec",    "env",     "time", "nohup",
+                                                   "timeout", "command", "nice", "eval"};
+
+// Of Open MPI, MPICH and PALS: flags with one value, and with two.
+constexpr std::string_view flags_with_value =
+    "n np c N npernode npersocket ppn ppr d depth cpu-bind gpu-bind mem-bind map-by bind-to rank-by x H host hosts f "
+    "hostfile machinefile hostlist output-filename wdir wd path prefix genvlist envlist launcher bootstrap iface "
+    "label-by report-uri mca-file timeout pernode-list rankfile rf cpus-per-rank cpus-per-proc cpu-set cpu-list "
+    "exclude-hosts env-file pmi rlimits procs net transfer-list";
+constexpr std::string_view flags_with_two_values = "mca gmca omca prtemca pmixmca genv env";
+
+std::string_view base_name(std::string_view path) {
+  return path.substr(path.find_last_of('/') + 1);  // npos + 1 is 0
+}
+
+bool is_word_in(std::string_view words, std::string_view word) {
+  const auto all = split_words(words);
+  return std::ranges::find(all, word) != all.end();
+}
+
+bool is_assignment(std::string_view word) {
+  const std::string_view name = assigned_name(word);
+  return !name.empty() && word.size() > name.size() && word[name.size()] == '=';
+}
+
+/// Words before the launcher that change nothing about it.
+std::size_t n_wrapping(Words words) {
+  std::size_t n = 0;
+  bool is_wrapped = false;
+  for (; n < words.size(); ++n) {
+    const bool is_wrapper = std::ranges::find(wrappers, words[n]) != wrappers.end();
+    const bool is_its_own =
+        is_wrapped && (words[n].starts_with('-') || words[n].find_first_not_of("0123456789smhd.") == std::string::npos);
+    if (!is_wrapper && !is_its_own && !is_assignment(words[n])) break;
+    is_wrapped |= is_wrapper;
+  }
+  return n;
+}
+
+Launcher launcher_of(Words words) {
+  if (words.empty()) return Launcher::none;
+  const std::string_view first = base_name(words[0]);
+  if (first == "srun") return Launcher::srun;
+  if (first == "mpirun" || first == "orterun" || first == "prterun") return Launcher::mpirun;
+  if (first == "mpiexec" || first == "mpiexec.hydra" || first == "aprun") return Launcher::mpiexec;
+  if (words[0] == "launch") return Launcher::launch;
+  if (first == "torchrun") return Launcher::torchrun;
+  if (!first.starts_with("python")) return Launcher::none;
+  for (std::size_t i = 1; i + 1 < words.size() && words[i].starts_with('-'); ++i) {
+    if (words[i] != "-m") continue;
+    if (words[i + 1] == "torch.distributed.launch") return Launcher::torch_launch;
+    if (words[i + 1] == "torch.distributed.run") return Launcher::torchrun;
+  }
+  return Launcher::none;
+}
+
+/// Flags of mpirun or mpiexec, with one dash or two.
+std::size_t read_mpi_flags(Words words, Launch& launch) {
+  std::size_t at = 0;
+  while (at < words.size() && words[at].size() > 1 && words[at].starts_with('-')) {
+    const std::string_view word = words[at++];
+    const std::size_t equals = word.find('=');
+    const std::string_view typed = word.substr(0, equals);
+    const std::string_view name = typed.substr(typed.starts_with("--") ? 2 : 1);
+    Flag flag{.line = launch.line, .typed = std::string{typed}, .name = std::string{name}, .value = {}};
+    if (equals != word.npos) {
+      flag.value = std::string{word.substr(equals + 1)};
+    } else if (is_word_in(flags_with_two_values, name) && at + 1 < words.size()) {
+      flag.value = words[at] + "=" + words[at + 1];
+      at += 2;
+    } else if (is_word_in(flags_with_value, name) && at < words.size()) {
+      flag.value = words[at++];
+    }
+    launch.flags.push_back(std::move(flag));
+  }
+  return at;
+}
+
+/// Flags of torchrun, up to the script.
+std::size_t read_torch_flags(Words words, Launch& launch) {
+  std::size_t at = 0;
+  for (; at < words.size() && words[at].starts_with('-'); ++at) {
+    const std::string_view word = words[at];
+    const std::size_t equals = word.find('=');
+    const std::string_view typed = word.substr(0, equals);
+    Flag flag{.line = launch.line,
+              .typed = std::string{typed},
+              .name = std::string{typed.substr(std::min(typed.find_first_not_of('-'), typed.size()))},
+              .value = {}};
+    std::ranges::replace(flag.name, '-', '_');
+    if (equals != word.npos)
+      flag.value = std::string{word.substr(equals + 1)};
+    else if (!is_word_in("standalone use_env no_python module m u", flag.name) && at + 1 < words.size())
+      flag.value = words[++at];
+    launch.flags.push_back(std::move(flag));
+  }
+  return at;
+}
+
+}  // namespace
+
+std::string_view name(Launcher launcher) noexcept {
+  switch (launcher) {
+    case Launcher::srun: return "srun";
+    case Launcher::mpirun: return "mpirun";
+    case Launcher::mpiexec: return "mpiexec";
+    case Launcher::torchrun: return "torchrun";
+    case Launcher::launch: return "launch";
+    case Launcher::torch_launch: return "torch.distributed.launch";
+    case Launcher::none: break;
+  }
+  return "";
+}
+
+std::optional<Launch> read_launch(Words words, int line) {
+  words = words.subspan(n_wrapping(words));
+  Launch launch{.line = line, .launcher = launcher_of(words)};
+  std::size_t n_used = 0;
+  switch (launch.launcher) {
+    case Launcher::none: return std::nullopt;
+    case Launcher::launch: n_used = 1; break;
+    case Launcher::srun:
+      launch.flags = read_flags(words.subspan(1), slurm_options(), line, n_used);
+      n_used += 1;
+      break;
+    case Launcher::mpirun:
+    case Launcher::mpiexec: n_used = 1 + read_mpi_flags(words.subspan(1), launch); break;
+    case Launcher::torchrun:
+    case Launcher::torch_launch: {
+      const auto module = std::ranges::find(words, "-m");
+      const bool is_module = base_name(words[0]).starts_with("python") && module != words.end();
+      const std::size_t begin = is_module ? static_cast<std::size_t>(module - words.begin()) + 2 : 1;
+      n_used = begin + read_torch_flags(words.subspan(std::min(begin, words.size())), launch);
+      break;
+    }
+  }
+  const Words rest = words.subspan(std::min(n_used, words.size()));
+  launch.program.assign(rest.begin(), rest.end());
+  if (!launch.program.empty() && launch.program.front() == "--") launch.program.erase(launch.program.begin());
+  return launch;
+}
+
+bool runs(Words words, std::string_view name) {
+  return std::ranges::any_of(words, [name](const std::string& word) { return base_name(word) == name; });
+}
+
+}  // namespace lockstep::site

@@ -1,0 +1,35 @@
+// How a job script starts ranks: srun, mpirun, mpiexec, torchrun, torch.distributed.launch, or launch of batch/lib.
+// Invariant: pure; a word that is not understood is taken for the program.
+// Used by job_script and script_lint.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "site/options.hpp"
+#include "site/shell.hpp"
+
+namespace lockstep::site {
+
+enum class Launcher { none, srun, mpirun, mpiexec, torchrun, torch_launch, launch };
+
+[[nodiscard]] std::string_view name(Launcher launcher) noexcept;
+
+struct Launch {
+  int line = 0;
+  Launcher launcher = Launcher::none;
+  std::vector<Flag> flags{};           ///< of srun by their long names, of others without dashes
+  std::vector<std::string> program{};  ///< and its arguments; empty where a variable holds the launcher alone
+  std::string variable{};              ///< that holds it: "run" of run="srun -n 4"; empty if it is a command
+};
+
+/// The launch that `words` are, also behind exec, env, time, nohup, timeout and assignments; nothing if they are none.
+[[nodiscard]] std::optional<Launch> read_launch(std::span<const std::string> words, int line);
+
+/// Whether a program or one of its arguments, as a path may have it, is called `name`: "bin/reduce_all".
+[[nodiscard]] bool runs(std::span<const std::string> words, std::string_view name);
+
+}  // namespace lockstep::site

@@ -1,0 +1,236 @@
+#include "site/request.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "core/ascii.hpp"
+#include "site/text.hpp"
+
+namespace lockstep::site {
+namespace {
+
+/// A number of things in a job: more than any has would only overflow.
+std::optional<long> count_in(std::string_view text) {
+  const auto number = whole_number(text);
+  return number && *number >= 0 && *number <= 1'000'000'000 ? number : std::nullopt;
+}
+
+std::optional<Asked<long>> number_of(const JobScript& script, std::string_view name) {
+  const Flag* const flag = directive(script, name);
+  if (flag == nullptr || !flag->value) return std::nullopt;
+  const auto number = count_in(*flag->value);
+  if (!number || *number == 0) return std::nullopt;
+  return Asked<long>{*number, flag->line};
+}
+
+/// "2", and the larger one of "2-4".
+std::optional<Asked<long>> nodes_of(const JobScript& script) {
+  const Flag* const flag = directive(script, "nodes");
+  if (flag == nullptr || !flag->value) return std::nullopt;
+  const std::string_view text = *flag->value;
+  const auto number = count_in(text.substr(text.find('-') == text.npos ? 0 : text.find('-') + 1));
+  if (!number || *number == 0) return std::nullopt;
+  return Asked<long>{*number, flag->line};
+}
+
+/// "4" and "a100:4".
+void read_gpus(const Flag& flag, Chunk& chunk) {
+  const std::string_view text = flag.value ? std::string_view{*flag.value} : std::string_view{};
+  const std::size_t colon = text.rfind(':');
+  if (const auto count = count_in(text.substr(colon == text.npos ? 0 : colon + 1)))
+    chunk.gpus = Asked<long>{*count, flag.line};
+  if (colon != text.npos) chunk.gpu = Asked<std::string>{std::string{text.substr(0, colon)}, flag.line};
+}
+
+void read_slurm_gpus(const JobScript& script, Chunk& chunk) {
+  if (const Flag* const flag = directive(script, "gres")) {
+    for (const Gres& gres : read_gres(flag->value.value_or(""))) {
+      if (gres.name != "gpu") continue;
+      if (gres.count) chunk.gpus = Asked<long>{*gres.count, flag->line};
+      if (!gres.type.empty()) chunk.gpu = Asked<std::string>{gres.type, flag->line};
+    }
+  }
+  if (const Flag* const flag = directive(script, "gpus-per-task")) {
+    read_gpus(*flag, chunk);
+    if (chunk.gpus && chunk.ranks) chunk.gpus->value *= chunk.ranks->value;
+  }
+  if (const Flag* const flag = directive(script, "gpus")) {
+    read_gpus(*flag, chunk);
+    const long n_nodes = chunk.nodes ? chunk.nodes->value : 1;
+    if (chunk.gpus) chunk.gpus->value = (chunk.gpus->value + n_nodes - 1) / n_nodes;
+  }
+  if (const Flag* const flag = directive(script, "gpus-per-node")) read_gpus(*flag, chunk);
+}
+
+Chunk slurm_chunk(const JobScript& script) {
+  Chunk chunk;
+  chunk.nodes = nodes_of(script);
+  chunk.ranks = number_of(script, "ntasks-per-node");
+  if (!chunk.ranks) chunk.ranks = number_of(script, "tasks-per-node");
+  if (const auto all = number_of(script, "ntasks"); all && !chunk.ranks && chunk.nodes)
+    chunk.ranks = Asked<long>{(all->value + chunk.nodes->value - 1) / chunk.nodes->value, all->line};
+  if (const auto all = number_of(script, "ntasks"); all && chunk.ranks && !chunk.nodes)
+    chunk.nodes = Asked<long>{(all->value + chunk.ranks->value - 1) / chunk.ranks->value, all->line};
+  chunk.cores_of_rank = number_of(script, "cpus-per-task");
+  if (chunk.cores_of_rank)
+    chunk.cores =
+        Asked<long>{chunk.cores_of_rank->value * (chunk.ranks ? chunk.ranks->value : 1), chunk.cores_of_rank->line};
+  else
+    chunk.cores = chunk.ranks;
+  read_slurm_gpus(script, chunk);
+  if (const Flag* const flag = directive(script, "mem"))
+    if (const auto size = memory_gb(flag->value.value_or(""), BatchSystem::slurm))
+      chunk.memory_gb = Asked<double>{*size, flag->line};
+  return chunk;
+}
+
+/// "2:ncpus=64:mpiprocs=4:ngpus=4".
+Chunk pbs_chunk(std::string_view text, int line) {
+  Chunk chunk;
+  chunk.nodes = Asked<long>{1, line};
+  for (const std::string_view part : split(text, ':')) {
+    const std::size_t equals = part.find('=');
+    const auto number = count_in(equals == part.npos ? part : part.substr(equals + 1));
+    const std::string_view name = part.substr(0, equals);
+    const auto asked = number ? std::optional{Asked<long>{*number, line}} : std::nullopt;
+    if (equals == part.npos) {
+      if (asked) chunk.nodes = asked;
+    } else if (name == "ncpus") {
+      chunk.cores = asked;
+    } else if (name == "mpiprocs") {
+      chunk.ranks = asked;
+    } else if (name == "ngpus") {
+      chunk.gpus = asked;
+    } else if (name == "gpu_type") {
+      chunk.gpu = Asked<std::string>{std::string{part.substr(equals + 1)}, line};
+    } else if (name == "mem") {
+      if (const auto size = memory_gb(part.substr(equals + 1), BatchSystem::pbs))
+        chunk.memory_gb = Asked<double>{*size, line};
+    }
+  }
+  return chunk;
+}
+
+void read_pbs(const JobScript& script, Request& request) {
+  const auto resources = pbs_resources(script);
+  if (const Resource* const select = last_resource(resources, "select"))
+    for (const std::string_view part : split(select->value, '+'))
+      request.chunks.push_back(pbs_chunk(part, select->line));
+  if (const Resource* const time = last_resource(resources, "walltime"))
+    if (const auto minutes = pbs_minutes(time->value)) request.minutes = Asked<double>{*minutes, time->line};
+  if (const Flag* const queue = directive(script, "q"); queue != nullptr && queue->value)
+    request.partition = Asked<std::string>{*queue->value, queue->line};
+}
+
+/// Numbers between colons, at most `most`; none if one is no number.
+std::optional<std::vector<long>> clock_parts(std::string_view text, std::size_t most) {
+  std::vector<long> numbers;
+  for (const std::string_view part : split(text, ':')) {
+    const auto number = whole_number(part);
+    if (!number || *number < 0 || numbers.size() == most) return std::nullopt;
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+double minutes_of(const std::vector<long>& hms) {
+  return 60.0 * static_cast<double>(hms[0]) + static_cast<double>(hms[1]) + static_cast<double>(hms[2]) / 60;
+}
+
+}  // namespace
+
+std::optional<double> slurm_minutes(std::string_view text) {
+  if (const std::size_t dash = text.find('-'); dash != text.npos) {
+    const auto days = whole_number(text.substr(0, dash));
+    auto parts = clock_parts(text.substr(dash + 1), 3);
+    if (!days || *days < 0 || !parts) return std::nullopt;
+    parts->resize(3);
+    return 1440.0 * static_cast<double>(*days) + minutes_of(*parts);
+  }
+  const auto parts = clock_parts(text, 3);
+  if (!parts) return std::nullopt;
+  if (parts->size() == 3) return minutes_of(*parts);
+  return static_cast<double>((*parts)[0]) + (parts->size() == 2 ? static_cast<double>((*parts)[1]) / 60 : 0);
+}
+
+std::optional<double> pbs_minutes(std::string_view text) {
+  auto parts = clock_parts(text, 3);
+  if (!parts) return std::nullopt;
+  while (parts->size() < 3) parts->insert(parts->begin(), 0);
+  return minutes_of(*parts);
+}
+
+std::optional<double> memory_gb(std::string_view text, BatchSystem system) {
+  double number = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (status != std::errc{} || number < 0 || !std::isfinite(number)) return std::nullopt;
+  const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
+  if (unit.empty()) return system == BatchSystem::slurm ? number / 1024 : number / (1024.0 * 1024 * 1024);
+  if (core::equal_ignoring_case(unit, "b")) return number / (1024.0 * 1024 * 1024);
+  const std::string_view rest = unit.substr(1);
+  if (!rest.empty() && !core::equal_ignoring_case(rest, "b")) return std::nullopt;
+  switch (core::to_lower(unit.front())) {
+    case 'k': return number / (1024.0 * 1024);
+    case 'm': return number / 1024;
+    case 'g': return number;
+    case 't': return number * 1024;
+    default: return std::nullopt;
+  }
+}
+
+std::vector<Gres> read_gres(std::string_view text) {
+  std::vector<Gres> all;
+  for (const std::string_view part : split(text, ',')) {
+    std::vector<std::string_view> words = split(part, ':');
+    Gres gres{.name = std::string{words[0]}, .type = {}, .count = 1};
+    if (words.size() > 1) {
+      if (const auto count = count_in(words.back())) {
+        gres.count = count;
+        words.pop_back();
+      }
+      if (words.size() > 1) gres.type = std::string{words[1]};
+      if (words.size() > 2) gres.count = std::nullopt;
+    }
+    all.push_back(std::move(gres));
+  }
+  return all;
+}
+
+std::vector<Resource> pbs_resources(const JobScript& script) {
+  std::vector<Resource> resources;
+  for (const Flag& flag : script.directives) {
+    if (flag.name != "l" || !flag.value) continue;
+    for (const std::string_view part : split(*flag.value, ',')) {
+      const std::size_t equals = std::min(part.find('='), part.size());
+      const std::string_view value = part.substr(std::min(equals + 1, part.size()));
+      resources.push_back({std::string{trim(part.substr(0, equals))}, std::string{trim(value)}, flag.line});
+    }
+  }
+  return resources;
+}
+
+const Resource* last_resource(const std::vector<Resource>& resources, std::string_view name) {
+  const auto found =
+      std::find_if(resources.rbegin(), resources.rend(), [name](const Resource& one) { return one.name == name; });
+  return found == resources.rend() ? nullptr : &*found;
+}
+
+Request read_request(const JobScript& script) {
+  Request request;
+  if (script.system == BatchSystem::pbs) {
+    read_pbs(script, request);
+    return request;
+  }
+  request.chunks.push_back(slurm_chunk(script));
+  if (const Flag* const time = directive(script, "time"))
+    if (const auto minutes = slurm_minutes(time->value.value_or("")))
+      request.minutes = Asked<double>{*minutes, time->line};
+  if (const Flag* const partition = directive(script, "partition"); partition != nullptr && partition->value)
+    request.partition = Asked<std::string>{*partition->value, partition->line};
+  if (const Flag* const constraint = directive(script, "constraint"))
+    request.constraint = constraint->value.value_or("");
+  return request;
+}
+
+}  // namespace lockstep::site

@@ -1,0 +1,66 @@
+// What a job asks for, in numbers, whatever the batch system.
+// Invariant: pure; what is not said, or said in a way that is no number, is absent.
+// Used by the parts of script_lint.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "site/job_script.hpp"
+
+namespace lockstep::site {
+
+template <class Value>
+struct Asked {
+  Value value{};
+  int line = 0;
+};
+
+/// Nodes of one kind; a job of Slurm has one, each chunk of a PBS select line is one.
+struct Chunk {
+  std::optional<Asked<long>> nodes{};
+  std::optional<Asked<long>> ranks{};          ///< of a node
+  std::optional<Asked<long>> cores_of_rank{};  ///< Slurm alone
+  std::optional<Asked<long>> cores{};          ///< of a node; PBS, or ranks times cores_of_rank
+  std::optional<Asked<long>> gpus{};           ///< of a node
+  std::optional<Asked<std::string>> gpu{};     ///< their type
+  std::optional<Asked<double>> memory_gb{};    ///< of a node
+};
+
+struct Request {
+  std::vector<Chunk> chunks{};
+  std::optional<Asked<double>> minutes{};
+  std::optional<Asked<std::string>> partition{};
+  std::string constraint{};
+};
+
+[[nodiscard]] Request read_request(const JobScript& script);
+
+/// "1-12:30", "48:00:00", "30:00" or "90" of Slurm as minutes; nothing if it is no time.
+[[nodiscard]] std::optional<double> slurm_minutes(std::string_view text);
+/// "12:00:00", "30:00" or seconds of PBS.
+[[nodiscard]] std::optional<double> pbs_minutes(std::string_view text);
+/// "208G", "100gb", "4096" (MB of Slurm, bytes of PBS) as GB; nothing if it is no size.
+[[nodiscard]] std::optional<double> memory_gb(std::string_view text, BatchSystem system);
+
+struct Gres {
+  std::string name{};
+  std::string type{};
+  std::optional<long> count{};  ///< 1 if none is written; nothing if it is no number
+};
+/// Of --gres=gpu:a100:4, one for each part between commas.
+[[nodiscard]] std::vector<Gres> read_gres(std::string_view text);
+
+/// A resource of `#PBS -l`: "walltime" and its value, "select" and its chunks.
+struct Resource {
+  std::string name{};
+  std::string value{};
+  int line = 0;
+};
+[[nodiscard]] std::vector<Resource> pbs_resources(const JobScript& script);
+/// The last of this name; nullptr if there is none.
+[[nodiscard]] const Resource* last_resource(const std::vector<Resource>& resources, std::string_view name);
+
+}  // namespace lockstep::site

@@ -1,0 +1,24 @@
+#include "site/script_lint.hpp"
+
+#include <algorithm>
+
+#include "site/checks.hpp"
+
+namespace lockstep::site {
+
+std::vector<Finding> lint_script(const JobScript& script, const Site& site, const FileExists& exists) {
+  const Request request = read_request(script);
+  const Look look{script, site, request, exists};
+  Findings findings = lint_environment(script.variables, site.fabric);
+  check_directives(look, findings);
+  check_values(look, findings);
+  check_limits(look, findings);
+  check_launches(look, findings);
+  check_commands(look, findings);
+  std::ranges::stable_sort(findings, {}, &Finding::line);
+  const auto same = std::ranges::unique(findings);
+  findings.erase(same.begin(), same.end());
+  return findings;
+}
+
+}  // namespace lockstep::site

@@ -1,0 +1,254 @@
+#include "site/shell.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "site/text.hpp"
+
+namespace lockstep::site {
+namespace {
+
+constexpr int most_depth = 8;  ///< of commands within commands; what lies deeper is passed over
+
+constexpr std::array<std::string_view, 10> grammar_words{"if",    "then",  "elif", "else", "do",
+                                                         "while", "until", "!",    "{",    "time"};
+
+bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+bool is_name_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+class Reader {
+ public:
+  Reader(std::string_view text, int line, int depth, std::vector<Command>& commands)
+      : text_{text}, line_{line}, depth_{depth}, commands_{commands} {}
+
+  void run() {
+    while (at_ < text_.size()) read_next();
+    end_word();
+    end_command();
+  }
+
+ private:
+  struct Within {
+    std::string_view text;
+    int line;
+  };
+
+  [[nodiscard]] char peek(std::size_t ahead = 0) const {
+    return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
+  }
+  void take(std::size_t n = 1) {
+    for (; n > 0 && at_ < text_.size(); --n) {
+      if (text_[at_] == '\n') ++line_;
+      ++at_;
+    }
+  }
+  void keep(std::size_t n = 1) {
+    begin_word();
+    word_ += text_.substr(at_, n);
+    take(n);
+  }
+  void begin_word() {
+    if (has_word_) return;
+    has_word_ = true;
+    if (command_.words.empty()) command_.line = line_;
+  }
+
+  void read_next() {
+    const char c = peek();
+    if (c == '\\') return read_backslash();
+    if (c == '\'') return read_single_quoted();
+    if (c == '"') return read_double_quoted();
+    if (c == '$' || c == '`') return read_expansion();
+    if (c == '#' && !has_word_) return take(to_end_of_line());
+    if (c == '<' || c == '>') return read_redirection();
+    if (c == '(' && has_word_ && word_.ends_with('=')) return read_list();
+    if (c == '\n') return end_line();
+    if (c == ';' || c == '&' || c == '|' || c == '(' || c == ')') return read_operator();
+    if (is_space(c)) {
+      end_word();
+      return take();
+    }
+    keep();
+  }
+
+  [[nodiscard]] std::size_t to_end_of_line() const { return std::min(text_.find('\n', at_), text_.size()) - at_; }
+
+  void read_backslash() {
+    if (peek(1) == '\n') return take(2);
+    take();
+    if (at_ < text_.size()) keep();
+  }
+
+  void read_single_quoted() {
+    begin_word();
+    take();
+    keep(std::min(text_.find('\'', at_), text_.size()) - at_);
+    take();
+  }
+
+  void read_double_quoted() {
+    begin_word();
+    take();
+    while (at_ < text_.size() && peek() != '"') {
+      if (peek() == '\\' && (peek(1) == '\n')) {
+        take(2);
+      } else if (peek() == '\\') {
+        take();
+        keep();
+      } else if (peek() == '$' || peek() == '`') {
+        read_expansion();
+      } else {
+        keep();
+      }
+    }
+    take();
+  }
+
+  /// $NAME, ${...}, $(...), $((...)) or `...`, kept as it is written; commands in it are read later.
+  void read_expansion() {
+    const char next = peek(1);
+    if (peek() == '`') {
+      const std::size_t end = std::min(text_.find('`', at_ + 1), text_.size());
+      within_.push_back({text_.substr(at_ + 1, end - at_ - 1), line_});
+      keep(end + 1 - at_);
+    } else if (next == '(' || next == '{') {
+      const std::size_t n = length_to_close(at_ + 1, next, next == '(' ? ')' : '}');
+      const bool is_arithmetic = next == '(' && peek(2) == '(';
+      if (next == '(' && !is_arithmetic && n >= 2) within_.push_back({text_.substr(at_ + 2, n - 2), line_});
+      keep(n + 1);
+    } else {
+      keep();
+    }
+  }
+
+  /// Characters from the opening one at `begin` to the closing one; to the end if there is none.
+  [[nodiscard]] std::size_t length_to_close(std::size_t begin, char open, char close) const {
+    int depth = 0;
+    for (std::size_t i = begin; i < text_.size(); ++i) {
+      const char c = text_[i];
+      if (c == '\\') {
+        ++i;
+      } else if (c == '\'' || c == '"') {
+        i = std::min(text_.find(c, i + 1), text_.size());
+      } else if (c == open) {
+        ++depth;
+      } else if (c == close && --depth == 0) {
+        return i + 1 - begin;
+      }
+    }
+    return text_.size() - begin;
+  }
+
+  /// NAME=(a b): one word, with its parentheses, without the quotes in it.
+  void read_list() {
+    const std::size_t n = length_to_close(at_, '(', ')');
+    std::vector<Command> items;
+    if (depth_ < most_depth) Reader{text_.substr(at_ + 1, n >= 2 ? n - 2 : 0), line_, most_depth, items}.run();
+    std::string list;
+    for (const Command& one : items)
+      for (const std::string& item : one.words) list += (list.empty() ? "" : " ") + item;
+    word_ += "(" + list + ")";
+    take(n);
+  }
+
+  void read_redirection() {
+    const bool is_descriptor = has_word_ && word_.find_first_not_of("0123456789") == word_.npos;
+    if (is_descriptor) word_.clear();
+    has_word_ = has_word_ && !is_descriptor;
+    end_word();
+    if (peek() == '<' && peek(1) == '<' && peek(2) != '<') return note_here_document();
+    while (peek() == '<' || peek() == '>' || peek() == '&' || peek() == '|') take();
+    skips_word_ = true;
+  }
+
+  void note_here_document() {
+    take(2);
+    if (peek() == '-') take();
+    while (is_space(peek())) take();
+    const std::size_t begin = at_;
+    while (at_ < text_.size() && !is_space(peek()) && peek() != '\n' && peek() != ';' && peek() != ')') take();
+    std::string end{text_.substr(begin, at_ - begin)};
+    std::erase_if(end, [](char c) { return c == '\'' || c == '"' || c == '\\'; });
+    here_documents_.push_back(std::move(end));
+  }
+
+  void end_line() {
+    end_word();
+    end_command();
+    take();
+    for (const std::string& end : std::exchange(here_documents_, {})) {
+      while (at_ < text_.size()) {
+        const std::string_view line = text_.substr(at_, to_end_of_line());
+        take(line.size() + 1);
+        if (trim(line) == end) break;
+      }
+    }
+  }
+
+  void read_operator() {
+    if (peek() == '(' && peek(1) == '(' && !has_word_) return take(length_to_close(at_, '(', ')'));
+    if (peek() == '&' && peek(1) == '>') return read_redirection();
+    end_word();
+    end_command();
+    take();
+  }
+
+  void end_word() {
+    if (!has_word_) return;
+    has_word_ = false;
+    std::string word = std::exchange(word_, {});
+    if (std::exchange(skips_word_, false)) return;
+    const bool is_first = command_.words.empty();
+    if (is_first && std::ranges::find(grammar_words, word) != grammar_words.end()) {
+      command_.is_condition |= word == "if" || word == "elif";
+      command_.is_loop |= word == "while" || word == "until";
+      return;
+    }
+    command_.words.push_back(std::move(word));
+  }
+
+  void end_command() {
+    skips_word_ = false;
+    Command command = std::exchange(command_, {});
+    const auto within = std::exchange(within_, {});
+    if (!command.words.empty()) {
+      const std::string& first = command.words.front();
+      command.is_condition |= first == "[" || first == "[[" || first == "test";
+      commands_.push_back(std::move(command));
+    }
+    for (const Within& one : within)
+      if (depth_ < most_depth) Reader{one.text, one.line, depth_ + 1, commands_}.run();
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  int line_;
+  int depth_;
+  std::vector<Command>& commands_;
+  Command command_{};
+  std::string word_{};
+  bool has_word_ = false;
+  bool skips_word_ = false;  ///< the next word is the target of a redirection
+  std::vector<Within> within_{};
+  std::vector<std::string> here_documents_{};
+};
+
+}  // namespace
+
+std::vector<Command> read_commands(std::string_view text, int first_line) {
+  std::vector<Command> commands;
+  Reader{text, first_line, 0, commands}.run();
+  return commands;
+}
+
+std::string_view assigned_name(std::string_view word) noexcept {
+  std::size_t n = 0;
+  while (n < word.size() && is_name_letter(word[n])) ++n;
+  if (n == 0 || (word[0] >= '0' && word[0] <= '9')) return {};
+  return word.substr(0, n);
+}
+
+}  // namespace lockstep::site

@@ -1,0 +1,28 @@
+// The commands of a shell script, as far as they can be told without running it.
+// Invariant: never throws but for memory; any bytes will do, and what makes no sense ends with the text.
+// Used by job_script.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::site {
+
+/// A simple command: words without their quotes, expansions as they are written. Redirections are left out, and so are
+/// words of the grammar ("if", "then", "!").
+struct Command {
+  int line = 0;  ///< of its first word
+  std::vector<std::string> words{};
+  bool is_condition = false;  ///< after if or elif, or one that tests: "[", "[[", "test"
+  bool is_loop = false;       ///< after while or until
+};
+
+/// In the order of the text; those of $( ) and ` ` come after the command that holds them. Here-documents are passed
+/// over. `first_line` is the number of the text's first line.
+[[nodiscard]] std::vector<Command> read_commands(std::string_view text, int first_line = 1);
+
+/// NAME of NAME=value, NAME+=value or NAME; empty if `word` begins with no name.
+[[nodiscard]] std::string_view assigned_name(std::string_view word) noexcept;
+
+}  // namespace lockstep::site

@@ -1,0 +1,52 @@
+#include "site/sites.hpp"
+
+#include <algorithm>
+
+namespace lockstep::site {
+
+const Site* find_site(std::span<const Site> sites, std::string_view name) {
+  const auto found = std::ranges::find(sites, name, &Site::name);
+  return found == sites.end() ? nullptr : &*found;
+}
+
+const Partition* find_partition(const Site& site, std::string_view name) {
+  const auto found = std::ranges::find(site.partitions, name, &Partition::name);
+  return found == site.partitions.end() ? nullptr : &*found;
+}
+
+const Kind* find_kind(const Site& site, std::string_view constraint) {
+  const std::set<std::string> wanted = features_of(constraint);
+  const Kind* best = nullptr;
+  for (const Kind& kind : site.kinds) {
+    const bool has_all = std::ranges::includes(wanted, kind.features);
+    if (has_all && (best == nullptr || kind.features.size() > best->features.size())) best = &kind;
+  }
+  return best;
+}
+
+std::set<std::string> features_of(std::string_view constraint) {
+  std::set<std::string> features;
+  std::string feature;
+  for (const char c : constraint) {
+    const bool is_between = std::string_view{"&|,()[]*\"' "}.find(c) != std::string_view::npos;
+    if (!is_between) feature += c;
+    if (is_between && !feature.empty()) features.insert(std::exchange(feature, {}));
+  }
+  if (!feature.empty()) features.insert(feature);
+  return features;
+}
+
+std::string site_of(std::span<const Site> sites, std::string_view asked, std::string_view marked,
+                    std::string_view path) {
+  if (!asked.empty()) return std::string{asked};
+  if (!marked.empty()) return std::string{marked};
+  const std::size_t slash = path.find_last_of('/');
+  if (slash != path.npos) {
+    const std::string_view folder = path.substr(0, slash);
+    const std::string_view name = folder.substr(folder.find_last_of('/') + 1);
+    if (find_site(sites, name) != nullptr) return std::string{name};
+  }
+  return "generic";
+}
+
+}  // namespace lockstep::site

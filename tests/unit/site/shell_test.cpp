@@ -1,0 +1,70 @@
+#include "site/shell.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/suggest.hpp"
+
+namespace lockstep::site {
+namespace {
+
+/// "3: a b" for each command, by its line.
+std::vector<std::string> commands(std::string_view text) {
+  std::vector<std::string> lines;
+  for (const Command& command : read_commands(text))
+    lines.push_back(std::to_string(command.line) + ": " + core::join(command.words, "|"));
+  return lines;
+}
+
+using Lines = std::vector<std::string>;
+
+TEST(Shell, WordsLoseTheirQuotesAndKeepTheirLines) {
+  EXPECT_EQ(commands("a 'b c' \"d $e\"f\\ g # h\n\n  i j"), (Lines{"1: a|b c|d $ef g", "3: i|j"}));
+  EXPECT_EQ(commands("srun -n 4 \\\n  ./x --y\nz"), (Lines{"1: srun|-n|4|./x|--y", "3: z"}));
+}
+
+TEST(Shell, CommandsEndWhereTheyDo) {
+  EXPECT_EQ(commands("a; b && c || d | e & f"), (Lines{"1: a", "1: b", "1: c", "1: d", "1: e", "1: f"}));
+  EXPECT_EQ(commands("if [ $a = 1 ]; then b; fi"), (Lines{"1: [|$a|=|1|]", "1: b", "1: fi"}));
+  EXPECT_EQ(commands("for ((i = 0; i < 3; ++i)); do a; done"), (Lines{"1: for", "1: a", "1: done"}));
+}
+
+TEST(Shell, RedirectionsAndHereDocumentsAreNoWords) {
+  EXPECT_EQ(commands("a >b 2>&1 c <d"), (Lines{"1: a|c"}));
+  EXPECT_EQ(commands("cat <<EOF >f\nsrun x\nEOF\nb"), (Lines{"1: cat", "4: b"}));
+  EXPECT_EQ(commands("cat <<-'END'\n\tx\n\tEND\nb"), (Lines{"1: cat", "4: b"}));
+}
+
+TEST(Shell, CommandsWithinOthersComeAfterThem) {
+  EXPECT_EQ(commands("ip=$(srun hostname -I | cut -f 2)\nb"),
+            (Lines{"1: ip=$(srun hostname -I | cut -f 2)", "1: srun|hostname|-I", "1: cut|-f|2", "2: b"}));
+  EXPECT_EQ(commands("a `b c`"), (Lines{"1: a|`b c`", "1: b|c"}));
+  EXPECT_EQ(commands("a $((1 + 2)) ${b:-c d}"), (Lines{"1: a|$((1 + 2))|${b:-c d}"}));
+  EXPECT_EQ(commands("n=(a 'b c')\nd"), (Lines{"1: n=(a b c)", "2: d"}));
+}
+
+TEST(Shell, TestsAndLoopsAreKnown) {
+  const auto all = read_commands("if $a; then b; fi\n[[ $c ]]\nwhile [ $d ]; do e; done");
+  ASSERT_EQ(all.size(), 7U);
+  EXPECT_TRUE(all[0].is_condition);
+  EXPECT_FALSE(all[1].is_condition);
+  EXPECT_TRUE(all[3].is_condition);
+  EXPECT_TRUE(all[4].is_loop);
+}
+
+TEST(Shell, WhatIsNotEndedEndsWithTheText) {
+  for (const std::string_view text : {"'a", "\"a $(b", "$(", "`", "${", "a <<", "a <<E\nb", "\\", "n=((((", "(", "a >"})
+    EXPECT_LE(read_commands(text).size(), 3U) << text;
+  std::string deep;
+  for (int i = 0; i < 20000; ++i) deep += "$(a=(";
+  EXPECT_GE(read_commands(deep).size(), 1U);
+}
+
+TEST(Shell, NamesOfAssignments) {
+  EXPECT_EQ(assigned_name("A_1=b"), "A_1");
+  EXPECT_EQ(assigned_name("A+=b"), "A");
+  EXPECT_EQ(assigned_name("1A=b"), "");
+  EXPECT_EQ(assigned_name("=b"), "");
+}
+
+}  // namespace
+}  // namespace lockstep::site

@@ -1,0 +1,20 @@
+// share/sites.toml: what clusters document about jobs.
+// Invariant: an unknown key is refused, as a limit that is not read would pass in silence.
+// Used by lockstep lint.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "site/sites.hpp"
+
+namespace lockstep::training::lint {
+
+/// Of LOCKSTEP_SITES if set, else of the installation, else of the source tree.
+[[nodiscard]] std::string find_site_file();
+
+/// Throws core::Error (usage) naming `file`, line and column.
+[[nodiscard]] std::vector<site::Site> read_sites(std::string_view text, const std::string& file);
+
+}  // namespace lockstep::training::lint
