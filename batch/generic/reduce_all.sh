@@ -3,7 +3,7 @@
 # RANKS=4 ./reduce_all.sh on this machine, or HOSTS=FILE RANKS=8 ./reduce_all.sh with lines as "node-a slots=4"; module load lockstep first.
 
 . "${LOCKSTEP_ROOT:?module load lockstep}/share/lockstep/batch/lib/generic-mpirun.sh"
-begin results/reduce_all-$(date +%F-%H%M%S)
+begin "results/reduce_all-$(date +%F-%H%M%S)"
 
 # Is anything wrong with the nodes or the environment? Then the reason is in job.log, and all ends here.
 launch lockstep doctor --expect-ranks "$n_ranks" --json "$folder/doctor.json" || end_job

@@ -6,7 +6,7 @@ install(SCRIPT ${PROJECT_BINARY_DIR}/check_prefix.cmake)
 
 # Programs find the libraries they were linked with, and those that lie beside them in the prefix first.
 set(_programs reduce_all)
-set(_pages "reduce_all|reduce_all" )
+set(_pages "reduce_all|reduce_all")
 if(LOCKSTEP_HAVE_TRAINING)
   list(APPEND _programs lockstep_program)
   list(APPEND _pages "lockstep|lockstep_program" "lockstep-train|lockstep_program|train" "lockstep-shard|lockstep_program|shard"
