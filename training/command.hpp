@@ -51,8 +51,8 @@ struct Invocation {
 /// The flags of all commands that ranks work on: --nproc, --expect-ranks, --timeout and --verbose.
 void declare_launch(core::Flags& flags, Invocation& invocation);
 
-/// Parses `arguments` by the flags `declare` declares, and those of declare_launch(). `usage` as in Flags. Throws core::Error
-/// (usage).
+/// Parses `arguments` by the flags `declare` declares, and those of declare_launch(). `usage` as in Flags. Throws
+/// core::Error (usage).
 [[nodiscard]] Invocation make_invocation(const std::string& usage, Action (*declare)(core::Flags&),
                                          const std::vector<std::string>& arguments);
 

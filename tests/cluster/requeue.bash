@@ -3,7 +3,7 @@
 # into the queue and goes on to the bits of a run that nobody has interrupted; a node that goes down; the time limit; scancel,
 # after which it stays away.
 . "$(dirname "$0")/site.bash"
-start_site "$1"
+start_site "$1" 320
 cd "$folder/work" || exit 1
 
 # script NAME EPOCHS: the template, deterministic, with a digest of the result.

@@ -2,7 +2,7 @@
 # all four sites; an installed Lockstep and a small set of digits.
 . "$(dirname "$0")/cluster.bash"
 
-# start_site BUILD: the cluster, and $prefix and $data.
+# start_site BUILD SAMPLES: the cluster, and $prefix and $data, of so many samples.
 start_site() {
   local n
   skip_unless_possible
@@ -15,7 +15,7 @@ start_site() {
   prefix=$folder/prefix data=$folder/digits
   run cmake --install "$1" --prefix "$prefix"
   expect_rc 0
-  run "$prefix/bin/lockstep" shard synth digits --samples 320 --out "$data"
+  run "$prefix/bin/lockstep" shard synth digits --samples "$2" --out "$data"
   expect_rc 0
   for n in cray-hdf5-parallel openmpi openmpi/5.0.10 \
     ufrc gcc/14.2.0; do

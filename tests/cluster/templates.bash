@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # templates.bash BUILD: every Slurm template on two nodes: those for CPUs run, those for GPUs are accepted by sbatch.
 . "$(dirname "$0")/site.bash"
-start_site "$1"
+start_site "$1" 128
 cd "$folder/work" || exit 1
 
 for site in delta ibex hipergator generic; do
