@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# documents.bash BUILD SOURCE: every command that README.md, INSTALL and share/doc show is run as it stands there, in a folder that
+# looks like a checkout with its build; the programs in it are told to be quick. What changes the machine, or what another test runs,
+# is listed below with the name of that test. One listed that no page shows any more is a failure, too.
+. "$(dirname "$0")/../cli/lib.bash"
+build=$1 source=$2
+
+# Beginnings of commands | who runs them: a test, or .ci/run (bare systems, other builds). "nobody" is what cannot be had here.
+elsewhere='
+./bootstrap | .ci/run
+apt-get install | .ci/run
+share/cmake/build-kokkos | .ci/run
+cmake --preset | .ci/run
+cmake --build | .ci/run
+ctest | .ci/run
+export CMAKE_PREFIX_PATH= | .ci/run
+cmake --install | package.install
+module use | package.lmod
+module load | package.lmod
+build/bin/lockstep shard import mnist | cli.shard_import
+mpirun -n 2 reduce_all -b 8 -e 16M --baseline | cli.baseline
+mpirun -n 2 reduce_all --baseline | cli.baseline
+lockstep train --replay | cli.train_replay
+lockstep train digits --verify-resume | cli.train_verify_resume
+srun | cluster.templates
+salloc | nobody: an allocation of a real cluster
+cmake -S fmt | nobody: sources of other projects
+spack | nobody: there is no Spack
+'
+
+# commands FILE: those it shows: indented lines that begin with a command's name, without what explains them, continued lines joined.
+commands() {
+  sed -nE -e ':join' -e '/\\$/{N;s/ *\\\n +/ /;b join' -e '}' \
+    -e '/^    (batch\/check|(\.\/|build\/bin\/|share\/cmake\/)?(bootstrap|reduce_all|lockstep|mpirun|srun|salloc|cmake|ctest|cpack|module|spack|apt-get|export|build-kokkos))( |$)/{s/^    //;s/ {2,}#.*//;p' -e '}' "$1"
+}
+runs_elsewhere() {
+  local row
+  while read -r row; do [[ $row && $1 == "${row% | *}"* ]] && echo "${row#* | }" && return; done <<<"$elsewhere"
+  return 1
+}
+
+# The folder: programs that take a moment, and the data that commands speak of.
+cd "$folder" || exit 1
+mkdir -p checkout/build/bin checkout/bin
+cd checkout || exit 1
+ln -s "$source/batch" "$source/share" .
+cat >build/bin/reduce_all <<EOF
+#!/bin/sh
+exec $build/bin/reduce_all "\$@" --max-time 3s --visits 1
+EOF
+cat >build/bin/lockstep <<EOF
+#!/bin/sh
+[ "\$1" != train ] || set -- "\$@" --max-steps 3 --val-split ''
+exec $build/bin/lockstep "\$@"
+EOF
+chmod +x build/bin/*
+export PATH=$PWD/build/bin:$PATH LOCKSTEP=$build/bin/lockstep
+"$build/bin/lockstep" shard synth digits --samples 640 --out m >/dev/null || fail "no set"
+"$build/bin/lockstep" train toy --max-steps 2 --run-dir t --save-weights t.h5 >/dev/null 2>&1 || fail "no weights"
+"$build/bin/lockstep" ckpt export t.h5 --out theirs.npz >/dev/null || fail "no weights of others"
+
+declare -i n_run=0 n_elsewhere=0
+shown=
+for page in README.md INSTALL share/doc/algorithms.md share/doc/regression.md share/doc/shards.md share/doc/training.md; do
+  while read -r command; do
+    shown+=$command$'\n'
+    if who=$(runs_elsewhere "$command"); then
+      n_elsewhere+=1
+      continue
+    fi
+    rm -rf d before.json weights.h5 w.safetensors
+    case $command in *' d' | *' d '*) [[ $command == *synth* ]] || cp -r m d ;; esac
+    run bash -c "$command" </dev/null
+    [ "$rc" -eq 0 ] || fail "$page: $command"
+    n_run+=1
+  done < <(commands "$source/$page")
+done
+
+run ctest --test-dir "$build" --show-only
+expect_rc 0
+sed -n 's/^ *Test *#[0-9]*: //p' "$folder/out" >tests
+while read -r row; do
+  [ -n "$row" ] || continue
+  grep -qF -- "${row% | *}" <<<"$shown" || fail "no page shows a command '${row% | *}'"
+  case ${row#* | } in
+    .ci/run | nobody*) ;;
+    *) grep -qxF "${row#* | }" tests || fail "there is no test '${row#* | }'" ;;
+  esac
+done <<<"$elsewhere"
+echo "$n_run commands run, $n_elsewhere by other tests"
+[ "$n_run" -ge 15 ] || fail "too few commands were found"
