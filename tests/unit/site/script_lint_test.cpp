@@ -90,6 +90,7 @@ TEST(ScriptLint, DirectivesThatAreNone) {
   expect_all({{"#SBATCH --memory=100G\n", 1, error, "did you mean --mem?"},
               {"#SBATCH --nodse=2\n", 1, error, "did you mean --nodes?"},
               {"#SBATCH --walltime=1\n", 1, error, "did you mean --time?"},
+              {"#SBATCH --gpu=2\n", 1, error, "did you mean --gpus?"},  // the beginning of three options
               {"#SBATCH --cpu-bind=cores\n", 1, error, "srun"},
               {"#SBATCH \xe2\x80\x93nodes=2\n", 1, error, "dash of typography"},
               {"#SBATCH --nodes=2 what\n", 1, error, "belongs to no option"},
