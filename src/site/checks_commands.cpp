@@ -66,15 +66,15 @@ void check_addresses(const Look& look, Findings& findings) {
   }
 }
 
-/// Names of the variables that a test looks at, but for those that it gives a default.
-std::vector<std::string_view> tested_names(std::string_view word) {
+/// Names after $ and ${ in `word`; with `has_no_default` but for those that get one: ${NAME:-x}.
+std::vector<std::string_view> expanded_names(std::string_view word, bool has_no_default = false) {
   std::vector<std::string_view> names;
   for (std::size_t at = word.find('$'); at != word.npos; at = word.find('$', at + 1)) {
     const std::string_view rest = word.substr(at + 1);
     const bool is_braced = rest.starts_with('{');
     const std::string_view name = assigned_name(rest.substr(is_braced ? 1 : 0));
     const bool has_default = is_braced && rest.substr(1 + name.size()).find_first_of(":-+?") == 0;
-    if (!name.empty() && !has_default) names.push_back(name);
+    if (!name.empty() && !(has_no_default && has_default)) names.push_back(name);
   }
   return names;
 }
@@ -96,9 +96,9 @@ void check_tests(const Look& look, Findings& findings) {
         command.words[0] == "mapfile")
       for (const std::string& word : command.words) reads.insert(assigned_name(word));
   for (const Command& command : look.script.commands) {
-    if (!command.is_condition || command.is_loop || asks_whether_set(command)) continue;
+    if (!command.is_condition || command.is_loop || command.is_in_braces || asks_whether_set(command)) continue;
     for (const std::string& word : command.words) {
-      for (const std::string_view name : tested_names(word)) {
+      for (const std::string_view name : expanded_names(word, true)) {
         const auto set = first_set.find(name);
         if (set == first_set.end() || set->second <= command.line || reads.contains(name)) continue;
         findings.push_back(at_line(command.line, Severity::warning,
@@ -109,12 +109,22 @@ void check_tests(const Look& look, Findings& findings) {
   }
 }
 
+/// What the shell itself uses, as in torchrun --master_addr $MASTER_ADDR.
+std::set<std::string_view> used_names(const JobScript& script) {
+  std::set<std::string_view> names;
+  for (const Command& command : script.commands)
+    for (const std::string& word : command.words)
+      for (const std::string_view name : expanded_names(word)) names.insert(name);
+  return names;
+}
+
 /// Not exported, they reach no program.
 void check_exports(const Look& look, Findings& findings) {
   constexpr std::array<std::string_view, 6> prefixes{"NCCL_", "FI_", "UCX_", "MPICH_", "OMPI_MCA_", "MASTER_"};
+  const auto used = used_names(look.script);
   for (const Variable& variable : look.script.unexported) {
     const auto is_its = [&](std::string_view prefix) { return variable.name.starts_with(prefix); };
-    if (std::ranges::any_of(prefixes, is_its) && variable.name != "MASTER_NODE")
+    if (std::ranges::any_of(prefixes, is_its) && !used.contains(variable.name))
       findings.push_back(at_line(variable.line, Severity::warning,
                                  fmt::format("{} is set, but not exported", variable.name), "no program gets it",
                                  fmt::format("export {}=...", variable.name)));

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "core/ascii.hpp"
 #include "core/suggest.hpp"
 #include "site/checks.hpp"
 #include "site/text.hpp"
@@ -28,12 +27,6 @@ constexpr std::string_view placeholder_of_templates = "CHANGE_ME";
 
 std::string_view prefix_of(BatchSystem system) { return system == BatchSystem::pbs ? "#PBS" : "#SBATCH"; }
 
-bool contains_ignoring_case(std::string_view text, std::string_view part) {
-  return !std::ranges::search(text, part, [](char a, char b) {
-            return core::to_lower(a) == core::to_lower(b);
-          }).empty();
-}
-
 /// "<code>", "your-account-name", "change-me", "XXXX".
 bool is_placeholder(std::string_view value) {
   constexpr std::array<std::string_view, 13> parts{
@@ -52,7 +45,7 @@ std::string meant_option(const Flag& flag, const Look& look) {
   std::vector<std::string> names;
   for (const Option& option : slurm_options())
     if (option.is_of_sbatch) names.push_back(option.name);
-  const auto near = core::near_miss(flag.name, names);
+  const auto near = near_name(flag.name, names);
   return near ? fmt::format("did you mean --{}?", *near) : "";
 }
 
@@ -86,9 +79,9 @@ void check_placeholder(const Flag& flag, const Look& look, Findings& findings) {
                         .line = flag.line});
   else if (is_placeholder(*flag.value))
     findings.push_back(
-        {.severity = Severity::error,
+        {.severity = flag.name == "mail-user" ? Severity::warning : Severity::error,
          .what = fmt::format("{} is still '{}'", flag.typed, *flag.value),
-         .why = "the job is refused",
+         .why = flag.name == "mail-user" ? "mail reaches nobody" : "the job is refused",
          .fix = fmt::format("edit line {}: {} {} and your own", flag.line, prefix_of(look.script.system), flag.typed),
          .line = flag.line});
 }
@@ -132,7 +125,8 @@ void check_comments(const Look& look, Findings& findings) {
     const auto words = split_words(text.substr(1));
     if (words.size() < 2 || !words[1].starts_with('-') || text.starts_with("##")) continue;
     for (const std::string_view right : {std::string_view{"SBATCH"}, std::string_view{"PBS"}}) {
-      const bool is_near = core::edit_distance(words[0], right) <= right.size() / 3;
+      const bool is_near =
+          words[0].size() < 2 * right.size() && core::edit_distance(words[0], right) <= right.size() / 3;
       if (is_near && words[0].size() > 2)
         findings.push_back({.severity = words[0] == right ? Severity::note : Severity::warning,
                             .what = fmt::format("{} is a comment to the batch system",

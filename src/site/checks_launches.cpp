@@ -240,13 +240,14 @@ bool runs_lockstep(const JobScript& script) {
 
 void check_launches(const Look& look, Findings& findings) {
   for (const Launch& launch : look.script.launches) {
+    check_square(launch, look, findings);
+    check_hidden_gpus(launch, look, findings);
+    if (launch.variable.empty()) check_expected_ranks(launch, findings);
+    if (launch.is_by_variable) continue;
     check_launcher(launch, look, findings);
     check_cores_of_ranks(launch, look, findings);
     check_mpi_flag(launch, look, findings);
     check_torch(launch, findings);
-    check_square(launch, look, findings);
-    check_hidden_gpus(launch, look, findings);
-    if (launch.variable.empty()) check_expected_ranks(launch, findings);
   }
   check_preemption(look, findings);
   check_device(look, findings);

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/suggest.hpp"
-#include "core/units.hpp"
 #include "site/checks.hpp"
 #include "site/text.hpp"
 
@@ -45,7 +44,7 @@ void check_partition(const Look& look, std::string_view name, int line, Findings
   }
   std::vector<std::string> names;
   for (const Partition& partition : look.site.partitions) names.push_back(partition.name);
-  const auto near = core::near_miss(name, names);
+  const auto near = near_name(name, names);
   findings.push_back(
       {.severity = near ? Severity::error : Severity::note,
        .what = fmt::format("'{}' is not among the partitions or queues that {} documents", name, look.site.title),
@@ -97,10 +96,14 @@ void check_threads(const Chunk& chunk, const Look& look, const Nodes& limits, Fi
                         .line = last->line});
 }
 
+/// "a100", "A100" and "nvidia_a100" name one.
+bool is_same_gpu(std::string_view asked, std::string_view there) { return contains_ignoring_case(asked, there); }
+
 void check_gpus(const Chunk& chunk, const Look& look, const Nodes& limits, Findings& findings) {
   check_most(chunk.gpus, limits.gpus, "GPUs of a node", findings);
-  if (chunk.gpu && !limits.gpu.empty() && chunk.gpu->value != limits.gpu &&
-      std::ranges::find(look.site.gone_gpus, chunk.gpu->value) == look.site.gone_gpus.end())
+  const auto& gone = look.site.gone_gpus;
+  if (chunk.gpu && !limits.gpu.empty() && !is_same_gpu(chunk.gpu->value, limits.gpu) &&
+      std::ranges::find(gone, chunk.gpu->value) == gone.end())
     findings.push_back(beyond(chunk.gpu->line, fmt::format("GPUs of type '{}'", chunk.gpu->value),
                               "these nodes have others", limits.gpu));
   const long n_nodes = chunk.nodes ? chunk.nodes->value : 1;

@@ -4,7 +4,6 @@
 #include <array>
 
 #include "core/ascii.hpp"
-#include "core/suggest.hpp"
 #include "site/checks.hpp"
 #include "site/text.hpp"
 
@@ -82,13 +81,12 @@ void check_slurm_value(const Flag& flag, Findings& findings) {
 void check_gres(const Flag& flag, const Look& look, Findings& findings) {
   for (const Gres& gres : read_gres(flag.value.value_or(""))) {
     const std::vector<std::string> known{"gpu"};
-    if (gres.name != "gpu" && core::near_miss(gres.name, known))
-      findings.push_back(malformed(flag, "gpu:N or gpu:TYPE:N"));
+    if (gres.name != "gpu" && near_name(gres.name, known)) findings.push_back(malformed(flag, "gpu:N or gpu:TYPE:N"));
     if (gres.name != "gpu") continue;
     if (!gres.count) findings.push_back(malformed(flag, "gpu:N or gpu:TYPE:N"));
     if (gres.type.empty()) continue;
     const auto& gone = look.site.gone_gpus;
-    const std::string near = core::near_miss(gres.type, gone).value_or("");
+    const std::string near = near_name(gres.type, gone).value_or("");
     if (near == gres.type) {
       findings.push_back({.severity = Severity::error,
                           .what = fmt::format("{} has no GPUs of type '{}' any more", look.site.title, gres.type),
@@ -122,7 +120,7 @@ void check_select(const Resource& select, Findings& findings) {
       const std::size_t equals = part.find('=');
       const std::string name{part.substr(0, equals)};
       if (equals == part.npos || std::ranges::find(names, name) != names.end()) continue;
-      if (const auto near = core::near_miss(name, names))
+      if (const auto near = near_name(name, names))
         findings.push_back({.severity = Severity::warning,
                             .what = fmt::format("'{}' is no resource of a chunk that is known here", name),
                             .why = "",

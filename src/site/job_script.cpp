@@ -70,7 +70,9 @@ class Parts {
       for (Flag& flag : read_flags(rest, options, line, n_used)) target.push_back(std::move(flag));
       rest = rest.subspan(n_used);
       if (rest.empty()) break;
-      script_.stray.push_back({line, rest.front()});
+      const bool is_separator = rest.front() == "hetjob" || rest.front() == "packjob";
+      script_.is_heterogeneous |= is_separator;
+      if (!is_separator) script_.stray.push_back({line, rest.front()});
       rest = rest.subspan(1);
     }
   }
@@ -153,6 +155,7 @@ void keep_launch_by_variable(const Command& command, std::size_t n, JobScript& s
     Launch launch = script.launches[i];
     launch.line = command.line;
     launch.variable.clear();
+    launch.is_by_variable = true;
     launch.program.insert(launch.program.end(), command.words.begin() + 1, command.words.end());
     script.launches.push_back(std::move(launch));
   }

@@ -24,6 +24,7 @@ struct Line {
 
 struct JobScript {
   BatchSystem system = BatchSystem::none;  ///< by its first directive
+  bool is_heterogeneous = false;           ///< has components: "#SBATCH hetjob" between them
   std::vector<Flag> directives{};          ///< those that the batch system reads
   std::vector<Flag> late{};                ///< after the first command: it does not read them
   std::vector<Flag> of_other{};            ///< of another batch system than the first

@@ -23,6 +23,7 @@ struct Launch {
   Launcher launcher = Launcher::none;
   std::vector<Flag> flags{};           ///< of srun by their long names, of others without dashes
   std::vector<std::string> program{};  ///< and its arguments; empty where a variable holds the launcher alone
+  bool is_by_variable = false;         ///< the flags are those of a variable, which is a launch of its own
   std::string variable{};              ///< that holds it: "run" of run="srun -n 4"; empty if it is a command
 };
 

@@ -222,7 +222,7 @@ Request read_request(const JobScript& script) {
     read_pbs(script, request);
     return request;
   }
-  request.chunks.push_back(slurm_chunk(script));
+  if (!script.is_heterogeneous) request.chunks.push_back(slurm_chunk(script));
   if (const Flag* const time = directive(script, "time"))
     if (const auto minutes = slurm_minutes(time->value.value_or("")))
       request.minutes = Asked<double>{*minutes, time->line};

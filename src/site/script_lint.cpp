@@ -16,8 +16,7 @@ std::vector<Finding> lint_script(const JobScript& script, const Site& site, cons
   check_launches(look, findings);
   check_commands(look, findings);
   std::ranges::stable_sort(findings, {}, &Finding::line);
-  const auto same = std::ranges::unique(findings);
-  findings.erase(same.begin(), same.end());
+  findings.erase(std::unique(findings.begin(), findings.end()), findings.end());
   return findings;
 }
 

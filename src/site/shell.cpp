@@ -202,6 +202,11 @@ class Reader {
     std::string word = std::exchange(word_, {});
     if (std::exchange(skips_word_, false)) return;
     const bool is_first = command_.words.empty();
+    if (is_first && word == "{") ++brace_depth_;
+    if (is_first && word == "}") {
+      brace_depth_ = std::max(0, brace_depth_ - 1);
+      return;
+    }
     if (is_first && std::ranges::find(grammar_words, word) != grammar_words.end()) {
       command_.is_condition |= word == "if" || word == "elif";
       command_.is_loop |= word == "while" || word == "until";
@@ -216,6 +221,7 @@ class Reader {
     const auto within = std::exchange(within_, {});
     if (!command.words.empty()) {
       const std::string& first = command.words.front();
+      command.is_in_braces = brace_depth_ > 0;
       command.is_condition |= first == "[" || first == "[[" || first == "test";
       commands_.push_back(std::move(command));
     }
@@ -231,6 +237,7 @@ class Reader {
   Command command_{};
   std::string word_{};
   bool has_word_ = false;
+  int brace_depth_ = 0;
   bool skips_word_ = false;  ///< the next word is the target of a redirection
   std::vector<Within> within_{};
   std::vector<std::string> here_documents_{};

@@ -15,6 +15,7 @@ struct Command {
   int line = 0;  ///< of its first word
   std::vector<std::string> words{};
   bool is_condition = false;  ///< after if or elif, or one that tests: "[", "[[", "test"
+  bool is_in_braces = false;  ///< as the body of a function is
   bool is_loop = false;       ///< after while or until
 };
 

@@ -1,6 +1,7 @@
 #include "site/sites.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace lockstep::site {
 

@@ -1,6 +1,10 @@
 #include "site/text.hpp"
 
+#include <algorithm>
 #include <charconv>
+
+#include "core/ascii.hpp"
+#include "core/suggest.hpp"
 
 namespace lockstep::site {
 namespace {
@@ -35,11 +39,21 @@ std::vector<std::string_view> split_words(std::string_view text) {
   return words;
 }
 
+bool contains_ignoring_case(std::string_view text, std::string_view part) {
+  const auto same = [](char a, char b) { return core::to_lower(a) == core::to_lower(b); };
+  return std::search(text.begin(), text.end(), part.begin(), part.end(), same) != text.end() || part.empty();
+}
+
 std::optional<long> whole_number(std::string_view text) noexcept {
   long number = 0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (status != std::errc{} || end != text.data() + text.size()) return std::nullopt;
   return number;
+}
+
+std::optional<std::string> near_name(std::string_view word, std::span<const std::string> candidates) {
+  constexpr std::size_t longest = 64;
+  return word.size() <= longest ? core::near_miss(word, candidates) : std::nullopt;
 }
 
 }  // namespace lockstep::site

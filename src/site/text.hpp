@@ -4,6 +4,8 @@
 #pragma once
 
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,7 +20,13 @@ namespace lockstep::site {
 /// What is between white space.
 [[nodiscard]] std::vector<std::string_view> split_words(std::string_view text);
 
+/// In any case of letters.
+[[nodiscard]] bool contains_ignoring_case(std::string_view text, std::string_view part);
+
 /// Of all of the text: "8", "-1".
 [[nodiscard]] std::optional<long> whole_number(std::string_view text) noexcept;
+
+/// core::near_miss() of what may be a name; nothing if it is longer than any, so that no text takes long.
+[[nodiscard]] std::optional<std::string> near_name(std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace lockstep::site

@@ -21,6 +21,8 @@ constexpr Misnomer misnomers[]{
     {"FI_PROVIDERS", "FI_PROVIDER"},          {"UCX_TRANSPORTS", "UCX_TLS"},
 };
 
+constexpr std::size_t longest_name = 64;  ///< longer than any that there is, so that no text takes long
+
 constexpr std::array<std::string_view, 2> misspelt_prefixes{"NCLL_", "NCC_"};
 
 // The transports and memory domains of UCX, each with settings of its own.
@@ -196,6 +198,7 @@ std::optional<std::string> near_variable(std::string_view name) {
   const Family* const family = family_of(name);
   if (family == nullptr || is_known_variable(name)) return std::nullopt;
   const std::string_view own = without_prefix(*family, name);
+  if (own.size() > longest_name) return std::nullopt;
   // A slip is one letter in four at most: IB_SL and IB_TC are two of a kind, not one misspelt.
   std::size_t least = std::min<std::size_t>(2, own.size() / 4) + 1;
   std::string_view nearest;

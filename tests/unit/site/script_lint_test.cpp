@@ -90,6 +90,7 @@ TEST(ScriptLint, DirectivesThatAreNone) {
   expect_all({{"#SBATCH --memory=100G\n", 1, error, "did you mean --mem?"},
               {"#SBATCH --nodse=2\n", 1, error, "did you mean --nodes?"},
               {"#SBATCH --walltime=1\n", 1, error, "did you mean --time?"},
+              {"#SBATCH --gpu=2\n", 1, error, "did you mean --gpus?"},  // the beginning of three options
               {"#SBATCH --cpu-bind=cores\n", 1, error, "srun"},
               {"#SBATCH \xe2\x80\x93nodes=2\n", 1, error, "dash of typography"},
               {"#SBATCH --nodes=2 what\n", 1, error, "belongs to no option"},
@@ -122,7 +123,7 @@ TEST(ScriptLint, ValuesThatCannotBe) {
 TEST(ScriptLint, PlaceholdersAreNamedByLine) {
   expect_all({{"#SBATCH --account=<code>-delta-gpu\n", 1, error, "edit line 1"},
               {"#SBATCH --account=your-account-name\n", 1, error, "edit line 1"},
-              {"#SBATCH --mail-user=your_email@bu.edu\n", 1, error, "edit line 1"},
+              {"#SBATCH --mail-user=your_email@bu.edu\n", 1, warning, "edit line 1"},
               {"#SBATCH --account=CHANGE_ME-gpu\n", 1, error, "edit line 1"},
               {"#SBATCH --account=CHANGE_ME\n", 1, note, "edit this line"},
               {"#PBS -A <project>\n", 1, error, "edit line 1"},
@@ -196,6 +197,12 @@ TEST(ScriptLint, LaunchesThatGoWrong) {
   EXPECT_TRUE(has(lint("#PBS -r n\nmpiexec lockstep train t --expect-ranks 2\n", pbs_site()), 1, warning, "-r y"));
 }
 
+TEST(ScriptLint, ALauncherInAVariableIsJudgedWhereItIsSet) {
+  const auto findings = lint(clean_header + "run=\"srun\"\n$run ./a\n$run ./b\n", slurm_site());
+  EXPECT_TRUE(has(findings, 4, warning, "srun without --mpi"));
+  EXPECT_EQ(findings.size(), 1U) << listed(findings);
+}
+
 TEST(ScriptLint, LaunchesThatAreRight) {
   for (const char* const text :
        {"srun --mpi=pmix ./reduce_all --expect-ranks=4\n", "#SBATCH --cpus-per-task=4\nsrun --mpi=pmix -c 4 ./x\n",
@@ -204,6 +211,8 @@ TEST(ScriptLint, LaunchesThatAreRight) {
         "#SBATCH --requeue\nsrun --mpi=pmix lockstep train toy --expect-ranks 4\n",
         "#SBATCH --nodes=1\nlaunch lockstep train toy --expect-ranks 4\nend_job\n",
         "torchrun --master_port=$port x.py\n", "#SBATCH --ntasks-per-node=1\nsrun torchrun --nproc_per_node=4 x.py\n",
+        "#SBATCH --gpus-per-node=nvidia_A100:4 --constraint=x\n",
+        "#SBATCH -n 1\n#SBATCH hetjob\n#SBATCH --nodes=1000\n",
         "#SBATCH --gpu-bind=none\nsrun --mpi=pmix reduce_all --expect-ranks 4\n"})
     EXPECT_EQ(listed(lint(clean_header + text, slurm_site())), "") << text;
   EXPECT_EQ(listed(lint("#PBS -l walltime=10\nmodule load openmpi\nmpirun ./x\n", pbs_site())), "");
@@ -234,7 +243,8 @@ TEST(ScriptLint, WhatLooksLikeASlipAndIsNone) {
         "if [ \"$A\" = 1 ]; then b; fi\n", "while [ \"$A\" != 1 ]; do A=1; done\n", "NCCL_DEBUG=INFO x\n",
         "NCCL_DEBUG=INFO\nexport NCCL_DEBUG\n", "export MASTER_PORT=$((10000 + SLURM_JOB_ID % 50000))\n",
         "set -eo pipefail\nmodule load a\n", "set -u\nset +u\nmodule load a\n", "cat <<EOF\nsrun x\nEOF\n",
-        "for a in 1 2; do if [ $a = 1 ]; then b; fi; done\na=3\n"})
+        "MASTER_ADDR=$(hostname)\ntorchrun --master_addr $MASTER_ADDR $x\n",
+        "f() {\n  if [ $A = 1 ]; then b; fi\n}\nA=1\nf\n", "for a in 1 2; do if [ $a = 1 ]; then b; fi; done\na=3\n"})
     EXPECT_EQ(listed(lint(text, slurm_site())), "") << text;
 }
 
