@@ -13,15 +13,15 @@ run cmake --install "$build" --prefix "$folder/prefix"
 expect_rc 0
 export LOCKSTEP_ROOT=$folder/prefix HOME=$folder
 reframe() {
-  run "$python/bin/reframe" --prefix "$folder/reframe" -C "$here/reframe_settings.py" -c "$folder/prefix/share/lockstep/reframe" --run \
+  run "$python/bin/reframe" --prefix "$folder/reframe" -C "$here/reframe_settings.py" -c "$folder/prefix/share/lockstep/reframe" --nocolor --run \
     -S ReduceAll.largest=4K "$@"
 }
 
 reframe
 expect_rc 0
-expect_out 'Ran 3/3 test case\(s\) .* 0 failure'
+expect_out 'Ran 3/3 test case.s. from 3 check.s. .0 failure'
 reframe -n ReduceAll -S ReduceAll.least_busbw=100000
 expect_rc 1
-expect_out 'failed to meet reference: busbw'
+expect_out 'failed to meet reference.*busbw'
 reframe -n Train -S Train.least_accuracy=101
 expect_rc 1
