@@ -25,3 +25,18 @@ for site in delta ibex hipergator generic; do
     echo "$name: $state in $(on ctl scontrol show job "$job" | sed -n 's/.*RunTime=\([0-9:]*\).*/\1/p' | head -1)"
   done
 done
+
+# The tests of the installation, within an allocation.
+cat >tests.sbatch <<'END'
+#!/bin/bash
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=1
+#SBATCH --output=tests.out
+LOCKSTEP_LAUNCHER='srun --mpi=pmix' LOCKSTEP_RANKS=2 "$LOCKSTEP_ROOT/share/lockstep/tests/run" -R 'doctor|^train$'
+END
+job=$(submit_script tests.sbatch) || fail "the installed tests"
+await_end "$job"
+cp tests.out "$folder/out"
+[ "$state" = COMPLETED ] || fail "the installed tests: $state"
+expect_out '100% tests passed, 0 tests failed out of 2'
+echo "the installed tests: $state"
