@@ -1,6 +1,7 @@
 # Helpers for tests of the command line. The test's environment names the program and the launcher:
 # REDUCE_ALL, MPIEXEC, MPIEXEC_NUMPROC_FLAG and MPIEXEC_PREFLAGS (words, may be empty).
 set -u
+await_limit_s=120
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 rc=0
@@ -54,7 +55,7 @@ fail() {
 await() {
   local begin=$SECONDS
   until "$@"; do
-    [ $((SECONDS - begin)) -lt 120 ] || fail "waited 120 s for: $*"
+    [ $((SECONDS - begin)) -lt "$await_limit_s" ] || fail "waited $await_limit_s s for: $*"
     sleep 0.05
   done
 }

@@ -4,6 +4,7 @@
 . "$(dirname "$0")/../cli/lib.bash"
 trap 'stop_cluster; rm -rf "$folder"' EXIT
 cluster=$folder/cluster
+await_limit_s=400 # for whole jobs
 nodes=(node-a node-b)
 declare -A init_of=() # process that holds a node's namespaces, and takes all in them along when it is killed
 daemon_path=/usr/local/sbin:/usr/sbin:/sbin:$PATH
