@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.bash"
 export TRAFFIC_FILE=$folder/traffic
 for n in 4 16 48; do
-  run env LD_PRELOAD="$COUNT_TRAFFIC_LIBRARY" "$REDUCE_ALL" -b 8 -e 8 -n 8 -w 1 -c 1 --algorithm mpi --json "$folder/$n.json" \
+  run env LD_PRELOAD="$COUNT_TRAFFIC_LIBRARY" "$REDUCE_ALL" -b 8 -e 8 -n 8 -w 1 -c 1 --algorithm mpi --visits 0 --json "$folder/$n.json" \
     --nproc "$n"
   expect_rc 0
 done
