@@ -76,9 +76,9 @@ std::optional<double> Shift::lower_bound(double alpha) const {
 
 double Shift::effect() const {
   if (ratios_.empty()) return 0.5;
-  const auto equal = std::ranges::equal_range(ratios_, 1.0);
-  const auto n_above = static_cast<double>(ratios_.end() - equal.end());
-  return (n_above + static_cast<double>(equal.size()) / 2) / static_cast<double>(n_pairs());
+  const auto [first, last] = std::equal_range(ratios_.begin(), ratios_.end(), 1.0);
+  const auto n_above = static_cast<double>(ratios_.end() - last);
+  return (n_above + static_cast<double>(last - first) / 2) / static_cast<double>(n_pairs());
 }
 
 // A pair at the limit speaks for neither.
