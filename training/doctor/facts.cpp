@@ -1,5 +1,8 @@
 #include "training/doctor/facts.hpp"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
@@ -22,13 +25,25 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Facts, host, launcher, launched_
                                                 pbs_lines, pmi, own_launcher, mpi_library, version, digest, libraries,
                                                 variables, limits, temporary, has_node, node)
 
+namespace {
+
+// Whether each fraction in `json` fits an int: to take a larger one for an int is undefined. Large whole numbers are none.
+bool is_in_range(const nlohmann::json& json) {
+  if (json.is_number_float()) return std::abs(json.get<double>()) < std::numeric_limits<int>::max();
+  return !json.is_structured() || std::ranges::all_of(json, is_in_range);
+}
+
+}  // namespace
+
 std::string to_text(const Facts& facts) {
   return nlohmann::json(facts).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 Facts facts_from_text(std::string_view text) {
   try {
-    return nlohmann::json::parse(text).get<Facts>();
+    const nlohmann::json json = nlohmann::json::parse(text);
+    if (!is_in_range(json)) core::fail_system("what a rank tells of itself is not understood: a number is too large");
+    return json.get<Facts>();
   } catch (const nlohmann::json::exception& error) {
     core::fail_system(std::string{"what a rank tells of itself is not understood: "} + error.what());
   }
