@@ -10,22 +10,6 @@
 # The parameters are hashed before the first step, which takes seconds, and looked at before it ends.
 train=(train digits --batch 4096 --accumulate 32 --synthetic-samples 4096 --val-split '' --threads 1 --seed 7 --run-dir "$run_dir")
 
-# find_ranks: once both are there, as ${ranks[@]}: looking for them takes longer than some runs last.
-find_ranks() {
-  await has_rank 0 && await has_rank 1
-  ranks=("$(process_of 0)" "$(process_of 1)")
-}
-
-# flip_bit PARAMETER ORIGIN: of the run, in rank 0, while both wait.
-flip_bit() {
-  kill -STOP "${ranks[@]}"
-  "$FLIP_BIT" "${ranks[0]}" "$1" "$2" >"$folder/flipped" 2>&1
-  flipped=$?
-  kill -CONT "${ranks[@]}"
-  [ "$flipped" -ne 77 ] || { cat "$folder/flipped" && exit 77; }
-  [ "$flipped" -eq 0 ] || fail "no bit was flipped: $(cat "$folder/flipped")"
-}
-
 case $1 in
   none)
     start nproc 2 "${train[@]}" --max-steps 1
@@ -41,9 +25,9 @@ case $1 in
     whole=$(grep '^digest ' "$folder/out")
     rm -rf "$run_dir"
     start nproc 2 "${train[@]}"
-    find_ranks
+    find_ranks 2
     await has_line '^first step' "$folder/err"
-    flip_bit fc2.weight 7
+    flip_bit 0 fc2.weight 7
     end
     expect_rc 0
     [ "$(grep '^digest ' "$folder/out")" != "$whole" ] || fail "the same result"
@@ -59,9 +43,9 @@ case $1 in
     end
     expect_rc 0
     start nproc 2 "${train[@]}" --max-steps 2 --resume auto
-    find_ranks
+    find_ranks 2
     await has_logged '"kind":"resume"'
-    flip_bit fc2.weight "$run_dir/checkpoints/step-000000001"
+    flip_bit 0 fc2.weight "$run_dir/checkpoints/step-000000001"
     end
     expect_rc 0
     expect_err "^warning: after step 2: parameters of 'fc2.weight' have changed in memory between two steps \(rank 0 on node 0\); \
@@ -75,9 +59,9 @@ going back to $run_dir/checkpoints/step-000000001"
     export LD_PRELOAD=$SLOW_DISK_LIBRARY SLOW_DISK_MS=300
     start nproc 2 "${train[@]}"
     unset LD_PRELOAD
-    find_ranks
+    find_ranks 2
     await compgen -G "$run_dir/checkpoints/step-000000100.tmp-*" >/dev/null
-    flip_bit conv1.bias 7
+    flip_bit 0 conv1.bias 7
     end
     expect_rc 0
     expect_err "^warning: checkpoint '$run_dir/checkpoints/step-000000100' may hold what has changed"
@@ -86,9 +70,9 @@ going back to $run_dir/checkpoints/step-000000001"
     ;;
   *)
     start nproc 2 "${train[@]}" --max-steps 1
-    find_ranks
+    find_ranks 2
     await has_logged '"kind":"start"'
-    flip_bit "$1" 7
+    flip_bit 0 "$1" 7
     end
     expect_rc 1
     expect_one_error
