@@ -15,7 +15,7 @@ std::vector<report::Results> read_comparable(const std::vector<std::string>& pat
   std::vector<report::Results> launches;
   for (const std::string& path : paths) {
     launches.push_back(report::read_results(path, flag));
-    report::require_comparable(launches.back(), now);
+    report::require_comparable(launches.back(), now, flag);
   }
   return launches;
 }

@@ -50,6 +50,9 @@ struct Outcome {
   int n_repeated = 0;  ///< times a call was measured again, because cores moved
 };
 
+/// "interrupted (SIGINT)": what a signal that ended a run did to it.
+[[nodiscard]] std::string_view name_end(int signal) noexcept;
+
 /// Text of the table: lines before it, one line per row, lines after it.
 [[nodiscard]] std::string text_header(const BenchmarkInfo& info);
 [[nodiscard]] std::string text_rows(std::span<const Row> rows_of_one_call);

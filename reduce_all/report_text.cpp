@@ -149,6 +149,10 @@ std::string text_wrong(const WrongElement& wrong) {
       format_element(wrong.call.dtype, wrong.mismatch.found), wrong.mismatch.n_wrong);
 }
 
+std::string_view name_end(int signal) noexcept {
+  return signal == SIGINT ? "interrupted (SIGINT)" : "terminated (SIGTERM)";
+}
+
 std::string text_closing(std::span<const Row> rows, const Outcome& outcome) {
   double sum = 0;
   for (const Row& row : rows) sum += row.busbw_GBps;

@@ -1,5 +1,7 @@
 #include "reduce_all/run.hpp"
 
+#include <fmt/format.h>
+
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -58,6 +60,10 @@ void visit_again(const Job& job, CoreWatch& cores, const core::Stopwatch& watch,
   Visits visits{job, cores, watch};
   const std::vector<Visited> visited = visits.make();
   outcome.signal = visits.signal();
+  if (outcome.signal != 0) {
+    outcome.is_complete = false;
+    outcome.cut_short_by = fmt::format("{}; there are fewer visits than asked for", name_end(outcome.signal));
+  }
   if (report != nullptr) report->add_visits(visited, job.options.in_place);
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <csignal>
 #include <cstring>
 #include <limits>
 #include <numeric>
@@ -104,8 +103,7 @@ bool Sweep::measure_call(const comm::Call& call) {
   if (!measure_until_cores_stay(meter, contenders)) {
     outcome_.is_complete = false;
     outcome_.cut_short_by =
-        fmt::format("{}; nothing from {} on is measured",
-                    outcome_.signal == SIGINT ? "interrupted (SIGINT)" : "terminated (SIGTERM)", describe_call(call));
+        fmt::format("{}; nothing from {} on is measured", name_end(outcome_.signal), describe_call(call));
     return false;
   }
   job_.progress.enter(runtime::Activity::finish);

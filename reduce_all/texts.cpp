@@ -56,7 +56,7 @@ Results
       --visits N           after the table visit every size N times more, briefly, for comparisons  (10 with --json, --baseline)
       --verdict            end with a few sentences about these numbers
 Is it slower than before? (share/doc/regression.md)
-      --baseline F[,F...]  compare with these JSON files of launches before; exit 1 if a size has become slower
+      --baseline F[,F...]  compare with these JSON files of launches before; exit 1 if it has become slower
       --pool F[,F...]      JSON files of launches of now, pooled with this one: five or more on each side tell most
       --tolerance P        what takes up to P percent longer is still the same                (5)
       --junit F            the comparison as JUnit's XML, a test case per row

@@ -7,50 +7,42 @@
 #include <utility>
 
 #include "core/units.hpp"
+#include "report/rounds.hpp"
 #include "report/shift.hpp"
 
 namespace lockstep::report {
 namespace {
 
 constexpr double significant = 0.05;
-// By more than this factor it is another distance: cores of one cache, of two caches and of two sockets differ by 2 and
-// more.
-constexpr double another_distance = 1.5;
+// From so many on each side launches speak for themselves: of four and four one order in 70 is the extreme one.
+constexpr std::size_t enough_launches = 4;
+// That the launches of a row agree with its visits. There are too few for Holm's factors.
+constexpr double launches_agree = 0.01;
 
-using Visits = std::vector<Visit>;
+using Visits = std::vector<Placed>;
 
+// Rounds count on from launch to launch; what a launch has no visit of takes none from the next.
 std::map<Subject, Visits> pool(std::span<const Results> launches) {
   std::map<Subject, Visits> pooled;
-  for (const Results& launch : launches)
-    for (const Series& series : launch.series) {
+  std::size_t first_round = 0;
+  for (std::size_t launch = 0; launch < launches.size(); ++launch) {
+    std::size_t n_rounds = 0;
+    for (const Series& series : launches[launch].series) {
       Visits& visits = pooled[series.subject];
-      visits.insert(visits.end(), series.visits.begin(), series.visits.end());
+      std::size_t round = first_round;
+      for (const Visit& visit : series.visits) visits.push_back({visit, launch, round++});
+      n_rounds = std::max(n_rounds, series.visits.size());
     }
+    first_round += n_rounds;
+  }
   return pooled;
 }
 
-// The nearest distance of each stratum, ascending; 0 for visits whose distance is not known.
-std::vector<double> find_distances(const Visits& before, const Visits& now) {
-  std::vector<double> all;
-  for (const Visits* side : {&before, &now})
-    for (const Visit& visit : *side) all.push_back(visit.core_round_trip_ns.value_or(0));
-  std::ranges::sort(all);
-  std::vector<double> nearest;
-  for (const double ns : all) {
-    if (nearest.empty() || ns > nearest.back() * another_distance) nearest.push_back(ns);
-  }
-  return nearest;
-}
+Shift shift_of(const Stratum& stratum) { return Shift{std::span{&stratum, 1}}; }
 
-std::vector<Stratum> split(const Visits& before, const Visits& now) {
-  const std::vector<double> distances = find_distances(before, now);
-  std::vector<Stratum> strata(distances.size());
-  const auto stratum_of = [&](const Visit& visit) -> Stratum& {
-    const auto above = std::ranges::upper_bound(distances, visit.core_round_trip_ns.value_or(0));
-    return strata[static_cast<std::size_t>(above - distances.begin()) - 1];
-  };
-  for (const Visit& visit : before) stratum_of(visit).before.push_back(visit.time_us);
-  for (const Visit& visit : now) stratum_of(visit).now.push_back(visit.time_us);
+std::vector<Stratum> times_of(const std::vector<Peers>& groups) {
+  std::vector<Stratum> strata;
+  for (const Peers& peers : groups) strata.push_back(times_of(peers));
   return strata;
 }
 
@@ -71,32 +63,53 @@ struct Judged {
   Compared row;
   Shift shift;
   double p_faster = 1;
+  std::optional<Shift> launches{};  ///< where there are enough of them
 };
 
-Judged measure(const Subject& subject, const Visits& before, const Visits& now, double tolerance) {
-  const std::vector<Stratum> strata = split(before, now);
-  Judged judged{{.subject = subject}, Shift{strata}};
+void describe_shift(Judged& judged) {
+  const Shift& shift = judged.shift;
   Compared& row = judged.row;
-  describe_times(strata, row);
-  row.n_pairs = judged.shift.n_pairs();
-  row.ratio = judged.shift.ratio();
-  row.ratio_95 = judged.shift.interval_95();
-  row.effect = judged.shift.effect();
-  row.p_slower = judged.shift.p_above(1 + tolerance);
+  row.n_pairs = shift.n_pairs();
+  row.ratio = shift.ratio();
+  row.ratio_95 = shift.interval_95();
+  row.effect = shift.effect();
+}
+
+Judged measure(const Subject& subject, const std::vector<Peers>& groups, const Points& points, bool has_launches,
+               double tolerance) {
+  const std::vector<Stratum> strata = times_of(groups);
+  Judged judged{{.subject = subject}, Shift{strata}};
+  describe_times(strata, judged.row);
+  describe_shift(judged);
+  judged.row.p_slower = judged.shift.p_above(1 + tolerance);
   judged.p_faster = judged.shift.p_below(1 / (1 + tolerance));
+  if (has_launches) judged.launches = shift_of(by_launch(points));
   return judged;
 }
 
-Verdict judge(const Compared& row, double p_faster, double tolerance) {
-  if (row.p_slower < significant) return Verdict::slower;
-  if (p_faster < significant) return Verdict::faster;
-  const bool is_within =
-      row.ratio_95 && row.ratio_95->low >= 1 / (1 + tolerance) && row.ratio_95->high <= 1 + tolerance;
-  return is_within ? Verdict::same : Verdict::noisy;
+bool is_within(const Compared& row, double tolerance) {
+  return row.ratio_95 && row.ratio_95->low >= 1 / (1 + tolerance) && row.ratio_95->high <= 1 + tolerance;
 }
 
-// Of as many rows as there are, the one looked at first must be this sure.
-void adjust(std::vector<Judged>& all, double tolerance) {
+Verdict judge(const Judged& judged, double tolerance) {
+  if (judged.row.p_slower < significant) return Verdict::slower;
+  if (judged.p_faster < significant) return Verdict::faster;
+  return is_within(judged.row, tolerance) ? Verdict::same : Verdict::noisy;
+}
+
+// Visits of a launch have more in common than visits of two.
+bool do_launches_disagree(const Judged& judged, double tolerance) {
+  if (!judged.launches) return false;
+  switch (judged.row.verdict) {
+    case Verdict::slower: return judged.launches->p_above(1 + tolerance) >= launches_agree;
+    case Verdict::faster: return judged.launches->p_below(1 / (1 + tolerance)) >= launches_agree;
+    default: return false;
+  }
+}
+
+// Of as many rows as there are, the one looked at first must be this sure. Half of what may be told by chance is for all
+// rows together, half for each of them (`n_shares` 2); what is told of all leaves its half to the rows (1).
+void adjust(std::vector<Judged>& all, double n_shares, double tolerance) {
   std::vector<double> slower, faster;
   for (const Judged& one : all) {
     slower.push_back(one.row.p_slower);
@@ -105,12 +118,45 @@ void adjust(std::vector<Judged>& all, double tolerance) {
   slower = adjust_holm(slower);
   faster = adjust_holm(faster);
   for (std::size_t i = 0; i < all.size(); ++i) {
-    Compared& row = all[i].row;
-    row.p_slower = slower[i];
-    row.verdict = judge(row, faster[i], tolerance);
-    const auto bound = all[i].shift.lower_bound(significant / static_cast<double>(all.size()));
-    if (bound) row.told_from = (1 + tolerance) * *row.ratio / *bound;
+    Judged& one = all[i];
+    one.row.p_slower = std::min(1.0, n_shares * slower[i]);
+    one.p_faster = std::min(1.0, n_shares * faster[i]);
+    one.row.verdict = judge(one, tolerance);
+    if (do_launches_disagree(one, tolerance)) {
+      one.row.verdict = Verdict::noisy;
+      one.row.remark = "launches of one side differ as much";
+    }
+    const auto bound = one.shift.lower_bound(significant / n_shares / static_cast<double>(all.size()));
+    if (bound) one.row.told_from = (1 + tolerance) * *one.row.ratio / *bound;
   }
+}
+
+// Of rounds, which share what befalls their launch: the tolerance must be exceeded beyond chance.
+Compared judge_rounds(const Points& means, double tolerance) {
+  Judged judged{{.subject = {}, .n_before = means.before.size(), .n_now = means.now.size()}, shift_of(each(means))};
+  describe_shift(judged);
+  judged.row.p_slower = std::min(1.0, 2 * judged.shift.p_above(1 + tolerance));
+  judged.p_faster = std::min(1.0, 2 * judged.shift.p_below(1 / (1 + tolerance)));
+  judged.row.verdict = judge(judged, tolerance);
+  const auto bound = judged.shift.lower_bound(significant / 2);
+  if (bound) judged.row.told_from = (1 + tolerance) * *judged.row.ratio / *bound;
+  return judged.row;
+}
+
+// Of launches, each of which had a fate of its own: any difference must be beyond chance, and exceed the tolerance.
+Compared judge_launches(const Points& means, double tolerance) {
+  const Stratum launches = by_launch(means);
+  Judged judged{{.subject = {}, .n_before = launches.before.size(), .n_now = launches.now.size()}, shift_of(launches)};
+  describe_shift(judged);
+  Compared& row = judged.row;
+  row.p_slower = std::min(1.0, 2 * judged.shift.p_above(1));
+  judged.p_faster = std::min(1.0, 2 * judged.shift.p_below(1));
+  row.verdict = judge(judged, tolerance);
+  if (row.ratio && *row.ratio <= 1 + tolerance && *row.ratio >= 1 / (1 + tolerance))
+    row.verdict = is_within(row, tolerance) ? Verdict::same : Verdict::noisy;
+  const auto bound = judged.shift.lower_bound(significant / 2);
+  if (bound) row.told_from = std::max(1 + tolerance, *row.ratio / *bound);
+  return row;
 }
 
 std::vector<Subject> order_of(std::span<const Results> launches) {
@@ -119,11 +165,27 @@ std::vector<Subject> order_of(std::span<const Results> launches) {
   return subjects;
 }
 
-// All of them where something is to be done about it.
-std::string name_sizes(const std::vector<std::string>& sizes, Verdict verdict) {
+std::string name_sizes(const std::vector<std::string>& sizes, bool is_each_named) {
   constexpr std::size_t most_named = 4;
-  if (sizes.size() <= most_named || verdict == Verdict::slower) return fmt::format("{}", fmt::join(sizes, ", "));
+  if (sizes.size() <= most_named || is_each_named) return fmt::format("{}", fmt::join(sizes, ", "));
   return fmt::format("{} sizes, {} to {}", sizes.size(), sizes.front(), sizes.back());
+}
+
+template <class Wanted>
+std::string name_those(const Comparison& comparison, const Wanted& is_wanted, bool is_each_named) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> sizes_of;
+  for (const Compared& row : comparison.rows) {
+    if (!is_wanted(row)) continue;
+    const Subject& s = row.subject;
+    const std::string what = fmt::format("{} {} {}", s.algorithm, s.dtype, s.op);
+    auto found = std::ranges::find(sizes_of, what, [](const auto& entry) { return entry.first; });
+    if (found == sizes_of.end()) found = sizes_of.insert(found, {what, {}});
+    found->second.push_back(core::format_bytes({s.bytes}));
+  }
+  std::vector<std::string> texts;
+  for (const auto& [what, sizes] : sizes_of)
+    texts.push_back(fmt::format("{} at {}", what, name_sizes(sizes, is_each_named)));
+  return fmt::format("{}", fmt::join(texts, "; "));
 }
 
 }  // namespace
@@ -144,8 +206,14 @@ std::size_t Comparison::count(Verdict verdict) const {
   return static_cast<std::size_t>(std::ranges::count(rows, verdict, &Compared::verdict));
 }
 
+bool Comparison::is_slower() const {
+  return count(Verdict::slower) > 0 || (overall && overall->verdict == Verdict::slower);
+}
+
 Comparison compare(std::span<const Results> before, std::span<const Results> now, double tolerance) {
+  const bool has_launches = std::min(before.size(), now.size()) >= enough_launches;
   Comparison comparison{.tolerance = tolerance,
+                        .is_by_launch = has_launches,
                         .files = {},
                         .n_launches_now = now.size(),
                         .changes = name_changes(before.front(), now.front()),
@@ -154,14 +222,24 @@ Comparison compare(std::span<const Results> before, std::span<const Results> now
   const auto old = pool(before), fresh = pool(now);
   std::vector<Judged> judged;
   std::vector<Compared> alone;
+  Rounds rounds;
   for (const Subject& subject : order_of(now)) {
     const auto found = old.find(subject);
-    if (found != old.end())
-      judged.push_back(measure(subject, found->second, fresh.at(subject), tolerance));
-    else
+    if (found == old.end()) {
       alone.push_back({.subject = subject, .verdict = Verdict::added});
+      continue;
+    }
+    const std::vector<Peers> groups = split(found->second, fresh.at(subject));
+    const Points points = relative(groups);
+    judged.push_back(measure(subject, groups, points, has_launches, tolerance));
+    rounds.add(points);
   }
-  adjust(judged, tolerance);
+  if (judged.size() > 1) {
+    const Points means = rounds.means();
+    comparison.overall = has_launches ? judge_launches(means, tolerance) : judge_rounds(means, tolerance);
+  }
+  const bool is_told = comparison.overall && comparison.overall->verdict == Verdict::slower;
+  adjust(judged, comparison.overall && !is_told ? 2 : 1, tolerance);
   for (Judged& one : judged) comparison.rows.push_back(std::move(one.row));
   comparison.rows.insert(comparison.rows.end(), alone.begin(), alone.end());
   for (const auto& [subject, visits] : old)
@@ -177,18 +255,14 @@ std::string describe(const Subject& s) {
 
 // Sizes by algorithm, type and op, in the order these first appear.
 std::string name_rows(const Comparison& comparison, Verdict verdict) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> sizes_of;
-  for (const Compared& row : comparison.rows) {
-    if (row.verdict != verdict) continue;
-    const Subject& s = row.subject;
-    const std::string what = fmt::format("{} {} {}", s.algorithm, s.dtype, s.op);
-    auto found = std::ranges::find(sizes_of, what, [](const auto& entry) { return entry.first; });
-    if (found == sizes_of.end()) found = sizes_of.insert(found, {what, {}});
-    found->second.push_back(core::format_bytes({s.bytes}));
-  }
-  std::vector<std::string> texts;
-  for (const auto& [what, sizes] : sizes_of) texts.push_back(fmt::format("{} at {}", what, name_sizes(sizes, verdict)));
-  return fmt::format("{}", fmt::join(texts, "; "));
+  return name_those(
+      comparison, [verdict](const Compared& row) { return row.verdict == verdict; }, verdict == Verdict::slower);
+}
+
+std::string name_slower(const Comparison& c) {
+  if (c.count(Verdict::slower) > 0) return name_rows(c, Verdict::slower);
+  return name_those(
+      c, [&c](const Compared& row) { return row.ratio && *row.ratio > 1 + c.tolerance; }, true);
 }
 
 }  // namespace lockstep::report

@@ -38,14 +38,17 @@ struct Compared {
 };
 
 struct Comparison {
-  double tolerance = 0;            ///< 0.05: what takes 5 % longer is still the same
+  double tolerance = 0;  ///< 0.05: what takes 5 % longer is still the same
+  /// All rows of both sides together, where there are several: instead of visits launches, or rounds of them.
+  std::optional<Compared> overall{};
+  bool is_by_launch = false;       ///< whether there were enough launches on each side for them to speak for themselves
   std::vector<std::string> files;  ///< of the baseline
   std::size_t n_launches_now = 1;
   std::vector<std::string> changes;  ///< what else differs
   std::vector<Compared> rows;
 
   [[nodiscard]] std::size_t count(Verdict verdict) const;
-  [[nodiscard]] bool is_slower() const { return count(Verdict::slower) > 0; }
+  [[nodiscard]] bool is_slower() const;
 };
 
 /// Of launches that are comparable, at least one on each side. Rows in the order of the first launch now, then those
@@ -65,5 +68,7 @@ struct Comparison {
 [[nodiscard]] double percent(double ratio) noexcept;
 /// "ring float32 sum at 8 B, 64 KiB; shm float32 sum at 1 MiB": the rows of a verdict.
 [[nodiscard]] std::string name_rows(const Comparison& comparison, Verdict verdict);
+/// What is slower, of a comparison that is: those rows, and where only all together are, those beyond the tolerance.
+[[nodiscard]] std::string name_slower(const Comparison& comparison);
 
 }  // namespace lockstep::report

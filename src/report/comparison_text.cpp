@@ -54,6 +54,16 @@ std::vector<std::string> cells(const Compared& row) {
 
 std::string launches(std::size_t n) { return fmt::format("{} launch{}", n, n == 1 ? "" : "es"); }
 
+std::string together(const Compared& all, bool is_by_launch) {
+  if (!all.ratio) return "in no round enough of them had cores as far apart as before";
+  const std::string_view unit = is_by_launch ? "launches" : "rounds";
+  std::string text =
+      fmt::format("{} %, 95 % interval {} %, {} {} against {}, p {:.2g}: {}", change(all.ratio), interval(all.ratio_95),
+                  all.n_now, unit, all.n_before, all.p_slower, name(all.verdict));
+  if (all.told_from) text += fmt::format("; a slow-down of {:.0f} % would have been told", percent(*all.told_from));
+  return text;
+}
+
 // From which slow-down on half of the rows would have told.
 std::string sensitivity(const Comparison& c) {
   std::vector<double> ratios;
@@ -72,7 +82,7 @@ std::string sensitivity(const Comparison& c) {
 
 std::string verdict_line(const Comparison& c) {
   const double allowed = 100 * c.tolerance;
-  if (c.is_slower()) return fmt::format("SLOWER by more than {:g} %: {}", allowed, name_rows(c, Verdict::slower));
+  if (c.is_slower()) return fmt::format("SLOWER by more than {:g} %: {}", allowed, name_slower(c));
   const std::size_t n_told = c.count(Verdict::same) + c.count(Verdict::faster);
   if (n_told == 0)
     return fmt::format("nothing is known to be slower by more than {:g} %, nor not to be: too noisy", allowed);
@@ -100,6 +110,7 @@ std::string to_text(const Comparison& c) {
   text += fmt::format("# {} rows: {} same, {} slower, {} faster, {} could not be told; {}\n", c.rows.size(),
                       c.count(Verdict::same), c.count(Verdict::slower), c.count(Verdict::faster),
                       c.count(Verdict::noisy), sensitivity(c));
+  if (c.overall) text += fmt::format("# all rows together: {}\n", together(*c.overall, c.is_by_launch));
   return text + fmt::format("# Regression           : {}\n", verdict_line(c));
 }
 

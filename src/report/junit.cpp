@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/printable.hpp"
 #include "report/comparison.hpp"
 
@@ -24,8 +26,9 @@ std::string escape(std::string_view text) {
 
 std::string numbers(const Compared& row) {
   if (!row.ratio) return row.remark;
-  std::string text = fmt::format("{:+.1f} %: {:.4g} us before, {:.4g} us now", percent(*row.ratio),
-                                 row.before_us.value_or(0), row.now_us.value_or(0));
+  std::string text = fmt::format("{:+.1f} %", percent(*row.ratio));
+  if (row.before_us && row.now_us)
+    text += fmt::format(": {:.4g} us before, {:.4g} us now", *row.before_us, *row.now_us);
   if (row.ratio_95)
     text +=
         fmt::format("; 95 % interval {:+.1f} to {:+.1f} %", percent(row.ratio_95->low), percent(row.ratio_95->high));
@@ -55,15 +58,31 @@ std::string test_case(const Compared& row, double tolerance) {
       row.now_us.value_or(0) * 1e-6, outcome(row, tolerance));
 }
 
+std::string test_case_together(const Compared& all, double tolerance) {
+  return fmt::format("    <testcase classname=\"reduce_all\" name=\"all rows together\">{}</testcase>\n",
+                     outcome(all, tolerance));
+}
+
 }  // namespace
 
 std::string to_junit(const Comparison& c) {
-  const std::size_t n_skipped = c.count(Verdict::noisy) + c.count(Verdict::gone) + c.count(Verdict::added);
-  const std::string counts = fmt::format("name=\"reduce_all\" tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\"",
-                                         c.rows.size(), c.count(Verdict::slower), n_skipped);
-  std::string text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite " + counts + ">\n";
-  for (const Compared& row : c.rows) text += test_case(row, c.tolerance);
-  return text + "  </testsuite>\n</testsuites>\n";
+  std::vector<Verdict> verdicts;
+  std::string cases;
+  for (const Compared& row : c.rows) {
+    verdicts.push_back(row.verdict);
+    cases += test_case(row, c.tolerance);
+  }
+  if (c.overall) {
+    verdicts.push_back(c.overall->verdict);
+    cases += test_case_together(*c.overall, c.tolerance);
+  }
+  const auto count = [&verdicts](Verdict verdict) { return std::ranges::count(verdicts, verdict); };
+  return fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"reduce_all\" tests=\"{}\" "
+      "failures=\"{}\" "
+      "errors=\"0\" skipped=\"{}\">\n{}  </testsuite>\n</testsuites>\n",
+      verdicts.size(), count(Verdict::slower), count(Verdict::noisy) + count(Verdict::gone) + count(Verdict::added),
+      cases);
 }
 
 }  // namespace lockstep::report

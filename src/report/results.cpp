@@ -190,7 +190,7 @@ Results read_results(const std::string& path, std::string_view flag) {
   return results;
 }
 
-void require_comparable(const Results& before, const Results& now) {
+void require_comparable(const Results& before, const Results& now, std::string_view flag) {
   std::vector<std::string> differing;
   for (std::size_t i = 0; i < facts.size(); ++i) {
     if (facts[i].must_agree && before.facts[i].second != now.facts[i].second)
@@ -199,7 +199,7 @@ void require_comparable(const Results& before, const Results& now) {
   if (differing.empty()) return;
   core::fail_usage(
       {.what = fmt::format("{} was measured on something else: here {}", before.name, fmt::join(differing, "; ")),
-       .where = "--baseline",
+       .where = std::string{flag},
        .expected = "the same ranks, nodes, processors and way of measuring",
        .fix = "measure as then, or make a baseline for this: reduce_all ... --json FILE"});
 }

@@ -45,9 +45,9 @@ struct Results {
 [[nodiscard]] Results parse_results(std::string_view text, const std::string& name);
 [[nodiscard]] Results read_results(const std::string& path, std::string_view flag);
 
-/// Throws core::Error (usage) if what must be equal for times to be comparable is not: ranks, nodes, processor, and how
+/// Throws core::Error (usage), about `flag`, if what must be equal for times to be comparable is not: ranks, nodes, processor, and how
 /// was measured.
-void require_comparable(const Results& before, const Results& now);
+void require_comparable(const Results& before, const Results& now, std::string_view flag);
 
 /// What else differs, and may be the reason for other times: "mpi_library: Open MPI 4.1.4, now Open MPI 5.0.3".
 [[nodiscard]] std::vector<std::string> name_changes(const Results& before, const Results& now);

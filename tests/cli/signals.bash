@@ -38,6 +38,18 @@ wait "$job"
 await none_with "$seed"
 expect_valid
 
+# During the visits after the table, one thousand of which take long.
+seed=$((seed + 1))
+rm -f "$folder/r.json"
+(launch 2 -b 8 -e 8 -n 5 --algorithm ring --visits 1000 --seed "$seed" --json "$folder/r.json"; exit "$rc") &
+job=$!
+await has_line '^# for comparisons' "$folder/out"
+kill -TERM "$(ranks_with "$seed" | head -n 1)"
+wait "$job" && fail "exit code 0 after SIGTERM"
+await none_with "$seed"
+expect_valid
+expect_out '^# not complete: (terminated \(SIGTERM\); there are fewer visits than asked for|.* a signal came)'
+
 # In the middle of a size: the samples of one size alone would take minutes.
 seed=$((seed + 1))
 (launch 2 -b 1M -e 1M -n 1000000 --algorithm shm --seed "$seed"; exit "$rc") &

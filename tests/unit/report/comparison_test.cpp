@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
+
+#include "core/rng.hpp"
 
 namespace lockstep::report {
 namespace {
@@ -117,6 +120,78 @@ TEST(Comparison, IsStricterTheMoreRowsThereAre) {
   EXPECT_TRUE(compare(one_before, one_now, 0.05).is_slower());
 }
 
+// `n_rows` of ten visits, whose noise is their own; those of a round share `drift`.
+std::vector<Results> noisy_launch(int n_rows, double factor,
+                                  const std::vector<double>& drift = std::vector<double>(10, 1)) {
+  std::vector<Series> series;
+  core::Random random{static_cast<std::uint64_t>(factor * 1000)};
+  for (int row = 0; row < n_rows; ++row) {
+    std::vector<Visit> all;
+    for (const double common : drift)
+      all.push_back({10 * (row + 1) * factor * common * std::exp(0.3 * (random.uniform() - 0.5)), 100});
+    series.push_back({ring(static_cast<std::uint64_t>(row + 1)), all});
+  }
+  return {launch(std::move(series))};
+}
+
+TEST(Comparison, TellsOfAllRowsTogetherWhatItCannotTellOfAny) {
+  const Comparison slower = compare(noisy_launch(40, 1), noisy_launch(40, 1.1), 0.05);
+  EXPECT_EQ(slower.count(Verdict::slower), 0u);
+  ASSERT_TRUE(slower.overall);
+  EXPECT_EQ(slower.overall->verdict, Verdict::slower);
+  EXPECT_NEAR(*slower.overall->ratio, 1.1, 0.02);
+  EXPECT_EQ(slower.overall->n_now, 10u);
+  EXPECT_TRUE(slower.is_slower());
+  EXPECT_NE(to_text(slower).find("# Regression           : SLOWER by more than 5 %: ring float32 sum at "),
+            std::string::npos);
+  EXPECT_TRUE(to_json(slower)["slower"].get<bool>());
+  EXPECT_NE(to_junit(slower).find("name=\"all rows together\"><failure"), std::string::npos);
+
+  const Comparison same = compare(noisy_launch(40, 1), noisy_launch(40, 1.001), 0.05);
+  EXPECT_FALSE(same.is_slower());
+  EXPECT_EQ(same.overall->verdict, Verdict::same);
+}
+
+// What all rows of a round have in common does not average out, and is no proof either.
+TEST(Comparison, RoundsThatDifferAmongThemselvesTellLess) {
+  const std::vector<double> drift{0.7, 1.5, 0.8, 1.4, 0.9, 1.3, 1, 1.2, 0.75, 1.6};
+  EXPECT_FALSE(compare(noisy_launch(40, 1, drift), noisy_launch(40, 1.1, drift), 0.05).is_slower());
+}
+
+// Five launches a side: what differs from one to the next is no regression, however sure each of them is of itself.
+TEST(Comparison, LaunchesSpeakForThemselves) {
+  const auto launches = [](std::initializer_list<double> factors, int n_rows) {
+    std::vector<Results> all;
+    for (const double factor : factors) all.push_back(noisy_launch(n_rows, factor).front());
+    return all;
+  };
+  const auto before = launches({1, 1.12, 0.95, 1.2, 1.02}, 40);
+  const Comparison same = compare(before, launches({1.1, 1.25, 0.98, 1.13, 1.01}, 40), 0.05);
+  EXPECT_TRUE(same.is_by_launch);
+  EXPECT_EQ(same.overall->n_before, 5u);
+  EXPECT_FALSE(same.is_slower()) << to_text(same);
+  // By a tenth slower, launch for launch beyond chance and beyond the tolerance.
+  const Comparison slower =
+      compare(launches({1, 1.03, 0.98, 1.01, 1.02}, 40), launches({1.1, 1.12, 1.08, 1.11, 1.13}, 40), 0.05);
+  EXPECT_EQ(slower.overall->verdict, Verdict::slower) << to_text(slower);
+  EXPECT_NE(to_text(slower).find("5 launches against 5"), std::string::npos);
+  // Beyond chance, and allowed.
+  const Comparison little =
+      compare(launches({1, 1.003, 0.998, 1.001, 1.002}, 40), launches({1.03, 1.031, 1.029, 1.033, 1.028}, 40), 0.05);
+  EXPECT_FALSE(little.is_slower()) << to_text(little);
+  // A row alone: one launch of five cannot make it slower.
+  std::vector<Results> old, fresh;
+  for (int i = 0; i < 5; ++i) {
+    old.push_back(launch({{ring(8), visits(10, 10)}}));
+    fresh.push_back(launch({{ring(8), visits(10, i < 3 ? 12 : 10)}}));
+  }
+  const Comparison one = compare(old, fresh, 0.05);
+  EXPECT_EQ(one.rows.front().verdict, Verdict::noisy) << to_text(one);
+  EXPECT_EQ(one.rows.front().remark, "launches of one side differ as much");
+}
+
+TEST(Comparison, OneRowIsNotTwoLooks) { EXPECT_FALSE(compare_one(visits(10, 10), visits(10, 10)).overall); }
+
 TEST(Comparison, TheLastLineIsTheVerdict) {
   const std::string slower = to_text(compare_one(visits(10, 10), visits(10, 11)));
   EXPECT_TRUE(slower.ends_with("# Regression           : SLOWER by more than 5 %: ring float32 sum at 8 B\n"))
@@ -139,6 +214,9 @@ TEST(ComparisonJson, HasTheKeysOfItsSchema) {
   const nlohmann::json json = to_json(compare_one(visits(10, 10), visits(10, 11)));
   expect_keys(json, "comparison");
   expect_keys(json["rows"][0], "compared");
+  EXPECT_TRUE(json["together"].is_null());
+  const nlohmann::json several = to_json(compare(noisy_launch(2, 1), noisy_launch(2, 1.1), 0.05));
+  expect_keys(several["together"], "together");
   EXPECT_EQ(json["slower"], true);
   EXPECT_EQ(json["rows"][0]["verdict"], "slower");
   EXPECT_NEAR(json["rows"][0]["change_percent"].get<double>(), 10, 0.2);

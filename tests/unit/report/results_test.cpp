@@ -83,7 +83,7 @@ TEST(Results, AFileWithoutVisitsIsRefused) {
 TEST(Results, CompareOnlyOnTheSameMachineMeasuredAlike) {
   const nlohmann::json base = result_with({});
   const Results before = parse_results(base.dump(), "before.json");
-  EXPECT_NO_THROW(require_comparable(before, before));
+  EXPECT_NO_THROW(require_comparable(before, before, "--pool"));
   EXPECT_TRUE(name_changes(before, before).empty());
   for (const auto& [key, value] : {std::pair<const char*, nlohmann::json>{"ranks", 4},
                                    {"cpu_model", "another"},
@@ -93,12 +93,13 @@ TEST(Results, CompareOnlyOnTheSameMachineMeasuredAlike) {
     nlohmann::json other = base;
     other["meta"][key] = value;
     try {
-      require_comparable(before, parse_results(other.dump(), "this run"));
+      require_comparable(before, parse_results(other.dump(), "this run"), "--pool");
       ADD_FAILURE() << key;
     } catch (const core::Error& error) {
       EXPECT_NE(std::string{error.what()}.find(key == std::string{"placement"} ? "ranks_per_node is 1, 1, not 2" : key),
                 std::string::npos)
           << error.what();
+      EXPECT_NE(std::string{error.what()}.find("--pool"), std::string::npos) << error.what();
     }
   }
 }
@@ -107,7 +108,7 @@ TEST(Results, AnotherLibraryIsAChangeToBeTold) {
   nlohmann::json other = result_with({});
   other["meta"]["mpi_library"] = "Open MPI 5";
   const Results before = parse_results(result_with({}).dump(), "b"), now = parse_results(other.dump(), "n");
-  EXPECT_NO_THROW(require_comparable(before, now));
+  EXPECT_NO_THROW(require_comparable(before, now, "--pool"));
   EXPECT_EQ(name_changes(before, now), (std::vector<std::string>{"mpi_library: Open MPI 4, now Open MPI 5"}));
 }
 
