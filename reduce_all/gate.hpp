@@ -3,9 +3,11 @@
 // Used by run.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
+#include "core/error.hpp"
 #include "reduce_all/options.hpp"
 #include "report/comparison.hpp"
 
@@ -13,18 +15,22 @@ namespace lockstep::reduce_all {
 
 class Gate {
  public:
-  /// Reads the files of --baseline and --pool and claims that of --junit. `blank`: the result file of this run, without
-  /// rows. Throws core::Error (usage) if one cannot be read or does not compare with this run.
-  Gate(const Options& options, const std::string& blank);
+  /// Reads the files of --baseline and claims that of --junit. `calls`: what will be measured. `blank`: the
+  /// result file of this run, without rows. Throws core::Error (usage) if one cannot be read or does not compare with
+  /// this run, or the baseline has none of the calls.
+  Gate(const Options& options, std::span<const comm::Call> calls, const std::string& blank);
 
   /// `document`: the result file of this run. Prints the comparison and writes it as JUnit's XML, if asked for.
   [[nodiscard]] report::Comparison judge(const std::string& document) const;
 
  private:
   std::vector<report::Results> before_;
-  std::vector<report::Results> pooled_;
   double tolerance_;
   std::string junit_path_;  ///< empty: none is asked for
 };
+
+/// Compares the files of --now with those of --baseline, as the gate does; the program's exit code. Throws core::Error
+/// (usage) if one cannot be read, or they do not compare.
+[[nodiscard]] core::ExitCode compare_files(const Options& options);
 
 }  // namespace lockstep::reduce_all

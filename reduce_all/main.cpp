@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "core/print.hpp"
+#include "reduce_all/gate.hpp"
 #include "reduce_all/options.hpp"
 #include "reduce_all/progress.hpp"
 #include "reduce_all/run.hpp"
@@ -32,6 +33,7 @@ std::optional<int> run_without_mpi(const reduce_all::CommandLine& line, int argc
     core::print(text);
     return core::to_int(core::ExitCode::ok);
   }
+  if (line.options.task == reduce_all::Task::compare) return core::to_int(reduce_all::compare_files(line.options));
   if (line.options.nproc > 0)
     runtime::relaunch_under_mpi(line.options.nproc, argc, argv,
                                 {.timeout = line.options.timeout, .shows_launcher = line.options.verbose});

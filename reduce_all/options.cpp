@@ -61,7 +61,7 @@ core::DType parse_dtype(const std::string& word) {
 std::string parse_path(const std::string& word) {
   if (!word.empty()) return word;
   core::fail_usage({.what = "a name of a file is empty",
-                    .where = "--baseline, --pool",
+                    .where = "--baseline, --now",
                     .expected = "FILE or FILE,FILE,...",
                     .fix = ""});
 }
@@ -171,7 +171,10 @@ void declare_where(core::Flags& flags, Options& o) {
   flags.number("--visits", o.visits, 0, most_visits);
   flags.toggle("--verdict", o.verdict);
   flags.value("--baseline", [&o](const std::string& text) { o.baseline = parse_list(text, parse_path); });
-  flags.value("--pool", [&o](const std::string& text) { o.pool = parse_list(text, parse_path); });
+  flags.value("--now", [&o](const std::string& text) {
+    o.now = parse_list(text, parse_path);
+    o.task = Task::compare;
+  });
   flags.value("--tolerance", [&o](const std::string& text) { o.tolerance = parse_percent(text); });
   flags.text("--junit", o.junit);
   flags.action("--demo", [&o] { o.task = Task::demo; });
@@ -203,15 +206,44 @@ bool is_same_file(const std::string& one, const std::string& other) {
   return !one.empty() && !other.empty() && canonical(one) == canonical(other);
 }
 
-// The demo's call is fixed: what would change it, or report about it, has no effect.
+// What says what is measured, or how, or what is told of it.
+constexpr std::array of_measuring{"--min-bytes", "--max-bytes",  "--step-factor", "--step-bytes", "--dtype",
+                                  "--op",        "--collective", "--in-place",    "--iterations", "--warmup-iterations",
+                                  "--check",     "--buffers",    "--sync",        "--seed",       "--max-time",
+                                  "--json",      "--csv",        "--samples",     "--verdict",    "--inject",
+                                  "--visits"};
+
+// The demo's call is fixed.
 void check_demo(const core::Flags& flags) {
-  for (const char* flag : {"--min-bytes", "--max-bytes",  "--step-factor", "--step-bytes", "--dtype",
-                           "--op",        "--collective", "--in-place",    "--iterations", "--warmup-iterations",
-                           "--check",     "--buffers",    "--sync",        "--seed",       "--max-time",
-                           "--json",      "--csv",        "--samples",     "--verdict",    "--inject",
-                           "--visits",    "--baseline",   "--pool",        "--tolerance",  "--junit"})
+  const auto check = [&flags](const char* flag) {
     refuse(flags.has(flag), "the demo is one known sum and does not use this", fmt::format("--demo, {}", flag),
            "one of the two", "leave out --demo to measure");
+  };
+  for (const char* flag : of_measuring) check(flag);
+  for (const char* flag : {"--baseline", "--now", "--tolerance", "--junit"}) check(flag);
+}
+
+void check_comparing(const core::Flags& flags) {
+  const auto check = [&flags](const char* flag) {
+    refuse(flags.has(flag), "files are compared as they are, and nothing is measured", fmt::format("--now, {}", flag),
+           "one of the two", "leave out --now to measure");
+  };
+  for (const char* flag : of_measuring) check(flag);
+  for (const char* flag : {"--algorithm", "--nproc", "--ranks-per-node"}) check(flag);
+}
+
+// Each launch counts once, and stays as it is.
+void check_compared(const Options& o) {
+  std::vector<std::string> compared = o.baseline;
+  compared.insert(compared.end(), o.now.begin(), o.now.end());
+  for (auto path = compared.begin(); path != compared.end(); ++path) {
+    for (const std::string& written : {o.json, o.csv, o.junit})
+      refuse(is_same_file(*path, written), fmt::format("'{}' would be overwritten", *path), "--baseline, --now",
+             "another name for what is measured now", "");
+    const bool is_repeated =
+        std::any_of(compared.begin(), path, [&](const auto& other) { return is_same_file(*path, other); });
+    refuse(is_repeated, fmt::format("'{}' is named twice", *path), "--baseline, --now", "each launch once", "");
+  }
 }
 
 void check_combinations(const core::Flags& flags, const Options& o) {
@@ -221,7 +253,7 @@ void check_combinations(const core::Flags& flags, const Options& o) {
          "no --op with --collective all_gather", "leave out -o");
   refuse(o.samples && o.json.empty(), "--samples needs a file to keep the times in", "--samples",
          "--json FILE beside it", "add --json FILE");
-  for (const char* flag : {"--pool", "--tolerance", "--junit"})
+  for (const char* flag : {"--now", "--tolerance", "--junit"})
     refuse(flags.has(flag) && o.baseline.empty(), "there is nothing to compare with", flag, "--baseline FILE beside it",
            "add --baseline FILE");
   refuse(!o.baseline.empty() && o.visits == 0, "without visits there is nothing to compare", "--baseline, --visits",
@@ -230,12 +262,11 @@ void check_combinations(const core::Flags& flags, const Options& o) {
          "a file", "name a file");
   refuse(is_same_file(o.json, o.csv) || is_same_file(o.json, o.junit) || is_same_file(o.csv, o.junit),
          "two result files are the same", "--json, --csv, --junit", "a name for each", "");
-  for (const std::string& path : o.baseline)
-    refuse(is_same_file(path, o.json) || is_same_file(path, o.csv) || is_same_file(path, o.junit),
-           "the baseline would be overwritten", "--baseline", "another name for what is measured now", "");
+  check_compared(o);
   refuse(o.timeout.value > 0 && o.timeout.value < 1, "a rank may well be silent for less than a second", "--timeout",
          "1s or more, or 0 for never", "use --timeout 1s");
   if (o.task == Task::demo) check_demo(flags);
+  if (o.task == Task::compare) check_comparing(flags);
   const bool drills_check = o.inject && o.inject->phase == runtime::Activity::verification;
   refuse(drills_check && o.check == 0, "this fault shows in checked iterations only, and none are asked for",
          "--inject, --check", "-c above 0", "leave out -c 0");
@@ -250,7 +281,7 @@ void parse(const std::vector<std::string>& arguments, CommandLine& line) {
   flags.parse(arguments);
   const bool is_kept = !options.json.empty() || !options.baseline.empty();
   if (!flags.has("--visits") && is_kept) options.visits = visits_kept;
-  if (options.task != Task::measure && options.task != Task::demo) return;
+  if (options.task == Task::help || options.task == Task::version || options.task == Task::list) return;
   core::check_instruction_limit();
   check_combinations(flags, options);
   check_sizes(options);

@@ -24,7 +24,7 @@ enum class BufferMode { hot, dirty, cold };
 [[nodiscard]] std::string_view name(BufferMode mode) noexcept;
 
 /// What the program is to do; the last three need no MPI.
-enum class Task { measure, demo, help, version, list };
+enum class Task { measure, compare, demo, help, version, list };
 
 /// Fields are named as the flags, with their defaults.
 struct Options {
@@ -60,7 +60,7 @@ struct Options {
   int visits = 0;  ///< of every size after the table, for comparisons; 10 with json or baseline unless given
   bool verdict = false;
   std::vector<std::string> baseline;  ///< result files of launches before
-  std::vector<std::string> pool;      ///< result files of launches of now, beside this one
+  std::vector<std::string> now;       ///< those of launches since, to be compared instead of measuring
   double tolerance = 0.05;            ///< of the baseline's time
   std::string junit;
   std::optional<Injection> inject;

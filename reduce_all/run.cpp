@@ -50,19 +50,23 @@ void print_verdict(const Job& job, const Report& report, const Outcome& outcome)
   core::print(text);
 }
 
+constexpr const char* fewer_visits = "there are fewer visits than asked for";
+
 // Collective.
 void visit_again(const Job& job, CoreWatch& cores, const core::Stopwatch& watch, Report* report, Outcome& outcome) {
   if (report != nullptr) {
     core::print("# for comparisons every size is visited {} times more, briefly (--visits 0: never)\n",
                 job.options.visits);
-    job.progress.set_last_words(text_closing(report->rows(), outcome));
+    Outcome stalled = outcome;
+    stalled.cut_short_by = fmt::format("a rank stalled, or a signal came in mid-call; {}", fewer_visits);
+    job.progress.set_last_words(text_closing(report->rows(), stalled));
   }
   Visits visits{job, cores, watch};
   const std::vector<Visited> visited = visits.make();
   outcome.signal = visits.signal();
   if (outcome.signal != 0) {
     outcome.is_complete = false;
-    outcome.cut_short_by = fmt::format("{}; there are fewer visits than asked for", name_end(outcome.signal));
+    outcome.cut_short_by = fmt::format("{}; {}", name_end(outcome.signal), fewer_visits);
   }
   if (report != nullptr) report->add_visits(visited, job.options.in_place);
 }
@@ -73,7 +77,7 @@ bool gate_is_shut(const Job& job, Report* report, const Gate* gate, const Outcom
   if (gate != nullptr) {
     const report::Comparison comparison = gate->judge(report->document(outcome.is_complete));
     report->add_comparison(metrics::dump(report::to_json(comparison), 1), outcome);
-    is_shut = comparison.is_slower();
+    is_shut = !comparison.is_passed();
   }
   return runtime::broadcast_value(job.world, is_shut);
 }
@@ -107,9 +111,19 @@ int measure(const Job& job, Report* report, const Gate* gate) {
     if (job.options.verdict) print_verdict(job, *report, outcome);
   }
   // Ranks that have nothing to do wait for rank 0.
-  const bool is_slower = outcome.signal == 0 && gate_is_shut(job, report, gate, outcome);
-  if (outcome.n_wrong > 0 || is_slower) return core::to_int(core::ExitCode::failed);
+  const bool is_shut = outcome.signal == 0 && gate_is_shut(job, report, gate, outcome);
+  if (outcome.n_wrong > 0 || is_shut) return core::to_int(core::ExitCode::failed);
   return outcome.signal == 0 ? core::to_int(core::ExitCode::ok) : 128 + outcome.signal;
+}
+
+// Collective: rank 0's answer for all.
+int compare_alone(const runtime::Session& session, const Options& options) {
+  core::ExitCode answer = core::ExitCode::ok;
+  const auto complaint = core::complaint_of([&] {
+    if (session.world().rank() == 0) answer = compare_files(options);
+  });
+  if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
+  return core::to_int(runtime::broadcast_value(session.world(), answer));
 }
 
 }  // namespace
@@ -127,6 +141,7 @@ int run(const runtime::Session& session, const CommandLine& line, const runtime:
     if (world.rank() == 0) core::print(text);
     return core::to_int(core::ExitCode::ok);
   }
+  if (options.task == Task::compare) return compare_alone(session, options);
   if (const auto bad = session.agree(core::complaint_of([&] { check_world(options, line.calls, world.n_ranks()); })))
     return core::to_int(*bad);
 
@@ -142,7 +157,8 @@ int run(const runtime::Session& session, const CommandLine& line, const runtime:
     job.participants = find_participants(options, *transport);
     check_memory(options, largest_size(line.calls), topology, world.rank(), job.participants.size());
     if (world.rank() == 0 && options.task == Task::measure) report = std::make_unique<Report>(options);
-    if (report != nullptr && !options.baseline.empty()) gate = std::make_unique<Gate>(options, blank_document(job));
+    if (report != nullptr && !options.baseline.empty())
+      gate = std::make_unique<Gate>(options, job.calls, blank_document(job));
   });
   if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
   if (options.task == Task::measure) return measure(job, report.get(), gate.get());

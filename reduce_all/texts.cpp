@@ -57,7 +57,7 @@ Results
       --verdict            end with a few sentences about these numbers
 Is it slower than before? (share/doc/regression.md)
       --baseline F[,F...]  compare with these JSON files of launches before; exit 1 if it has become slower
-      --pool F[,F...]      JSON files of launches of now, pooled with this one: five or more on each side tell most
+      --now F[,F...]       measure nothing: compare these with them; five or more launches on each side tell most
       --tolerance P        what takes up to P percent longer is still the same                (5)
       --junit F            the comparison as JUnit's XML, a test case per row
       --list               the algorithms with their steps and bytes
@@ -107,6 +107,7 @@ std::string text_for(Task task) {
     case Task::version: return version_text();
     case Task::list: return list_text();
     case Task::measure:
+    case Task::compare:
     case Task::demo: break;
   }
   return "";

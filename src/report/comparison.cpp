@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "core/units.hpp"
@@ -107,8 +108,8 @@ bool do_launches_disagree(const Judged& judged, double tolerance) {
   }
 }
 
-// Of as many rows as there are, the one looked at first must be this sure. Half of what may be told by chance is for all
-// rows together, half for each of them (`n_shares` 2); what is told of all leaves its half to the rows (1).
+// Of as many rows as there are, the one looked at first must be this sure. Half of what may be told by chance is for
+// all rows together, half for each of them (`n_shares` 2); what is told of all leaves its half to the rows (1).
 void adjust(std::vector<Judged>& all, double n_shares, double tolerance) {
   std::vector<double> slower, faster;
   for (const Judged& one : all) {
@@ -159,10 +160,28 @@ Compared judge_launches(const Points& means, double tolerance) {
   return row;
 }
 
+// In the order of the first launch, then what others have besides.
 std::vector<Subject> order_of(std::span<const Results> launches) {
   std::vector<Subject> subjects;
-  for (const Series& series : launches.front().series) subjects.push_back(series.subject);
+  std::set<Subject> known;
+  for (const Results& launch : launches)
+    for (const Series& series : launch.series)
+      if (known.insert(series.subject).second) subjects.push_back(series.subject);
   return subjects;
+}
+
+// Of every launch, what differs from the first one now.
+std::vector<std::string> changes_between(std::span<const Results> before, std::span<const Results> now) {
+  std::vector<std::string> changes;
+  const auto add = [&changes](std::string change) {
+    if (std::ranges::find(changes, change) == changes.end()) changes.push_back(std::move(change));
+  };
+  for (const auto& side : {before, now.subspan(1)})
+    for (const Results& launch : side) {
+      for (std::string& change : name_changes(launch, now.front())) add(std::move(change));
+      if (!launch.is_complete) add(fmt::format("{} is of a run that ended early", launch.name));
+    }
+  return changes;
 }
 
 std::string name_sizes(const std::vector<std::string>& sizes, bool is_each_named) {
@@ -210,13 +229,16 @@ bool Comparison::is_slower() const {
   return count(Verdict::slower) > 0 || (overall && overall->verdict == Verdict::slower);
 }
 
+bool Comparison::is_passed() const { return !is_slower() && !(is_cut_short && count(Verdict::gone) > 0); }
+
 Comparison compare(std::span<const Results> before, std::span<const Results> now, double tolerance) {
   const bool has_launches = std::min(before.size(), now.size()) >= enough_launches;
   Comparison comparison{.tolerance = tolerance,
                         .is_by_launch = has_launches,
+                        .is_cut_short = !now.front().is_complete,
                         .files = {},
                         .n_launches_now = now.size(),
-                        .changes = name_changes(before.front(), now.front()),
+                        .changes = changes_between(before, now),
                         .rows = {}};
   for (const Results& launch : before) comparison.files.push_back(launch.name);
   const auto old = pool(before), fresh = pool(now);

@@ -42,6 +42,7 @@ struct Comparison {
   /// All rows of both sides together, where there are several: instead of visits launches, or rounds of them.
   std::optional<Compared> overall{};
   bool is_by_launch = false;       ///< whether there were enough launches on each side for them to speak for themselves
+  bool is_cut_short = false;       ///< whether the run now ended before all was measured
   std::vector<std::string> files;  ///< of the baseline
   std::size_t n_launches_now = 1;
   std::vector<std::string> changes;  ///< what else differs
@@ -49,6 +50,8 @@ struct Comparison {
 
   [[nodiscard]] std::size_t count(Verdict verdict) const;
   [[nodiscard]] bool is_slower() const;
+  /// Nothing is slower, and nothing of the baseline is missing because the run ended early.
+  [[nodiscard]] bool is_passed() const;
 };
 
 /// Of launches that are comparable, at least one on each side. Rows in the order of the first launch now, then those

@@ -83,6 +83,9 @@ std::string sensitivity(const Comparison& c) {
 std::string verdict_line(const Comparison& c) {
   const double allowed = 100 * c.tolerance;
   if (c.is_slower()) return fmt::format("SLOWER by more than {:g} %: {}", allowed, name_slower(c));
+  if (!c.is_passed())
+    return fmt::format("UNFINISHED: the run ended before {} of {} rows", c.count(Verdict::gone),
+                       c.rows.size() - c.count(Verdict::added));
   const std::size_t n_told = c.count(Verdict::same) + c.count(Verdict::faster);
   if (n_told == 0)
     return fmt::format("nothing is known to be slower by more than {:g} %, nor not to be: too noisy", allowed);

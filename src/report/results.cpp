@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/error.hpp"
 
@@ -18,6 +21,9 @@ namespace {
 using Parsed = nlohmann::json;
 
 constexpr int version_read = 1;
+constexpr int most_nested = 16;
+constexpr std::uintmax_t most_bytes = std::uintmax_t{1} << 30;
+constexpr double most_us = 1e12;           // eleven days
 constexpr std::size_t most_visits = 1000;  // as reduce_all makes; more would take memory without end
 
 struct Fact {
@@ -81,7 +87,8 @@ struct Node {
   [[nodiscard]] double positive() const {
     if (!json.is_number()) refuse("a number");
     const auto value = json.get<double>();
-    if (!std::isfinite(value) || value <= 0) fail(fmt::format("{} is {}", path, value), file, path, "a number above 0");
+    if (!(value >= 1 / most_us && value <= most_us))
+      fail(fmt::format("{} is {}", path, value), file, path, fmt::format("from {:g} to {:g}", 1 / most_us, most_us));
     return value;
   }
 
@@ -154,13 +161,42 @@ void require_schema(const Node& file) {
 
 Parsed parse_json(std::string_view text, const std::string& name) {
   try {
-    return Parsed::parse(text);
+    // What is nested deeper is no result, and would take the stack when it is told of.
+    const auto stop_too_deep = [&name](int depth, Parsed::parse_event_t, Parsed&) {
+      if (depth > most_nested)
+        fail("is nested too deeply", name, fmt::format("depth {}", depth), "a result of reduce_all");
+      return true;
+    };
+    return Parsed::parse(text, stop_too_deep);
   } catch (const Parsed::exception& error) {
     const std::string_view words = error.what();
     const std::size_t begin = words.find("] ");
     fail("is no JSON", name, fmt::format("{}", words.substr(begin == words.npos ? 0 : begin + 2)),
          "a result of reduce_all");
   }
+}
+
+// A device or a pipe might never end.
+std::string read_whole(const std::string& path, std::string_view flag) {
+  const auto refuse = [&](std::string_view why) {
+    core::fail_usage({.what = fmt::format("cannot read '{}': {}", path, why),
+                      .where = std::string{flag},
+                      .expected = "a result of reduce_all --json FILE",
+                      .fix = again});
+  };
+  std::error_code error;
+  const bool is_regular = std::filesystem::is_regular_file(path, error);
+  if (error) refuse(error.message());
+  if (!is_regular) refuse("it is no regular file");
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  if (error) refuse(error.message());
+  if (size > most_bytes) refuse(fmt::format("it has {} bytes", size));
+  if (size == 0) refuse("it is empty");
+  std::ifstream file{path, std::ios::binary};
+  if (!file.is_open()) refuse(std::strerror(errno));
+  std::string text{std::istreambuf_iterator<char>{file}, {}};
+  if (file.bad()) refuse("reading ended early");
+  return text;
 }
 
 }  // namespace
@@ -170,20 +206,21 @@ Results parse_results(std::string_view text, const std::string& name) {
   const Node file{json, name, ""};
   require_schema(file);
   Results results{.name = name, .facts = read_facts(file.at("meta")), .series = {}};
+  const Node complete = file.at("complete");
+  if (!complete.json.is_boolean()) complete.refuse("true or false");
+  results.is_complete = complete.json.get<bool>();
   if (!json.contains("visits")) return results;
-  for (const Node& row : file.at("visits").items()) results.series.push_back(read_series(row));
+  std::set<Subject> known;
+  for (const Node& row : file.at("visits").items()) {
+    results.series.push_back(read_series(row));
+    if (!known.insert(results.series.back().subject).second)
+      fail(fmt::format("{} is there twice", row.path), name, row.path, "each row once");
+  }
   return results;
 }
 
 Results read_results(const std::string& path, std::string_view flag) {
-  std::ifstream file{path, std::ios::binary};
-  const std::string text{std::istreambuf_iterator<char>{file}, {}};
-  if (!file.is_open() || file.bad() || text.empty())
-    core::fail_usage({.what = fmt::format("cannot read '{}'", path),
-                      .where = std::string{flag},
-                      .expected = "a result of reduce_all --json FILE",
-                      .fix = ""});
-  Results results = parse_results(text, path);
+  Results results = parse_results(read_whole(path, flag), path);
   const bool has_visits = std::ranges::any_of(results.series, [](const Series& s) { return !s.visits.empty(); });
   if (!has_visits)
     fail("holds no visits, whose times are what is compared", path, "visits", "at least one of some size");
@@ -197,11 +234,11 @@ void require_comparable(const Results& before, const Results& now, std::string_v
       differing.push_back(fmt::format("{} is {}, not {}", facts[i].key, now.facts[i].second, before.facts[i].second));
   }
   if (differing.empty()) return;
-  core::fail_usage(
-      {.what = fmt::format("{} was measured on something else: here {}", before.name, fmt::join(differing, "; ")),
-       .where = std::string{flag},
-       .expected = "the same ranks, nodes, processors and way of measuring",
-       .fix = "measure as then, or make a baseline for this: reduce_all ... --json FILE"});
+  core::fail_usage({.what = fmt::format("{} was measured on something else: in {} {}", before.name, now.name,
+                                        fmt::join(differing, "; ")),
+                    .where = std::string{flag},
+                    .expected = "the same ranks, nodes, processors and way of measuring",
+                    .fix = "measure as then, or make a baseline for this: reduce_all ... --json FILE"});
 }
 
 std::vector<std::string> name_changes(const Results& before, const Results& now) {

@@ -39,14 +39,15 @@ struct Results {
   std::string name;                                        ///< of the file
   std::vector<std::pair<std::string, std::string>> facts;  ///< of its meta: key and value as text, in fixed order
   std::vector<Series> series;
+  bool is_complete = true;  ///< nothing ended it early
 };
 
 /// `name` is for messages.
 [[nodiscard]] Results parse_results(std::string_view text, const std::string& name);
 [[nodiscard]] Results read_results(const std::string& path, std::string_view flag);
 
-/// Throws core::Error (usage), about `flag`, if what must be equal for times to be comparable is not: ranks, nodes, processor, and how
-/// was measured.
+/// Throws core::Error (usage), about `flag`, if what must be equal for times to be comparable is not: ranks, nodes,
+/// processor, and how was measured.
 void require_comparable(const Results& before, const Results& now, std::string_view flag);
 
 /// What else differs, and may be the reason for other times: "mpi_library: Open MPI 4.1.4, now Open MPI 5.0.3".

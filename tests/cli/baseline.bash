@@ -41,12 +41,28 @@ if python3 -c 'import jsonschema' 2>/dev/null; then
     "$folder/slow.xml" || fail "JUnit's file is not well-formed"
 fi
 
-# Several launches on both sides; sizes of one side only are named.
-launch 2 -b 256K -e 1M -f 4 --algorithm ring,shm -n 10 --visits 2 --baseline "$folder/base.json,$folder/now.json" \
-  --pool "$folder/base.json" --tolerance 1000
+# Several launches; sizes of one side only are named.
+launch 2 -b 256K -e 1M -f 4 --algorithm ring,shm -n 10 --visits 2 --baseline "$folder/base.json,$folder/now.json" --tolerance 1000
 expect_rc 0
-expect_out '^# now \(2 launches\) against .* \(2 launches\)'
+expect_out '^# now \(1 launch\) against .* \(2 launches\)'
 expect_out '^# not in the baseline: ring float32 sum at 1 MiB; shm float32 sum at 1 MiB$'
+
+# Files that are there are compared without measuring, and without MPI.
+run "$REDUCE_ALL" --baseline "$folder/base.json" --now "$folder/slow.json,$folder/now.json" --tolerance 1000
+expect_rc 0
+expect_out '^# now \(2 launches\) against .*base.json \(1 launch\)'
+run "$REDUCE_ALL" --baseline "$folder/base.json" --now "$folder/slow.json" --junit "$folder/files.xml"
+expect_rc 1
+grep -q '<failure type="slower"' "$folder/files.xml" || fail "JUnit does not name it"
+run "$REDUCE_ALL" --baseline "$folder/base.json" --now "$folder/slow.json" -b 8
+expect_rc 2
+expect_err 'nothing is measured'
+
+# What time is up before does not pass.
+launch 2 -b 64K -e 256K -f 4 --algorithm ring,shm -n 1000000 --max-time 1s --baseline "$folder/base.json" --junit "$folder/cut.xml"
+expect_rc 1
+expect_out '^# Regression           : UNFINISHED: the run ended before [0-9] of 4 rows'
+grep -q 'type="unfinished"' "$folder/cut.xml" || fail "JUnit does not name it"
 
 # refuse MESSAGE RANKS ARGUMENTS...: one message, exit code 2, nothing measured, nothing written.
 refuse() {
@@ -61,7 +77,7 @@ refuse() {
   grep -q 'float32' "$folder/out" && fail "something was measured"
   [ ! -e "$folder/new.json" ] || fail "something was written"
 }
-refuse 'measured on something else: here ranks is 3, not 2' 3 --baseline "$folder/base.json"
+refuse 'measured on something else: in this run ranks is 3, not 2' 3 --baseline "$folder/base.json"
 refuse 'buffers is cold, not hot' 2 --baseline "$folder/base.json" --buffers cold
 sed 's/"schema_version": 1/"schema_version": 7/' "$folder/base.json" >"$folder/other.json"
 refuse 'its schema is lockstep.reduce_all, version 7' 2 --baseline "$folder/other.json"
@@ -75,5 +91,10 @@ refuse 'visits\[0\].time_us\[0\] is string' 2 --baseline "$folder/other.json"
 launch 2 $small --json "$folder/other.json" --visits 0
 expect_rc 0
 refuse 'holds no visits' 2 --baseline "$folder/other.json"
-refuse "cannot read '.*/none.json'" 2 --baseline "$folder/base.json,$folder/none.json"
+refuse 'nothing of the baseline would be measured' 2 --baseline "$folder/base.json" -b 8 -e 8
+refuse "base.json' is named twice" 2 --baseline "$folder/base.json,$folder/./base.json"
+refuse "base.json' would be overwritten" 2 --baseline "$folder/base.json" --junit "$folder/base.json"
+refuse 'it is no regular file' 2 --baseline "$folder"
+refuse 'it is no regular file' 2 --baseline /dev/zero
+refuse "cannot read '.*/none.json': No such file" 2 --baseline "$folder/base.json,$folder/none.json"
 refuse 'cannot write' 2 --baseline "$folder/base.json" --junit "$folder/none/x.xml"

@@ -14,7 +14,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::vector<report::Results> launches{
         report::parse_results({reinterpret_cast<const char*>(data), size}, "fuzz")};
     const report::Comparison comparison = report::compare(launches, launches, 0.05);
-    if (comparison.is_slower() || report::to_text(comparison).empty() || report::to_junit(comparison).empty())
+    if (comparison.is_slower() || comparison.rows.size() != launches.front().series.size() ||
+        report::to_text(comparison).empty() || report::to_junit(comparison).empty())
       std::abort();
   } catch (const lockstep::core::Error&) {
     return 0;

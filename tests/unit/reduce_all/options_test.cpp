@@ -147,12 +147,15 @@ TEST(Options, WhatIsKeptOrComparedIsVisited) {
   EXPECT_EQ(parse({}).visits, 0);
   EXPECT_EQ(parse({"--json", "f"}).visits, 10);
   EXPECT_EQ(parse({"--json", "f", "--visits", "0"}).visits, 0);
-  const Options o = parse({"--baseline", "a,b", "--pool", "c", "--tolerance", "7.5%", "--junit", "x"});
+  const Options o = parse({"--baseline", "a,b", "--tolerance", "7.5%", "--junit", "x"});
   EXPECT_EQ(o.visits, 10);
   EXPECT_EQ(o.baseline, (Words{"a", "b"}));
-  EXPECT_EQ(o.pool, (Words{"c"}));
+  EXPECT_EQ(o.task, Task::measure);
   EXPECT_DOUBLE_EQ(o.tolerance, 0.075);
   EXPECT_EQ(o.junit, "x");
+  const Options files = parse({"--baseline", "a", "--now", "b,c"});
+  EXPECT_EQ(files.task, Task::compare);
+  EXPECT_EQ(files.now, (Words{"b", "c"}));
 }
 
 TEST(Options, TheLastOfARepeatedFlagCounts) {

@@ -107,6 +107,30 @@ TEST(Comparison, WhatIsOnOneSideOnlyIsNamed) {
   EXPECT_NE(text.find("# not in the baseline: ring float32 sum at 32 B\n"), std::string::npos) << text;
 }
 
+TEST(Comparison, WhatOnlyAPooledLaunchMeasuredIsComparedToo) {
+  const std::vector<Results> before{launch({{ring(8), visits(10, 10)}, {ring(16), visits(10, 10)}})};
+  const std::vector<Results> now{launch({{ring(8), visits(10, 10)}}), launch({{ring(16), visits(10, 12)}})};
+  const Comparison c = compare(before, now, 0.05);
+  ASSERT_EQ(c.rows.size(), 2u);
+  EXPECT_EQ(c.rows[1].verdict, Verdict::slower);
+}
+
+TEST(Comparison, ARunThatEndedEarlyDoesNotPass) {
+  const std::vector<Results> before{launch({{ring(8), visits(10, 10)}, {ring(16), visits(10, 10)}})};
+  std::vector<Results> now{launch({{ring(8), visits(10, 10)}})};
+  EXPECT_TRUE(compare(before, now, 0.05).is_passed());  // 16 B was not asked for
+  now.front().is_complete = false;
+  const Comparison c = compare(before, now, 0.05);
+  EXPECT_FALSE(c.is_passed());
+  EXPECT_FALSE(c.is_slower());
+  EXPECT_TRUE(to_text(c).ends_with("# Regression           : UNFINISHED: the run ended before 1 of 2 rows\n"));
+  EXPECT_NE(to_junit(c).find("failures=\"1\""), std::string::npos) << to_junit(c);
+  // A baseline of such a run is one, and is told.
+  const Comparison old = compare(now, before, 0.05);
+  EXPECT_TRUE(old.is_passed());
+  EXPECT_EQ(old.changes, std::vector<std::string>{"b.json is of a run that ended early"});
+}
+
 // One of many rows must be surer than one alone.
 TEST(Comparison, IsStricterTheMoreRowsThereAre) {
   std::vector<Series> before, now;

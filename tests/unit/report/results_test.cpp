@@ -80,10 +80,24 @@ TEST(Results, AFileWithoutVisitsIsRefused) {
   EXPECT_THROW(static_cast<void>(read_results(testing::TempDir() + "none.json", "--baseline")), core::Error);
 }
 
+TEST(Results, ARowIsThereOnceAndNothingIsNestedDeeply) {
+  const nlohmann::json row = row_of("ring", 8, {1.5}, {100});
+  EXPECT_NE(complaint_about(result_with({row, row})).find("visits[1] is there twice"), std::string::npos);
+  EXPECT_NE(complaint_about(result_with({row_of("ring", 8, {1e308}, {100})})).find("time_us[0]"), std::string::npos);
+  std::string deep = result_with({row}).dump();
+  deep.replace(deep.find("\"performance\""), 13, std::string(100'000, '[') + std::string(100'000, ']'));
+  try {
+    static_cast<void>(parse_results(deep, "r.json"));
+    FAIL();
+  } catch (const core::Error& error) {
+    EXPECT_NE(std::string{error.what()}.find("r.json: is nested too deeply"), std::string::npos) << error.what();
+  }
+}
+
 TEST(Results, CompareOnlyOnTheSameMachineMeasuredAlike) {
   const nlohmann::json base = result_with({});
   const Results before = parse_results(base.dump(), "before.json");
-  EXPECT_NO_THROW(require_comparable(before, before, "--pool"));
+  EXPECT_NO_THROW(require_comparable(before, before, "--now"));
   EXPECT_TRUE(name_changes(before, before).empty());
   for (const auto& [key, value] : {std::pair<const char*, nlohmann::json>{"ranks", 4},
                                    {"cpu_model", "another"},
@@ -93,13 +107,13 @@ TEST(Results, CompareOnlyOnTheSameMachineMeasuredAlike) {
     nlohmann::json other = base;
     other["meta"][key] = value;
     try {
-      require_comparable(before, parse_results(other.dump(), "this run"), "--pool");
+      require_comparable(before, parse_results(other.dump(), "this run"), "--now");
       ADD_FAILURE() << key;
     } catch (const core::Error& error) {
       EXPECT_NE(std::string{error.what()}.find(key == std::string{"placement"} ? "ranks_per_node is 1, 1, not 2" : key),
                 std::string::npos)
           << error.what();
-      EXPECT_NE(std::string{error.what()}.find("--pool"), std::string::npos) << error.what();
+      EXPECT_NE(std::string{error.what()}.find("--now"), std::string::npos) << error.what();
     }
   }
 }
@@ -108,7 +122,7 @@ TEST(Results, AnotherLibraryIsAChangeToBeTold) {
   nlohmann::json other = result_with({});
   other["meta"]["mpi_library"] = "Open MPI 5";
   const Results before = parse_results(result_with({}).dump(), "b"), now = parse_results(other.dump(), "n");
-  EXPECT_NO_THROW(require_comparable(before, now, "--pool"));
+  EXPECT_NO_THROW(require_comparable(before, now, "--now"));
   EXPECT_EQ(name_changes(before, now), (std::vector<std::string>{"mpi_library: Open MPI 4, now Open MPI 5"}));
 }
 
