@@ -17,6 +17,8 @@ namespace {
 constexpr double significant = 0.05;
 // From so many on each side launches speak for themselves: of four and four one order in 70 is the extreme one.
 constexpr std::size_t enough_launches = 4;
+// Fewer come from a moment.
+constexpr std::size_t fewest_rounds = 5;
 // That the launches of a row agree with its visits. There are too few for Holm's factors.
 constexpr double launches_agree = 0.01;
 
@@ -139,6 +141,10 @@ Compared judge_rounds(const Points& means, double tolerance) {
   judged.row.p_slower = std::min(1.0, 2 * judged.shift.p_above(1 + tolerance));
   judged.p_faster = std::min(1.0, 2 * judged.shift.p_below(1 / (1 + tolerance)));
   judged.row.verdict = judge(judged, tolerance);
+  if (std::min(means.before.size(), means.now.size()) < fewest_rounds) {
+    judged.row.verdict = Verdict::noisy;
+    return judged.row;
+  }
   const auto bound = judged.shift.lower_bound(significant / 2);
   if (bound) judged.row.told_from = (1 + tolerance) * *judged.row.ratio / *bound;
   return judged.row;
