@@ -9,7 +9,7 @@ cd "$folder/work" || exit 1
 # script NAME EPOCHS: the template, deterministic, with a digest of the result.
 script() {
   job_script 2 1 1 generic/train.sbatch -e "s|--resume auto|--resume auto --deterministic --digest --threads 1 --epochs $2|" -e "s|job-name=.*|job-name=$1|" \
-    -e '/^launch lockstep doctor/d' "${@:3}"
+    -e '/^launch lockstep doctor/,/end_job$/d' "${@:3}"
 }
 digest_of() { job_log "$1" | grep '^digest ' | tail -1; }
 goes_on() { job_has_logged "$1" '^== .* lockstep train' && [ -s "$(echo runs/*-"$1")/log.jsonl" ] && grep -q '"kind":"train"' runs/*-"$1"/log.jsonl; }
