@@ -37,8 +37,8 @@ expect_job() {
 }
 
 for site in derecho generic; do
-  rm -rf results runs ./*.o* "$HOME"/*
-  export PBS_STAND_IN_HOST=$(hostname)
+  rm -rf results runs ./*.o* "${HOME:?}"/*
+  PBS_STAND_IN_HOST=$(hostname) && export PBS_STAND_IN_HOST
   if [ "$site" = derecho ]; then
     cp "$here/pbs/mpiexec" "$folder/bin"
     unset PBS_STAND_IN_HOST
