@@ -1,16 +1,22 @@
 #!/bin/bash
 # Training without a batch system, on one machine or several.
 # RANKS=4 ./train.sh on this machine, or HOSTS=FILE RANKS=8 ./train.sh with lines as "node-a slots=4"; module load lockstep first.
+# lockstep: site=generic
 
-. "${LOCKSTEP_ROOT:?module load lockstep}/share/lockstep/batch/lib/generic-mpirun.sh"
+lib=${LOCKSTEP_ROOT:-}/share/lockstep/batch/lib
+[ -r "$lib/generic-mpirun.sh" ] || { echo "error: no lockstep in LOCKSTEP_ROOT='${LOCKSTEP_ROOT:-}' (fix: module load lockstep)" >&2; exit 2; }
+. "$lib/generic-mpirun.sh"
+recipe=mnist_cnn # `lockstep train --help` names others
 data=CHANGE_ME # EDIT: a set of shards; `lockstep shard --help` says how to make one
 edited "$data" data
 begin "${FOLDER:-runs/train}" # the same folder again: it goes on
 
-# Is anything wrong with the nodes, the data or the environment? Then the reason is in job.log, and all ends here.
-launch lockstep doctor --expect-ranks "$n_ranks" --data "$data" --checkpoints "$folder" --json "$folder/doctor.json" || end_job
+# Is anything wrong with the nodes, the data or the environment, or too little room for the checkpoints of the recipe (3, the best one,
+# and one being written)? Then the reason is in job.log, and all ends here.
+launch lockstep doctor --expect-ranks "$n_ranks" --recipe "$recipe" --data "$data" \
+  --checkpoints "$folder" --n-checkpoints 5 --json "$folder/doctor.json" || end_job
 
 # The set is copied to each node's own disk first. The second time this runs with the same folder it goes on from its last checkpoint.
-launch lockstep train mnist_cnn --expect-ranks "$n_ranks" --data "$data" --stage "$local_disk" \
+launch lockstep train "$recipe" --expect-ranks "$n_ranks" --data "$data" --stage "$local_disk" \
   --run-dir "$folder" --resume auto --save-every '30 min'
 end_job

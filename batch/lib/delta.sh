@@ -4,15 +4,25 @@ device=$1
 mpi='' # cray-mpich under the site's own srun; there is no mpirun
 . "${BASH_SOURCE[0]%/*}/slurm.sh"
 local_disk=/tmp/$USER-$SLURM_JOB_ID # of each node, 1.5 TB, emptied when the job ends
+no_output_in=/u no_output_why='home is a small NFS, whose locks have made trouble' submit_from=/work/hdd/CODE
 
 load_modules() {
   find_modules
   module reset # the site's defaults: PrgEnv-gnu with cray-mpich
   load cray-hdf5-parallel
-  [[ $device == cpu ]] || load cudatoolkit craype-accel-nvidia80
+  [[ $device == gpu ]] || return 0
+  load cudatoolkit "$accelerator"
+  # NCCL over Slingshot needs its plugin. Before RHEL 9 the module nccl had it; unverified whether that is still there.
+  module load aws-ofi-nccl || load nccl
 }
 
 if [[ $device == gpu ]]; then
+  accelerator=craype-accel-nvidia80
+  case ${SLURM_JOB_PARTITION:-} in
+    gpuH200x8*) accelerator=craype-accel-nvidia90 ;;
+    gpuA40x4*) export NCCL_P2P_LEVEL=SYS ;; # GPUs without NVLink reach each other over PCIe between NUMA domains (told by a user)
+  esac
+  ((n_nodes == 1)) || export NCCL_NET='AWS Libfabric' # a job without the plugin ends, where it would go on over sockets
   export MPICH_GPU_SUPPORT_ENABLED=1 # MPI on memory of GPUs
   export NCCL_SOCKET_IFNAME=hsn      # the name service of NCCL over Slingshot, not over the management network
   export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET # says which network it uses: it falls back to sockets without a word

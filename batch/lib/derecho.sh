@@ -2,9 +2,9 @@
 # From ncar-hpc-docs.readthedocs.io, May 2026, and NCAR's public scripts. Not run there yet.
 device=$1
 . "${BASH_SOURCE[0]%/*}/pbs.sh"
-n_cores=$([[ $device == gpu ]] && echo 64 || echo 128) # of a node
-export TMPDIR=${SCRATCH:?}/tmp                         # the site wants temporary files there, not in /tmp
-mkdir -p "$TMPDIR"
+[[ ${SCRATCH:-} ]] || give_up "SCRATCH is not set" "qsub -v LOCKSTEP_ROOT,SCRATCH=/glade/derecho/scratch/\$USER $0"
+export TMPDIR=$SCRATCH/tmp # the site wants temporary files there, not in /tmp
+mkdir -p "$TMPDIR" || give_up "cannot make '$TMPDIR'" "SCRATCH must be a folder of yours"
 
 load_modules() {
   find_modules
@@ -13,17 +13,19 @@ load_modules() {
   [[ $device == cpu ]] || load cuda # also when a program runs: without it nodes may lock up
 }
 
-# mpiexec of PALS does not look at the select line. Ranks get neighbouring cores, which are of one NUMA domain.
-start_ranks() {
-  local per_node=$((n_ranks / n_nodes))
-  exec mpiexec -n "$n_ranks" -ppn "$per_node" -d $((n_cores / per_node)) --cpu-bind depth "$@"
-}
+# mpiexec of PALS does not look at the select line. Ranks get neighbouring cores, which are of one NUMA domain: as many as that line
+# says of ompthreads, which PBS makes OMP_NUM_THREADS.
+start_ranks() { exec mpiexec -n "$n_ranks" -ppn $((n_ranks / n_nodes)) -d "${OMP_NUM_THREADS:-1}" --cpu-bind depth "$@"; }
 
 if [[ $device == gpu ]]; then
   export MPICH_GPU_SUPPORT_ENABLED=1 # MPI on memory of GPUs
   export MPICH_OFI_NIC_POLICY=GPU    # each rank takes the network port next to its GPU
   export NCCL_SOCKET_IFNAME=hsn      # the name service of NCCL over Slingshot
   export FI_MR_CACHE_MONITOR=userfaultfd FI_CXI_DISABLE_HOST_REGISTER=1 # without them NCCL may hang (HPE's guide for NCCL)
+  # NCCL and its plugin aws-ofi-nccl are no modules there: build them, and set NCCL_NET_PLUGIN to the plugin's path.
+  export NCCL_CROSS_NIC=1       # rings may leave a node by another of its four ports than they came in
+  export NCCL_NET_GDR_LEVEL=PHB # GPUs hand data to ports of their own part of the node without the host
+  ((n_nodes == 1)) || export NCCL_NET='AWS Libfabric' # a job without the plugin ends, where it would go on over sockets
   export FI_CXI_DEFAULT_CQ_SIZE=131072 # completions are lost when more come than fit
   export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET # says which network it uses: it falls back to sockets without a word
 fi

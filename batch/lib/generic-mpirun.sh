@@ -1,8 +1,27 @@
-# No batch system: mpirun on this machine, or on those of a file of hosts ($HOSTS, one line each: NAME slots=N).
-n_ranks=${RANKS:-2} n_nodes=1
-[[ ! ${HOSTS:-} ]] || n_nodes=$(grep -cv '^#' "$HOSTS")
+# No batch system: mpirun on this machine, or on those of a file of hosts ($HOSTS, one line each: NAME slots=N), which are alike.
+# Read as `. generic-mpirun.sh`, or with gpu after it.
 . "${BASH_SOURCE[0]%/*}/job.sh"
+n_ranks=${RANKS:-2} n_nodes=1
+[[ $n_ranks =~ ^[1-9][0-9]{0,6}$ ]] || give_up "RANKS=$n_ranks is no number of ranks" "RANKS=4 $0"
+if [[ ${HOSTS:-} ]]; then
+  n_nodes=$(grep -c '^[^#[:space:]]' "$HOSTS" 2>/dev/null)
+  ((n_nodes)) || give_up "HOSTS=$HOSTS names no hosts, or cannot be read" "a file with lines as: node-a slots=4"
+fi
 local_disk=${TMPDIR:-/tmp}
 load_modules() { :; }
-start_ranks() { exec mpirun -n "$n_ranks" ${HOSTS:+--hostfile "$HOSTS" -x PATH -x LD_LIBRARY_PATH} "$@"; }
+
+# The cores of a node, of which this machine is one, are divided among its ranks, or each gets OMP_NUM_THREADS.
+start_ranks() {
+  local per_node=$(((n_ranks + n_nodes - 1) / n_nodes)) n_cores n_usable n_each binding=()
+  n_cores=$(lscpu --parse=CORE | grep -v '^#' | sort -u | wc -l)
+  n_usable=$(env -u OMP_NUM_THREADS nproc) # to this shell; hardware threads, of which a core may have two
+  ((n_cores <= n_usable)) || n_cores=$n_usable
+  n_each=${OMP_NUM_THREADS:-$((n_cores / per_node))}
+  ((n_each * per_node > n_cores || n_each == 0)) || bind_by_mpirun "$n_each"
+  exec mpirun -n "$n_ranks" "${binding[@]}" ${HOSTS:+--hostfile "$HOSTS" -x PATH -x LD_LIBRARY_PATH} "$@"
+}
 is_cancelled() { return 0; }
+
+if [[ ${1:-} == gpu ]]; then
+  export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET # says which network it uses: it falls back to sockets without a word
+fi

@@ -3,15 +3,18 @@
 device=$1
 . "${BASH_SOURCE[0]%/*}/slurm.sh"
 local_disk=${TMPDIR:-/tmp} # of each node, emptied when the job ends ($SLURM_TMPDIR is no more since June 2026)
+no_output_in=/home no_output_why='the site wants no output of jobs there' submit_from="/blue/GROUP/$USER"
 
 load_modules() {
   find_modules
   module purge
+  # Unverified: the names of cuda and nccl, put together from the versions that the site lists.
   load ufrc gcc/14.2.0
   [[ $device == cpu ]] || load cuda/12.9.1
   load openmpi/5.0.10
   [[ $device == cpu ]] || load nccl/2.27.5
-  mpi=${HPC_PMIX:?the module openmpi sets it to what srun --mpi needs}
+  mpi=${HPC_PMIX:-}
+  [[ $mpi ]] || give_up "HPC_PMIX is not set, which says what srun --mpi needs" "a module openmpi that sets it: module show openmpi"
 }
 
 if [[ $device == gpu ]]; then

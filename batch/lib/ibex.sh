@@ -4,11 +4,13 @@ device=$1
 mpi=pmix # probed below, as the site's pages contradict each other on it
 . "${BASH_SOURCE[0]%/*}/slurm.sh"
 local_disk=/tmp/$USER-$SLURM_JOB_ID # of each node
+no_output_in=/home no_output_why='jobs that use it are killed' submit_from=/ibex/user/$USER
 
 load_modules() {
   find_modules
   module purge
-  # Exact names change: module avail openmpi. Of the GPU nodes' stacks CUDA 12.2 is the one with both MPI and NCCL.
+  # Exact names change: module avail openmpi. Of the GPU nodes' stacks CUDA 12.2 is the one with both MPI and NCCL. Unverified: the name
+  # of its openmpi, put together from the site's list and from openmpi/4.1.4/gnu11.2.1-cuda11.8, which has been seen in jobs.
   if [[ $device == gpu ]]; then load cuda/12.2 openmpi/4.1.4/gnu11.2.1-cuda12.2 nccl/2.17.1-cuda12.2; else load openmpi; fi
 }
 
@@ -17,7 +19,8 @@ start_ranks() {
   if srun --mpi=list 2>&1 | grep -qw pmix; then
     start_ranks_by_srun "$@"
   else
-    exec mpirun -n "$n_ranks" --map-by "ppr:$SLURM_NTASKS_PER_NODE:node:PE=${SLURM_CPUS_PER_TASK:-1}" "$@"
+    bind_by_mpirun "${SLURM_CPUS_PER_TASK:-1}"
+    exec mpirun -n "$n_ranks" "${binding[@]}" "$@"
   fi
 }
 

@@ -6,12 +6,10 @@
 #   launch COMMAND ...      on all ranks; its exit code is launch's
 #   end_job                 with the exit code of the command before; 85, saved and asked to stop, is put into the queue again
 #
-# The site's file sets: n_nodes, n_ranks; local_disk (a folder of each node's own); modules; and the functions
-# load_modules, start_ranks COMMAND ... (becomes the site's launcher, by exec), is_cancelled, queue_again.
+# The site's file sets: n_nodes, n_ranks; local_disk (a folder of each node's own); no_output_in, no_output_why and submit_from,
+# where jobs should not write; modules; and the functions load_modules, start_ranks COMMAND ... (becomes the site's launcher, by
+# exec), is_cancelled, queue_again.
 set -o pipefail
-
-: "${LOCKSTEP_ROOT:?the folder that lockstep is installed in: module load lockstep}"
-PATH=$LOCKSTEP_ROOT/bin:$PATH
 
 # give_up WHAT FIX: nothing can be done here.
 give_up() {
@@ -19,8 +17,18 @@ give_up() {
   exit 2
 }
 
-# edited VALUE NAME: is there something in place of CHANGE_ME?
-edited() { [[ $1 && $1 != *CHANGE_ME* ]] || give_up "$2 is not set" "edit the line of this job script that says $2=CHANGE_ME"; }
+# edited VALUE NAME [LINE]: is there something in place of CHANGE_ME, in the line that says LINE (NAME=CHANGE_ME)?
+edited() { [[ $1 && $1 != *CHANGE_ME* ]] || give_up "$2 is not set" "edit the line of this job script that says ${3:-$2=CHANGE_ME}"; }
+
+# bind_by_mpirun CORES: into `binding`, what makes mpirun give each rank CORES neighbouring cores. By itself Open MPI gives one rank
+# or two of a node one core each, and more of them all cores that are next to one memory, which ranks then share.
+bind_by_mpirun() {
+  case $(mpirun --version 2>&1) in
+    *'Open MPI'*) binding=(--map-by "ppr:$(((n_ranks + n_nodes - 1) / n_nodes)):node:PE=$1" --bind-to core) ;;
+    *HYDRA*) binding=(-bind-to "core:$1") ;;
+    *) binding=() ;;
+  esac
+}
 
 # Makes `module` known, which a batch shell may not know.
 find_modules() {
@@ -51,27 +59,40 @@ begin() {
   folder=$1
   mkdir -p "$folder" || give_up "cannot make folder '$folder'" "submit from a folder that compute nodes can write to"
   echo "all of this job is in $(realpath "$folder"); see job.log there"
+  [[ $(realpath "$folder") != "${no_output_in:-/nowhere}"/* ]] ||
+    printf 'warning: that is in %s: %s (fix: submit from %s)\n' "$no_output_in" "$no_output_why" "$submit_from" >&2
   exec >>"$folder/job.log" 2>&1
   printf '== %s: job %s (%s) on %s nodes, %s ranks\n' "$(date '+%F %T')" "${SLURM_JOB_ID:-${PBS_JOBID:-none}}" \
     "${SLURM_JOB_NAME:-${PBS_JOBNAME:-$0}}" "$n_nodes" "$n_ranks"
+  # Where lockstep is a module that was loaded when the job was submitted, 'module purge' and 'module reset' unload it too.
+  local root=$LOCKSTEP_ROOT
   load_modules
+  export LOCKSTEP_ROOT=$root PATH=$root/bin:$PATH
   ! type module >/dev/null 2>&1 || module -t list 2>&1
 }
 
 # launch COMMAND ...: a signal that comes to this script (preemption, a limit) goes on to the launcher as SIGUSR1, "save and
-# stop", which launchers hand to every rank; SIGTERM they do not all hand on, and some kill soon after it.
+# stop", which launchers hand to every rank; SIGTERM they do not all hand on, and some kill soon after it. One that has come before,
+# and one that ends a program that does not save (138, and 10 as MPICH's launcher tells it), give 85 too: nothing is lost.
 was_signalled=no
+trap 'was_signalled=yes' TERM USR1 USR2 HUP
 launch() {
   local pid status is_interrupted=yes
+  if [[ $was_signalled == yes ]]; then
+    printf '== %s: asked to stop, so not started: %s\n' "$(date '+%F %T')" "$*"
+    return 85
+  fi
   printf '== %s: %s\n' "$(date '+%F %T')" "$*"
   start_ranks "$@" &
   pid=$!
   trap 'was_signalled=yes is_interrupted=yes; kill -USR1 "$pid" 2>/dev/null' TERM USR1 USR2 HUP
+  [[ $was_signalled == no ]] || kill -USR1 "$pid" 2>/dev/null # it came just now
   while [[ $is_interrupted == yes ]]; do # wait returns early for a signal
     is_interrupted=no status=0
     wait "$pid" || status=$?
   done
   trap 'was_signalled=yes' TERM USR1 USR2 HUP
+  ((status != 138 && status != 10)) || status=85
   ((status == 0)) || printf '== %s: exit code %s\n' "$(date '+%F %T')" "$status"
   return "$status"
 }

@@ -1,8 +1,9 @@
 # Slurm, whatever the site; read by its file after it has set `mpi` (of srun --mpi; empty: the site's default).
 . "${BASH_SOURCE[0]%/*}/job.sh"
 
-n_nodes=${SLURM_JOB_NUM_NODES:?this is a job script: sbatch FILE}
-: "${SLURM_NTASKS_PER_NODE:?the script lacks #SBATCH --ntasks-per-node}"
+n_nodes=${SLURM_JOB_NUM_NODES:-}
+[[ $n_nodes ]] || give_up "this is a job script of Slurm, and here is no job" "sbatch $0"
+[[ ${SLURM_NTASKS_PER_NODE:-} ]] || give_up "SLURM_NTASKS_PER_NODE is not set" "#SBATCH --ntasks-per-node=N in the job script"
 n_ranks=$((n_nodes * SLURM_NTASKS_PER_NODE))
 edited "${SLURM_JOB_ACCOUNT:-none}" --account
 

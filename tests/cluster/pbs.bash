@@ -11,8 +11,13 @@ expect_rc 0
 mkdir -p "$folder"/{home,work,bin}
 cd "$folder/work" || exit 1
 cp "$here/pbs/qsub" "$folder/bin"
-# No module system is needed to see what a script asks of it.
-echo 'module() { echo "module $*" >>"$HOME/modules"; }' >"$folder/module.sh"
+# No module system is needed to see what a script asks of it. As a real one, it takes away what the module lockstep has set.
+cat >"$folder/module.sh" <<'END'
+module() {
+  echo "module $*" >>"$HOME/modules"
+  [[ "$*" != *purge* ]] || { PATH=${PATH//"$LOCKSTEP_ROOT/bin:"/} && unset LOCKSTEP_ROOT; }
+}
+END
 export HOME=$folder/home SCRATCH=$folder/home LOCKSTEP_ROOT=$prefix BASH_ENV=$folder/module.sh PATH=$folder/bin:$PATH
 
 # job_script NODES RANKS TEMPLATE [SED EXPRESSION ...]: as a user edits it, and smaller; by its job's name.
@@ -32,8 +37,8 @@ expect_job() {
 }
 
 for site in derecho generic; do
-  rm -rf results runs ./*.o* "$HOME"/*
-  export PBS_STAND_IN_HOST=$(hostname)
+  rm -rf results runs ./*.o* "${HOME:?}"/*
+  PBS_STAND_IN_HOST=$(hostname) && export PBS_STAND_IN_HOST
   if [ "$site" = derecho ]; then
     cp "$here/pbs/mpiexec" "$folder/bin"
     unset PBS_STAND_IN_HOST
@@ -44,6 +49,9 @@ for site in derecho generic; do
   run qsub -v LOCKSTEP_ROOT "$(job_script 2 1 "$site/reduce_all$suffix.pbs")"
   expect_job "reduce_all$suffix" 1 0
   [ -s "results/reduce_all$suffix-1/reduce_all.json" ] || fail "no result"
+  if [ "$site" = derecho ]; then
+    grep -q -- '-ppn 1 -d 1 --cpu-bind depth' "$HOME/mpiexec" || fail "not as the select line says: $(cat "$HOME/mpiexec")"
+  fi
 
   # The first time it has 8 s, and the second as long as it wants.
   run qsub -v LOCKSTEP_ROOT "$(job_script 2 1 "$site/train$suffix.pbs" \
@@ -59,9 +67,49 @@ done
 cp "$prefix/share/lockstep/batch/generic/reduce_all.pbs" .
 run qsub -v LOCKSTEP_ROOT reduce_all.pbs
 expect_job reduce_all 4 2
-expect_err "error: -A is not set .*edit the line of this job script"
+expect_err 'error: the account \(-A\) is not set .*edit the line of this job script that says -A CHANGE_ME'
 
-# Without a batch system.
+# What a script needs and does not get is told in one line, with what to do.
+tells() {
+  local message=$1
+  shift
+  run env "$@"
+  expect_rc 2
+  expect_one_error
+  expect_err "$message"
+  [ "$(wc -l <"$folder/err")" -eq 1 ] || fail "more than a message"
+}
+batch=$prefix/share/lockstep/batch
+tells "no lockstep in LOCKSTEP_ROOT='' .*qsub -v LOCKSTEP_ROOT" -u LOCKSTEP_ROOT bash "$batch/generic/train.pbs"
+tells "no lockstep in LOCKSTEP_ROOT='/not/there' .*module load lockstep, then sbatch" LOCKSTEP_ROOT=/not/there bash "$batch/delta/train_cpu.sbatch"
+tells "a job script of PBS, and here is no job" -u PBS_NODEFILE bash "$batch/generic/train.pbs"
+tells "a job script of Slurm, and here is no job" -u SLURM_JOB_NUM_NODES bash "$batch/delta/train_cpu.sbatch"
+tells "SCRATCH is not set" -u SCRATCH PBS_NODEFILE="$HOME/nodes.1" PBS_O_WORKDIR="$PWD" bash "$batch/derecho/train_cpu.pbs"
+tells "RANKS=two is no number of ranks" RANKS=two bash "$batch/generic/train.sh"
+tells "HOSTS=/not/there names no hosts" HOSTS=/not/there bash "$batch/generic/train.sh"
+
+# What goes on in a job of its own is handed all that this one was, or that is told.
+cat >again.pbs <<'END'
+#!/bin/bash
+#PBS -N again
+#PBS -A physics
+#PBS -l select=1:ncpus=1:mpiprocs=1:ompthreads=1
+. "$LOCKSTEP_ROOT/share/lockstep/batch/lib/generic-pbs.sh"
+begin "${LOCKSTEP_FOLDER:-${FIRST_FOLDER:-runs/again}}"
+(exit 85)
+end_job
+END
+run qsub -v LOCKSTEP_ROOT,LOCKSTEP_MOST_RESTARTS=1 again.pbs
+expect_job again 5 85
+expect_job again 6 2
+expect_out 'stopped and put into the queue again 1 times'
+FIRST_FOLDER=runs/a,b run qsub -v LOCKSTEP_ROOT,FIRST_FOLDER again.pbs
+expect_job again 7 2
+expect_out 'qsub -v cannot hand on a value with a comma: .*runs/a,b'
+
+# Without a batch system. Each rank has its share of the cores.
+printf '#!/bin/sh\necho "$*" >>"%s"\nexec "%s" "$@"\n' "$HOME/mpirun" "$(type -P mpirun)" >"$folder/bin/mpirun"
+chmod +x "$folder/bin/mpirun"
 cp "$prefix/share/lockstep/batch/generic/train.sh" .
 run bash train.sh
 expect_rc 2
@@ -72,3 +120,29 @@ for name in reduce_all train; do
   [ "$rc" -eq 0 ] || { cat results/*/job.log runs/train/job.log && fail "$name.sh"; }
 done
 [ -s runs/train/weights.h5 ] || fail "no weights"
+grep -qE -e '--map-by ppr:2:node:PE=1 --bind-to core|-bind-to core:1' "$HOME/mpirun" || [ "$(nproc --all)" -lt 2 ] || fail "not bound: $(cat "$HOME/mpirun")"
+
+# A signal while a program runs that does not save, and one between two programs: 85, and nothing more is started.
+cat >stopped.sh <<'END'
+. "$LOCKSTEP_ROOT/share/lockstep/batch/lib/generic-mpirun.sh"
+no_output_in=$PWD no_output_why='it is small' submit_from=/tmp
+begin "results/$1"
+[[ $1 != between ]] || kill -USR1 $$
+launch sleep 97.531 || end_job
+launch touch too-far
+end_job
+END
+run bash stopped.sh between
+expect_rc 85
+expect_err "warning: that is in $PWD: it is small .fix: submit from /tmp"
+grep -q 'asked to stop, so not started: sleep' results/between/job.log || fail "$(cat results/between/job.log)"
+bash stopped.sh during &
+pid=$!
+both_sleep() { [ "$(pids_with 97.531 | wc -l)" -ge 3 ]; } # and their launcher
+await both_sleep
+kill -USR1 "$pid"
+rc=0
+wait "$pid" || rc=$?
+cat results/during/job.log >"$folder/out"
+expect_rc 85
+[ ! -e too-far ] || fail "went on"

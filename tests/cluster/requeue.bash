@@ -9,7 +9,7 @@ cd "$folder/work" || exit 1
 # script NAME EPOCHS: the template, deterministic, with a digest of the result.
 script() {
   job_script 2 1 1 generic/train.sbatch -e "s|--resume auto|--resume auto --deterministic --digest --threads 1 --epochs $2|" -e "s|job-name=.*|job-name=$1|" \
-    -e '/^launch lockstep doctor/d' "${@:3}"
+    -e '/^launch lockstep doctor/,/end_job$/d' "${@:3}"
 }
 digest_of() { job_log "$1" | grep '^digest ' | tail -1; }
 goes_on() { job_has_logged "$1" '^== .* lockstep train' && [ -s "$(echo runs/*-"$1")/log.jsonl" ] && grep -q '"kind":"train"' runs/*-"$1"/log.jsonl; }
@@ -29,6 +29,17 @@ grep -q '"kind":"resume"' runs/asked-"$job"/log.jsonl || fail_job "$job" "did no
 [ "$(digest_of "$job")" = "$whole" ] || fail_job "$job" "another result than $whole"
 echo "asked to stop: $(on ctl scontrol show job "$job" | grep -o 'Restarts=[0-9]*'), the result is that of a run without interruption"
 
+# Asked to stop while doctor runs, which cannot save: that is lost, but not the job.
+job=$(submit_script "$(script early 2 -e 's/^data=.*/&\nlaunch_first() { [[ ${SLURM_RESTART_COUNT:-0} -gt 0 ]] || launch sleep 97; }/' \
+  -e 's/^launch lockstep train/launch_first || end_job\n&/')")
+await job_has_logged "$job" 'sleep 97$'
+sleep 2 # srun takes its time until it hands signals on
+on ctl scancel --batch --signal=USR1 "$job"
+await job_has_logged "$job" 'put into the queue again'
+job_has_logged "$job" 'exit code 85' || fail_job "$job" "not 85"
+expect_job "$job" COMPLETED
+echo "asked to stop before it trained: put into the queue again"
+
 # A node goes down, with all that runs there, and comes back; Slurm itself puts the job into the queue.
 job=$(submit_script "$(script down 30 -e "s/--save-every '30 min'/--save-every '320 samples'/")")
 await goes_on "$job"
@@ -44,7 +55,7 @@ grep -q '"kind":"resume"' runs/down-"$job"/log.jsonl || fail_job "$job" "did not
 echo "a node went down: the job went on on both, with the same result"
 
 # At its time limit: stopped before it, and back in the queue.
-job=$(submit_script "$(script limit 100000)" --time=1)
+job=$(submit_script "$(script limit 100000)" --time=2 --signal=B:USR1@30)
 await goes_on "$job"
 await job_has_logged "$job" 'put into the queue again'
 job_has_logged "$job" 'exit code 85' || fail_job "$job" "not 85"

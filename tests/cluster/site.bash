@@ -6,6 +6,7 @@
 start_site() {
   local n
   skip_unless_possible
+  [ -r /usr/share/lmod/lmod/init/bash ] || { echo "there is no Lmod (Debian: lmod)" && exit 77; }
   mkdir -p "$folder"/{site,work,gpus}
   for n in {0..7}; do [ -e "$folder/gpus/$n" ] || mknod "$folder/gpus/$n" c 1 3; done
   mkdir -p "$cluster"
@@ -34,10 +35,11 @@ job_script() {
   echo "$file"
 }
 
-# submit_script FILE [FLAG ...]: as a user who has loaded the module.
+# submit_script FILE [FLAG ...]: as a user who has loaded the module, which the job inherits, and unloads where it begins with module purge.
 submit_script() {
-  on ctl env --chdir="$folder/work" MODULEPATH="$folder/site:/usr/share/modulefiles" LOCKSTEP_ROOT="$prefix" USER=root OMPI_MCA_btl_tcp_if_include=eth0 \
-    sbatch --parsable "${@:2}" "$1"
+  # shellcheck disable=SC2016  # for the shell that is started
+  on ctl env --chdir="$folder/work" MODULEPATH="$folder/site:$prefix/share/lockstep/modulefiles" LMOD_SYSTEM_DEFAULT_MODULES=cray-hdf5-parallel USER=root OMPI_MCA_btl_tcp_if_include=eth0 \
+    bash -c '. /usr/share/lmod/lmod/init/bash && module load lockstep && [ -n "$_LMFILES_" ] && exec sbatch --parsable "$@"' bash "${@:2}" "$1"
 }
 
 # job_log JOB: what a job has printed.

@@ -18,9 +18,9 @@ for site in delta ibex hipergator generic; do
     job=$(submit_script "$(job_script 2 1 1 "$name")") || fail "$name"
     expect_job "$job" COMPLETED
     case $name in
-      *reduce_all*) [ -s results/*-"$job"/reduce_all.json ] || fail_job "$job" "$name has left no result" ;;
+      *reduce_all*) [ -s "$(echo results/*-"$job"/reduce_all.json)" ] || fail_job "$job" "$name has left no result" ;;
       *train*) grep -q '"state": "finished"' runs/*-"$job"/status.json || fail_job "$job" "$name has not trained" ;;
-      *scaling*) for n in 1 2; do [ -s results/*-"$job/nodes-$n/reduce_all.json" ] || fail_job "$job" "$name has left no result of $n nodes"; done ;;
+      *scaling*) for n in 1 2; do [ -s "$(echo results/*-"$job/nodes-$n/reduce_all.json")" ] || fail_job "$job" "$name has left no result of $n nodes"; done ;;
     esac
     echo "$name: $state in $(on ctl scontrol show job "$job" | sed -n 's/.*RunTime=\([0-9:]*\).*/\1/p' | head -1)"
   done
