@@ -89,7 +89,7 @@ TEST(ScriptLint, ValuesThatCannotBe) {
 TEST(ScriptLint, PlaceholdersAreNamedByLine) {
   expect_all({{"#SBATCH --account=<code>-delta-gpu\n", 1, error, "edit line 1"},
               {"#SBATCH --account=your-account-name\n", 1, error, "edit line 1"},
-              {"#SBATCH --partition=cluster_partition_name\n", 1, warning, "edit line 1"},
+              {"#SBATCH --partition=cluster_partition_name\n", 1, error, "edit line 1"},
               {"#SBATCH --mail-user=your_email@bu.edu\n", 1, warning, "edit line 1"},
               {"#SBATCH --account=CHANGE_ME-gpu\n", 1, error, "edit line 1"},
               {"#SBATCH --account=CHANGE_ME\n", 1, note, "edit this line"},
