@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "core/suggest.hpp"
 #include "site/checks.hpp"
 #include "site/text.hpp"
 
@@ -83,6 +84,17 @@ bool asks_whether_set(const Command& command) {
   return has_word(command, "-z") || has_word(command, "-n") || has_word(command, "-v");
 }
 
+/// By read NAME, for NAME in ... and others.
+std::set<std::string_view> read_names(const JobScript& script) {
+  constexpr std::array<std::string_view, 9> readers{"read",    "for",    "select",  "mapfile", "readarray",
+                                                    "getopts", "printf", "declare", "local"};
+  std::set<std::string_view> names;
+  for (const Command& command : script.commands)
+    if (std::ranges::find(readers, command.words[0]) != readers.end())
+      for (const std::string& word : command.words) names.insert(assigned_name(word));
+  return names;
+}
+
 /// if [ "$ENABLE" = 1 ] before ENABLE=1: the test never holds.
 void check_tests(const Look& look, Findings& findings) {
   std::map<std::string_view, int> first_set;
@@ -90,11 +102,7 @@ void check_tests(const Look& look, Findings& findings) {
     const auto [found, is_new] = first_set.emplace(variable.name, variable.line);
     if (!is_new) found->second = std::min(found->second, variable.line);
   }
-  std::set<std::string_view> reads;  // read NAME and for NAME in ...
-  for (const Command& command : look.script.commands)
-    if (command.words[0] == "read" || command.words[0] == "for" || command.words[0] == "select" ||
-        command.words[0] == "mapfile")
-      for (const std::string& word : command.words) reads.insert(assigned_name(word));
+  const auto reads = read_names(look.script);
   for (const Command& command : look.script.commands) {
     if (!command.is_condition || command.is_loop || command.is_in_braces || asks_whether_set(command)) continue;
     for (const std::string& word : command.words) {
@@ -157,6 +165,72 @@ void check_dashes(const Look& look, Findings& findings) {
                                  fmt::format("'{}' begins with a dash of typography, not with '-'", *word),
                                  "the program takes it for a file or a word", "-"));
   }
+}
+
+/// Whatever sets the environment before a job script may set these.
+bool is_of_environment(std::string_view name) {
+  constexpr std::array<std::string_view, 17> names{"HOME",     "USER",   "LOGNAME", "SHELL", "PATH",    "PWD",
+                                                   "OLDPWD",   "TMPDIR", "SCRATCH", "WORK",  "PROJECT", "HOSTNAME",
+                                                   "HOSTTYPE", "IFS",    "LINENO",  "EUID",  "UID"};
+  constexpr std::array<std::string_view, 15> prefixes{"SLURM", "SRUN_", "PBS_",  "PALS_",  "PMI_",
+                                                      "LMOD_", "NCAR_", "HPC_",  "CUDA",   "CONDA",
+                                                      "LD_",   "BASH",  "OMPI_", "RANDOM", "SECONDS"};
+  const auto begins = [name](std::string_view prefix) { return name.starts_with(prefix); };
+  return std::ranges::find(names, name) != names.end() || std::ranges::any_of(prefixes, begins);
+}
+
+bool has_lower_case(std::string_view name) {
+  return std::ranges::any_of(name, [](char c) { return c >= 'a' && c <= 'z'; });
+}
+
+/// Those that nothing gives a value, up to where a file is sourced. Where they may come from the environment, that is a
+/// note; a process id does not. Names in lower case are passed over: most are set by arithmetic, which is not read.
+void check_undefined(const Look& look, Findings& findings) {
+  std::set<std::string_view> known = read_names(look.script);
+  for (const Variable& variable : look.script.variables) known.insert(variable.name);
+  for (const Command& command : look.script.commands) {
+    const auto& words = command.words;
+    if (words[0] == "." || words[0] == "source" || words[0] == "eval") return;
+    const bool wants_process = words[0] == "kill" || words[0] == "wait";
+    if (words[0] == "awk" || words[0] == "perl" || asks_whether_set(command)) continue;
+    for (const std::string& word : words)
+      for (const std::string_view name : expanded_names(word, true)) {
+        if (known.contains(name) || is_of_environment(name) || (has_lower_case(name) && !wants_process)) continue;
+        known.insert(name);
+        findings.push_back(at_line(command.line, wants_process ? Severity::error : Severity::note,
+                                   fmt::format("nothing in this script sets ${}", name),
+                                   wants_process ? "it is empty, and nothing is ended or waited for"
+                                                 : "it is empty, unless the shell that submits or a module sets it",
+                                   wants_process ? fmt::format("{}=$! after the command with &", name) : ""));
+      }
+  }
+}
+
+/// SLURM_CPUS_PER_TASK / SLURM_NNODES: the cores of a task are not those of the job.
+void check_shares(const Look& look, Findings& findings) {
+  for (const Command& command : look.script.commands) {
+    for (const std::string_view name : {"SLURM_CPUS_PER_TASK", "SLURM_CPUS_ON_NODE"}) {
+      const std::string text = core::join(command.words, " ");
+      const std::size_t at = text.find(name);
+      if (at == text.npos) continue;
+      const std::string_view rest = std::string_view{text}.substr(at + name.size());
+      const std::size_t divisor = rest.find_first_not_of(" }\"$/{");
+      const bool is_divided = divisor != rest.npos && rest.substr(0, divisor).find('/') != rest.npos;
+      if (!is_divided) continue;
+      if (rest.substr(divisor).starts_with("SLURM_NNODES") || rest.substr(divisor).starts_with("SLURM_JOB_NUM_NODES"))
+        findings.push_back(at_line(
+            command.line, Severity::warning, fmt::format("{} divided by the nodes of the job", name),
+            "it is of one task or node already: each gets fewer the more nodes there are", fmt::format("${}", name)));
+    }
+  }
+}
+
+void check_here_documents(const Look& look, Findings& findings) {
+  for (const Command& command : look.script.commands)
+    if (command.is_endless)
+      findings.push_back(at_line(command.line, Severity::error, "a here-document (<<) that never ends",
+                                 "all of the script after this line is its text, and nothing of it runs",
+                                 "its last word alone on a line; a shift of bits is written $((1 << 2))"));
 }
 
 /// Lmod's functions use variables that are not set.
@@ -223,6 +297,9 @@ void check_commands(const Look& look, Findings& findings) {
   check_placeholders(look, findings);
   check_dashes(look, findings);
   check_unset(look, findings);
+  check_undefined(look, findings);
+  check_shares(look, findings);
+  check_here_documents(look, findings);
   check_files(look, findings);
 }
 

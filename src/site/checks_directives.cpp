@@ -29,9 +29,20 @@ std::string_view prefix_of(BatchSystem system) { return system == BatchSystem::p
 
 /// "<code>", "your-account-name", "change-me", "XXXX".
 bool is_placeholder(std::string_view value) {
-  constexpr std::array<std::string_view, 13> parts{
-      "<",           ">",    "your",         "change_me",    "changeme",     "change-me",   "replace",
-      "placeholder", "xxxx", "account_name", "account-name", "project_code", "project-name"};
+  constexpr std::array<std::string_view, 14> parts{"<",
+                                                   ">",
+                                                   "your",
+                                                   "change_me",
+                                                   "changeme",
+                                                   "change-me",
+                                                   "replace",
+                                                   "placeholder",
+                                                   "partition_name",
+                                                   "xxxx",
+                                                   "account_name",
+                                                   "account-name",
+                                                   "project_code",
+                                                   "project-name"};
   return std::ranges::any_of(parts, [value](std::string_view part) { return contains_ignoring_case(value, part); });
 }
 
@@ -190,9 +201,28 @@ void check_system(const Look& look, Findings& findings) {
        .line = look.script.directives.front().line});
 }
 
+/// What sbatch looks at before any directive.
+void check_form(const Look& look, Findings& findings) {
+  const bool is_slurm = look.script.system == BatchSystem::slurm;
+  if (is_slurm && !look.script.has_interpreter)
+    findings.push_back({.severity = Severity::error,
+                        .what = "the first line does not begin with #!",
+                        .why = "sbatch refuses the script",
+                        .fix = "#!/bin/bash",
+                        .line = 1});
+  if (look.script.dos_line != 0)
+    findings.push_back(
+        {.severity = Severity::error,
+         .what = "lines end as those of Windows do (CR LF)",
+         .why = is_slurm ? "sbatch refuses the script" : "the shell takes the CR for a part of the last word",
+         .fix = "sed -i 's/\\r$//' FILE",
+         .line = look.script.dos_line});
+}
+
 }  // namespace
 
 void check_directives(const Look& look, Findings& findings) {
+  check_form(look, findings);
   check_system(look, findings);
   for (const Flag& flag : look.script.directives) {
     check_option(flag, look, findings);

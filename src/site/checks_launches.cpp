@@ -94,17 +94,23 @@ void check_launcher(const Launch& launch, const Look& look, Findings& findings) 
                       .line = launch.line});
 }
 
-bool names_mpi(const Launch& launch) {
-  return std::ranges::find(launch.flags, "--mpi", &Flag::typed) != launch.flags.end();
+/// Of --mpi, else of SLURM_MPI_TYPE; nothing if the script says neither.
+std::optional<std::string> mpi_of(const Launch& launch, const Look& look) {
+  const auto flag = std::ranges::find(launch.flags, "--mpi", &Flag::typed);
+  if (flag != launch.flags.end()) return flag->value.value_or("");
+  std::optional<std::string> type;
+  for (const Variable& variable : look.script.variables)
+    if (variable.name == "SLURM_MPI_TYPE") type = variable.value;
+  return type;
 }
 
 void check_mpi_flag(const Launch& launch, const Look& look, Findings& findings) {
   if (look.site.mpi_family != "open-mpi" || launch.launcher != Launcher::srun) return;
-  if (is_small_command(launch) || is_python(launch) || names_mpi(launch)) return;
-  const auto sets_it = [](const Variable& variable) { return variable.name == "SLURM_MPI_TYPE"; };
-  if (std::ranges::any_of(look.script.variables, sets_it)) return;
+  if (is_small_command(launch) || is_python(launch)) return;
+  const auto type = mpi_of(launch, look);
+  if (type && *type != "pmi2" && *type != "none") return;  // [G-ompi13523]
   findings.push_back({.severity = Severity::warning,
-                      .what = "srun without --mpi",
+                      .what = type ? fmt::format("srun --mpi={}", *type) : "srun without --mpi",
                       .why = "Open MPI then may start ranks that are each alone, and each succeeds",
                       .fix = fmt::format("srun --mpi={}", look.site.mpi_flag),
                       .line = launch.line});
@@ -170,6 +176,80 @@ void check_hidden_gpus(const Launch& launch, const Look& look, Findings& finding
        .line = hides ? bind->line : by_task->line});
 }
 
+std::optional<long> number_of(const Flag* flag) {
+  return flag != nullptr && flag->value ? whole_number(*flag->value) : std::nullopt;
+}
+
+/// Those that it says, or those of the job where the launcher takes them from there.
+std::optional<long> ranks_of(const Launch& launch, const Look& look) {
+  const Flag* const flag = flag_of(launch, {"ntasks", "n", "np", "c"});
+  const bool is_of_srun = launch.launcher == Launcher::srun;
+  if (flag != nullptr && (!is_of_srun || flag->name == "ntasks")) return number_of(flag);
+  const auto uses_fewer = [](const Command& command) { return command.words[0] == "use_nodes"; };
+  if (!look.request.ranks || std::ranges::any_of(look.script.commands, uses_fewer)) return std::nullopt;
+  if (is_of_srun && flag_of(launch, {"nodes", "ntasks-per-node", "ntasks-per-gpu", "ntasks-per-core"}) != nullptr)
+    return std::nullopt;
+  return is_of_srun || launch.launcher == Launcher::launch ? std::optional{look.request.ranks->value} : std::nullopt;
+}
+
+/// VALUE of `flag VALUE` or `flag=VALUE`; empty if it is not there.
+std::string_view argument(const std::vector<std::string>& words, std::string_view flag) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == flag) return i + 1 < words.size() ? std::string_view{words[i + 1]} : std::string_view{};
+    if (words[i].starts_with(flag) && words[i].substr(flag.size()).starts_with('='))
+      return std::string_view{words[i]}.substr(flag.size() + 1);
+  }
+  return {};
+}
+
+void check_expectation(const Launch& launch, const Look& look, Findings& findings) {
+  if (!is_of_lockstep(launch.program)) return;
+  const auto expected = whole_number(argument(launch.program, "--expect-ranks"));
+  const auto ranks = ranks_of(launch, look);
+  if (!expected || !ranks || *expected == *ranks) return;
+  findings.push_back({.severity = Severity::error,
+                      .what = fmt::format("--expect-ranks {} in a launch of {} ranks", *expected, *ranks),
+                      .why = "the program ends at once",
+                      .fix = fmt::format("--expect-ranks {}, or better a variable of the job", *ranks),
+                      .line = launch.line});
+}
+
+/// More ranks than the job asks for share its cores, if they start at all.
+void check_count(long ranks, long asked, long cores, std::string_view of_what, const Launch& launch, const Look& look,
+                 Findings& findings) {
+  const Flag* const flag = flag_of(launch, {"overcommit", "oversubscribe"});
+  if (ranks <= asked || flag != nullptr || is_small_command(launch)) return;
+  const bool fits = cores == 0 || look.request.is_exclusive || ranks <= cores;
+  findings.push_back({.severity = fits ? Severity::warning : Severity::error,
+                      .what = fmt::format("{} starts {} ranks {}, and the job asks for {}", name(launch.launcher),
+                                          ranks, of_what, asked),
+                      .why = fits ? "they share the cores that the job asks for"
+                                  : fmt::format("it has {} cores for them: the launch is refused, or ranks wait for "
+                                                "each other",
+                                                cores),
+                      .fix = fmt::format("as many as the directives say: {}", asked),
+                      .line = launch.line});
+}
+
+void check_counts(const Launch& launch, const Look& look, Findings& findings) {
+  if (!is_mpi_launcher(launch.launcher) || !look.request.ranks) return;
+  long per_node = 0, cores = 0, all_cores = 0;
+  bool knows_cores = true;
+  for (const Chunk& chunk : look.request.chunks) {
+    per_node = std::max(per_node, chunk.ranks ? chunk.ranks->value : 0);
+    knows_cores = knows_cores && chunk.cores && chunk.cores->value < 1'000'000;
+    if (!knows_cores) continue;
+    cores = std::max(cores, chunk.cores->value);
+    all_cores += std::min(chunk.nodes ? chunk.nodes->value : 1, 1'000'000L) * chunk.cores->value;
+  }
+  const auto ranks = ranks_of(launch, look);
+  const auto of_node = number_of(flag_of(launch, {"ntasks-per-node", "ppn", "npernode"}));
+  if (ranks && *ranks > look.request.ranks->value)
+    check_count(*ranks, look.request.ranks->value, knows_cores ? all_cores : 0, "in all", launch, look, findings);
+  else if (of_node && per_node > 0)
+    check_count(*of_node, per_node, knows_cores ? cores : 0, "a node", launch, look, findings);
+}
+
 bool trains(const JobScript& script) {
   return std::ranges::any_of(script.launches, [](const Launch& launch) {
     return runs(launch.program, "lockstep") && std::ranges::find(launch.program, "train") != launch.program.end();
@@ -200,10 +280,7 @@ void check_preemption(const Look& look, Findings& findings) {
 }
 
 bool asks_for_cuda(const Launch& launch) {
-  const auto& words = launch.program;
-  const auto flag = std::ranges::find(words, "--device");
-  return is_of_lockstep(words) && (has_argument(words, "--device=cuda") ||
-                                   (flag != words.end() && flag + 1 != words.end() && *(flag + 1) == "cuda"));
+  return is_of_lockstep(launch.program) && argument(launch.program, "--device") == "cuda";
 }
 
 void check_device(const Look& look, Findings& findings) {
@@ -242,11 +319,15 @@ void check_launches(const Look& look, Findings& findings) {
   for (const Launch& launch : look.script.launches) {
     check_square(launch, look, findings);
     check_hidden_gpus(launch, look, findings);
-    if (launch.variable.empty()) check_expected_ranks(launch, findings);
+    if (launch.variable.empty()) {
+      check_expected_ranks(launch, findings);
+      check_expectation(launch, look, findings);
+    }
     if (launch.is_by_variable) continue;
     check_launcher(launch, look, findings);
     check_cores_of_ranks(launch, look, findings);
     check_mpi_flag(launch, look, findings);
+    check_counts(launch, look, findings);
     check_torch(launch, findings);
   }
   check_preemption(look, findings);

@@ -122,10 +122,10 @@ void check_gpus(const Chunk& chunk, const Look& look, const Nodes& limits, Findi
 
 void check_memory(const Chunk& chunk, const Nodes& limits, Findings& findings) {
   const bool is_cpu_node = !chunk.gpus && limits.cpu_cores != 0;
-  if (!chunk.memory_gb || limits.memory_gb == 0 || is_cpu_node || chunk.memory_gb->value <= limits.memory_gb) return;
+  const int most = is_cpu_node ? limits.cpu_memory_gb : limits.memory_gb;
+  if (!chunk.memory_gb || most == 0 || chunk.memory_gb->value <= most) return;
   findings.push_back(beyond(chunk.memory_gb->line, fmt::format("{:.4g} GB of a node's memory", chunk.memory_gb->value),
-                            fmt::format("it has {}, a little less for jobs", limits.memory_gb),
-                            "0 of Slurm is all of it"));
+                            fmt::format("it has {}, a little less for jobs", most), "0 of Slurm is all of it"));
 }
 
 /// GPUs of no model, or nodes of several kinds.

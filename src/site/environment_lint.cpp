@@ -13,8 +13,9 @@ namespace lockstep::site {
 namespace {
 
 /// Of a name that nothing reads; nothing if it is known, of no family, or may well be one that is not in the table.
-std::optional<Finding> judge_name(const Variable& variable) {
-  if (const auto right = right_name(variable.name))
+/// What it may be meant for is looked for among all names, so only where `searches`.
+std::optional<Finding> judge_name(const Variable& variable, bool searches) {
+  if (const auto right = searches ? right_name(variable.name) : std::nullopt)
     return Finding{.severity = Severity::error,
                    .what = fmt::format("nothing reads {}", variable.name),
                    .why = "a variable that nobody reads is no error to anybody, and has no effect",
@@ -22,7 +23,7 @@ std::optional<Finding> judge_name(const Variable& variable) {
                    .line = variable.line};
   const Family* const family = family_of(variable.name);
   if (family == nullptr || is_known_variable(variable.name)) return std::nullopt;
-  if (const auto near = near_variable(variable.name))
+  if (const auto near = searches ? near_variable(variable.name) : std::nullopt)
     return Finding{.severity = Severity::warning,
                    .what = fmt::format("{} is no variable of {} that is known here", variable.name, family->reader),
                    .why = "a misspelt variable has no effect, and nothing complains",
@@ -53,10 +54,15 @@ std::optional<Finding> judge_value(const Variable& variable) {
 
 std::vector<Finding> lint_environment(std::span<const Variable> variables, Fabric fabric) {
   std::vector<Finding> findings;
+  constexpr int most_unknown = 200;  // more than any has, so that no text takes long
+  int n_unknown = 0;
   std::set<std::string_view> judged;
   for (const Variable& variable : variables) {
-    if (judged.insert(variable.name).second)
-      if (auto finding = judge_name(variable)) findings.push_back(std::move(*finding));
+    if (judged.insert(variable.name).second) {
+      const bool is_unknown = family_of(variable.name) != nullptr && !is_known_variable(variable.name);
+      if (is_unknown) ++n_unknown;
+      if (auto finding = judge_name(variable, n_unknown <= most_unknown)) findings.push_back(std::move(*finding));
+    }
     if (auto finding = judge_value(variable)) findings.push_back(std::move(*finding));
   }
   for (Finding& finding : find_contradictions(Settings{variables}, fabric)) findings.push_back(std::move(finding));

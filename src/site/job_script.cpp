@@ -181,8 +181,12 @@ void keep_launches(JobScript& script) {
 JobScript read_job_script(std::string_view text) {
   JobScript script;
   Parts parts{script};
+  script.has_interpreter = text.starts_with("#!");
   int number = 0;
-  for (const std::string_view line : split(text, '\n')) parts.read_line(line, ++number);
+  for (const std::string_view line : split(text, '\n')) {
+    parts.read_line(line, ++number);
+    if (script.dos_line == 0 && line.ends_with('\r')) script.dos_line = number;
+  }
   script.commands = read_commands(text);
   for (const Command& command : script.commands) keep_variables(command, script);
   drop_exported(script);
@@ -191,6 +195,18 @@ JobScript read_job_script(std::string_view text) {
 }
 
 const Flag* directive(const JobScript& script, std::string_view name) { return last_of(script.directives, name); }
+
+std::string_view sourced_library(const JobScript& script) {
+  for (const Command& command : script.commands) {
+    if (command.words.size() < 2 || (command.words[0] != "." && command.words[0] != "source")) continue;
+    std::string_view path = command.words[1];
+    if (!path.ends_with(".sh")) continue;
+    path.remove_suffix(3);
+    const std::size_t slash = path.find_last_of('/');
+    if (slash != path.npos && path.substr(0, slash).ends_with("lib")) return path.substr(slash + 1);
+  }
+  return {};
+}
 
 std::optional<Line> find_mark(const JobScript& script, std::string_view key) {
   for (const Line& comment : script.comments) {

@@ -24,6 +24,8 @@ struct Line {
 
 struct JobScript {
   BatchSystem system = BatchSystem::none;  ///< by its first directive
+  bool has_interpreter = false;            ///< begins with #!
+  int dos_line = 0;                        ///< the first that ends as those of Windows; 0: none
   bool is_heterogeneous = false;           ///< has components: "#SBATCH hetjob" between them
   std::vector<Flag> directives{};          ///< those that the batch system reads
   std::vector<Flag> late{};                ///< after the first command: it does not read them
@@ -40,6 +42,9 @@ struct JobScript {
 
 /// The last directive of this name that the batch system reads; nullptr if there is none.
 [[nodiscard]] const Flag* directive(const JobScript& script, std::string_view name);
+
+/// S of the first lib/S.sh that it sources, as those of batch/lib; empty if it sources none.
+[[nodiscard]] std::string_view sourced_library(const JobScript& script);
 
 /// VALUE of the first comment line "# lockstep: KEY=VALUE" or "# lockstep: KEY VALUE"; nothing if there is none.
 [[nodiscard]] std::optional<Line> find_mark(const JobScript& script, std::string_view key);

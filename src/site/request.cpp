@@ -112,6 +112,23 @@ Chunk pbs_chunk(std::string_view text, int line) {
   return chunk;
 }
 
+/// Of a job of Slurm, or of all chunks of one of PBS, which are `chunks`.
+std::optional<Asked<long>> ranks_of_job(const JobScript& script, const std::vector<Chunk>& chunks) {
+  if (script.system == BatchSystem::slurm) {
+    if (const auto all = number_of(script, "ntasks")) return all;
+    const Flag* const nodes = directive(script, "nodes");
+    if (nodes != nullptr && nodes->value && !count_in(*nodes->value)) return std::nullopt;  // "2-4"
+  }
+  Asked<long> all;
+  for (const Chunk& chunk : chunks) {
+    if (!chunk.ranks || (chunk.nodes && chunk.nodes->value > 1'000'000) || chunk.ranks->value > 1'000'000)
+      return std::nullopt;
+    all.value += (chunk.nodes ? chunk.nodes->value : 1) * chunk.ranks->value;
+    all.line = chunk.ranks->line;
+  }
+  return chunks.empty() ? std::nullopt : std::optional{all};
+}
+
 void read_pbs(const JobScript& script, Request& request) {
   const auto resources = pbs_resources(script);
   if (const Resource* const select = last_resource(resources, "select"))
@@ -220,9 +237,12 @@ Request read_request(const JobScript& script) {
   Request request;
   if (script.system == BatchSystem::pbs) {
     read_pbs(script, request);
+    request.ranks = ranks_of_job(script, request.chunks);
     return request;
   }
   if (!script.is_heterogeneous) request.chunks.push_back(slurm_chunk(script));
+  request.ranks = ranks_of_job(script, request.chunks);
+  request.is_exclusive = directive(script, "exclusive") != nullptr;
   if (const Flag* const time = directive(script, "time"))
     if (const auto minutes = slurm_minutes(time->value.value_or("")))
       request.minutes = Asked<double>{*minutes, time->line};

@@ -31,6 +31,8 @@ struct Chunk {
 
 struct Request {
   std::vector<Chunk> chunks{};
+  std::optional<Asked<long>> ranks{};  ///< of the job; absent if it does not say them exactly
+  bool is_exclusive = false;           ///< has all cores of its nodes, however few it asks for
   std::optional<Asked<double>> minutes{};
   std::optional<Asked<std::string>> partition{};
   std::string constraint{};

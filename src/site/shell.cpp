@@ -65,6 +65,7 @@ class Reader {
     if (c == '#' && !has_word_) return take(to_end_of_line());
     if (c == '<' || c == '>') return read_redirection();
     if (c == '(' && has_word_ && word_.ends_with('=')) return read_list();
+    if (c == '[' && has_word_ && is_subscribed()) return keep(length_of_subscript());
     if (c == '\n') return end_line();
     if (c == ';' || c == '&' || c == '|' || c == '(' || c == ')') return read_operator();
     if (is_space(c)) {
@@ -142,6 +143,15 @@ class Reader {
     return text_.size() - begin;
   }
 
+  /// Whether a [ here opens $[arithmetic] or the subscript of NAME[...], in which << is no here-document.
+  [[nodiscard]] bool is_subscribed() const {
+    return word_.ends_with('$') || assigned_name(word_).size() == word_.size();
+  }
+  [[nodiscard]] std::size_t length_of_subscript() const {
+    const std::string_view line = text_.substr(at_, to_end_of_line());
+    return std::min(line.find(']'), line.size() - 1) + 1;
+  }
+
   /// NAME=(a b): one word, with its parentheses, without the quotes in it.
   void read_list() {
     const std::size_t n = length_to_close(at_, '(', ')');
@@ -177,14 +187,17 @@ class Reader {
 
   void end_line() {
     end_word();
+    const std::size_t n_before = commands_.size();
     end_command();
     take();
     for (const std::string& end : std::exchange(here_documents_, {})) {
-      while (at_ < text_.size()) {
+      bool is_ended = false;
+      while (at_ < text_.size() && !is_ended) {
         const std::string_view line = text_.substr(at_, to_end_of_line());
         take(line.size() + 1);
-        if (trim(line) == end) break;
+        is_ended = trim(line) == end;
       }
+      if (!is_ended && depth_ == 0 && n_before < commands_.size()) commands_[n_before].is_endless = true;
     }
   }
 

@@ -17,6 +17,7 @@ struct Command {
   bool is_condition = false;  ///< after if or elif, or one that tests: "[", "[[", "test"
   bool is_in_braces = false;  ///< as the body of a function is
   bool is_loop = false;       ///< after while or until
+  bool is_endless = false;    ///< its here-document goes on to the end of the text
 };
 
 /// In the order of the text; those of $( ) and ` ` come after the command that holds them. Here-documents are passed

@@ -38,16 +38,15 @@ std::set<std::string> features_of(std::string_view constraint) {
 }
 
 std::string site_of(std::span<const Site> sites, std::string_view asked, std::string_view marked,
-                    std::string_view path) {
+                    std::string_view sourced, std::string_view path) {
   if (!asked.empty()) return std::string{asked};
   if (!marked.empty()) return std::string{marked};
   const std::size_t slash = path.find_last_of('/');
-  if (slash != path.npos) {
-    const std::string_view folder = path.substr(0, slash);
-    const std::string_view name = folder.substr(folder.find_last_of('/') + 1);
+  const std::string_view folder = path.substr(0, slash == path.npos ? 0 : slash);
+  for (const std::string_view name :
+       {sourced, sourced.substr(0, sourced.find('-')), folder.substr(folder.find_last_of('/') + 1)})
     if (find_site(sites, name) != nullptr) return std::string{name};
-  }
-  return "generic";
+  return "";
 }
 
 }  // namespace lockstep::site

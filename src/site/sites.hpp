@@ -15,14 +15,15 @@ namespace lockstep::site {
 
 /// Nodes of one kind, or what a job may take of them.
 struct Nodes {
-  int most = 0;       ///< nodes of a job
-  int minutes = 0;    ///< wall time of a job
-  int cores = 0;      ///< of a node, for jobs
-  int cpu_most = 0;   ///< as most, of jobs without GPUs where the same queue has nodes of both kinds
-  int cpu_cores = 0;  ///< as cores, likewise
-  int memory_gb = 0;  ///< of a node
-  int gpus = 0;       ///< of a node
-  std::string gpu{};  ///< their type as a request names it: "a100"
+  int most = 0;           ///< nodes of a job
+  int minutes = 0;        ///< wall time of a job
+  int cores = 0;          ///< of a node, for jobs
+  int cpu_most = 0;       ///< as most, of jobs without GPUs where the same queue has nodes of both kinds
+  int cpu_cores = 0;      ///< as cores, likewise
+  int memory_gb = 0;      ///< of a node
+  int cpu_memory_gb = 0;  ///< as memory_gb, of nodes without GPUs
+  int gpus = 0;           ///< of a node
+  std::string gpu{};      ///< their type as a request names it: "a100"
 };
 
 struct Partition {
@@ -68,9 +69,9 @@ struct Site {
 /// The features of a constraint: words between &, |, brackets and commas.
 [[nodiscard]] std::set<std::string> features_of(std::string_view constraint);
 
-/// Where a script belongs: `asked` (--site), else its "# lockstep: site=S", else the folder it lies in; "generic" if
-/// none of them is the name of a site. `asked` and the mark need not be one.
+/// Where a script belongs: `asked` (--site), else its "# lockstep: site=S", else the S or S-... of the lib/S.sh that it
+/// sources, else the folder it lies in; empty if none of them is the name of a site. The first two need not be one.
 [[nodiscard]] std::string site_of(std::span<const Site> sites, std::string_view asked, std::string_view marked,
-                                  std::string_view path);
+                                  std::string_view sourced, std::string_view path);
 
 }  // namespace lockstep::site

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <set>
 
 #include "core/ascii.hpp"
 #include "core/suggest.hpp"
@@ -163,10 +165,11 @@ const Family* family_of(std::string_view name) noexcept {
 }
 
 bool is_known_variable(std::string_view name) {
-  const Family* const family = family_of(name);
-  if (family == nullptr) return std::ranges::find(rules, name, &Rule::name) != std::end(rules);
-  if (family->prefix == "UCX_" && is_of_ucx_transport(name)) return true;
-  return is_word_of(family->names, without_prefix(*family, name), true);
+  static const auto known = [] {
+    const auto names = known_variables();
+    return std::set<std::string, std::less<>>{names.begin(), names.end()};
+  }();
+  return known.contains(name) || (name.starts_with("UCX_") && is_of_ucx_transport(name));
 }
 
 std::vector<std::string> known_variables() {

@@ -91,7 +91,7 @@ fi
 
 # Slips in the environment.
 run env NCCL_IB_DISABEL=1 "$REDUCE_ALL" doctor
-expect_check environment '(warning|fail)' NCCL_IB_DISABEL
+expect_check environment warning NCCL_IB_DISABEL
 expect_out '^ +fix: .*NCCL_IB_DISABLE'
 
 # The launcher of another MPI: one report of N processes that are alone.
@@ -138,7 +138,8 @@ expect_rc 1
 expect_check recipe fail
 
 # Usage.
-for words in '--device gpu' '--expect-ranks 0' '--recipe nosuch' '--n-checkpoints x' '--nosuch' 'word' '--recipe mnist_cnn'; do
+for words in '--device gpu' '--expect-ranks 0' '--recipe nosuch' '--n-checkpoints x' '--nosuch' 'word' '--recipe mnist_cnn' \
+  '--val d' '--n-checkpoints 5' '--n-checkpoints 5 --checkpoints .' '--n-checkpoints 5 --recipe toy'; do
   # shellcheck disable=SC2086  # words
   run "$REDUCE_ALL" doctor $words
   expect_rc 2

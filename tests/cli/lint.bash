@@ -174,13 +174,13 @@ mpiexec -n $((4*nodes)) -ppn 4 -d 16 --cpu-bind depth reduce_all --expect-ranks=
 END
 run "$REDUCE_ALL" lint delta/clean.sbatch
 expect_rc 0
-[ "$(cat out)" = '1 script: 0 errors, 0 warnings, 0 notes' ] || fail "not clean"
+[ "$(cat out)" = '1 script judged as of delta: 0 errors, 0 warnings, 0 notes' ] || fail "not clean"
 run "$REDUCE_ALL" lint delta/clean.sbatch derecho/clean.pbs
 expect_rc 0
 expect_out '^derecho/clean.pbs:3: note: edit this line'
-expect_out '^2 scripts: 0 errors, 0 warnings, 1 note$'
+expect_out '^2 scripts judged as of delta, derecho: 0 errors, 0 warnings, 1 note$'
 
-# Which site: --site, then the mark, then the folder; generic has no limits.
+# Which site: --site, then the mark, then the library that it sources, then the folder; generic has no limits.
 sed 's/CHANGE_ME/me/; s/select=2/select=2000/' derecho/clean.pbs >generic/big.pbs
 run "$REDUCE_ALL" lint generic/big.pbs
 expect_rc 0
@@ -192,11 +192,26 @@ run "$REDUCE_ALL" lint generic/marked.pbs
 expect_rc 1
 run "$REDUCE_ALL" lint --site generic generic/marked.pbs
 expect_rc 0
+mkdir -p elsewhere
+for name in derecho generic-pbs; do
+  sed "/^cd /a . \"\${LOCKSTEP_ROOT:?}/share/lockstep/batch/lib/$name.sh\" gpu" generic/big.pbs >elsewhere/$name.pbs
+done
+run "$REDUCE_ALL" lint elsewhere/derecho.pbs
+expect_rc 1
+expect_out 'at most 82'
+expect_out '^1 script judged as of derecho: '
+run "$REDUCE_ALL" lint elsewhere/generic-pbs.pbs
+expect_rc 0
+expect_out '^1 script judged as of generic: 0 errors, 0 warnings, 0 notes$'
+cp generic/big.pbs elsewhere/
+run "$REDUCE_ALL" lint elsewhere/big.pbs
+expect_rc 0
+expect_out '^elsewhere/big.pbs:1: note: which cluster it is for is not known, .*fix: --site S: one of delta, '
 
 # As JSON, to a file and to stdout.
 run "$REDUCE_ALL" lint delta/slurm_script.slurm delta/clean.sbatch --json f.json
 expect_rc 1
-expect_out '^2 scripts: '
+expect_out '^2 scripts judged as of delta: '
 run "$REDUCE_ALL" lint delta/slurm_script.slurm delta/clean.sbatch --json -
 expect_rc 1
 cmp -s out f.json || fail "stdout and file differ"
@@ -246,6 +261,17 @@ printf '[delta]\ntitle = "Mine"\n[delta.partition]\ngpuA100x4 = {most = 1}\n' >s
 LOCKSTEP_SITES=sites.toml run "$REDUCE_ALL" lint delta/clean.sbatch
 expect_rc 1
 expect_out '2 nodes'
+
+printf '[mine]\ntitle = "Mine"\n' >sites.toml
+LOCKSTEP_SITES=sites.toml run "$REDUCE_ALL" lint delta/clean.sbatch
+expect_rc 0
+expect_out '^1 script judged as of generic: '
+: >sites.toml
+LOCKSTEP_SITES=sites.toml run "$REDUCE_ALL" lint --site delta delta/clean.sbatch
+expect_refused 'expected: .*generic'
+printf '[mine]\ntitle = "K\303\266ln"\n' >sites.toml
+LOCKSTEP_SITES=sites.toml run "$REDUCE_ALL" lint delta/clean.sbatch
+expect_refused 'sites.toml:2'
 
 # batch/check finds the program, and says the same.
 run "$REDUCE_ALL" lint delta/slurm_script.slurm

@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "core/suggest.hpp"
 #include "site/environment_lint.hpp"
+#include "site/variables.hpp"
 #include "training/doctor/checks.hpp"
 
 namespace lockstep::training::doctor {
@@ -30,18 +32,35 @@ site::Fabric fabric_of(const Facts& facts) {
   return has("InfiniBand") ? site::Fabric::infiniband : site::Fabric::unknown;
 }
 
+/// MPI and the networks it uses read it. This program reads none of the others, such as NCCL's, so a slip in them keeps
+/// no job of its own from running; nor does a name that nothing reads.
+bool reaches_mpi(const site::Variable& variable) {
+  constexpr std::array<std::string_view, 7> prefixes{"OMPI_", "PMIX_", "PRTE_", "MPICH_", "FI_", "UCX_", "PALS_"};
+  return site::is_known_variable(variable.name) &&
+         std::ranges::any_of(prefixes, [&](std::string_view prefix) { return variable.name.starts_with(prefix); });
+}
+
+std::vector<site::Finding> lint_one(const std::map<std::string, std::string>& environment, site::Fabric fabric) {
+  std::vector<site::Variable> variables;
+  for (const auto& [name, value] : environment) variables.push_back({.name = name, .value = value});
+  std::vector<site::Finding> all = site::lint_environment(variables, fabric);
+  std::erase_if(variables, [](const site::Variable& variable) { return !reaches_mpi(variable); });
+  const std::vector<site::Finding> of_mpi = site::lint_environment(variables, fabric);
+  for (site::Finding& finding : all)
+    if (finding.severity == site::Severity::error && std::ranges::find(of_mpi, finding) == of_mpi.end())
+      finding.severity = site::Severity::warning;
+  return all;
+}
+
 /// Of all ranks, each finding once, the worst first.
 std::vector<site::Finding> lint(const Job& job) {
   const site::Fabric fabric = fabric_of(job.ranks.front());
   std::set<std::map<std::string, std::string>> environments;
   for (const Facts& facts : job.ranks) environments.insert(facts.variables);
   std::vector<site::Finding> all;
-  for (const auto& environment : environments) {
-    std::vector<site::Variable> variables;
-    for (const auto& [name, value] : environment) variables.push_back({.name = name, .value = value});
-    for (const site::Finding& finding : site::lint_environment(variables, fabric))
+  for (const auto& environment : environments)
+    for (const site::Finding& finding : lint_one(environment, fabric))
       if (std::ranges::find(all, finding) == all.end()) all.push_back(finding);
-  }
   std::ranges::stable_sort(all, {}, &site::Finding::severity);
   return all;
 }

@@ -98,8 +98,10 @@ Finding judge_locks(const Facts& facts) {
   const std::string seen = fmt::format("flock {}, fcntl {}", folder.flock, folder.fcntl);
   if (folder.flock == "works" && folder.fcntl == "works") return {.seen = seen};
   return {.verdict = Verdict::warning,
-          .seen = seen + ": HDF5 refuses to open files there unless told otherwise",
-          .fix = "export HDF5_USE_FILE_LOCKING=FALSE, or mount with locks (Lustre: -o flock)"};
+          .seen = seen + ": nothing keeps two jobs from writing the same files at once",
+          .fix =
+              "name a folder on a file system with locks (Lustre: mounted with -o flock); other programs' HDF5 opens "
+              "files there for reading with HDF5_USE_FILE_LOCKING=BEST_EFFORT"};
 }
 
 Finding judge_meeting(const Facts& facts) {

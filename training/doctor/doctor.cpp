@@ -28,9 +28,9 @@ std::string help_text() {
 
 What is looked at                                                                     (default)
       --data SET         opened on each node, and up to 256 MB of it read            (none)
-      --val SET          has it the classes of --data?                               (none)
+      --val SET          with --data: has it the same classes?                       (none)
       --checkpoints DIR  written, locked and seen by each node                       (none)
-      --n-checkpoints K  is there room for so many, of the size that --recipe has?   (1)
+      --n-checkpoints K  with --checkpoints and --recipe: is there room for so many? (1)
       --recipe R         does it fit the ranks, the set and the memory there is?     (none)
       --expect-ranks N   has the launcher started so many?                           (any number)
       --device D         auto or host                                                (auto)
@@ -94,6 +94,16 @@ void declare(core::Flags& flags, const std::shared_ptr<Request>& request) {
   flags.text("--json", request->json);
 }
 
+/// Refuses what would be ignored in silence. With `request` resolved: a recipe may name the set.
+void check_companions(const core::Flags& flags, const Request& request) {
+  const auto need = [](const char* flag, const char* fix) {
+    core::fail_usage({.what = fmt::format("{} has no effect alone", flag), .where = flag, .expected = "", .fix = fix});
+  };
+  if (flags.has("--val") && request.data.empty()) need("--val", "add --data SET, or a --recipe that names one");
+  if (flags.has("--n-checkpoints") && (request.checkpoints.empty() || !request.recipe))
+    need("--n-checkpoints", "add --checkpoints DIR and --recipe R");
+}
+
 }  // namespace
 
 Invocation parse(const std::vector<std::string>& arguments) {
@@ -105,6 +115,7 @@ Invocation parse(const std::vector<std::string>& arguments) {
   declare_launch(flags, invocation);
   flags.parse(arguments);
   resolve(*request);
+  check_companions(flags, *request);
   request->expect_ranks = std::exchange(invocation.expect_ranks, 0);  // one of the checks tells
   invocation.run = [request](const runtime::Session& session, runtime::Watchdog&) { return run(*request, session); };
   return invocation;

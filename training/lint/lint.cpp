@@ -31,16 +31,17 @@ std::string help_text() {
   return R"(lockstep lint FILE... [flags]: what would go wrong with a job script, before it is submitted
 
   lockstep lint job.sbatch                   one script; nothing of it is executed
-  lockstep lint batch/*/*.sbatch             many: the folder's name says of which cluster
+  lockstep lint batch/*/*.sbatch             many, each of the cluster whose batch/lib/S.sh it reads
   lockstep lint --site delta job.sbatch      against the limits of NCSA Delta
 
 Looks at directives (misspelt, malformed, where no batch system reads them), at what they ask for against what the cluster
 documents, at how ranks are started, and at variables that nothing reads or that contradict one another.
 Prints a line FILE:LINE: for each finding: an error (the job is refused, or does not do what it says), a warning (it may
-work, but slower or not as meant) or a note.
+work, but slower or not as meant) or a note; at the end how many, and by the limits of which sites.
 
       --site S           delta, derecho, ibex, hipergator or generic, which has no limits. Without it, a line
-                         "# lockstep: site=S" in the script counts, then the name of its folder, then it is generic
+                         "# lockstep: site=S" in the script counts, then the lib/S.sh that it sources, then the name
+                         of its folder; where none is a site's it is judged as generic, with a note
       --json F           also as a file (share/schemas/lint-1.schema.json); -: instead of the lines, on stdout
   -h, --help
 
@@ -62,19 +63,31 @@ std::string read_script(const std::string& path) {
   return text;
 }
 
+site::Finding of_no_site(const std::vector<site::Site>& sites) {
+  return {.severity = site::Severity::note,
+          .what = "which cluster it is for is not known, so no limits were looked at",
+          .why = "it sources no lib/S.sh of a site, has no line '# lockstep: site=S', and its folder is not named so",
+          .fix = fmt::format("--site S: one of {}", core::join(core::names_of(sites))),
+          .line = 1};
+}
+
 Judged judge(const std::string& path, const Request& request, const std::vector<site::Site>& sites) {
   const site::JobScript script = site::read_job_script(read_script(path));
   std::error_code reason;
   const fs::path absolute = fs::absolute(path, reason);
   const auto mark = site::find_mark(script, "site");
-  const std::string name = site::site_of(sites, request.site, mark ? mark->text : "", absolute.string());
+  const std::string known =
+      site::site_of(sites, request.site, mark ? mark->text : "", site::sourced_library(script), absolute.string());
+  const std::string name = known.empty() ? "generic" : known;
   const site::Site& site =
       require_site(sites, name, request.site.empty() ? fmt::format("{}:{}", path, mark ? mark->line : 1) : "--site");
   const auto exists = [folder = absolute.parent_path()](const std::string& file) {
     std::error_code ignored;
     return fs::exists(folder / file, ignored);
   };
-  return {path, name, site::lint_script(script, site, exists)};
+  std::vector<site::Finding> findings = site::lint_script(script, site, exists);
+  if (known.empty()) findings.insert(findings.begin(), of_no_site(sites));
+  return {path, name, std::move(findings)};
 }
 
 void tell(const std::vector<Judged>& all, const std::string& json) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/printable.hpp"
 
@@ -40,7 +41,10 @@ std::string describe(const std::vector<Judged>& all) {
   std::string text;
   for (const Judged& one : all)
     for (const site::Finding& finding : one.findings) text += line_of(one.file, finding);
-  return text + fmt::format("{}: {}, {}, {}\n", plural(all.size(), "script"),
+  std::set<std::string> sites;
+  for (const Judged& one : all) sites.insert(one.site);
+  return text + fmt::format("{} judged as of {}: {}, {}, {}\n", plural(all.size(), "script"),
+                            core::printable(fmt::format("{}", fmt::join(sites, ", "))),
                             plural(count(all, site::Severity::error), "error"),
                             plural(count(all, site::Severity::warning), "warning"),
                             plural(count(all, site::Severity::note), "note"));

@@ -27,6 +27,17 @@ constexpr std::string_view expected_file = "a file as share/sites.toml";
                     .fix = std::move(fix)});
 }
 
+/// Each key of `table` names a table.
+template <class Read>
+void for_each_table(const toml::table& table, const std::string& file, Read read) {
+  for (const auto& [key, node] : table) {
+    const toml::table* const inner = node.as_table();
+    if (inner == nullptr)
+      fail_at(file, node.source(), fmt::format("'{}' is no table", key.str()), std::string{expected_file});
+    read(std::string{key.str()}, *inner);
+  }
+}
+
 /// Reads one table: each key has something that takes its value.
 class Keys {
  public:
@@ -63,9 +74,9 @@ class Keys {
       return true;
     });
   }
-  Keys& table(const std::string& key, std::function<void(const toml::table&)> read) {
-    return take(key, "a table", [read = std::move(read)](const toml::node& node) {
-      if (const toml::table* const table = node.as_table()) read(*table);
+  Keys& tables(const std::string& key, std::function<void(const std::string& name, const toml::table&)> read) {
+    return take(key, "a table", [this, read = std::move(read)](const toml::node& node) {
+      if (const toml::table* const table = node.as_table()) for_each_table(*table, file_, read);
       return node.is_table();
     });
   }
@@ -101,17 +112,6 @@ class Keys {
   std::map<std::string, std::pair<std::string, Taker>> takers_{};
 };
 
-/// The table under `key`, as each of its own keys names one.
-template <class Read>
-void for_each_table(const toml::table& table, const std::string& file, Read read) {
-  for (const auto& [key, node] : table) {
-    const toml::table* const inner = node.as_table();
-    if (inner == nullptr)
-      fail_at(file, node.source(), fmt::format("'{}' is no table", key.str()), std::string{expected_file});
-    read(std::string{key.str()}, *inner);
-  }
-}
-
 site::Nodes read_nodes(const toml::table& table, const std::string& file) {
   site::Nodes nodes;
   Keys{table, file}
@@ -121,6 +121,7 @@ site::Nodes read_nodes(const toml::table& table, const std::string& file) {
       .number("cpu_most", nodes.cpu_most)
       .number("cpu_cores", nodes.cpu_cores)
       .number("memory_gb", nodes.memory_gb)
+      .number("cpu_memory_gb", nodes.cpu_memory_gb)
       .number("gpus", nodes.gpus)
       .text("gpu", nodes.gpu)
       .read();
@@ -152,18 +153,14 @@ site::Site read_site(std::string name, const toml::table& table, const std::stri
       .texts("not_here", site.not_here)
       .text("account_ends", site.account_ends)
       .truth("has_lmod", site.has_lmod)
-      .table("partition",
-             [&](const toml::table& partitions) {
-               for_each_table(partitions, file, [&](std::string partition, const toml::table& nodes) {
-                 site.partitions.push_back({std::move(partition), read_nodes(nodes, file)});
-               });
-             })
-      .table("kind",
-             [&](const toml::table& kinds) {
-               for_each_table(kinds, file, [&](const std::string& constraint, const toml::table& nodes) {
-                 site.kinds.push_back({site::features_of(constraint), read_nodes(nodes, file)});
-               });
-             })
+      .tables("partition",
+              [&](const std::string& partition, const toml::table& nodes) {
+                site.partitions.push_back({partition, read_nodes(nodes, file)});
+              })
+      .tables("kind",
+              [&](const std::string& constraint, const toml::table& nodes) {
+                site.kinds.push_back({site::features_of(constraint), read_nodes(nodes, file)});
+              })
       .read();
   site.fabric = fabric_of(fabric, table, file);
   return site;
@@ -171,12 +168,17 @@ site::Site read_site(std::string name, const toml::table& table, const std::stri
 
 toml::table parse(std::string_view text, const std::string& file) {
   // Up to 3.4 toml++ has undefined behaviour for some of what is refused here (its issues 190 and 295).
-  const bool is_plain = std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-  if (!is_plain || text.find("\"\"\"") != text.npos || text.find("'''") != text.npos)
-    core::fail_usage({.what = "a text of several lines, or a character beyond ASCII",
-                      .where = file,
+  const auto refuse_from = [&](std::size_t at, std::string what) {
+    if (at >= text.size()) return;
+    core::fail_usage({.what = std::move(what),
+                      .where = fmt::format("{}:{}", file, 1 + std::ranges::count(text.substr(0, at), '\n')),
                       .expected = std::string{expected_file},
-                      .fix = ""});
+                      .fix = "write it in ASCII, on one line"});
+  };
+  const auto is_beyond_ascii = [](char c) { return static_cast<unsigned char>(c) >= 0x80; };
+  refuse_from(static_cast<std::size_t>(std::ranges::find_if(text, is_beyond_ascii) - text.begin()),
+              "a character beyond ASCII");
+  refuse_from(std::min(text.find("\"\"\""), text.find("'''")), "a text of several lines");
   try {
     return toml::parse(text);
   } catch (const toml::parse_error& error) {
@@ -206,6 +208,7 @@ std::vector<site::Site> read_sites(std::string_view text, const std::string& fil
   for_each_table(table, file, [&](std::string name, const toml::table& one) {
     sites.push_back(read_site(std::move(name), one, file));
   });
+  if (site::find_site(sites, "generic") == nullptr) sites.push_back({.name = "generic", .title = "any cluster"});
   return sites;
 }
 

@@ -14,7 +14,8 @@ namespace lockstep::training::lint {
 /// Of LOCKSTEP_SITES if set, else of the installation, else of the source tree.
 [[nodiscard]] std::string find_site_file();
 
-/// Throws core::Error (usage) naming `file`, line and column.
+/// With "generic", which knows no limits, whether the file has it or not.
+/// Throws core::Error (usage) naming `file` and line.
 [[nodiscard]] std::vector<site::Site> read_sites(std::string_view text, const std::string& file);
 
 }  // namespace lockstep::training::lint

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "site/variables.hpp"
 
@@ -164,6 +165,16 @@ TEST(EnvironmentLint, CountsTheNetworkThatTheCallerKnows) {
   const Variables variables{{"FI_MR_CACHE_MONITOR", "memhooks"}};
   EXPECT_NE(only_finding(variables, Fabric::slingshot).what.find("Slingshot"), std::string::npos);
   EXPECT_TRUE(lint_environment(variables, Fabric::infiniband).empty());
+}
+
+TEST(EnvironmentLint, ManyUnknownNamesTakeNoTime) {
+  std::vector<Variable> variables{{"NCCL_IB_DISABEL", "1"}};
+  for (int i = 0; i < 25'000; ++i) variables.push_back({"NCCL_IB_SLIP_" + std::to_string(i), "1"});
+  const auto begin = std::chrono::steady_clock::now();
+  const auto findings = lint_environment(variables);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds{5});  // without a bound it takes 20
+  EXPECT_EQ(findings.size(), variables.size());
+  EXPECT_EQ(findings.front().fix, "did you mean NCCL_IB_DISABLE?");
 }
 
 }  // namespace

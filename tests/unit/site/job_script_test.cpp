@@ -127,5 +127,13 @@ TEST(JobScript, SmallTextsTakeNoGreatMemory) {
   EXPECT_LE(read_job_script(held).launches.size(), 1'000'000U);
 }
 
+TEST(JobScript, TheLibraryOfASite) {
+  const auto library = [](std::string_view text) { return std::string{sourced_library(read_job_script(text))}; };
+  EXPECT_EQ(library(". \"${LOCKSTEP_ROOT:?module load lockstep}/share/lockstep/batch/lib/delta.sh\" cpu\n"), "delta");
+  EXPECT_EQ(library("source lib/generic-slurm.sh\n"), "generic-slurm");
+  EXPECT_EQ(library(". /etc/profile.d/lmod.sh\n. ../lib/ibex.sh gpu\n"), "ibex");
+  EXPECT_EQ(library("bash lib/delta.sh\n. delta.sh\n.\n"), "");
+}
+
 }  // namespace
 }  // namespace lockstep::site

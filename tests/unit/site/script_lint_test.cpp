@@ -4,52 +4,18 @@
 
 #include <algorithm>
 
+#include "unit/site/example_sites.hpp"
+
 namespace lockstep::site {
 namespace {
-
-/// Each of its limits is another number, so that none can be taken for another.
-Site slurm_site() {
-  return {.name = "here",
-          .title = "Here",
-          .system = "slurm",
-          .launcher = "srun",
-          .mpi_family = "open-mpi",
-          .mpi_flag = "pmix",
-          .needs = {"account"},
-          .wants = {"mem"},
-          .most_gpus = 24,
-          .gone_gpus = {"geforce"},
-          .needs_company = {"v100"},
-          .not_here = {"ghx4"},
-          .account_ends = "-gpu",
-          .has_lmod = true,
-          .partitions = {{"big", {.most = 5, .minutes = 60, .cores = 64, .memory_gb = 256, .gpus = 4, .gpu = "a100"}},
-                         {"small", {.most = 1}}},
-          .kinds = {{{"v100", "ai"}, {.cores = 46, .gpus = 8, .gpu = "v100"}}}};
-}
-
-Site pbs_site() {
-  return {.name = "there",
-          .title = "There",
-          .system = "pbs",
-          .launcher = "mpiexec",
-          .needs = {"walltime"},
-          .partitions = {{"main",
-                          {.most = 82,
-                           .minutes = 720,
-                           .cores = 64,
-                           .cpu_most = 2488,
-                           .cpu_cores = 128,
-                           .memory_gb = 487,
-                           .gpus = 4,
-                           .gpu = "a100"}}}};
-}
 
 const std::string clean_header = "#SBATCH --account=x-gpu\n#SBATCH --mem=0\n#SBATCH --partition=big\n";
 
 std::vector<Finding> lint(const std::string& text, const Site& site = {.name = "generic", .title = "any"},
                           const FileExists& exists = {}) {
-  return lint_script(read_job_script(text), site, exists);
+  JobScript script = read_job_script(text);
+  script.has_interpreter = true;  // but for the test of that
+  return lint_script(script, site, exists);
 }
 
 std::string listed(const std::vector<Finding>& findings) {
@@ -123,6 +89,7 @@ TEST(ScriptLint, ValuesThatCannotBe) {
 TEST(ScriptLint, PlaceholdersAreNamedByLine) {
   expect_all({{"#SBATCH --account=<code>-delta-gpu\n", 1, error, "edit line 1"},
               {"#SBATCH --account=your-account-name\n", 1, error, "edit line 1"},
+              {"#SBATCH --partition=cluster_partition_name\n", 1, error, "edit line 1"},
               {"#SBATCH --mail-user=your_email@bu.edu\n", 1, warning, "edit line 1"},
               {"#SBATCH --account=CHANGE_ME-gpu\n", 1, error, "edit line 1"},
               {"#SBATCH --account=CHANGE_ME\n", 1, note, "edit this line"},
@@ -169,6 +136,7 @@ TEST(ScriptLint, LimitsOfChunks) {
               {"#PBS -l select=1:ncpus=129\n", 1, error, "has 128"},
               {"#PBS -l select=1:ngpus=5\n", 1, error, "at most 4"},
               {"#PBS -l select=1:ngpus=4:mem=488gb\n", 1, error, "memory"},
+              {"#PBS -l select=1:mem=257gb\n", 1, error, "it has 256"},
               {"#PBS -l walltime=13:00:00\n", 1, error, "at most 12 hours"},
               {"#PBS -q mian\n", 1, error, "did you mean main?"}},
              pbs_site(), header);
@@ -182,6 +150,8 @@ TEST(ScriptLint, LaunchesThatGoWrong) {
               {"#SBATCH --cpus-per-task=4\nsrun --mpi=pmix ./x\n", 2, warning, "22.05"},
               {"mpirun ./x\n", 1, error, "mpirun on Here"},
               {"srun ./x\n", 1, warning, "srun without --mpi"},
+              {"srun --mpi=pmi2 ./x\n", 1, warning, "--mpi=pmi2"},
+              {"export SLURM_MPI_TYPE=none\nsrun ./x\n", 2, warning, "--mpi=none"},
               {"srun python -m torch.distributed.launch x.py\n", 1, warning, "deprecated"},
               {"torchrun --master_port=29500 x.py\n", 1, warning, "port 29500"},
               {"torchrun --rdzv_endpoint=$ip:29500 x.py\n", 1, warning, "port 29500"},
@@ -195,6 +165,42 @@ TEST(ScriptLint, LaunchesThatGoWrong) {
   EXPECT_TRUE(has(lint("#SBATCH -N 1\nsrun lockstep train t --expect-ranks 4\n"), 1, warning, "--requeue"));
   EXPECT_TRUE(has(lint("#PBS -q main\nsrun x\n", pbs_site()), 2, error, "srun on There"));
   EXPECT_TRUE(has(lint("#PBS -r n\nmpiexec lockstep train t --expect-ranks 2\n", pbs_site()), 1, warning, "-r y"));
+}
+
+TEST(ScriptLint, RanksAreThoseOfTheJob) {
+  const std::string job = clean_header + "#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n";
+  expect_all({{"srun --mpi=pmix -n 100 ./x\n", 1, error, "100 ranks in all, and the job asks for 8"},
+              {"srun --mpi=pmix --ntasks-per-node=5 ./x\n", 1, error, "5 ranks a node, and the job asks for 4"},
+              {"#SBATCH --exclusive\nsrun --mpi=pmix -n 100 ./x\n", 2, warning, "share the cores"},
+              {"#SBATCH -c 2\nsrun --mpi=pmix -c 1 -n 16 ./x\n", 2, warning, "16 ranks in all"},
+              {"srun --mpi=pmix reduce_all --expect-ranks 64\n", 1, error, "64 in a launch of 8"},
+              {"srun --mpi=pmix -n 4 reduce_all --expect-ranks=8\n", 1, error, "8 in a launch of 4"},
+              {"launch reduce_all --expect-ranks 4\n", 1, error, "4 in a launch of 8"}},
+             slurm_site(), job);
+  for (const char* const text :
+       {"srun --mpi=pmix -n 8 reduce_all --expect-ranks 8\n", "srun --mpi=pmix -N 1 reduce_all --expect-ranks 4\n",
+        "use_nodes 1\nlaunch reduce_all --expect-ranks 4\n", "srun --mpi=pmix -n $N reduce_all --expect-ranks 3\n",
+        "srun --mpi=pmix -O -n 100 ./x\n", "srun -n 100 hostname\n"})
+    EXPECT_EQ(listed(lint(job + "N=4\n" + text, slurm_site())), "") << text;
+  const std::string range = clean_header + "#SBATCH --nodes=1-2\n#SBATCH --ntasks-per-node=4\n";
+  EXPECT_EQ(listed(lint(range + "srun --mpi=pmix -n 100 ./x\n", slurm_site())), "");
+  const std::string chunks = "#PBS -q main\n#PBS -l walltime=10\n#PBS -l select=2:ncpus=64:mpiprocs=4:ngpus=4\n";
+  expect_all({{"mpiexec -n 16 ./x\n", 1, warning, "16 ranks in all, and the job asks for 8"},
+              {"mpiexec -ppn 8 ./x\n", 1, warning, "8 ranks a node, and the job asks for 4"},
+              {"mpiexec -ppn 65 ./x\n", 1, error, "64 cores"},
+              {"mpiexec -n 8 -ppn 4 reduce_all --expect-ranks 16\n", 1, error, "16 in a launch of 8"}},
+             pbs_site(), chunks);
+  EXPECT_EQ(listed(lint(chunks + "mpiexec -n 4 -ppn 2 reduce_all --expect-ranks=4\n", pbs_site())), "");
+}
+
+TEST(ScriptLint, WhatSbatchRefusesUnread) {
+  const Site site{.name = "generic", .title = "any"};
+  const auto judge = [&](const std::string& text) { return lint_script(read_job_script(text), site, {}); };
+  EXPECT_TRUE(has(judge("#SBATCH -N 1\na\n"), 1, error, "#!"));
+  EXPECT_TRUE(has(judge("#!/bin/bash\r\n#SBATCH -N 1\r\na\r\n"), 1, error, "Windows"));
+  EXPECT_TRUE(has(judge("#!/bin/bash\n#PBS -N a\na\r\n"), 3, error, "CR"));
+  for (const char* const text : {"#!/bin/bash\n#SBATCH -N 1\na\n", "#PBS -N a\na\n", "a\n"})
+    EXPECT_EQ(listed(judge(text)), "") << text;
 }
 
 TEST(ScriptLint, ALauncherInAVariableIsJudgedWhereItIsSet) {
@@ -225,6 +231,11 @@ TEST(ScriptLint, SlipsOfTheShell) {
        {"ip=$(srun hostname --ip-address)\n", 1, note, "several addresses"},
        {"if [ \"$ENABLE_NCCL_OFI\" = 1 ]; then a; fi\nENABLE_NCCL_OFI=1\n", 1, warning, "before it is set in line 2"},
        {"NCCL_DEBUG=INFO\nx\n", 1, warning, "not exported"},
+       {"let n=1<<2\nexport NCCL_DISABLE_IB=1\n", 1, error, "never ends"},
+       {"x &\nkill $GPU_LOG_PID\n", 2, error, "GPU_LOG_PID=$!"},
+       {"cd $SCRIPT_DIR\n", 1, note, "nothing in this script sets $SCRIPT_DIR"},
+       {"CPUS_PER_TASK=$((SLURM_CPUS_PER_TASK / SLURM_NNODES))\n", 1, warning, "divided by the nodes"},
+       {"x $(( ${SLURM_CPUS_PER_TASK}/$SLURM_JOB_NUM_NODES ))\n", 1, warning, "divided by the nodes"},
        {"export MASTER_ADDRESS=a\n", 1, error, "MASTER_ADDR"},
        {"export NCCL_DISABLE_IB=1\n", 1, error, "NCCL_IB_DISABLE"},
        {"export NCCL_NET_GDR_LEVEL=PBH\n", 1, error, "PHB"},
@@ -237,14 +248,28 @@ TEST(ScriptLint, SlipsOfTheShell) {
 }
 
 TEST(ScriptLint, WhatLooksLikeASlipAndIsNone) {
-  for (const char* const text :
-       {"nodes=$(scontrol show hostnames $L)\nnodes_array=($nodes)\n", "a=(b c)\nd=(\"${a[@]}\")\n", "ip=$(hostname)\n",
-        "if [ -z \"$A\" ]; then A=1; fi\n", "if [ \"${A:-}\" = 1 ]; then b; fi\nA=1\n",
-        "if [ \"$A\" = 1 ]; then b; fi\n", "while [ \"$A\" != 1 ]; do A=1; done\n", "NCCL_DEBUG=INFO x\n",
-        "NCCL_DEBUG=INFO\nexport NCCL_DEBUG\n", "export MASTER_PORT=$((10000 + SLURM_JOB_ID % 50000))\n",
-        "set -eo pipefail\nmodule load a\n", "set -u\nset +u\nmodule load a\n", "cat <<EOF\nsrun x\nEOF\n",
-        "MASTER_ADDR=$(hostname)\ntorchrun --master_addr $MASTER_ADDR $x\n",
-        "f() {\n  if [ $A = 1 ]; then b; fi\n}\nA=1\nf\n", "for a in 1 2; do if [ $a = 1 ]; then b; fi; done\na=3\n"})
+  for (const char* const text : {"nodes=$(scontrol show hostnames $SLURM_NODELIST)\nnodes_array=($nodes)\n",
+                                 "a=(b c)\nd=(\"${a[@]}\")\n",
+                                 "ip=$(hostname)\n",
+                                 "if [ -z \"$A\" ]; then A=1; fi\n",
+                                 "if [ \"${A:-}\" = 1 ]; then b; fi\nA=1\n",
+                                 "if [ \"$a\" = 1 ]; then b; fi\n",
+                                 "while [ \"$A\" != 1 ]; do A=1; done\n",
+                                 "NCCL_DEBUG=INFO x\n",
+                                 "NCCL_DEBUG=INFO\nexport NCCL_DEBUG\n",
+                                 "export MASTER_PORT=$((10000 + SLURM_JOB_ID % 50000))\n",
+                                 "set -eo pipefail\nmodule load a\n",
+                                 "set -u\nset +u\nmodule load a\n",
+                                 "cat <<EOF\nsrun x\nEOF\n",
+                                 "MASTER_ADDR=$(hostname)\ntorchrun --master_addr $MASTER_ADDR $x\n",
+                                 "x & P=$!\nkill $P\n",
+                                 "kill ${P:-}\n",
+                                 "read P\nx $P\n",
+                                 ". ./lib.sh\nx $P\n",
+                                 "x $SLURM_JOB_ID $TMPDIR\n",
+                                 "x $((SLURM_CPUS_PER_TASK / 2)) $SLURM_NNODES\n",
+                                 "f() {\n  if [ $A = 1 ]; then b; fi\n}\nA=1\nf\n",
+                                 "for a in 1 2; do if [ $a = 1 ]; then b; fi; done\na=3\n"})
     EXPECT_EQ(listed(lint(text, slurm_site())), "") << text;
 }
 

@@ -34,6 +34,22 @@ TEST(Shell, RedirectionsAndHereDocumentsAreNoWords) {
   EXPECT_EQ(commands("cat <<-'END'\n\tx\n\tEND\nb"), (Lines{"1: cat", "4: b"}));
 }
 
+TEST(Shell, ShiftsAreNoHereDocuments) {
+  for (const std::string text : {"n=$((1<<2))", "n=\"$((1<<2))\"", "((n<<2)) || :", "n=$[1<<2]", "n[1<<2]=3",
+                                 "for ((i=1; i<1<<2; i++)); do :; done", "let \"n=1<<2\""}) {
+    const auto all = read_commands(text + "\nb");
+    ASSERT_FALSE(all.empty()) << text;
+    EXPECT_EQ(all.back().words, std::vector<std::string>{"b"}) << text;
+  }
+  EXPECT_EQ(commands("a[ b\nc"), (Lines{"1: a[ b", "2: c"}));
+}
+
+TEST(Shell, AHereDocumentWithoutEndIsKnown) {  // bash takes the first for one as well
+  EXPECT_TRUE(read_commands("let n=1<<2\nb")[0].is_endless);
+  EXPECT_TRUE(read_commands("cat <<E\nb\n")[0].is_endless);
+  EXPECT_FALSE(read_commands("cat <<E\nb\nE")[0].is_endless);
+}
+
 TEST(Shell, CommandsWithinOthersComeAfterThem) {
   EXPECT_EQ(commands("ip=$(srun hostname -I | cut -f 2)\nb"),
             (Lines{"1: ip=$(srun hostname -I | cut -f 2)", "1: srun|hostname|-I", "1: cut|-f|2", "2: b"}));

@@ -15,14 +15,17 @@ TEST(Sites, AreFoundByTheirNames) {
   EXPECT_EQ(find_site(sites, "there"), nullptr);
 }
 
-TEST(Sites, AScriptBelongsWhereItIsSaidThenMarkedThenLies) {
+TEST(Sites, AScriptBelongsWhereItIsSaidThenMarkedThenSourcedThenLies) {
   const auto sites = two_sites();
-  EXPECT_EQ(site_of(sites, "asked", "marked", "batch/here/x"), "asked");
-  EXPECT_EQ(site_of(sites, "", "marked", "batch/here/x"), "marked");
-  EXPECT_EQ(site_of(sites, "", "", "batch/here/x"), "here");
-  EXPECT_EQ(site_of(sites, "", "", "here/x"), "here");
-  EXPECT_EQ(site_of(sites, "", "", "here/there/x"), "generic");
-  EXPECT_EQ(site_of(sites, "", "", "here"), "generic");
+  EXPECT_EQ(site_of(sites, "asked", "marked", "here", "batch/here/x"), "asked");
+  EXPECT_EQ(site_of(sites, "", "marked", "here", "batch/here/x"), "marked");
+  EXPECT_EQ(site_of(sites, "", "", "generic", "batch/here/x"), "generic");
+  EXPECT_EQ(site_of(sites, "", "", "generic-slurm", "batch/here/x"), "generic");
+  EXPECT_EQ(site_of(sites, "", "", "job", "batch/here/x"), "here");
+  EXPECT_EQ(site_of(sites, "", "", "", "batch/here/x"), "here");
+  EXPECT_EQ(site_of(sites, "", "", "", "here/x"), "here");
+  EXPECT_EQ(site_of(sites, "", "", "", "here/there/x"), "");
+  EXPECT_EQ(site_of(sites, "", "", "", "here"), "");
 }
 
 TEST(Sites, TheKindWithMostFeaturesIsChosen) {

@@ -22,7 +22,16 @@ TEST(DoctorEnvironment, IsAsBadAsItsWorstSlip) {
   for (int i = 1; i < 10; ++i) variables["NCCL_QWERTYUIOP" + std::to_string(i)] = "1";
   expect(check_environment(job), Verdict::note, "\n2 more");
   variables["MASTER_ADDRESS"] = "node0";
-  expect(check_environment(job), Verdict::fail, "MASTER_ADDRESS", "MASTER_ADDR");
+  expect(check_environment(job), Verdict::warning, "MASTER_ADDRESS", "MASTER_ADDR");
+}
+
+TEST(DoctorEnvironment, FailsOnlyForWhatMpiReads) {
+  Job job = healthy_job(1, 1);
+  std::map<std::string, std::string>& variables = job.ranks.front().variables;
+  variables = {{"NCCL_P2P_LEVEL", "XX"}, {"NCCL_DEBUG", "foo"}, {"RANK", "2"}, {"WORLD_SIZE", "2"}};
+  expect(check_environment(job), Verdict::warning, "NCCL_DEBUG=foo");
+  variables["UCX_LOG_LEVEL"] = "foo";
+  expect(check_environment(job), Verdict::fail, "UCX_LOG_LEVEL=foo");
 }
 
 TEST(DoctorEnvironment, KnowsTheFabric) {

@@ -108,7 +108,7 @@ TEST(DoctorLocks, MayBeRefused) {
   expect(check_locks(job), Verdict::ok, "flock works, fcntl works");
   job.ranks.front().node.checkpoints.flock = "fails (Function not implemented)";
   expect(check_locks(job), Verdict::warning, "flock fails (Function not implemented), fcntl works",
-         "HDF5_USE_FILE_LOCKING=FALSE");
+         "-o flock");
   job.ranks.front().node.checkpoints.complaint = "Read-only file system";
   expect(check_locks(job), Verdict::skipped, "nothing can be written there");
 }

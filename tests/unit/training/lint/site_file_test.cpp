@@ -37,7 +37,15 @@ TEST(SiteFile, WhatItDoesNotKnowIsRefusedByPlace) {
   EXPECT_TRUE(has(of("a = [[2], }"), "s.toml"));
   EXPECT_TRUE(has(of("[a\n"), "s.toml:1"));
   EXPECT_TRUE(has(of("[a]\ntitle = \"\"\"x\"\"\"\n"), "several lines"));
-  EXPECT_TRUE(has(of("[\xc3\xa4]\n"), "beyond ASCII"));
+  EXPECT_TRUE(has(of("[a]\ntitle = \"\xc3\xa4\"\n"), "beyond ASCII"));
+  EXPECT_TRUE(has(of("[a]\ntitle = \"\xc3\xa4\"\n"), "s.toml:2"));
+}
+
+TEST(SiteFile, GenericIsAlwaysThere) {
+  for (const char* const text : {"", "[a]\n", "[generic]\ntitle = \"mine\"\n"}) {
+    const auto sites = read_sites(text, "s.toml");
+    EXPECT_EQ(std::ranges::count(sites, "generic", &site::Site::name), 1) << text;
+  }
 }
 
 }  // namespace
