@@ -90,6 +90,7 @@ expect_out '^as it was'
 # What a site says it needs comes and goes with it; an MPI of the other family is refused.
 run cmake -S "$source" -B "$folder/configured" -DLOCKSTEP_BUILD_TRAINING=OFF -DLOCKSTEP_BUILD_TESTING=OFF -DLOCKSTEP_MODULE_DEPENDENCIES=helper
 expect_rc 0
+grep -rq 'make_page -o [^ ]* [^ ]* reduce_all reduce_all ' "$folder/configured" || fail "reduce_all alone refers to pages of others"
 cp "$folder"/configured/modulefiles/* "$modulefiles"
 printf '#%%Module1.0\nsetenv HELPER here\n' >"$folder/site/helper/1.0"
 in_modules "state >before; module load lockstep; echo helper=\$HELPER; module unload lockstep; state >after; diff before after && echo as it was"
