@@ -1,22 +1,28 @@
 # What `cmake --install` puts where; everything is relative to the prefix, which may be moved afterwards.
 
-# A prefix that cannot be written to is found before anything is.
-configure_file(${CMAKE_CURRENT_LIST_DIR}/check_prefix.cmake.in ${PROJECT_BINARY_DIR}/check_prefix.cmake @ONLY)
-install(SCRIPT ${PROJECT_BINARY_DIR}/check_prefix.cmake)
-
-# Programs find the libraries they were linked with, and those that lie beside them in the prefix first.
 set(_programs reduce_all)
 set(_pages "reduce_all|reduce_all")
 if(LOCKSTEP_HAVE_TRAINING)
   list(APPEND _programs lockstep_program)
   list(APPEND _pages "lockstep|lockstep_program" "lockstep-train|lockstep_program|train" "lockstep-shard|lockstep_program|shard"
-       "lockstep-ckpt|lockstep_program|ckpt" "lockstep-lint|lockstep_program|lint")
-  install(FILES share/sites.toml DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep)
+       "lockstep-ckpt|lockstep_program|ckpt" "lockstep-doctor|lockstep_program|doctor" "lockstep-lint|lockstep_program|lint")
 endif()
+set(_libraries lockstep_core lockstep_runtime lockstep_comm)
+
+# A prefix that cannot be written to, or has too little room, is found before anything is.
+configure_file(${CMAKE_CURRENT_LIST_DIR}/check_prefix.cmake.in ${PROJECT_BINARY_DIR}/check_prefix.cmake @ONLY)
+set(_large "")
+foreach(target IN LISTS _programs _libraries)
+  string(APPEND _large " \"$<TARGET_FILE:${target}>\"")
+endforeach()
+install(CODE "set(LOCKSTEP_LARGE_FILES${_large})")
+install(SCRIPT ${PROJECT_BINARY_DIR}/check_prefix.cmake)
+
+# Programs find the libraries they were linked with, and those that lie beside them in the prefix first.
 set_target_properties(${_programs} PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}" INSTALL_RPATH_USE_LINK_PATH ON)
 
 # The library of collectives, for find_package(lockstep) of others.
-install(TARGETS ${_programs} lockstep_core lockstep_runtime lockstep_comm EXPORT lockstep
+install(TARGETS ${_programs} ${_libraries} EXPORT lockstep
         RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lockstep)
@@ -32,12 +38,15 @@ install(FILES ${PROJECT_BINARY_DIR}/lockstep-config.cmake ${PROJECT_BINARY_DIR}/
 
 # Manual pages are what the programs say with --help.
 set(_page_files "")
+string(REGEX REPLACE "[|][^;]*" "" _page_names "${_pages}")
+list(JOIN _page_names "," _page_names)
 foreach(page IN LISTS _pages)
   string(REPLACE "|" ";" page ${page})
   list(POP_FRONT page name program)
   set(file ${PROJECT_BINARY_DIR}/man/${name}.1)
   add_custom_command(OUTPUT ${file} DEPENDS ${program} ${PROJECT_SOURCE_DIR}/share/man/make_page VERBATIM
-                     COMMAND ${PROJECT_SOURCE_DIR}/share/man/make_page -o ${file} ${PROJECT_VERSION} ${name} $<TARGET_FILE:${program}> ${page})
+                     COMMAND ${PROJECT_SOURCE_DIR}/share/man/make_page -o ${file} ${PROJECT_VERSION} ${_page_names} ${name}
+                             $<TARGET_FILE:${program}> ${page})
   list(APPEND _page_files ${file})
 endforeach()
 add_custom_target(manual_pages ALL DEPENDS ${_page_files})
@@ -49,9 +58,11 @@ install(FILES share/bash-completion/lockstep DESTINATION ${CMAKE_INSTALL_DATADIR
 if(LOCKSTEP_MPI_IS_OPENMPI)
   set(LOCKSTEP_MPI_NAME "Open MPI")
   set(LOCKSTEP_MODULE_MPI_FAMILIES " openmpi hpcx ")
+  set(LOCKSTEP_OTHER_MPI_FAMILIES "mpich cray-mpich impi mvapich2 mvapich")
 else()
   set(LOCKSTEP_MPI_NAME "an MPI of MPICH's family")
   set(LOCKSTEP_MODULE_MPI_FAMILIES " mpich cray-mpich impi mvapich2 mvapich ")
+  set(LOCKSTEP_OTHER_MPI_FAMILIES "openmpi hpcx")
 endif()
 set(LOCKSTEP_LUA_DEPENDENCIES "")
 set(LOCKSTEP_TCL_DEPENDENCIES "")
@@ -65,14 +76,19 @@ configure_file(modulefiles/lockstep.tcl.in ${PROJECT_BINARY_DIR}/modulefiles/${P
 install(FILES ${PROJECT_BINARY_DIR}/modulefiles/${PROJECT_VERSION}.lua ${PROJECT_BINARY_DIR}/modulefiles/${PROJECT_VERSION}
         DESTINATION ${_modulefiles})
 
-install(DIRECTORY share/schemas share/recipes share/tests share/reframe batch DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep USE_SOURCE_PERMISSIONS)
+install(DIRECTORY share/schemas share/recipes share/tests share/reframe share/spack share/easybuild batch
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep USE_SOURCE_PERMISSIONS)
+if(LOCKSTEP_HAVE_TRAINING)
+  install(FILES share/sites.toml DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep)
+endif()
 # The pages keep their places beside one another, so that their links hold.
-install(FILES README.md INSTALL CONTRIBUTING.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES README.md INSTALL CONTRIBUTING.md CHANGELOG.md CITATION.cff LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright) # where Debian's rules want it
 install(DIRECTORY share/doc DESTINATION ${CMAKE_INSTALL_DOCDIR}/share)
 
 # `cpack -G TGZ` and `cpack -G DEB`, in the build folder.
 set(CPACK_PACKAGE_VENDOR "Lockstep")
-set(CPACK_PACKAGE_CONTACT "the Lockstep developers <lockstep@localhost>")
+set(CPACK_PACKAGE_CONTACT "The Lockstep authors" CACHE STRING "Who answers for packages: NAME <ADDRESS>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
 set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
 set(CPACK_PACKAGE_FILE_NAME lockstep-${PROJECT_VERSION}-${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR})
@@ -81,5 +97,10 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
-set(CPACK_DEBIAN_PACKAGE_RECOMMENDS openmpi-bin)
+# The launcher, of Debian's MPI of that family.
+if(LOCKSTEP_MPI_IS_OPENMPI)
+  set(CPACK_DEBIAN_PACKAGE_RECOMMENDS openmpi-bin)
+elseif(LOCKSTEP_MPI_IS_MPICH)
+  set(CPACK_DEBIAN_PACKAGE_RECOMMENDS mpich)
+endif()
 include(CPack)

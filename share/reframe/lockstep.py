@@ -1,7 +1,8 @@
 """ReFrame checks of an installed Lockstep. Set LOCKSTEP_ROOT, or let the site's configuration load its module:
 
     reframe -C SITE.py -c share/reframe/lockstep.py -r
-    reframe -C SITE.py -c share/reframe/lockstep.py -r -S 'num_nodes=4' -S 'ranks_per_node=8' -n ReduceAll
+    reframe -C SITE.py -c share/reframe/lockstep.py -r -S num_nodes=4 -S ranks_per_node=8 -S cores_per_rank=16 -n ReduceAll
+    reframe -C SITE.py -c share/reframe/lockstep.py -r -S AsFastAsBefore.baselines=/full/path/before.json -n AsFastAsBefore
 
 Ranks start by the launcher of the partition. References are of no site: keep yours in a subclass, or give -S
 'least_busbw=GB/s'; without one a figure is kept in ReFrame's log and fails nothing.
@@ -15,11 +16,20 @@ import reframe.utility.sanity as sn
 from reframe.core.builtins import performance_function, run_after, run_before, sanity_function, variable
 
 
+def without_files(arguments):
+    """Arguments of reduce_all but those that name files or count ranks."""
+    dropped = {'-J', '--json', '--output_file', '--csv', '--junit', '--baseline', '--pool', '--expect-ranks', '--nproc', '--inject'}
+    words = iter(arguments)
+    return [word for word in words if not (word in dropped and [next(words, None)]) and word.split('=')[0] not in dropped]
+
+
 class LockstepCheck(rfm.RunOnlyRegressionTest):
     """What all have in common: an installation, nodes and ranks."""
 
     num_nodes = variable(int, value=1)
     ranks_per_node = variable(int, value=2)
+    cores_per_rank = variable(int, value=0)  # 0: those of the node, shared out, where the site's configuration says how many
+    time_limit = '20m'  # longer than any --max-time below
     valid_systems = ['*']
     valid_prog_environs = ['*']
     tags = {'production', 'maintenance'}
@@ -29,6 +39,12 @@ class LockstepCheck(rfm.RunOnlyRegressionTest):
     def set_ranks(self):
         self.num_tasks = self.num_nodes * self.ranks_per_node
         self.num_tasks_per_node = self.ranks_per_node
+
+    @run_after('setup')
+    def set_cores(self):
+        cores = self.cores_per_rank or (self.current_partition.processor.num_cores or 0) // self.ranks_per_node
+        if cores > 0:
+            self.num_cpus_per_task = cores  # else Slurm gives each rank one core
 
     @run_before('run')
     def find_programs(self):
@@ -81,6 +97,30 @@ class ReduceAll(LockstepCheck):
             rows = json.load(file)['results']
         most = max(row['bytes'] for row in rows)
         return max(row['busbw_GBps'] for row in rows if row['bytes'] == most)
+
+
+@rfm.simple_test
+class AsFastAsBefore(LockstepCheck):
+    """Has anything become slower since `baselines` (F,F,..., of reduce_all --json on as many ranks) were measured?"""
+
+    executable = 'reduce_all'
+    baselines = variable(str, value='')
+    tolerance = variable(float, value=5.0)  # percent
+
+    @run_after('init')
+    def need_baselines(self):
+        self.skip_if(not self.baselines, 'no baselines are given')
+
+    @run_before('run')
+    def set_arguments(self):
+        with open(self.baselines.split(',')[0]) as file:
+            before = without_files(json.load(file)['meta']['arguments'])
+        self.executable_opts = [*before, *self.expect_ranks(), '--baseline', self.baselines, '--tolerance', str(self.tolerance),
+                                '--json', 'result.json']
+
+    @sanity_function
+    def is_as_fast(self):
+        return sn.assert_found(r'^# Regression +: (?!SLOWER)', self.stdout)
 
 
 @rfm.simple_test

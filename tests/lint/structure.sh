@@ -64,6 +64,17 @@ check_tests() {
   done < <(grep -rlE '^ *add_test\(' --include=CMakeLists.txt --include='*.cmake' tests share/cmake | grep -vE '/LockstepTest\.cmake$|^tests/package/consumer/')
 }
 
+# What is kept at the top is listed here, so that what a test or a user leaves there does not slip into a commit.
+check_top() {
+  local name
+  while IFS= read -r name; do
+    [[ " .ci .clang-format .clang-tidy .editorconfig .gitignore CHANGELOG.md CITATION.cff CMakeLists.txt CMakePresets.json \
+CONTRIBUTING.md INSTALL LICENSE README.md batch bootstrap modulefiles reduce_all share src tests training " == *" $name "* ]] ||
+      complain "$name" 'no file or folder that belongs at the top of the repository'
+  done < <(git ls-files 2>/dev/null | cut -d/ -f1 | sort -u)
+}
+
+check_top
 check_layers
 check_lengths
 check_tests

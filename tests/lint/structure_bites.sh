@@ -39,4 +39,8 @@ plant src/core/units.cpp '#include <hdf5.h>' '<hdf5.h> belongs'
 plant src/core/units.cpp "$(yes '// line' | head -400)" 'more than 400'
 plant training/main.cpp "// $(printf 'word %.0s' {1..24})" 'beyond column 120'
 plant tests/CMakeLists.txt 'add_test(NAME alone COMMAND true)' 'registered by lockstep_add_test'
+if git -C "$copy" init --quiet 2>/dev/null; then # only what git keeps is judged
+  touch "$copy/before" && git -C "$copy" add before
+  plant before 'MANPATH=' 'belongs at the top'
+fi
 echo "every planted violation was noticed"

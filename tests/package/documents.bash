@@ -17,6 +17,11 @@ export CMAKE_PREFIX_PATH= | .ci/run
 cmake --install | package.install
 module use | package.lmod
 module load | package.lmod
+module reset | nobody: modules of a real cluster
+module purge | nobody: modules of a real cluster
+module --force purge | nobody: modules of a real cluster
+export CC=cc CXX=CC | nobody: the compilers of a Cray
+$LOCKSTEP_ROOT/share/lockstep/tests/run | package.installed_tests
 build/bin/lockstep shard import mnist | cli.shard_import
 mpirun -n 2 reduce_all -b 8 -e 16M --baseline | cli.baseline
 mpirun -n 2 reduce_all --baseline | cli.baseline
@@ -31,7 +36,7 @@ spack | nobody: there is no Spack
 # commands FILE: those it shows: indented lines that begin with a command's name, without what explains them, continued lines joined.
 commands() {
   sed -nE -e ':join' -e '/\\$/{N;s/ *\\\n +/ /;b join' -e '}' \
-    -e '/^    (batch\/check|(\.\/|build\/bin\/|share\/cmake\/)?(bootstrap|reduce_all|lockstep|mpirun|srun|salloc|cmake|ctest|cpack|module|spack|apt-get|export|build-kokkos))( |$)/{s/^    //;s/ {2,}#.*//;p' -e '}' "$1"
+    -e '/^    (batch\/check|\$LOCKSTEP_ROOT\/[a-z_\/]*|(\.\/|build\/bin\/|share\/cmake\/)?(bootstrap|for [a-z]+ in|reduce_all|lockstep|mpirun|srun|salloc|cmake|ctest|cpack|module|spack|apt-get|export|build-kokkos))( |$)/{s/^    //;s/ {2,}#.*//;p' -e '}' "$1"
 }
 runs_elsewhere() {
   local row

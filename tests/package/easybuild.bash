@@ -26,3 +26,4 @@ version=$(sed -n 's/^project(lockstep VERSION \([0-9.]*\).*/\1/p' "$2/CMakeLists
 grep -qx "version = '$version'" "$recipes"/lockstep-*.eb || fail "the recipe is not for version $version"
 grep -qF "version(\"$version\")" "$2/share/spack/packages/lockstep/package.py" || fail "Spack's recipe is not for version $version"
 grep -qx "version: $version" "$2/CITATION.cff" || fail "CITATION.cff is not for version $version"
+grep -q "^## \[$version\] - " "$2/CHANGELOG.md" || fail "CHANGELOG.md has no heading for version $version"

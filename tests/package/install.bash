@@ -8,6 +8,15 @@ run cmake --install "$build" --prefix /proc/lockstep
 [ "$rc" -ne 0 ] || fail "installed into /proc"
 expect_err "nothing is installed: cannot write to '/proc/lockstep': "
 expect_err 'fix: cmake --install .* --prefix FOLDER'
+mkdir "$folder/small"
+if mount -t tmpfs -o size=8m none "$folder/small" 2>/dev/null; then
+  run cmake --install "$build" --prefix "$folder/small/prefix"
+  [ "$(find "$folder/small" -type f | wc -l)" -eq 0 ] || { umount "$folder/small" && fail "half an installation is left"; }
+  umount "$folder/small"
+  [ "$rc" -ne 0 ] || fail "installed where there is no room"
+  expect_err 'nothing is installed: '
+  tr -s '\n ' ' ' <"$folder/err" | grep -q 'No space left' || fail "does not say why" # CMake breaks lines
+fi
 
 run cmake --install "$build" --prefix "$folder/made"
 expect_rc 0
@@ -21,6 +30,18 @@ for program in "$prefix"/bin/*; do
   [ -s "$prefix/share/man/man1/${program##*/}.1" ] || fail "no manual page"
   ! readelf -d "$program" | grep -E 'R(UN)?PATH' | grep -qF "$build/" || fail "looks for libraries in the build folder"
   readelf -d "$program" | grep -E 'R(UN)?PATH' | grep -qF "\$ORIGIN/../lib" || fail "does not look for libraries beside it"
+done
+# Each command has its page, and no page names one that is not there.
+pages=$prefix/share/man/man1
+for command in $("$prefix/bin/lockstep" --help | sed -n '/^Commands$/,/^$/s/^  \([a-z]*\)  .*/\1/p'); do
+  [ -s "$pages/lockstep-$command.1" ] || fail "no manual page of lockstep $command"
+done
+for page in $(sed -n 's/^\.BR \(.*\) (1)$/\1/p' "$pages"/*.1 | tr -d '\\' | sort -u); do
+  [ -s "$pages/$page.1" ] || fail "pages name $page, which is not there"
+done
+[ "$(grep -c '^\.BR ' "$pages/lockstep-doctor.1")" -ge 5 ] || fail "the page of lockstep doctor names no others"
+for file in doc/lockstep/CITATION.cff lockstep/spack/repo.yaml "lockstep/easybuild/lockstep-$version-gompi-2025b.eb"; do
+  [ -s "$prefix/share/$file" ] || fail "no $file"
 done
 run "$prefix/bin/reduce_all" --nproc 2 -b 8 -e 1K -n 10 --algorithm ring
 expect_rc 0
@@ -60,7 +81,14 @@ if type dpkg-deb dpkg-shlibdeps >/dev/null 2>&1; then
   run dpkg-deb --info packed/*.deb
   expect_rc 0
   expect_out 'Depends: .*libc6'
+  ! grep -q localhost "$folder/out" || fail "nobody answers for it"
+  if grep -q 'LOCKSTEP_MPI_IS_OPENMPI:INTERNAL=1' "$build/CMakeCache.txt"; then
+    expect_out 'Recommends: openmpi-bin'
+  else
+    expect_out 'Recommends: mpich'
+  fi
   dpkg-deb --extract packed/*.deb deb
+  [ -s deb/usr/share/doc/lockstep/copyright ] || fail "no copyright file"
   run deb/usr/bin/reduce_all --version
   expect_rc 0
 fi

@@ -10,11 +10,40 @@ run "$tests" -E reduce_all
 expect_rc 0
 expect_out '100% tests passed, 0 tests failed out of 4'
 compgen -G 'lockstep-tests-*/tests.xml' >/dev/null || fail "no report for continuous integration"
+compgen -G "lockstep-tests-*/run/status.json" >/dev/null || fail "results are not in that folder"
+
+# Plain ctest finds them too; only its own log is then in the installation.
+plain=$folder/prefix/share/lockstep/tests
+run ctest --test-dir "$plain" --show-only
+expect_out '^Total Tests: 5$'
+rm -r lockstep-tests-*
+run ctest --test-dir "$plain" -R '^train$'
+expect_rc 0
+expect_out '100% tests passed, 0 tests failed out of 1'
+compgen -G "lockstep-tests-*/run/status.json" >/dev/null || fail "results are not in the working folder"
+[ "$(ls "$plain")" = "$(printf 'CTestTestfile.cmake\nTesting\nrun')" ] || fail "the installation has new files"
+
+# By a launcher, whose ranks are counted.
+export LOCKSTEP_LAUNCHER="$MPIEXEC $MPIEXEC_NUMPROC_FLAG 2 ${MPIEXEC_PREFLAGS:-}"
+run "$tests"
+expect_rc 2
+expect_err 'how many ranks that makes \(fix: export LOCKSTEP_RANKS=N\)'
+run ctest --test-dir "$plain" --show-only
+[ "$rc" -ne 0 ] || fail "any number of ranks will do"
+expect_err 'fix: export LOCKSTEP_RANKS=N'
 sleep 1 # the folder is named by the second
-LOCKSTEP_LAUNCHER="$MPIEXEC $MPIEXEC_NUMPROC_FLAG 2 ${MPIEXEC_PREFLAGS:-}" LOCKSTEP_RANKS=3 run "$tests" -R '^train$'
+LOCKSTEP_RANKS=3 run "$tests" -R '^train$'
 expect_rc 1
 expect_out 'the job has 2 ranks'
-sleep 1
+unset LOCKSTEP_LAUNCHER
+
+# What was measured before is measured again.
+echo '{"meta": {"arguments": ["-b", "8", "-e", "1K", "--json", "b.json", "--csv=b.csv", "--algorithm", "ring", "--expect-ranks", "2"]}}' >b.json
+LOCKSTEP_BASELINE=b.json run ctest --test-dir "$plain" --show-only=human -V -R before
+grep -qF "\"-b\" \"8\" \"-e\" \"1K\" \"--algorithm\" \"ring\" \"--baseline\" \"$PWD/b.json\" \"--junit\"" "$folder/out" || fail "other sizes"
+LOCKSTEP_BASELINE=none.json run ctest --test-dir "$plain" --show-only
+[ "$rc" -ne 0 ] || fail "a baseline that is not there will do"
+expect_err "none.json' is" # where lines break is up to CMake
 run "$tests" -R 'no such test'
 expect_rc 1
 cd /proc && run "$tests" 

@@ -3,6 +3,7 @@
 # brings, and that unload and purge leave the environment as it was. Without that module system: 77.
 . "$(dirname "$0")/../cli/lib.bash"
 system=$1 build=$2 source=$3 version=$4
+cd "$folder" || exit 1 # scripts below keep states of the environment in files
 
 # Debian has one module system or the other installed; Environment Modules is unpacked beside Lmod.
 case $system in
@@ -78,22 +79,31 @@ in_modules "module use '$folder/site/share/lockstep/modulefiles'; module load st
 expect_err 'no installation around'
 expect_out '^root=$'
 
+# One that is a link to it in the site's own tree works as it does.
+mkdir -p "$folder/linked/lockstep"
+for file in "$modulefiles"/*; do ln -s "$file" "$folder/linked/lockstep"; done
+in_modules "module unuse '$folder/moved/share/lockstep/modulefiles'; module use '$folder/linked'; state >before; module load lockstep
+  echo root=\$LOCKSTEP_ROOT; module unload lockstep; state >after; diff before after && echo as it was"
+expect_out "^root=$prefix\$"
+expect_out '^as it was'
+
 # What a site says it needs comes and goes with it; an MPI of the other family is refused.
 run cmake -S "$source" -B "$folder/configured" -DLOCKSTEP_BUILD_TRAINING=OFF -DLOCKSTEP_BUILD_TESTING=OFF -DLOCKSTEP_MODULE_DEPENDENCIES=helper
 expect_rc 0
+grep -rq 'make_page -o [^ ]* [^ ]* reduce_all reduce_all ' "$folder/configured" || fail "reduce_all alone refers to pages of others"
 cp "$folder"/configured/modulefiles/* "$modulefiles"
 printf '#%%Module1.0\nsetenv HELPER here\n' >"$folder/site/helper/1.0"
 in_modules "state >before; module load lockstep; echo helper=\$HELPER; module unload lockstep; state >after; diff before after && echo as it was"
 expect_rc 0
 expect_out '^helper=here$'
 [ "$system" = environment-modules ] || expect_out '^as it was'
-if [ "$system" = lmod ]; then
-  for name in openmpi mpich; do echo 'family("mpi")' >"$folder/site/$name/1.0.lua"; done
-  ours=mpich other=openmpi
-  ! grep -q 'openmpi hpcx' "$modulefiles/$version.lua" || ours=openmpi other=mpich
-  in_modules "module load $ours lockstep; echo root=\$LOCKSTEP_ROOT"
-  expect_out "^root=$prefix"
-  in_modules "module load $other lockstep; echo root=\${LOCKSTEP_ROOT-}"
-  tr '\n' ' ' <"$folder/err" | grep -q "was built for .*, but the MPI that is loaded is $other" || fail "not refused" # Lmod breaks lines
-  expect_out '^root=$'
-fi
+for name in openmpi mpich; do
+  if [ "$system" = lmod ]; then echo 'family("mpi")' >"$folder/site/$name/1.0.lua"; else echo '#%Module1.0' >"$folder/site/$name/1.0"; fi
+done
+ours=mpich other=openmpi
+! grep -q 'openmpi hpcx' "$modulefiles/$version.lua" || ours=openmpi other=mpich
+in_modules "module load helper $ours; module load lockstep; echo root=\$LOCKSTEP_ROOT"
+expect_out "^root=$prefix"
+in_modules "module load helper $other; module load lockstep; echo root=\${LOCKSTEP_ROOT-}"
+tr '\n' ' ' <"$folder/err" | grep -q "was built for .*, but the MPI that is loaded is $other" || fail "not refused" # Lmod breaks lines
+expect_out '^root=$'
