@@ -61,7 +61,7 @@ begin() {
   echo "all of this job is in $(realpath "$folder"); see job.log there"
   [[ $(realpath "$folder") != "${no_output_in:-/nowhere}"/* ]] ||
     printf 'warning: that is in %s: %s (fix: submit from %s)\n' "$no_output_in" "$no_output_why" "$submit_from" >&2
-  exec >>"$folder/job.log" 2>&1
+  exec 3>&1 >>"$folder/job.log" 2>&1
   printf '== %s: job %s (%s) on %s nodes, %s ranks\n' "$(date '+%F %T')" "${SLURM_JOB_ID:-${PBS_JOBID:-none}}" \
     "${SLURM_JOB_NAME:-${PBS_JOBNAME:-$0}}" "$n_nodes" "$n_ranks"
   # Where lockstep is a module that was loaded when the job was submitted, 'module purge' and 'module reset' unload it too.
@@ -97,9 +97,13 @@ launch() {
   return "$status"
 }
 
-# end_job: see above.
+# end_job: see above. What failed is told where the job began, too.
 end_job() {
   local status=$?
+  if ((status != 0 && status != 85)); then
+    printf 'failed (exit code %s); %s/job.log ends:\n' "$status" "$folder" >&3
+    tail -n 20 "$folder/job.log" >&3
+  fi
   if ((status == 85)); then
     if is_cancelled; then
       echo "== saved; not put into the queue again by this script, as the batch system ends the job"

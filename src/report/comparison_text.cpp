@@ -110,9 +110,8 @@ std::string to_text(const Comparison& c) {
   mention(Verdict::gone, "not measured now");
   mention(Verdict::added, "not in the baseline");
   mention(Verdict::faster, fmt::format("faster by more than {:g} %", 100 * c.tolerance));
-  text += fmt::format("# {} rows: {} same, {} slower, {} faster, {} could not be told; {}\n", c.rows.size(),
-                      c.count(Verdict::same), c.count(Verdict::slower), c.count(Verdict::faster),
-                      c.count(Verdict::noisy), sensitivity(c));
+  text += fmt::format("# {} rows: {} same, {} slower, {} faster, {} noisy; {}\n", c.rows.size(), c.count(Verdict::same),
+                      c.count(Verdict::slower), c.count(Verdict::faster), c.count(Verdict::noisy), sensitivity(c));
   if (c.overall) text += fmt::format("# all rows together: {}\n", together(*c.overall, c.is_by_launch));
   return text + fmt::format("# Regression           : {}\n", verdict_line(c));
 }

@@ -176,13 +176,26 @@ Parsed parse_json(std::string_view text, const std::string& name) {
   }
 }
 
+// Of two objects the names of what differs: variables of an environment are many, and long. Nothing of other values.
+std::string name_differing(const std::string& then, const std::string& now) {
+  const Parsed before = Parsed::parse(then, nullptr, false), after = Parsed::parse(now, nullptr, false);
+  if (!before.is_object() || !after.is_object()) return "";
+  std::set<std::string> names;
+  for (const auto* side : {&before, &after})
+    for (const auto& [name, value] : side->items()) {
+      const Parsed& other = side == &before ? after : before;
+      if (!other.contains(name) || other.at(name) != value) names.insert(name);
+    }
+  return fmt::format("{} differ", fmt::join(names, ", "));
+}
+
 // A device or a pipe might never end.
 std::string read_whole(const std::string& path, std::string_view flag) {
   const auto refuse = [&](std::string_view why) {
     core::fail_usage({.what = fmt::format("cannot read '{}': {}", path, why),
                       .where = std::string{flag},
                       .expected = "a result of reduce_all --json FILE",
-                      .fix = again});
+                      .fix = "check the name; several files are separated by commas"});
   };
   std::error_code error;
   const bool is_regular = std::filesystem::is_regular_file(path, error);
@@ -223,7 +236,10 @@ Results read_results(const std::string& path, std::string_view flag) {
   Results results = parse_results(read_whole(path, flag), path);
   const bool has_visits = std::ranges::any_of(results.series, [](const Series& s) { return !s.visits.empty(); });
   if (!has_visits)
-    fail("holds no visits, whose times are what is compared", path, "visits", "at least one of some size");
+    core::fail_usage({.what = fmt::format("{}: holds no visits, whose times are what is compared", path),
+                      .where = "visits",
+                      .expected = "those of a run with --json that nothing cut short",
+                      .fix = "measure it again, for fewer sizes or with more --max-time: reduce_all ... --json FILE"});
   return results;
 }
 
@@ -245,7 +261,11 @@ std::vector<std::string> name_changes(const Results& before, const Results& now)
   std::vector<std::string> changes;
   for (std::size_t i = 0; i < before.facts.size(); ++i) {
     const auto& [key, then] = before.facts[i];
-    if (then != now.facts[i].second) changes.push_back(fmt::format("{}: {}, now {}", key, then, now.facts[i].second));
+    const std::string& since = now.facts[i].second;
+    if (then == since) continue;
+    const std::string names = name_differing(then, since);
+    changes.push_back(names.empty() ? fmt::format("{}: {}, now {}", key, then, since)
+                                    : fmt::format("{}: {}", key, names));
   }
   return changes;
 }

@@ -18,7 +18,7 @@ std::optional<Finding> judge_name(const Variable& variable, bool searches) {
   if (const auto right = searches ? right_name(variable.name) : std::nullopt)
     return Finding{.severity = Severity::error,
                    .what = fmt::format("nothing reads {}", variable.name),
-                   .why = "a variable that nobody reads is no error to anybody, and has no effect",
+                   .why = "it has no effect, and nothing complains",
                    .fix = *right,
                    .line = variable.line};
   const Family* const family = family_of(variable.name);

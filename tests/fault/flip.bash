@@ -27,7 +27,7 @@ case $1 in
     start nproc 2 "${train[@]}"
     find_ranks 2
     await has_line '^first step' "$folder/err"
-    flip_bit 0 fc2.weight 7
+    keep_flipped 0 fc2.weight 7
     end
     expect_rc 0
     [ "$(grep '^digest ' "$folder/out")" != "$whole" ] || fail "the same result"

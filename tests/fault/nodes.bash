@@ -40,7 +40,7 @@ expect_rc 0
 on_nodes "${digits[@]}" --save-every 1 --resume auto --run-dir "$run_dir"
 find_ranks 4
 await has_line '^first step' "$folder/err" # what a rank wrote is looked at by itself once, before that
-flip_bit 3 fc2.weight 7
+keep_flipped 3 fc2.weight 7
 end
 expect_rc 0
 expect_err "^warning: after step [0-9]+: parameters of 'fc2.weight' differ between nodes \(rank [0-3] on node [01]\); going back to"

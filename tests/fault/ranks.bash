@@ -52,3 +52,10 @@ flip_bit() {
   [ "$flipped" -ne 77 ] || { cat "$folder/flipped" && exit 77; }
   [ "$flipped" -eq 0 ] || fail "no bit was flipped: $(cat "$folder/flipped")"
 }
+
+# keep_flipped RANK PARAMETER ORIGIN: where parameters stay as they are. A rank that had just read the parameter has written it
+# back since; then the bit is flipped once more.
+keep_flipped() {
+  flip_bit "$@"
+  while sleep 0.3 && "$FLIP_BIT" "${ranks[$1]}" "$2" "$3" >>"$folder/flipped" 2>&1; do :; done
+}

@@ -31,7 +31,7 @@ std::string help_of(const Key& key) {
 constexpr std::string_view examples =
     R"(lockstep train RECIPE [EPOCHS [SAVE-EVERY]] [flags]: train a model from a recipe, data-parallel
 
-  lockstep train toy 50 10 --nproc 2                      the first tutorial: 50 epochs, weights replaced every 10
+  lockstep train toy 50 10 --nproc 2                      the first tutorial: 50 epochs, a checkpoint every 10
   lockstep train digits --deterministic --nproc 4         the same bits of loss and weights for 1, 2 and 4 ranks
   lockstep train mnist_cnn --data m --epochs 3 --nproc 2  of a set that lockstep shard import mnist made
   lockstep train cifar_resnet18 --data c --arch 50        another depth; every key of a recipe is a flag

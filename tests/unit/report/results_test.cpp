@@ -118,6 +118,14 @@ TEST(Results, CompareOnlyOnTheSameMachineMeasuredAlike) {
   }
 }
 
+TEST(Results, OfVariablesThatDifferTheNamesAreTold) {
+  nlohmann::json base = result_with({}), other = base;
+  base["meta"]["variables"] = {{"A", "1"}, {"B", "2"}};
+  other["meta"]["variables"] = {{"A", "1"}, {"B", "3"}, {"C", "4"}};
+  EXPECT_EQ(name_changes(parse_results(base.dump(), "b"), parse_results(other.dump(), "n")),
+            std::vector<std::string>{"variables: B, C differ"});
+}
+
 TEST(Results, AnotherLibraryIsAChangeToBeTold) {
   nlohmann::json other = result_with({});
   other["meta"]["mpi_library"] = "Open MPI 5";
