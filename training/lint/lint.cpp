@@ -7,6 +7,7 @@
 
 #include "core/pending.hpp"
 #include "core/print.hpp"
+#include "core/suggest.hpp"
 #include "io/file.hpp"
 #include "site/script_lint.hpp"
 #include "training/lint/report.hpp"
