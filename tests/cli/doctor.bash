@@ -33,6 +33,13 @@ jsonschema.validate(document, json.load(open(sys.argv[2])))
 PY
 }
 
+# The page of all checks knows each of them.
+run "$REDUCE_ALL" doctor --json "$folder/j.json"
+page=$(dirname "$0")/../../share/doc/doctor.md
+names=$(sed -n 's/.*"name": "\([^"]*\)".*/\1/p' "$folder/j.json")
+[ "$(wc -l <<<"$names")" -gt 25 ] || fail "which checks are there? $names"
+while read -r name; do grep -q "^|.*\`$name\`" "$page" || fail "$page does not know '$name'"; done <<<"$names"
+
 made synth digits --out "$folder/d" --samples 2000
 made synth images --out "$folder/other" --samples 200 --classes 4
 mkdir "$folder/runs"

@@ -24,7 +24,7 @@ export CC=cc CXX=CC | nobody: the compilers of a Cray
 $LOCKSTEP_ROOT/share/lockstep/tests/run | package.installed_tests
 build/bin/lockstep shard import mnist | cli.shard_import
 mpirun -n 2 reduce_all -b 8 -e 16M --baseline | cli.baseline
-mpirun -n 2 reduce_all --baseline | cli.baseline
+reduce_all --baseline | cli.baseline
 lockstep train --replay | cli.train_replay
 lockstep train digits --verify-resume | cli.train_verify_resume
 srun | cluster.templates
@@ -66,7 +66,7 @@ export PATH=$PWD/build/bin:$PATH LOCKSTEP=$build/bin/lockstep
 
 declare -i n_run=0 n_elsewhere=0
 shown=
-for page in README.md INSTALL share/doc/algorithms.md share/doc/regression.md share/doc/shards.md share/doc/training.md; do
+for page in README.md INSTALL share/doc/algorithms.md share/doc/doctor.md share/doc/regression.md share/doc/shards.md share/doc/training.md; do
   while read -r command; do
     shown+=$command$'\n'
     if who=$(runs_elsewhere "$command"); then
