@@ -8,6 +8,7 @@
 #include "core/suggest.hpp"
 #include "site/checks.hpp"
 #include "site/text.hpp"
+#include "site/variables.hpp"
 
 namespace lockstep::site {
 namespace {
@@ -206,6 +207,26 @@ void check_undefined(const Look& look, Findings& findings) {
   }
 }
 
+/// $SLURM_NTAKS: what batch systems and launchers set is known, and that is a letter or two off.
+void check_misread(const Look& look, Findings& findings) {
+  constexpr int most_unknown = 200;  // more than any script reads, so that no text takes long
+  int n_unknown = 0;
+  std::set<std::string_view> known;
+  for (const Variable& variable : look.script.variables) known.insert(variable.name);
+  const auto judge = [&](std::string_view text, int line) {
+    for (const std::string_view name : expanded_names(text)) {
+      if (!known.insert(name).second || !is_of_environment(name) || is_known_variable(name)) continue;
+      if (family_of(name) == nullptr || ++n_unknown > most_unknown) continue;
+      if (const auto near = near_variable(name))
+        findings.push_back(at_line(line, Severity::warning, fmt::format("nothing sets ${}", name), "it is empty",
+                                   fmt::format("did you mean {}?", *near)));
+    }
+  };
+  for (const Variable& variable : look.script.variables) judge(variable.value, variable.line);
+  for (const Command& command : look.script.commands)
+    for (const std::string& word : command.words) judge(word, command.line);
+}
+
 /// SLURM_CPUS_PER_TASK / SLURM_NNODES: the cores of a task are not those of the job.
 void check_shares(const Look& look, Findings& findings) {
   for (const Command& command : look.script.commands) {
@@ -298,6 +319,7 @@ void check_commands(const Look& look, Findings& findings) {
   check_dashes(look, findings);
   check_unset(look, findings);
   check_undefined(look, findings);
+  check_misread(look, findings);
   check_shares(look, findings);
   check_here_documents(look, findings);
   check_files(look, findings);

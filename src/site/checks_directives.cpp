@@ -60,6 +60,15 @@ std::string meant_option(const Flag& flag, const Look& look) {
   return near ? fmt::format("did you mean --{}?", *near) : "";
 }
 
+/// The long option whose name "-mail-type=END" or "-nodes 2" has; empty if that is not what was typed.
+std::string meant_long(const Flag& flag) {
+  if (flag.typed.size() != 2 || !flag.value) return "";
+  const std::string word = flag.typed.substr(1) + flag.value->substr(0, flag.value->find('='));
+  const bool is_name =
+      word.size() > 2 && std::ranges::find(slurm_options(), word, &Option::name) != slurm_options().end();
+  return is_name ? word : "";
+}
+
 void check_option(const Flag& flag, const Look& look, Findings& findings) {
   const bool is_slurm = look.script.system == BatchSystem::slurm;
   if (!flag.is_known) {
@@ -67,6 +76,14 @@ void check_option(const Flag& flag, const Look& look, Findings& findings) {
                         .what = fmt::format("{} is no option of {}", flag.typed, is_slurm ? "sbatch" : "qsub"),
                         .why = "the job is refused",
                         .fix = meant_option(flag, look),
+                        .line = flag.line});
+    return;
+  }
+  if (const std::string meant = meant_long(flag); is_slurm && !meant.empty()) {
+    findings.push_back({.severity = Severity::error,
+                        .what = fmt::format("-{} is taken for {} with a value", meant, flag.typed),
+                        .why = "long options have two dashes",
+                        .fix = fmt::format("--{}", meant),
                         .line = flag.line});
     return;
   }

@@ -39,6 +39,32 @@ bool is_gpu_count(std::string_view text) {
   });
 }
 
+/// "USR1", "B:SIGUSR1@300", "10@60".
+bool is_signal(std::string_view text) {
+  constexpr std::array<std::string_view, 15> names{"HUP",  "INT", "QUIT", "ABRT", "KILL", "ALRM", "TERM", "USR1",
+                                                   "USR2", "URG", "CONT", "STOP", "TSTP", "XCPU", "PIPE"};
+  if (text.starts_with("B:") || text.starts_with("R:")) text.remove_prefix(2);
+  const std::size_t at = text.find('@');
+  if (at != text.npos && !whole_number(text.substr(at + 1))) return false;
+  text = text.substr(0, at);
+  if (is_count(text)) return true;
+  if (text.starts_with("SIG")) text.remove_prefix(3);
+  return std::ranges::any_of(names, [text](std::string_view name) { return core::equal_ignoring_case(name, text); });
+}
+
+/// "0-15", "1,3,5-7", "0-15:4%2".
+bool is_array(std::string_view text) {
+  const std::size_t percent = text.find('%');
+  if (percent != text.npos && !is_count(text.substr(percent + 1))) return false;
+  return std::ranges::all_of(split(text.substr(0, percent), ','), [](std::string_view part) {
+    const std::size_t colon = part.find(':');
+    if (colon != part.npos && !is_count(part.substr(colon + 1))) return false;
+    const auto ends = split(part.substr(0, colon), '-');
+    return ends.size() <= 2 &&
+           std::ranges::all_of(ends, [](std::string_view end) { return whole_number(end).has_value(); });
+  });
+}
+
 bool is_unlimited(std::string_view text) {
   return core::equal_ignoring_case(text, "UNLIMITED") || core::equal_ignoring_case(text, "INFINITE");
 }
@@ -55,6 +81,8 @@ std::string_view slurm_expectation(const Flag& flag) {
   if (is_one_of(flag.name, gpu_counts) && !is_gpu_count(value)) return "N or TYPE:N";
   if (is_one_of(flag.name, sizes) && !memory_gb(value, BatchSystem::slurm))
     return "a size such as 208G, or 0 for all of the node";
+  if (flag.name == "signal" && !is_signal(value)) return "B:USR1@300: a signal, and the seconds before the end";
+  if (flag.name == "array" && !is_array(value)) return "0-15, 1,3,5 or 0-15%4, at most 4 at a time";
   if (flag.name == "time" && !slurm_minutes(value) && !is_unlimited(value)) return "minutes, HH:MM:SS or D-HH:MM:SS";
   return "";
 }

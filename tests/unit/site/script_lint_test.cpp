@@ -55,6 +55,10 @@ constexpr Severity note = Severity::note;
 TEST(ScriptLint, DirectivesThatAreNone) {
   expect_all({{"#SBATCH --memory=100G\n", 1, error, "did you mean --mem?"},
               {"#SBATCH --nodse=2\n", 1, error, "did you mean --nodes?"},
+              {"#SBATCH -mail-type=END\n", 1, error, "--mail-type"},
+              {"#SBATCH -nodes=2\n", 1, error, "--nodes"},
+              {"#SBATCH --signal=USR@300\n", 1, error, "B:USR1@300"},
+              {"#SBATCH --array=1-100%\n", 1, error, "0-15%4"},
               {"#SBATCH --walltime=1\n", 1, error, "did you mean --time?"},
               {"#SBATCH --gpu=2\n", 1, error, "did you mean --gpus?"},  // the beginning of three options
               {"#SBATCH --cpu-bind=cores\n", 1, error, "srun"},
@@ -191,6 +195,20 @@ TEST(ScriptLint, RanksAreThoseOfTheJob) {
               {"mpiexec -n 8 -ppn 4 reduce_all --expect-ranks 16\n", 1, error, "16 in a launch of 8"}},
              pbs_site(), chunks);
   EXPECT_EQ(listed(lint(chunks + "mpiexec -n 4 -ppn 2 reduce_all --expect-ranks=4\n", pbs_site())), "");
+}
+
+TEST(ScriptLint, VariablesThatAreReadAndNothingSets) {
+  expect_all({{"x=$SLURM_CPUS_PER_TAKS\n", 1, warning, "SLURM_CPUS_PER_TASK"},
+              {"echo ${SLURM_NTAKS}\n", 1, warning, "SLURM_NTASKS"},
+              {"cd $PBS_O_WORKDR\n", 1, warning, "PBS_O_WORKDIR"},
+              {"export LOCKSTEP_MPIEXE=x\n", 1, warning, "LOCKSTEP_MPIEXEC"},
+              {"export MASTER_ADR=x\n", 1, error, "MASTER_ADDR"}},
+             {.name = "generic", .title = "any"});
+  for (const char* const text :
+       {"echo $SLURM_NTASKS $SLURM_JOB_ID\n", "#SBATCH --signal=B:SIGUSR1@300\na\n", "#SBATCH --signal=10\na\n",
+        "#SBATCH --array=0-15:4,20%2\na\n", "#SBATCH -N 2\na\n", "SLURM_NTAKS=1\necho $SLURM_NTAKS\n"})
+    EXPECT_EQ(listed(lint(text)).find("error"), std::string::npos) << text;
+  EXPECT_EQ(listed(lint("echo $SLURM_NTASKS $SLURM_JOB_ID\n")), "");
 }
 
 TEST(ScriptLint, WhatSbatchRefusesUnread) {
