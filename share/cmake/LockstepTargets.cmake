@@ -1,8 +1,11 @@
 # How libraries are declared: usage requirements on targets, no global flags, no globbing.
 
 add_library(lockstep_options INTERFACE)
-target_compile_options(lockstep_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
-                                                  $<$<BOOL:${LOCKSTEP_WARNINGS_AS_ERRORS}>:-Werror>)
+# What nvcc makes of a file for the host passes no -Wpedantic.
+set(_warnings -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion)
+target_compile_options(lockstep_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${_warnings};-Wpedantic>
+                                                  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall$<COMMA>-Wextra>
+                                                  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${LOCKSTEP_WARNINGS_AS_ERRORS}>>:-Werror>)
 if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # It takes an anonymous namespace of a file compiled with others for one of a header.
   target_compile_options(lockstep_options INTERFACE -Wno-subobject-linkage)

@@ -85,9 +85,15 @@ class Buffer {
   std::size_t size_ = 0;
 };
 
+namespace kernel {
+struct Operation;
+}
+
 /// What a device does one after another. On the host what is enqueued is done at once.
 class Stream {
  public:
+  /// Takes what it needs of the operation before it returns. Throws core::Error (system) if it cannot be started.
+  void enqueue(const kernel::Operation& operation);
   /// Returns when all that was enqueued is done.
   void wait() const;
 };

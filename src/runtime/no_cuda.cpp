@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "runtime/device.hpp"
+#include "runtime/kernel/launch.hpp"
 
 namespace lockstep::runtime {
 
@@ -22,6 +23,10 @@ Buffer::Buffer(core::Bytes size, Memory memory) : data_{nullptr, Free{memory}}, 
 }
 
 void Buffer::Free::operator()(std::byte* data) const noexcept { std::free(data); }
+
+void Stream::enqueue(const kernel::Operation& operation) {
+  operation.on_host(operation.body.data(), operation.grid, kernel::ThreadOrder::ascending);
+}
 
 void Stream::wait() const {}
 

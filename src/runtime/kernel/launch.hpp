@@ -1,0 +1,96 @@
+// A kernel in a stream: what it is called, what it reads and writes, and how it runs on a GPU and on the host.
+// Invariant: a body is a value without pointers to the host's memory of its own, so that it may be copied and run later; what
+// it touches is told in full, as a recorder judges the order of operations by that.
+// Used by files *.cu, which nvcc compiles where there is one and else the compiler of C++.
+#pragma once
+
+#include <cstddef>
+#include <initializer_list>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+#include "runtime/device.hpp"
+#include "runtime/kernel/team.hpp"
+#ifdef __CUDACC__
+#include "runtime/kernel/cuda_team.cuh"
+#endif
+
+namespace lockstep::runtime::kernel {
+
+/// Memory that an operation touches.
+struct Region {
+  const void* begin = nullptr;
+  std::size_t n_bytes = 0;
+};
+
+template <class T>
+[[nodiscard]] Region region(const T* elements, std::size_t n) noexcept {
+  return {elements, n * sizeof(T)};
+}
+
+/// Valid during the call that it is given to; who keeps it copies what its spans hold.
+struct Operation {
+  std::string_view name;
+  std::span<const Region> reads;
+  std::span<const Region> writes;
+  Grid grid;
+  std::span<const std::byte> body;
+  void (*on_host)(const std::byte* body, const Grid& grid, ThreadOrder order) = nullptr;
+  /// Gives cudaGetLastError() as int; `stream` is a cudaStream_t. Null where no nvcc compiled it.
+  int (*on_cuda)(const std::byte* body, const Grid& grid, void* stream) = nullptr;
+};
+
+template <class Body>
+void enqueue(Stream& stream, std::string_view name, const Grid& grid, std::initializer_list<Region> reads,
+             std::initializer_list<Region> writes, const Body& body) {
+  static_assert(std::is_trivially_copyable_v<Body>);
+  Operation operation{.name = name,
+                      .reads = {reads.begin(), reads.size()},
+                      .writes = {writes.begin(), writes.size()},
+                      .grid = grid,
+                      .body = std::as_bytes(std::span{&body, 1})};
+  operation.on_host = [](const std::byte* bytes, const Grid& of, ThreadOrder order) {
+    run_on_host(*reinterpret_cast<const Body*>(bytes), of, order);
+  };
+#ifdef __CUDACC__
+  operation.on_cuda = [](const std::byte* bytes, const Grid& of, void* on) {
+    run_on_device<<<of.n_blocks, of.n_threads, of.scratch_bytes, static_cast<cudaStream_t>(on)>>>(
+        *reinterpret_cast<const Body*>(bytes));
+    return static_cast<int>(cudaGetLastError());
+  };
+#endif
+  stream.enqueue(operation);
+}
+
+/// f(i) for i in [0, n), in any order: what elementwise kernels are. F: a value with a function of both sides.
+template <class F>
+struct ForEach {
+  static constexpr int max_threads = 256;
+  std::size_t n;
+  F f;
+
+  template <class Team>
+  LOCKSTEP_HOST_DEVICE void operator()(Team& team) const {
+    team.each([&](int thread) {
+      const std::size_t stride = static_cast<std::size_t>(team.n_blocks()) * static_cast<std::size_t>(team.n_threads());
+      const std::size_t first = static_cast<std::size_t>(team.block()) * static_cast<std::size_t>(team.n_threads());
+      for (std::size_t i = first + static_cast<std::size_t>(thread); i < n; i += stride) f(i);
+    });
+  }
+};
+
+/// For ForEach over n: enough blocks to fill the largest GPU, no more than have work.
+[[nodiscard]] inline Grid grid_of(std::size_t n, int n_threads = 256) noexcept {
+  constexpr std::size_t most = 2048;
+  const std::size_t wanted = (n + static_cast<std::size_t>(n_threads) - 1) / static_cast<std::size_t>(n_threads);
+  return {.n_blocks = static_cast<unsigned>(std::min(std::max(wanted, std::size_t{1}), most)), .n_threads = n_threads};
+}
+
+template <class F>
+void for_each(Stream& stream, std::string_view name, std::size_t n, std::initializer_list<Region> reads,
+              std::initializer_list<Region> writes, const F& f) {
+  enqueue(stream, name, grid_of(n), reads, writes, ForEach<F>{n, f});
+}
+
+}  // namespace lockstep::runtime::kernel

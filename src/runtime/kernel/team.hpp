@@ -1,0 +1,132 @@
+// The threads of one block of a kernel, as its body sees them: phases with a barrier after each, numbers of each thread that
+// outlive a phase, sums over threads, and scratch memory of the block.
+// Invariant: on the host threads run one after another, in an order that may change from phase to phase, so a body that
+// lacks a barrier gives other results there; sums have the same order, and so the same bits, as on a GPU.
+// Used by kernel bodies, through a template parameter Team; on a GPU it is cuda_team.cuh's.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "core/error.hpp"
+#include "runtime/kernel/portable.hpp"
+
+namespace lockstep::runtime::kernel {
+
+/// Threads of a block that a GPU runs in step; sums are taken within them first.
+inline constexpr int warp_size = 32;
+
+/// How a kernel is launched. Threads are a multiple of warp_size, at most 1024.
+struct Grid {
+  unsigned n_blocks = 1;
+  int n_threads = 256;
+  std::size_t scratch_bytes = 0;  ///< of each block; rounded up to 16 for each array
+};
+
+/// In which order the threads of a phase run on the host.
+enum class ThreadOrder : std::uint8_t { ascending, descending, shuffled };
+
+class HostTeam {
+ public:
+  /// A number of each thread.
+  template <class T>
+  class PerThread {
+   public:
+    PerThread(int n, T initial) : values_(static_cast<std::size_t>(n), initial) {}
+    T& operator[](int thread) { return values_.at(static_cast<std::size_t>(thread)); }
+    const T& operator[](int thread) const { return values_.at(static_cast<std::size_t>(thread)); }
+
+   private:
+    std::vector<T> values_;
+  };
+
+  HostTeam(const Grid& grid, unsigned block, ThreadOrder order)
+      : grid_{grid}, block_{block}, order_{order}, scratch_((grid.scratch_bytes + 15) / 16) {
+    std::memset(scratch_.data(), 0xff, scratch_.size() * sizeof scratch_[0]);  // NaN: nobody may count on zeros
+  }
+
+  [[nodiscard]] int n_threads() const { return grid_.n_threads; }
+  [[nodiscard]] unsigned block() const { return block_; }
+  [[nodiscard]] unsigned n_blocks() const { return grid_.n_blocks; }
+
+  /// Calls f(thread) for every thread; then all wait for one another.
+  template <class F>
+  void each(F&& f) {
+    std::vector<int> threads(static_cast<std::size_t>(grid_.n_threads));
+    std::iota(threads.begin(), threads.end(), 0);
+    if (order_ == ThreadOrder::descending) std::ranges::reverse(threads);
+    if (order_ == ThreadOrder::shuffled) shuffle(threads);
+    for (const int thread : threads) f(thread);
+  }
+
+  template <class T>
+  [[nodiscard]] PerThread<T> per_thread(T initial) const {
+    return PerThread<T>(grid_.n_threads, initial);
+  }
+
+  /// An array that all threads share, 16-byte aligned and not initialized. Together at most the grid's scratch_bytes.
+  template <class T>
+  [[nodiscard]] std::span<T> scratch(std::size_t n) {
+    const std::size_t pieces = (n * sizeof(T) + 15) / 16;
+    core::require(n_taken_ + pieces <= scratch_.size(), "a kernel takes no more scratch memory than its grid gives");
+    T* begin = reinterpret_cast<T*>(scratch_.data() + n_taken_);
+    n_taken_ += pieces;
+    return {begin, n};
+  }
+
+  /// combine(a, b) over all threads, the result for all; then all wait for one another. Halves of a warp are combined,
+  /// then quarters, ...; then warps one after another.
+  template <class T, class Combine>
+  [[nodiscard]] T reduce(const PerThread<T>& values, Combine combine) const {
+    T total{};
+    for (int warp = 0; warp < grid_.n_threads / warp_size; ++warp) {
+      T lanes[warp_size];
+      for (int lane = 0; lane < warp_size; ++lane) lanes[lane] = values[warp * warp_size + lane];
+      for (int n = warp_size / 2; n > 0; n /= 2)
+        for (int lane = 0; lane < n; ++lane) lanes[lane] = combine(lanes[lane], lanes[lane + n]);
+      total = warp == 0 ? lanes[0] : combine(total, lanes[0]);
+    }
+    return total;
+  }
+  template <class T>
+  [[nodiscard]] T sum(const PerThread<T>& values) const {
+    return reduce(values, [](T a, T b) { return a + b; });
+  }
+
+ private:
+  struct alignas(16) Piece {
+    std::byte bytes[16];
+  };
+
+  /// A permutation of its own for each phase.
+  void shuffle(std::vector<int>& threads) {
+    for (std::size_t n = threads.size(); n > 1; --n) {
+      random_ = random_ * 6364136223846793005u + 1442695040888963407u;
+      std::swap(threads[n - 1], threads[(random_ >> 33) % n]);
+    }
+  }
+
+  Grid grid_;
+  unsigned block_;
+  ThreadOrder order_;
+  std::vector<Piece> scratch_;
+  std::size_t n_taken_ = 0;
+  std::uint64_t random_ = 1;
+};
+
+/// Runs a kernel: blocks in the order given too, as they may not rely on one another.
+template <class Body>
+void run_on_host(const Body& body, const Grid& grid, ThreadOrder order = ThreadOrder::ascending) {
+  core::require(grid.n_threads % warp_size == 0 && grid.n_threads <= Body::max_threads,
+                "a block is of whole warps, and no larger than its kernel allows");
+  for (unsigned i = 0; i < grid.n_blocks; ++i) {
+    HostTeam team{grid, order == ThreadOrder::ascending ? i : grid.n_blocks - 1 - i, order};
+    body(team);
+  }
+}
+
+}  // namespace lockstep::runtime::kernel
