@@ -1,6 +1,6 @@
 // A kernel in a stream: what it is called, what it reads and writes, and how it runs on a GPU and on the host.
-// Invariant: a body is a value without pointers to the host's memory of its own, so that it may be copied and run later; what
-// it touches is told in full, as a recorder judges the order of operations by that.
+// Invariant: a body is a value and owns no memory, so that it may be copied and run later;
+// what it touches is told in full, as a recorder judges the order of operations by that.
 // Used by files *.cu, which nvcc compiles where there is one and else the compiler of C++.
 #pragma once
 

@@ -1,5 +1,5 @@
-// What the body of a kernel may use, so that one source compiles for a GPU and for the host: functions of both, rounding
-// to 16 bits, and elements in packs of 16 bytes.
+// What the body of a kernel may use, so that one source compiles for a GPU and for the host: functions of both,
+// rounding to 16 bits, and elements in packs of 16 bytes.
 // Invariant: the same bits on both; only what is marked so differs in how it gets there.
 // Used by kernel bodies (optim/cuda, nn/cuda, comm) and their tests.
 #pragma once

@@ -1,5 +1,5 @@
-// The threads of one block of a kernel, as its body sees them: phases with a barrier after each, numbers of each thread that
-// outlive a phase, sums over threads, and scratch memory of the block.
+// The threads of one block of a kernel, as its body sees them: phases with a barrier after each, numbers of each thread
+// that outlive a phase, sums over threads, and scratch memory of the block.
 // Invariant: on the host threads run one after another, in an order that may change from phase to phase, so a body that
 // lacks a barrier gives other results there; sums have the same order, and so the same bits, as on a GPU.
 // Used by kernel bodies, through a template parameter Team; on a GPU it is cuda_team.cuh's.

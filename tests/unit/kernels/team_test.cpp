@@ -12,7 +12,8 @@
 namespace lockstep::runtime::kernel {
 namespace {
 
-/// Reverses each block's part of an array through scratch memory, with a barrier between writing and reading or without.
+/// Reverses each block's part of an array through scratch memory, with a barrier between writing and reading or
+/// without.
 struct Reverse {
   static constexpr int max_threads = 64;
   float* values;
