@@ -1,7 +1,6 @@
 // Memory that a device computes in, and the order in which it computes.
 // Invariant: what only a device may touch is a DeviceSpan, which is no std::span and never becomes one by itself.
-// Used by nn/, data/, comm/, parallel/ and the programs; implemented by no_cuda.cpp: without a GPU the host is the
-// device.
+// Used by nn/, data/, comm/, parallel/ and the programs. Where no accelerator.hpp is in use the host is the device.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +13,13 @@
 #include "core/units.hpp"
 
 namespace lockstep::runtime {
+
+namespace kernel {
+struct Operation;
+}
+class Accelerator;
+class Mark;
+class Queue;
 
 enum class Memory : std::uint8_t {
   host,
@@ -60,42 +66,79 @@ template <class T>
   return {elements.data(), elements.size()};
 }
 
-/// Owned memory: page-aligned and zeroed, by the thread that asks for it where it is the host's (first touch places
-/// it). Never resized.
+/// Owned memory: zeroed, of the host page-aligned and touched first by the thread that asks for it, which places it.
+/// Never resized.
 class Buffer {
  public:
-  Buffer() noexcept : data_{nullptr, Free{Memory::host}} {}
-  /// Throws core::Error (system) if the memory cannot be had.
+  Buffer() noexcept : data_{nullptr, Free{}} {}
+  /// Throws core::Error (system) if the memory cannot be had. Where the host is the device all memory is its own.
   explicit Buffer(core::Bytes size, Memory memory = Memory::host);
 
-  /// Not of a device's memory.
+  /// Not of a device's memory, unless the host is the device.
   [[nodiscard]] std::span<std::byte> bytes() const noexcept { return {data_.get(), size_}; }
   /// The same as elements; the size must be a multiple of sizeof(T).
   template <class T>
   [[nodiscard]] std::span<T> as() const noexcept {
     return {reinterpret_cast<T*>(data_.get()), size_ / sizeof(T)};
   }
+  /// Of pinned or device memory, for the device.
+  template <class T>
+  [[nodiscard]] DeviceSpan<T> on_device() const noexcept {
+    return DeviceSpan<T>::at(reinterpret_cast<T*>(data_.get()), size_ / sizeof(T));
+  }
 
  private:
   struct Free {
-    Memory memory;
+    Memory memory = Memory::host;
+    Accelerator* of = nullptr;  ///< null: the host's
     void operator()(std::byte* data) const noexcept;
   };
   std::unique_ptr<std::byte[], Free> data_;
   std::size_t size_ = 0;
 };
 
-namespace kernel {
-struct Operation;
-}
+/// A moment in a stream, for others to wait for. Empty: long past.
+class Event {
+ public:
+  Event() noexcept;
+  ~Event();
+  Event(Event&&) noexcept;
+  Event& operator=(Event&&) noexcept;
 
-/// What a device does one after another. On the host what is enqueued is done at once.
+ private:
+  friend class Stream;
+  std::unique_ptr<Mark> mark_;
+};
+
+/// What a device does one after another; several streams in no order but that of their events. On the host what is
+/// enqueued is done at once. Members throw core::Error (system) if the device refuses.
 class Stream {
  public:
-  /// Takes what it needs of the operation before it returns. Throws core::Error (system) if it cannot be started.
+  /// Of the accelerator in use, else of the host.
+  Stream();
+  ~Stream();
+  Stream(Stream&&) noexcept;
+  Stream& operator=(Stream&&) noexcept;
+
+  /// Takes what it needs of the operation before it returns.
   void enqueue(const kernel::Operation& operation);
+  /// Of as many bytes as `from` has. The host's memory must be pinned, and stay as it is until the copy is done.
+  void copy(DeviceSpan<std::byte> to, std::span<const std::byte> from);
+  void copy(std::span<std::byte> to, DeviceSpan<const std::byte> from);
+  void copy(DeviceSpan<std::byte> to, DeviceSpan<const std::byte> from);
+  /// Sets every byte.
+  void fill(DeviceSpan<std::byte> to, std::byte value);
+
+  /// The end of what is enqueued so far.
+  [[nodiscard]] Event mark();
+  /// What is enqueued from here on begins after that.
+  void wait_for(const Event& event);
   /// Returns when all that was enqueued is done.
   void wait() const;
+
+ private:
+  void copy_bytes(void* to, const void* from, std::size_t n_to, std::size_t n_from);
+  std::unique_ptr<Queue> queue_;
 };
 
 }  // namespace lockstep::runtime

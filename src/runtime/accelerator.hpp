@@ -1,0 +1,51 @@
+// What a device that is not the host does for Buffer and Stream of device.hpp.
+// Invariant: at most one in use per process at a time, as all of its memory and streams are of one device; without one
+// the host is the device.
+// Used by device.cpp; implemented by device_cuda.cpp and, for tests, by recorder/.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "core/units.hpp"
+#include "runtime/device.hpp"
+
+namespace lockstep::runtime {
+
+/// A mark in a stream that others may wait for.
+class Mark {
+ public:
+  virtual ~Mark() = default;
+};
+
+/// One of an accelerator's orders of operations. Members throw core::Error (system) if the device refuses.
+class Queue {
+ public:
+  virtual ~Queue() = default;
+  virtual void enqueue(const kernel::Operation& operation) = 0;
+  /// Between memories of any kind; of the host's it must be pinned. `to` and `from` do not overlap.
+  virtual void copy(void* to, const void* from, std::size_t n_bytes) = 0;
+  virtual void fill(void* to, std::byte value, std::size_t n_bytes) = 0;
+  [[nodiscard]] virtual std::unique_ptr<Mark> mark() = 0;
+  /// What is enqueued from here on begins after `mark`, which is of the same accelerator.
+  virtual void wait_for(const Mark& mark) = 0;
+  /// Returns when all that was enqueued is done.
+  virtual void wait() = 0;
+};
+
+class Accelerator {
+ public:
+  virtual ~Accelerator() = default;
+  /// Zeroed, aligned for any access; pinned or device memory. Throws core::Error (system) if it cannot be had.
+  [[nodiscard]] virtual std::byte* allocate(std::size_t n_bytes, Memory memory) = 0;
+  virtual void release(std::byte* data, Memory memory) noexcept = 0;
+  [[nodiscard]] virtual std::unique_ptr<Queue> open_queue() = 0;
+};
+
+/// The one in use; null: the host is the device.
+[[nodiscard]] Accelerator* accelerator() noexcept;
+
+/// Puts one in use and gives back the one before. Buffers and streams of that one must not be used in the meantime.
+std::unique_ptr<Accelerator> exchange_accelerator(std::unique_ptr<Accelerator> next) noexcept;
+
+}  // namespace lockstep::runtime

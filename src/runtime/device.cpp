@@ -1,0 +1,116 @@
+#include "runtime/device.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "core/error.hpp"
+#include "runtime/accelerator.hpp"
+#include "runtime/kernel/launch.hpp"
+
+namespace lockstep::runtime {
+namespace {
+
+std::unique_ptr<Accelerator>& accelerator_in_use() noexcept {
+  static std::unique_ptr<Accelerator> in_use;
+  return in_use;
+}
+
+// Null if there is not enough.
+std::byte* allocate_pages(std::size_t size) {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t pages = size / page + (size % page != 0 ? 1 : 0);
+  if (pages > std::numeric_limits<std::size_t>::max() / page) return nullptr;
+  auto* const data = static_cast<std::byte*>(std::aligned_alloc(page, pages * page));
+  if (data != nullptr) std::memset(data, 0, size);
+  return data;
+}
+
+}  // namespace
+
+Accelerator* accelerator() noexcept { return accelerator_in_use().get(); }
+
+std::unique_ptr<Accelerator> exchange_accelerator(std::unique_ptr<Accelerator> next) noexcept {
+  return std::exchange(accelerator_in_use(), std::move(next));
+}
+
+bool is_host_the_device() noexcept { return accelerator() == nullptr; }
+
+Buffer::Buffer(core::Bytes size, Memory memory)
+    : data_{nullptr, Free{memory, memory == Memory::host ? nullptr : accelerator()}}, size_{size.value} {
+  if (size_ == 0) return;
+  Accelerator* const of = data_.get_deleter().of;
+  data_.reset(of != nullptr ? of->allocate(size_, memory) : allocate_pages(size_));
+  if (!data_) core::fail_system(fmt::format("cannot allocate a buffer of {}", core::format_bytes(size)));
+}
+
+void Buffer::Free::operator()(std::byte* data) const noexcept {
+  if (of != nullptr)
+    of->release(data, memory);
+  else
+    std::free(data);
+}
+
+Event::Event() noexcept = default;
+Event::~Event() = default;
+Event::Event(Event&&) noexcept = default;
+Event& Event::operator=(Event&&) noexcept = default;
+
+Stream::Stream() : queue_{is_host_the_device() ? nullptr : accelerator()->open_queue()} {}
+Stream::~Stream() = default;
+Stream::Stream(Stream&&) noexcept = default;
+Stream& Stream::operator=(Stream&&) noexcept = default;
+
+void Stream::enqueue(const kernel::Operation& operation) {
+  if (queue_)
+    queue_->enqueue(operation);
+  else
+    operation.on_host(operation.body.data(), operation.grid, kernel::ThreadOrder::ascending);
+}
+
+void Stream::copy_bytes(void* to, const void* from, std::size_t n_to, std::size_t n_from) {
+  core::require(n_to == n_from, "a copy is of as many bytes as its source has");
+  if (n_from == 0) return;
+  if (queue_)
+    queue_->copy(to, from, n_from);
+  else
+    std::memcpy(to, from, n_from);
+}
+
+void Stream::copy(DeviceSpan<std::byte> to, std::span<const std::byte> from) {
+  copy_bytes(to.data(), from.data(), to.size(), from.size());
+}
+void Stream::copy(std::span<std::byte> to, DeviceSpan<const std::byte> from) {
+  copy_bytes(to.data(), from.data(), to.size(), from.size());
+}
+void Stream::copy(DeviceSpan<std::byte> to, DeviceSpan<const std::byte> from) {
+  copy_bytes(to.data(), from.data(), to.size(), from.size());
+}
+
+void Stream::fill(DeviceSpan<std::byte> to, std::byte value) {
+  if (to.size() == 0) return;
+  if (queue_)
+    queue_->fill(to.data(), value, to.size());
+  else
+    std::memset(to.data(), std::to_integer<int>(value), to.size());
+}
+
+Event Stream::mark() {
+  Event event;
+  if (queue_) event.mark_ = queue_->mark();
+  return event;
+}
+
+void Stream::wait_for(const Event& event) {
+  if (queue_ && event.mark_) queue_->wait_for(*event.mark_);
+}
+
+void Stream::wait() const {
+  if (queue_) queue_->wait();
+}
+
+}  // namespace lockstep::runtime

@@ -1,0 +1,37 @@
+// The GPUs that this process can use, and one of them as its device.
+// Invariant: asking takes no memory of a GPU, and fails nowhere: what keeps GPUs from being used is an answer.
+// Used by the programs; implemented by gpu_cuda.cpp, or by no_cuda.cpp in builds without CUDA.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/units.hpp"
+#include "runtime/accelerator.hpp"
+
+namespace lockstep::runtime {
+
+struct Gpu {
+  std::string name;  ///< "NVIDIA H200"
+  std::string
+      uuid;         ///< "GPU-8f6d...", as nvidia-smi has it: the same whatever CUDA_VISIBLE_DEVICES makes of its number
+  std::string pci;  ///< "0000:1b:00.0"
+  core::Bytes memory{};
+  int architecture = 0;  ///< 90 of sm_90
+  int n_multiprocessors = 0;
+};
+
+struct GpuSurvey {
+  std::vector<Gpu> gpus{};  ///< by their number in this process
+  std::string obstacle{};   ///< why there are none: "no NVIDIA driver (libcuda.so.1) on this machine"
+  std::string fix{};        ///< what would help, if anything is known to
+  std::string driver{};     ///< the newest CUDA it serves: "13.0"; empty without a driver
+  std::string toolkit{};    ///< the CUDA this program is built with; empty if without
+};
+[[nodiscard]] GpuSurvey survey_gpus();
+
+/// The GPU of that number in the survey, for exchange_accelerator(). Throws core::Error (system) if it cannot be used.
+[[nodiscard]] std::unique_ptr<Accelerator> open_gpu(int number);
+
+}  // namespace lockstep::runtime

@@ -1,0 +1,171 @@
+#include <cuda_runtime.h>
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "core/error.hpp"
+#include "core/handle.hpp"
+#include "runtime/gpu.hpp"
+#include "runtime/kernel/launch.hpp"
+
+namespace lockstep::runtime {
+namespace {
+
+void check(cudaError_t status, std::string_view what) {
+  if (status != cudaSuccess)
+    core::fail_system(fmt::format("{}: {} ({})", what, cudaGetErrorString(status), cudaGetErrorName(status)));
+}
+
+// 13000 is 13.0; 0: there is none.
+std::string version_text(int version) {
+  return version == 0 ? std::string{} : fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+std::string uuid_text(const cudaUUID_t& uuid) {
+  std::string text = "GPU";
+  for (std::size_t i = 0; i < sizeof uuid.bytes; ++i) {
+    if (i == 0 || i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += fmt::format("{:02x}", static_cast<unsigned char>(uuid.bytes[i]));
+  }
+  return text;
+}
+
+Gpu describe(int number) {
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, number), fmt::format("asking for the properties of GPU {}", number));
+  return {
+      .name = properties.name,
+      .uuid = uuid_text(properties.uuid),
+      .pci = fmt::format("{:04x}:{:02x}:{:02x}.0", properties.pciDomainID, properties.pciBusID, properties.pciDeviceID),
+      .memory = core::Bytes{properties.totalGlobalMem},
+      .architecture = 10 * properties.major + properties.minor,
+      .n_multiprocessors = properties.multiProcessorCount};
+}
+
+// What keeps GPUs from being used, in a user's words, and what helps.
+void explain(GpuSurvey& survey, cudaError_t status) {
+  switch (status) {
+    case cudaErrorInsufficientDriver:
+      if (survey.driver.empty()) {
+        survey.obstacle = "no NVIDIA driver (libcuda.so.1) on this machine";
+        survey.fix = "use a node with GPUs; in a container start it with its GPUs (apptainer --nv)";
+      } else {
+        survey.obstacle = fmt::format("the NVIDIA driver serves CUDA {}, too old for this program's {}", survey.driver,
+                                      survey.toolkit);
+        survey.fix = fmt::format("build with CUDA {}, or have the driver updated", survey.driver);
+      }
+      break;
+    case cudaErrorNoDevice:
+      survey.obstacle = "the NVIDIA driver shows no GPU to this process";
+      survey.fix = "ask the batch system for GPUs (--gpus-per-node, ngpus); see CUDA_VISIBLE_DEVICES";
+      break;
+    default:
+      survey.obstacle =
+          fmt::format("the NVIDIA driver refuses: {} ({})", cudaGetErrorString(status), cudaGetErrorName(status));
+      survey.fix = "nvidia-smi on this node tells more";
+  }
+}
+
+struct StreamPolicy {
+  using Raw = cudaStream_t;
+  static Raw null() noexcept { return nullptr; }
+  static void destroy(Raw raw) noexcept { cudaStreamDestroy(raw); }
+};
+struct EventPolicy {
+  using Raw = cudaEvent_t;
+  static Raw null() noexcept { return nullptr; }
+  static void destroy(Raw raw) noexcept { cudaEventDestroy(raw); }
+};
+
+class CudaMark final : public Mark {
+ public:
+  explicit CudaMark(cudaStream_t stream) {
+    cudaEvent_t raw = nullptr;
+    check(cudaEventCreateWithFlags(&raw, cudaEventDisableTiming), "creating an event");
+    event_ = core::UniqueHandle<EventPolicy>{raw};
+    check(cudaEventRecord(raw, stream), "recording an event");
+  }
+  [[nodiscard]] cudaEvent_t get() const noexcept { return event_.get(); }
+
+ private:
+  core::UniqueHandle<EventPolicy> event_;
+};
+
+class CudaQueue final : public Queue {
+ public:
+  // Not ordered by the default stream, which nobody uses.
+  CudaQueue() {
+    cudaStream_t raw = nullptr;
+    check(cudaStreamCreateWithFlags(&raw, cudaStreamNonBlocking), "creating a stream");
+    stream_ = core::UniqueHandle<StreamPolicy>{raw};
+  }
+
+  void enqueue(const kernel::Operation& operation) override {
+    core::require(operation.on_cuda != nullptr, "a kernel for a GPU is compiled by nvcc");
+    check(static_cast<cudaError_t>(operation.on_cuda(operation.body.data(), operation.grid, stream_.get())),
+          operation.name);
+  }
+  void copy(void* to, const void* from, std::size_t n_bytes) override {
+    check(cudaMemcpyAsync(to, from, n_bytes, cudaMemcpyDefault, stream_.get()), "copying");
+  }
+  void fill(void* to, std::byte value, std::size_t n_bytes) override {
+    check(cudaMemsetAsync(to, std::to_integer<int>(value), n_bytes, stream_.get()), "setting memory");
+  }
+  std::unique_ptr<Mark> mark() override { return std::make_unique<CudaMark>(stream_.get()); }
+  void wait_for(const Mark& mark) override {
+    check(cudaStreamWaitEvent(stream_.get(), static_cast<const CudaMark&>(mark).get(), 0), "waiting for an event");
+  }
+  void wait() override { check(cudaStreamSynchronize(stream_.get()), "waiting for the GPU"); }
+
+ private:
+  core::UniqueHandle<StreamPolicy> stream_;
+};
+
+class CudaDevice final : public Accelerator {
+ public:
+  explicit CudaDevice(int number) { check(cudaSetDevice(number), fmt::format("opening GPU {}", number)); }
+
+  std::byte* allocate(std::size_t n_bytes, Memory memory) override {
+    void* data = nullptr;
+    const cudaError_t status = memory == Memory::pinned ? cudaMallocHost(&data, n_bytes) : cudaMalloc(&data, n_bytes);
+    if (status == cudaErrorMemoryAllocation) {
+      static_cast<void>(cudaGetLastError());  // else the next kernel is blamed for it
+      return nullptr;
+    }
+    check(status, "allocating memory");
+    if (memory == Memory::pinned)
+      std::memset(data, 0, n_bytes);
+    else
+      check(cudaMemset(data, 0, n_bytes), "setting memory");
+    return static_cast<std::byte*>(data);
+  }
+  void release(std::byte* data, Memory memory) noexcept override {
+    static_cast<void>(memory == Memory::pinned ? cudaFreeHost(data) : cudaFree(data));
+  }
+  std::unique_ptr<Queue> open_queue() override { return std::make_unique<CudaQueue>(); }
+};
+
+}  // namespace
+
+GpuSurvey survey_gpus() {
+  GpuSurvey survey;
+  int version = 0;
+  static_cast<void>(cudaRuntimeGetVersion(&version));
+  survey.toolkit = version_text(version);
+  version = 0;
+  static_cast<void>(cudaDriverGetVersion(&version));
+  survey.driver = version_text(version);
+  int n_gpus = 0;
+  const cudaError_t status = cudaGetDeviceCount(&n_gpus);
+  if (status != cudaSuccess || n_gpus == 0) {
+    static_cast<void>(cudaGetLastError());
+    explain(survey, status == cudaSuccess ? cudaErrorNoDevice : status);
+    return survey;
+  }
+  for (int number = 0; number < n_gpus; ++number) survey.gpus.push_back(describe(number));
+  return survey;
+}
+
+std::unique_ptr<Accelerator> open_gpu(int number) { return std::make_unique<CudaDevice>(number); }
+
+}  // namespace lockstep::runtime

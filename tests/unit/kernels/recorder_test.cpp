@@ -1,0 +1,189 @@
+// The recorder notices what would go wrong on a GPU, and lets it go wrong.
+#include "support/recorder.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace lockstep::test {
+namespace {
+
+using runtime::Buffer;
+using runtime::Memory;
+using runtime::Stream;
+using runtime::kernel::for_each;
+using runtime::kernel::region;
+
+struct AddTo {
+  const float* from;
+  float* to;
+  LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const { to[i] += from[i]; }
+};
+
+constexpr std::size_t n = 1000;
+constexpr core::Bytes size{n * sizeof(float)};
+
+class RecorderTest : public ::testing::Test {
+ protected:
+  // to += from
+  static void add(Stream& stream, const Buffer& from, const Buffer& to) {
+    const float* const source = from.on_device<float>().data();
+    float* const sum = to.on_device<float>().data();
+    for_each(stream, "add", n, {region(source, n), region(sum, n)}, {region(sum, n)}, AddTo{source, sum});
+  }
+  static void send(Stream& stream, const Buffer& from, const Buffer& to) {
+    stream.copy(to.on_device<std::byte>(), from.bytes());
+  }
+  static float first_of(Stream& stream, const Buffer& device) {
+    const Buffer host{size, Memory::pinned};
+    stream.copy(host.bytes(), device.on_device<std::byte>());
+    stream.wait();
+    return host.as<float>()[0];
+  }
+
+  [[nodiscard]] std::string complaints() const {
+    std::string all;
+    for (const std::string& complaint : recorder_.complaints()) all += complaint + "\n";
+    return all;
+  }
+  void expect_one_complaint(const std::string& part) const {
+    EXPECT_EQ(recorder_.complaints().size(), 1U);
+    EXPECT_NE(complaints().find(part), std::string::npos) << complaints();
+  }
+
+  Recorder recorder_{};
+  UseRecorder use_{recorder_};
+  Buffer input_{size, Memory::pinned};
+  Buffer a_{size, Memory::device};
+  Buffer b_{size, Memory::device};
+};
+
+TEST_F(RecorderTest, RunsWhatIsEnqueuedWhenSomebodyWaits) {
+  EXPECT_FALSE(runtime::is_host_the_device());
+  Stream stream;
+  input_.as<float>()[0] = 3;
+  send(stream, input_, a_);
+  add(stream, a_, b_);
+  add(stream, a_, b_);
+  EXPECT_EQ(first_of(stream, b_), 6);
+  EXPECT_EQ(complaints(), "");
+}
+
+TEST_F(RecorderTest, LetsAnInputThatIsOverwrittenTooSoonBeWrong) {
+  Stream stream;
+  input_.as<float>()[0] = 3;
+  send(stream, input_, a_);
+  input_.as<float>()[0] = 4;  // the copy need not have begun
+  EXPECT_EQ(first_of(stream, a_), 4);
+}
+
+TEST_F(RecorderTest, ComplainsOfStreamsThatDoNotWaitForOneAnother) {
+  Stream copies;
+  Stream computing;
+  input_.as<float>()[0] = 3;
+  send(copies, input_, a_);
+  add(computing, a_, b_);
+  EXPECT_EQ(first_of(computing, b_), 0) << "and the result shows it";
+  expect_one_complaint("add in stream 1 reads");
+  expect_one_complaint("copy in stream 0 may still be writing");
+}
+
+TEST_F(RecorderTest, IsContentWithEvents) {
+  Stream copies;
+  Stream computing;
+  input_.as<float>()[0] = 3;
+  send(copies, input_, a_);
+  computing.wait_for(copies.mark());
+  add(computing, a_, b_);
+  copies.wait_for(computing.mark());
+  send(copies, input_, a_);
+  EXPECT_EQ(first_of(computing, b_), 3);
+  EXPECT_EQ(complaints(), "");
+}
+
+TEST_F(RecorderTest, KnowsThatOrderGoesOnFromStreamToStream) {
+  Stream first;
+  Stream second;
+  Stream third;
+  input_.as<float>()[0] = 3;
+  send(first, input_, a_);
+  second.wait_for(first.mark());
+  third.wait_for(second.mark());
+  add(third, a_, b_);
+  EXPECT_EQ(first_of(third, b_), 3);
+  EXPECT_EQ(complaints(), "");
+}
+
+TEST_F(RecorderTest, ComplainsOfAMarkThatWasSetTooSoon) {
+  Stream copies;
+  Stream computing;
+  const runtime::Event too_soon = copies.mark();
+  send(copies, input_, a_);
+  computing.wait_for(too_soon);
+  add(computing, a_, b_);
+  EXPECT_EQ(recorder_.complaints().size(), 1U);
+}
+
+TEST_F(RecorderTest, ComplainsOfWritingWhatAnotherStreamReads) {
+  Stream computing;
+  Stream copies;
+  add(computing, a_, b_);
+  send(copies, input_, a_);
+  expect_one_complaint("add in stream 0 may still be reading");
+}
+
+TEST_F(RecorderTest, LetsTheHostsWaitingOrderStreams) {
+  Stream copies;
+  Stream computing;
+  send(copies, input_, a_);
+  copies.wait();
+  add(computing, a_, b_);
+  EXPECT_EQ(complaints(), "");
+  EXPECT_EQ(recorder_.n_host_waits(), 1);
+}
+
+TEST_F(RecorderTest, TellsPartsOfOneBufferApart) {
+  Stream one;
+  Stream other;
+  const auto half = size.value / 2;
+  const auto bytes = a_.on_device<std::byte>();
+  one.fill(runtime::DeviceSpan<std::byte>::at(bytes.data(), half), std::byte{1});
+  other.fill(runtime::DeviceSpan<std::byte>::at(bytes.data() + half, half), std::byte{2});
+  EXPECT_EQ(complaints(), "");
+  other.fill(runtime::DeviceSpan<std::byte>::at(bytes.data() + half - 1, half), std::byte{2});
+  EXPECT_EQ(recorder_.complaints().size(), 1U);
+}
+
+TEST_F(RecorderTest, ComplainsOfMemoryThatIsNotAllocated) {
+  Stream stream;
+  const auto bytes = a_.on_device<std::byte>();
+  std::vector<std::byte> own(8);
+  stream.copy(runtime::DeviceSpan<std::byte>::at(bytes.data(), 8), std::span<const std::byte>{own});
+  expect_one_complaint("copy reads 8 bytes that are not allocated");
+}
+
+TEST_F(RecorderTest, CountsMemory) {
+  const std::size_t before = recorder_.n_bytes();
+  const int n_allocations = recorder_.n_allocations();
+  { const Buffer more{core::Bytes{100}, Memory::device}; }
+  EXPECT_EQ(recorder_.n_bytes(), before);
+  EXPECT_EQ(recorder_.peak_bytes(), before + 100);
+  EXPECT_EQ(recorder_.n_allocations(), n_allocations + 2);
+}
+
+TEST_F(RecorderTest, GivesTheSameLinesForTheSameStep) {
+  Stream stream;
+  send(stream, input_, a_);
+  add(stream, a_, b_);
+  const std::vector<std::string> first = recorder_.take_lines();
+  send(stream, input_, a_);
+  add(stream, a_, b_);
+  EXPECT_EQ(recorder_.take_lines(), first);
+  send(stream, input_, a_);
+  add(stream, b_, a_);
+  EXPECT_NE(recorder_.take_lines(), first);
+}
+
+}  // namespace
+}  // namespace lockstep::test
