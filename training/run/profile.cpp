@@ -47,7 +47,7 @@ double best_forward_s(nn::Device& device, const nn::Network& network, nn::Execut
 }
 
 /// What a layer has to do at least, for one sample and for one call.
-struct Work {
+struct Arithmetic {
   double multiply_adds = 0;  ///< forward and backward
   double values = 0;         ///< activations and their gradients read or written
   double weights = 0;        ///< parameters and their gradients read or written
@@ -55,8 +55,8 @@ struct Work {
 
 /// Forward reads inputs and writes the output; backward reads the output's gradient and the inputs, and writes the
 /// inputs' gradients where something before them learns. Both read the weights; backward writes their gradients.
-Work work_of(const nn::Network& network, const nn::Node& node, std::uint64_t n_multiply_adds) {
-  Work work;
+Arithmetic work_of(const nn::Network& network, const nn::Node& node, std::uint64_t n_multiply_adds) {
+  Arithmetic work;
   const auto n_out = static_cast<double>(nn::n_elements(node.output));
   double n_in = 0;
   bool is_first = false;
@@ -126,7 +126,7 @@ void Profiler::steps_over() {
   const double value_bytes = options_.precision == nn::Precision::bf16 ? 2 : 4;
   for (const nn::ProfileRow& row : rows) {
     const auto node = std::ranges::find(network_.nodes(), row.node, &nn::Node::name);
-    const Work work = work_of(network_, *node, row.n_multiply_adds);
+    const Arithmetic work = work_of(network_, *node, row.n_multiply_adds);
     const double flops = 2 * work.multiply_adds * static_cast<double>(n_samples_);
     const double bytes = value_bytes * work.values * static_cast<double>(n_samples_) +
                          sizeof(float) * work.weights * static_cast<double>(n_calls_);

@@ -12,7 +12,7 @@
 namespace lockstep::data {
 namespace {
 
-using Kind = PickleValue::Kind;
+using PickleKind = PickleValue::Kind;
 
 [[noreturn]] void fail_content(const std::string& path, const std::string& what, const std::string& expected) {
   core::fail_usage({.what = what,
@@ -45,8 +45,8 @@ PickledBatch read_pickled_batch(const std::string& path, const char* labels_key,
                                 std::uint64_t image_bytes) {
   Input input{path};
   const Pickle pickle{input};
-  const PickleValue& images = pickle.at("data", Kind::array);
-  const PickleValue& labels = pickle.at(labels_key, Kind::list);
+  const PickleValue& images = pickle.at("data", PickleKind::array);
+  const PickleValue& labels = pickle.at(labels_key, PickleKind::list);
   if (images.shape.size() != 2 || images.shape[1] != image_bytes)
     fail_content(path, fmt::format("'data' of shape [{}]", fmt::join(images.shape, ", ")),
                  fmt::format("[n, {}]", image_bytes));
@@ -56,7 +56,7 @@ PickledBatch read_pickled_batch(const std::string& path, const char* labels_key,
   std::vector<std::byte> numbers;
   for (const std::uint32_t item : labels.items) {
     const PickleValue& label = pickle.value(item);
-    if (label.kind != Kind::number || !std::in_range<std::uint8_t>(label.number) ||
+    if (label.kind != PickleKind::number || !std::in_range<std::uint8_t>(label.number) ||
         static_cast<std::uint64_t>(label.number) >= n_classes)
       fail_content(path, fmt::format("label {} in '{}', record {}", label.number, labels_key, numbers.size()),
                    fmt::format("0 to {}", n_classes - 1));
@@ -69,7 +69,7 @@ PickledBatch read_pickled_batch(const std::string& path, const char* labels_key,
 std::vector<std::string> read_pickled_names(const std::string& path, const char* key, std::uint64_t n_classes) {
   const Input input{path};
   const Pickle pickle{input};
-  const PickleValue& list = pickle.at(key, Kind::list);
+  const PickleValue& list = pickle.at(key, PickleKind::list);
   if (list.items.size() != n_classes)
     fail_content(path, fmt::format("{} class names in '{}'", list.items.size(), key), fmt::format("{}", n_classes));
   std::vector<std::string> names;

@@ -14,7 +14,7 @@
 namespace lockstep::data {
 namespace {
 
-using Kind = PickleValue::Kind;
+using PickleKind = PickleValue::Kind;
 
 constexpr std::uint64_t most_steps = std::uint64_t{1} << 20;  // CIFAR's largest file has some 250,000
 constexpr std::uint64_t longest_text = 4096;
@@ -132,9 +132,9 @@ class Machine {
       case 'U': push_text(cursor_.number(1)); return true;
       case 'T':
       case 'X': push_text(cursor_.number(4)); return true;
-      case ']': push({.kind = Kind::list}); return true;
-      case '}': push({.kind = Kind::dictionary}); return true;
-      case ')': push({.kind = Kind::tuple}); return true;
+      case ']': push({.kind = PickleKind::list}); return true;
+      case '}': push({.kind = PickleKind::dictionary}); return true;
+      case ')': push({.kind = PickleKind::tuple}); return true;
       case 'c': push_global(); return true;
       default: return false;
     }
@@ -149,10 +149,10 @@ class Machine {
       case 'r': memo_[cursor_.number(4)] = top(); return true;
       case 'h': push_remembered(cursor_.number(1)); return true;
       case 'j': push_remembered(cursor_.number(4)); return true;
-      case 'a': append(Kind::list, pop_last(1)); return true;
-      case 'e': append(Kind::list, pop_marked()); return true;
-      case 's': append(Kind::dictionary, pop_last(2)); return true;
-      case 'u': append(Kind::dictionary, pop_marked()); return true;
+      case 'a': append(PickleKind::list, pop_last(1)); return true;
+      case 'e': append(PickleKind::list, pop_marked()); return true;
+      case 's': append(PickleKind::dictionary, pop_last(2)); return true;
+      case 'u': append(PickleKind::dictionary, pop_marked()); return true;
       case 't': push_tuple(pop_marked()); return true;
       case 0x85: push_tuple(pop_last(1)); return true;
       case 0x86: push_tuple(pop_last(2)); return true;
@@ -171,16 +171,16 @@ class Machine {
     values_.push_back(std::move(value));
     stack_.push_back(static_cast<std::uint32_t>(values_.size() - 1));
   }
-  void push_number(std::int64_t number) { push({.kind = Kind::number, .number = number}); }
+  void push_number(std::int64_t number) { push({.kind = PickleKind::number, .number = number}); }
   void push_long(std::uint64_t n_bytes) {
     if (n_bytes > 8) fail_here(fmt::format("a number of {} bytes", n_bytes));
     push_number(cursor_.signed_number(n_bytes));
   }
   void push_text(std::uint64_t n_bytes) {
-    push({.kind = Kind::text, .offset = cursor_.place(), .bytes = n_bytes});
+    push({.kind = PickleKind::text, .offset = cursor_.place(), .bytes = n_bytes});
     cursor_.skip(n_bytes);
   }
-  void push_tuple(std::vector<std::uint32_t> items) { push({.kind = Kind::tuple, .items = std::move(items)}); }
+  void push_tuple(std::vector<std::uint32_t> items) { push({.kind = PickleKind::tuple, .items = std::move(items)}); }
   void push_remembered(std::uint64_t key) {
     const auto found = memo_.find(key);
     if (found == memo_.end()) fail_here(fmt::format("value {} is used before it is there", key));
@@ -191,7 +191,7 @@ class Machine {
     const std::string name = fmt::format("{}.{}", module, cursor_.line());
     const auto found = std::find(globals.begin(), globals.end(), name);
     if (found == globals.end()) fail_here(fmt::format("it names {}, which is not run", in_quotes(name)));
-    push({.kind = Kind::global, .number = found - globals.begin()});
+    push({.kind = PickleKind::global, .number = found - globals.begin()});
   }
 
   /// Values above the last mark are all that can be taken.
@@ -214,15 +214,15 @@ class Machine {
     return items;
   }
 
-  void append(Kind kind, const std::vector<std::uint32_t>& items) {
+  void append(PickleKind kind, const std::vector<std::uint32_t>& items) {
     PickleValue& target = values_[top()];
-    if (target.kind != kind || (kind == Kind::dictionary && items.size() % 2 != 0)) fail_here("items of no list");
+    if (target.kind != kind || (kind == PickleKind::dictionary && items.size() % 2 != 0)) fail_here("items of no list");
     target.items.insert(target.items.end(), items.begin(), items.end());
   }
 
   /// The value if it is of this kind, as part `i` of a tuple.
-  [[nodiscard]] const PickleValue& part(const PickleValue& tuple, std::size_t i, Kind kind) const {
-    if (tuple.kind != Kind::tuple || i >= tuple.items.size() || values_[tuple.items[i]].kind != kind)
+  [[nodiscard]] const PickleValue& part(const PickleValue& tuple, std::size_t i, PickleKind kind) const {
+    if (tuple.kind != PickleKind::tuple || i >= tuple.items.size() || values_[tuple.items[i]].kind != kind)
       fail_here("an array that is not written as NumPy does");
     return values_[tuple.items[i]];
   }
@@ -231,38 +231,40 @@ class Machine {
   void reconstruct() {
     const PickleValue& arguments = values_[pop()];
     const PickleValue& called = values_[pop()];
-    if (called.kind != Kind::global || called.number == ndarray) fail_here("a call of what is no NumPy array");
+    if (called.kind != PickleKind::global || called.number == ndarray) fail_here("a call of what is no NumPy array");
     if (called.number != dtype_class) {
-      if (part(arguments, 0, Kind::global).number != ndarray) fail_here("an array that is not written as NumPy does");
-      return push({.kind = Kind::array});
+      if (part(arguments, 0, PickleKind::global).number != ndarray)
+        fail_here("an array that is not written as NumPy does");
+      return push({.kind = PickleKind::array});
     }
-    const PickleValue& type = part(arguments, 0, Kind::text);
+    const PickleValue& type = part(arguments, 0, PickleKind::text);
     std::string name(std::min<std::uint64_t>(type.bytes, 8), '\0');
     input_.read_at(type.offset, std::as_writable_bytes(std::span{name}));
     if (name != "u1" && name != "|u1")
       fail_here(fmt::format("an array of type {}, not of bytes (u1)", in_quotes(name)));
-    push({.kind = Kind::dtype});
+    push({.kind = PickleKind::dtype});
   }
 
   /// Of an array: (version, shape, type, whether it is stored by columns, content).
   void set_state() {
     const PickleValue& state = values_[pop()];
     PickleValue& target = values_[top()];
-    if (target.kind == Kind::dtype && state.kind == Kind::tuple) return;  // of bytes, nothing but the name counts
-    if (target.kind != Kind::array || !target.shape.empty()) fail_here("a state of what is no array");
-    static_cast<void>(part(state, 2, Kind::dtype));
-    const PickleValue& data = part(state, 4, Kind::text);
+    if (target.kind == PickleKind::dtype && state.kind == PickleKind::tuple)
+      return;  // of bytes, nothing but the name counts
+    if (target.kind != PickleKind::array || !target.shape.empty()) fail_here("a state of what is no array");
+    static_cast<void>(part(state, 2, PickleKind::dtype));
+    const PickleValue& data = part(state, 4, PickleKind::text);
     std::uint64_t product = 1;
-    const PickleValue& shape = part(state, 1, Kind::tuple);
+    const PickleValue& shape = part(state, 1, PickleKind::tuple);
     if (shape.items.size() > most_dimensions) fail_here(fmt::format("an array of {} dimensions", shape.items.size()));
     for (std::size_t i = 0; i < shape.items.size(); ++i) {
-      const std::int64_t n = part(shape, i, Kind::number).number;
+      const std::int64_t n = part(shape, i, PickleKind::number).number;
       if (n <= 0 || __builtin_mul_overflow(product, static_cast<std::uint64_t>(n), &product))
         fail_here(fmt::format("an array with a dimension of {}", n));
       target.shape.push_back(static_cast<std::uint64_t>(n));
     }
     if (product != data.bytes) fail_here(fmt::format("an array of {} bytes with {} of data", product, data.bytes));
-    target.is_by_columns = part(state, 3, Kind::number).number != 0;
+    target.is_by_columns = part(state, 3, PickleKind::number).number != 0;
     target.offset = data.offset;
     target.bytes = data.bytes;
   }
@@ -284,10 +286,10 @@ Pickle::Pickle(const Input& input) : input_{input}, root_{Machine{input_, values
 
 const PickleValue& Pickle::at(std::string_view key, PickleValue::Kind kind) const {
   const PickleValue& root = values_[root_];
-  if (root.kind != Kind::dictionary) fail(input_, 0, "the whole is no dictionary");
+  if (root.kind != PickleKind::dictionary) fail(input_, 0, "the whole is no dictionary");
   for (std::size_t i = 0; i < root.items.size(); i += 2) {
     const PickleValue& name = values_[root.items[i]];
-    if (name.kind != Kind::text || name.bytes != key.size() || text(name) != key) continue;
+    if (name.kind != PickleKind::text || name.bytes != key.size() || text(name) != key) continue;
     const PickleValue& value = values_[root.items[i + 1]];
     if (value.kind != kind) fail(input_, 0, fmt::format("'{}' is of another type", key));
     return value;
@@ -296,7 +298,7 @@ const PickleValue& Pickle::at(std::string_view key, PickleValue::Kind kind) cons
 }
 
 std::string Pickle::text(const PickleValue& value) const {
-  if (value.kind != Kind::text) fail(input_, 0, "a value that is no text");
+  if (value.kind != PickleKind::text) fail(input_, 0, "a value that is no text");
   if (value.bytes > longest_text) fail(input_, value.offset, fmt::format("a text of {} bytes", value.bytes));
   std::string text(value.bytes, '\0');
   input_.read_at(value.offset, std::as_writable_bytes(std::span{text}));

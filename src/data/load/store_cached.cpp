@@ -49,15 +49,15 @@ void in_parallel(std::uint64_t n, std::size_t n_threads, F f) {
 }
 
 /// Samples [first, first + n) of one shard.
-struct Run {
+struct Stretch {
   std::size_t shard = 0;
   std::uint64_t first = 0;
   std::uint64_t n = 0;
 };
 
 /// [first, end) cut at the borders of shards.
-std::vector<Run> runs_of(const ShardSet& set, std::uint64_t first, std::uint64_t end) {
-  std::vector<Run> runs;
+std::vector<Stretch> runs_of(const ShardSet& set, std::uint64_t first, std::uint64_t end) {
+  std::vector<Stretch> runs;
   while (first < end) {
     const std::size_t shard = set.shard_of(first);
     const std::uint64_t shard_end = shard + 1 < set.n_shards() ? set.first_of(shard + 1) : set.n_samples();
@@ -120,7 +120,7 @@ class CachedStore final : public Store {
   /// Where each sample of [first, end) will begin in this rank's part of x, and the end.
   static std::vector<std::uint64_t> offsets_of(const ShardSet& set, std::uint64_t first, std::uint64_t end) {
     std::vector<std::uint64_t> offsets{0};
-    for (const Run& run : runs_of(set, first, end)) {
+    for (const Stretch& run : runs_of(set, first, end)) {
       const std::vector<std::uint64_t> stored = read_offsets(set, run.first, run.n);
       const std::uint64_t base = offsets.back();
       for (std::size_t i = 1; i < stored.size(); ++i) offsets.push_back(base + stored[i] - stored[0]);
@@ -134,8 +134,8 @@ class CachedStore final : public Store {
     const std::span x = mine.subspan(y.size());
     // Pieces begin where chunks do, but for the first, so that no chunk is read twice.
     const std::uint64_t step = set.manifest().chunk_samples;
-    std::vector<Run> pieces;
-    for (const Run& run : runs_of(set, first, end)) {
+    std::vector<Stretch> pieces;
+    for (const Stretch& run : runs_of(set, first, end)) {
       const std::uint64_t shard_first = set.first_of(run.shard);
       for (std::uint64_t begin = run.first; begin < run.first + run.n;) {
         const std::uint64_t next = std::min(run.first + run.n, shard_first + ((begin - shard_first) / step + 1) * step);
@@ -144,7 +144,7 @@ class CachedStore final : public Store {
       }
     }
     in_parallel(pieces.size(), n_threads, [&](std::uint64_t number) {
-      const Run& piece = pieces[static_cast<std::size_t>(number)];
+      const Stretch& piece = pieces[static_cast<std::size_t>(number)];
       const std::uint64_t at = piece.first - first;
       set.read(piece.first, piece.n, x.subspan(at * x_bytes_, piece.n * x_bytes_),
                y.subspan(at * y_bytes_, piece.n * y_bytes_));
@@ -156,7 +156,7 @@ class CachedStore final : public Store {
     const std::span mine = segment_->part(node_.rank()).subspan(static_cast<std::size_t>(offset_bytes()));
     const std::span y = mine.first(static_cast<std::size_t>(label_bytes()));
     const std::span x = mine.subspan(y.size());
-    for (const Run& run : runs_of(set, first, end)) {
+    for (const Stretch& run : runs_of(set, first, end)) {
       const std::uint64_t at = run.first - first;
       data::read_rows(set, run.shard, y_name, run.first - set.first_of(run.shard), run.n,
                       y.subspan(at * y_bytes_, run.n * y_bytes_));

@@ -18,15 +18,15 @@ using io::expect_error;
 using io::TemporaryFolder;
 
 /// Samples of any kind, in memory.
-struct Samples {
+struct InMemory {
   SetSpec spec;
   std::uint64_t n;
   std::vector<std::byte> x;
   std::vector<std::byte> y;
 };
 
-Samples make_samples(const ArraySpec& x, const ArraySpec& y, std::uint64_t n) {
-  Samples samples{{.x = x, .y = y, .classes = {}}, n, {}, {}};
+InMemory make_samples(const ArraySpec& x, const ArraySpec& y, std::uint64_t n) {
+  InMemory samples{{.x = x, .y = y, .classes = {}}, n, {}, {}};
   for (std::uint64_t i = 0; i < n; ++i) {
     for (std::uint64_t j = 0; j < x.bytes(); ++j) samples.x.push_back(pattern(0, i, j));
     for (std::uint64_t j = 0; j < y.bytes(); ++j) samples.y.push_back(pattern(1, i, j));
@@ -37,7 +37,7 @@ Samples make_samples(const ArraySpec& x, const ArraySpec& y, std::uint64_t n) {
 constexpr std::uint64_t first_id = 1000;
 
 // Appends in pieces of changing size.
-ShardEntry write(const std::string& folder, const Samples& samples, const ShardLayout& layout) {
+ShardEntry write(const std::string& folder, const InMemory& samples, const ShardLayout& layout) {
   ShardWriter writer{folder, {"train", 3, first_id, samples.n}, samples.spec, layout};
   const std::uint64_t x_bytes = samples.spec.x.bytes(), y_bytes = samples.spec.y.bytes();
   for (std::uint64_t i = 0, n = 1; i < samples.n; i += n, n = n % 7 + 1) {
@@ -91,7 +91,7 @@ class EveryKind : public testing::TestWithParam<std::tuple<core::DType, io::Filt
 TEST_P(EveryKind, RoundTrips) {
   const auto [dtype, filter, n] = GetParam();
   const TemporaryFolder folder;
-  const Samples samples = make_samples({dtype, {3, 5}}, {dtype, {2}}, n);
+  const InMemory samples = make_samples({dtype, {3, 5}}, {dtype, {2}}, n);
   const ShardEntry entry = write(folder.path(), samples, {.shard_samples = 100, .chunk_samples = 8, .filter = filter});
   EXPECT_EQ(entry.file, "train-00003.h5");
   EXPECT_EQ(entry.n_samples, n);
@@ -121,7 +121,7 @@ class Blocks : public testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(Blocks, AnyRowsAreReadAndNoMoreThanTheirBlocks) {
   const TemporaryFolder folder;
-  const Samples samples = make_samples({core::DType::uint8, {GetParam()}}, {core::DType::uint8, {}}, 21);
+  const InMemory samples = make_samples({core::DType::uint8, {GetParam()}}, {core::DType::uint8, {}}, 21);
   const ShardEntry entry = write(folder.path(), samples, {.shard_samples = 100, .chunk_samples = 16});
   ReadCounters counters;
   const ShardReader reader{folder.path(), entry, samples.spec, counters};
@@ -136,7 +136,7 @@ INSTANTIATE_TEST_SUITE_P(Widths, Blocks, testing::Values(100, 65536, 40'000, 131
 
 TEST(Shard, OfEqualSamplesHasEqualBytes) {
   const TemporaryFolder one, two;
-  const Samples samples = make_samples({core::DType::float32, {9}}, {core::DType::uint8, {}}, 20);
+  const InMemory samples = make_samples({core::DType::float32, {9}}, {core::DType::uint8, {}}, 20);
   for (const io::Filter filter : io::all_filters) {
     const ShardLayout layout{.shard_samples = 20, .chunk_samples = 8, .filter = filter};
     EXPECT_EQ(write(one.path(), samples, layout).digest, write(two.path(), samples, layout).digest);
@@ -206,7 +206,7 @@ class Flip {
 
 TEST(DamagedShard, NamesFileArrayChunkAndSamples) {
   const TemporaryFolder folder;
-  const Samples samples = make_samples({core::DType::uint8, {100}}, {core::DType::uint8, {}}, 43);
+  const InMemory samples = make_samples({core::DType::uint8, {100}}, {core::DType::uint8, {}}, 43);
   for (const io::Filter filter : io::all_filters) {
     const ShardEntry entry = write(folder.path(), samples, {.shard_samples = 43, .chunk_samples = 8, .filter = filter});
     ReadCounters counters;
@@ -241,7 +241,7 @@ TEST(DamagedShard, NamesEncodedSamples) {
 
 TEST(DamagedShard, IsNotOpened) {
   const TemporaryFolder folder, other;
-  const Samples samples = make_samples({core::DType::uint8, {100}}, {core::DType::uint8, {}}, 20);
+  const InMemory samples = make_samples({core::DType::uint8, {100}}, {core::DType::uint8, {}}, 20);
   const ShardLayout layout{.shard_samples = 20, .chunk_samples = 8};
   const ShardEntry entry = write(folder.path(), samples, layout);
   const std::string path = folder / entry.file;
@@ -257,7 +257,7 @@ TEST(DamagedShard, IsNotOpened) {
   SetSpec wide = samples.spec;
   wide.x.shape = {101};
   expect_error(open(wide), core::ExitCode::failed, {"type or shape", path});
-  Samples changed = samples;
+  InMemory changed = samples;
   changed.x[0] ^= std::byte{1};
   (void)write(other.path(), changed, layout);
   std::filesystem::copy_file(other / entry.file, path, std::filesystem::copy_options::overwrite_existing);
@@ -270,7 +270,7 @@ TEST(DamagedShard, IsNotOpened) {
 
 TEST(ShardWriter, ReportsAFullDisk) {
   const TemporaryFolder folder;
-  const Samples samples = make_samples({core::DType::uint8, {100'000}}, {core::DType::uint8, {}}, 20);
+  const InMemory samples = make_samples({core::DType::uint8, {100'000}}, {core::DType::uint8, {}}, 20);
   const io::FullDisk full{500'000};
   expect_error([&] { (void)write(folder.path(), samples, {.shard_samples = 20, .chunk_samples = 2}); },
                core::ExitCode::system, {"train-00003.h5"});

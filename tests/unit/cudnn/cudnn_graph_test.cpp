@@ -1,0 +1,121 @@
+// cuDNN is asked, without a GPU, whether it computes every convolution of the shipped models on the GPUs of the sites.
+#include "nn/cuda/cudnn_graph.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <tuple>
+
+#include "nn/models.hpp"
+
+namespace lockstep::nn::cuda {
+namespace {
+
+struct Card {
+  const char* name;
+  int architecture;
+  int n_multiprocessors;
+  int shared_bytes;
+  std::uint64_t memory_gib;
+  std::uint64_t cache_bytes;
+};
+
+constexpr Card cards[]{{"NVIDIA A100-SXM4-80GB", 80, 108, 166912, 80, 41943040},
+                       {"NVIDIA H200", 90, 132, 232448, 141, 62914560},
+                       {"NVIDIA B200", 100, 148, 232448, 180, 132644864},
+                       {"NVIDIA RTX PRO 6000", 120, 188, 101376, 96, 134217728}};
+
+// What cuDNN wants to know of a GPU; the limits that all of these share are of the CUDA C++ Programming Guide.
+std::string describe(const Card& card) {
+  return fmt::format(
+      R"({{"maxGridSize":[2147483647,65535,65535],"maxBlockSize":[1024,1024,64],"regsPerBlock":65536,)"
+      R"("multiProcessorCount":{},"warpSize":32,"maxSharedMemoryPerBlock":49152,"maxSharedMemoryPerBlockOptin":{},)"
+      R"("reservedSharedMemoryPerBlock":1024,"maxRegistersPerSM":65536,"maxCtasPerSM":32,"maxThreadsPerBlock":1024,)"
+      R"("maxThreadsPerSM":2048,"pciDeviceId":0,"isTccDriver":0,"supportCoopLaunch":1,"totalGlobalMem":{},)"
+      R"("smClockRateKHz":1980000,"memClockRateKHz":3201000,"l2CacheSize":{},"cudaDeviceId":0,"deviceVer":{},)"
+      R"("driverVer":13000,"deviceName":"{}"}})",
+      card.n_multiprocessors, card.shared_bytes, card.memory_gib << 30, card.cache_bytes, 10 * card.architecture,
+      card.name);
+}
+
+/// A recipe's model, with its batch on one GPU.
+struct Model {
+  const char* recipe;
+  ModelSpec spec;
+  std::uint64_t batch;
+};
+
+std::vector<Model> models_with_convolutions() {
+  return {{"mnist_cnn", {.name = "mnist_cnn", .input = {1, 28, 28}, .n_outputs = 10}, 64},
+          {"cifar_resnet18", {.name = "resnet18", .input = {3, 32, 32}, .n_outputs = 10, .cifar_stem = true}, 64},
+          {"tinyimagenet_resnet50", {.name = "resnet50", .input = {3, 64, 64}, .n_outputs = 200}, 128},
+          {"resnet50_synthetic", {.name = "resnet50", .input = {3, 224, 224}, .n_outputs = 1000}, 256}};
+}
+
+constexpr core::Bytes most_workspace{std::uint64_t{32} << 20};
+
+class CudnnPlans : public ::testing::TestWithParam<std::tuple<std::size_t, core::DType>> {};
+
+TEST_P(CudnnPlans, AreThereForEveryConvolution) {
+  const auto& [number, type] = GetParam();
+  const Card& card = cards[number];
+  const GpuModel gpu{describe(card), card.architecture};
+  for (const Model& model : models_with_convolutions()) {
+    std::set<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t>> seen;
+    for (const ConvProblem& p : convolutions_of(make_model(model.spec), model.batch, type)) {
+      if (!seen.insert({p.height, p.n_in, p.n_out, p.kernel, p.stride}).second) continue;
+      for (const ConvPass pass : {ConvPass::forward, ConvPass::input_gradient, ConvPass::weight_gradient}) {
+        if (pass == ConvPass::input_gradient && !p.needs_input_gradient) continue;
+        const std::vector<ConvPlan> plans = find_plans(p, pass, type, gpu, most_workspace, 1);
+        ASSERT_FALSE(plans.empty()) << model.recipe << ' ' << p.name << " pass " << static_cast<int>(pass);
+        EXPECT_LE(plans[0].workspace, most_workspace);
+      }
+    }
+  }
+}
+
+std::string name_of(const ::testing::TestParamInfo<CudnnPlans::ParamType>& info) {
+  return fmt::format("sm{}_{}", cards[std::get<0>(info.param)].architecture, core::name(std::get<1>(info.param)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Cards, CudnnPlans,
+                         ::testing::Combine(::testing::Range(std::size_t{0}, std::size(cards)),
+                                            ::testing::Values(core::DType::float16, core::DType::bfloat16,
+                                                              core::DType::float32)),
+                         name_of);
+
+TEST(CudnnGraph, IsRefusedInCudnnsWords) { EXPECT_ANY_THROW(GpuModel("{}", 90)); }
+
+// The search bites: without workspace there is nothing for a convolution whose plans all need some.
+TEST(CudnnGraph, HasNoPlanBeyondItsWorkspace) {
+  const GpuModel gpu{describe(cards[1]), 90};
+  const ConvProblem stem{.name = "conv1",
+                         .n_samples = 256,
+                         .height = 64,
+                         .width = 64,
+                         .n_in = 4,
+                         .n_out = 64,
+                         .kernel = 7,
+                         .stride = 2,
+                         .padding = 3};
+  for (const ConvPlan& plan : find_plans(stem, ConvPass::forward, core::DType::bfloat16, gpu, core::Bytes{0}, 100))
+    EXPECT_EQ(plan.workspace, core::Bytes{0});
+}
+
+TEST(ConvProblem, PadsChannels) {
+  EXPECT_EQ(padded_channels(3, core::DType::bfloat16, true), 8U);
+  EXPECT_EQ(padded_channels(3, core::DType::float16, true), 4U);
+  EXPECT_EQ(padded_channels(3, core::DType::float16, false), 8U);
+  EXPECT_EQ(padded_channels(64, core::DType::float32, true), 64U);
+  const auto problems = convolutions_of(make_model({.name = "resnet50", .input = {3, 224, 224}, .n_outputs = 1000}), 2,
+                                        core::DType::bfloat16);
+  ASSERT_EQ(problems.size(), 53U);
+  EXPECT_EQ(problems[0].n_in, 8U);
+  EXPECT_EQ(problems[0].height_out(), 112U);
+  EXPECT_FALSE(problems[0].needs_input_gradient);
+  EXPECT_TRUE(problems[1].needs_input_gradient);
+}
+
+}  // namespace
+}  // namespace lockstep::nn::cuda
