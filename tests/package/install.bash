@@ -56,6 +56,10 @@ complete_words() { PATH=$prefix/bin:$PATH bash -c '. "$1"; COMP_WORDS=("${@:2}")
 [ "$(complete_words lockstep train dig)" = digits ] || fail "completes to '$(complete_words lockstep train dig)'"
 [ "$(complete_words lockstep train digits --save-w)" = --save-weights ] || fail "completes to '$(complete_words lockstep train digits --save-w)'"
 [ "$(complete_words reduce_all --expect)" = --expect-ranks ] || fail "completes to '$(complete_words reduce_all --expect)'"
+[ "$(complete_words lockstep lint --site del)" = delta ] || fail "completes to '$(complete_words lockstep lint --site del)'"
+[ "$(complete_words lockstep lint --site = hip)" = hipergator ] || fail "completes to '$(complete_words lockstep lint --site = hip)'"
+[ "$(complete_words lockstep doctor --recipe mnist)" = mnist_cnn ] || fail "completes to '$(complete_words lockstep doctor --recipe mnist)'"
+[ "$(complete_words reduce_all --algorithm ring,rab)" = ring,rabenseifner ] || fail "completes to '$(complete_words reduce_all --algorithm ring,rab)'"
 
 # A project of somebody else, with nothing of this one's source or build folder.
 run cmake -S "$here/consumer" -B "$folder/consumer" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release
