@@ -40,6 +40,12 @@ for page in $(sed -n 's/^\.BR \(.*\) (1)$/\1/p' "$pages"/*.1 | tr -d '\\' | sort
   [ -s "$pages/$page.1" ] || fail "pages name $page, which is not there"
 done
 [ "$(grep -c '^\.BR ' "$pages/lockstep-doctor.1")" -ge 5 ] || fail "the page of lockstep doctor names no others"
+# Links of pages hold there, but for those of CONTRIBUTING.md into the sources.
+while read -r page; do
+  while read -r link; do
+    [ -e "${page%/*}/$link" ] || fail "$page links to $link, which is not there"
+  done < <(grep -oE '\]\([^)#: ]+' "$page" | sed 's/^](//')
+done < <(find "$prefix/share/doc/lockstep" -name '*.md' ! -name CONTRIBUTING.md)
 for file in doc/lockstep/CITATION.cff lockstep/spack/repo.yaml "lockstep/easybuild/lockstep-$version-gompi-2025b.eb"; do
   [ -s "$prefix/share/$file" ] || fail "no $file"
 done
