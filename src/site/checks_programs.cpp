@@ -58,7 +58,8 @@ void check_nproc(const Launch& launch, Call call, const Look& look, Findings& fi
 
 /// What works on all ranks of a job; other commands do on one.
 bool needs_ranks(Call call) {
-  constexpr std::array<std::string_view, 6> alone{"--nproc", "--help", "-h", "--version", "--list", "--dry-run"};
+  constexpr std::array<std::string_view, 9> alone{"--nproc", "--help",    "-h",       "--version",      "--list",
+                                                  "--now",   "--dry-run", "--replay", "--verify-resume"};
   if (std::ranges::any_of(alone, [call](std::string_view flag) { return has_argument(call, flag); })) return false;
   return is_program(call, "reduce_all") || command_of(call) == "train";
 }

@@ -209,9 +209,9 @@ TEST(ScriptLint, OurProgramsAsTheyAreCalled) {
               {"srun -n 8 reduce_all --expect-ranks 8 --nproc 4\n", 1, error, "--nproc 4 in a launch by srun"},
               {"srun -n 8 reduce_all --expect-ranks 8 --nproc=8\n", 1, warning, "--nproc 8 in a launch by srun"}},
              site, job);
-  for (const char* const text :
-       {"lockstep doctor\n", "lockstep shard bench d\n", "lockstep --version\n", "lockstep $verb\n",
-        "reduce_all --nproc 4\n", "reduce_all --list\n", "command -v lockstep\n", "echo lockstep trian\n"})
+  for (const char* const text : {"lockstep doctor\n", "lockstep shard bench d\n", "lockstep --version\n",
+                                 "lockstep $verb\n", "reduce_all --nproc 4\n", "reduce_all --list\n",
+                                 "reduce_all --baseline a --now b\n", "command -v lockstep\n", "echo lockstep trian\n"})
     EXPECT_EQ(listed(lint(job + text, site)), "") << text;
   EXPECT_EQ(listed(lint("#SBATCH --nodes=1\n#SBATCH --ntasks=1\nreduce_all -b 8\n", site)), "");
 }
