@@ -87,7 +87,8 @@ tells "a job script of Slurm, and here is no job" -u SLURM_JOB_NUM_NODES bash "$
 tells "SCRATCH is not set" -u SCRATCH PBS_NODEFILE="$HOME/nodes.1" PBS_O_WORKDIR="$PWD" bash "$batch/derecho/train_cpu.pbs"
 tells "RANKS=two is no number of ranks" RANKS=two bash "$batch/generic/train.sh"
 if mpirun --version 2>&1 | grep -q 'Open MPI'; then
-  tells "RANKS=100000 is more than the [0-9]+ cores of this machine" -u HOSTS -u OMPI_MCA_rmaps_base_oversubscribe RANKS=100000 bash "$batch/generic/train.sh"
+  tells "RANKS=100000 is more than the [0-9]+ cores of this machine" -u OMPI_MCA_rmaps_base_oversubscribe \
+    -u PRTE_MCA_rmaps_default_mapping_policy RANKS=100000 bash "$batch/generic/train.sh"
 fi
 tells "HOSTS=/not/there names no hosts" HOSTS=/not/there bash "$batch/generic/train.sh"
 

@@ -44,7 +44,7 @@ done
 while read -r page; do
   while read -r link; do
     [ -e "${page%/*}/$link" ] || fail "$page links to $link, which is not there"
-  done < <(grep -oE '\]\([^)#: ]+' "$page" | sed 's/^](//')
+  done < <(grep -oE '\]\([^)#:]+[)#]' "$page" | sed 's/^](//; s/.$//')
 done < <(find "$prefix/share/doc/lockstep" -name '*.md' ! -name CONTRIBUTING.md)
 for file in doc/lockstep/CITATION.cff lockstep/spack/repo.yaml "lockstep/easybuild/lockstep-$version-gompi-2025b.eb"; do
   [ -s "$prefix/share/$file" ] || fail "no $file"
