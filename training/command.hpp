@@ -31,6 +31,8 @@ struct Invocation {
   Work run{};
   /// Instead of run where no launcher is there: starts jobs, and is none itself.
   std::function<int()> supervise{};
+  /// Where a launcher has started ranks, on the first of them: what MPI may not live to tell.
+  std::function<void()> before_mpi{};
   int nproc = 0;                  ///< ranks to start; 0: not given
   int expect_ranks = 0;           ///< how many there must be; 0: not given
   int threads = 0;                ///< of each rank; 0: not given

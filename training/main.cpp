@@ -84,6 +84,7 @@ int main(int argc, char** argv) {
     if (hint.name.empty()) {
       if (const auto exit_code = run_without_mpi(invocation, argc, argv)) return *exit_code;
     }
+    if (invocation.before_mpi && !hint.name.empty() && hint.rank.value_or(0) == 0) invocation.before_mpi();
     runtime::guard_rank(hint, invocation.timeout, invocation.is_guarded_alone);
     const int exit_code = run_in_session(invocation, hint);
     runtime::wake_guard();

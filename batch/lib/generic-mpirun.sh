@@ -7,15 +7,26 @@ if [[ ${HOSTS:-} ]]; then
   n_nodes=$(grep -c '^[^#[:space:]]' "$HOSTS" 2>/dev/null)
   ((n_nodes)) || give_up "HOSTS=$HOSTS names no hosts, or cannot be read" "a file with lines as: node-a slots=4"
 fi
+# Those that this shell may use; hardware threads, of which a core may have two, do not count.
+cores_here() {
+  local n_cores n_usable
+  n_cores=$(lscpu --parse=CORE | grep -v '^#' | sort -u | wc -l)
+  n_usable=$(env -u OMP_NUM_THREADS nproc)
+  echo $((n_cores <= n_usable ? n_cores : n_usable))
+}
+# Open MPI refuses more ranks, unless one of these variables says otherwise.
+oversubscribes=${OMPI_MCA_rmaps_base_oversubscribe:-}${PRTE_MCA_rmaps_default_mapping_policy:-}
+if [[ ! ${HOSTS:-} && ! $oversubscribes && $(mpirun --version 2>&1) == *'Open MPI'* ]]; then
+  ((n_ranks <= $(cores_here))) || give_up "RANKS=$n_ranks is more than the $(cores_here) cores of this machine" \
+    "RANKS=$(cores_here) $0, or HOSTS=FILE for several machines"
+fi
 local_disk=${TMPDIR:-/tmp}
 load_modules() { :; }
 
 # The cores of a node, of which this machine is one, are divided among its ranks, or each gets OMP_NUM_THREADS.
 start_ranks() {
-  local per_node=$(((n_ranks + n_nodes - 1) / n_nodes)) n_cores n_usable n_each binding=()
-  n_cores=$(lscpu --parse=CORE | grep -v '^#' | sort -u | wc -l)
-  n_usable=$(env -u OMP_NUM_THREADS nproc) # to this shell; hardware threads, of which a core may have two
-  ((n_cores <= n_usable)) || n_cores=$n_usable
+  local per_node=$(((n_ranks + n_nodes - 1) / n_nodes)) n_cores n_each binding=()
+  n_cores=$(cores_here)
   n_each=${OMP_NUM_THREADS:-$((n_cores / per_node))}
   ((n_each * per_node > n_cores || n_each == 0)) || bind_by_mpirun "$n_each"
   exec mpirun -n "$n_ranks" "${binding[@]}" ${HOSTS:+--hostfile "$HOSTS" -x PATH -x LD_LIBRARY_PATH} "$@"

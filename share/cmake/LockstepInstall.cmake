@@ -85,6 +85,8 @@ endif()
 install(FILES README.md INSTALL CONTRIBUTING.md CHANGELOG.md CITATION.cff LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright) # where Debian's rules want it
 install(DIRECTORY share/doc DESTINATION ${CMAKE_INSTALL_DOCDIR}/share)
+install(DIRECTORY share/compare DESTINATION ${CMAKE_INSTALL_DOCDIR}/share FILES_MATCHING PATTERN "*.md")
+install(FILES batch/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/batch)
 
 # `cpack -G TGZ` and `cpack -G DEB`, in the build folder.
 set(CPACK_PACKAGE_VENDOR "Lockstep")

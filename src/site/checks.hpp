@@ -3,7 +3,10 @@
 // Used by script_lint.cpp.
 #pragma once
 
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "site/request.hpp"
@@ -28,8 +31,17 @@ void check_values(const Look& look, Findings& findings);
 void check_limits(const Look& look, Findings& findings);
 /// How ranks are started.
 void check_launches(const Look& look, Findings& findings);
+/// The command lines of reduce_all and lockstep.
+void check_programs(const Look& look, Findings& findings);
 /// Variables and commands.
 void check_commands(const Look& look, Findings& findings);
+
+/// The ranks of `launch`: those that it says, or those of the job where the launcher takes them from there.
+[[nodiscard]] std::optional<long> ranks_of(const Launch& launch, const Look& look);
+/// VALUE of `flag VALUE` or `flag=VALUE`; empty if it is not there.
+[[nodiscard]] std::string_view argument(std::span<const std::string> words, std::string_view flag);
+[[nodiscard]] bool has_argument(std::span<const std::string> words, std::string_view flag);
+[[nodiscard]] bool starts_ranks(const Launch& launch);
 
 /// Whether a launch, or a command by itself, of the script runs reduce_all or lockstep.
 [[nodiscard]] bool runs_lockstep(const JobScript& script);

@@ -136,6 +136,14 @@ bool begins_with_long_dash(std::string_view word) {
 
 void check_stray(const Look& look, Findings& findings) {
   for (const Line& word : look.script.stray) {
+    if (word.text.starts_with('#')) {
+      findings.push_back({.severity = Severity::error,
+                          .what = fmt::format("'{}' is no comment to qsub", word.text),
+                          .why = "all of the line after #PBS are its options, and the job is refused (directive error)",
+                          .fix = "a line of its own",
+                          .line = word.line});
+      continue;
+    }
     const bool is_dash = begins_with_long_dash(word.text);
     findings.push_back({.severity = Severity::error,
                         .what = is_dash ? fmt::format("'{}' begins with a dash of typography, not with '-'", word.text)

@@ -41,15 +41,9 @@ bool is_of_lockstep(std::span<const std::string> program) {
   return runs(program, "reduce_all") || runs(program, "lockstep");
 }
 
-bool has_argument(const std::vector<std::string>& words, std::string_view flag) {
-  return std::ranges::any_of(words, [flag](const std::string& word) {
-    return word == flag || (word.starts_with(flag) && word.substr(flag.size()).starts_with('='));
-  });
-}
-
 void check_expected_ranks(const Launch& launch, Findings& findings) {
-  const bool starts_ranks = is_mpi_launcher(launch.launcher) || launch.launcher == Launcher::launch;
-  if (!starts_ranks || !is_of_lockstep(launch.program) || has_argument(launch.program, "--expect-ranks")) return;
+  if (!starts_ranks(launch) || !is_of_lockstep(launch.program) || has_argument(launch.program, "--expect-ranks"))
+    return;
   if (has_argument(launch.program, "--help") || has_argument(launch.program, "--version")) return;
   findings.push_back({.severity = Severity::error,
                       .what = "a launch without --expect-ranks",
@@ -180,28 +174,6 @@ std::optional<long> number_of(const Flag* flag) {
   return flag != nullptr && flag->value ? whole_number(*flag->value) : std::nullopt;
 }
 
-/// Those that it says, or those of the job where the launcher takes them from there.
-std::optional<long> ranks_of(const Launch& launch, const Look& look) {
-  const Flag* const flag = flag_of(launch, {"ntasks", "n", "np", "c"});
-  const bool is_of_srun = launch.launcher == Launcher::srun;
-  if (flag != nullptr && (!is_of_srun || flag->name == "ntasks")) return number_of(flag);
-  const auto uses_fewer = [](const Command& command) { return command.words[0] == "use_nodes"; };
-  if (!look.request.ranks || std::ranges::any_of(look.script.commands, uses_fewer)) return std::nullopt;
-  if (is_of_srun && flag_of(launch, {"nodes", "ntasks-per-node", "ntasks-per-gpu", "ntasks-per-core"}) != nullptr)
-    return std::nullopt;
-  return is_of_srun || launch.launcher == Launcher::launch ? std::optional{look.request.ranks->value} : std::nullopt;
-}
-
-/// VALUE of `flag VALUE` or `flag=VALUE`; empty if it is not there.
-std::string_view argument(const std::vector<std::string>& words, std::string_view flag) {
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == flag) return i + 1 < words.size() ? std::string_view{words[i + 1]} : std::string_view{};
-    if (words[i].starts_with(flag) && words[i].substr(flag.size()).starts_with('='))
-      return std::string_view{words[i]}.substr(flag.size() + 1);
-  }
-  return {};
-}
-
 void check_expectation(const Launch& launch, const Look& look, Findings& findings) {
   if (!is_of_lockstep(launch.program)) return;
   const auto expected = whole_number(argument(launch.program, "--expect-ranks"));
@@ -310,6 +282,36 @@ void check_network_of_node(const Look& look, Findings& findings) {
 }
 
 }  // namespace
+
+std::optional<long> ranks_of(const Launch& launch, const Look& look) {
+  const Flag* const flag = flag_of(launch, {"ntasks", "n", "np", "c"});
+  const bool is_of_srun = launch.launcher == Launcher::srun;
+  if (flag != nullptr && (!is_of_srun || flag->name == "ntasks")) return number_of(flag);
+  const auto uses_fewer = [](const Command& command) { return command.words[0] == "use_nodes"; };
+  if (!look.request.ranks || std::ranges::any_of(look.script.commands, uses_fewer)) return std::nullopt;
+  if (is_of_srun && flag_of(launch, {"nodes", "ntasks-per-node", "ntasks-per-gpu", "ntasks-per-core"}) != nullptr)
+    return std::nullopt;
+  return is_of_srun || launch.launcher == Launcher::launch ? std::optional{look.request.ranks->value} : std::nullopt;
+}
+
+std::string_view argument(std::span<const std::string> words, std::string_view flag) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == flag) return i + 1 < words.size() ? std::string_view{words[i + 1]} : std::string_view{};
+    if (words[i].starts_with(flag) && words[i].substr(flag.size()).starts_with('='))
+      return std::string_view{words[i]}.substr(flag.size() + 1);
+  }
+  return {};
+}
+
+bool has_argument(std::span<const std::string> words, std::string_view flag) {
+  return std::ranges::any_of(words, [flag](const std::string& word) {
+    return word == flag || (word.starts_with(flag) && word.substr(flag.size()).starts_with('='));
+  });
+}
+
+bool starts_ranks(const Launch& launch) {
+  return is_mpi_launcher(launch.launcher) || launch.launcher == Launcher::launch;
+}
 
 bool runs_lockstep(const JobScript& script) {
   return std::ranges::any_of(script.commands, [](const Command& command) { return is_of_lockstep(command.words); });

@@ -43,9 +43,11 @@ std::optional<Finding> judge_value(const Variable& variable) {
   const auto expected = expected_instead(variable.name, variable.value);
   if (!expected) return std::nullopt;
   const Family* const family = family_of(variable.name);
+  const bool stops_mpi = variable.name.starts_with("OMPI_MCA_");
   return Finding{.severity = Severity::error,
                  .what = fmt::format("{}={}: no such value", variable.name, variable.value),
-                 .why = fmt::format("{} ignores it or takes it for another", family ? family->reader : "the program"),
+                 .why = fmt::format("{} {}", family ? family->reader : "the program",
+                                    stops_mpi ? "does not start" : "ignores it or takes it for another"),
                  .fix = *expected,
                  .line = variable.line};
 }

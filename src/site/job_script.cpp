@@ -14,8 +14,9 @@ constexpr std::string_view own_mark = "lockstep:";
 constexpr std::size_t most_held = 64;
 constexpr int most_nested = 4;  ///< launchers that start launchers
 
-/// Words of a directive: quotes as the batch system takes them, and nothing after a # that is not quoted.
-std::vector<std::string> directive_words(std::string_view text) {
+/// Words of a directive: quotes as the batch system takes them, and nothing after a # that is not quoted. To qsub that
+/// is no comment: there it is the last word, with all that follows.
+std::vector<std::string> directive_words(std::string_view text, BatchSystem system) {
   std::vector<std::string> words;
   std::string word;
   bool has_word = false;
@@ -25,13 +26,16 @@ std::vector<std::string> directive_words(std::string_view text) {
     word.clear();
     has_word = false;
   };
-  for (const char c : text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
     const bool is_space = c == ' ' || c == '\t' || c == '\r';
     if (quote != '\0' ? c == quote : c == '\'' || c == '"') {
       quote = quote != '\0' ? '\0' : c;
       has_word = true;
-    } else if (quote == '\0' && c == '#') {
-      break;
+    } else if (quote == '\0' && c == '#' && (system == BatchSystem::slurm || !has_word)) {
+      if (system == BatchSystem::slurm) break;
+      words.emplace_back(trim(text.substr(i)));
+      return words;
     } else if (quote == '\0' && is_space) {
       end_word();
     } else {
@@ -59,7 +63,7 @@ class Parts {
 
  private:
   void read_directive(std::string_view text, BatchSystem system, int line) {
-    const auto words = directive_words(text);
+    const auto words = directive_words(text, system);
     const auto& options = system == BatchSystem::slurm ? slurm_options() : qsub_options();
     if (script_.system == BatchSystem::none) script_.system = system;
     const bool is_of_other = system != script_.system;

@@ -30,7 +30,7 @@ struct JobScript {
   std::vector<Flag> directives{};          ///< those that the batch system reads
   std::vector<Flag> late{};                ///< after the first command: it does not read them
   std::vector<Flag> of_other{};            ///< of another batch system than the first
-  std::vector<Line> stray{};               ///< words of directives that belong to no flag
+  std::vector<Line> stray{};               ///< words of directives that belong to no flag; of PBS also "# comment"
   std::vector<Command> commands{};
   std::vector<Variable> variables{};   ///< in the order of the text, exported or not; a list keeps its parentheses
   std::vector<Variable> unexported{};  ///< those of them that no command gets

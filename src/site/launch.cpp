@@ -125,7 +125,7 @@ std::string_view name(Launcher launcher) noexcept {
 }
 
 std::optional<Launch> read_launch(Words words, int line) {
-  words = words.subspan(n_wrapping(words));
+  words = unwrapped(words);
   Launch launch{.line = line, .launcher = launcher_of(words)};
   std::size_t n_used = 0;
   switch (launch.launcher) {
@@ -151,6 +151,8 @@ std::optional<Launch> read_launch(Words words, int line) {
   if (!launch.program.empty() && launch.program.front() == "--") launch.program.erase(launch.program.begin());
   return launch;
 }
+
+Words unwrapped(Words words) { return words.subspan(n_wrapping(words)); }
 
 bool runs(Words words, std::string_view name) {
   return std::ranges::any_of(words, [name](const std::string& word) { return base_name(word) == name; });

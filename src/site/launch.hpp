@@ -30,6 +30,9 @@ struct Launch {
 /// The launch that `words` are, also behind exec, env, time, nohup, timeout and assignments; nothing if they are none.
 [[nodiscard]] std::optional<Launch> read_launch(std::span<const std::string> words, int line);
 
+/// From the program on: what comes behind exec, env, time, nohup, timeout and assignments.
+[[nodiscard]] std::span<const std::string> unwrapped(std::span<const std::string> words);
+
 /// Whether a program or one of its arguments, as a path may have it, is called `name`: "bin/reduce_all".
 [[nodiscard]] bool runs(std::span<const std::string> words, std::string_view name);
 

@@ -14,6 +14,7 @@ std::vector<Finding> lint_script(const JobScript& script, const Site& site, cons
   check_values(look, findings);
   check_limits(look, findings);
   check_launches(look, findings);
+  check_programs(look, findings);
   check_commands(look, findings);
   std::ranges::stable_sort(findings, {}, &Finding::line);
   findings.erase(std::unique(findings.begin(), findings.end()), findings.end());

@@ -191,6 +191,19 @@ THREADCOMM_ENABLE UCX_NIC_MAPPING UCX_NIC_POLICY UCX_RC_MAX_RANKS UCX_VERBOSE US
 VERSION_DISPLAY
 )";
 
+// Open MPI's frameworks (ompi_info of 4.1; 5.0 has fewer of the run-time's, and accelerator, part, smsc and threads),
+// and those of its parameters that job scripts set.
+constexpr std::string_view mca_names = R"(
+accelerator allocator backtrace bml btl btl_openib_allow_ib btl_openib_if_exclude btl_openib_if_include
+btl_openib_warn_no_device_params_found btl_tcp_if_exclude btl_tcp_if_include btl_vader_single_copy_mechanism coll
+coll_hcoll_enable coll_tuned_use_dynamic_rules compress crcp crs dl errmgr ess event fbtl fcoll filem fs grpcomm hook
+hwloc hwloc_base_binding_policy if io iof memchecker memcpy memory mpi_leave_pinned mpi_warn_on_fork
+mpi_yield_when_idle mpool mtl odls oob oob_tcp_if_exclude oob_tcp_if_include op opal_cuda_support orte_tmpdir_base osc
+part patcher plm plm_rsh_agent pmix pml pml_ucx_devices pml_ucx_tls pstat ras rcache reachable regx
+rmaps rmaps_base_mapping_policy rmaps_base_oversubscribe rml routed rtc rte schizo sharedfp shmem smsc snapc sstore
+state threads timer topo vprotocol
+)";
+
 // Open MPI 4 and 5, beside OMPI_MCA_.
 constexpr std::string_view open_mpi_names = R"(
 ALLOW_RUN_AS_ROOT ALLOW_RUN_AS_ROOT_CONFIRM APP_CTX_NUM_PROCS ARGV CC CFLAGS COMMAND COMM_WORLD_LOCAL_RANK
@@ -252,7 +265,7 @@ constexpr Family all_families[]{
     {"FI_", "libfabric", libfabric_names},
     {"UCX_", "UCX", ucx_names},
     {"MPICH_", "MPICH", mpich_names, true},
-    {"OMPI_MCA_", "Open MPI", "btl pml mtl osc coll io", true},
+    {"OMPI_MCA_", "Open MPI", mca_names, true},
     {"OMPI_", "Open MPI", open_mpi_names, true},
     {"SLURM_", "Slurm", slurm_names, true},
     {"PBS_", "PBS", pbs_names, true},

@@ -82,6 +82,10 @@ constexpr Rule rules[]{
     {"MPICH_GPU_SUPPORT_ENABLED", Form::exact, "0 1"},
     {"MPICH_OFI_NIC_POLICY", Form::word, "BLOCK ROUND-ROBIN NUMA GPU USER"},
     {"MPICH_SMP_SINGLE_COPY_MODE", Form::word, "XPMEM CMA NONE"},
+    // The components of Open MPI 1.6 to 5; with one that is not there MPI does not start.
+    {"OMPI_MCA_btl", Form::word_list,
+     "self sm vader smcuda tcp openib ofi ugni uct usnic portals4 scif sctp udapl mx elan template"},
+    {"OMPI_MCA_pml", Form::word_list, "ob1 ucx cm yalla v monitoring bfo csum crcpw dr example"},
     {"OMP_NUM_THREADS", Form::counts},
     {"OMP_DYNAMIC", Form::word, "true false"},
     {"OMP_WAIT_POLICY", Form::word, "active passive"},
@@ -210,12 +214,14 @@ std::optional<std::string> near_variable(std::string_view name) {
   if (family == nullptr || is_known_variable(name)) return std::nullopt;
   const std::string_view own = without_prefix(*family, name);
   if (own.size() > longest_name) return std::nullopt;
-  // A slip is one letter in four at most: IB_SL and IB_TC are two of a kind, not one misspelt.
+  // A slip is one letter in four at most: IB_SL and IB_TC are two of a kind, not one misspelt. Or a swap: blt, btl.
   std::size_t least = std::min<std::size_t>(2, own.size() / 4) + 1;
   std::string_view nearest;
   for (const std::string_view known : split_words(family->names)) {
     const std::size_t distance = core::edit_distance(own, known);
-    if (distance >= least) continue;
+    const bool is_swap = distance == 1 && own.size() == known.size() &&
+                         std::is_permutation(own.begin(), own.end(), known.begin(), known.end());
+    if (distance >= least && !is_swap) continue;
     least = distance;
     nearest = known;
   }

@@ -101,6 +101,17 @@ run env NCCL_IB_DISABEL=1 "$REDUCE_ALL" doctor
 expect_check environment warning NCCL_IB_DISABEL
 expect_out '^ +fix: .*NCCL_IB_DISABLE'
 
+run env TMPDIR="$folder/gone" "$REDUCE_ALL" doctor
+expect_check 'temporary files' warning "TMPDIR is '$folder/gone', which is not there"
+[ ! -e "$folder/gone" ] || fail "TMPDIR was made"
+
+# A value that keeps MPI from starting is told before MPI ends it, once.
+if is_open_mpi; then
+  OMPI_MCA_btl=tpc launch 2 doctor
+  expect_err '^error: OMPI_MCA_btl=tpc: no such value'
+  [ "$(grep -c '^error: OMPI_MCA_btl=tpc' "$folder/err")" -eq 1 ] || fail "not told once"
+fi
+
 # The launcher of another MPI: one report of N processes that are alone.
 for other in mpiexec.mpich mpiexec.hydra; do
   is_open_mpi && "$other" --version 2>/dev/null | grep -q HYDRA || continue

@@ -136,6 +136,28 @@ for script in delta/slurm_script.slurm derecho/torchrun_multigpu_pbs.sh ibex/job
   [ -s "$folder/err" ] && fail "nothing belongs on stderr"
 done
 
+# What bash cannot read to its end, without running it; each command of lockstep is known.
+cat >generic/broken.sh <<'END'
+#!/bin/bash -l
+touch executed
+for i in 1 2; do
+  echo "$i"
+#! error syntax error near unexpected token
+fi
+END
+printf 'touch executed\n' >bash_env
+BASH_ENV=$PWD/bash_env run "$REDUCE_ALL" lint generic/broken.sh
+expect_rc 1
+expect_lines generic/broken.sh
+[ ! -e executed ] || fail "it was executed"
+printf '#!/bin/csh\nif (1) then\n' >generic/other.csh
+run "$REDUCE_ALL" lint generic/other.csh
+expect_rc 0
+"$REDUCE_ALL" --help | sed -n '/^Commands/,/^$/s/^  \([a-z]*\) .*/lockstep \1/p' >generic/commands.sh
+[ "$(wc -l <generic/commands.sh)" -ge 5 ] || fail "which commands are there?"
+run "$REDUCE_ALL" lint generic/commands.sh
+expect_rc 0
+
 # Clean ones give nothing but the last line; a placeholder of a template is only noted.
 cat >delta/clean.sbatch <<'END'
 #!/bin/bash

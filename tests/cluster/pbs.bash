@@ -86,6 +86,10 @@ tells "a job script of PBS, and here is no job" -u PBS_NODEFILE bash "$batch/gen
 tells "a job script of Slurm, and here is no job" -u SLURM_JOB_NUM_NODES bash "$batch/delta/train_cpu.sbatch"
 tells "SCRATCH is not set" -u SCRATCH PBS_NODEFILE="$HOME/nodes.1" PBS_O_WORKDIR="$PWD" bash "$batch/derecho/train_cpu.pbs"
 tells "RANKS=two is no number of ranks" RANKS=two bash "$batch/generic/train.sh"
+if mpirun --version 2>&1 | grep -q 'Open MPI'; then
+  tells "RANKS=100000 is more than the [0-9]+ cores of this machine" -u OMPI_MCA_rmaps_base_oversubscribe \
+    -u PRTE_MCA_rmaps_default_mapping_policy RANKS=100000 bash "$batch/generic/train.sh"
+fi
 tells "HOSTS=/not/there names no hosts" HOSTS=/not/there bash "$batch/generic/train.sh"
 
 # What goes on in a job of its own is handed all that this one was, or that is told.

@@ -40,6 +40,12 @@ for page in $(sed -n 's/^\.BR \(.*\) (1)$/\1/p' "$pages"/*.1 | tr -d '\\' | sort
   [ -s "$pages/$page.1" ] || fail "pages name $page, which is not there"
 done
 [ "$(grep -c '^\.BR ' "$pages/lockstep-doctor.1")" -ge 5 ] || fail "the page of lockstep doctor names no others"
+# Links of pages hold there, but for those of CONTRIBUTING.md into the sources.
+while read -r page; do
+  while read -r link; do
+    [ -e "${page%/*}/$link" ] || fail "$page links to $link, which is not there"
+  done < <(grep -oE '\]\([^)#:]+[)#]' "$page" | sed 's/^](//; s/.$//')
+done < <(find "$prefix/share/doc/lockstep" -name '*.md' ! -name CONTRIBUTING.md)
 for file in doc/lockstep/CITATION.cff lockstep/spack/repo.yaml "lockstep/easybuild/lockstep-$version-gompi-2025b.eb"; do
   [ -s "$prefix/share/$file" ] || fail "no $file"
 done
@@ -56,6 +62,10 @@ complete_words() { PATH=$prefix/bin:$PATH bash -c '. "$1"; COMP_WORDS=("${@:2}")
 [ "$(complete_words lockstep train dig)" = digits ] || fail "completes to '$(complete_words lockstep train dig)'"
 [ "$(complete_words lockstep train digits --save-w)" = --save-weights ] || fail "completes to '$(complete_words lockstep train digits --save-w)'"
 [ "$(complete_words reduce_all --expect)" = --expect-ranks ] || fail "completes to '$(complete_words reduce_all --expect)'"
+[ "$(complete_words lockstep lint --site del)" = delta ] || fail "completes to '$(complete_words lockstep lint --site del)'"
+[ "$(complete_words lockstep lint --site = hip)" = hipergator ] || fail "completes to '$(complete_words lockstep lint --site = hip)'"
+[ "$(complete_words lockstep doctor --recipe mnist)" = mnist_cnn ] || fail "completes to '$(complete_words lockstep doctor --recipe mnist)'"
+[ "$(complete_words reduce_all --algorithm ring,rab)" = ring,rabenseifner ] || fail "completes to '$(complete_words reduce_all --algorithm ring,rab)'"
 
 # A project of somebody else, with nothing of this one's source or build folder.
 run cmake -S "$here/consumer" -B "$folder/consumer" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release

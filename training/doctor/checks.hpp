@@ -3,9 +3,13 @@
 // Used by doctor.cpp and by tests.
 #pragma once
 
+#include <map>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include "site/environment_lint.hpp"
 #include "training/doctor/job.hpp"
 
 namespace lockstep::training::doctor {
@@ -46,6 +50,9 @@ struct Check {
 [[nodiscard]] Finding check_variables(const Job& job);
 [[nodiscard]] Finding check_nodes_alike(const Job& job);
 [[nodiscard]] Finding check_environment(const Job& job);
+/// In one process's variables; an error is what keeps MPI from starting.
+[[nodiscard]] std::vector<site::Finding> slips_in(const std::map<std::string, std::string>& environment,
+                                                  site::Fabric fabric);
 
 // Where data come from and checkpoints go.
 [[nodiscard]] Finding check_temporary_folder(const Job& job);

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "core/suggest.hpp"
-#include "site/environment_lint.hpp"
 #include "site/variables.hpp"
 #include "training/doctor/checks.hpp"
 
@@ -40,7 +39,22 @@ bool reaches_mpi(const site::Variable& variable) {
          std::ranges::any_of(prefixes, [&](std::string_view prefix) { return variable.name.starts_with(prefix); });
 }
 
-std::vector<site::Finding> lint_one(const std::map<std::string, std::string>& environment, site::Fabric fabric) {
+/// Of all ranks, each finding once, the worst first.
+std::vector<site::Finding> lint(const Job& job) {
+  const site::Fabric fabric = fabric_of(job.ranks.front());
+  std::set<std::map<std::string, std::string>> environments;
+  for (const Facts& facts : job.ranks) environments.insert(facts.variables);
+  std::vector<site::Finding> all;
+  for (const auto& environment : environments)
+    for (const site::Finding& finding : slips_in(environment, fabric))
+      if (std::ranges::find(all, finding) == all.end()) all.push_back(finding);
+  std::ranges::stable_sort(all, {}, &site::Finding::severity);
+  return all;
+}
+
+}  // namespace
+
+std::vector<site::Finding> slips_in(const std::map<std::string, std::string>& environment, site::Fabric fabric) {
   std::vector<site::Variable> variables;
   for (const auto& [name, value] : environment) variables.push_back({.name = name, .value = value});
   std::vector<site::Finding> all = site::lint_environment(variables, fabric);
@@ -51,21 +65,6 @@ std::vector<site::Finding> lint_one(const std::map<std::string, std::string>& en
       finding.severity = site::Severity::warning;
   return all;
 }
-
-/// Of all ranks, each finding once, the worst first.
-std::vector<site::Finding> lint(const Job& job) {
-  const site::Fabric fabric = fabric_of(job.ranks.front());
-  std::set<std::map<std::string, std::string>> environments;
-  for (const Facts& facts : job.ranks) environments.insert(facts.variables);
-  std::vector<site::Finding> all;
-  for (const auto& environment : environments)
-    for (const site::Finding& finding : lint_one(environment, fabric))
-      if (std::ranges::find(all, finding) == all.end()) all.push_back(finding);
-  std::ranges::stable_sort(all, {}, &site::Finding::severity);
-  return all;
-}
-
-}  // namespace
 
 Finding check_environment(const Job& job) {
   const std::vector<site::Finding> all = lint(job);

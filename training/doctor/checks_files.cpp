@@ -123,7 +123,11 @@ std::uint64_t least_free(const Job& job) {
 
 Finding check_temporary_folder(const Job& job) {
   return for_nodes(job, [](const Facts& facts) -> Finding {
-    if (facts.temporary.empty()) return {.seen = "can be made"};
+    if (facts.temporary.empty() && facts.missing_temporary.empty()) return {.seen = "can be made"};
+    if (facts.temporary.empty())
+      return {.verdict = Verdict::warning,
+              .seen = fmt::format("TMPDIR is '{}', which is not there", facts.missing_temporary),
+              .fix = "mkdir -p \"$TMPDIR\" on each node, or unset TMPDIR: MPI may make it, other programs do not"};
     return {.verdict = Verdict::fail,
             .seen = fmt::format("MPI cannot keep its files in {}", facts.temporary),
             .fix = "unset TMPDIR, or name a folder of this node with room, for example /tmp"};

@@ -172,7 +172,12 @@ class FileQuestions {
   void answer(Facts& facts) {
     facts.digest = digest_.within(patience).value_or("");
     facts.libraries = libraries_.within(patience).value_or(std::vector<Library>{});
-    if (temporary_) facts.temporary = temporary_->within(patience).value_or("a folder that does not answer");
+    if (temporary_) {
+      const auto used =
+          temporary_->within(patience).value_or(TemporaryFacts{.complaint = "a folder that does not answer"});
+      facts.temporary = used.complaint;
+      facts.missing_temporary = used.missing;
+    }
     if (checkpoints_)
       facts.node.checkpoints = checkpoints_->within(patience).value_or(
           FolderFacts{.complaint = no_answer(request_.checkpoints), .path = request_.checkpoints});
@@ -204,7 +209,7 @@ class FileQuestions {
   int node_;
   Asked<std::string> digest_{digest_program};
   Asked<std::vector<Library>> libraries_{read_libraries};
-  std::optional<Asked<std::string>> temporary_{};
+  std::optional<Asked<TemporaryFacts>> temporary_{};
   std::optional<Asked<SetFacts>> data_{};
   std::optional<Asked<SetFacts>> val_{};
   std::optional<Asked<FolderFacts>> checkpoints_{};

@@ -5,12 +5,15 @@
 #include <memory>
 #include <utility>
 
+#include "core/log.hpp"
 #include "core/pending.hpp"
 #include "core/print.hpp"
 #include "runtime/interrupt.hpp"
 #include "runtime/launcher.hpp"
+#include "training/doctor/checks.hpp"
 #include "training/doctor/needs.hpp"
 #include "training/doctor/report.hpp"
+#include "training/doctor/variables.hpp"
 
 namespace lockstep::training::doctor {
 namespace {
@@ -94,6 +97,13 @@ void declare(core::Flags& flags, const std::shared_ptr<Request>& request) {
   flags.text("--json", request->json);
 }
 
+/// Where MPI then does not start, the table is never printed.
+void tell_what_stops_mpi() {
+  for (const site::Finding& finding : slips_in(read_variables(), site::Fabric::unknown))
+    if (finding.severity == site::Severity::error && finding.what.starts_with("OMPI_MCA_"))
+      core::log_error(fmt::format("{}; {}\n  fix: {}", finding.what, finding.why, finding.fix));
+}
+
 /// Refuses what would be ignored in silence. With `request` resolved: a recipe may name the set.
 void check_companions(const core::Flags& flags, const Request& request) {
   const auto need = [](const char* flag, const char* fix) {
@@ -117,6 +127,7 @@ Invocation parse(const std::vector<std::string>& arguments) {
   resolve(*request);
   check_companions(flags, *request);
   request->expect_ranks = std::exchange(invocation.expect_ranks, 0);  // one of the checks tells
+  invocation.before_mpi = tell_what_stops_mpi;
   invocation.run = [request](const runtime::Session& session, runtime::Watchdog&) { return run(*request, session); };
   return invocation;
 }

@@ -23,7 +23,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts, kernel, cpu_model, n_
                                                 clock_high)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Facts, host, launcher, launched_rank, launched_ranks, slurm_tasks,
                                                 pbs_lines, pmi, own_launcher, mpi_library, version, digest, libraries,
-                                                variables, limits, temporary, has_node, node)
+                                                variables, limits, temporary, missing_temporary, has_node, node)
 
 namespace {
 

@@ -113,7 +113,8 @@ struct Facts {
   std::vector<Library> libraries{};
   std::map<std::string, std::string> variables{};  ///< allow-listed
   Limits limits{};
-  std::string temporary{};  ///< why no temporary file can be made; empty if it can
+  std::string temporary{};          ///< why no temporary file can be made; empty if it can
+  std::string missing_temporary{};  ///< the folder of TMPDIR, if it is not there and only MPI would make it
   bool has_node = false;
   NodeFacts node{};
 };

@@ -202,11 +202,13 @@ FolderFacts use_folder(const std::string& folder) {
   return facts;
 }
 
-std::string use_temporary_folder() {
+TemporaryFacts use_temporary_folder() {
   const char* const named = std::getenv("TMPDIR");
   const std::string folder = named != nullptr && *named != '\0' ? named : "/tmp";
   const FolderFacts facts = use_folder(folder);
-  return facts.complaint.empty() ? "" : fmt::format("'{}': {}", facts.path, facts.complaint);
+  std::error_code error;
+  return {.complaint = facts.complaint.empty() ? "" : fmt::format("'{}': {}", facts.path, facts.complaint),
+          .missing = fs::exists(folder, error) ? "" : folder};
 }
 
 }  // namespace lockstep::training::doctor

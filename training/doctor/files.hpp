@@ -25,7 +25,11 @@ inline constexpr core::Bytes most_read{256'000'000};
 /// Writes, locks and removes a file in `folder`, or in the nearest above it that is there.
 [[nodiscard]] FolderFacts use_folder(const std::string& folder);
 
-/// Why no file can be made where MPI and others keep temporary ones; empty if one can.
-[[nodiscard]] std::string use_temporary_folder();
+/// The folder where MPI and others keep temporary files, by name, and what comes of using it.
+struct TemporaryFacts {
+  std::string complaint{};  ///< why no file can be made there; empty if one can
+  std::string missing{};    ///< its name, if it is not there
+};
+[[nodiscard]] TemporaryFacts use_temporary_folder();
 
 }  // namespace lockstep::training::doctor

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
@@ -11,6 +12,7 @@
 #include "io/file.hpp"
 #include "site/script_lint.hpp"
 #include "training/lint/report.hpp"
+#include "training/lint/shell_syntax.hpp"
 #include "training/lint/site_file.hpp"
 
 namespace lockstep::training::lint {
@@ -36,7 +38,8 @@ std::string help_text() {
   lockstep lint --site delta job.sbatch      against the limits of NCSA Delta
 
 Looks at directives (misspelt, malformed, where no batch system reads them), at what they ask for against what the cluster
-documents, at how ranks are started, and at variables that nothing reads or that contradict one another.
+documents, at how ranks are started, at variables that nothing reads or that contradict one another, and whether bash can
+read the script to its end.
 Prints a line FILE:LINE: for each finding: an error (the job is refused, or does not do what it says), a warning (it may
 work, but slower or not as meant) or a note; at the end how many, and by the limits of which sites.
 
@@ -73,7 +76,8 @@ site::Finding of_no_site(const std::vector<site::Site>& sites) {
 }
 
 Judged judge(const std::string& path, const Request& request, const std::vector<site::Site>& sites) {
-  const site::JobScript script = site::read_job_script(read_script(path));
+  const std::string text = read_script(path);
+  const site::JobScript script = site::read_job_script(text);
   std::error_code reason;
   const fs::path absolute = fs::absolute(path, reason);
   const auto mark = site::find_mark(script, "site");
@@ -87,6 +91,9 @@ Judged judge(const std::string& path, const Request& request, const std::vector<
     return fs::exists(folder / file, ignored);
   };
   std::vector<site::Finding> findings = site::lint_script(script, site, exists);
+  // Lines of Windows are no syntax either, which is told better.
+  const auto broken = script.dos_line == 0 ? find_syntax_error(path, text) : std::nullopt;
+  if (broken) findings.insert(std::ranges::upper_bound(findings, broken->line, {}, &site::Finding::line), *broken);
   if (known.empty()) findings.insert(findings.begin(), of_no_site(sites));
   return {path, name, std::move(findings)};
 }

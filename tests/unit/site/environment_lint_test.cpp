@@ -52,6 +52,8 @@ TEST(EnvironmentLint, AsksWhetherANearNameWasMeant) {
                                      {"UCX_NET_DEVICE", "UCX_NET_DEVICES"},
                                      {"MPICH_OFI_NIC_POLICE", "MPICH_OFI_NIC_POLICY"},
                                      {"OMP_NUM_THREAD", "OMP_NUM_THREADS"},
+                                     {"OMPI_MCA_blt", "OMPI_MCA_btl"},
+                                     {"OMPI_MCA_btl_tcp_if_inclde", "OMPI_MCA_btl_tcp_if_include"},
                                      {"SLURM_CPU_PER_TASK", "SLURM_CPUS_PER_TASK"},
                                      {"PBS_NODEFLIE", "PBS_NODEFILE"}}) {
     const Finding finding = only_finding({{wrong, "1"}});
@@ -65,6 +67,9 @@ TEST(EnvironmentLint, OnlyNotesOrPassesOverWhatIsFarFromAllItKnows) {
   EXPECT_EQ(only_finding({{"FI_OF_NEXT_YEAR", "1"}}).severity, Severity::note);
   const Variables open{{"SLURM_SITE_THING", "1"},
                        {"OMPI_MCA_coll_tuned_use_dynamic_rules", "1"},
+                       {"OMPI_MCA_plm", "rsh"},
+                       {"OMPI_MCA_btl", "^openib,tcp"},
+                       {"OMPI_MCA_mtl_base_verbose", "1"},
                        {"UCX_RC_MLX5_TM_ENABLE", "y"},
                        {"MPICH_CH4_SOMETHING", "1"},
                        {"CUDA_HOME", "/usr/local/cuda"},

@@ -67,7 +67,8 @@ TEST(ScriptLint, DirectivesThatAreNone) {
               {"#SABTCH --nodes=2\n", 1, warning, "#SBATCH at the beginning"},
               {"# SBATCH --nodes=2\n", 1, note, "comment to the batch system"},
               {"#SBATCH -N 1\na\n#SBATCH -n 2\n", 3, error, "after the first command"},
-              {"#SBATCH -N 1\n#PBS -q main\n", 2, warning, "another batch system"}},
+              {"#SBATCH -N 1\n#PBS -q main\n", 2, warning, "another batch system"},
+              {"#PBS -l select=1 # one\n", 1, error, "'# one' is no comment to qsub"}},
              {.name = "generic", .title = "any"});
 }
 
@@ -195,6 +196,24 @@ TEST(ScriptLint, RanksAreThoseOfTheJob) {
               {"mpiexec -n 8 -ppn 4 reduce_all --expect-ranks 16\n", 1, error, "16 in a launch of 8"}},
              pbs_site(), chunks);
   EXPECT_EQ(listed(lint(chunks + "mpiexec -n 4 -ppn 2 reduce_all --expect-ranks=4\n", pbs_site())), "");
+}
+
+TEST(ScriptLint, OurProgramsAsTheyAreCalled) {
+  const std::string job = "#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n";
+  const Site site{.name = "generic", .title = "any"};
+  expect_all({{"lockstep trian toy\n", 1, error, "did you mean train?"},
+              {"srun -n 8 env A=1 bin/lockstep trian --expect-ranks 8\n", 1, error, "no command 'trian'"},
+              {"lockstep measure\n", 1, error, "one of train, "},
+              {"reduce_all -b 8\n", 1, error, "reduce_all without a launcher in a job of 8 ranks"},
+              {"OMP_NUM_THREADS=2 lockstep train toy\n", 1, error, "lockstep train without a launcher"},
+              {"srun -n 8 reduce_all --expect-ranks 8 --nproc 4\n", 1, error, "--nproc 4 in a launch by srun"},
+              {"srun -n 8 reduce_all --expect-ranks 8 --nproc=8\n", 1, warning, "--nproc 8 in a launch by srun"}},
+             site, job);
+  for (const char* const text : {"lockstep doctor\n", "lockstep shard bench d\n", "lockstep --version\n",
+                                 "lockstep $verb\n", "reduce_all --nproc 4\n", "reduce_all --list\n",
+                                 "reduce_all --baseline a --now b\n", "command -v lockstep\n", "echo lockstep trian\n"})
+    EXPECT_EQ(listed(lint(job + text, site)), "") << text;
+  EXPECT_EQ(listed(lint("#SBATCH --nodes=1\n#SBATCH --ntasks=1\nreduce_all -b 8\n", site)), "");
 }
 
 TEST(ScriptLint, VariablesThatAreReadAndNothingSets) {

@@ -6,6 +6,8 @@ namespace {
 TEST(DoctorTemporaryFiles, AreNeededByMpi) {
   Job job = healthy_job(2, 1);
   expect(check_temporary_folder(job), Verdict::ok, "can be made");
+  job.ranks[1].missing_temporary = "/gone";
+  expect(check_temporary_folder(job), Verdict::warning, "TMPDIR is '/gone', which is not there on node1", "mkdir -p");
   job.ranks[1].temporary = "'/nosuch': Read-only file system";
   expect(check_temporary_folder(job), Verdict::fail,
          "MPI cannot keep its files in '/nosuch': Read-only file system on node1", "TMPDIR");
@@ -107,8 +109,7 @@ TEST(DoctorLocks, MayBeRefused) {
   Job job = healthy_job(1, 1);
   expect(check_locks(job), Verdict::ok, "flock works, fcntl works");
   job.ranks.front().node.checkpoints.flock = "fails (Function not implemented)";
-  expect(check_locks(job), Verdict::warning, "flock fails (Function not implemented), fcntl works",
-         "-o flock");
+  expect(check_locks(job), Verdict::warning, "flock fails (Function not implemented), fcntl works", "-o flock");
   job.ranks.front().node.checkpoints.complaint = "Read-only file system";
   expect(check_locks(job), Verdict::skipped, "nothing can be written there");
 }

@@ -1,0 +1,54 @@
+#include "training/lint/shell_syntax.hpp"
+
+#include <algorithm>
+
+#include "runtime/output_of.hpp"
+#include "site/text.hpp"
+
+namespace lockstep::training::lint {
+namespace {
+
+constexpr core::Seconds time_for_bash{10};
+
+/// By its first line; without one that names a shell, batch systems take that of the user.
+bool is_for_bash(std::string_view text) {
+  if (!text.starts_with("#!")) return true;
+  const auto words = site::split_words(text.substr(2, std::min(text.find('\n'), text.size()) - 2));
+  const auto is_shell = [](std::string_view word) {
+    const std::string_view name = word.substr(word.find_last_of('/') + 1);
+    return name == "bash" || name == "sh";
+  };
+  return std::ranges::any_of(words, is_shell);
+}
+
+/// "FILE: line N: MESSAGE" of bash; nothing if `line` is none, or a warning.
+std::optional<site::Finding> read_message(std::string_view line, const std::string& path) {
+  const std::string beginning = path + ": line ";
+  if (!line.starts_with(beginning)) return std::nullopt;
+  line.remove_prefix(beginning.size());
+  const std::size_t colon = std::min(line.find(": "), line.size());
+  const auto number = site::whole_number(line.substr(0, colon));
+  const std::string_view message = line.substr(std::min(colon + 2, line.size()));
+  if (!number || message.starts_with("warning:")) return std::nullopt;
+  return site::Finding{.severity = site::Severity::error,
+                       .what = std::string{message},
+                       .why = "bash ends there, whatever comes after",
+                       .fix = "close what is open before it: a quote, $( ), if ... fi, do ... done",
+                       .line = static_cast<int>(*number)};
+}
+
+}  // namespace
+
+std::optional<site::Finding> find_syntax_error(const std::string& path, std::string_view text) {
+  if (!is_for_bash(text)) return std::nullopt;
+  // Prints, and ends with 0, only if there is a bash and it complains. BASH_ENV would be executed.
+  const auto complaint = runtime::output_of({"env", "-u", "BASH_ENV", "LC_ALL=C", "sh", "-c",
+                                             "command -v bash >/dev/null && ! bash -n \"$1\" 2>&1", "sh", path},
+                                            time_for_bash);
+  if (!complaint) return std::nullopt;
+  for (const std::string_view line : site::split(*complaint, '\n'))
+    if (auto finding = read_message(line, path)) return finding;
+  return std::nullopt;
+}
+
+}  // namespace lockstep::training::lint

@@ -1,0 +1,17 @@
+// Whether bash can read a job script to its end.
+// Invariant: nothing of the script is executed (bash -n); where there is no bash, nothing is found.
+// Used by lockstep lint.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "site/finding.hpp"
+
+namespace lockstep::training::lint {
+
+/// `text` is that of the file `path`. Nothing for scripts of other shells.
+[[nodiscard]] std::optional<site::Finding> find_syntax_error(const std::string& path, std::string_view text);
+
+}  // namespace lockstep::training::lint
