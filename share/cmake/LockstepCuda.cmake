@@ -46,11 +46,12 @@ function(lockstep_add_kernels name)
   endif()
   add_library(lockstep_${name} STATIC EXCLUDE_FROM_ALL ${arg_SOURCES})
   add_library(lockstep::${name} ALIAS lockstep_${name})
-  set_target_properties(lockstep_${name} PROPERTIES UNITY_BUILD OFF)
+  set_target_properties(lockstep_${name} PROPERTIES UNITY_BUILD OFF
+                                                    CUDA_COMPILER_LAUNCHER ${PROJECT_SOURCE_DIR}/share/cmake/keep-resources)
   target_include_directories(lockstep_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(lockstep_${name} PUBLIC ${arg_PUBLIC} PRIVATE lockstep_options)
   target_compile_options(lockstep_${name} PRIVATE
-    "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-fmad=false;SHELL:-diag-suppress 20011,20014>"
+    "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-fmad=false;-Xptxas=-v;SHELL:-diag-suppress 20011,20014>"
     $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
 endfunction()
 

@@ -36,6 +36,7 @@ plant src/runtime/session.cpp '  MPI_Allreduce(a, b, 1, MPI_INT, MPI_SUM, c);' '
 plant src/comm/transport_mpi.cpp '  MPI_Allgather(a, 1, MPI_INT, b, 1, MPI_INT, c);' 'algorithm mpi only'
 plant reduce_all/sweep.cpp '  comm::find_algorithm("rabenseifner");' "an algorithm's name"
 plant src/core/units.cpp '#include <hdf5.h>' '<hdf5.h> belongs'
+plant src/nn/models.cpp '#include <cuda_runtime.h>' "a vendor's header"
 plant src/core/units.cpp "$(yes '// line' | head -400)" 'more than 400'
 plant training/main.cpp "// $(printf 'word %.0s' {1..24})" 'beyond column 120'
 plant tests/CMakeLists.txt 'add_test(NAME alone COMMAND true)' 'registered by lockstep_add_test'

@@ -41,8 +41,7 @@ constexpr int longest_gap_ticks = 4;
 constexpr core::Seconds start_per_shared_rank{1};
 /// For the report to reach the terminal before the launcher, seeing the first exit, ends the job.
 constexpr auto time_to_speak = 200ms;
-/// For the launcher to end those that wait once the first process has left; they leave by themselves only where it does
-/// not.
+/// For the launcher to end those that wait once the first process has left; else they leave by themselves.
 constexpr auto time_for_launcher = 1s;
 /// After a signal, for the main thread to end in order.
 constexpr std::int64_t time_for_order_ns = 700'000'000;
