@@ -37,6 +37,7 @@ install(FILES ${PROJECT_BINARY_DIR}/lockstep-config.cmake ${PROJECT_BINARY_DIR}/
         DESTINATION ${_package})
 
 # Manual pages are what the programs say with --help.
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/man)  # make, unlike Ninja, makes no folder for what a command writes
 set(_page_files "")
 string(REGEX REPLACE "[|][^;]*" "" _page_names "${_pages}")
 list(JOIN _page_names "," _page_names)
