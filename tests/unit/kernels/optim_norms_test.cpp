@@ -17,8 +17,9 @@ using runtime::kernel::ThreadOrder;
 constexpr std::array all_orders{ThreadOrder::ascending, ThreadOrder::descending, ThreadOrder::shuffled};
 
 /// A small tensor, one of more than two pieces with a short end, one of none, and the smallest, with gaps between.
-const std::vector<Segment> segments{{{16, 48}, true}, {{80, 20'016}, false}, {{20'112, 0}, true}, {{20'112, 16}, true}};
-constexpr std::size_t n_elements = 20'144;
+const std::vector<Segment> summed_segments{
+    {{16, 48}, true}, {{80, 20'016}, false}, {{20'112, 0}, true}, {{20'112, 16}, true}};
+constexpr std::size_t n_summed = 20'144;
 
 struct Summed {
   std::vector<double> totals{};
@@ -30,7 +31,7 @@ Summed sum_on_device(const std::vector<T>& values, ThreadOrder order) {
   test::Recorder recorder{order};
   const test::UseRecorder use{recorder};
   runtime::Stream stream;
-  const Cut tables = cut(segments);
+  const Cut tables = cut(summed_segments);
   const OnDevice<Piece> pieces{stream, tables.pieces};
   const OnDevice<PieceRange> ranges{stream, tables.ranges};
   const OnDevice<T> array{stream, values};
@@ -49,10 +50,10 @@ long double sum_plainly(const std::vector<float>& values, const core::Slice& sli
 
 template <class T>
 void expect_sums(float times) {
-  const std::vector<T> values = rounded<T>(Values{5}.take(n_elements, times));
+  const std::vector<T> values = rounded<T>(Values{5}.take(n_summed, times));
   const Summed first = sum_on_device(values, ThreadOrder::ascending);
-  for (std::size_t i = 0; i < segments.size(); ++i) {
-    const auto expected = static_cast<double>(sum_plainly(widened(values), segments[i].slice));
+  for (std::size_t i = 0; i < summed_segments.size(); ++i) {
+    const auto expected = static_cast<double>(sum_plainly(widened(values), summed_segments[i].slice));
     // n additions of positive numbers, each rounded by half a unit of double at most, n < 2^7 in any chain.
     EXPECT_NEAR(first.totals[i], expected, expected * 0x1p-46) << i;
   }
@@ -78,7 +79,7 @@ TEST(SquaredNorms, AreNotFiniteWhereAnElementIsNot) {
   for (const float bad : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
                           std::numeric_limits<float>::quiet_NaN()}) {
     for (const std::size_t at : {std::size_t{80}, std::size_t{20'095}, std::size_t{9999}}) {
-      std::vector<float> values = Values{5}.take(n_elements);
+      std::vector<float> values = Values{5}.take(n_summed);
       values[at] = bad;
       values[70] = bad;  // in a gap: of no range
       for (const bool is_finite :
@@ -92,7 +93,7 @@ TEST(SquaredNorms, AreNotFiniteWhereAnElementIsNot) {
 }
 
 TEST(Cut, DependsOnTheSegmentsAlone) {
-  const Cut tables = cut(segments);
+  const Cut tables = cut(summed_segments);
   ASSERT_EQ(tables.pieces.size(), 5U);
   EXPECT_EQ(tables.pieces[2].offset, 80 + piece_elements);
   EXPECT_EQ(tables.pieces[3].n, 20'016 - 2 * piece_elements);
