@@ -23,6 +23,10 @@ else()
     set(LOCKSTEP_HAVE_CUDA ON)
     set(CMAKE_CUDA_STANDARD 20)
     set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25.1 does not know nvcc's
+      set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+      set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+    endif()
   endif()
 endif()
 if(LOCKSTEP_HAVE_CUDA)
@@ -37,7 +41,7 @@ endif()
 # lockstep_add_kernels(<name> SOURCES <file>.cu ... [PUBLIC <targets>])
 # A library of kernels: for GPUs and the host by nvcc, or else for the host alone, for tests. a*b+c is fused where a kernel says
 # so and nowhere else, so both give the same bits. The warnings that are off tell of functions for one side within a body
-# for both, which is what a Team is.
+# for both, which is what a Team is, and of a conversion that its own requires clause rules out.
 function(lockstep_add_kernels name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;PUBLIC")
   lockstep_reject_unparsed(lockstep_add_kernels "${arg_UNPARSED_ARGUMENTS}")
@@ -51,7 +55,7 @@ function(lockstep_add_kernels name)
   target_include_directories(lockstep_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(lockstep_${name} PUBLIC ${arg_PUBLIC} PRIVATE lockstep_options)
   target_compile_options(lockstep_${name} PRIVATE
-    "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-fmad=false;-Xptxas=-v;SHELL:-diag-suppress 20011,20014>"
+    "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-fmad=false;-Xptxas=-v;SHELL:-diag-suppress 554,20011,20014>"
     $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
 endfunction()
 

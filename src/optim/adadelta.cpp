@@ -1,6 +1,7 @@
 #include <array>
 
 #include "optim/family.hpp"
+#include "optim/numbers.hpp"
 
 namespace lockstep::optim {
 namespace {
@@ -14,11 +15,7 @@ class Adadelta : public Family {
   [[nodiscard]] std::span<const std::string_view> state_names() const noexcept override { return averages; }
 
   void update(const Range& range, double lr, std::uint64_t /*step*/) const override {
-    kernels().adadelta(range.elements, {.decay = static_cast<float>(range.decays ? spec_.weight_decay : 0),
-                                        .lr = static_cast<float>(lr),
-                                        .rho = static_cast<float>(spec_.rho),
-                                        .weight = static_cast<float>(1 - spec_.rho),
-                                        .eps = static_cast<float>(spec_.eps)});
+    kernels().adadelta(range.elements, adadelta_numbers(spec_, range.decays, lr));
   }
 
  private:

@@ -1,96 +1,85 @@
 // The loops of one kernel set, for the compiler to vectorize with the flags of the file that includes them.
-// Invariant: a*b+c is fused where fused() says so and nowhere else, which is where PyTorch's CPU kernels fuse it; on a
-// processor without that instruction (x86 before 2013) fused() is a slow C function of the same result.
+// Invariant: an element's arithmetic is element.hpp's, and nothing else touches the parameters and the state.
 // Used by kernels_plain.cpp, kernels_avx2.cpp and kernels_avx512.cpp.
 #pragma once
 
+#include "optim/element.hpp"
 #include "optim/kernels_sets.hpp"
 
 namespace lockstep::optim {
 namespace {
 
-/// a * b + c, rounded once.
-inline float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
-inline float root(float x) { return __builtin_sqrtf(x); }
-
-// An element's arithmetic, array by array. `g` is the gradient, `p` the parameters.
+// Array by array. `g` is the gradient, `p` the parameters. What changes is copied first: references into the arrays
+// make compilers forget that these do not overlap.
 
 inline void update_sgd(std::size_t n, const float* __restrict g, float* __restrict p, SgdNumbers s) {
   for (std::size_t i = 0; i < n; ++i) {
-    const float gradient = fused(p[i], s.decay, g[i]);
-    p[i] = fused(gradient, -s.lr, p[i]);
+    float parameter = p[i];
+    step_sgd(g[i], parameter, s);
+    p[i] = parameter;
   }
 }
 
 inline void update_sgd_momentum(std::size_t n, const float* __restrict g, float* __restrict p,
                                 float* __restrict momentum, SgdNumbers s) {
   for (std::size_t i = 0; i < n; ++i) {
-    const float gradient = fused(p[i], s.decay, g[i]);
-    momentum[i] = fused(gradient, s.undamped, momentum[i] * s.momentum);
-    const float direction = s.is_nesterov ? fused(momentum[i], s.momentum, gradient) : momentum[i];
-    p[i] = fused(direction, -s.lr, p[i]);
+    float parameter = p[i], mean = momentum[i];
+    step_sgd_momentum(g[i], parameter, mean, s);
+    momentum[i] = mean;
+    p[i] = parameter;
   }
-}
-
-/// From `average` towards `value`, from the nearer end as torch.lerp. One fused() behind both choices: with one in each
-/// arm loops are vectorized for AVX-512 only (Adam with AVX2: 6 times as fast as before).
-inline float mix(float average, float value, float weight) {
-  const bool is_near = weight < 0.5F;
-  return fused(is_near ? weight : weight - 1.0F, value - average, is_near ? average : value);
-}
-
-inline float mix_square(float average, float value, float keep, float weight) {
-  return fused(weight * value, value, average * keep);
 }
 
 inline void update_adam(std::size_t n, const float* __restrict g, float* __restrict p, float* __restrict exp_avg,
                         float* __restrict exp_avg_sq, AdamNumbers s) {
   for (std::size_t i = 0; i < n; ++i) {
-    const float parameter = p[i] * s.keep;
-    const float gradient = fused(p[i], s.decay, g[i]);
-    exp_avg[i] = mix(exp_avg[i], gradient, s.weight);
-    exp_avg_sq[i] = mix_square(exp_avg_sq[i], gradient, s.beta2, s.weight2);
-    p[i] = parameter - s.rate * exp_avg[i] / (root(exp_avg_sq[i]) / s.bias2_sqrt + s.eps);
+    float parameter = p[i], mean = exp_avg[i], square = exp_avg_sq[i];
+    step_adam(g[i], parameter, mean, square, s);
+    exp_avg[i] = mean;
+    exp_avg_sq[i] = square;
+    p[i] = parameter;
   }
 }
 
 inline void update_adadelta(std::size_t n, const float* __restrict g, float* __restrict p, float* __restrict square_avg,
                             float* __restrict acc_delta, AdadeltaNumbers s) {
   for (std::size_t i = 0; i < n; ++i) {
-    const float gradient = fused(p[i], s.decay, g[i]);
-    square_avg[i] = mix_square(square_avg[i], gradient, s.rho, s.weight);
-    const float delta = root(acc_delta[i] + s.eps) / root(square_avg[i] + s.eps) * gradient;
-    acc_delta[i] = mix_square(acc_delta[i], delta, s.rho, s.weight);
-    p[i] = fused(delta, -s.lr, p[i]);
+    float parameter = p[i], square = square_avg[i], delta = acc_delta[i];
+    step_adadelta(g[i], parameter, square, delta, s);
+    square_avg[i] = square;
+    acc_delta[i] = delta;
+    p[i] = parameter;
   }
 }
 
 inline void update_lars(std::size_t n, const float* __restrict g, float* __restrict p, float* __restrict momentum,
                         LarsNumbers s) {
   for (std::size_t i = 0; i < n; ++i) {
-    const float gradient = fused(p[i], s.decay, g[i]);
-    momentum[i] = fused(gradient, s.rate, momentum[i] * s.momentum);
-    p[i] -= momentum[i];
+    float parameter = p[i], mean = momentum[i];
+    step_lars(g[i], parameter, mean, s);
+    momentum[i] = mean;
+    p[i] = parameter;
   }
-}
-
-inline float lamb_update(float parameter, float exp_avg, float exp_avg_sq, const LambNumbers& s) {
-  return fused(parameter, s.decay, exp_avg / s.bias1 / (root(exp_avg_sq) / s.bias2_sqrt + s.eps));
 }
 
 /// Writes the update over the gradient.
 inline void update_lamb_moments(std::size_t n, float* __restrict g, const float* __restrict p,
                                 float* __restrict exp_avg, float* __restrict exp_avg_sq, LambNumbers s) {
   for (std::size_t i = 0; i < n; ++i) {
-    exp_avg[i] = mix(exp_avg[i], g[i], s.weight);
-    exp_avg_sq[i] = mix_square(exp_avg_sq[i], g[i], s.beta2, s.weight2);
-    g[i] = lamb_update(p[i], exp_avg[i], exp_avg_sq[i], s);
+    float mean = exp_avg[i], square = exp_avg_sq[i];
+    g[i] = step_lamb_moments(g[i], p[i], mean, square, s);
+    exp_avg[i] = mean;
+    exp_avg_sq[i] = square;
   }
 }
 
 inline void update_lamb(std::size_t n, float* __restrict p, const float* __restrict exp_avg,
                         const float* __restrict exp_avg_sq, LambNumbers s) {
-  for (std::size_t i = 0; i < n; ++i) p[i] = fused(lamb_update(p[i], exp_avg[i], exp_avg_sq[i], s), -s.rate, p[i]);
+  for (std::size_t i = 0; i < n; ++i) {
+    float parameter = p[i];
+    step_lamb(parameter, exp_avg[i], exp_avg_sq[i], s);
+    p[i] = parameter;
+  }
 }
 
 /// A sum of squares in a fixed number of lanes, the same for vectors of any length. The square of a float32 is exact in

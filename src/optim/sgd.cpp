@@ -1,6 +1,7 @@
 #include <array>
 
 #include "optim/family.hpp"
+#include "optim/numbers.hpp"
 
 namespace lockstep::optim {
 namespace {
@@ -15,13 +16,7 @@ class Sgd : public Family {
   }
 
   void update(const Range& range, double lr, std::uint64_t step) const override {
-    // The first gradient becomes the momentum as it is, as in PyTorch.
-    const double undamped = step == 1 ? 1 : 1 - spec_.dampening;
-    const SgdNumbers numbers{.decay = static_cast<float>(range.decays ? spec_.weight_decay : 0),
-                             .lr = static_cast<float>(lr),
-                             .momentum = static_cast<float>(spec_.momentum),
-                             .undamped = static_cast<float>(undamped),
-                             .is_nesterov = spec_.nesterov};
+    const SgdNumbers numbers = sgd_numbers(spec_, range.decays, lr, step);
     if (spec_.momentum == 0)
       kernels().sgd(range.elements, numbers);
     else

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <functional>
 #include <span>
+#include <utility>
 
 #include "core/fnv.hpp"
 
@@ -81,6 +82,7 @@ struct Recorder::State {
 
   // Judges one region of operation `index` of a stream, and gives its place.
   std::string touch(int stream, std::size_t index, const std::string& name, const Region& region, bool is_write) {
+    if (region.n_bytes == 0) return "nothing";
     std::size_t offset = 0;
     Allocation* const of = find(region, offset);
     const char* const verb = is_write ? "writes" : "reads";

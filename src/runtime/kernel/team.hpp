@@ -46,7 +46,8 @@ class HostTeam {
 
   HostTeam(const Grid& grid, unsigned block, ThreadOrder order)
       : grid_{grid}, block_{block}, order_{order}, scratch_((grid.scratch_bytes + 15) / 16) {
-    std::memset(scratch_.data(), 0xff, scratch_.size() * sizeof scratch_[0]);  // NaN: nobody may count on zeros
+    // NaN: nobody may count on zeros
+    std::ranges::fill(std::as_writable_bytes(std::span{scratch_}), std::byte{0xff});
   }
 
   [[nodiscard]] int n_threads() const { return grid_.n_threads; }

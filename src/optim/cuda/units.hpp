@@ -1,0 +1,43 @@
+// What all kernels of this folder have in common: how threads share a piece, and grids and regions of memory.
+// Invariant: a unit is what one thread reads and writes of an array at once, in packs of 16 bytes.
+// Used by the files *.cu here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <variant>
+
+#include "core/error.hpp"
+#include "optim/cuda/arena.hpp"
+#include "optim/cuda/pieces.hpp"
+#include "runtime/kernel/launch.hpp"
+
+namespace lockstep::optim::cuda {
+
+namespace kernel = runtime::kernel;
+
+/// Elements that a thread takes at once.
+inline constexpr int unit = 8;
+static_assert(range_multiple % unit == 0);
+
+/// Calls f(index of a unit in the arena) for a thread's units of a piece.
+template <class Team, class F>
+LOCKSTEP_HOST_DEVICE void each_unit(const Team& team, int thread, const Piece& piece, const F& f) {
+  const auto first = static_cast<std::uint32_t>(piece.offset / unit);
+  const std::uint32_t end = first + piece.n / unit;
+  for (std::uint32_t i = first + static_cast<std::uint32_t>(thread); i < end;
+       i += static_cast<std::uint32_t>(team.n_threads()))
+    f(i);
+}
+
+/// One block a piece, but no more blocks than keep any GPU busy until they are over.
+[[nodiscard]] inline kernel::Grid grid_of_pieces(std::size_t n_pieces) noexcept {
+  return {.n_blocks = kernel::grid_of(n_pieces, 1).n_blocks};
+}
+
+template <class T>
+[[nodiscard]] kernel::Region region_of(const DeviceSpan<T>& span) noexcept {
+  return kernel::region(span.data(), span.size());
+}
+
+}  // namespace lockstep::optim::cuda

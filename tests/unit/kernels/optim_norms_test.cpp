@@ -1,0 +1,143 @@
+// Sums of squares and casts of arenas.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "optim/cuda/casts.hpp"
+#include "optim/cuda/norms.hpp"
+#include "optim_arrays.hpp"
+#include "support/recorder.hpp"
+
+namespace lockstep::optim::cuda {
+namespace {
+
+using runtime::kernel::ThreadOrder;
+
+constexpr std::array all_orders{ThreadOrder::ascending, ThreadOrder::descending, ThreadOrder::shuffled};
+
+/// A small tensor, one of more than two pieces with a short end, one of none, and the smallest, with gaps between.
+const std::vector<Segment> summed_segments{
+    {{16, 48}, true}, {{80, 20'016}, false}, {{20'112, 0}, true}, {{20'112, 16}, true}};
+constexpr std::size_t n_summed = 20'144;
+
+struct Summed {
+  std::vector<double> totals{};
+  std::vector<std::string> complaints{};
+};
+
+template <class T>
+Summed sum_on_device(const std::vector<T>& values, ThreadOrder order) {
+  test::Recorder recorder{order};
+  const test::UseRecorder use{recorder};
+  runtime::Stream stream;
+  const Cut tables = cut(summed_segments);
+  const OnDevice<Piece> pieces{stream, tables.pieces};
+  const OnDevice<PieceRange> ranges{stream, tables.ranges};
+  const OnDevice<T> array{stream, values};
+  const OnDevice<double> partials{tables.pieces.size()};
+  const OnDevice<double> totals{tables.ranges.size()};
+  squared_norms(stream, DeviceSpan<const T>{array.span()}, pieces.span(), partials.span());
+  add_up(stream, partials.span(), ranges.span(), totals.span());
+  return {totals.read(stream), recorder.complaints()};
+}
+
+long double sum_plainly(const std::vector<float>& values, const core::Slice& slice) {
+  long double sum = 0;
+  for (std::size_t i = slice.offset; i < slice.end(); ++i) sum += static_cast<long double>(values[i]) * values[i];
+  return sum;
+}
+
+template <class T>
+void expect_sums(float times) {
+  const std::vector<T> values = rounded<T>(Values{5}.take(n_summed, times));
+  const Summed first = sum_on_device(values, ThreadOrder::ascending);
+  for (std::size_t i = 0; i < summed_segments.size(); ++i) {
+    const auto expected = static_cast<double>(sum_plainly(widened(values), summed_segments[i].slice));
+    // n additions of positive numbers, each rounded by half a unit of double at most, n < 2^7 in any chain.
+    EXPECT_NEAR(first.totals[i], expected, expected * 0x1p-46) << i;
+  }
+  for (const ThreadOrder order : all_orders) {
+    const Summed again = sum_on_device(values, order);
+    EXPECT_TRUE(same_bits(again.totals, first.totals));
+    EXPECT_TRUE(again.complaints.empty()) << again.complaints.front();
+  }
+}
+
+TEST(SquaredNorms, AreThoseOfEachRange) {
+  expect_sums<float>(1);
+  expect_sums<core::bfloat16>(1);
+  expect_sums<core::float16>(1);
+}
+
+TEST(SquaredNorms, HoldTheSquaresOfAnyFloat) {
+  expect_sums<float>(std::numeric_limits<float>::max());
+  expect_sums<float>(1e-40F);
+}
+
+TEST(SquaredNorms, AreNotFiniteWhereAnElementIsNot) {
+  for (const float bad : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
+                          std::numeric_limits<float>::quiet_NaN()}) {
+    for (const std::size_t at : {std::size_t{80}, std::size_t{20'095}, std::size_t{9999}}) {
+      std::vector<float> values = Values{5}.take(n_summed);
+      values[at] = bad;
+      values[70] = bad;  // in a gap: of no range
+      for (const bool is_finite :
+           {sum_on_device(values, ThreadOrder::shuffled).totals[1] < HUGE_VAL,
+            sum_on_device(rounded<core::float16>(values), ThreadOrder::shuffled).totals[1] < HUGE_VAL,
+            sum_on_device(rounded<core::bfloat16>(values), ThreadOrder::shuffled).totals[1] < HUGE_VAL})
+        EXPECT_FALSE(is_finite) << bad << " at " << at;
+      EXPECT_TRUE(std::isfinite(sum_on_device(values, ThreadOrder::shuffled).totals[0]));
+    }
+  }
+}
+
+TEST(Cut, DependsOnTheSegmentsAlone) {
+  const Cut tables = cut(summed_segments);
+  ASSERT_EQ(tables.pieces.size(), 5U);
+  EXPECT_EQ(tables.pieces[2].offset, 80 + piece_elements);
+  EXPECT_EQ(tables.pieces[3].n, 20'016 - 2 * piece_elements);
+  EXPECT_EQ(tables.pieces[4].range, 3U);
+  EXPECT_EQ(tables.ranges[2].n_pieces, 0U);
+  EXPECT_FALSE(tables.ranges[1].decays);
+  EXPECT_ANY_THROW(static_cast<void>(cut(std::vector<Segment>{{{8, 16}, true}})));
+  EXPECT_ANY_THROW(static_cast<void>(cut(std::vector<Segment>{{{16, 24}, true}})));
+  EXPECT_ANY_THROW(static_cast<void>(cut(std::vector<Segment>{{{most_elements, 16}, true}})));
+}
+
+template <class From, class To>
+void expect_cast(const std::vector<float>& values) {
+  test::Recorder recorder;
+  const test::UseRecorder use{recorder};
+  runtime::Stream stream;
+  const std::vector<From> from = rounded<From>(values);
+  const OnDevice<From> source{stream, from};
+  const OnDevice<To> target{from.size()};
+  cast(stream, DeviceSpan<const From>{source.span()}, target.span());
+  EXPECT_TRUE(same_bits(target.read(stream), rounded<To>(widened(from))));
+  EXPECT_TRUE(recorder.complaints().empty());
+}
+
+TEST(Cast, RoundsOnceToEven) {
+  std::vector<float> values = Values{7}.take(4992);
+  // Halfway cases, the largest numbers, subnormal numbers and what is no number.
+  for (const float value : {1.00390625F, 1.01171875F, 65519.0F, 65520.0F, 3.4e38F, 6e-8F, 3e-8F, 1e-40F, -0.0F,
+                            std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(), 0.1F,
+                            1.0004883F, 1.0014648F, -65504.0F, 2.0F})
+    values.push_back(value);
+  expect_cast<float, core::bfloat16>(values);
+  expect_cast<float, core::float16>(values);
+  expect_cast<core::bfloat16, float>(values);
+  expect_cast<core::float16, float>(values);
+}
+
+TEST(Cast, RefusesArenasOfOtherSizes) {
+  runtime::Stream stream;
+  std::vector<float> from(32);
+  std::vector<core::float16> to(16);
+  EXPECT_ANY_THROW(
+      cast(stream, DeviceSpan<const float>::at(from.data(), 32), DeviceSpan<core::float16>::at(to.data(), 16)));
+}
+
+}  // namespace
+}  // namespace lockstep::optim::cuda
