@@ -10,9 +10,21 @@
 
 namespace lockstep::core {
 
-/// One Philox4x32-10 block: four random words for a 64-bit key and a 128-bit counter.
-[[nodiscard]] std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 2> key,
-                                                  std::array<std::uint32_t, 4> counter) noexcept;
+/// One Philox4x32-10 block: four random words for a 64-bit key and a 128-bit counter. Kernels of GPUs call it too.
+[[nodiscard]] constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 2> key,
+                                                            std::array<std::uint32_t, 4> counter) noexcept {
+  constexpr std::uint64_t multiplier_0 = 0xd251'1f53, multiplier_1 = 0xcd9e'8d57;
+  constexpr std::uint32_t weyl_0 = 0x9e37'79b9, weyl_1 = 0xbb67'ae85;
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t product_0 = multiplier_0 * counter[0];
+    const std::uint64_t product_1 = multiplier_1 * counter[2];
+    counter = {static_cast<std::uint32_t>(product_1 >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(product_1),
+               static_cast<std::uint32_t>(product_0 >> 32) ^ counter[3] ^ key[1],
+               static_cast<std::uint32_t>(product_0)};
+    key = {key[0] + weyl_0, key[1] + weyl_1};
+  }
+  return counter;
+}
 
 /// A sequence of numbers over Philox: element i of stream `stream` for `seed`. Cheap to copy.
 class Random {

@@ -90,8 +90,15 @@ class CudaTeam {
   std::byte* scratch_;
 };
 
+/// Blocks that an SM shall hold at once, by which registers are shared out; a body may leave it to the compiler.
 template <class Body>
-__global__ void __launch_bounds__(Body::max_threads) run_on_device(const Body body) {
+constexpr unsigned min_blocks() {
+  if constexpr (requires { Body::min_blocks; }) return Body::min_blocks;
+  return 1;
+}
+
+template <class Body>
+__global__ void __launch_bounds__(Body::max_threads, min_blocks<Body>()) run_on_device(const Body body) {
   extern __shared__ uint4 scratch[];
   CudaTeam team{reinterpret_cast<std::byte*>(scratch)};
   body(team);

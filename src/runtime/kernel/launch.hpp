@@ -55,6 +55,10 @@ void enqueue(Stream& stream, std::string_view name, const Grid& grid, std::initi
   };
 #ifdef __CUDACC__
   operation.on_cuda = [](const std::byte* bytes, const Grid& of, void* on) {
+    constexpr std::size_t unasked_scratch_bytes = 48 * 1024;
+    if (of.scratch_bytes > unasked_scratch_bytes)
+      cudaFuncSetAttribute(run_on_device<Body>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                           static_cast<int>(of.scratch_bytes));
     run_on_device<<<of.n_blocks, of.n_threads, of.scratch_bytes, static_cast<cudaStream_t>(on)>>>(
         *reinterpret_cast<const Body*>(bytes));
     return static_cast<int>(cudaGetLastError());

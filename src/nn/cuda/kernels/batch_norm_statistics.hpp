@@ -1,0 +1,183 @@
+// Means and variances by group and channel, and how running ones follow: batch normalization's first half.
+// Invariant: the same bits for any order of threads; each thread takes deviations from its first value, and partial
+// results are joined in double, so that a variance is good however far from 0 the mean is (and an outlier as first
+// value is itself part of the variance, to which its rounding errors are small).
+// Used by nn/cuda.
+#pragma once
+
+#include "core/step_numbers.hpp"
+#include "nn/cuda/kernels/rows.hpp"
+#include "runtime/device.hpp"
+
+namespace lockstep::nn::cuda {
+
+/// Of n values; m2 is the sum of squared deviations from their mean.
+struct Moments {
+  double n;
+  double mean;
+  double m2;
+};
+
+/// Of of(0) to of(count - 1), in order.
+template <class Of>
+LOCKSTEP_HOST_DEVICE Moments join_moments(int count, const Of& of) {
+  double n = 0, sum = 0, m2 = 0;
+  const double origin = of(0).mean;
+  LOCKSTEP_NO_UNROLL
+  for (int i = 0; i < count; ++i) {
+    const Moments one = of(i);
+    n += one.n;
+    sum += one.n * (one.mean - origin);
+  }
+  if (n == 0) return {0, 0, 0};
+  const double mean = origin + sum / n;
+  LOCKSTEP_NO_UNROLL
+  for (int i = 0; i < count; ++i) {
+    const Moments one = of(i);
+    m2 += one.m2 + one.n * (one.mean - mean) * (one.mean - mean);
+  }
+  return {n, mean, m2};
+}
+
+/// Of the parts of each group.
+template <class T>
+struct PartialMoments {
+  static constexpr int max_threads = GroupedRows::n_threads;
+  static constexpr unsigned min_blocks = GroupedRows::min_blocks;
+  static constexpr std::size_t n_scratch = max_threads * pack_channels;
+  GroupedRows rows;
+  const T* x;
+  Moments* partials;  ///< rows.n_partials()
+
+  [[nodiscard]] Grid grid() const { return rows.grid(3 * n_scratch * sizeof(float)); }
+
+  template <class Team>
+  LOCKSTEP_HOST_DEVICE void operator()(Team& team) const {
+    const GroupedRows::Part part = rows.part(team.block());
+    float* const origins = team.template scratch<float>(n_scratch).data();
+    float* const sums = team.template scratch<float>(n_scratch).data();
+    float* const squares = team.template scratch<float>(n_scratch).data();
+    team.each([&](int thread) {
+      rows.with_column(part, thread, [&](std::size_t pack, int lane) {
+        if (rows.n_rows_of_lane(part, lane) == 0) return;
+        const auto first = load_channels(x, (part.begin + static_cast<std::size_t>(lane)) * rows.n_packs() + pack);
+        Pack<float, pack_channels> origin, sum{}, square{};
+        for (int k = 0; k < pack_channels; ++k) origin[k] = first[k];
+        rows.for_rows<2>(
+            part, pack, lane, [&](std::size_t at) { return load_channels(x, at); },
+            [&](std::size_t, const Channels<T>& values) {
+              for (int k = 0; k < pack_channels; ++k) {
+                const float deviation = values[k] - origin[k];
+                sum[k] += deviation;
+                square[k] = fused(deviation, deviation, square[k]);
+              }
+            });
+        const auto at = static_cast<std::size_t>(thread);
+        runtime::kernel::store(origins, at, origin);
+        runtime::kernel::store(sums, at, sum);
+        runtime::kernel::store(squares, at, square);
+      });
+    });
+    team.each([&](int thread) {
+      rows.with_channel(part, thread, [&](std::size_t place, std::size_t channel) {
+        partials[rows.partial(part.group, part.index, channel)] = join_moments(rows.n_lanes(), [&](int lane) {
+          const auto n = static_cast<double>(rows.n_rows_of_lane(part, lane));
+          if (n == 0) return Moments{0, 0, 0};
+          const std::size_t at = static_cast<std::size_t>(lane) * rows.place_stride() + place;
+          const auto sum = static_cast<double>(sums[at]), m2 = static_cast<double>(squares[at]) - sum * sum / n;
+          return Moments{n, static_cast<double>(origins[at]) + sum / n, m2 > 0 || m2 != m2 ? m2 : 0};
+        });
+      });
+    });
+  }
+};
+
+/// Of whole groups, from those of their parts: arrays of n_groups times n_channels.
+struct GroupMoments {
+  static constexpr int max_threads = PartJoin::n_threads;
+  GroupedRows rows;
+  const Moments* partials;
+  double eps;
+  Moments* moments;
+  float* mean;
+  float* inverse;  ///< 1 / sqrt(variance + eps)
+
+  [[nodiscard]] Grid grid() const { return PartJoin::grid<Moments>(rows); }
+
+  template <class Team>
+  LOCKSTEP_HOST_DEVICE void operator()(Team& team) const {
+    const auto n_parts = static_cast<int>(rows.n_parts());
+    PartJoin::run<Moments>(
+        team, rows,
+        [&](int lane, std::size_t group, std::size_t channel) {
+          const int n = n_parts > lane ? (n_parts - lane - 1) / PartJoin::n_lanes + 1 : 0;
+          if (n == 0) return Moments{0, 0, 0};
+          return join_moments(n, [&](int i) {
+            return partials[rows.partial(group, static_cast<std::size_t>(lane + i * PartJoin::n_lanes), channel)];
+          });
+        },
+        [](const Moments* of_lanes) {
+          return join_moments(PartJoin::n_lanes, [&](int lane) { return of_lanes[lane * pack_channels]; });
+        },
+        [&](const Moments& all, std::size_t group, std::size_t channel) {
+          const std::size_t at = group * rows.n_channels + channel;
+          moments[at] = all;
+          mean[at] = static_cast<float>(all.mean);
+          inverse[at] = static_cast<float>(1 / __builtin_sqrt(all.m2 / all.n + eps));
+        });
+  }
+};
+
+/// Running statistics move towards the mean over groups, weighted by their values: nn/host's rule.
+struct MoveStatistics {
+  std::size_t n_groups;
+  std::size_t n_channels;
+  const Moments* moments;
+  double momentum;
+  const core::StepNumbers* numbers;
+  float* running_mean;
+  float* running_variance;
+
+  [[nodiscard]] std::size_t n() const { return n_channels; }
+  LOCKSTEP_HOST_DEVICE void operator()(std::size_t channel) const {
+    if (!(numbers->share_of_step > 0)) return;
+    const double kept = numbers->begins_step ? 1 - momentum : 1, taken = momentum * numbers->share_of_step;
+    double n = 0, mean = 0, variance = 0;
+    LOCKSTEP_NO_UNROLL
+    for (std::size_t group = 0; group < n_groups; ++group) {
+      const Moments& one = moments[group * n_channels + channel];
+      n += one.n;
+      mean += one.n * one.mean;
+      variance += one.n * (one.m2 / (one.n - 1));
+    }
+    running_mean[channel] = static_cast<float>(kept * static_cast<double>(running_mean[channel]) + taken * (mean / n));
+    running_variance[channel] =
+        static_cast<float>(kept * static_cast<double>(running_variance[channel]) + taken * (variance / n));
+  }
+};
+
+/// For evaluation, where running statistics are those of all samples.
+struct InvertDeviations {
+  std::size_t n_channels;
+  const float* running_variance;
+  double eps;
+  float* inverse;
+
+  [[nodiscard]] std::size_t n() const { return n_channels; }
+  LOCKSTEP_HOST_DEVICE void operator()(std::size_t channel) const {
+    inverse[channel] = static_cast<float>(1 / __builtin_sqrt(static_cast<double>(running_variance[channel]) + eps));
+  }
+};
+
+/// For partial results of statistics or gradients.
+[[nodiscard]] inline std::size_t batch_norm_workspace_bytes(const GroupedRows& rows) {
+  return rows.n_partials() * sizeof(Moments);
+}
+
+template <class T>
+void enqueue(runtime::Stream& stream, const PartialMoments<T>& body);
+void enqueue(runtime::Stream& stream, const GroupMoments& body);
+void enqueue(runtime::Stream& stream, const MoveStatistics& body);
+void enqueue(runtime::Stream& stream, const InvertDeviations& body);
+
+}  // namespace lockstep::nn::cuda

@@ -1,0 +1,54 @@
+#include "nn/cuda/kernels/elementwise.hpp"
+
+namespace lockstep::nn::cuda {
+
+using runtime::kernel::for_each;
+using runtime::kernel::region;
+
+template <class T>
+void enqueue(runtime::Stream& stream, const Rectify<T>& body) {
+  for_each(stream, "rectify", body.n(), {region(body.x, body.n_elements)}, {region(body.out, body.n_elements)}, body);
+}
+
+template <class T>
+void enqueue(runtime::Stream& stream, const RectifyBackward<T>& body) {
+  const std::size_t n = body.n_elements;
+  for_each(stream, "rectify_backward", body.n(),
+           {region(body.y, n), region(body.a, n), region(body.b, body.b == nullptr ? 0 : n)}, {region(body.out, n)},
+           body);
+}
+
+template <class T>
+void enqueue(runtime::Stream& stream, const Sum<T>& body) {
+  const std::size_t n = body.n_elements;
+  for_each(stream, "sum", body.n(), {region(body.a, n), region(body.b, n)}, {region(body.out, n)}, body);
+}
+
+template <class T>
+void enqueue(runtime::Stream& stream, const AddBias<T>& body) {
+  const std::size_t n = body.n_elements;
+  for_each(stream, "add_bias", body.n(), {region(body.x, n), region(body.bias, body.n_channels)}, {region(body.out, n)},
+           body);
+}
+
+template <class From, class To>
+void enqueue(runtime::Stream& stream, const Cast<From, To>& body) {
+  for_each(stream, "cast", body.n(), {region(body.x, body.n_elements)}, {region(body.out, body.n_elements)}, body);
+}
+
+#define LOCKSTEP_ELEMENTWISE(T)                                       \
+  template void enqueue(runtime::Stream&, const Rectify<T>&);         \
+  template void enqueue(runtime::Stream&, const RectifyBackward<T>&); \
+  template void enqueue(runtime::Stream&, const Sum<T>&);             \
+  template void enqueue(runtime::Stream&, const AddBias<T>&);
+LOCKSTEP_ELEMENTWISE(core::bfloat16)
+LOCKSTEP_ELEMENTWISE(core::float16)
+LOCKSTEP_ELEMENTWISE(float)
+#undef LOCKSTEP_ELEMENTWISE
+
+template void enqueue(runtime::Stream&, const Cast<float, core::bfloat16>&);
+template void enqueue(runtime::Stream&, const Cast<float, core::float16>&);
+template void enqueue(runtime::Stream&, const Cast<core::bfloat16, float>&);
+template void enqueue(runtime::Stream&, const Cast<core::float16, float>&);
+
+}  // namespace lockstep::nn::cuda

@@ -1,0 +1,118 @@
+// What is done to each element by itself, in packs of eight; n_elements is a multiple of 8.
+// Invariant: computed in float32 and rounded once, the bits of nn/host's loops; 0 stays 0 where padding is, and NaN
+// stays NaN. Outputs may be inputs.
+// Used by nn/cuda.
+#pragma once
+
+#include "nn/cuda/kernels/math.hpp"
+#include "runtime/device.hpp"
+
+namespace lockstep::nn::cuda {
+
+LOCKSTEP_HOST_DEVICE inline float positive_part(float x) noexcept { return x <= 0 ? 0 : x; }
+
+template <class T>
+struct Rectify {
+  std::size_t n_elements;
+  const T* x;
+  T* out;
+
+  [[nodiscard]] std::size_t n() const { return n_elements / pack_channels; }
+  LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
+    const auto values = load_channels(x, i);
+    Channels<T> result;
+    for (int k = 0; k < pack_channels; ++k) result.set(k, positive_part(values[k]));
+    store_channels(out, i, result);
+  }
+};
+
+/// The gradient of what ReLU made y of, alone or after an addition: 0 where y <= 0, else a, or a + b unless b is null.
+template <class T>
+struct RectifyBackward {
+  std::size_t n_elements;
+  const T* y;
+  const T* a;
+  const T* b;
+  T* out;
+
+  [[nodiscard]] std::size_t n() const { return n_elements / pack_channels; }
+  LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
+    const auto of_y = load_channels(y, i), of_a = load_channels(a, i), of_b = load_channels_or_0(b, i);
+    Channels<T> result;
+    for (int k = 0; k < pack_channels; ++k)
+      result.set(k, of_y[k] <= 0 ? 0 : b == nullptr ? of_a[k] : of_a[k] + of_b[k]);
+    store_channels(out, i, result);
+  }
+};
+
+template <class T>
+struct Sum {
+  std::size_t n_elements;
+  const T* a;
+  const T* b;
+  bool has_relu;
+  T* out;
+
+  [[nodiscard]] std::size_t n() const { return n_elements / pack_channels; }
+  LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
+    const auto of_a = load_channels(a, i), of_b = load_channels(b, i);
+    Channels<T> result;
+    for (int k = 0; k < pack_channels; ++k) {
+      const float sum = of_a[k] + of_b[k];
+      result.set(k, has_relu ? positive_part(sum) : sum);
+    }
+    store_channels(out, i, result);
+  }
+};
+
+/// Rows of n_channels, a multiple of 8, plus a bias.
+template <class T>
+struct AddBias {
+  std::size_t n_elements;
+  std::size_t n_channels;
+  const T* x;
+  const float* bias;
+  bool has_relu;
+  T* out;
+
+  [[nodiscard]] std::size_t n() const { return n_elements / pack_channels; }
+  LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
+    const auto values = load_channels(x, i);
+    const auto added = load_channels(bias, i % (n_channels / pack_channels));
+    Channels<T> result;
+    for (int k = 0; k < pack_channels; ++k) {
+      const float sum = values[k] + added[k];
+      result.set(k, has_relu ? positive_part(sum) : sum);
+    }
+    store_channels(out, i, result);
+  }
+};
+
+template <class From, class To>
+struct Cast {
+  std::size_t n_elements;
+  const From* x;
+  To* out;
+
+  [[nodiscard]] std::size_t n() const { return n_elements / pack_channels; }
+  LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
+    const auto values = load_channels(x, i);
+    Channels<To> result;
+    for (int k = 0; k < pack_channels; ++k) result.set(k, values[k]);
+    store_channels(out, i, result);
+  }
+};
+
+template <class T>
+void enqueue(runtime::Stream& stream, const Rectify<T>& body);
+template <class T>
+void enqueue(runtime::Stream& stream, const RectifyBackward<T>& body);
+template <class T>
+void enqueue(runtime::Stream& stream, const Sum<T>& body);
+template <class T>
+void enqueue(runtime::Stream& stream, const AddBias<T>& body);
+/// From float to the 16-bit types, and back.
+template <class From, class To>
+void enqueue(runtime::Stream& stream, const Cast<From, To>& body);
+
+}  // namespace lockstep::nn::cuda

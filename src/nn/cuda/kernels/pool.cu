@@ -1,0 +1,45 @@
+#include "nn/cuda/kernels/pool.hpp"
+
+namespace lockstep::nn::cuda {
+
+using runtime::kernel::for_each;
+using runtime::kernel::region;
+
+template <class T>
+void enqueue(runtime::Stream& stream, const PoolMaxima<T>& body) {
+  const std::size_t n_in = body.sizes.n_in() * pack_channels, n_out = body.sizes.n_out() * pack_channels;
+  for_each(stream, "pool_maxima", body.n(), {region(body.x, n_in)},
+           {region(body.out, n_out), region(body.places, body.places == nullptr ? 0 : n_out)}, body);
+}
+
+template <class T>
+void enqueue(runtime::Stream& stream, const PoolMaximaBackward<T>& body) {
+  const std::size_t n_in = body.sizes.n_in() * pack_channels, n_out = body.sizes.n_out() * pack_channels;
+  for_each(stream, "pool_maxima_backward", body.n(), {region(body.gradient, n_out), region(body.places, n_out)},
+           {region(body.out, n_in)}, body);
+}
+
+template <class T>
+void enqueue(runtime::Stream& stream, const Averages<T>& body) {
+  const std::size_t n = body.n_images * body.n_channels;
+  for_each(stream, "averages", body.n(), {region(body.x, n * body.n_positions)}, {region(body.out, n)}, body);
+}
+
+template <class T>
+void enqueue(runtime::Stream& stream, const AveragesBackward<T>& body) {
+  const std::size_t n = body.n_images * body.n_channels;
+  for_each(stream, "averages_backward", body.n(), {region(body.gradient, n)}, {region(body.out, n * body.n_positions)},
+           body);
+}
+
+#define LOCKSTEP_POOLS(T)                                                \
+  template void enqueue(runtime::Stream&, const PoolMaxima<T>&);         \
+  template void enqueue(runtime::Stream&, const PoolMaximaBackward<T>&); \
+  template void enqueue(runtime::Stream&, const Averages<T>&);           \
+  template void enqueue(runtime::Stream&, const AveragesBackward<T>&);
+LOCKSTEP_POOLS(core::bfloat16)
+LOCKSTEP_POOLS(core::float16)
+LOCKSTEP_POOLS(float)
+#undef LOCKSTEP_POOLS
+
+}  // namespace lockstep::nn::cuda

@@ -1,0 +1,179 @@
+// Maxima over square windows with the place of each, and averages over whole images; their gradients by gathering.
+// Invariant: every element has one thread, which adds up in a fixed order. Averages have the bits of nn/host's.
+// Used by nn/cuda.
+#pragma once
+
+#include "nn/cuda/kernels/math.hpp"
+#include "runtime/device.hpp"
+
+namespace lockstep::nn::cuda {
+
+/// Images of n_channels, and the maxima of their windows. Padding is never the maximum: windows are cut off at the
+/// edges of the image, and none lies beyond them.
+struct PoolSizes {
+  std::size_t n_images;
+  int height, width;
+  std::size_t n_channels;
+  int kernel;  ///< at most 11, so that a place in it fits int8
+  int stride;
+  int padding;
+  int out_height, out_width;
+
+  LOCKSTEP_HOST_DEVICE std::size_t n_packs() const { return n_channels / pack_channels; }
+  LOCKSTEP_HOST_DEVICE std::size_t n_in() const {
+    return n_images * static_cast<std::size_t>(height) * static_cast<std::size_t>(width) * n_packs();
+  }
+  LOCKSTEP_HOST_DEVICE std::size_t n_out() const {
+    return n_images * static_cast<std::size_t>(out_height) * static_cast<std::size_t>(out_width) * n_packs();
+  }
+};
+
+/// Where a pack of channels lies in images of a certain height and width.
+struct PoolPlace {
+  LOCKSTEP_HOST_DEVICE PoolPlace(std::size_t i, std::size_t n_packs, int height, int width)
+      : pack{i % n_packs},
+        x{static_cast<int>(i / n_packs % static_cast<std::size_t>(width))},
+        y{static_cast<int>(i / n_packs / static_cast<std::size_t>(width) % static_cast<std::size_t>(height))},
+        image{i / n_packs / static_cast<std::size_t>(width) / static_cast<std::size_t>(height)} {}
+  /// Its index at another place of its image, in images of a certain height and width.
+  LOCKSTEP_HOST_DEVICE std::size_t at(int row, int column, std::size_t n_packs, int height, int width) const {
+    const std::size_t rows = image * static_cast<std::size_t>(height) + static_cast<std::size_t>(row);
+    return (rows * static_cast<std::size_t>(width) + static_cast<std::size_t>(column)) * n_packs + pack;
+  }
+
+  std::size_t pack;
+  int x, y;
+  std::size_t image;
+};
+
+template <class T>
+struct PoolMaxima {
+  PoolSizes sizes;
+  const T* x;
+  T* out;
+  std::int8_t* places;  ///< in the window, row by row: of the first of its maxima, or of a NaN; may be null
+
+  [[nodiscard]] std::size_t n() const { return sizes.n_out(); }
+  LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
+    const PoolPlace place{i, sizes.n_packs(), sizes.out_height, sizes.out_width};
+    const int top = place.y * sizes.stride - sizes.padding, left = place.x * sizes.stride - sizes.padding;
+    float largest[pack_channels];
+    Pack<std::int8_t, pack_channels> chosen;
+    for (int k = 0; k < pack_channels; ++k) {
+      largest[k] = -std::numeric_limits<float>::infinity();
+      chosen[k] = -1;
+    }
+    LOCKSTEP_NO_UNROLL
+    for (int row = 0; row < sizes.kernel; ++row) {
+      if (top + row < 0 || top + row >= sizes.height) continue;
+      LOCKSTEP_NO_UNROLL
+      for (int column = 0; column < sizes.kernel; ++column) {
+        if (left + column < 0 || left + column >= sizes.width) continue;
+        const auto values =
+            load_channels(x, place.at(top + row, left + column, sizes.n_packs(), sizes.height, sizes.width));
+        for (int k = 0; k < pack_channels; ++k) {
+          const float value = values[k];
+          if (chosen[k] >= 0 && value <= largest[k]) continue;
+          if (largest[k] != largest[k]) continue;  // a NaN stays
+          largest[k] = value;
+          chosen[k] = static_cast<std::int8_t>(row * sizes.kernel + column);
+        }
+      }
+    }
+    Channels<T> result;
+    for (int k = 0; k < pack_channels; ++k) result.set(k, largest[k]);
+    store_channels(out, i, result);
+    if (places != nullptr) runtime::kernel::store(places, i, chosen);
+  }
+};
+
+template <class T>
+struct PoolMaximaBackward {
+  PoolSizes sizes;
+  const T* gradient;
+  const std::int8_t* places;
+  T* out;
+
+  [[nodiscard]] std::size_t n() const { return sizes.n_in(); }
+  LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
+    const PoolPlace place{i, sizes.n_packs(), sizes.height, sizes.width};
+    const int y = place.y + sizes.padding, x = place.x + sizes.padding;
+    Pack<float, pack_channels> sum{};
+    LOCKSTEP_NO_UNROLL
+    for (int row = first(y); row <= y / sizes.stride && row < sizes.out_height; ++row) {
+      LOCKSTEP_NO_UNROLL
+      for (int column = first(x); column <= x / sizes.stride && column < sizes.out_width; ++column) {
+        const std::size_t at = place.at(row, column, sizes.n_packs(), sizes.out_height, sizes.out_width);
+        const int here = (y - row * sizes.stride) * sizes.kernel + x - column * sizes.stride;
+        const auto chosen = runtime::kernel::load<std::int8_t, pack_channels>(places, at);
+        const auto values = load_channels(gradient, at);
+        for (int k = 0; k < pack_channels; ++k) sum[k] += chosen[k] == here ? values[k] : 0;
+      }
+    }
+    Channels<T> result;
+    for (int k = 0; k < pack_channels; ++k) result.set(k, sum[k]);
+    store_channels(out, i, result);
+  }
+
+ private:
+  /// The first window that reaches a place, counted from the padding.
+  LOCKSTEP_HOST_DEVICE int first(int at) const {
+    return at < sizes.kernel ? 0 : (at - sizes.kernel) / sizes.stride + 1;
+  }
+};
+
+/// Of images of n_positions, the average of each channel.
+template <class T>
+struct Averages {
+  std::size_t n_images;
+  std::size_t n_positions;
+  std::size_t n_channels;
+  const T* x;
+  T* out;
+
+  [[nodiscard]] std::size_t n() const { return n_images * n_channels / pack_channels; }
+  LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
+    const std::size_t n_packs = n_channels / pack_channels;
+    const std::size_t first = i / n_packs * n_positions * n_packs + i % n_packs;
+    double sums[pack_channels] = {};
+    LOCKSTEP_NO_UNROLL
+    for (std::size_t position = 0; position < n_positions; ++position) {
+      const auto values = load_channels(x, first + position * n_packs);
+      for (int k = 0; k < pack_channels; ++k) sums[k] += static_cast<double>(values[k]);
+    }
+    Channels<T> result;
+    const float factor = 1 / static_cast<float>(n_positions);
+    for (int k = 0; k < pack_channels; ++k) result.set(k, static_cast<float>(sums[k]) * factor);
+    store_channels(out, i, result);
+  }
+};
+
+template <class T>
+struct AveragesBackward {
+  std::size_t n_images;
+  std::size_t n_positions;
+  std::size_t n_channels;
+  const T* gradient;
+  T* out;
+
+  [[nodiscard]] std::size_t n() const { return n_images * n_positions * n_channels / pack_channels; }
+  LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
+    const std::size_t n_packs = n_channels / pack_channels;
+    const auto values = load_channels(gradient, i / n_packs / n_positions * n_packs + i % n_packs);
+    const float factor = 1 / static_cast<float>(n_positions);
+    Channels<T> result;
+    for (int k = 0; k < pack_channels; ++k) result.set(k, values[k] * factor);
+    store_channels(out, i, result);
+  }
+};
+
+template <class T>
+void enqueue(runtime::Stream& stream, const PoolMaxima<T>& body);
+template <class T>
+void enqueue(runtime::Stream& stream, const PoolMaximaBackward<T>& body);
+template <class T>
+void enqueue(runtime::Stream& stream, const Averages<T>& body);
+template <class T>
+void enqueue(runtime::Stream& stream, const AveragesBackward<T>& body);
+
+}  // namespace lockstep::nn::cuda

@@ -1,0 +1,135 @@
+// How blocks and threads share out an array of rows of channels, so that sums over rows, group by group, have a fixed
+// order: a thread sums a column of packs over every n-th row of a part, a block its threads, a second kernel the
+// parts.
+// Invariant: the division depends on sizes alone, never on the device.
+// Used by batch normalization and column sums.
+#pragma once
+
+#include <algorithm>
+
+#include "nn/cuda/kernels/math.hpp"
+
+namespace lockstep::nn::cuda {
+
+/// Rows [0, n_rows) in groups of rows_of_group, of which the last may be shorter. Channels: a multiple of 8.
+struct GroupedRows {
+  std::size_t n_rows;
+  std::size_t rows_of_group;
+  std::size_t n_channels;
+
+  static constexpr int n_threads = 256;
+  static constexpr unsigned min_blocks = 4;  ///< at most 64 registers
+
+  /// What one block does.
+  struct Part {
+    std::size_t group;
+    std::size_t index;       ///< of the part in its group
+    std::size_t first_pack;  ///< its columns
+    std::size_t begin, end;  ///< its rows
+  };
+
+  LOCKSTEP_HOST_DEVICE std::size_t n_packs() const { return n_channels / pack_channels; }
+  LOCKSTEP_HOST_DEVICE std::size_t n_groups() const { return (n_rows + rows_of_group - 1) / rows_of_group; }
+  /// Of group `group`.
+  LOCKSTEP_HOST_DEVICE std::size_t n_rows_of(std::size_t group) const {
+    const std::size_t left = n_rows - group * rows_of_group;
+    return left < rows_of_group ? left : rows_of_group;
+  }
+  LOCKSTEP_HOST_DEVICE std::size_t n_tiles() const { return (n_packs() + 31) / 32; }
+  /// Packs side by side that a block takes; fewer in the last tile.
+  LOCKSTEP_HOST_DEVICE int width() const { return static_cast<int>((n_packs() + n_tiles() - 1) / n_tiles()); }
+  /// Rows that a block takes at once.
+  LOCKSTEP_HOST_DEVICE int n_lanes() const { return n_threads / width(); }
+  /// Of each group: enough blocks for the largest GPU, but several rows for each thread.
+  LOCKSTEP_HOST_DEVICE std::size_t n_parts() const {
+    const std::size_t of_work =
+        (rows_of_group + 8 * static_cast<std::size_t>(n_lanes()) - 1) / (8 * static_cast<std::size_t>(n_lanes()));
+    const std::size_t of_blocks = 1024 / (n_groups() * n_tiles()) + 1;
+    const std::size_t n = of_work < of_blocks ? of_work : of_blocks;
+    return n < 512 ? n : 512;
+  }
+
+  [[nodiscard]] Grid grid(std::size_t scratch_bytes) const {
+    return {static_cast<unsigned>(n_groups() * n_parts() * n_tiles()), n_threads, scratch_bytes};
+  }
+  LOCKSTEP_HOST_DEVICE Part part(std::size_t block) const {
+    const std::size_t n = n_parts(), tile = block % n_tiles(), index = block / n_tiles() % n;
+    const std::size_t group = block / n_tiles() / n, rows = n_rows_of(group);
+    return {group, index, tile * static_cast<std::size_t>(width()), group * rows_of_group + rows * index / n,
+            group * rows_of_group + rows * (index + 1) / n};
+  }
+
+  /// f(pack, lane) if the thread has a column in the part: `pack` of its channels.
+  template <class F>
+  LOCKSTEP_HOST_DEVICE void with_column(const Part& part, int thread, const F& f) const {
+    const std::size_t pack = part.first_pack + static_cast<std::size_t>(thread % width());
+    if (thread < width() * n_lanes() && pack < n_packs()) f(pack, thread / width());
+  }
+
+  /// use(element, load(element)) for the packs of one column in the part's rows, in order; `n_at_once` are loaded
+  /// before the first is used, so that memory is kept busy.
+  template <int n_at_once, class Load, class Use>
+  LOCKSTEP_HOST_DEVICE void for_rows(const Part& part, std::size_t pack, int lane, const Load& load,
+                                     const Use& use) const {
+    const auto stride = static_cast<std::size_t>(n_lanes());
+    std::size_t row = part.begin + static_cast<std::size_t>(lane);
+    LOCKSTEP_NO_UNROLL
+    for (; row + (n_at_once - 1) * stride < part.end; row += n_at_once * stride) {
+      decltype(load(row)) loaded[n_at_once];
+      for (int i = 0; i < n_at_once; ++i)
+        loaded[i] = load((row + static_cast<std::size_t>(i) * stride) * n_packs() + pack);
+      for (int i = 0; i < n_at_once; ++i)
+        use((row + static_cast<std::size_t>(i) * stride) * n_packs() + pack, loaded[i]);
+    }
+    LOCKSTEP_NO_UNROLL
+    for (; row < part.end; row += stride) use(row * n_packs() + pack, load(row * n_packs() + pack));
+  }
+
+  /// Rows of a lane in the part.
+  LOCKSTEP_HOST_DEVICE std::size_t n_rows_of_lane(const Part& part, int lane) const {
+    const std::size_t n = part.end - part.begin, first = static_cast<std::size_t>(lane);
+    return n > first ? (n - first - 1) / static_cast<std::size_t>(n_lanes()) + 1 : 0;
+  }
+
+  /// f(place, channel) for one channel of the part, if the thread has one: after the rows, of each of which lanes left
+  /// something at scratch place lane * width() * 8 + place.
+  template <class F>
+  LOCKSTEP_HOST_DEVICE void with_channel(const Part& part, int thread, const F& f) const {
+    const std::size_t channel = part.first_pack * pack_channels + static_cast<std::size_t>(thread);
+    if (thread < width() * pack_channels && channel < n_channels) f(static_cast<std::size_t>(thread), channel);
+  }
+  LOCKSTEP_HOST_DEVICE std::size_t place_stride() const { return static_cast<std::size_t>(width()) * pack_channels; }
+  /// What a part leaves of a channel, in an array of all groups.
+  LOCKSTEP_HOST_DEVICE std::size_t partial(std::size_t group, std::size_t part, std::size_t channel) const {
+    return (group * n_parts() + part) * n_channels + channel;
+  }
+  [[nodiscard]] std::size_t n_partials() const { return n_groups() * n_parts() * n_channels; }
+};
+
+/// The second kernel: a block for each pack of channels of each group; each of 32 lanes takes every 32nd part.
+struct PartJoin {
+  static constexpr int n_threads = 256;
+  static constexpr int n_lanes = n_threads / pack_channels;
+
+  /// For all channels of all groups, of what takes `Sum`s: of_parts(first, step, group, channel) gives that of parts
+  /// first, first + step, ...; of_lanes(sums, step) that of lanes; done(sum, group, channel) is told the result.
+  template <class Sum, class Team, class OfParts, class OfLanes, class Done>
+  LOCKSTEP_HOST_DEVICE static void run(Team& team, const GroupedRows& rows, const OfParts& of_parts,
+                                       const OfLanes& of_lanes, const Done& done) {
+    const std::size_t group = team.block() / rows.n_packs(), pack = team.block() % rows.n_packs();
+    Sum* const sums = team.template scratch<Sum>(n_threads).data();
+    const auto channel_of = [&](int thread) {
+      return pack * pack_channels + static_cast<std::size_t>(thread % pack_channels);
+    };
+    team.each([&](int thread) { sums[thread] = of_parts(thread / pack_channels, group, channel_of(thread)); });
+    team.each([&](int thread) {
+      if (thread < pack_channels) done(of_lanes(sums + thread), group, channel_of(thread));
+    });
+  }
+  template <class Sum>
+  [[nodiscard]] static Grid grid(const GroupedRows& rows) {
+    return {static_cast<unsigned>(rows.n_groups() * rows.n_packs()), n_threads, n_threads * sizeof(Sum)};
+  }
+};
+
+}  // namespace lockstep::nn::cuda
