@@ -1,0 +1,101 @@
+// What networks begin with: images looked up, and rows of tables with their gradients.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "nn/cuda/kernels/embedding.hpp"
+#include "nn/cuda/kernels/images.hpp"
+#include "unit/kernels/nn_cuda.hpp"
+
+namespace lockstep::nn::cuda {
+namespace {
+
+template <class T>
+class InputKernels : public ::testing::Test {};
+TYPED_TEST_SUITE(InputKernels, ElementTypes);
+
+TYPED_TEST(InputKernels, ImagesAreCroppedFlippedAndLookedUp) {
+  using T = TypeParam;
+  std::mt19937 random{1};
+  for (const int n_channels : {1, 3, 4}) {
+    const int height = 9, width = 7, out_height = 6, out_width = 8;
+    // Within, beyond each edge, and not at all.
+    const std::vector<ImageView> views{{0, 0, 0}, {-2, -3, 1}, {5, 2, 0}, {1, 4, 1}, {20, 0, 0}};
+    const auto channels = static_cast<std::size_t>(n_channels);
+    std::vector<std::uint8_t> pixels(views.size() * static_cast<std::size_t>(height * width) * channels);
+    for (auto& pixel : pixels) pixel = static_cast<std::uint8_t>(random());
+    const auto table = random_values<T>(256 * channels, 2);
+    std::vector<T> out(views.size() * static_cast<std::size_t>(out_height * out_width) * 8, round_to<T>(9));
+    expect_same_in_all_orders([&](Runner run) {
+      run(LookUpPixels<T>{views.size(), height, width, n_channels, pixels.data(), views.data(), table.data(),
+                          out_height, out_width, out.data()});
+      return bytes_of(out);
+    });
+    std::size_t i = 0;
+    for (std::size_t image = 0; image < views.size(); ++image) {
+      for (int y = 0; y < out_height; ++y) {
+        for (int x = 0; x < out_width; ++x) {
+          const int row = views[image].top + y;
+          const int column = views[image].left + (views[image].is_flipped != 0 ? out_width - 1 - x : x);
+          for (std::size_t c = 0; c < 8; ++c, ++i) {
+            std::size_t level = 0;
+            if (row >= 0 && row < height && column >= 0 && column < width)
+              level = pixels[(image * static_cast<std::size_t>(height * width) +
+                              static_cast<std::size_t>(row * width + column)) *
+                                 channels +
+                             c % channels];
+            ASSERT_EQ(number(out[i]), c < channels ? number(table[c * 256 + level]) : 0);
+          }
+        }
+      }
+    }
+  }
+}
+
+TYPED_TEST(InputKernels, RowsAreGatheredByIds) {
+  using T = TypeParam;
+  const auto table = random_values<float>(10 * 16, 1);
+  const std::vector<std::int64_t> ids{0, 3, 0, 9, 0, 3, 0, 10, 0, -1};  // of the second column
+  std::vector<T> out(5 * 16, round_to<T>(9));
+  std::uint32_t has_bad_id = 0;
+  for (const std::size_t n : {std::size_t{3}, std::size_t{5}}) {
+    expect_same_in_all_orders([&](Runner run) {
+      run(GatherRows<T>{n, 16, 10, table.data(), ids.data(), 2, 1, out.data(), &has_bad_id});
+      return bytes_of(out);
+    });
+    EXPECT_EQ(has_bad_id, n == 3 ? 0U : 1U);
+  }
+  for (std::size_t i = 0; i < 5 * 16; ++i) {
+    const auto id = static_cast<std::size_t>(ids[i / 16 * 2 + 1]);
+    ASSERT_EQ(number(out[i]), id < 10 ? number(round_to<T>(table[id * 16 + i % 16])) : 0);
+  }
+}
+
+TYPED_TEST(InputKernels, GradientsOfRowsAreAddedInTheOrderOfSamples) {
+  using T = TypeParam;
+  constexpr std::size_t n = 500, width = 24, n_rows = 20;
+  std::mt19937 random{1};
+  std::vector<std::uint64_t> ids(n);
+  for (auto& id : ids) id = random() % 3 == 0 ? 7 : random() % (n_rows - 1);  // the last row has none
+  ids[13] = n_rows;                                                           // no row
+  std::vector<std::uint32_t> samples(n);
+  std::iota(samples.begin(), samples.end(), 0U);
+  std::ranges::stable_sort(samples, {}, [&](std::uint32_t sample) { return ids[sample]; });
+  std::vector<std::uint64_t> sorted;
+  for (const std::uint32_t sample : samples) sorted.push_back(ids[sample]);
+  const auto gradient = random_values<T>(n * width, 2);
+  std::vector<float> table(n_rows * width), right(n_rows * width, 3);
+  expect_same_in_all_orders([&](Runner run) {
+    table.assign(n_rows * width, 3);
+    run(AddSegments<T>{n, width, n_rows, sorted.data(), samples.data(), gradient.data(), table.data()});
+    return bytes_of(table);
+  });
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t c = 0; ids[i] < n_rows && c < width; ++c)
+      right[ids[i] * width + c] += to_float(gradient[i * width + c]);
+  EXPECT_EQ(table, right);  // the bits of the host's loop over samples
+}
+
+}  // namespace
+}  // namespace lockstep::nn::cuda
