@@ -23,8 +23,9 @@ constexpr double eps = 1e-5;
 /// All arrays of a layer, and what is right in double.
 template <class T>
 struct Layer {
-  explicit Layer(const Size& size, float mean_of_x = 0.5F, float deviation_of_x = 2)
-      : rows{size.n_rows, size.rows_of_group, size.n_channels},
+  explicit Layer(const Size& of, float mean_of_x = 0.5F, float deviation_of_x = 2)
+      : size{of},
+        rows{size.n_rows, size.rows_of_group, size.n_channels},
         x{random_rows<T>(size.n_rows, size.n_channels, size.n_logical, 1, mean_of_x, deviation_of_x)},
         residual{random_rows<T>(size.n_rows, size.n_channels, size.n_logical, 2)},
         weight{random_rows<float>(1, size.n_channels, size.n_logical, 3)},
@@ -37,23 +38,23 @@ struct Layer {
         mask(x.size() / 8) {
     EXPECT_EQ(batch_norm_workspace_bytes(rows), partials.size() * sizeof partials[0]);
     for (std::size_t group = 0; group < rows.n_groups(); ++group) {
-      for (std::size_t c = 0; c < rows.n_channels; ++c) {
+      for (std::size_t c = 0; c < rows.n_channels(); ++c) {
         double sum = 0, squares = 0;
-        const std::size_t first = group * rows.rows_of_group, n = rows.n_rows_of(group);
-        for (std::size_t row = first; row < first + n; ++row) sum += number(x[row * rows.n_channels + c]);
+        const std::size_t first = group * size.rows_of_group, n = rows.n_rows_of(group);
+        for (std::size_t row = first; row < first + n; ++row) sum += number(x[row * rows.n_channels() + c]);
         const double right = sum / static_cast<double>(n);
         for (std::size_t row = first; row < first + n; ++row)
-          squares += std::pow(number(x[row * rows.n_channels + c]) - right, 2);
+          squares += std::pow(number(x[row * rows.n_channels() + c]) - right, 2);
         right_mean.push_back(right);
         right_variance.push_back(squares / static_cast<double>(n));
       }
     }
   }
-  [[nodiscard]] std::size_t n_statistics() const { return rows.n_groups() * rows.n_channels; }
-  [[nodiscard]] std::size_t group_of(std::size_t i) const { return i / rows.n_channels / rows.rows_of_group; }
+  [[nodiscard]] std::size_t n_statistics() const { return rows.n_groups() * rows.n_channels(); }
+  [[nodiscard]] std::size_t group_of(std::size_t i) const { return i / rows.n_channels() / size.rows_of_group; }
   /// Of element i.
   [[nodiscard]] std::size_t statistic(std::size_t i) const {
-    return group_of(i) * rows.n_channels + i % rows.n_channels;
+    return group_of(i) * rows.n_channels() + i % rows.n_channels();
   }
   [[nodiscard]] double normalized(std::size_t i) const {
     return (number(x[i]) - right_mean[statistic(i)]) / std::sqrt(right_variance[statistic(i)] + eps);
@@ -69,6 +70,7 @@ struct Layer {
         has_relu, out.data(), has_relu ? mask.data() : nullptr};
   }
 
+  Size size;
   GroupedRows rows;
   std::vector<T> x, residual;
   std::vector<float> weight, bias;
@@ -201,16 +203,16 @@ template <class T>
 struct Backward {
   Backward(Layer<T>& of, bool has_skip, bool has_mask, bool has_residual)
       : layer{of},
-        gradient{random_rows<T>(of.rows.n_rows, of.rows.n_channels, of.rows.n_channels, 7)},
-        skip{random_rows<T>(of.rows.n_rows, of.rows.n_channels, of.rows.n_channels, 8)},
+        gradient{random_rows<T>(of.size.n_rows, of.rows.n_channels(), of.rows.n_channels(), 7)},
+        skip{random_rows<T>(of.size.n_rows, of.rows.n_channels(), of.rows.n_channels(), 8)},
         passed{gradient.data(), has_skip ? skip.data() : nullptr, has_mask ? of.mask.data() : nullptr},
         residual_gradient(has_residual ? gradient.size() : 0),
         partials(of.rows.n_partials()),
         sums(of.n_statistics()),
         offset(of.n_statistics()),
         slope(of.n_statistics()),
-        of_weight(of.rows.n_channels),
-        of_bias(of.rows.n_channels),
+        of_weight(of.rows.n_channels()),
+        of_bias(of.rows.n_channels()),
         out(gradient.size()) {}
 
   void run_all(Runner& run, bool adds) {
@@ -219,7 +221,7 @@ struct Backward {
     run(PartialGradients<T>{layer.rows, layer.x.data(), passed, layer.mean.data(),
                             residual_gradient.empty() ? nullptr : residual_gradient.data(), partials.data()});
     run(GroupGradients{layer.rows, partials.data(), layer.inverse.data(), sums.data(), offset.data(), slope.data()});
-    run(ScaleShiftGradients{layer.rows.n_groups(), layer.rows.n_channels, sums.data(), layer.inverse.data(), adds,
+    run(ScaleShiftGradients{layer.rows.n_groups(), layer.rows.n_channels(), sums.data(), layer.inverse.data(), adds,
                             of_weight.data(), of_bias.data()});
     run(NormalizeBackward<T>{layer.rows, layer.x.data(), again, layer.mean.data(), layer.inverse.data(), offset.data(),
                              slope.data(), layer.weight.data(), out.data()});

@@ -6,19 +6,19 @@ using runtime::kernel::region;
 
 template <class T>
 void enqueue(runtime::Stream& stream, const PartialGradients<T>& body) {
-  const std::size_t n = body.rows.n_rows * body.rows.n_channels;
+  const std::size_t n = body.rows.n_elements();
   runtime::kernel::enqueue(stream, "partial_gradients", body.grid(),
                            {region(body.x, n), region(body.passed.gradient, n),
                             region(body.passed.skip, body.passed.skip == nullptr ? 0 : n),
                             region(body.passed.mask, body.passed.mask == nullptr ? 0 : n / pack_channels),
-                            region(body.mean, body.rows.n_groups() * body.rows.n_channels)},
+                            region(body.mean, body.rows.n_groups() * body.rows.n_channels())},
                            {region(body.partials, body.rows.n_partials()),
                             region(body.residual_gradient, body.residual_gradient == nullptr ? 0 : n)},
                            body);
 }
 
 void enqueue(runtime::Stream& stream, const GroupGradients& body) {
-  const std::size_t n = body.rows.n_groups() * body.rows.n_channels;
+  const std::size_t n = body.rows.n_groups() * body.rows.n_channels();
   runtime::kernel::enqueue(stream, "group_gradients", body.grid(),
                            {region(body.partials, body.rows.n_partials()), region(body.inverse, n)},
                            {region(body.sums, n), region(body.offset, n), region(body.slope, n)}, body);
@@ -34,15 +34,14 @@ void enqueue(runtime::Stream& stream, const ScaleShiftGradients& body) {
 
 template <class T>
 void enqueue(runtime::Stream& stream, const NormalizeBackward<T>& body) {
-  const std::size_t n = body.rows.n_rows * body.rows.n_channels,
-                    of_groups = body.rows.n_groups() * body.rows.n_channels;
+  const std::size_t n = body.rows.n_elements(), of_groups = body.rows.n_groups() * body.rows.n_channels();
   runtime::kernel::enqueue(
       stream, "normalize_backward", body.grid(),
       {region(body.x, n), region(body.passed.gradient, n),
        region(body.passed.skip, body.passed.skip == nullptr ? 0 : n),
        region(body.passed.mask, body.passed.mask == nullptr ? 0 : n / pack_channels), region(body.mean, of_groups),
        region(body.inverse, of_groups), region(body.offset, of_groups), region(body.slope, of_groups),
-       region(body.weight, body.rows.n_channels)},
+       region(body.weight, body.rows.n_channels())},
       {region(body.out, n)}, body);
 }
 

@@ -39,7 +39,7 @@ struct GradientSums {
 template <class T>
 struct PartialGradients {
   static constexpr int max_threads = GroupedRows::n_threads;
-  static constexpr unsigned min_blocks = GroupedRows::min_blocks;
+  static constexpr unsigned min_blocks = sizeof(T) == 2 ? GroupedRows::min_blocks : 3;  // floats need 80 registers
   static constexpr std::size_t n_scratch = max_threads * pack_channels;
   GroupedRows rows;
   const T* x;
@@ -129,7 +129,7 @@ struct GroupGradients {
           return all;
         },
         [&](const GradientSums& all, std::size_t group, std::size_t channel) {
-          const std::size_t at = group * rows.n_channels + channel;
+          const std::size_t at = group * rows.n_channels() + channel;
           const auto n = static_cast<double>(rows.n_rows_of(group)), factor = static_cast<double>(inverse[at]);
           sums[at] = all;
           offset[at] = static_cast<float>(all.gradient / n);
@@ -165,7 +165,7 @@ struct ScaleShiftGradients {
 template <class T>
 struct NormalizeBackward {
   static constexpr int max_threads = GroupedRows::n_threads;
-  static constexpr unsigned min_blocks = GroupedRows::min_blocks;
+  static constexpr unsigned min_blocks = sizeof(T) == 2 ? GroupedRows::min_blocks : 3;  // floats need 80 registers
   GroupedRows rows;
   const T* x;
   PassedGradient<T> passed;

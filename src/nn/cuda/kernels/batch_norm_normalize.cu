@@ -6,7 +6,7 @@ using runtime::kernel::region;
 
 template <class T>
 void enqueue(runtime::Stream& stream, const Normalize<T>& body) {
-  const std::size_t channels = body.rows.n_channels, n = body.rows.n_rows * channels;
+  const std::size_t channels = body.rows.n_channels(), n = body.rows.n_elements();
   const std::size_t of_groups = body.rows.n_groups() * channels;
   runtime::kernel::enqueue(
       stream, "normalize", body.grid(),

@@ -6,8 +6,7 @@ using runtime::kernel::region;
 
 template <class T>
 void enqueue(runtime::Stream& stream, const PartialMoments<T>& body) {
-  runtime::kernel::enqueue(stream, "partial_moments", body.grid(),
-                           {region(body.x, body.rows.n_rows * body.rows.n_channels)},
+  runtime::kernel::enqueue(stream, "partial_moments", body.grid(), {region(body.x, body.rows.n_elements())},
                            {region(body.partials, body.rows.n_partials())}, body);
 }
 template void enqueue(runtime::Stream&, const PartialMoments<core::bfloat16>&);
@@ -15,7 +14,7 @@ template void enqueue(runtime::Stream&, const PartialMoments<core::float16>&);
 template void enqueue(runtime::Stream&, const PartialMoments<float>&);
 
 void enqueue(runtime::Stream& stream, const GroupMoments& body) {
-  const std::size_t n = body.rows.n_groups() * body.rows.n_channels;
+  const std::size_t n = body.rows.n_groups() * body.rows.n_channels();
   runtime::kernel::enqueue(stream, "group_moments", body.grid(), {region(body.partials, body.rows.n_partials())},
                            {region(body.moments, n), region(body.mean, n), region(body.inverse, n)}, body);
 }

@@ -120,7 +120,7 @@ struct GroupMoments {
           return join_moments(PartJoin::n_lanes, [&](int lane) { return of_lanes[lane * pack_channels]; });
         },
         [&](const Moments& all, std::size_t group, std::size_t channel) {
-          const std::size_t at = group * rows.n_channels + channel;
+          const std::size_t at = group * rows.n_channels() + channel;
           moments[at] = all;
           mean[at] = static_cast<float>(all.mean);
           inverse[at] = static_cast<float>(1 / __builtin_sqrt(all.m2 / all.n + eps));

@@ -6,8 +6,7 @@ using runtime::kernel::region;
 
 template <class T>
 void enqueue(runtime::Stream& stream, const PartialSums<T>& body) {
-  runtime::kernel::enqueue(stream, "partial_sums", body.grid(),
-                           {region(body.x, body.rows.n_rows * body.rows.n_channels)},
+  runtime::kernel::enqueue(stream, "partial_sums", body.grid(), {region(body.x, body.rows.n_elements())},
                            {region(body.partials, body.rows.n_partials())}, body);
 }
 template void enqueue(runtime::Stream&, const PartialSums<core::bfloat16>&);
@@ -15,7 +14,7 @@ template void enqueue(runtime::Stream&, const PartialSums<core::float16>&);
 template void enqueue(runtime::Stream&, const PartialSums<float>&);
 
 void enqueue(runtime::Stream& stream, const ColumnSums& body) {
-  const std::size_t n = body.rows.n_channels;
+  const std::size_t n = body.rows.n_channels();
   runtime::kernel::enqueue(stream, "column_sums", body.grid(),
                            {region(body.partials, body.rows.n_partials()), region(body.out, body.adds ? n : 0)},
                            {region(body.out, n)}, body);

@@ -11,12 +11,9 @@
 
 namespace lockstep::nn::cuda {
 
-/// Rows [0, n_rows) in groups of rows_of_group, of which the last may be shorter. Channels: a multiple of 8.
-struct GroupedRows {
-  std::size_t n_rows;
-  std::size_t rows_of_group;
-  std::size_t n_channels;
-
+/// Rows in groups of rows_of_group, of which the last may be shorter. At least one row; channels: a multiple of 8.
+class GroupedRows {
+ public:
   static constexpr int n_threads = 256;
   static constexpr unsigned min_blocks = 4;  ///< at most 64 registers
 
@@ -28,42 +25,49 @@ struct GroupedRows {
     std::size_t begin, end;  ///< its rows
   };
 
-  LOCKSTEP_HOST_DEVICE std::size_t n_packs() const { return n_channels / pack_channels; }
-  LOCKSTEP_HOST_DEVICE std::size_t n_groups() const { return (n_rows + rows_of_group - 1) / rows_of_group; }
+  GroupedRows(std::size_t n_rows, std::size_t rows_of_group, std::size_t n_channels)
+      : n_rows_{n_rows},
+        rows_of_group_{rows_of_group},
+        n_packs_{n_channels / pack_channels},
+        n_groups_{(n_rows + rows_of_group - 1) / rows_of_group},
+        n_tiles_{(n_packs_ + 31) / 32},
+        width_{static_cast<int>((n_packs_ + n_tiles_ - 1) / n_tiles_)},
+        n_lanes_{n_threads / width_} {
+    // Enough blocks for the largest GPU, but several rows for each thread.
+    const std::size_t rows_at_least = 8 * static_cast<std::size_t>(n_lanes_);
+    n_parts_ = std::min(
+        {(rows_of_group + rows_at_least - 1) / rows_at_least, 1024 / (n_groups_ * n_tiles_) + 1, std::size_t{512}});
+  }
+
+  LOCKSTEP_HOST_DEVICE std::size_t n_channels() const { return n_packs_ * pack_channels; }
+  LOCKSTEP_HOST_DEVICE std::size_t n_packs() const { return n_packs_; }
+  LOCKSTEP_HOST_DEVICE std::size_t n_elements() const { return n_rows_ * n_channels(); }
+  LOCKSTEP_HOST_DEVICE std::size_t n_groups() const { return n_groups_; }
+  /// Of each group.
+  LOCKSTEP_HOST_DEVICE std::size_t n_parts() const { return n_parts_; }
+  /// Rows that a block takes at once.
+  LOCKSTEP_HOST_DEVICE int n_lanes() const { return n_lanes_; }
   /// Of group `group`.
   LOCKSTEP_HOST_DEVICE std::size_t n_rows_of(std::size_t group) const {
-    const std::size_t left = n_rows - group * rows_of_group;
-    return left < rows_of_group ? left : rows_of_group;
-  }
-  LOCKSTEP_HOST_DEVICE std::size_t n_tiles() const { return (n_packs() + 31) / 32; }
-  /// Packs side by side that a block takes; fewer in the last tile.
-  LOCKSTEP_HOST_DEVICE int width() const { return static_cast<int>((n_packs() + n_tiles() - 1) / n_tiles()); }
-  /// Rows that a block takes at once.
-  LOCKSTEP_HOST_DEVICE int n_lanes() const { return n_threads / width(); }
-  /// Of each group: enough blocks for the largest GPU, but several rows for each thread.
-  LOCKSTEP_HOST_DEVICE std::size_t n_parts() const {
-    const std::size_t of_work =
-        (rows_of_group + 8 * static_cast<std::size_t>(n_lanes()) - 1) / (8 * static_cast<std::size_t>(n_lanes()));
-    const std::size_t of_blocks = 1024 / (n_groups() * n_tiles()) + 1;
-    const std::size_t n = of_work < of_blocks ? of_work : of_blocks;
-    return n < 512 ? n : 512;
+    const std::size_t left = n_rows_ - group * rows_of_group_;
+    return left < rows_of_group_ ? left : rows_of_group_;
   }
 
   [[nodiscard]] Grid grid(std::size_t scratch_bytes) const {
-    return {static_cast<unsigned>(n_groups() * n_parts() * n_tiles()), n_threads, scratch_bytes};
+    return {static_cast<unsigned>(n_groups_ * n_parts_ * n_tiles_), n_threads, scratch_bytes};
   }
   LOCKSTEP_HOST_DEVICE Part part(std::size_t block) const {
-    const std::size_t n = n_parts(), tile = block % n_tiles(), index = block / n_tiles() % n;
-    const std::size_t group = block / n_tiles() / n, rows = n_rows_of(group);
-    return {group, index, tile * static_cast<std::size_t>(width()), group * rows_of_group + rows * index / n,
-            group * rows_of_group + rows * (index + 1) / n};
+    const std::size_t n = n_parts_, tile = block % n_tiles_, index = block / n_tiles_ % n;
+    const std::size_t group = block / n_tiles_ / n, rows = n_rows_of(group);
+    return {group, index, tile * static_cast<std::size_t>(width_), group * rows_of_group_ + rows * index / n,
+            group * rows_of_group_ + rows * (index + 1) / n};
   }
 
   /// f(pack, lane) if the thread has a column in the part: `pack` of its channels.
   template <class F>
   LOCKSTEP_HOST_DEVICE void with_column(const Part& part, int thread, const F& f) const {
-    const std::size_t pack = part.first_pack + static_cast<std::size_t>(thread % width());
-    if (thread < width() * n_lanes() && pack < n_packs()) f(pack, thread / width());
+    const std::size_t pack = part.first_pack + static_cast<std::size_t>(thread % width_);
+    if (thread < width_ * n_lanes_ && pack < n_packs_) f(pack, thread / width_);
   }
 
   /// use(element, load(element)) for the packs of one column in the part's rows, in order; `n_at_once` are loaded
@@ -71,39 +75,48 @@ struct GroupedRows {
   template <int n_at_once, class Load, class Use>
   LOCKSTEP_HOST_DEVICE void for_rows(const Part& part, std::size_t pack, int lane, const Load& load,
                                      const Use& use) const {
-    const auto stride = static_cast<std::size_t>(n_lanes());
+    const auto stride = static_cast<std::size_t>(n_lanes_);
     std::size_t row = part.begin + static_cast<std::size_t>(lane);
     LOCKSTEP_NO_UNROLL
     for (; row + (n_at_once - 1) * stride < part.end; row += n_at_once * stride) {
       decltype(load(row)) loaded[n_at_once];
       for (int i = 0; i < n_at_once; ++i)
-        loaded[i] = load((row + static_cast<std::size_t>(i) * stride) * n_packs() + pack);
+        loaded[i] = load((row + static_cast<std::size_t>(i) * stride) * n_packs_ + pack);
       for (int i = 0; i < n_at_once; ++i)
-        use((row + static_cast<std::size_t>(i) * stride) * n_packs() + pack, loaded[i]);
+        use((row + static_cast<std::size_t>(i) * stride) * n_packs_ + pack, loaded[i]);
     }
-    LOCKSTEP_NO_UNROLL
-    for (; row < part.end; row += stride) use(row * n_packs() + pack, load(row * n_packs() + pack));
+    if constexpr (n_at_once > 1) {
+      LOCKSTEP_NO_UNROLL
+      for (; row < part.end; row += stride) use(row * n_packs_ + pack, load(row * n_packs_ + pack));
+    }
   }
 
   /// Rows of a lane in the part.
   LOCKSTEP_HOST_DEVICE std::size_t n_rows_of_lane(const Part& part, int lane) const {
     const std::size_t n = part.end - part.begin, first = static_cast<std::size_t>(lane);
-    return n > first ? (n - first - 1) / static_cast<std::size_t>(n_lanes()) + 1 : 0;
+    return n > first ? (n - first - 1) / static_cast<std::size_t>(n_lanes_) + 1 : 0;
   }
 
   /// f(place, channel) for one channel of the part, if the thread has one: after the rows, of each of which lanes left
-  /// something at scratch place lane * width() * 8 + place.
+  /// something at scratch place lane * width_ * 8 + place.
   template <class F>
   LOCKSTEP_HOST_DEVICE void with_channel(const Part& part, int thread, const F& f) const {
     const std::size_t channel = part.first_pack * pack_channels + static_cast<std::size_t>(thread);
-    if (thread < width() * pack_channels && channel < n_channels) f(static_cast<std::size_t>(thread), channel);
+    if (thread < width_ * pack_channels && channel < n_channels()) f(static_cast<std::size_t>(thread), channel);
   }
-  LOCKSTEP_HOST_DEVICE std::size_t place_stride() const { return static_cast<std::size_t>(width()) * pack_channels; }
+  LOCKSTEP_HOST_DEVICE std::size_t place_stride() const { return static_cast<std::size_t>(width_) * pack_channels; }
   /// What a part leaves of a channel, in an array of all groups.
   LOCKSTEP_HOST_DEVICE std::size_t partial(std::size_t group, std::size_t part, std::size_t channel) const {
-    return (group * n_parts() + part) * n_channels + channel;
+    return (group * n_parts_ + part) * n_channels() + channel;
   }
-  [[nodiscard]] std::size_t n_partials() const { return n_groups() * n_parts() * n_channels; }
+  [[nodiscard]] std::size_t n_partials() const { return n_groups_ * n_parts_ * n_channels(); }
+
+ private:
+  std::size_t n_rows_, rows_of_group_, n_packs_, n_groups_;
+  std::size_t n_tiles_;  ///< of columns, each for other blocks
+  int width_;            ///< packs side by side that a block takes; the last tile may have fewer
+  int n_lanes_;
+  std::size_t n_parts_ = 0;
 };
 
 /// The second kernel: a block for each pack of channels of each group; each of 32 lanes takes every 32nd part.
