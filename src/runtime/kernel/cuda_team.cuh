@@ -90,11 +90,11 @@ class CudaTeam {
   std::byte* scratch_;
 };
 
-/// Blocks that an SM shall hold at once, by which registers are shared out; a body may leave it to the compiler.
+/// Blocks that an SM shall hold at once, by which registers are shared out; 0: as the compiler likes.
 template <class Body>
 constexpr unsigned min_blocks() {
   if constexpr (requires { Body::min_blocks; }) return Body::min_blocks;
-  return 1;
+  return 0;
 }
 
 template <class Body>
