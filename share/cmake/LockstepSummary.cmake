@@ -2,6 +2,7 @@
 
 # lockstep_report(<part> <on|off> <version> <where it was found, or why it is off>)
 function(lockstep_report part state version note)
+  string(REPLACE ";" "," note "${note}")  # the rows are a list
   set_property(GLOBAL APPEND PROPERTY LOCKSTEP_SUMMARY "${part}|${state}|${version}|${note}")
 endfunction()
 
