@@ -15,8 +15,8 @@ struct Size {
   std::size_t n_rows, rows_of_group, n_channels, n_logical;
 };
 // One row more than groups hold, several tiles, no even number of packs, many parts.
-const std::vector<Size> sizes{{7, 7, 8, 3},       {37, 12, 24, 24},    {300, 150, 64, 61},
-                              {41, 20, 264, 260}, {10, 5, 2048, 2047}, {5000, 4096, 16, 16}};
+const std::vector<Size> batch_norm_sizes{{7, 7, 8, 3},       {37, 12, 24, 24},    {300, 150, 64, 61},
+                                         {41, 20, 264, 260}, {10, 5, 2048, 2047}, {5000, 4096, 16, 16}};
 
 constexpr double eps = 1e-5;
 
@@ -86,7 +86,7 @@ class BatchNormKernels : public ::testing::Test {};
 TYPED_TEST_SUITE(BatchNormKernels, ElementTypes);
 
 TYPED_TEST(BatchNormKernels, TakesStatisticsAndNormalizesByGroups) {
-  for (const Size& size : sizes) {
+  for (const Size& size : batch_norm_sizes) {
     for (const bool adds : {false, true}) {
       for (const bool has_relu : {false, true}) {
         SCOPED_TRACE(testing::Message() << size.n_rows << "x" << size.n_channels << adds << has_relu);
@@ -242,7 +242,7 @@ struct Backward {
 };
 
 TYPED_TEST(BatchNormKernels, GradientsByGroups) {
-  for (const Size& size : sizes) {
+  for (const Size& size : batch_norm_sizes) {
     for (const bool has_all : {false, true}) {
       SCOPED_TRACE(testing::Message() << size.n_rows << "x" << size.n_channels << has_all);
       Layer<TypeParam> layer{size};
