@@ -92,7 +92,8 @@ struct GpuModel::Properties {
 
 GpuModel::GpuModel(std::string_view description, int architecture) : properties_{std::make_unique<Properties>()} {
   properties_->architecture = architecture;
-  check(properties_->of_cudnn->deserialize({description.begin(), description.end()}), "takes no such description of a GPU");
+  check(properties_->of_cudnn->deserialize({description.begin(), description.end()}),
+        "takes no such description of a GPU");
 }
 GpuModel::~GpuModel() = default;
 GpuModel::GpuModel(GpuModel&&) noexcept = default;

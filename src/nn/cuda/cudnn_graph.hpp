@@ -12,6 +12,7 @@
 #include "core/dtype.hpp"
 #include "core/units.hpp"
 #include "nn/cuda/conv_problem.hpp"
+#include "nn/cuda/convolution.hpp"
 
 namespace lockstep::nn::cuda {
 
@@ -29,12 +30,6 @@ class GpuModel {
   friend class PlanSearch;
   struct Properties;
   std::unique_ptr<Properties> properties_;
-};
-
-enum class ConvPass : std::uint8_t {
-  forward,         ///< y from x and w
-  input_gradient,  ///< dx from dy and w
-  weight_gradient  ///< dw from dy and x
 };
 
 struct ConvPlan {

@@ -1,0 +1,264 @@
+#include "nn/cuda/cuda_executor.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "core/error.hpp"
+#include "nn/cuda/kernels/elementwise.hpp"
+#include "nn/cuda/program.hpp"
+
+namespace lockstep::nn::cuda {
+namespace {
+
+using runtime::Buffer;
+using runtime::DeviceSpan;
+using runtime::Memory;
+
+/// Memory of the host and of the device of the same size, and what goes from one to the other.
+class Mirror {
+ public:
+  Mirror() = default;
+  explicit Mirror(std::size_t n_bytes)
+      : host_{core::Bytes{n_bytes}, Memory::pinned}, device_{core::Bytes{n_bytes}, Memory::device} {}
+  [[nodiscard]] std::span<std::byte> host() const { return host_.bytes(); }
+  template <class T>
+  [[nodiscard]] T* device() const {
+    return device_.on_device<T>().data();
+  }
+  /// The first bytes.
+  void send(runtime::Stream& stream, std::size_t n_bytes) const {
+    stream.copy(DeviceSpan<std::byte>::at(device<std::byte>(), n_bytes), host().first(n_bytes));
+  }
+  void fetch(runtime::Stream& stream) const { stream.copy(host(), device_.on_device<std::byte>()); }
+  [[nodiscard]] std::size_t n_bytes() const { return host().size(); }
+
+ private:
+  Buffer host_{};
+  Buffer device_{};
+};
+
+struct Results {
+  LossTotals totals;
+  std::uint32_t has_bad_label;
+};
+
+template <class T>
+class CudaExecutor final : public Executor {
+ public:
+  CudaExecutor(const Network& network, const ExecutorOptions& options, Convolutions& convolutions)
+      : network_{network}, options_{options}, convolutions_{convolutions}, parameters_{network_} {
+    core::require(options.max_batch > 0, "a batch may have samples");
+    const Node& first = network_.nodes().front();
+    has_ids_ = std::holds_alternative<Ids>(first.layer);
+    const auto n = static_cast<std::size_t>(options.max_batch);
+    x_bytes_ = n_elements(first.output) * (has_ids_ ? sizeof(std::int64_t) : sizeof(float));
+    y_bytes_ = options.loss == Loss::mse ? n_elements(network_.output()) * sizeof(float) : sizeof(std::int64_t);
+    x_ = Mirror{n * x_bytes_};
+    y_ = Mirror{n * y_bytes_};
+    ids_ = Mirror{n * sizeof(std::uint64_t)};
+    numbers_ = Mirror{sizeof(core::StepNumbers)};
+    results_ = Mirror{sizeof(Results)};
+    for (const Statistic& statistic : network_.statistics()) {
+      const std::size_t padded = (statistic.n_channels + 7) / 8 * 8;
+      statistics_.emplace_back(padded * sizeof(float));
+      const std::span<float> values = floats(statistics_.back());
+      std::ranges::fill(values.first(statistic.n_channels), statistic.initial);
+      arenas_.statistics.push_back(statistics_.back().device<float>());
+    }
+    arenas_.has_bad_label = &results_.device<Results>()->has_bad_label;
+  }
+
+  [[nodiscard]] std::span<const ArenaSlot> slots() const noexcept override { return parameters_.slots(); }
+  [[nodiscard]] std::size_t arena_elements() const noexcept override { return parameters_.n_elements(); }
+  void pack(int parameter, core::Slice rows, std::span<const float> logical, std::span<float> elements) const override {
+    parameters_.pack(parameter, rows, logical, elements);
+  }
+  void unpack(int parameter, core::Slice rows, std::span<const float> elements,
+              std::span<float> logical) const override {
+    parameters_.unpack(parameter, rows, elements, logical);
+  }
+
+  void bind(DeviceSpan<const float> parameters, DeviceSpan<float> gradients) override {
+    core::require(parameters.size() == arena_elements() && gradients.size() == arena_elements(),
+                  "arenas have arena_elements()");
+    core::require(arenas_.parameters == nullptr, "an executor is bound once");
+    arenas_.parameters = parameters.data();
+    arenas_.gradients = gradients.data();
+    if constexpr (std::is_same_v<T, float>) {
+      arenas_.weights = parameters.data();
+    } else {
+      weights_ = Buffer{core::Bytes{arena_elements() * sizeof(T)}, Memory::device};
+      arenas_.weights = weights_.on_device<T>().data();
+    }
+    runtime::Stream stream;  // padding that no layer writes
+    stream.fill(
+        DeviceSpan<std::byte>::at(reinterpret_cast<std::byte*>(gradients.data()), gradients.size() * sizeof(float)),
+        std::byte{0});
+    stream.wait();
+  }
+
+  [[nodiscard]] std::span<float> statistic(int statistic) override {
+    const auto i = static_cast<std::size_t>(statistic);
+    if (!are_statistics_here_ && stream_ != nullptr) {
+      for (const Mirror& mirror : statistics_) mirror.fetch(*stream_);
+      stream_->wait();
+    }
+    are_statistics_here_ = true;
+    return floats(statistics_.at(i)).first(network_.statistics()[i].n_channels);
+  }
+
+  void enqueue(const data::Batch& batch, Pass pass, const core::StepNumbers& numbers, Hooks& hooks,
+               runtime::Stream& stream) override {
+    const bool is_forward = pass == Pass::evaluation || pass == Pass::forward;
+    if (is_forward) check(batch);
+    core::require(is_forward || program_ != nullptr || n_ == 0, "a backward pass follows a forward pass in training");
+    if (stream_ != nullptr) stream_->wait();  // what was sent before may be overwritten
+    stream_ = &stream;
+    send(numbers, stream);
+    PassContext context{.stream = stream,
+                        .batch = is_forward ? send(batch, stream) : on_device_,
+                        .numbers = numbers_.device<core::StepNumbers>(),
+                        .hooks = &hooks,
+                        .adds = pass == Pass::backward_adding};
+    if (is_forward)
+      forward(context, batch, pass == Pass::forward);
+    else
+      backward(context);
+  }
+
+  [[nodiscard]] LossSums sums() override {
+    if (stream_ == nullptr) return {};
+    results_.fetch(*stream_);
+    stream_->wait();
+    Results results{};
+    std::memcpy(&results, results_.host().data(), sizeof results);
+    results_are_new_ = true;
+    if (results.has_bad_label != 0)
+      core::fail_usage({.what = "a label or id of the batch is none of the network's",
+                        .where = "the data set",
+                        .expected = "classes and ids counted from 0",
+                        .fix = "lockstep shard verify names what is wrong with a set"});
+    const LossTotals& totals = results.totals;
+    return {.loss = totals.loss, .n = totals.n, .n_top1 = totals.n_top1, .n_top5 = totals.n_top5};
+  }
+
+  [[nodiscard]] std::vector<std::string> slow_layers() const override { return {}; }
+  [[nodiscard]] bool computes_in_floats() const override { return false; }
+  [[nodiscard]] std::size_t n_bytes() const noexcept override {
+    std::size_t n = weights_.on_device<std::byte>().size();
+    for (const auto& [key, program] : programs_) n += program->n_bytes();
+    for (const Mirror* mirror : {&x_, &y_, &ids_, &numbers_, &results_}) n += mirror->n_bytes();
+    for (const Mirror& mirror : statistics_) n += mirror.n_bytes();
+    return n;
+  }
+
+ private:
+  static std::span<float> floats(const Mirror& mirror) {
+    return {reinterpret_cast<float*>(mirror.host().data()), mirror.n_bytes() / sizeof(float)};
+  }
+
+  void check(const data::Batch& batch) const {
+    core::require(arenas_.parameters != nullptr, "an executor is bound to its arenas");
+    core::require(batch.n <= options_.max_batch, "a batch has max_batch samples at most");
+    core::require(batch.x.size() == batch.n * x_bytes_, "a batch's samples are those of the network");
+    core::require(batch.y.size() == batch.n * y_bytes_, "every sample of a batch has a label or target");
+    core::require(batch.ids.empty() || batch.ids.size() == batch.n, "every sample of a batch has an id");
+  }
+
+  void send(const core::StepNumbers& numbers, runtime::Stream& stream) {
+    std::memcpy(numbers_.host().data(), &numbers, sizeof numbers);
+    numbers_.send(stream, sizeof numbers);
+    if (results_are_new_) {
+      std::ranges::fill(results_.host(), std::byte{0});
+      results_.send(stream, sizeof(Results));
+      results_are_new_ = false;
+    }
+    if (!are_statistics_here_) return;
+    for (const Mirror& mirror : statistics_) mirror.send(stream, mirror.n_bytes());
+    are_statistics_here_ = false;
+  }
+
+  static void send(std::span<const std::byte> bytes, const Mirror& to, runtime::Stream& stream) {
+    std::ranges::copy(bytes, to.host().begin());
+    to.send(stream, bytes.size());
+  }
+
+  DeviceBatch send(const data::Batch& batch, runtime::Stream& stream) {
+    send(batch.x, x_, stream);
+    send(batch.y, y_, stream);
+    send(std::as_bytes(batch.ids), ids_, stream);
+    on_device_ = {.ids = ids_.device<std::uint64_t>()};
+    if (has_ids_) {
+      on_device_.x_ids = x_.device<std::int64_t>();
+      on_device_.x_ids_on_host = {reinterpret_cast<const std::int64_t*>(x_.host().data()),
+                                  batch.x.size() / sizeof(std::int64_t)};
+    } else {
+      on_device_.x = x_.device<float>();
+    }
+    if (options_.loss == Loss::mse)
+      on_device_.targets = y_.device<float>();
+    else
+      on_device_.labels = y_.device<std::int64_t>();
+    return on_device_;
+  }
+
+  void forward(PassContext& pass, const data::Batch& batch, bool is_training) {
+    n_ = batch.n;
+    program_ = nullptr;
+    if (n_ == 0) return;
+    if constexpr (!std::is_same_v<T, float>) {
+      cuda::enqueue(pass.stream,
+                    Cast<float, T>{arena_elements(), arenas_.parameters, weights_.template on_device<T>().data()});
+    }
+    auto& program = programs_[{n_, is_training}];
+    if (!program)
+      program = std::make_unique<Program<T>>(network_, options_, parameters_, arenas_, convolutions_, n_, is_training);
+    program->forward(pass, &results_.device<Results>()->totals);
+    if (is_training) program_ = program.get();
+  }
+
+  void backward(PassContext& pass) {
+    if (program_ != nullptr) return program_->backward(pass);
+    if (!pass.adds) {
+      auto* const bytes = reinterpret_cast<std::byte*>(arenas_.gradients);
+      pass.stream.fill(DeviceSpan<std::byte>::at(bytes, arena_elements() * sizeof(float)), std::byte{0});
+    }
+    for (std::size_t slot = 0; slot < slots().size(); ++slot) pass.hooks->ready(slot);
+  }
+
+  Network network_;
+  ExecutorOptions options_;
+  Convolutions& convolutions_;
+  ParameterLayout parameters_;
+  bool has_ids_ = false;
+  std::size_t x_bytes_ = 0;
+  std::size_t y_bytes_ = 0;
+  Mirror x_{}, y_{}, ids_{}, numbers_{}, results_{};
+  std::vector<Mirror> statistics_{};
+  bool are_statistics_here_ = true;  ///< and may be changed by who asked for them
+  bool results_are_new_ = true;      ///< read, or never written
+  Arenas<T> arenas_{};
+  Buffer weights_{};
+  std::map<std::pair<std::uint64_t, bool>, std::unique_ptr<Program<T>>> programs_{};
+  Program<T>* program_ = nullptr;  ///< of the last forward pass, in training
+  std::uint64_t n_ = 0;            ///< its samples
+  DeviceBatch on_device_{};
+  runtime::Stream* stream_ = nullptr;  ///< of the last pass
+};
+
+}  // namespace
+
+std::unique_ptr<Executor> make_cuda_executor(const Network& network, const ExecutorOptions& options,
+                                             Convolutions& convolutions) {
+  if (options.is_group_of_ranks)
+    core::fail_usage({.what = "batch normalization over several ranks is not there on GPUs",
+                      .where = "bn_group",
+                      .expected = "at most the samples of a rank",
+                      .fix = "--device host, or a smaller bn_group"});
+  if (options.precision == Precision::f32) return std::make_unique<CudaExecutor<float>>(network, options, convolutions);
+  return std::make_unique<CudaExecutor<core::bfloat16>>(network, options, convolutions);
+}
+
+}  // namespace lockstep::nn::cuda

@@ -1,0 +1,30 @@
+#include "nn/cuda/kernels/samples.hpp"
+
+namespace lockstep::nn::cuda {
+
+using runtime::kernel::for_each;
+using runtime::kernel::region;
+
+template <class T>
+void enqueue(runtime::Stream& stream, const TakeSamples<T>& body) {
+  const std::size_t n_places = body.n_samples * body.n_positions;
+  for_each(stream, "take_samples", body.n(), {region(body.x, n_places * body.n_channels)},
+           {region(body.out, n_places * body.padded_channels)}, body);
+}
+
+template <class T>
+void enqueue(runtime::Stream& stream, const KeepGradient<T>& body) {
+  for_each(stream, "keep_gradient", body.n(),
+           {region(body.gradient, body.n_elements), region(body.out, body.adds ? body.n_elements : 0)},
+           {region(body.out, body.n_elements)}, body);
+}
+
+#define LOCKSTEP_SAMPLES(T)                                       \
+  template void enqueue(runtime::Stream&, const TakeSamples<T>&); \
+  template void enqueue(runtime::Stream&, const KeepGradient<T>&);
+LOCKSTEP_SAMPLES(core::bfloat16)
+LOCKSTEP_SAMPLES(core::float16)
+LOCKSTEP_SAMPLES(float)
+#undef LOCKSTEP_SAMPLES
+
+}  // namespace lockstep::nn::cuda

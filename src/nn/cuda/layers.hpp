@@ -1,0 +1,162 @@
+// What a layer is to a program: planned once for a batch size, then enqueued forward and backward.
+// Invariant: all memory is taken while a layer is planned; a pass reads nothing that the host may change later.
+// Used by nn/cuda: layers_*.cpp implement layers, the program plans and enqueues them.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "nn/cuda/convolution.hpp"
+#include "nn/cuda/layout.hpp"
+#include "nn/executor.hpp"
+#include "runtime/device.hpp"
+
+namespace lockstep::nn::cuda {
+
+/// A batch in the device's memory, and what of it the host has to know.
+struct DeviceBatch {
+  const float* x = nullptr;             ///< samples, planes of channels one after another
+  const std::int64_t* x_ids = nullptr;  ///< instead, of a network that begins with ids
+  const std::int64_t* labels = nullptr;
+  const float* targets = nullptr;
+  const std::uint64_t* ids = nullptr;  ///< of samples
+  std::span<const std::int64_t> x_ids_on_host{};
+};
+
+/// One forward or backward pass.
+struct PassContext {
+  runtime::Stream& stream;
+  DeviceBatch batch{};
+  const core::StepNumbers* numbers = nullptr;  ///< in the device's memory
+  Hooks* hooks = nullptr;
+  bool adds = false;  ///< gradients, to what is there
+};
+
+/// Of all programs of an executor.
+template <class T>
+struct Arenas {
+  const T* weights = nullptr;  ///< the parameters as layers multiply by them
+  const float* parameters = nullptr;
+  float* gradients = nullptr;
+  std::vector<float*> statistics{};
+  std::uint32_t* has_bad_label = nullptr;  ///< or id
+};
+
+/// Memory of one program, and what its layers are made of.
+template <class T>
+class Builder {
+ public:
+  Builder(const Network& of, const ExecutorOptions& as_asked, const ParameterLayout& layout_of_parameters,
+          const Arenas<T>& in_arenas, Convolutions& by, std::uint64_t n_samples, bool trains)
+      : network{of},
+        options{as_asked},
+        parameters{layout_of_parameters},
+        arenas{in_arenas},
+        convolutions{by},
+        n{n_samples},
+        is_training{trains},
+        values{layouts_of(of)} {}
+
+  const Network& network;
+  const ExecutorOptions& options;
+  const ParameterLayout& parameters;
+  const Arenas<T>& arenas;
+  Convolutions& convolutions;
+  const std::uint64_t n;  ///< samples
+  const bool is_training;
+  const std::vector<ValueLayout> values;  ///< of nodes
+
+  template <class U>
+  [[nodiscard]] U* make(std::size_t n_elements) {
+    memory_.emplace_back(core::Bytes{n_elements * sizeof(U)}, runtime::Memory::device);
+    return memory_.back().template on_device<U>().data();
+  }
+  [[nodiscard]] T* make_value(const ValueLayout& layout) { return make<T>(n * layout.n_elements()); }
+  /// Memory that a layer needs while it is enqueued only, the same for all; its place is known once all are planned.
+  [[nodiscard]] const runtime::DeviceSpan<std::byte>& workspace(std::size_t n_bytes) {
+    workspace_bytes_ = std::max(workspace_bytes_, n_bytes);
+    return *workspace_;
+  }
+
+  [[nodiscard]] const ValueLayout& layout(Value value) const { return values[static_cast<std::size_t>(value.node)]; }
+  [[nodiscard]] const float* parameter(int number) const { return arenas.parameters + parameters.offset(number); }
+  [[nodiscard]] const T* weight(int number) const { return arenas.weights + parameters.offset(number); }
+  [[nodiscard]] float* gradient(int number) const { return arenas.gradients + parameters.offset(number); }
+  /// Whether a parameter before it, or of itself, has a gradient.
+  [[nodiscard]] bool needs_gradient(Value value) const {
+    const Node& node = network.nodes()[static_cast<std::size_t>(value.node)];
+    return !node.parameters.empty() || std::ranges::any_of(node.inputs, [&](Value v) { return needs_gradient(v); });
+  }
+
+  /// What was made, once all layers are planned.
+  [[nodiscard]] std::vector<runtime::Buffer> finish() {
+    if (workspace_bytes_ > 0) {
+      memory_.emplace_back(core::Bytes{workspace_bytes_}, runtime::Memory::device);
+      *workspace_ = memory_.back().template on_device<std::byte>();
+    }
+    return std::move(memory_);
+  }
+  [[nodiscard]] std::shared_ptr<runtime::DeviceSpan<std::byte>> workspace_place() const { return workspace_; }
+
+ private:
+  std::vector<runtime::Buffer> memory_{};
+  std::shared_ptr<runtime::DeviceSpan<std::byte>> workspace_ = std::make_shared<runtime::DeviceSpan<std::byte>>();
+  std::size_t workspace_bytes_ = 0;
+};
+
+template <class T>
+class CudaLayer {
+ public:
+  virtual ~CudaLayer() = default;
+
+  [[nodiscard]] T* output() const noexcept { return output_; }
+  virtual void forward(PassContext& pass) = 0;
+
+  /// Plans the backward pass from the gradient of its output. Returns those of its inputs, null for those that need
+  /// none; they may be `gradient`, which nobody overwrites.
+  [[nodiscard]] virtual std::vector<const T*> plan_backward(Builder<T>& builder, const T* gradient) = 0;
+  virtual void backward(PassContext& pass) = 0;
+
+ protected:
+  T* output_ = nullptr;
+};
+
+/// What a layer is made of.
+template <class T>
+struct Planned {
+  Builder<T>& builder;
+  const Node& node;
+  std::size_t index;       ///< of the node
+  std::vector<T*> inputs;  ///< null for ids
+};
+
+// layers_*.cpp
+template <class T>
+[[nodiscard]] std::unique_ptr<CudaLayer<T>> make_input(const Planned<T>& planned);
+template <class T>
+[[nodiscard]] std::unique_ptr<CudaLayer<T>> make_product(const Planned<T>& planned, const ConvProblem& problem);
+template <class T>
+[[nodiscard]] std::unique_ptr<CudaLayer<T>> make_batch_norm(const Planned<T>& planned, const BatchNorm& layer);
+template <class T>
+[[nodiscard]] std::unique_ptr<CudaLayer<T>> make_relu(const Planned<T>& planned);
+template <class T>
+[[nodiscard]] std::unique_ptr<CudaLayer<T>> make_add(const Planned<T>& planned, const Add& layer);
+template <class T>
+[[nodiscard]] std::unique_ptr<CudaLayer<T>> make_max_pool(const Planned<T>& planned, const MaxPool& layer);
+template <class T>
+[[nodiscard]] std::unique_ptr<CudaLayer<T>> make_global_avg_pool(const Planned<T>& planned);
+/// Flatten, and whatever else leaves values where they are.
+template <class T>
+[[nodiscard]] std::unique_ptr<CudaLayer<T>> make_same(const Planned<T>& planned);
+template <class T>
+[[nodiscard]] std::unique_ptr<CudaLayer<T>> make_dropout(const Planned<T>& planned, const Dropout& layer);
+template <class T>
+[[nodiscard]] std::unique_ptr<CudaLayer<T>> make_embedding(const Planned<T>& planned, const Embedding& layer);
+template <class T>
+[[nodiscard]] std::unique_ptr<CudaLayer<T>> make_concat(const Planned<T>& planned);
+
+}  // namespace lockstep::nn::cuda

@@ -1,0 +1,113 @@
+#include "nn/cuda/kernels/batch_norm_backward.hpp"
+#include "nn/cuda/kernels/batch_norm_normalize.hpp"
+#include "nn/cuda/kernels/batch_norm_statistics.hpp"
+#include "nn/cuda/layers.hpp"
+
+namespace lockstep::nn::cuda {
+namespace {
+
+template <class T>
+class BatchNormLayer final : public CudaLayer<T> {
+ public:
+  BatchNormLayer(const Planned<T>& planned, const BatchNorm& layer)
+      : node_{planned.node},
+        layer_{layer},
+        is_training_{planned.builder.is_training},
+        workspace_{planned.builder.workspace_place()},
+        x_{planned.inputs[0]},
+        weight_{planned.builder.parameter(node_.parameters[0])},
+        bias_{planned.builder.parameter(node_.parameters[1])},
+        running_mean_{planned.builder.arenas.statistics[static_cast<std::size_t>(node_.statistics[0])]},
+        running_variance_{planned.builder.arenas.statistics[static_cast<std::size_t>(node_.statistics[1])]},
+        rows_{rows_of(planned)} {
+    Builder<T>& builder = planned.builder;
+    const std::size_t n = rows_.n_groups() * rows_.n_channels();
+    this->output_ = builder.make_value(builder.values[planned.index]);
+    inverse_ = builder.template make<float>(n);
+    if (!is_training_) return;
+    mean_ = builder.template make<float>(n);
+    moments_ = builder.template make<Moments>(n);
+    if (layer.has_relu) mask_ = builder.template make<std::uint8_t>(rows_.n_elements() / pack_channels);
+    static_cast<void>(builder.workspace(batch_norm_workspace_bytes(rows_)));
+  }
+
+  void forward(PassContext& pass) override {
+    if (is_training_) {
+      auto* const partials = reinterpret_cast<Moments*>(workspace_->data());
+      enqueue(pass.stream, PartialMoments<T>{rows_, x_, partials});
+      enqueue(pass.stream, GroupMoments{rows_, partials, layer_.eps, moments_, mean_, inverse_});
+      enqueue(pass.stream, MoveStatistics{rows_.n_groups(), rows_.n_channels(), moments_, layer_.momentum, pass.numbers,
+                                          running_mean_, running_variance_});
+    } else {
+      enqueue(pass.stream, InvertDeviations{rows_.n_channels(), running_variance_, layer_.eps, inverse_});
+    }
+    enqueue(pass.stream, Normalize<T>{rows_, x_, nullptr, is_training_ ? mean_ : running_mean_, inverse_, weight_,
+                                      bias_, layer_.has_relu, this->output_, mask_});
+  }
+
+  std::vector<const T*> plan_backward(Builder<T>& builder, const T* gradient) override {
+    gradient_ = gradient;
+    const std::size_t n = rows_.n_groups() * rows_.n_channels();
+    sums_ = builder.template make<GradientSums>(n);
+    offset_ = builder.template make<float>(n);
+    slope_ = builder.template make<float>(n);
+    weight_gradient_ = builder.gradient(node_.parameters[0]);
+    bias_gradient_ = builder.gradient(node_.parameters[1]);
+    if (!builder.needs_gradient(node_.inputs[0])) return {nullptr};
+    input_gradient_ = builder.make_value(builder.layout(node_.inputs[0]));
+    return {input_gradient_};
+  }
+
+  void backward(PassContext& pass) override {
+    auto* const partials = reinterpret_cast<GradientSums*>(workspace_->data());
+    const PassedGradient<T> passed{gradient_, nullptr, mask_};
+    enqueue(pass.stream, PartialGradients<T>{rows_, x_, passed, mean_, nullptr, partials});
+    enqueue(pass.stream, GroupGradients{rows_, partials, inverse_, sums_, offset_, slope_});
+    enqueue(pass.stream, ScaleShiftGradients{rows_.n_groups(), rows_.n_channels(), sums_, inverse_, pass.adds,
+                                             weight_gradient_, bias_gradient_});
+    if (input_gradient_ != nullptr)
+      enqueue(pass.stream,
+              NormalizeBackward<T>{rows_, x_, passed, mean_, inverse_, offset_, slope_, weight_, input_gradient_});
+  }
+
+ private:
+  static GroupedRows rows_of(const Planned<T>& planned) {
+    const ValueLayout& layout = planned.builder.values[planned.index];
+    const std::uint64_t n = planned.builder.n, of_group = planned.builder.options.bn_group;
+    const bool is_one = !planned.builder.is_training || of_group == 0 || of_group > n;
+    return {n * layout.n_positions, (is_one ? n : of_group) * layout.n_positions, layout.padded_channels};
+  }
+
+  const Node& node_;
+  BatchNorm layer_;
+  bool is_training_;
+  std::shared_ptr<const runtime::DeviceSpan<std::byte>> workspace_;
+  const T* x_;
+  const float* weight_;
+  const float* bias_;
+  float* running_mean_;
+  float* running_variance_;
+  GroupedRows rows_;
+  float* mean_ = nullptr;
+  float* inverse_ = nullptr;
+  Moments* moments_ = nullptr;
+  std::uint8_t* mask_ = nullptr;
+  const T* gradient_ = nullptr;
+  T* input_gradient_ = nullptr;
+  GradientSums* sums_ = nullptr;
+  float* offset_ = nullptr;
+  float* slope_ = nullptr;
+  float* weight_gradient_ = nullptr;
+  float* bias_gradient_ = nullptr;
+};
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<CudaLayer<T>> make_batch_norm(const Planned<T>& planned, const BatchNorm& layer) {
+  return std::make_unique<BatchNormLayer<T>>(planned, layer);
+}
+template std::unique_ptr<CudaLayer<core::bfloat16>> make_batch_norm(const Planned<core::bfloat16>&, const BatchNorm&);
+template std::unique_ptr<CudaLayer<float>> make_batch_norm(const Planned<float>&, const BatchNorm&);
+
+}  // namespace lockstep::nn::cuda

@@ -1,0 +1,155 @@
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "nn/cuda/kernels/columns.hpp"
+#include "nn/cuda/kernels/embedding.hpp"
+#include "nn/cuda/layers.hpp"
+
+namespace lockstep::nn::cuda {
+namespace {
+
+/// Rows of a table. The host sorts a batch's ids, so that each row of the gradient has one owner.
+template <class T>
+class EmbeddingLayer final : public CudaLayer<T> {
+ public:
+  EmbeddingLayer(const Planned<T>& planned, const Embedding& layer)
+      : node_{planned.node},
+        layer_{layer},
+        n_{static_cast<std::size_t>(planned.builder.n)},
+        width_{planned.builder.values[planned.index].padded_channels},
+        n_columns_{static_cast<std::size_t>(planned.builder.network.shape(node_.inputs[0])[0])},
+        table_{planned.builder.parameter(node_.parameters[0])},
+        has_bad_id_{planned.builder.arenas.has_bad_label},
+        slot_{planned.builder.parameters.slot_number(node_.parameters[0])} {
+    Builder<T>& builder = planned.builder;
+    this->output_ = builder.make_value(builder.values[planned.index]);
+    adds_rows_ = std::ranges::count(builder.options.row_gradients, node_.parameters[0]) > 0;
+    is_training_ = builder.is_training;
+    if (!is_training_) return;
+    sorted_ =
+        runtime::Buffer{core::Bytes{n_ * (sizeof(std::uint64_t) + sizeof(std::uint32_t))}, runtime::Memory::pinned};
+    on_device_ = builder.template make<std::byte>(sorted_.bytes().size());
+    rows_.resize(n_);
+    order_.resize(n_);
+  }
+
+  void forward(PassContext& pass) override {
+    enqueue(pass.stream,
+            GatherRows<T>{n_, width_, static_cast<std::size_t>(layer_.n_rows), table_, pass.batch.x_ids, n_columns_,
+                          static_cast<std::size_t>(layer_.column), this->output_, has_bad_id_});
+    if (!is_training_) return;
+    for (std::size_t i = 0; i < n_; ++i)
+      rows_[i] = static_cast<std::uint64_t>(pass.batch.x_ids_on_host[i * n_columns_ + layer_.column]);
+    if (adds_rows_) pass.hooks->touched(slot_, rows_);
+    std::iota(order_.begin(), order_.end(), 0U);
+    std::ranges::stable_sort(order_, {}, [&](std::uint32_t i) { return rows_[i]; });
+    std::byte* to = sorted_.bytes().data();
+    for (std::size_t i = 0; i < n_; ++i)
+      std::memcpy(to + i * sizeof(std::uint64_t), &rows_[order_[i]], sizeof(std::uint64_t));
+    std::memcpy(to + n_ * sizeof(std::uint64_t), order_.data(), n_ * sizeof(std::uint32_t));
+    pass.stream.copy(runtime::DeviceSpan<std::byte>::at(on_device_, sorted_.bytes().size()), sorted_.bytes());
+  }
+
+  std::vector<const T*> plan_backward(Builder<T>& builder, const T* gradient) override {
+    gradient_ = gradient;
+    table_gradient_ = builder.gradient(node_.parameters[0]);
+    return {nullptr};
+  }
+
+  void backward(PassContext& pass) override {
+    const auto n_rows = static_cast<std::size_t>(layer_.n_rows);
+    if (!adds_rows_ && !pass.adds) {
+      auto* const bytes = reinterpret_cast<std::byte*>(table_gradient_);
+      pass.stream.fill(runtime::DeviceSpan<std::byte>::at(bytes, n_rows * width_ * sizeof(float)), std::byte{0});
+    }
+    enqueue(pass.stream, AddSegments<T>{n_, width_, n_rows, reinterpret_cast<const std::uint64_t*>(on_device_),
+                                        reinterpret_cast<const std::uint32_t*>(on_device_ + n_ * sizeof(std::uint64_t)),
+                                        gradient_, table_gradient_});
+  }
+
+ private:
+  const Node& node_;
+  Embedding layer_;
+  std::size_t n_;
+  std::size_t width_;
+  std::size_t n_columns_;
+  const float* table_;
+  std::uint32_t* has_bad_id_;
+  std::size_t slot_;
+  bool adds_rows_ = false;
+  bool is_training_ = false;
+  runtime::Buffer sorted_{};  ///< rows ascending, then whose they are
+  std::byte* on_device_ = nullptr;
+  std::vector<std::uint64_t> rows_{};
+  std::vector<std::uint32_t> order_{};
+  const T* gradient_ = nullptr;
+  float* table_gradient_ = nullptr;
+};
+
+template <class T>
+class ConcatLayer final : public CudaLayer<T> {
+ public:
+  explicit ConcatLayer(const Planned<T>& planned)
+      : node_{planned.node}, n_{static_cast<std::size_t>(planned.builder.n)}, inputs_{planned.inputs} {
+    Builder<T>& builder = planned.builder;
+    this->output_ = builder.make_value(builder.values[planned.index]);
+    width_ = builder.values[planned.index].padded_channels;
+    for (const Value input : node_.inputs) parts_.push_back(builder.layout(input));
+  }
+  void forward(PassContext& pass) override {
+    std::size_t first = 0;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      const bool is_last = i + 1 == parts_.size();
+      const std::size_t n = parts_[i].n_channels;
+      enqueue(pass.stream, CopyColumns<T>{n_, n, is_last ? width_ - first - n : 0, inputs_[i],
+                                          parts_[i].padded_channels, 0, this->output_, width_, first});
+      first += n;
+    }
+  }
+  std::vector<const T*> plan_backward(Builder<T>& builder, const T* gradient) override {
+    gradient_ = gradient;
+    for (std::size_t i = 0; i < parts_.size(); ++i)
+      input_gradients_.push_back(builder.needs_gradient(node_.inputs[i]) ? builder.make_value(parts_[i]) : nullptr);
+    return {input_gradients_.begin(), input_gradients_.end()};
+  }
+  void backward(PassContext& pass) override {
+    std::size_t first = 0;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      const std::size_t n = parts_[i].n_channels, padded = parts_[i].padded_channels;
+      if (input_gradients_[i] != nullptr)
+        enqueue(pass.stream,
+                CopyColumns<T>{n_, n, padded - n, gradient_, width_, first, input_gradients_[i], padded, 0});
+      first += n;
+    }
+  }
+
+ private:
+  const Node& node_;
+  std::size_t n_;
+  std::vector<T*> inputs_;
+  std::vector<ValueLayout> parts_{};
+  std::size_t width_ = 0;
+  const T* gradient_ = nullptr;
+  std::vector<T*> input_gradients_{};
+};
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<CudaLayer<T>> make_embedding(const Planned<T>& planned, const Embedding& layer) {
+  return std::make_unique<EmbeddingLayer<T>>(planned, layer);
+}
+template <class T>
+std::unique_ptr<CudaLayer<T>> make_concat(const Planned<T>& planned) {
+  return std::make_unique<ConcatLayer<T>>(planned);
+}
+
+#define LOCKSTEP_COLUMN_LAYERS(T)                                                             \
+  template std::unique_ptr<CudaLayer<T>> make_embedding(const Planned<T>&, const Embedding&); \
+  template std::unique_ptr<CudaLayer<T>> make_concat(const Planned<T>&);
+LOCKSTEP_COLUMN_LAYERS(core::bfloat16)
+LOCKSTEP_COLUMN_LAYERS(float)
+#undef LOCKSTEP_COLUMN_LAYERS
+
+}  // namespace lockstep::nn::cuda

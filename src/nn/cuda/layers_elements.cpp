@@ -1,0 +1,160 @@
+#include <algorithm>
+#include <cmath>
+
+#include "nn/cuda/kernels/dropout.hpp"
+#include "nn/cuda/kernels/elementwise.hpp"
+#include "nn/cuda/kernels/samples.hpp"
+#include "nn/cuda/layers.hpp"
+
+namespace lockstep::nn::cuda {
+namespace {
+
+/// Samples, brought to the layout of activations; ids stay where they are.
+template <class T>
+class InputLayer final : public CudaLayer<T> {
+ public:
+  explicit InputLayer(const Planned<T>& planned)
+      : n_{static_cast<std::size_t>(planned.builder.n)}, layout_{planned.builder.values[planned.index]} {
+    if (std::holds_alternative<Input>(planned.node.layer)) this->output_ = planned.builder.make_value(layout_);
+  }
+  void forward(PassContext& pass) override {
+    if (this->output_ == nullptr) return;
+    enqueue(pass.stream, TakeSamples<T>{n_, layout_.n_positions, layout_.n_channels, layout_.padded_channels,
+                                        pass.batch.x, this->output_});
+  }
+  std::vector<const T*> plan_backward(Builder<T>&, const T*) override { return {}; }
+  void backward(PassContext&) override {}
+
+ private:
+  std::size_t n_;
+  ValueLayout layout_;
+};
+
+/// Hands on what it is given.
+template <class T>
+class SameLayer final : public CudaLayer<T> {
+ public:
+  explicit SameLayer(const Planned<T>& planned) { this->output_ = planned.inputs[0]; }
+  void forward(PassContext&) override {}
+  std::vector<const T*> plan_backward(Builder<T>&, const T* gradient) override { return {gradient}; }
+  void backward(PassContext&) override {}
+};
+
+/// ReLU, of one value or of the sum of two.
+template <class T>
+class SumLayer final : public CudaLayer<T> {
+ public:
+  SumLayer(const Planned<T>& planned, bool has_relu)
+      : node_{planned.node},
+        inputs_{planned.inputs},
+        has_relu_{has_relu},
+        layout_{planned.builder.values[planned.index]},
+        n_elements_{planned.builder.n * layout_.n_elements()} {
+    this->output_ = planned.builder.make_value(layout_);
+  }
+  void forward(PassContext& pass) override {
+    if (inputs_.size() == 1)
+      enqueue(pass.stream, Rectify<T>{n_elements_, inputs_[0], this->output_});
+    else
+      enqueue(pass.stream, Sum<T>{n_elements_, inputs_[0], inputs_[1], has_relu_, this->output_});
+  }
+  std::vector<const T*> plan_backward(Builder<T>& builder, const T* gradient) override {
+    gradient_ = gradient;
+    const T* of_inputs = gradient;
+    if (has_relu_) of_inputs = input_gradient_ = builder.make_value(layout_);
+    std::vector<const T*> gradients;
+    for (const Value input : node_.inputs) gradients.push_back(builder.needs_gradient(input) ? of_inputs : nullptr);
+    return gradients;
+  }
+  void backward(PassContext& pass) override {
+    if (!has_relu_) return;
+    enqueue(pass.stream, RectifyBackward<T>{n_elements_, this->output_, gradient_, nullptr, input_gradient_});
+  }
+
+ private:
+  const Node& node_;
+  std::vector<T*> inputs_;
+  bool has_relu_;
+  ValueLayout layout_;
+  std::size_t n_elements_;
+  const T* gradient_ = nullptr;
+  T* input_gradient_ = nullptr;
+};
+
+template <class T>
+class DropoutLayer final : public CudaLayer<T> {
+ public:
+  DropoutLayer(const Planned<T>& planned, const Dropout& layer)
+      : layout_{planned.builder.values[planned.index]},
+        forward_{.n_samples = static_cast<std::size_t>(planned.builder.n),
+                 .n_positions = layout_.n_positions,
+                 .n_channels = layout_.padded_channels,
+                 .x = planned.inputs[0],
+                 .out = planned.builder.make_value(layout_),
+                 .ids = nullptr,
+                 .numbers = nullptr,
+                 .seed = planned.builder.options.seed,
+                 .node = static_cast<std::uint32_t>(planned.index),
+                 .threshold = threshold_of(layer.probability),
+                 .factor = static_cast<float>(1 / (1 - layer.probability))} {
+    this->output_ = forward_.out;
+  }
+  void forward(PassContext& pass) override { run(pass, forward_); }
+  std::vector<const T*> plan_backward(Builder<T>& builder, const T* gradient) override {
+    backward_ = forward_;
+    backward_->x = gradient;
+    backward_->out = builder.make_value(layout_);
+    return {backward_->out};
+  }
+  void backward(PassContext& pass) override { run(pass, *backward_); }
+
+ private:
+  static std::uint32_t threshold_of(double probability) {
+    return static_cast<std::uint32_t>(std::min(std::floor(probability * 0x1p32), 0x1p32 - 1));
+  }
+  static void run(PassContext& pass, DropElements<T> body) {
+    body.ids = pass.batch.ids;
+    body.numbers = pass.numbers;
+    enqueue(pass.stream, body);
+  }
+
+  ValueLayout layout_;
+  DropElements<T> forward_;
+  std::optional<DropElements<T>> backward_{};
+};
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<CudaLayer<T>> make_input(const Planned<T>& planned) {
+  return std::make_unique<InputLayer<T>>(planned);
+}
+template <class T>
+std::unique_ptr<CudaLayer<T>> make_same(const Planned<T>& planned) {
+  return std::make_unique<SameLayer<T>>(planned);
+}
+template <class T>
+std::unique_ptr<CudaLayer<T>> make_relu(const Planned<T>& planned) {
+  return std::make_unique<SumLayer<T>>(planned, true);
+}
+template <class T>
+std::unique_ptr<CudaLayer<T>> make_add(const Planned<T>& planned, const Add& layer) {
+  return std::make_unique<SumLayer<T>>(planned, layer.has_relu);
+}
+template <class T>
+std::unique_ptr<CudaLayer<T>> make_dropout(const Planned<T>& planned, const Dropout& layer) {
+  if (!planned.builder.is_training || layer.probability == 0) return make_same(planned);
+  return std::make_unique<DropoutLayer<T>>(planned, layer);
+}
+
+#define LOCKSTEP_ELEMENT_LAYERS(T)                                                \
+  template std::unique_ptr<CudaLayer<T>> make_input(const Planned<T>&);           \
+  template std::unique_ptr<CudaLayer<T>> make_same(const Planned<T>&);            \
+  template std::unique_ptr<CudaLayer<T>> make_relu(const Planned<T>&);            \
+  template std::unique_ptr<CudaLayer<T>> make_add(const Planned<T>&, const Add&); \
+  template std::unique_ptr<CudaLayer<T>> make_dropout(const Planned<T>&, const Dropout&);
+LOCKSTEP_ELEMENT_LAYERS(core::bfloat16)
+LOCKSTEP_ELEMENT_LAYERS(float)
+#undef LOCKSTEP_ELEMENT_LAYERS
+
+}  // namespace lockstep::nn::cuda

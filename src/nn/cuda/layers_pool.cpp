@@ -1,0 +1,103 @@
+#include "nn/cuda/kernels/pool.hpp"
+#include "nn/cuda/layers.hpp"
+
+namespace lockstep::nn::cuda {
+namespace {
+
+template <class T>
+class MaxPoolLayer final : public CudaLayer<T> {
+ public:
+  MaxPoolLayer(const Planned<T>& planned, const MaxPool& layer)
+      : node_{planned.node}, x_{planned.inputs[0]}, sizes_{sizes_of(planned, layer)} {
+    Builder<T>& builder = planned.builder;
+    this->output_ = builder.make_value(builder.values[planned.index]);
+    if (builder.is_training) places_ = builder.template make<std::int8_t>(sizes_.n_out() * pack_channels);
+  }
+  void forward(PassContext& pass) override { enqueue(pass.stream, PoolMaxima<T>{sizes_, x_, this->output_, places_}); }
+  std::vector<const T*> plan_backward(Builder<T>& builder, const T* gradient) override {
+    gradient_ = gradient;
+    if (!builder.needs_gradient(node_.inputs[0])) return {nullptr};
+    input_gradient_ = builder.make_value(builder.layout(node_.inputs[0]));
+    return {input_gradient_};
+  }
+  void backward(PassContext& pass) override {
+    if (input_gradient_ != nullptr)
+      enqueue(pass.stream, PoolMaximaBackward<T>{sizes_, gradient_, places_, input_gradient_});
+  }
+
+ private:
+  static PoolSizes sizes_of(const Planned<T>& planned, const MaxPool& layer) {
+    const Shape& in = planned.builder.network.shape(planned.node.inputs[0]);
+    const Shape& out = planned.node.output;
+    return {.n_images = static_cast<std::size_t>(planned.builder.n),
+            .height = static_cast<int>(in[1]),
+            .width = static_cast<int>(in[2]),
+            .n_channels = planned.builder.values[planned.index].padded_channels,
+            .kernel = static_cast<int>(layer.kernel),
+            .stride = static_cast<int>(layer.stride),
+            .padding = static_cast<int>(layer.padding),
+            .out_height = static_cast<int>(out[1]),
+            .out_width = static_cast<int>(out[2])};
+  }
+
+  const Node& node_;
+  const T* x_;
+  PoolSizes sizes_;
+  std::int8_t* places_ = nullptr;
+  const T* gradient_ = nullptr;
+  T* input_gradient_ = nullptr;
+};
+
+template <class T>
+class AverageLayer final : public CudaLayer<T> {
+ public:
+  explicit AverageLayer(const Planned<T>& planned)
+      : node_{planned.node},
+        n_{static_cast<std::size_t>(planned.builder.n)},
+        x_{planned.inputs[0]},
+        layout_{planned.builder.layout(planned.node.inputs[0])} {
+    this->output_ = planned.builder.make_value(planned.builder.values[planned.index]);
+  }
+  void forward(PassContext& pass) override {
+    enqueue(pass.stream, Averages<T>{n_, layout_.n_positions, layout_.padded_channels, x_, this->output_});
+  }
+  std::vector<const T*> plan_backward(Builder<T>& builder, const T* gradient) override {
+    gradient_ = gradient;
+    if (!builder.needs_gradient(node_.inputs[0])) return {nullptr};
+    input_gradient_ = builder.make_value(layout_);
+    return {input_gradient_};
+  }
+  void backward(PassContext& pass) override {
+    if (input_gradient_ != nullptr)
+      enqueue(pass.stream,
+              AveragesBackward<T>{n_, layout_.n_positions, layout_.padded_channels, gradient_, input_gradient_});
+  }
+
+ private:
+  const Node& node_;
+  std::size_t n_;
+  const T* x_;
+  ValueLayout layout_;
+  const T* gradient_ = nullptr;
+  T* input_gradient_ = nullptr;
+};
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<CudaLayer<T>> make_max_pool(const Planned<T>& planned, const MaxPool& layer) {
+  return std::make_unique<MaxPoolLayer<T>>(planned, layer);
+}
+template <class T>
+std::unique_ptr<CudaLayer<T>> make_global_avg_pool(const Planned<T>& planned) {
+  return std::make_unique<AverageLayer<T>>(planned);
+}
+
+#define LOCKSTEP_POOL_LAYERS(T)                                                            \
+  template std::unique_ptr<CudaLayer<T>> make_max_pool(const Planned<T>&, const MaxPool&); \
+  template std::unique_ptr<CudaLayer<T>> make_global_avg_pool(const Planned<T>&);
+LOCKSTEP_POOL_LAYERS(core::bfloat16)
+LOCKSTEP_POOL_LAYERS(float)
+#undef LOCKSTEP_POOL_LAYERS
+
+}  // namespace lockstep::nn::cuda

@@ -1,0 +1,114 @@
+#include "nn/cuda/layout.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+
+namespace lockstep::nn::cuda {
+namespace {
+
+constexpr std::size_t channel_multiple = 8;
+constexpr std::size_t slot_multiple = 16;
+
+std::size_t round_up(std::size_t n, std::size_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+
+ValueLayout plain(const Shape& shape) {
+  const std::size_t n_positions = shape.size() == 3 ? shape[1] * shape[2] : 1;
+  return {n_positions, shape[0], round_up(shape[0], channel_multiple)};
+}
+
+// Whether a layer does the same to each element or reads rows by their layout.
+bool takes_any_order(const Layer& layer) {
+  return std::holds_alternative<Linear>(layer) || std::holds_alternative<Relu>(layer) ||
+         std::holds_alternative<Dropout>(layer) || std::holds_alternative<Add>(layer);
+}
+
+// Of a row of the node's weight.
+ValueLayout row_layout(const Network& network, std::span<const ValueLayout> values, const Node& node) {
+  const ValueLayout& input = values[static_cast<std::size_t>(node.inputs[0].node)];
+  if (const auto* const conv = std::get_if<Conv>(&node.layer))
+    return {conv->kernel * conv->kernel, input.n_channels, input.padded_channels};
+  if (std::holds_alternative<Linear>(node.layer)) return input;
+  const Shape& shape = network.parameters()[static_cast<std::size_t>(node.parameters[0])].shape;
+  return {1, shape.back(), round_up(shape.back(), channel_multiple)};
+}
+
+}  // namespace
+
+std::vector<ValueLayout> layouts_of(const Network& network) {
+  std::vector<ValueLayout> layouts;
+  for (const Node& node : network.nodes()) {
+    const ValueLayout* const input =
+        node.inputs.empty() ? nullptr : &layouts[static_cast<std::size_t>(node.inputs[0].node)];
+    const bool is_flat = input != nullptr && node.output.size() == 1 && input->n_positions > 1;
+    if (std::holds_alternative<Flatten>(node.layer) ||
+        (is_flat && takes_any_order(node.layer) && !std::holds_alternative<Linear>(node.layer))) {
+      layouts.push_back(*input);
+      continue;
+    }
+    const bool was_flattened =
+        is_flat && !takes_any_order(node.layer) && !std::holds_alternative<GlobalAvgPool>(node.layer);
+    if (was_flattened)
+      core::fail_usage({.what = fmt::format("{} reads flattened images, which no GPU of this version does", node.name),
+                        .where = "the model",
+                        .expected = "a linear layer behind them",
+                        .fix = "--device host"});
+    layouts.push_back(plain(node.output));
+  }
+  return layouts;
+}
+
+ParameterLayout::ParameterLayout(const Network& network) : places_(network.parameters().size()) {
+  const std::vector<ValueLayout> values = layouts_of(network);
+  for (auto node = network.nodes().rbegin(); node != network.nodes().rend(); ++node) {
+    for (const int number : node->parameters) {
+      const Parameter& parameter = network.parameters()[index(number)];
+      const bool is_vector = parameter.shape.size() == 1;
+      place(parameter, number, is_vector ? ValueLayout{1, 1, 1} : row_layout(network, values, *node));
+    }
+  }
+}
+
+void ParameterLayout::place(const Parameter& parameter, int number, const ValueLayout& row) {
+  const std::size_t n_rows = parameter.shape[0], row_elements = row.n_elements();
+  // The least number of rows that begin and end where slices may.
+  const std::size_t block_rows = row_elements % slot_multiple == 0      ? 1
+                                 : row_elements % channel_multiple == 0 ? 2
+                                                                        : slot_multiple;
+  const std::size_t padded_rows = round_up(n_rows, std::max(channel_multiple, block_rows));
+  places_[index(number)] = {slots_.size(), row};
+  slots_.push_back({.parameter = number,
+                    .slice = {n_elements_, padded_rows * row_elements},
+                    .block = block_rows * row_elements,
+                    .block_rows = block_rows,
+                    .n_rows = n_rows,
+                    .n_inner = row.n_positions * row.n_channels});
+  n_elements_ += padded_rows * row_elements;
+}
+
+void ParameterLayout::pack(int parameter, core::Slice rows, std::span<const float> logical,
+                           std::span<float> elements) const {
+  const ValueLayout& row = places_.at(index(parameter)).row;
+  core::require(logical.size() == rows.count * row.n_positions * row.n_channels, "rows have all of their elements");
+  std::ranges::fill(elements, 0.0F);
+  std::size_t i = 0;
+  for (std::size_t r = 0; r < rows.count; ++r)
+    for (std::size_t c = 0; c < row.n_channels; ++c)
+      for (std::size_t p = 0; p < row.n_positions; ++p)
+        elements[r * row.n_elements() + p * row.padded_channels + c] = logical[i++];
+}
+
+void ParameterLayout::unpack(int parameter, core::Slice rows, std::span<const float> elements,
+                             std::span<float> logical) const {
+  const ValueLayout& row = places_.at(index(parameter)).row;
+  core::require(logical.size() == rows.count * row.n_positions * row.n_channels, "rows have all of their elements");
+  std::size_t i = 0;
+  for (std::size_t r = 0; r < rows.count; ++r)
+    for (std::size_t c = 0; c < row.n_channels; ++c)
+      for (std::size_t p = 0; p < row.n_positions; ++p)
+        logical[i++] = elements[r * row.n_elements() + p * row.padded_channels + c];
+}
+
+}  // namespace lockstep::nn::cuda

@@ -1,0 +1,59 @@
+// How values and parameters of a network lie in a GPU's memory: channels innermost, padded to a multiple of 8.
+// Invariant: padding is 0 and stays 0, in activations, parameters and gradients; layouts depend on the network alone.
+// Used by nn/cuda: layers read layouts, the executor packs parameters.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "nn/executor.hpp"
+
+namespace lockstep::nn::cuda {
+
+/// Of one sample of a value: channel c at position p lies at p * padded_channels + c. Features are channels of one
+/// position; flattened images stay as they are, as only who reads them has to know.
+struct ValueLayout {
+  std::size_t n_positions = 1;
+  std::size_t n_channels = 1;
+  std::size_t padded_channels = 8;
+
+  [[nodiscard]] std::size_t n_elements() const noexcept { return n_positions * padded_channels; }
+};
+
+/// Of each node's output. Throws core::Error (usage) naming a node that reads flattened images in an order that they
+/// do not have: only linear, relu, dropout, add and batches' loss of one position may.
+[[nodiscard]] std::vector<ValueLayout> layouts_of(const Network& network);
+
+/// Rows are output channels, or those of a table. Parameters of one dimension are rows of one element.
+class ParameterLayout {
+ public:
+  explicit ParameterLayout(const Network& network);
+
+  /// From the last node's parameters to the first's.
+  [[nodiscard]] std::span<const ArenaSlot> slots() const noexcept { return slots_; }
+  [[nodiscard]] std::size_t slot_number(int parameter) const { return places_.at(index(parameter)).slot; }
+  [[nodiscard]] std::size_t n_elements() const noexcept { return n_elements_; }
+  /// Of the arenas: where a parameter begins.
+  [[nodiscard]] std::size_t offset(int parameter) const { return slots_[slot_number(parameter)].slice.offset; }
+  /// In memory, padding included.
+  [[nodiscard]] std::size_t row_elements(int parameter) const { return places_.at(index(parameter)).row.n_elements(); }
+
+  // As those of Executor.
+  void pack(int parameter, core::Slice rows, std::span<const float> logical, std::span<float> elements) const;
+  void unpack(int parameter, core::Slice rows, std::span<const float> elements, std::span<float> logical) const;
+
+ private:
+  struct Place {
+    std::size_t slot = 0;
+    ValueLayout row{};  ///< a row lies as a sample of what it is multiplied with does
+  };
+  static std::size_t index(int parameter) { return static_cast<std::size_t>(parameter); }
+  void place(const Parameter& parameter, int number, const ValueLayout& row);
+
+  std::vector<Place> places_;
+  std::vector<ArenaSlot> slots_{};
+  std::size_t n_elements_ = 0;
+};
+
+}  // namespace lockstep::nn::cuda

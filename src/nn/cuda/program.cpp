@@ -1,0 +1,172 @@
+#include "nn/cuda/program.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.hpp"
+#include "nn/cuda/kernels/elementwise.hpp"
+#include "nn/cuda/kernels/softmax_cross_entropy.hpp"
+
+namespace lockstep::nn::cuda {
+namespace {
+
+template <class... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+template <class... F>
+Overloaded(F...) -> Overloaded<F...>;
+
+ConvProblem product_problem(const Node& node, std::uint64_t n, const ValueLayout& input, const ValueLayout& output) {
+  return {.name = node.name,
+          .n_samples = n,
+          .height = 1,
+          .width = 1,
+          .n_in = input.n_elements(),
+          .n_out = output.padded_channels};
+}
+
+ConvProblem conv_problem(const Network& network, const Node& node, std::uint64_t n, const ValueLayout& input,
+                         const ValueLayout& output) {
+  const auto& conv = std::get<Conv>(node.layer);
+  const Shape& image = network.shape(node.inputs[0]);
+  return {.name = node.name,
+          .n_samples = n,
+          .height = image[1],
+          .width = image[2],
+          .n_in = input.padded_channels,
+          .n_out = output.padded_channels,
+          .kernel = conv.kernel,
+          .stride = conv.stride,
+          .padding = conv.padding};
+}
+
+}  // namespace
+
+template <class T>
+Program<T>::Program(const Network& network, const ExecutorOptions& options, const ParameterLayout& parameters,
+                    const Arenas<T>& arenas, Convolutions& convolutions, std::uint64_t n, bool is_training)
+    : network_{network},
+      options_{options},
+      parameters_{parameters},
+      n_{static_cast<std::size_t>(n)},
+      values_{layouts_of(network)},
+      steps_(network.nodes().size()),
+      has_bad_label_{arenas.has_bad_label} {
+  Builder<T> builder{network, options, parameters, arenas, convolutions, n, is_training};
+  plan_forward(builder);
+  losses_ = builder.template make<SampleLoss>(n_);
+  if (is_training) plan_backward(builder);
+  memory_ = builder.finish();
+}
+
+template <class T>
+void Program<T>::plan_forward(Builder<T>& builder) {
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    steps_[i].layer = make_layer(builder, i);
+    if (options_.on_progress) options_.on_progress();
+  }
+}
+
+template <class T>
+void Program<T>::plan_backward(Builder<T>& builder) {
+  loss_gradient_ = builder.make_value(values_.back());
+  steps_.back().gradients.push_back(loss_gradient_);
+  for (std::size_t i = steps_.size(); i-- > 0;) {
+    Step& step = steps_[i];
+    if (!builder.needs_gradient({static_cast<int>(i)})) continue;
+    core::require(!step.gradients.empty(), "the loss depends on every node with parameters");
+    if (options_.on_progress) options_.on_progress();
+    step.has_backward = true;
+    for (std::size_t k = 1; k < step.gradients.size(); ++k) step.sums.push_back(builder.make_value(values_[i]));
+    const Node& node = network_.nodes()[i];
+    const auto results =
+        step.layer->plan_backward(builder, step.sums.empty() ? step.gradients.front() : step.sums.back());
+    for (std::size_t k = 0; k < results.size(); ++k)
+      if (results[k] != nullptr) steps_[static_cast<std::size_t>(node.inputs[k].node)].gradients.push_back(results[k]);
+  }
+}
+
+template <class T>
+std::unique_ptr<CudaLayer<T>> Program<T>::make_layer(Builder<T>& builder, std::size_t index) const {
+  const Node& node = network_.nodes()[index];
+  Planned<T> planned{builder, node, index, {}};
+  for (const Value input : node.inputs)
+    planned.inputs.push_back(steps_[static_cast<std::size_t>(input.node)].layer->output());
+  const std::uint64_t n = builder.n;
+  const auto input = [&]() -> const ValueLayout& { return builder.layout(node.inputs[0]); };
+  const ValueLayout& output = values_[index];
+  const auto make = Overloaded{
+      [&](const Input&) { return make_input(planned); },
+      [&](const Ids&) { return make_input(planned); },
+      [&](const Linear&) { return make_product(planned, product_problem(node, n, input(), output)); },
+      [&](const Conv&) { return make_product(planned, conv_problem(network_, node, n, input(), output)); },
+      [&](const BatchNorm& layer) { return make_batch_norm(planned, layer); },
+      [&](const Relu&) { return make_relu(planned); },
+      [&](const Add& layer) { return make_add(planned, layer); },
+      [&](const MaxPool& layer) { return make_max_pool(planned, layer); },
+      [&](const GlobalAvgPool&) { return make_global_avg_pool(planned); },
+      [&](const Flatten&) { return make_same(planned); },
+      [&](const Dropout& layer) { return make_dropout(planned, layer); },
+      [&](const Embedding& layer) { return make_embedding(planned, layer); },
+      [&](const Concat&) { return make_concat(planned); },
+      [&](const LogSoftmax&) { return make_same(planned); },  // it is part of the loss
+  };
+  return std::visit(make, node.layer);
+}
+
+template <class T>
+std::size_t Program<T>::n_bytes() const noexcept {
+  std::size_t n = 0;
+  for (const runtime::Buffer& buffer : memory_) n += buffer.template on_device<std::byte>().size();
+  return n;
+}
+
+template <class T>
+void Program<T>::enqueue_loss(PassContext& pass, bool is_backward) {
+  const ValueLayout& layout = values_.back();
+  const LossRows<T> rows{.n_rows = n_,
+                         .n_outputs = layout.n_channels,
+                         .row_elements = layout.padded_channels,
+                         .outputs = steps_.back().layer->output(),
+                         .gradient = is_backward ? loss_gradient_ : nullptr,
+                         .numbers = pass.numbers,
+                         .losses = losses_,
+                         .has_bad_label = has_bad_label_};
+  const bool has_log_softmax = std::holds_alternative<LogSoftmax>(network_.nodes().back().layer);
+  if (options_.loss == Loss::mse)
+    enqueue(pass.stream, MeanSquare<T>{rows, pass.batch.targets});
+  else if (options_.loss == Loss::nll && !has_log_softmax)
+    enqueue(pass.stream, NegativeLog<T>{rows, pass.batch.labels});
+  else
+    enqueue(pass.stream,
+            SoftmaxCrossEntropy<T>{rows, pass.batch.labels, options_.loss == Loss::nll ? 0 : options_.label_smoothing});
+}
+
+template <class T>
+void Program<T>::forward(PassContext& pass, LossTotals* totals) {
+  for (Step& step : steps_) step.layer->forward(pass);
+  enqueue_loss(pass, false);
+  enqueue(pass.stream, SumLosses{n_, losses_, totals});
+}
+
+template <class T>
+void Program<T>::backward(PassContext& pass) {
+  enqueue_loss(pass, true);
+  for (std::size_t i = steps_.size(); i-- > 0;) {
+    Step& step = steps_[i];
+    if (!step.has_backward) continue;
+    const T* sum = step.gradients.front();
+    for (std::size_t k = 0; k < step.sums.size(); ++k) {
+      enqueue(pass.stream, Sum<T>{n_ * values_[i].n_elements(), sum, step.gradients[k + 1], false, step.sums[k]});
+      sum = step.sums[k];
+    }
+    step.layer->backward(pass);
+    for (const int parameter : network_.nodes()[i].parameters) pass.hooks->ready(parameters_.slot_number(parameter));
+  }
+}
+
+template class Program<core::bfloat16>;
+template class Program<float>;
+
+}  // namespace lockstep::nn::cuda

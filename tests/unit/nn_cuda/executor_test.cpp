@@ -1,0 +1,241 @@
+// The executor for GPUs on a recorder: every layer and model against the reference in double precision, and what its
+// steps ask of a device.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <optional>
+
+#include "core/rng.hpp"
+#include "nn/cuda/cuda_executor.hpp"
+#include "support/plain_convolutions.hpp"
+#include "support/recorder.hpp"
+#include "unit/nn/cases.hpp"
+
+namespace lockstep::nn::cuda {
+namespace {
+
+using runtime::Buffer;
+using runtime::Memory;
+
+/// Largest |a - b| over the largest |b|, or over 1e-3.
+template <class A, class B>
+double relative_error(const A& a, const B& b) {
+  double error = 0, magnitude = 1e-3;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    const double difference = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
+    if (!(difference <= error)) error = difference;  // NaN too
+    magnitude = std::max(magnitude, std::abs(static_cast<double>(b[i])));
+  }
+  return a.size() == b.size() ? error / magnitude : 1e30;
+}
+
+std::vector<float> rounded(const std::vector<double>& exact, Precision precision) {
+  std::vector<float> values(exact.begin(), exact.end());
+  if (precision == Precision::bf16)
+    for (float& value : values) value = static_cast<float>(core::bfloat16{value});
+  return values;
+}
+
+/// An executor and the reference, on the same parameters and samples.
+class OnRecorder final : public Hooks {
+ public:
+  OnRecorder(const Case& given, Precision precision)
+      : tested_{given},
+        options_{options_of(given, precision)},
+        executor_{make_cuda_executor(given.network, options_, convolutions_)},
+        reference_{given.network},
+        parameters_{core::Bytes{executor_->arena_elements() * sizeof(float)}, Memory::device},
+        gradients_{core::Bytes{executor_->arena_elements() * sizeof(float)}, Memory::device},
+        on_host_{core::Bytes{executor_->arena_elements() * sizeof(float)}, Memory::pinned} {
+    for (std::size_t i = 0; i < tested_.network.parameters().size(); ++i) {
+      const std::vector<float> values = rounded(parameter_values(tested_.network, i), precision);
+      const ArenaSlot& slot = slot_of(i);
+      executor_->pack(static_cast<int>(i), slot.all_rows(), values, slot.slice.of(on_host_.as<float>()));
+      reference_.parameter(i).assign(values.begin(), values.end());
+    }
+    stream_.copy(parameters_.on_device<std::byte>(), on_host_.bytes());
+    stream_.fill(gradients_.on_device<std::byte>(), std::byte{0x40});
+    stream_.wait();
+    executor_->bind(parameters_.on_device<float>(), gradients_.on_device<float>());
+    x_ = rounded(tested_.batch.x, precision);
+    targets_.assign(tested_.batch.targets.begin(), tested_.batch.targets.end());
+    tested_.batch.x.assign(x_.begin(), x_.end());
+    tested_.batch.targets.assign(targets_.begin(), targets_.end());
+    for (std::uint64_t i = 0; i < tested_.batch.n; ++i) ids_.push_back(100 + i);
+    tested_.options.keeps = [this](int node, std::uint64_t sample, std::uint64_t element) {
+      return keeps(node, ids_[sample], element);
+    };
+  }
+
+  void forward(bool is_training) {
+    executor_->enqueue(batch(), is_training ? Pass::forward : Pass::evaluation, numbers_, *this, stream_);
+  }
+  LossSums sums() { return executor_->sums(); }
+  void backward(float weight, bool adds = false) {
+    n_ready_ = 0;
+    core::StepNumbers numbers = numbers_;
+    numbers.sample_weight = weight;
+    executor_->enqueue({}, adds ? Pass::backward_adding : Pass::backward, numbers, *this, stream_);
+    EXPECT_EQ(n_ready_, executor_->slots().size());
+  }
+  LossSums reference_forward(bool is_training) {
+    ReferenceOptions options = tested_.options;
+    options.is_training = is_training;
+    return reference_.forward(tested_.batch, options);
+  }
+
+  /// Of gradients and statistics.
+  void expect_as_reference(double tolerance, double factor = 1) {
+    stream_.copy(on_host_.bytes(), gradients_.on_device<std::byte>());
+    stream_.wait();
+    const Network& network = tested_.network;
+    for (std::size_t i = 0; i < network.parameters().size(); ++i) {
+      const ArenaSlot& slot = slot_of(i);
+      std::vector<float> found(n_elements(network.parameters()[i].shape));
+      const std::span<const float> elements = slot.slice.of(on_host_.as<float>());
+      executor_->unpack(static_cast<int>(i), slot.all_rows(), elements, found);
+      std::vector<double> wanted = reference_.gradient(i);
+      for (double& value : wanted) value *= factor;
+      EXPECT_LT(relative_error(found, wanted), tolerance) << network.parameters()[i].name;
+      EXPECT_TRUE(has_zero_padding(i, slot, found, elements)) << network.parameters()[i].name;
+    }
+    for (std::size_t i = 0; i < network.statistics().size(); ++i)
+      EXPECT_LT(relative_error(executor_->statistic(static_cast<int>(i)), reference_.statistic(i)), tolerance)
+          << network.statistics()[i].name;
+  }
+
+  Reference& reference() { return reference_; }
+
+ private:
+  static ExecutorOptions options_of(const Case& given, Precision precision) {
+    ExecutorOptions options;
+    options.precision = precision;
+    options.max_batch = given.batch.n;
+    options.bn_group = given.options.bn_group;
+    options.loss = given.options.loss;
+    options.label_smoothing = given.options.label_smoothing;
+    options.seed = 0x1234'5678'9abc'def0;
+    return options;
+  }
+  [[nodiscard]] data::Batch batch() const {
+    return {
+        .n = tested_.batch.n,
+        .x = tested_.batch.ids.empty() ? std::as_bytes(std::span{x_}) : std::as_bytes(std::span{tested_.batch.ids}),
+        .y = targets_.empty() ? std::as_bytes(std::span{tested_.batch.classes}) : std::as_bytes(std::span{targets_}),
+        .ids = ids_};
+  }
+  [[nodiscard]] const ArenaSlot& slot_of(std::size_t parameter) const {
+    const auto slots = executor_->slots();
+    return *std::ranges::find(slots, static_cast<int>(parameter), &ArenaSlot::parameter);
+  }
+  /// What is packed again is all there is.
+  bool has_zero_padding(std::size_t parameter, const ArenaSlot& slot, std::span<const float> logical,
+                        std::span<const float> elements) const {
+    std::vector<float> again(elements.size(), 1);
+    executor_->pack(static_cast<int>(parameter), slot.all_rows(), logical, again);
+    return std::ranges::equal(again, elements);
+  }
+  [[nodiscard]] bool keeps(int node, std::uint64_t id, std::uint64_t element) const {
+    const auto low = [](std::uint64_t v) { return static_cast<std::uint32_t>(v); };
+    const auto key = core::philox({low(options_.seed), low(options_.seed >> 32)},
+                                  {low(numbers_.epoch), low(numbers_.epoch >> 32), 0x64726f70, 0});
+    const auto words =
+        core::philox({key[0], key[1]}, {low(element / 4), static_cast<std::uint32_t>(node), low(id), low(id >> 32)});
+    const auto& layer = std::get<Dropout>(tested_.network.nodes()[static_cast<std::size_t>(node)].layer);
+    return static_cast<double>(words[element % 4]) >= std::floor(layer.probability * 0x1p32);
+  }
+
+  void touched(std::size_t, std::span<const std::uint64_t>) override {}
+  void ready(std::size_t slot) override { EXPECT_EQ(slot, n_ready_++); }
+  void sum(runtime::DeviceSpan<double>, runtime::Stream&) override {}
+
+  Case tested_;
+  ExecutorOptions options_;
+  test::PlainConvolutions convolutions_{};
+  std::unique_ptr<Executor> executor_;
+  Reference reference_;
+  Buffer parameters_, gradients_, on_host_;
+  runtime::Stream stream_{};
+  std::vector<float> x_{}, targets_{};
+  std::vector<std::uint64_t> ids_{};
+  core::StepNumbers numbers_{.epoch = 3};
+  std::size_t n_ready_ = 0;
+};
+
+class CudaExecutorTest : public ::testing::Test {
+ protected:
+  void TearDown() override {
+    for (const std::string& complaint : recorder_.complaints()) ADD_FAILURE() << complaint;
+  }
+
+  /// A training step, the same added once more, and an evaluation.
+  static void expect_as_reference(const Case& given, Precision precision, double tolerance) {
+    SCOPED_TRACE(given.name);
+    OnRecorder on{given, precision};
+    const LossSums wanted = on.reference_forward(true);
+    on.forward(true);
+    on.backward(0.125F);
+    const LossSums found = on.sums();
+    EXPECT_NEAR(found.loss, wanted.loss, tolerance * std::abs(wanted.loss));
+    EXPECT_EQ(found.n, wanted.n);
+    if (precision == Precision::f32) {
+      EXPECT_EQ(found.n_top1, wanted.n_top1);
+      EXPECT_EQ(found.n_top5, wanted.n_top5);
+    }
+    on.reference().backward(0.125);
+    on.expect_as_reference(tolerance);
+    on.backward(0.125F, true);
+    on.expect_as_reference(tolerance, 2);
+    const LossSums evaluated = on.reference_forward(false);
+    on.forward(false);
+    EXPECT_NEAR(on.sums().loss, evaluated.loss, tolerance * std::abs(evaluated.loss));
+  }
+
+  test::Recorder recorder_{};
+  test::UseRecorder use_{recorder_};
+};
+
+TEST_F(CudaExecutorTest, LayersAreAsTheReference) {
+  for (const Case& given : layer_cases()) expect_as_reference(given, Precision::f32, 1e-5);
+}
+
+TEST_F(CudaExecutorTest, LayersInBf16AreNearTheReference) {
+  for (const Case& given : layer_cases()) expect_as_reference(given, Precision::bf16, 0.05);
+}
+
+TEST_F(CudaExecutorTest, ModelsAreAsTheReference) {
+  for (const Case& given : model_cases())
+    if (given.name != "resnet50") expect_as_reference(given, Precision::f32, 2e-5);
+}
+
+TEST_F(CudaExecutorTest, AsksForTheSameStepAgain) {
+  for (const Case& given : model_cases()) {
+    if (given.name != "mnist_cnn" && given.name != "resnet18_cifar") continue;
+    OnRecorder on{given, Precision::bf16};
+    const auto step = [&] {
+      on.forward(true);
+      on.backward(1);
+    };
+    step();
+    static_cast<void>(on.sums());
+    step();
+    static_cast<void>(recorder_.take_lines());
+    const int n_allocations = recorder_.n_allocations();
+    step();
+    const std::vector<std::string> second = recorder_.take_lines();
+    step();
+    EXPECT_EQ(recorder_.take_lines(), second) << given.name;
+    EXPECT_EQ(recorder_.n_allocations(), n_allocations) << given.name;
+  }
+}
+
+TEST_F(CudaExecutorTest, RefusesLabelsThatAreNoClass) {
+  Case given = layer_cases()[1];
+  given.batch.classes[2] = 7;
+  OnRecorder on{given, Precision::f32};
+  on.forward(true);
+  EXPECT_ANY_THROW(static_cast<void>(on.sums()));
+}
+
+}  // namespace
+}  // namespace lockstep::nn::cuda
