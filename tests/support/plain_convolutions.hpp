@@ -38,6 +38,21 @@ struct PlainConvolution {
     return ((s * height_out + r) * width_out + c) * n_out + o;
   }
 
+  /// What the input channels at one place have to do with one output channel.
+  void add_channels(double* sums, std::size_t in_x, std::size_t in_w, std::size_t in_y) const {
+    if (pass == nn::cuda::ConvPass::forward) {
+      double sum = 0;
+      for (std::size_t k = 0; k < n_in; ++k) sum += value(x, in_x + k) * value(w, in_w + k);
+      sums[in_y] += sum;
+      return;
+    }
+    const double gradient = value(y, in_y);
+    const bool is_input = pass == nn::cuda::ConvPass::input_gradient;
+    const T* const factor = is_input ? w + in_w : x + in_x;
+    double* const sum = sums + (is_input ? in_x : in_w);
+    for (std::size_t k = 0; k < n_in; ++k) sum[k] += gradient * value(factor, k);
+  }
+
   void operator()(std::size_t at_once) const {
     if (at_once > 0) return;  // one thread does all
     std::vector<double> sums(pass == nn::cuda::ConvPass::forward          ? n_y()
@@ -49,18 +64,8 @@ struct PlainConvolution {
           for (std::size_t i = 0; i < kernel; ++i)
             for (std::size_t j = 0; j < kernel; ++j)
               at(row, column, i, j, [&](std::size_t r, std::size_t c) {
-                for (std::size_t o = 0; o < n_out; ++o) {
-                  const std::size_t in_y = of_y(s, row, column, o);
-                  for (std::size_t k = 0; k < n_in; ++k) {
-                    const std::size_t in_x = of_x(s, r, c, k), in_w = of_w(o, i, j, k);
-                    if (pass == nn::cuda::ConvPass::forward)
-                      sums[in_y] += value(x, in_x) * value(w, in_w);
-                    else if (pass == nn::cuda::ConvPass::input_gradient)
-                      sums[in_x] += value(y, in_y) * value(w, in_w);
-                    else
-                      sums[in_w] += value(y, in_y) * value(x, in_x);
-                  }
-                }
+                for (std::size_t o = 0; o < n_out; ++o)
+                  add_channels(sums.data(), of_x(s, r, c, 0), of_w(o, i, j, 0), of_y(s, row, column, o));
               });
     T* const out = pass == nn::cuda::ConvPass::forward ? y : pass == nn::cuda::ConvPass::input_gradient ? x : w;
     for (std::size_t i = 0; i < sums.size(); ++i) out[i] = runtime::kernel::round_to<T>(static_cast<float>(sums[i]));

@@ -129,7 +129,7 @@ class CudaExecutor final : public Executor {
   }
 
   [[nodiscard]] LossSums sums() override {
-    if (stream_ == nullptr) return {};
+    if (stream_ == nullptr || results_are_new_) return {};
     results_.fetch(*stream_);
     stream_->wait();
     Results results{};
@@ -238,7 +238,7 @@ class CudaExecutor final : public Executor {
   Mirror x_{}, y_{}, ids_{}, numbers_{}, results_{};
   std::vector<Mirror> statistics_{};
   bool are_statistics_here_ = true;  ///< and may be changed by who asked for them
-  bool results_are_new_ = true;      ///< read, or never written
+  bool results_are_new_ = true;      ///< nothing was added since they were read
   Arenas<T> arenas_{};
   Buffer weights_{};
   std::map<std::pair<std::uint64_t, bool>, std::unique_ptr<Program<T>>> programs_{};

@@ -70,6 +70,10 @@ class OnRecorder final : public Hooks {
   void forward(bool is_training) {
     executor_->enqueue(batch(), is_training ? Pass::forward : Pass::evaluation, numbers_, *this, stream_);
   }
+  /// Samples [begin, end), for evaluation.
+  void evaluate(std::uint64_t begin, std::uint64_t end) {
+    executor_->enqueue(batch().part(begin, end - begin), Pass::evaluation, numbers_, *this, stream_);
+  }
   LossSums sums() { return executor_->sums(); }
   void backward(float weight, bool adds = false) {
     n_ready_ = 0;
@@ -227,6 +231,43 @@ TEST_F(CudaExecutorTest, AsksForTheSameStepAgain) {
     EXPECT_EQ(recorder_.take_lines(), second) << given.name;
     EXPECT_EQ(recorder_.n_allocations(), n_allocations) << given.name;
   }
+}
+
+TEST_F(CudaExecutorTest, AddsUpTheGradientsOfAllReaders) {
+  Network net;
+  const Value x = net.conv("conv1", net.input({3, 6, 6}), {.n_out = 5, .kernel = 3, .padding = 1});
+  const Value a = net.conv("conv2", x, {.n_out = 5, .kernel = 1}), b = net.batch_norm("bn1", x), c = net.relu(x);
+  const Value sum = net.add(net.add(a, b), net.add(c, net.add(x, x)), {.has_relu = true});
+  net.linear("fc", net.global_avg_pool(sum), {.n_out = 4});
+  Case given{"readers", net};
+  given.batch = {.n = 2, .classes = {3, 0}};
+  for (std::uint64_t i = 0; i < 2 * 3 * 6 * 6; ++i) given.batch.x.push_back(value(21, i));
+  expect_as_reference(given, Precision::f32, 1e-5);
+}
+
+// What batches are sent from is not overwritten before it is sent.
+TEST_F(CudaExecutorTest, AddsUpPassesThatNobodyWaitedFor) {
+  const Case given = layer_cases()[2];
+  OnRecorder on{given, Precision::f32};
+  const LossSums wanted = on.reference_forward(false);
+  on.evaluate(0, 1);
+  on.evaluate(1, 3);
+  const LossSums found = on.sums();
+  EXPECT_EQ(found.n, 3U);
+  EXPECT_NEAR(found.loss, wanted.loss, 1e-5 * wanted.loss);
+  EXPECT_EQ(on.sums().n, 0U) << "sums() begins anew";
+}
+
+// A rank without samples has gradients of 0, and its slots are ready like all others'.
+TEST_F(CudaExecutorTest, TakesABatchOfNone) {
+  OnRecorder on{layer_cases()[2], Precision::f32};
+  static_cast<void>(on.reference_forward(true));
+  on.reference().backward(1);
+  on.forward(true);
+  on.backward(1);
+  on.evaluate(0, 0);
+  on.backward(1);
+  on.expect_as_reference(1e-6, 0);
 }
 
 TEST_F(CudaExecutorTest, RefusesLabelsThatAreNoClass) {
