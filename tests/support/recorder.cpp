@@ -153,8 +153,12 @@ class Recorder::Line final : public runtime::Queue {
     const auto details =
         fmt::format(" {}x{}+{} {:016x}", grid.n_blocks, grid.n_threads, grid.scratch_bytes, digest_of(operation.body));
     state_.add(stream_, std::string{operation.name}, details, operation.reads, operation.writes,
-               [body = std::move(body), grid, order = state_.order, run = operation.on_host] {
-                 run(body.data(), grid, order);
+               [&state = state_, name = std::string{operation.name}, body = std::move(body), grid, order = state_.order,
+                run = operation.on_host] {
+                 if (run != nullptr)
+                   run(body.data(), grid, order);
+                 else
+                   state.complaints.push_back(name + " cannot run on the host");
                });
   }
   void copy(void* to, const void* from, std::size_t n_bytes) override {

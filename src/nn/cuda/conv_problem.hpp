@@ -1,13 +1,14 @@
-// The convolutions of a network as a GPU computes them: NHWC, channels padded so that tensor cores take them.
-// Invariant: pure description, for any number of samples; padding channels are 0 and stay 0.
-// Used by nn/cuda/cudnn_graph and its tests.
+// The products of a network as a GPU computes them: convolutions, and matrix products as those of images of one pixel.
+// Invariant: pure description, for any number of samples; channels are those of layout.hpp, padding among them.
+// Used by nn/cuda: the program plans them, implementations of Convolutions compute them.
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
-#include <vector>
 
-#include "core/dtype.hpp"
+#include "nn/cuda/layout.hpp"
 #include "nn/network.hpp"
 
 namespace lockstep::nn::cuda {
@@ -16,25 +17,20 @@ namespace lockstep::nn::cuda {
 struct ConvProblem {
   std::string name;  ///< of the node
   std::uint64_t n_samples = 0;
-  std::uint64_t height = 0;  ///< of the input
-  std::uint64_t width = 0;
-  std::uint64_t n_in = 0;  ///< channels as they lie in memory, padding among them
+  std::uint64_t height = 1;  ///< of the input
+  std::uint64_t width = 1;
+  std::uint64_t n_in = 0;
   std::uint64_t n_out = 0;
   std::uint64_t kernel = 1;
   std::uint64_t stride = 1;
   std::uint64_t padding = 0;
-  bool needs_input_gradient = true;  ///< not if its input is the network's
 
   [[nodiscard]] std::uint64_t height_out() const noexcept { return (height + 2 * padding - kernel) / stride + 1; }
   [[nodiscard]] std::uint64_t width_out() const noexcept { return (width + 2 * padding - kernel) / stride + 1; }
 };
 
-/// Channels in memory for `n_channels` of a value: a multiple of 8. Of a network's input of up to 4 channels in
-/// float16 it is 4, which no plan of cuDNN's pads again, as it does in bfloat16.
-[[nodiscard]] std::uint64_t padded_channels(std::uint64_t n_channels, core::DType type, bool is_input) noexcept;
-
-/// In forward order.
-[[nodiscard]] std::vector<ConvProblem> convolutions_of(const Network& network, std::uint64_t n_samples,
-                                                       core::DType type);
+/// Of a node that is one; `layouts`: layouts_of(network).
+[[nodiscard]] std::optional<ConvProblem> problem_of(const Network& network, std::size_t node,
+                                                    std::span<const ValueLayout> layouts, std::uint64_t n_samples);
 
 }  // namespace lockstep::nn::cuda

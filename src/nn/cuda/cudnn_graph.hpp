@@ -1,6 +1,7 @@
-// What cuDNN is asked to compute, and the plans it has for it on a GPU, which need not be there.
-// Invariant: accumulates in float32; a plan that is listed is deterministic and within the workspace asked for.
-// Used by tests; includes no header of cuDNN.
+// Convolutions by cuDNN: its plans on a GPU, which need not be there to ask for them, and their execution, for which it
+// must be.
+// Invariant: accumulates in float32; plans are deterministic and within a workspace.
+// Used by nn/cuda's device and tests; includes no header of cuDNN.
 #pragma once
 
 #include <cstdint>
@@ -36,12 +37,32 @@ struct ConvPlan {
   std::string name;  ///< engine and knobs: "eng62_k2=0_k13=1"
   core::Bytes workspace{};
   bool is_compiled_at_run_time = false;
+  std::int64_t index = 0;  ///< in the list that cuDNN's heuristics made
 };
 
 /// Up to `most` plans for a convolution in `type` (float16, bfloat16 or float32, which takes TF32), in the order of
 /// cuDNN's heuristics; none that is not deterministic or needs more workspace. Empty if cuDNN has none. Throws
 /// core::Error (system) in cuDNN's words if it does not take the graph.
 [[nodiscard]] std::vector<ConvPlan> find_plans(const ConvProblem& problem, ConvPass pass, core::DType type,
-                                               const GpuModel& gpu, core::Bytes most_workspace, std::size_t most);
+                                               const GpuModel& gpu, core::Bytes most_bytes, std::size_t most);
+
+/// Of the plans that cuDNN 9.19 lists for ResNet-50 those with more are copies beside others without.
+inline constexpr core::Bytes most_workspace{std::uint64_t{32} << 20};
+
+/// Plans are the first of find_plans(). Throws core::Error (system) in cuDNN's words where there is none.
+class CudnnConvolutions final : public Convolutions {
+ public:
+  /// For the accelerator in use.
+  CudnnConvolutions();
+  /// Plans only: what they enqueue runs on no other device.
+  explicit CudnnConvolutions(GpuModel gpu);
+  ~CudnnConvolutions() override;
+
+  [[nodiscard]] std::unique_ptr<Convolution> plan(const ConvProblem& problem, ConvPass pass, core::DType type) override;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace lockstep::nn::cuda

@@ -17,30 +17,6 @@ struct Overloaded : F... {
 template <class... F>
 Overloaded(F...) -> Overloaded<F...>;
 
-ConvProblem product_problem(const Node& node, std::uint64_t n, const ValueLayout& input, const ValueLayout& output) {
-  return {.name = node.name,
-          .n_samples = n,
-          .height = 1,
-          .width = 1,
-          .n_in = input.n_elements(),
-          .n_out = output.padded_channels};
-}
-
-ConvProblem conv_problem(const Network& network, const Node& node, std::uint64_t n, const ValueLayout& input,
-                         const ValueLayout& output) {
-  const auto& conv = std::get<Conv>(node.layer);
-  const Shape& image = network.shape(node.inputs[0]);
-  return {.name = node.name,
-          .n_samples = n,
-          .height = image[1],
-          .width = image[2],
-          .n_in = input.padded_channels,
-          .n_out = output.padded_channels,
-          .kernel = conv.kernel,
-          .stride = conv.stride,
-          .padding = conv.padding};
-}
-
 }  // namespace
 
 template <class T>
@@ -93,14 +69,12 @@ std::unique_ptr<CudaLayer<T>> Program<T>::make_layer(Builder<T>& builder, std::s
   Planned<T> planned{builder, node, index, {}};
   for (const Value input : node.inputs)
     planned.inputs.push_back(steps_[static_cast<std::size_t>(input.node)].layer->output());
-  const std::uint64_t n = builder.n;
-  const auto input = [&]() -> const ValueLayout& { return builder.layout(node.inputs[0]); };
-  const ValueLayout& output = values_[index];
+  const auto product = [&] { return make_product(planned, *problem_of(network_, index, values_, builder.n)); };
   const auto make = Overloaded{
       [&](const Input&) { return make_input(planned); },
       [&](const Ids&) { return make_input(planned); },
-      [&](const Linear&) { return make_product(planned, product_problem(node, n, input(), output)); },
-      [&](const Conv&) { return make_product(planned, conv_problem(network_, node, n, input(), output)); },
+      [&](const Linear&) { return product(); },
+      [&](const Conv&) { return product(); },
       [&](const BatchNorm& layer) { return make_batch_norm(planned, layer); },
       [&](const Relu&) { return make_relu(planned); },
       [&](const Add& layer) { return make_add(planned, layer); },

@@ -1,13 +1,16 @@
-// cuDNN is asked, without a GPU, whether it computes every convolution of the shipped models on the GPUs of the sites.
+// cuDNN is asked, without a GPU, whether it computes every product of the shipped models on the GPUs of the sites.
 #include "nn/cuda/cudnn_graph.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <set>
 #include <tuple>
 
 #include "nn/models.hpp"
+#include "support/plain_convolutions.hpp"
+#include "support/recorder.hpp"
 
 namespace lockstep::nn::cuda {
 namespace {
@@ -46,29 +49,31 @@ struct Model {
   std::uint64_t batch;
 };
 
-std::vector<Model> models_with_convolutions() {
-  return {{"mnist_cnn", {.name = "mnist_cnn", .input = {1, 28, 28}, .n_outputs = 10}, 64},
+std::vector<Model> models() {
+  return {{"toy", {.name = "toy", .input = {20}, .n_outputs = 1}, 32},
+          {"movielens", {.name = "movielens", .n_outputs = 1, .n_ids = {943, 1682}}, 256},
+          {"mnist_cnn", {.name = "mnist_cnn", .input = {1, 28, 28}, .n_outputs = 10}, 64},
           {"cifar_resnet18", {.name = "resnet18", .input = {3, 32, 32}, .n_outputs = 10, .cifar_stem = true}, 64},
           {"tinyimagenet_resnet50", {.name = "resnet50", .input = {3, 64, 64}, .n_outputs = 200}, 128},
           {"resnet50_synthetic", {.name = "resnet50", .input = {3, 224, 224}, .n_outputs = 1000}, 256}};
 }
 
-constexpr core::Bytes most_workspace{std::uint64_t{32} << 20};
-
 class CudnnPlans : public ::testing::TestWithParam<std::tuple<std::size_t, core::DType>> {};
 
-TEST_P(CudnnPlans, AreThereForEveryConvolution) {
+TEST_P(CudnnPlans, AreThereForEveryProduct) {
   const auto& [number, type] = GetParam();
   const Card& card = cards[number];
   const GpuModel gpu{describe(card), card.architecture};
-  for (const Model& model : models_with_convolutions()) {
+  for (const Model& model : models()) {
+    const Network network = make_model(model.spec);
+    const std::vector<ValueLayout> layouts = layouts_of(network);
     std::set<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t>> seen;
-    for (const ConvProblem& p : convolutions_of(make_model(model.spec), model.batch, type)) {
-      if (!seen.insert({p.height, p.n_in, p.n_out, p.kernel, p.stride}).second) continue;
+    for (std::size_t i = 0; i < network.nodes().size(); ++i) {
+      const std::optional<ConvProblem> p = problem_of(network, i, layouts, model.batch);
+      if (!p || !seen.insert({p->height, p->n_in, p->n_out, p->kernel, p->stride}).second) continue;
       for (const ConvPass pass : {ConvPass::forward, ConvPass::input_gradient, ConvPass::weight_gradient}) {
-        if (pass == ConvPass::input_gradient && !p.needs_input_gradient) continue;
-        const std::vector<ConvPlan> plans = find_plans(p, pass, type, gpu, most_workspace, 1);
-        ASSERT_FALSE(plans.empty()) << model.recipe << ' ' << p.name << " pass " << static_cast<int>(pass);
+        const std::vector<ConvPlan> plans = find_plans(*p, pass, type, gpu, most_workspace, 1);
+        ASSERT_FALSE(plans.empty()) << model.recipe << ' ' << p->name << " pass " << static_cast<int>(pass);
         EXPECT_LE(plans[0].workspace, most_workspace);
       }
     }
@@ -103,18 +108,39 @@ TEST(CudnnGraph, HasNoPlanBeyondItsWorkspace) {
     EXPECT_EQ(plan.workspace, core::Bytes{0});
 }
 
-TEST(ConvProblem, PadsChannels) {
-  EXPECT_EQ(padded_channels(3, core::DType::bfloat16, true), 8U);
-  EXPECT_EQ(padded_channels(3, core::DType::float16, true), 4U);
-  EXPECT_EQ(padded_channels(3, core::DType::float16, false), 8U);
-  EXPECT_EQ(padded_channels(64, core::DType::float32, true), 64U);
-  const auto problems = convolutions_of(make_model({.name = "resnet50", .input = {3, 224, 224}, .n_outputs = 1000}), 2,
-                                        core::DType::bfloat16);
-  ASSERT_EQ(problems.size(), 53U);
-  EXPECT_EQ(problems[0].n_in, 8U);
-  EXPECT_EQ(problems[0].height_out(), 112U);
-  EXPECT_FALSE(problems[0].needs_input_gradient);
-  EXPECT_TRUE(problems[1].needs_input_gradient);
+// What is enqueued for cuDNN touches the memory that it does with plain loops.
+TEST(CudnnConvolutions, TouchWhatPlainOnesDo) {
+  test::Recorder recorder;
+  const test::UseRecorder use{recorder};
+  const ConvProblem p{.name = "conv1",
+                      .n_samples = 2,
+                      .height = 9,
+                      .width = 9,
+                      .n_in = 8,
+                      .n_out = 16,
+                      .kernel = 3,
+                      .stride = 2,
+                      .padding = 1};
+  const runtime::Buffer x{core::Bytes{2 * 9 * 9 * 8 * 2}, runtime::Memory::device};
+  const runtime::Buffer w{core::Bytes{16 * 3 * 3 * 8 * 2}, runtime::Memory::device};
+  const runtime::Buffer y{core::Bytes{2 * 5 * 5 * 16 * 2}, runtime::Memory::device};
+  const runtime::Buffer workspace{most_workspace, runtime::Memory::device};
+  const auto of = [](const runtime::Buffer& buffer) { return buffer.on_device<std::byte>().data(); };
+  const ConvOperands operands{of(x), of(w), of(y), workspace.on_device<std::byte>()};
+  CudnnConvolutions cudnn{GpuModel{describe(cards[1]), 90}};
+  test::PlainConvolutions plain;
+  // Name and places, without what differs: grid, body, and the workspace.
+  runtime::Stream stream;
+  const auto places = [&](Convolutions& by, ConvPass pass) {
+    by.plan(p, pass, core::DType::bfloat16)->enqueue(stream, operands);
+    std::string line = recorder.take_lines().front();
+    const std::size_t name = line.find(' '), first = line.find('<');
+    line = line.substr(name, line.find(' ', name + 1) - name) + line.substr(first);
+    return line.substr(0, line.find(" >3["));
+  };
+  for (const ConvPass pass : {ConvPass::forward, ConvPass::input_gradient, ConvPass::weight_gradient})
+    EXPECT_EQ(places(cudnn, pass), places(plain, pass));
+  for (const std::string& complaint : recorder.complaints()) ADD_FAILURE() << complaint;
 }
 
 }  // namespace
