@@ -5,36 +5,16 @@
 #include <cmath>
 #include <optional>
 
-#include "core/rng.hpp"
 #include "nn/cuda/cuda_executor.hpp"
 #include "support/plain_convolutions.hpp"
 #include "support/recorder.hpp"
-#include "unit/nn/cases.hpp"
+#include "unit/nn/comparison.hpp"
 
 namespace lockstep::nn::cuda {
 namespace {
 
 using runtime::Buffer;
 using runtime::Memory;
-
-/// Largest |a - b| over the largest |b|, or over 1e-3.
-template <class A, class B>
-double relative_error(const A& a, const B& b) {
-  double error = 0, magnitude = 1e-3;
-  for (std::size_t i = 0; i < b.size(); ++i) {
-    const double difference = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
-    if (!(difference <= error)) error = difference;  // NaN too
-    magnitude = std::max(magnitude, std::abs(static_cast<double>(b[i])));
-  }
-  return a.size() == b.size() ? error / magnitude : 1e30;
-}
-
-std::vector<float> rounded(const std::vector<double>& exact, Precision precision) {
-  std::vector<float> values(exact.begin(), exact.end());
-  if (precision == Precision::bf16)
-    for (float& value : values) value = static_cast<float>(core::bfloat16{value});
-  return values;
-}
 
 /// An executor and the reference, on the same parameters and samples.
 class OnRecorder final : public Hooks {
@@ -48,7 +28,7 @@ class OnRecorder final : public Hooks {
         gradients_{core::Bytes{executor_->arena_elements() * sizeof(float)}, Memory::device},
         on_host_{core::Bytes{executor_->arena_elements() * sizeof(float)}, Memory::pinned} {
     for (std::size_t i = 0; i < tested_.network.parameters().size(); ++i) {
-      const std::vector<float> values = rounded(parameter_values(tested_.network, i), precision);
+      const std::vector<float> values = to_precision(parameter_values(tested_.network, i), precision);
       const ArenaSlot& slot = slot_of(i);
       executor_->pack(static_cast<int>(i), slot.all_rows(), values, slot.slice.of(on_host_.as<float>()));
       reference_.parameter(i).assign(values.begin(), values.end());
@@ -57,13 +37,14 @@ class OnRecorder final : public Hooks {
     stream_.fill(gradients_.on_device<std::byte>(), std::byte{0x40});
     stream_.wait();
     executor_->bind(parameters_.on_device<float>(), gradients_.on_device<float>());
-    x_ = rounded(tested_.batch.x, precision);
+    x_ = to_precision(tested_.batch.x, precision);
     targets_.assign(tested_.batch.targets.begin(), tested_.batch.targets.end());
     tested_.batch.x.assign(x_.begin(), x_.end());
     tested_.batch.targets.assign(targets_.begin(), targets_.end());
     for (std::uint64_t i = 0; i < tested_.batch.n; ++i) ids_.push_back(100 + i);
     tested_.options.keeps = [this](int node, std::uint64_t sample, std::uint64_t element) {
-      return keeps(node, ids_[sample], element);
+      const auto& layer = std::get<Dropout>(tested_.network.nodes()[static_cast<std::size_t>(node)].layer);
+      return keeps(options_.seed, numbers_.epoch, node, ids_[sample], element, layer.probability);
     };
   }
 
@@ -111,16 +92,6 @@ class OnRecorder final : public Hooks {
   Reference& reference() { return reference_; }
 
  private:
-  static ExecutorOptions options_of(const Case& given, Precision precision) {
-    ExecutorOptions options;
-    options.precision = precision;
-    options.max_batch = given.batch.n;
-    options.bn_group = given.options.bn_group;
-    options.loss = given.options.loss;
-    options.label_smoothing = given.options.label_smoothing;
-    options.seed = 0x1234'5678'9abc'def0;
-    return options;
-  }
   [[nodiscard]] data::Batch batch() const {
     return {
         .n = tested_.batch.n,
@@ -139,16 +110,6 @@ class OnRecorder final : public Hooks {
     executor_->pack(static_cast<int>(parameter), slot.all_rows(), logical, again);
     return std::ranges::equal(again, elements);
   }
-  [[nodiscard]] bool keeps(int node, std::uint64_t id, std::uint64_t element) const {
-    const auto low = [](std::uint64_t v) { return static_cast<std::uint32_t>(v); };
-    const auto key = core::philox({low(options_.seed), low(options_.seed >> 32)},
-                                  {low(numbers_.epoch), low(numbers_.epoch >> 32), 0x64726f70, 0});
-    const auto words =
-        core::philox({key[0], key[1]}, {low(element / 4), static_cast<std::uint32_t>(node), low(id), low(id >> 32)});
-    const auto& layer = std::get<Dropout>(tested_.network.nodes()[static_cast<std::size_t>(node)].layer);
-    return static_cast<double>(words[element % 4]) >= std::floor(layer.probability * 0x1p32);
-  }
-
   void touched(std::size_t, std::span<const std::uint64_t>) override {}
   void ready(std::size_t slot) override { EXPECT_EQ(slot, n_ready_++); }
   void sum(runtime::DeviceSpan<double>, runtime::Stream&) override {}

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "nn/host/host_executor.hpp"
-#include "unit/nn/cases.hpp"
+#include "unit/nn/comparison.hpp"
 
 namespace lockstep::nn::host {
 
@@ -85,26 +85,11 @@ class Harness final : public Hooks {
   std::size_t n_ready_ = 0;
 };
 
-[[nodiscard]] ExecutorOptions options_of(const Case& given, Precision precision = Precision::f32);
-
 /// All there are.
 [[nodiscard]] std::vector<Precision> precisions();
 
 /// Whether oneDNN uses AVX-512 here, for which our own changes of layout are made.
 [[nodiscard]] bool has_avx512();
-
-/// Largest |a - b| over the largest |b|, or over 1e-3: gradients may cancel out.
-template <class A, class B>
-double relative_error(const A& a, const B& b) {
-  double error = 0, magnitude = 1e-3;
-  for (std::size_t i = 0; i < b.size(); ++i) {
-    const double difference = static_cast<double>(a[i]) - static_cast<double>(b[i]);
-    // A NaN must not pass for small.
-    if (!(difference > -error && difference < error)) error = difference < 0 ? -difference : difference;
-    magnitude = std::max(magnitude, std::abs(static_cast<double>(b[i])));
-  }
-  return a.size() == b.size() ? error / magnitude : 1e30;
-}
 
 /// One of model_cases() by its name.
 [[nodiscard]] Case model_case(const std::string& name);

@@ -1,0 +1,35 @@
+#include "unit/nn/comparison.hpp"
+
+#include "core/dtype.hpp"
+#include "core/rng.hpp"
+
+namespace lockstep::nn {
+
+ExecutorOptions options_of(const Case& given, Precision precision) {
+  ExecutorOptions options;
+  options.precision = precision;
+  options.max_batch = given.batch.n;
+  options.bn_group = given.options.bn_group;
+  options.loss = given.options.loss;
+  options.label_smoothing = given.options.label_smoothing;
+  options.seed = 0x1234'5678'9abc'def0;
+  return options;
+}
+
+std::vector<float> to_precision(const std::vector<double>& exact, Precision precision) {
+  std::vector<float> rounded(exact.begin(), exact.end());
+  if (precision == Precision::bf16)
+    for (float& value : rounded) value = static_cast<float>(core::bfloat16{value});
+  return rounded;
+}
+
+bool keeps(std::uint64_t seed, std::uint64_t epoch, int node, std::uint64_t id, std::uint64_t element,
+           double probability) {
+  const auto low = [](std::uint64_t v) { return static_cast<std::uint32_t>(v); };
+  const auto key = core::philox({low(seed), low(seed >> 32)}, {low(epoch), low(epoch >> 32), 0x64726f70, 0});
+  const auto block =
+      core::philox({key[0], key[1]}, {low(element / 4), static_cast<std::uint32_t>(node), low(id), low(id >> 32)});
+  return static_cast<double>(block[element % 4]) >= std::floor(probability * 0x1p32);
+}
+
+}  // namespace lockstep::nn

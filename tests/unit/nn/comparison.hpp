@@ -1,0 +1,36 @@
+// What tests of backends have in common where they compare one with the reference.
+// Invariant: parameters and samples are rounded for both to what the backend computes with.
+// Used by the tests of nn/host and nn/cuda.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "unit/nn/cases.hpp"
+
+namespace lockstep::nn {
+
+[[nodiscard]] ExecutorOptions options_of(const Case& given, Precision precision = Precision::f32);
+
+[[nodiscard]] std::vector<float> to_precision(const std::vector<double>& exact, Precision precision);
+
+/// As documented of nn/host's MaskKey: word e % 4 of counter e / 4, by node, sample and a key of seed and epoch.
+[[nodiscard]] bool keeps(std::uint64_t seed, std::uint64_t epoch, int node, std::uint64_t id, std::uint64_t element,
+                         double probability);
+
+/// Largest |a - b| over the largest |b|, or over 1e-3: gradients may cancel out.
+template <class A, class B>
+double relative_error(const A& a, const B& b) {
+  double error = 0, magnitude = 1e-3;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    const double difference = static_cast<double>(a[i]) - static_cast<double>(b[i]);
+    // A NaN must not pass for small.
+    if (!(difference > -error && difference < error)) error = difference < 0 ? -difference : difference;
+    magnitude = std::max(magnitude, std::abs(static_cast<double>(b[i])));
+  }
+  return a.size() == b.size() ? error / magnitude : 1e30;
+}
+
+}  // namespace lockstep::nn
