@@ -186,12 +186,18 @@ JobScript read_job_script(std::string_view text) {
   JobScript script;
   Parts parts{script};
   script.has_interpreter = text.starts_with("#!");
+  Unread unread;
+  script.commands = read_commands(text, &unread);
+  script.open_line = unread.open_line;
+  const auto is_here_text = [&](int line) {
+    return static_cast<std::size_t>(line) < unread.is_here_text.size() &&
+           unread.is_here_text[static_cast<std::size_t>(line)];
+  };
   int number = 0;
   for (const std::string_view line : split(text, '\n')) {
-    parts.read_line(line, ++number);
+    if (!is_here_text(++number)) parts.read_line(line, number);
     if (script.dos_line == 0 && line.ends_with('\r')) script.dos_line = number;
   }
-  script.commands = read_commands(text);
   for (const Command& command : script.commands) keep_variables(command, script);
   drop_exported(script);
   keep_launches(script);

@@ -36,6 +36,7 @@ struct JobScript {
   std::vector<Variable> unexported{};  ///< those of them that no command gets
   std::vector<Launch> launches{};      ///< with srun torchrun both
   std::vector<Line> comments{};        ///< lines that are nothing else, directives left out
+  int open_line = 0;                   ///< Unread::open_line
 };
 
 [[nodiscard]] JobScript read_job_script(std::string_view text);
