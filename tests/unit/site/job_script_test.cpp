@@ -128,11 +128,13 @@ TEST(JobScript, MarksAreReadFromComments) {
 }
 
 TEST(JobScript, SmallTextsTakeNoGreatMemory) {
-  std::string chain, held;
+  std::string chain, held, filled = "b='c c c c c c c c'\n";
   for (int i = 0; i < 5000; ++i) {
     chain += "srun ";
     held += "a=srun\n$a b\n";
+    filled += "srun $b\n";
   }
+  EXPECT_LE(read_job_script(filled).launches.back().program.size(), 1U);
   EXPECT_LE(read_job_script(chain).launches.size(), 10U);
   EXPECT_LE(read_job_script(held).launches.size(), 1'000'000U);
 }

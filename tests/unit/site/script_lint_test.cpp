@@ -246,6 +246,48 @@ TEST(ScriptLint, ALauncherInAVariableIsJudgedWhereItIsSet) {
   EXPECT_EQ(findings.size(), 1U) << listed(findings);
 }
 
+TEST(ScriptLint, WhereAProgramIsIsNoLaunch) {
+  const std::string job = "#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n";
+  for (const char* const text : {"command -v reduce_all\n", "if ! command -v reduce_all >/dev/null; then exit 1; fi\n",
+                                 "bin=$(command -v reduce_all)\n", "time command -V reduce_all\n", "command -pv srun\n",
+                                 "srun reduce_all -h\n", "srun which reduce_all\n", "srun ls -l reduce_all\n",
+                                 "srun ldd bin/lockstep\n", "srun -n2 cp reduce_all /tmp\n"})
+    EXPECT_EQ(listed(lint(job + text)), "") << text;
+  EXPECT_TRUE(has(lint("command srun reduce_all\n"), 1, error, "--expect-ranks"));
+}
+
+TEST(ScriptLint, ArgumentsThatVariablesHold) {
+  for (const char* const text :
+       {"args=(--expect-ranks \"$SLURM_NTASKS\" -b 8)\nsrun reduce_all \"${args[@]}\"\n",
+        "flags=\"--expect-ranks 8\"\nsrun reduce_all $flags\n",
+        "ranks=\"--expect-ranks 8\"\nflags=\"$ranks -b 8\"\nsrun reduce_all ${flags}\n", "srun reduce_all \"$@\"\n",
+        "args=(-b 8)\nargs+=(--expect-ranks 8)\nsrun reduce_all \"${args[@]}\"\n", "srun reduce_all ${1:+-b 8}\n",
+        "srun reduce_all $(cat flags)\n", "run=srun\nflags=\"--expect-ranks 8\"\n$run reduce_all $flags\n"})
+    EXPECT_EQ(listed(lint(text)), "") << text;
+  expect_all({{"n=8\nflags=\"-e 1G\"\nsrun reduce_all -b $n $flags\n", 3, error, "without --expect-ranks"},
+              {"srun reduce_all --json \"$HOME/a.json\"\n", 1, error, "without --expect-ranks"},
+              {"flags=\"-n 8\"\nsrun $flags reduce_all --expect-ranks 4\n", 2, error, "4 in a launch of 8"},
+              {"exe=$HOME/bin/reduce_all\nsrun \"$exe\" -b 8\n", 2, error, "without --expect-ranks"}},
+             {.name = "generic", .title = "any"});
+  EXPECT_EQ(listed(lint(clean_header + "#SBATCH -c 4\nsrun $1 ./x\n", slurm_site())), "");
+}
+
+TEST(ScriptLint, ProgramsBehindOthers) {
+  const std::string job = "#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n";
+  expect_all({{"exe=bin/reduce_all\n\"$exe\" -b 8\n", 2, error, "reduce_all without a launcher"},
+              {"numactl -N 0 -l reduce_all -b 8\n", 1, error, "reduce_all without a launcher"},
+              {"taskset -c 0-3 reduce_all -b 8\n", 1, error, "reduce_all without a launcher"},
+              {"stdbuf -o L reduce_all -b 8\n", 1, error, "reduce_all without a launcher"},
+              {"timeout -s USR1 10m reduce_all -b 8\n", 1, error, "reduce_all without a launcher"},
+              {"function f { reduce_all -b 8; }\n", 1, error, "reduce_all without a launcher"},
+              {"numactl --membind 0 srun reduce_all\n", 1, error, "without --expect-ranks"},
+              {"srun numactl -l reduce_all\n", 1, error, "without --expect-ranks"},
+              {"srun nsys profile -o a reduce_all\n", 1, error, "without --expect-ranks"},
+              {"srun ./bind.sh reduce_all -b 8\n", 1, error, "without --expect-ranks"}},
+             {.name = "generic", .title = "any"}, job);
+  EXPECT_EQ(listed(lint(job + "reduce_all $flags\n")), "");
+}
+
 TEST(ScriptLint, LaunchesThatAreRight) {
   for (const char* const text :
        {"srun --mpi=pmix ./reduce_all --expect-ranks=4\n", "#SBATCH --cpus-per-task=4\nsrun --mpi=pmix -c 4 ./x\n",
