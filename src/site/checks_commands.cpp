@@ -227,6 +227,23 @@ void check_misread(const Look& look, Findings& findings) {
     for (const std::string& word : command.words) judge(word, command.line);
 }
 
+void check_replaced(const Look& look, Findings& findings) {
+  for (const std::string& pair : look.site.replaced) {
+    const std::string_view old = assigned_name(pair);
+    const auto reads_it = [old](const Command& command) {
+      return std::ranges::any_of(command.words, [old](const std::string& word) {
+        const auto names = expanded_names(word);
+        return std::ranges::find(names, old) != names.end();
+      });
+    };
+    const auto command = std::ranges::find_if(look.script.commands, reads_it);
+    if (command != look.script.commands.end())
+      findings.push_back(at_line(
+          command->line, Severity::warning, fmt::format("${} is deprecated on {}", old, look.site.title),
+          "once it is gone, it is empty", fmt::format("${}", pair.substr(std::min(old.size() + 1, pair.size())))));
+  }
+}
+
 /// SLURM_CPUS_PER_TASK / SLURM_NNODES: the cores of a task are not those of the job.
 void check_shares(const Look& look, Findings& findings) {
   for (const Command& command : look.script.commands) {
@@ -320,6 +337,7 @@ void check_commands(const Look& look, Findings& findings) {
   check_unset(look, findings);
   check_undefined(look, findings);
   check_misread(look, findings);
+  check_replaced(look, findings);
   check_shares(look, findings);
   check_here_documents(look, findings);
   check_files(look, findings);

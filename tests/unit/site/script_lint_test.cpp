@@ -28,7 +28,7 @@ std::string listed(const std::vector<Finding>& findings) {
 /// Whether one of `findings` is of this line and severity, and says `part`.
 bool has(const std::vector<Finding>& findings, int line, Severity severity, std::string_view part) {
   return std::ranges::any_of(findings, [&](const Finding& one) {
-    const bool says_it = (one.what + " " + one.why + " " + one.fix).find(part) != std::string::npos;
+    const bool says_it = (one.what + " " + one.why + " fix: " + one.fix).find(part) != std::string::npos;
     return one.line == line && one.severity == severity && says_it;
   });
 }
@@ -130,8 +130,14 @@ TEST(ScriptLint, LimitsOfASite) {
               {"#SBATCH --gpus-per-node=1\n#SBATCH --constraint=v100\n", 2, warning, "alone"},
               {"#SBATCH --constraint=\"v100&ai\"\n#SBATCH --cpus-per-task=47\n", 2, error, "has 46"},
               {"#SBATCH --cpus-per-task=4\nexport OMP_NUM_THREADS=8\n", 2, warning, "4 cores a rank"},
-              {"#SBATCH --account=x-cpu\n#SBATCH --gpus-per-node=1\n", 1, warning, "-gpu"}},
+              {"#SBATCH --account=x-cpu\n#SBATCH --gpus-per-node=1\n", 1, warning, "-gpu"},
+              {"#SBATCH --array=1,7-3001:2%4\n", 1, error, "at most 3000"},
+              {"#SBATCH --qos=x-b\n#SBATCH --gpus-per-node=1\n", 1, error, "those that end in -b have none"},
+              {"cp a \"${OLD_TMPDIR}/a\"\n", 1, warning, "fix: $TMPDIR"}},
              slurm_site(), clean_header);
+  for (const char* const text : {"#SBATCH --array=0-3000%1\n", "#SBATCH --qos=x-b\n", "cp a \"$TMPDIR/a\"\n",
+                                 "#SBATCH --qos=x\n#SBATCH --gpus-per-node=a100:1\n"})
+    EXPECT_EQ(listed(lint(clean_header + text, slurm_site())), "") << text;
 }
 
 TEST(ScriptLint, LimitsOfChunks) {
