@@ -50,7 +50,8 @@ work, but slower or not as meant) or a note; at the end how many, and by the lim
   -h, --help
 
 What clusters document is in share/lockstep/sites.toml (or the file in LOCKSTEP_SITES), with the source of each fact: sites
-change, so correct it, or add yours. Exit codes: 0 clean, 1 errors or warnings, 2 usage.
+change, so correct it, or add yours. Exit codes: 0 clean, 1 errors or warnings, 2 usage,
+3 the system or MPI failed.
 )";
 }
 
