@@ -75,7 +75,8 @@ std::vector<std::string_view> expanded_names(std::string_view word, bool has_no_
     const std::string_view rest = word.substr(at + 1);
     const bool is_braced = rest.starts_with('{');
     const std::string_view name = assigned_name(rest.substr(is_braced ? 1 : 0));
-    const bool has_default = is_braced && rest.substr(1 + name.size()).find_first_of(":-+?") == 0;
+    const std::string_view after = rest.substr(std::min(rest.size(), name.size() + (is_braced ? 1 : 0))).substr(0, 1);
+    const bool has_default = is_braced && after.find_first_of(":-+?") == 0;
     if (!name.empty() && !(has_no_default && has_default)) names.push_back(name);
   }
   return names;

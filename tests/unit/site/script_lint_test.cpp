@@ -368,6 +368,12 @@ TEST(ScriptLint, FilesBesideTheScript) {
     EXPECT_EQ(listed(lint(text, site, exists)), "") << text;
 }
 
+TEST(ScriptLint, AWordOfManyExpansionsTakesNoLongTime) {
+  std::string text;
+  for (int i = 0; i < 300'000; ++i) text += "${";
+  EXPECT_LE(lint(text).size(), 1U);
+}
+
 TEST(ScriptLint, FindingsComeByLineAndOnce) {
   const auto findings = lint("#SBATCH --nodes=x\nexport MASTER_ADDRESS=a\nexport NCCL_DEBUG=x\nsrun ./reduce_all\n");
   EXPECT_TRUE(std::ranges::is_sorted(findings, {}, &Finding::line));
