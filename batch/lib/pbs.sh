@@ -7,6 +7,12 @@ n_nodes=$(sort -u "$PBS_NODEFILE" | wc -l)
 edited "${PBS_ACCOUNT:-none}" 'the account (-A)' '-A CHANGE_ME'
 cd "${PBS_O_WORKDIR:?}" || exit 2 # jobs start in $HOME
 
+# use_nodes N: of those of the job, as for a series of runs of one job.
+use_nodes() {
+  n_ranks=$((n_ranks / n_nodes * $1))
+  n_nodes=$1
+}
+
 # PBS sends a signal to a job that it ends (qdel, preemption) and puts a preempted one into the queue by itself; at its time limit
 # lockstep has stopped before.
 is_cancelled() { [[ $was_signalled == yes ]]; }

@@ -43,7 +43,4 @@ void check_commands(const Look& look, Findings& findings);
 [[nodiscard]] bool has_argument(std::span<const std::string> words, std::string_view flag);
 [[nodiscard]] bool starts_ranks(const Launch& launch);
 
-/// Whether a launch, or a command by itself, of the script runs reduce_all or lockstep.
-[[nodiscard]] bool runs_lockstep(const JobScript& script);
-
 }  // namespace lockstep::site

@@ -75,7 +75,8 @@ std::vector<std::string_view> expanded_names(std::string_view word, bool has_no_
     const std::string_view rest = word.substr(at + 1);
     const bool is_braced = rest.starts_with('{');
     const std::string_view name = assigned_name(rest.substr(is_braced ? 1 : 0));
-    const bool has_default = is_braced && rest.substr(1 + name.size()).find_first_of(":-+?") == 0;
+    const std::string_view after = rest.substr(std::min(rest.size(), name.size() + (is_braced ? 1 : 0))).substr(0, 1);
+    const bool has_default = is_braced && after.find_first_of(":-+?") == 0;
     if (!name.empty() && !(has_no_default && has_default)) names.push_back(name);
   }
   return names;
@@ -227,6 +228,23 @@ void check_misread(const Look& look, Findings& findings) {
     for (const std::string& word : command.words) judge(word, command.line);
 }
 
+void check_replaced(const Look& look, Findings& findings) {
+  for (const std::string& pair : look.site.replaced) {
+    const std::string_view old = assigned_name(pair);
+    const auto reads_it = [old](const Command& command) {
+      return std::ranges::any_of(command.words, [old](const std::string& word) {
+        const auto names = expanded_names(word);
+        return std::ranges::find(names, old) != names.end();
+      });
+    };
+    const auto command = std::ranges::find_if(look.script.commands, reads_it);
+    if (command != look.script.commands.end())
+      findings.push_back(at_line(
+          command->line, Severity::warning, fmt::format("${} is deprecated on {}", old, look.site.title),
+          "once it is gone, it is empty", fmt::format("${}", pair.substr(std::min(old.size() + 1, pair.size())))));
+  }
+}
+
 /// SLURM_CPUS_PER_TASK / SLURM_NNODES: the cores of a task are not those of the job.
 void check_shares(const Look& look, Findings& findings) {
   for (const Command& command : look.script.commands) {
@@ -320,6 +338,7 @@ void check_commands(const Look& look, Findings& findings) {
   check_unset(look, findings);
   check_undefined(look, findings);
   check_misread(look, findings);
+  check_replaced(look, findings);
   check_shares(look, findings);
   check_here_documents(look, findings);
   check_files(look, findings);

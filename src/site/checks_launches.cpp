@@ -25,9 +25,9 @@ std::string_view file_name(std::string_view path) { return path.substr(path.find
 
 /// Of the system: it needs no ranks, no MPI and no cores to speak of.
 bool is_small_command(const Launch& launch) {
-  constexpr std::array<std::string_view, 16> small{"hostname", "nvidia-smi", "echo",   "true",    "mkdir", "cp",
-                                                   "rm",       "tar",        "ls",     "cat",     "env",   "date",
-                                                   "lscpu",    "free",       "sbcast", "printenv"};
+  constexpr std::array<std::string_view, 18> small{"which", "ldd",  "hostname", "nvidia-smi", "echo",   "true",
+                                                   "mkdir", "cp",   "rm",       "tar",        "ls",     "cat",
+                                                   "env",   "date", "lscpu",    "free",       "sbcast", "printenv"};
   return launch.program.empty() ? launch.variable.empty()
                                 : std::ranges::find(small, file_name(launch.program.front())) != small.end();
 }
@@ -38,13 +38,15 @@ bool is_python(const Launch& launch) {
 }
 
 bool is_of_lockstep(std::span<const std::string> program) {
-  return runs(program, "reduce_all") || runs(program, "lockstep");
+  return starts(program, "reduce_all") || starts(program, "lockstep");
 }
 
-void check_expected_ranks(const Launch& launch, Findings& findings) {
+void check_expected_ranks(const Launch& launch, const Look& look, Findings& findings) {
   if (!starts_ranks(launch) || !is_of_lockstep(launch.program) || has_argument(launch.program, "--expect-ranks"))
     return;
-  if (has_argument(launch.program, "--help") || has_argument(launch.program, "--version")) return;
+  for (const std::string_view flag : {"-h", "--help", "--version"})
+    if (has_argument(launch.program, flag)) return;
+  if (look.script.known.leaves_unknown(launch.program)) return;
   findings.push_back({.severity = Severity::error,
                       .what = "a launch without --expect-ranks",
                       .why = "a launcher that does not know the program's MPI starts ranks that are each alone, and "
@@ -53,10 +55,17 @@ void check_expected_ranks(const Launch& launch, Findings& findings) {
                       .line = launch.line});
 }
 
+/// srun $flags ./x, where nobody knows what the variable says.
+bool may_have_more_flags(const Launch& launch, const Look& look) {
+  const std::span<const std::string> program{launch.program};
+  return program.size() > 1 && !program[1].starts_with('-') && look.script.known.leaves_unknown(program.first(1));
+}
+
 /// Slurm from 22.05 on: srun does not take it from sbatch.
 void check_cores_of_ranks(const Launch& launch, const Look& look, Findings& findings) {
   const Flag* const header = directive(look.script, "cpus-per-task");
   if (launch.launcher != Launcher::srun || header == nullptr || is_small_command(launch)) return;
+  if (may_have_more_flags(launch, look)) return;
   if (flag_of(launch, {"cpus-per-task", "cpus-per-gpu", "exact"}) != nullptr) return;
   const auto sets_it = [](const Variable& variable) { return variable.name == "SRUN_CPUS_PER_TASK"; };
   if (std::ranges::any_of(look.script.variables, sets_it)) return;
@@ -100,7 +109,7 @@ std::optional<std::string> mpi_of(const Launch& launch, const Look& look) {
 
 void check_mpi_flag(const Launch& launch, const Look& look, Findings& findings) {
   if (look.site.mpi_family != "open-mpi" || launch.launcher != Launcher::srun) return;
-  if (is_small_command(launch) || is_python(launch)) return;
+  if (is_small_command(launch) || is_python(launch) || may_have_more_flags(launch, look)) return;
   const auto type = mpi_of(launch, look);
   if (type && *type != "pmi2" && *type != "none") return;  // [G-ompi13523]
   findings.push_back({.severity = Severity::warning,
@@ -313,16 +322,12 @@ bool starts_ranks(const Launch& launch) {
   return is_mpi_launcher(launch.launcher) || launch.launcher == Launcher::launch;
 }
 
-bool runs_lockstep(const JobScript& script) {
-  return std::ranges::any_of(script.commands, [](const Command& command) { return is_of_lockstep(command.words); });
-}
-
 void check_launches(const Look& look, Findings& findings) {
   for (const Launch& launch : look.script.launches) {
     check_square(launch, look, findings);
     check_hidden_gpus(launch, look, findings);
     if (launch.variable.empty()) {
-      check_expected_ranks(launch, findings);
+      check_expected_ranks(launch, look, findings);
       check_expectation(launch, look, findings);
     }
     if (launch.is_by_variable) continue;

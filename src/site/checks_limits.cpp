@@ -128,6 +128,35 @@ void check_memory(const Chunk& chunk, const Nodes& limits, Findings& findings) {
                             fmt::format("it has {}, a little less for jobs", most), "0 of Slurm is all of it"));
 }
 
+/// The greatest index of "0-15", "1,3,5-7" or "0-15:4%2".
+long greatest_index(std::string_view array) {
+  long greatest = 0;
+  for (const std::string_view part : split(array.substr(0, array.find('%')), ','))
+    for (const std::string_view end : split(part.substr(0, part.find(':')), '-'))
+      greatest = std::max(greatest, whole_number(end).value_or(0));
+  return greatest;
+}
+
+void check_array(const Look& look, Findings& findings) {
+  const Flag* const array = directive(look.script, "array");
+  if (array == nullptr || !array->value || look.site.most_index == 0) return;
+  const long greatest = greatest_index(*array->value);
+  if (greatest > look.site.most_index)
+    findings.push_back(beyond(array->line, fmt::format("a job array with the index {}", greatest), "the job is refused",
+                              fmt::format("at most {}", look.site.most_index)));
+}
+
+void check_qos(const Look& look, Findings& findings) {
+  const Flag* const qos = directive(look.script, "qos");
+  const auto& chunks = look.request.chunks;
+  const bool wants_gpus = !chunks.empty() && chunks.front().gpus && chunks.front().gpus->value > 0;
+  const std::string& end = look.site.cpu_qos_ends;
+  if (qos == nullptr || !qos->value || end.empty() || !qos->value->ends_with(end) || !wants_gpus) return;
+  findings.push_back(beyond(qos->line, fmt::format("GPUs with the QOS '{}'", *qos->value),
+                            fmt::format("those that end in {} have none on {}", end, look.site.title),
+                            qos->value->substr(0, qos->value->size() - end.size())));
+}
+
 /// GPUs of no model, or nodes of several kinds.
 void check_model(const Look& look, Findings& findings) {
   if (look.site.needs_company.empty() || look.request.chunks.empty() || !look.request.chunks.front().gpus) return;
@@ -168,6 +197,8 @@ void check_limits(const Look& look, Findings& findings) {
     check_memory(chunk, limits, findings);
   }
   check_time(look, limits, findings);
+  check_array(look, findings);
+  check_qos(look, findings);
   check_model(look, findings);
 }
 

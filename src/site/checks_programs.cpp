@@ -67,7 +67,7 @@ bool needs_ranks(Call call) {
 void check_alone(Call call, int line, const Look& look, Findings& findings) {
   const auto& ranks = look.request.ranks;
   const bool is_train = command_of(call) == "train";
-  if (!needs_ranks(call) || !ranks || ranks->value < 2) return;
+  if (!needs_ranks(call) || !ranks || ranks->value < 2 || look.script.known.leaves_unknown(call)) return;
   findings.push_back({.severity = Severity::error,
                       .what = fmt::format("{} without a launcher in a job of {} ranks",
                                           is_train ? "lockstep train" : "reduce_all", ranks->value),
@@ -85,8 +85,10 @@ void check_programs(const Look& look, Findings& findings) {
     check_command(call, launch.line, findings);
     check_nproc(launch, call, look, findings);
   }
+  KnownValues known = look.script.known;
   for (const Command& command : look.script.commands) {
-    const Call call = unwrapped(command.words);
+    const std::vector<std::string> words = known.fill_in(command.words);
+    const Call call = unwrapped(words);
     check_command(call, command.line, findings);
     check_alone(call, command.line, look, findings);
   }

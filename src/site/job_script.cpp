@@ -128,14 +128,6 @@ void drop_exported(JobScript& script) {
   std::erase_if(script.unexported, [&](const Variable& variable) { return exported.contains(variable.name); });
 }
 
-/// "run" of "$run", "${run}" and "${run[@]}"; empty if the word is something else.
-std::string_view expanded_name(std::string_view word) {
-  if (!word.starts_with('$')) return {};
-  word.remove_prefix(1);
-  if (word.starts_with('{')) word.remove_prefix(1);
-  return assigned_name(word);
-}
-
 /// run="srun -n 4" and run=(srun -n 4).
 void keep_launchers(JobScript& script) {
   for (const Variable& variable : script.variables) {
@@ -144,15 +136,17 @@ void keep_launchers(JobScript& script) {
     if (value.starts_with('(') && value.ends_with(')') && value.size() > 1) value = value.substr(1, value.size() - 2);
     for (const std::string_view word : split_words(value)) words.emplace_back(word);
     if (script.launches.size() == most_held) return;
-    if (auto launch = read_launch(words, variable.line)) {
+    if (auto launch = read_launch(script.known.fill_in(words), variable.line)) {
       launch->variable = variable.name;
       script.launches.push_back(std::move(*launch));
     }
   }
 }
 
-/// The launches that `command` is, by the launchers that variables hold; those are the first `n` of all.
-void keep_launch_by_variable(const Command& command, std::size_t n, JobScript& script) {
+/// The launches that `command` is, by the launchers that variables hold; those are the first `n` of all. `words` are
+/// those of the command, filled in.
+void keep_launch_by_variable(const Command& command, std::span<const std::string> words, std::size_t n,
+                             JobScript& script) {
   const std::string_view name = expanded_name(command.words.front());
   for (std::size_t i = 0; i < n && !name.empty(); ++i) {
     if (script.launches[i].variable != name) continue;
@@ -160,7 +154,7 @@ void keep_launch_by_variable(const Command& command, std::size_t n, JobScript& s
     launch.line = command.line;
     launch.variable.clear();
     launch.is_by_variable = true;
-    launch.program.insert(launch.program.end(), command.words.begin() + 1, command.words.end());
+    launch.program.insert(launch.program.end(), words.begin() + 1, words.end());
     script.launches.push_back(std::move(launch));
   }
 }
@@ -168,9 +162,10 @@ void keep_launch_by_variable(const Command& command, std::size_t n, JobScript& s
 void keep_launches(JobScript& script) {
   keep_launchers(script);
   const std::size_t n_held = script.launches.size();
+  for (const Launch& launch : script.launches) script.known.forget(launch.variable);  // each is judged where it is set
   for (const Command& command : script.commands) {
-    keep_launch_by_variable(command, n_held, script);
-    std::vector<std::string> words = command.words;
+    std::vector<std::string> words = script.known.fill_in(command.words);
+    keep_launch_by_variable(command, words, n_held, script);
     for (int i = 0; i < most_nested; ++i) {
       auto launch = read_launch(words, command.line);
       if (!launch) break;
@@ -186,14 +181,21 @@ JobScript read_job_script(std::string_view text) {
   JobScript script;
   Parts parts{script};
   script.has_interpreter = text.starts_with("#!");
+  Unread unread;
+  script.commands = read_commands(text, &unread);
+  script.open_line = unread.open_line;
+  const auto is_here_text = [&](int line) {
+    return static_cast<std::size_t>(line) < unread.is_here_text.size() &&
+           unread.is_here_text[static_cast<std::size_t>(line)];
+  };
   int number = 0;
   for (const std::string_view line : split(text, '\n')) {
-    parts.read_line(line, ++number);
+    if (!is_here_text(++number)) parts.read_line(line, number);
     if (script.dos_line == 0 && line.ends_with('\r')) script.dos_line = number;
   }
-  script.commands = read_commands(text);
   for (const Command& command : script.commands) keep_variables(command, script);
   drop_exported(script);
+  script.known = KnownValues{script.variables};
   keep_launches(script);
   return script;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "site/environment_lint.hpp"
+#include "site/known_values.hpp"
 #include "site/launch.hpp"
 #include "site/options.hpp"
 #include "site/shell.hpp"
@@ -34,8 +35,10 @@ struct JobScript {
   std::vector<Command> commands{};
   std::vector<Variable> variables{};   ///< in the order of the text, exported or not; a list keeps its parentheses
   std::vector<Variable> unexported{};  ///< those of them that no command gets
-  std::vector<Launch> launches{};      ///< with srun torchrun both
+  KnownValues known{};                 ///< of them; not those that hold launchers
+  std::vector<Launch> launches{};      ///< with srun torchrun both; known variables filled in
   std::vector<Line> comments{};        ///< lines that are nothing else, directives left out
+  int open_line = 0;                   ///< Unread::open_line
 };
 
 [[nodiscard]] JobScript read_job_script(std::string_view text);

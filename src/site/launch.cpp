@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "site/known_values.hpp"
 #include "site/text.hpp"
 
 namespace lockstep::site {
@@ -10,8 +11,30 @@ namespace {
 
 using Words = std::span<const std::string>;
 
-constexpr std::array<std::string_view, 8> wrappers{"exec",    "env",     "time", "nohup",
-                                                   "timeout", "command", "nice", "eval"};
+/// A program that starts another one, whose words follow its own.
+struct Wrapper {
+  std::string_view name;
+  std::string_view flags_with_value = {};
+  std::size_t n_values = 0;  ///< words before the program that are no flags
+};
+constexpr std::array<Wrapper, 11> wrappers{
+    {{"exec", "a"},
+     {"env", "u unset C chdir"},
+     {"time", "f format o output"},
+     {"nohup"},
+     {"timeout", "s signal k kill-after", 1},
+     {"command"},
+     {"nice", "n adjustment"},
+     {"eval"},
+     {"numactl", "N cpunodebind m membind C physcpubind i interleave p preferred w weighted-interleave"},
+     {"taskset", "", 1},
+     {"stdbuf", "i input o output e error"}}};
+
+// Containers, profilers, debuggers and shells: the program is somewhere among their words.
+constexpr std::string_view starters =
+    "apptainer singularity shifter podman podman-hpc ch-run enroot bash sh nsys ncu nvprof rocprof hpcrun tau_exec "
+    "vtune perf gdb cuda-gdb valgrind compute-sanitizer strace ltrace ddt map hwloc-bind likwid-pin likwid-perfctr "
+    "setsid ionice chrt setarch unbuffer";
 
 // Of Open MPI, MPICH and PALS: flags with one value, and with two.
 constexpr std::string_view flags_with_value =
@@ -35,18 +58,38 @@ bool is_assignment(std::string_view word) {
   return !name.empty() && word.size() > name.size() && word[name.size()] == '=';
 }
 
+/// command -v and command -V say where a program is, and start nothing.
+bool asks_for_path(Words words) {
+  return words.size() > 1 && words[0] == "command" && words[1].starts_with('-') &&
+         words[1].find_first_of("vV") != std::string::npos;
+}
+
+/// Flags and values of `wrapper` at the beginning of `words`.
+std::size_t n_of_wrapper(const Wrapper& wrapper, Words words) {
+  std::size_t n = 0;
+  while (n < words.size() && words[n].starts_with('-')) {
+    const std::string_view word = words[n++];
+    if (word == "--") break;
+    const std::string_view name = word.substr(word.starts_with("--") ? 2 : 1);
+    if (is_word_in(wrapper.flags_with_value, name)) ++n;
+  }
+  return n + wrapper.n_values;
+}
+
 /// Words before the launcher that change nothing about it.
 std::size_t n_wrapping(Words words) {
   std::size_t n = 0;
-  bool is_wrapped = false;
-  for (; n < words.size(); ++n) {
-    const bool is_wrapper = std::ranges::find(wrappers, words[n]) != wrappers.end();
-    const bool is_its_own =
-        is_wrapped && (words[n].starts_with('-') || words[n].find_first_not_of("0123456789smhd.") == std::string::npos);
-    if (!is_wrapper && !is_its_own && !is_assignment(words[n])) break;
-    is_wrapped |= is_wrapper;
+  while (n < words.size()) {
+    const auto* const wrapper = std::ranges::find(wrappers, base_name(words[n]), &Wrapper::name);
+    if (is_assignment(words[n])) {
+      ++n;
+    } else if (wrapper == wrappers.end() || asks_for_path(words.subspan(n))) {
+      break;
+    } else {
+      n += 1 + n_of_wrapper(*wrapper, words.subspan(n + 1));
+    }
   }
-  return n;
+  return std::min(n, words.size());
 }
 
 Launcher launcher_of(Words words) {
@@ -153,6 +196,15 @@ std::optional<Launch> read_launch(Words words, int line) {
 }
 
 Words unwrapped(Words words) { return words.subspan(n_wrapping(words)); }
+
+bool starts(Words words, std::string_view name) {
+  words = unwrapped(words);
+  while (!words.empty() && is_expansion(words[0])) words = unwrapped(words.subspan(1));
+  if (words.empty() || base_name(words[0]) == name) return !words.empty();
+  const bool starts_another =
+      is_word_in(starters, base_name(words[0])) || words[0].starts_with("./") || words[0].ends_with(".sh");
+  return starts_another && runs(words.subspan(1), name);
+}
 
 bool runs(Words words, std::string_view name) {
   return std::ranges::any_of(words, [name](const std::string& word) { return base_name(word) == name; });

@@ -27,11 +27,16 @@ struct Launch {
   std::string variable{};              ///< that holds it: "run" of run="srun -n 4"; empty if it is a command
 };
 
-/// The launch that `words` are, also behind exec, env, time, nohup, timeout and assignments; nothing if they are none.
+/// The launch that `words` are, also behind exec, env, time, timeout, numactl and their like, and assignments; nothing
+/// if they are none.
 [[nodiscard]] std::optional<Launch> read_launch(std::span<const std::string> words, int line);
 
-/// From the program on: what comes behind exec, env, time, nohup, timeout and assignments.
+/// From the program on: what comes behind exec, env, time, timeout, numactl and their like, and assignments.
 [[nodiscard]] std::span<const std::string> unwrapped(std::span<const std::string> words);
+
+/// Whether the program that `words` start, as a path may have it, is called `name`: "numactl -l bin/reduce_all". Of
+/// what starts others (nsys, apptainer, ./bind.sh) it is any word after it; variables that are not known are left out.
+[[nodiscard]] bool starts(std::span<const std::string> words, std::string_view name);
 
 /// Whether a program or one of its arguments, as a path may have it, is called `name`: "bin/reduce_all".
 [[nodiscard]] bool runs(std::span<const std::string> words, std::string_view name);

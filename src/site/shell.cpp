@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
-#include "site/text.hpp"
+#include "site/shell_spans.hpp"
 
 namespace lockstep::site {
 namespace {
@@ -21,8 +22,8 @@ bool is_name_letter(char c) {
 
 class Reader {
  public:
-  Reader(std::string_view text, int line, int depth, std::vector<Command>& commands)
-      : text_{text}, line_{line}, depth_{depth}, commands_{commands} {}
+  Reader(std::string_view text, int line, int depth, std::vector<Command>& commands, Unread& unread)
+      : text_{text}, line_{line}, depth_{depth}, commands_{commands}, unread_{unread} {}
 
   void run() {
     while (at_ < text_.size()) read_next();
@@ -61,7 +62,9 @@ class Reader {
     if (c == '\\') return read_backslash();
     if (c == '\'') return read_single_quoted();
     if (c == '"') return read_double_quoted();
-    if (c == '$' || c == '`') return read_expansion();
+    if (c == '$' && peek(1) == '\'') return read_escaped();
+    if (c == '$' && peek(1) == '"') return take();
+    if (c == '$' || c == '`') return read_expansion(false);
     if (c == '#' && !has_word_) return take(to_end_of_line());
     if (c == '<' || c == '>') return read_redirection();
     if (c == '(' && has_word_ && word_.ends_with('=')) return read_list();
@@ -83,15 +86,36 @@ class Reader {
     if (at_ < text_.size()) keep();
   }
 
+  /// Characters from `at_` to `end`, or to the end of the text where what is open never closes.
+  std::size_t length_to(std::optional<std::size_t> end) {
+    if (!end && depth_ == 0 && unread_.open_line == 0) unread_.open_line = line_;
+    return end.value_or(text_.size()) - at_;
+  }
+
   void read_single_quoted() {
     begin_word();
+    const std::size_t end = text_.find('\'', at_ + 1);
+    const std::size_t n = length_to(end == text_.npos ? std::nullopt : std::optional{end});
     take();
-    keep(std::min(text_.find('\'', at_), text_.size()) - at_);
+    keep(n - 1);
+    take();
+  }
+
+  /// $'...', in which backslashes escape.
+  void read_escaped() {
+    begin_word();
+    const std::size_t end = at_ + length_to(end_of_escaped(text_, at_ + 2));
+    take(2);
+    while (at_ + 1 < end) {
+      if (peek() == '\\') take();
+      keep();
+    }
     take();
   }
 
   void read_double_quoted() {
     begin_word();
+    (void)length_to(end_of(text_, at_ + 1, Open::quotes, false));
     take();
     while (at_ < text_.size() && peek() != '"') {
       if (peek() == '\\' && (peek(1) == '\n')) {
@@ -100,7 +124,7 @@ class Reader {
         take();
         keep();
       } else if (peek() == '$' || peek() == '`') {
-        read_expansion();
+        read_expansion(true);
       } else {
         keep();
       }
@@ -109,38 +133,20 @@ class Reader {
   }
 
   /// $NAME, ${...}, $(...), $((...)) or `...`, kept as it is written; commands in it are read later.
-  void read_expansion() {
+  void read_expansion(bool is_quoted) {
     const char next = peek(1);
     if (peek() == '`') {
-      const std::size_t end = std::min(text_.find('`', at_ + 1), text_.size());
-      within_.push_back({text_.substr(at_ + 1, end - at_ - 1), line_});
-      keep(end + 1 - at_);
+      const std::size_t n = length_to(end_of(text_, at_ + 1, Open::backticks, is_quoted));
+      if (n >= 2) within_.push_back({text_.substr(at_ + 1, n - 2), line_});
+      keep(n);
     } else if (next == '(' || next == '{') {
-      const std::size_t n = length_to_close(at_ + 1, next, next == '(' ? ')' : '}');
-      const bool is_arithmetic = next == '(' && peek(2) == '(';
-      if (next == '(' && !is_arithmetic && n >= 2) within_.push_back({text_.substr(at_ + 2, n - 2), line_});
-      keep(n + 1);
+      const Open what = next == '{' ? Open::parameter : peek(2) == '(' ? Open::arithmetic : Open::commands;
+      const std::size_t n = length_to(end_of(text_, at_ + 2, what, is_quoted));
+      if (what == Open::commands && n >= 3) within_.push_back({text_.substr(at_ + 2, n - 3), line_});
+      keep(n);
     } else {
       keep();
     }
-  }
-
-  /// Characters from the opening one at `begin` to the closing one; to the end if there is none.
-  [[nodiscard]] std::size_t length_to_close(std::size_t begin, char open, char close) const {
-    int depth = 0;
-    for (std::size_t i = begin; i < text_.size(); ++i) {
-      const char c = text_[i];
-      if (c == '\\') {
-        ++i;
-      } else if (c == '\'' || c == '"') {
-        i = std::min(text_.find(c, i + 1), text_.size());
-      } else if (c == open) {
-        ++depth;
-      } else if (c == close && --depth == 0) {
-        return i + 1 - begin;
-      }
-    }
-    return text_.size() - begin;
   }
 
   /// Whether a [ here opens $[arithmetic] or the subscript of NAME[...], in which << is no here-document.
@@ -154,9 +160,9 @@ class Reader {
 
   /// NAME=(a b): one word, with its parentheses, without the quotes in it.
   void read_list() {
-    const std::size_t n = length_to_close(at_, '(', ')');
+    const std::size_t n = length_to(end_of(text_, at_ + 1, Open::commands, false));
     std::vector<Command> items;
-    if (depth_ < most_depth) Reader{text_.substr(at_ + 1, n >= 2 ? n - 2 : 0), line_, most_depth, items}.run();
+    if (depth_ < most_depth) Reader{text_.substr(at_ + 1, n >= 2 ? n - 2 : 0), line_, most_depth, items, unread_}.run();
     std::string list;
     for (const Command& one : items)
       for (const std::string& item : one.words) list += (list.empty() ? "" : " ") + item;
@@ -175,14 +181,9 @@ class Reader {
   }
 
   void note_here_document() {
-    take(2);
-    if (peek() == '-') take();
-    while (is_space(peek())) take();
-    const std::size_t begin = at_;
-    while (at_ < text_.size() && !is_space(peek()) && peek() != '\n' && peek() != ';' && peek() != ')') take();
-    std::string end{text_.substr(begin, at_ - begin)};
-    std::erase_if(end, [](char c) { return c == '\'' || c == '"' || c == '\\'; });
-    here_documents_.push_back(std::move(end));
+    HereWord word = read_here_word(text_, at_ + 2);
+    take(word.after - at_);
+    here_documents_.push_back(std::move(word.end));
   }
 
   void end_line() {
@@ -191,18 +192,24 @@ class Reader {
     end_command();
     take();
     for (const std::string& end : std::exchange(here_documents_, {})) {
-      bool is_ended = false;
-      while (at_ < text_.size() && !is_ended) {
-        const std::string_view line = text_.substr(at_, to_end_of_line());
-        take(line.size() + 1);
-        is_ended = trim(line) == end;
-      }
-      if (!is_ended && depth_ == 0 && n_before < commands_.size()) commands_[n_before].is_endless = true;
+      const auto after = end_of_here_document(text_, at_, end);
+      const int first = line_;
+      take(after.value_or(text_.size()) - at_);
+      mark_here_text(first, after ? line_ : line_ + 1);
+      if (!after && depth_ == 0 && n_before < commands_.size()) commands_[n_before].is_endless = true;
     }
   }
 
+  /// Lines from `first` to before `end`.
+  void mark_here_text(int first, int end) {
+    auto& marks = unread_.is_here_text;
+    marks.resize(std::max(marks.size(), static_cast<std::size_t>(end)));
+    std::fill(marks.begin() + first, marks.begin() + end, true);
+  }
+
   void read_operator() {
-    if (peek() == '(' && peek(1) == '(' && !has_word_) return take(length_to_close(at_, '(', ')'));
+    if (peek() == '(' && peek(1) == '(' && !has_word_)
+      return take(length_to(end_of(text_, at_ + 1, Open::arithmetic, false)));
     if (peek() == '&' && peek(1) == '>') return read_redirection();
     end_word();
     end_command();
@@ -214,6 +221,8 @@ class Reader {
     has_word_ = false;
     std::string word = std::exchange(word_, {});
     if (std::exchange(skips_word_, false)) return;
+    const bool opens_function = word == "{" && command_.words.size() == 2 && command_.words[0] == "function";
+    if (opens_function) end_command();
     const bool is_first = command_.words.empty();
     if (is_first && word == "{") ++brace_depth_;
     if (is_first && word == "}") {
@@ -239,7 +248,7 @@ class Reader {
       commands_.push_back(std::move(command));
     }
     for (const Within& one : within)
-      if (depth_ < most_depth) Reader{one.text, one.line, depth_ + 1, commands_}.run();
+      if (depth_ < most_depth) Reader{one.text, one.line, depth_ + 1, commands_, unread_}.run();
   }
 
   std::string_view text_;
@@ -247,6 +256,7 @@ class Reader {
   int line_;
   int depth_;
   std::vector<Command>& commands_;
+  Unread& unread_;
   Command command_{};
   std::string word_{};
   bool has_word_ = false;
@@ -258,9 +268,10 @@ class Reader {
 
 }  // namespace
 
-std::vector<Command> read_commands(std::string_view text, int first_line) {
+std::vector<Command> read_commands(std::string_view text, Unread* unread) {
   std::vector<Command> commands;
-  Reader{text, first_line, 0, commands}.run();
+  Unread ignored;
+  Reader{text, 1, 0, commands, unread != nullptr ? *unread : ignored}.run();
   return commands;
 }
 

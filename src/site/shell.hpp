@@ -20,9 +20,15 @@ struct Command {
   bool is_endless = false;    ///< its here-document goes on to the end of the text
 };
 
+/// What is not read as commands.
+struct Unread {
+  std::vector<bool> is_here_text{};  ///< whether a line, by its number, is of a here-document
+  int open_line = 0;  ///< where a quote or bracket opens that never closes: all from there on is one word; 0: none
+};
+
 /// In the order of the text; those of $( ) and ` ` come after the command that holds them. Here-documents are passed
-/// over. `first_line` is the number of the text's first line.
-[[nodiscard]] std::vector<Command> read_commands(std::string_view text, int first_line = 1);
+/// over. Lines count from 1.
+[[nodiscard]] std::vector<Command> read_commands(std::string_view text, Unread* unread = nullptr);
 
 /// NAME of NAME=value, NAME+=value or NAME; empty if `word` begins with no name.
 [[nodiscard]] std::string_view assigned_name(std::string_view word) noexcept;

@@ -52,6 +52,9 @@ struct Site {
   std::vector<std::string> needs_company{};  ///< features that alone choose nodes of several kinds
   std::vector<std::string> not_here{};       ///< partitions of other clusters that are mistaken for this one's
   std::string account_ends{};                ///< of a GPU account: "-delta-gpu"
+  std::string cpu_qos_ends{};                ///< of a QOS for jobs without GPUs alone: "-b"
+  int most_index = 0;                        ///< of a job array
+  std::vector<std::string> replaced{};       ///< variables that others stand for now: "SLURM_TMPDIR=TMPDIR"
   bool has_lmod = false;                     ///< whose functions fail under set -u
   std::vector<Partition> partitions{};
   std::vector<Kind> kinds{};

@@ -110,6 +110,10 @@ if is_open_mpi; then
   OMPI_MCA_btl=tpc launch 2 doctor
   expect_err '^error: OMPI_MCA_btl=tpc: no such value'
   [ "$(grep -c '^error: OMPI_MCA_btl=tpc' "$folder/err")" -eq 1 ] || fail "not told once"
+  OMPI_MCA_btl=tpc run "$REDUCE_ALL" doctor --nproc 2
+  expect_rc 3
+  run "$REDUCE_ALL" doctor --help
+  expect_out ' 3 the system or MPI failed'
 fi
 
 # The launcher of another MPI: one report of N processes that are alone.

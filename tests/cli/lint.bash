@@ -150,6 +150,16 @@ BASH_ENV=$PWD/bash_env run "$REDUCE_ALL" lint generic/broken.sh
 expect_rc 1
 expect_lines generic/broken.sh
 [ ! -e executed ] || fail "it was executed"
+# What bash can read and this program cannot is not passed over in silence.
+cat >generic/unread.sh <<'END'
+#!/bin/bash
+#! warning not read from line 3 on
+names[$(echo "]")]=3
+lockstep trian toy
+END
+run "$REDUCE_ALL" lint generic/unread.sh
+expect_rc 1
+expect_lines generic/unread.sh
 printf '#!/bin/csh\nif (1) then\n' >generic/other.csh
 run "$REDUCE_ALL" lint generic/other.csh
 expect_rc 0

@@ -61,6 +61,11 @@ for site in derecho generic; do
   grep -q '"kind":"resume"' "runs/train$suffix-2/log.jsonl" || fail "did not go on from where it was"
   grep -q '"state": "finished"' "runs/train$suffix-2/status.json" || fail "did not end"
   [ "$site" = generic ] || grep -q '^module load cray-mpich' "$HOME/modules" || fail "modules: $(cat "$HOME/modules")"
+  [ "$site" = derecho ] || continue
+  run qsub -v LOCKSTEP_ROOT "$(job_script 2 2 "$site/scaling_cpu.pbs")"
+  expect_job scaling_cpu 4 0
+  [ -s results/scaling_cpu-4/nodes-1/reduce_all.json ] || fail "no result of one node"
+  grep -q -- '^-n 2 -ppn 2 ' "$HOME/mpiexec" || fail "not the ranks of the select line: $(cat "$HOME/mpiexec")"
 done
 
 # An account that was not set; a script submitted under another name than its job's.

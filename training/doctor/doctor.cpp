@@ -45,7 +45,8 @@ Output
   -h, --help
 
 Each check has a verdict: ok, note, warning, fail (a job would fail) or skipped, with the reason. What is not ok has a fix.
-Exit codes: 0 nothing would fail, 1 something would, 2 usage.
+Exit codes: 0 nothing would fail, 1 something would, 2 usage, 3 the system or MPI failed (as where OMPI_MCA_btl names what
+there is not), 4 a rank is stopped or gone (--timeout).
 )";
 }
 

@@ -50,7 +50,8 @@ work, but slower or not as meant) or a note; at the end how many, and by the lim
   -h, --help
 
 What clusters document is in share/lockstep/sites.toml (or the file in LOCKSTEP_SITES), with the source of each fact: sites
-change, so correct it, or add yours. Exit codes: 0 clean, 1 errors or warnings, 2 usage.
+change, so correct it, or add yours. Exit codes: 0 clean, 1 errors or warnings, 2 usage,
+3 the system or MPI failed.
 )";
 }
 
@@ -65,6 +66,15 @@ std::string read_script(const std::string& path) {
   if (text.find('\0') != text.npos)
     core::fail_usage({.what = "not a text file", .where = path, .expected = "a job script of Slurm or PBS", .fix = ""});
   return text;
+}
+
+/// Of lines that bash reads and this program does not.
+site::Finding of_unread(int line) {
+  return {.severity = site::Severity::warning,
+          .what = fmt::format("not read from line {} on", line),
+          .why = "a quote or bracket opens there whose end was not found: nothing is known of what comes after",
+          .fix = "write that line in a simpler way",
+          .line = line};
 }
 
 site::Finding of_no_site(const std::vector<site::Site>& sites) {
@@ -93,7 +103,11 @@ Judged judge(const std::string& path, const Request& request, const std::vector<
   std::vector<site::Finding> findings = site::lint_script(script, site, exists);
   // Lines of Windows are no syntax either, which is told better.
   const auto broken = script.dos_line == 0 ? find_syntax_error(path, text) : std::nullopt;
-  if (broken) findings.insert(std::ranges::upper_bound(findings, broken->line, {}, &site::Finding::line), *broken);
+  const auto insert = [&findings](const site::Finding& finding) {
+    findings.insert(std::ranges::upper_bound(findings, finding.line, {}, &site::Finding::line), finding);
+  };
+  if (broken) insert(*broken);
+  if (!broken && script.open_line != 0 && is_for_bash(text)) insert(of_unread(script.open_line));
   if (known.empty()) findings.insert(findings.begin(), of_no_site(sites));
   return {path, name, std::move(findings)};
 }

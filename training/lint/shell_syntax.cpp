@@ -10,17 +10,6 @@ namespace {
 
 constexpr core::Seconds time_for_bash{10};
 
-/// By its first line; without one that names a shell, batch systems take that of the user.
-bool is_for_bash(std::string_view text) {
-  if (!text.starts_with("#!")) return true;
-  const auto words = site::split_words(text.substr(2, std::min(text.find('\n'), text.size()) - 2));
-  const auto is_shell = [](std::string_view word) {
-    const std::string_view name = word.substr(word.find_last_of('/') + 1);
-    return name == "bash" || name == "sh";
-  };
-  return std::ranges::any_of(words, is_shell);
-}
-
 /// "FILE: line N: MESSAGE" of bash; nothing if `line` is none, or a warning.
 std::optional<site::Finding> read_message(std::string_view line, const std::string& path) {
   const std::string beginning = path + ": line ";
@@ -38,6 +27,16 @@ std::optional<site::Finding> read_message(std::string_view line, const std::stri
 }
 
 }  // namespace
+
+bool is_for_bash(std::string_view text) {
+  if (!text.starts_with("#!")) return true;
+  const auto words = site::split_words(text.substr(2, std::min(text.find('\n'), text.size()) - 2));
+  const auto is_shell = [](std::string_view word) {
+    const std::string_view name = word.substr(word.find_last_of('/') + 1);
+    return name == "bash" || name == "sh";
+  };
+  return std::ranges::any_of(words, is_shell);
+}
 
 std::optional<site::Finding> find_syntax_error(const std::string& path, std::string_view text) {
   if (!is_for_bash(text)) return std::nullopt;

@@ -11,6 +11,9 @@
 
 namespace lockstep::training::lint {
 
+/// By its first line; without one that names a shell, batch systems take that of the user.
+[[nodiscard]] bool is_for_bash(std::string_view text);
+
 /// `text` is that of the file `path`. Nothing for scripts of other shells.
 [[nodiscard]] std::optional<site::Finding> find_syntax_error(const std::string& path, std::string_view text);
 

@@ -152,6 +152,9 @@ site::Site read_site(std::string name, const toml::table& table, const std::stri
       .texts("needs_company", site.needs_company)
       .texts("not_here", site.not_here)
       .text("account_ends", site.account_ends)
+      .text("cpu_qos_ends", site.cpu_qos_ends)
+      .number("most_index", site.most_index)
+      .texts("replaced", site.replaced)
       .truth("has_lmod", site.has_lmod)
       .tables("partition",
               [&](const std::string& partition, const toml::table& nodes) {

@@ -51,6 +51,16 @@ TEST(JobScript, DirectivesOfPbs) {
   EXPECT_FALSE(directive(script, "n")->is_known);
 }
 
+TEST(JobScript, HereDocumentsHoldNoDirectivesAndNoComments) {
+  const JobScript script = read_job_script(
+      "#SBATCH -N 1\nsbatch <<EOF\n#SBATCH --nodes=$n\nEOF\ncat > run.pbs <<'END OF IT'\n#PBS -l walltime=1\n"
+      "# lockstep: site=delta\nEND OF IT\n#SBATCH -n 2\n");
+  ASSERT_EQ(script.late.size(), 1U);
+  EXPECT_EQ(script.late[0].line, 9);
+  EXPECT_TRUE(script.of_other.empty());
+  EXPECT_FALSE(find_mark(script, "site"));
+}
+
 TEST(JobScript, WordsThatBelongToNoFlagAreKept) {
   const JobScript script = read_job_script("#SBATCH \xe2\x80\x93nodes=2 --ntasks=4 stray\n#PBS -q main\n");
   ASSERT_EQ(script.stray.size(), 2U);
@@ -118,11 +128,13 @@ TEST(JobScript, MarksAreReadFromComments) {
 }
 
 TEST(JobScript, SmallTextsTakeNoGreatMemory) {
-  std::string chain, held;
+  std::string chain, held, filled = "b='c c c c c c c c'\n";
   for (int i = 0; i < 5000; ++i) {
     chain += "srun ";
     held += "a=srun\n$a b\n";
+    filled += "srun $b\n";
   }
+  EXPECT_LE(read_job_script(filled).launches.back().program.size(), 1U);
   EXPECT_LE(read_job_script(chain).launches.size(), 10U);
   EXPECT_LE(read_job_script(held).launches.size(), 1'000'000U);
 }

@@ -28,7 +28,7 @@ std::string listed(const std::vector<Finding>& findings) {
 /// Whether one of `findings` is of this line and severity, and says `part`.
 bool has(const std::vector<Finding>& findings, int line, Severity severity, std::string_view part) {
   return std::ranges::any_of(findings, [&](const Finding& one) {
-    const bool says_it = (one.what + " " + one.why + " " + one.fix).find(part) != std::string::npos;
+    const bool says_it = (one.what + " " + one.why + " fix: " + one.fix).find(part) != std::string::npos;
     return one.line == line && one.severity == severity && says_it;
   });
 }
@@ -130,8 +130,14 @@ TEST(ScriptLint, LimitsOfASite) {
               {"#SBATCH --gpus-per-node=1\n#SBATCH --constraint=v100\n", 2, warning, "alone"},
               {"#SBATCH --constraint=\"v100&ai\"\n#SBATCH --cpus-per-task=47\n", 2, error, "has 46"},
               {"#SBATCH --cpus-per-task=4\nexport OMP_NUM_THREADS=8\n", 2, warning, "4 cores a rank"},
-              {"#SBATCH --account=x-cpu\n#SBATCH --gpus-per-node=1\n", 1, warning, "-gpu"}},
+              {"#SBATCH --account=x-cpu\n#SBATCH --gpus-per-node=1\n", 1, warning, "-gpu"},
+              {"#SBATCH --array=1,7-3001:2%4\n", 1, error, "at most 3000"},
+              {"#SBATCH --qos=x-b\n#SBATCH --gpus-per-node=1\n", 1, error, "those that end in -b have none"},
+              {"cp a \"${OLD_TMPDIR}/a\"\n", 1, warning, "fix: $TMPDIR"}},
              slurm_site(), clean_header);
+  for (const char* const text : {"#SBATCH --array=0-3000%1\n", "#SBATCH --qos=x-b\n", "cp a \"$TMPDIR/a\"\n",
+                                 "#SBATCH --qos=x\n#SBATCH --gpus-per-node=a100:1\n"})
+    EXPECT_EQ(listed(lint(clean_header + text, slurm_site())), "") << text;
 }
 
 TEST(ScriptLint, LimitsOfChunks) {
@@ -246,6 +252,48 @@ TEST(ScriptLint, ALauncherInAVariableIsJudgedWhereItIsSet) {
   EXPECT_EQ(findings.size(), 1U) << listed(findings);
 }
 
+TEST(ScriptLint, WhereAProgramIsIsNoLaunch) {
+  const std::string job = "#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n";
+  for (const char* const text : {"command -v reduce_all\n", "if ! command -v reduce_all >/dev/null; then exit 1; fi\n",
+                                 "bin=$(command -v reduce_all)\n", "time command -V reduce_all\n", "command -pv srun\n",
+                                 "srun reduce_all -h\n", "srun which reduce_all\n", "srun ls -l reduce_all\n",
+                                 "srun ldd bin/lockstep\n", "srun -n2 cp reduce_all /tmp\n"})
+    EXPECT_EQ(listed(lint(job + text)), "") << text;
+  EXPECT_TRUE(has(lint("command srun reduce_all\n"), 1, error, "--expect-ranks"));
+}
+
+TEST(ScriptLint, ArgumentsThatVariablesHold) {
+  for (const char* const text :
+       {"args=(--expect-ranks \"$SLURM_NTASKS\" -b 8)\nsrun reduce_all \"${args[@]}\"\n",
+        "flags=\"--expect-ranks 8\"\nsrun reduce_all $flags\n",
+        "ranks=\"--expect-ranks 8\"\nflags=\"$ranks -b 8\"\nsrun reduce_all ${flags}\n", "srun reduce_all \"$@\"\n",
+        "args=(-b 8)\nargs+=(--expect-ranks 8)\nsrun reduce_all \"${args[@]}\"\n", "srun reduce_all ${1:+-b 8}\n",
+        "srun reduce_all $(cat flags)\n", "run=srun\nflags=\"--expect-ranks 8\"\n$run reduce_all $flags\n"})
+    EXPECT_EQ(listed(lint(text)), "") << text;
+  expect_all({{"n=8\nflags=\"-e 1G\"\nsrun reduce_all -b $n $flags\n", 3, error, "without --expect-ranks"},
+              {"srun reduce_all --json \"$HOME/a.json\"\n", 1, error, "without --expect-ranks"},
+              {"flags=\"-n 8\"\nsrun $flags reduce_all --expect-ranks 4\n", 2, error, "4 in a launch of 8"},
+              {"exe=$HOME/bin/reduce_all\nsrun \"$exe\" -b 8\n", 2, error, "without --expect-ranks"}},
+             {.name = "generic", .title = "any"});
+  EXPECT_EQ(listed(lint(clean_header + "#SBATCH -c 4\nsrun $1 ./x\n", slurm_site())), "");
+}
+
+TEST(ScriptLint, ProgramsBehindOthers) {
+  const std::string job = "#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n";
+  expect_all({{"exe=bin/reduce_all\n\"$exe\" -b 8\n", 2, error, "reduce_all without a launcher"},
+              {"numactl -N 0 -l reduce_all -b 8\n", 1, error, "reduce_all without a launcher"},
+              {"taskset -c 0-3 reduce_all -b 8\n", 1, error, "reduce_all without a launcher"},
+              {"stdbuf -o L reduce_all -b 8\n", 1, error, "reduce_all without a launcher"},
+              {"timeout -s USR1 10m reduce_all -b 8\n", 1, error, "reduce_all without a launcher"},
+              {"function f { reduce_all -b 8; }\n", 1, error, "reduce_all without a launcher"},
+              {"numactl --membind 0 srun reduce_all\n", 1, error, "without --expect-ranks"},
+              {"srun numactl -l reduce_all\n", 1, error, "without --expect-ranks"},
+              {"srun nsys profile -o a reduce_all\n", 1, error, "without --expect-ranks"},
+              {"srun ./bind.sh reduce_all -b 8\n", 1, error, "without --expect-ranks"}},
+             {.name = "generic", .title = "any"}, job);
+  EXPECT_EQ(listed(lint(job + "reduce_all $flags\n")), "");
+}
+
 TEST(ScriptLint, LaunchesThatAreRight) {
   for (const char* const text :
        {"srun --mpi=pmix ./reduce_all --expect-ranks=4\n", "#SBATCH --cpus-per-task=4\nsrun --mpi=pmix -c 4 ./x\n",
@@ -318,6 +366,12 @@ TEST(ScriptLint, FilesBesideTheScript) {
   EXPECT_TRUE(has(lint("torchrun --nnodes=1 not_there.py\n", site, exists), 1, note, "not_there.py"));
   for (const char* const text : {"python there.py\n", "python $x.py\n", "/a/b.sh\n", "cd x\n./a\n", "python -m a\n"})
     EXPECT_EQ(listed(lint(text, site, exists)), "") << text;
+}
+
+TEST(ScriptLint, AWordOfManyExpansionsTakesNoLongTime) {
+  std::string text;
+  for (int i = 0; i < 300'000; ++i) text += "${";
+  EXPECT_LE(lint(text).size(), 1U);
 }
 
 TEST(ScriptLint, FindingsComeByLineAndOnce) {

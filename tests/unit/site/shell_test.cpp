@@ -34,6 +34,45 @@ TEST(Shell, RedirectionsAndHereDocumentsAreNoWords) {
   EXPECT_EQ(commands("cat <<-'END'\n\tx\n\tEND\nb"), (Lines{"1: cat", "4: b"}));
 }
 
+TEST(Shell, ListsAndExpansionsEndWhereTheShellEndsThem) {
+  EXPECT_EQ(commands("flags=(\n-b 8 # don't go below\n)\nb"), (Lines{"1: flags=(-b 8)", "4: b"}));
+  EXPECT_EQ(commands("msg=$'it\\'s'\nb"), (Lines{"1: msg=it's", "2: b"}));
+  EXPECT_EQ(commands("msg=$\"a b\" c"), (Lines{"1: msg=a b|c"}));
+  for (const std::string text :
+       {"x=$(echo \"a\\\"b)\")", "x=\"$(echo \"a)\")\"", "x=$(a # it's (one\n)", "x=$(cat <<'E'\nit's (\nE\n)",
+        "x=\"${a:-don't}\"", "x=${a:-\"}\"}", "x=${#a}", "x=$((16#ff))", "x=$(a $# b)", "x=$(a $'\\')')",
+        "x=`a \\`b\\``", "x=${a%\"${b}\"}", "x=$( ((1<<2)) )", "x=$(a <<<'b)')", "x=(a $(b # '\n) \"c)\")"}) {
+    Unread unread;
+    const auto all = read_commands(text + "\nb", &unread);
+    ASSERT_FALSE(all.empty()) << text;
+    EXPECT_EQ(all.back().words, std::vector<std::string>{"b"}) << text;
+    EXPECT_EQ(unread.open_line, 0) << text;
+  }
+}
+
+TEST(Shell, WhatNeverClosesIsKnownByItsLine) {
+  for (const std::string text : {"'c", "\"c", "$'c", "`c", "$(c", "${c", "$((c", "n=(c", "((c", "\"$(c\""}) {
+    Unread unread;
+    (void)read_commands("a\n" + text + "\nb\n", &unread);
+    EXPECT_EQ(unread.open_line, 2) << text;
+  }
+}
+
+TEST(Shell, LinesOfHereDocumentsAreKnown) {
+  Unread unread;
+  EXPECT_EQ(commands("cat <<'END OF IT'|d\nx\nEND OF IT\nb"), (Lines{"1: cat", "1: d", "4: b"}));
+  (void)read_commands("cat <<E\nx\nE\nb\nx=$(cat <<\\F\ny\nF\n)\nc\ncat <<G\nz", &unread);
+  const std::vector<bool>& is_text = unread.is_here_text;
+  EXPECT_EQ(is_text,
+            (std::vector<bool>{false, false, true, true, false, false, true, true, false, false, false, true}));
+}
+
+TEST(Shell, AFunctionOfOneLineIsCommandsInBraces) {
+  EXPECT_EQ(commands("function f { a b; }\nc"), (Lines{"1: function|f", "1: a|b", "2: c"}));
+  EXPECT_EQ(commands("f() { a b; }\nc"), (Lines{"1: f", "1: a|b", "2: c"}));
+  EXPECT_TRUE(read_commands("function f { a; }")[1].is_in_braces);
+}
+
 TEST(Shell, ShiftsAreNoHereDocuments) {
   for (const std::string text : {"n=$((1<<2))", "n=\"$((1<<2))\"", "((n<<2)) || :", "n=$[1<<2]", "n[1<<2]=3",
                                  "for ((i=1; i<1<<2; i++)); do :; done", "let \"n=1<<2\""}) {

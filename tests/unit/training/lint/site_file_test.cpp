@@ -18,6 +18,10 @@ TEST(SiteFile, TheShippedOneHasTheFourClusters) {
   const site::Site& ibex = *site::find_site(sites, "ibex");
   EXPECT_EQ(site::find_kind(ibex, "a100&4gpus")->nodes.cores, 62);
   EXPECT_EQ(site::find_site(sites, "derecho")->system, "pbs");
+  const site::Site& hipergator = *site::find_site(sites, "hipergator");
+  EXPECT_EQ(hipergator.most_index, 3000);
+  EXPECT_EQ(hipergator.cpu_qos_ends, "-b");
+  EXPECT_EQ(hipergator.replaced, std::vector<std::string>{"SLURM_TMPDIR=TMPDIR"});
   const auto has_partition = [](const site::Site& one) { return !one.partitions.empty() || one.name == "generic"; };
   EXPECT_TRUE(std::ranges::all_of(sites, has_partition));
 }
