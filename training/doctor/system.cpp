@@ -47,10 +47,10 @@ Port read_verbs_port(const fs::path& port, const std::string& device, const std:
 }
 
 void add_verbs(const fs::path& root, std::vector<Port>& ports) {
-  const fs::path devices = root / "sys/class/infiniband";
-  for (const std::string& device : names_in(devices))
-    for (const std::string& number : names_in(devices / device / "ports"))
-      ports.push_back(read_verbs_port(devices / device / "ports" / number, device, number));
+  const fs::path adapters = root / "sys/class/infiniband";
+  for (const std::string& device : names_in(adapters))
+    for (const std::string& number : names_in(adapters / device / "ports"))
+      ports.push_back(read_verbs_port(adapters / device / "ports" / number, device, number));
 }
 
 /// What an interface of the network says in Mb/s; -1 where it has no link.

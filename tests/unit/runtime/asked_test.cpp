@@ -12,14 +12,14 @@
 namespace lockstep::runtime {
 namespace {
 
-constexpr const char* place = "LOCKSTEP_SIGNAL_URI";
+constexpr const char* asked_place = "LOCKSTEP_SIGNAL_URI";
 
 // As on another node, where the process of that number is another one.
 TEST(Asked, AFileOfSomebodyElseIsNotTouched) {
   std::FILE* const file = std::tmpfile();
   ASSERT_NE(file, nullptr);
   ASSERT_EQ(pwrite(fileno(file), "01234567", 8, 0), 8);
-  setenv(place, fmt::format("/proc/{}/fd/{}", getpid(), fileno(file)).c_str(), 1);
+  setenv(asked_place, fmt::format("/proc/{}/fd/{}", getpid(), fileno(file)).c_str(), 1);
   find_place_to_tell();
   tell_start();
   std::string text(8, ' ');
@@ -27,7 +27,7 @@ TEST(Asked, AFileOfSomebodyElseIsNotTouched) {
   EXPECT_EQ(text, "01234567");
   EXPECT_EQ(told_signal(), SIGTERM);
   std::fclose(file);
-  unsetenv(place);
+  unsetenv(asked_place);
 }
 
 TEST(Asked, RanksLearnWhichSignalCame) {
@@ -46,7 +46,7 @@ TEST(Asked, RanksLearnWhichSignalCame) {
   EXPECT_TRUE(tell_exit(0));
   EXPECT_FALSE(tell_exit(4));
   EXPECT_EQ(told_exit(), 3) << "the first counts";
-  unsetenv(place);
+  unsetenv(asked_place);
 }
 
 }  // namespace
