@@ -19,6 +19,8 @@ using runtime::kernel::Region;
 
 namespace {
 
+constexpr const char* nowhere = "nowhere";
+
 // How many operations of each stream surely are over; missing ones: none.
 using Clock = std::vector<std::size_t>;
 
@@ -88,7 +90,7 @@ struct Recorder::State {
     const char* const verb = is_write ? "writes" : "reads";
     if (of == nullptr) {
       complaints.push_back(fmt::format("{} {} {} bytes that are not allocated", name, verb, region.n_bytes));
-      return "nowhere";
+      return nowhere;
     }
     const std::string place = fmt::format("{}[{}:{}]", of->number, offset, offset + region.n_bytes);
     const Clock& seen = clocks[static_cast<std::size_t>(stream)];
@@ -113,8 +115,15 @@ struct Recorder::State {
     advance_to(clock, host);
     const std::size_t index = of_stream.size() + 1;
     std::string line = fmt::format("{} {}{}", stream, name, details);
-    for (const Region& region : reads) line += " <" + touch(stream, index, name, region, false);
-    for (const Region& region : writes) line += " >" + touch(stream, index, name, region, true);
+    bool is_allocated = true;
+    const auto judge = [&](const Region& region, bool is_write) {
+      const std::string place = touch(stream, index, name, region, is_write);
+      is_allocated = is_allocated && place != nowhere;
+      line += (is_write ? " >" : " <") + place;
+    };
+    for (const Region& region : reads) judge(region, false);
+    for (const Region& region : writes) judge(region, true);
+    if (!is_allocated) run = [] {};
     lines.push_back(std::move(line));
     of_stream.push_back({std::move(run), clock});
     if (clock.size() <= static_cast<std::size_t>(stream)) clock.resize(static_cast<std::size_t>(stream) + 1);

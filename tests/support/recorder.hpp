@@ -24,8 +24,8 @@ class Recorder {
   /// What Stream and Buffer take; the recorder must outlive it.
   [[nodiscard]] std::unique_ptr<runtime::Accelerator> device();
 
-  /// What is wrong with what was enqueued so far, a sentence each: memory touched that is not allocated, or touched by
-  /// two streams of which one writes and neither waits for the other.
+  /// What is wrong with what was enqueued so far, a sentence each: memory touched that is not allocated (such an
+  /// operation never runs), or touched by two streams of which one writes and neither waits for the other.
   [[nodiscard]] const std::vector<std::string>& complaints() const noexcept;
 
   /// Bytes of the device that are allocated, and the most there were at once.

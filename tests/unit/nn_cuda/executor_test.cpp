@@ -8,6 +8,7 @@
 #include "nn/cuda/cuda_executor.hpp"
 #include "support/plain_convolutions.hpp"
 #include "support/recorder.hpp"
+#include "support/sanitized.hpp"
 #include "unit/nn/comparison.hpp"
 
 namespace lockstep::nn::cuda {
@@ -169,13 +170,16 @@ TEST_F(CudaExecutorTest, LayersInBf16AreNearTheReference) {
 }
 
 TEST_F(CudaExecutorTest, ModelsAreAsTheReference) {
-  for (const Case& given : model_cases())
-    if (given.name != "resnet50") expect_as_reference(given, Precision::f32, 2e-5);
+  for (const Case& given : model_cases()) {
+    // A sanitizer takes minutes for the larger one, whose layers it sees above.
+    if (given.name == "resnet50" || (is_sanitized && given.name == "resnet18_cifar")) continue;
+    expect_as_reference(given, Precision::f32, 2e-5);
+  }
 }
 
 TEST_F(CudaExecutorTest, AsksForTheSameStepAgain) {
   for (const Case& given : model_cases()) {
-    if (given.name != "mnist_cnn" && given.name != "resnet18_cifar") continue;
+    if (given.name != "mnist_cnn" && (is_sanitized || given.name != "resnet18_cifar")) continue;
     OnRecorder on{given, Precision::bf16};
     const auto step = [&] {
       on.forward(true);
