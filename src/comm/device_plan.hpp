@@ -1,0 +1,44 @@
+// A collective on memory of devices: enqueued in a stream, among the kernels that make its input and read its output.
+// Invariant: making a plan is collective and may allocate and communicate; running it allocates nothing.
+// Used by parallel/ and reduce_all/; a DeviceGroup makes plans, by `staged` with any transport, or by a library of the
+// device.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+
+#include "comm/collective.hpp"
+#include "runtime/device.hpp"
+
+namespace lockstep::comm {
+
+/// All members are to be called by every rank in the same order across the plans of a group.
+class DevicePlan {
+ public:
+  virtual ~DevicePlan() = default;
+
+  /// Local: the buffers of the following runs, of exactly the call's sizes. In place as comm::Plan::bind() has it.
+  virtual void bind(runtime::DeviceSpan<const std::byte> input, runtime::DeviceSpan<std::byte> output) = 0;
+
+  /// Collective: begins the call when all is done that `stream` was given before. The buffers belong to the plan until
+  /// finish().
+  virtual void start(runtime::Stream& stream) = 0;
+  /// Collective, after start(): what `stream` is given from here on begins when the call is complete.
+  virtual void finish(runtime::Stream& stream) = 0;
+};
+
+/// The ranks of a transport, and one way in which their devices do collectives.
+class DeviceGroup {
+ public:
+  virtual ~DeviceGroup() = default;
+  /// Of its row in the registry.
+  [[nodiscard]] virtual std::string_view name() const noexcept = 0;
+  /// Whether start() and finish() only enqueue, so that the host never waits in them and a stream that is recorded may
+  /// hold them.
+  [[nodiscard]] virtual bool only_enqueues() const noexcept = 0;
+  /// Collective. Throws core::Error (usage) if this way cannot do it. The group must outlive it.
+  [[nodiscard]] virtual std::unique_ptr<DevicePlan> make_plan(const Call& call) = 0;
+};
+
+}  // namespace lockstep::comm

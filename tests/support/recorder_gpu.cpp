@@ -1,0 +1,51 @@
+// GPUs that are made up, and played by a recorder: what a program links in place of runtime/gpu_cuda.cpp.
+// Invariant: at the end of the process the recorder's complaints are printed and become exit code 99.
+// Used by the programs *_on_recorder. $LOCKSTEP_MADE_UP_GPUS: how many the machine has, 1 unless given.
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "core/print.hpp"
+#include "runtime/gpu.hpp"
+#include "support/recorder.hpp"
+
+namespace lockstep::runtime {
+namespace {
+
+test::Recorder& recorder() {
+  static test::Recorder& only = *new test::Recorder;  // it outlives all buffers, also those of static objects
+  return only;
+}
+
+void complain() {
+  const auto& complaints = recorder().complaints();
+  for (const std::string& complaint : complaints) core::print("recorder: " + complaint + "\n");
+  if (!complaints.empty()) std::_Exit(99);
+}
+
+int n_made_up() {
+  const char* const asked = std::getenv("LOCKSTEP_MADE_UP_GPUS");
+  return asked != nullptr ? std::atoi(asked) : 1;
+}
+
+}  // namespace
+
+GpuSurvey survey_gpus() {
+  GpuSurvey survey{.driver = "13.0", .toolkit = "13.0"};
+  for (int number = 0; number < n_made_up(); ++number)
+    survey.gpus.push_back({.name = "made-up GPU",
+                           .uuid = fmt::format("GPU-00000000-0000-0000-0000-{:012x}", number),
+                           .pci = fmt::format("0000:{:02x}:00.0", number),
+                           .memory = core::Bytes{std::uint64_t{1} << 30},
+                           .architecture = 90,
+                           .n_multiprocessors = 132});
+  if (survey.gpus.empty()) survey.obstacle = "the NVIDIA driver shows no GPU to this process";
+  return survey;
+}
+
+std::unique_ptr<Accelerator> open_gpu(int) {
+  std::atexit(complain);
+  return recorder().device();
+}
+
+}  // namespace lockstep::runtime
