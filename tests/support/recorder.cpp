@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <mutex>
 #include <span>
 #include <utility>
 
@@ -57,6 +58,7 @@ struct Pending {
 }  // namespace
 
 struct Recorder::State {
+  std::mutex in_use{};  // ranks that are threads share a device
   runtime::kernel::ThreadOrder order;
   std::map<const std::byte*, Allocation> allocations{};
   int n_allocated = 0;
@@ -94,6 +96,10 @@ struct Recorder::State {
     }
     const std::string place = fmt::format("{}[{}:{}]", of->number, offset, offset + region.n_bytes);
     const Clock& seen = clocks[static_cast<std::size_t>(stream)];
+    std::erase_if(of->accesses, [this](const Access& earlier) {  // what everybody has seen
+      const auto by = static_cast<std::size_t>(earlier.stream);
+      return by < host.size() && earlier.index <= host[by];
+    });
     for (const Access& earlier : of->accesses) {
       if (earlier.stream == stream || (!earlier.is_write && !is_write)) continue;
       if (earlier.end <= offset || earlier.begin >= offset + region.n_bytes) continue;
@@ -159,6 +165,7 @@ class Recorder::Line final : public runtime::Queue {
   void enqueue(const Operation& operation) override {
     std::vector<std::byte> body(operation.body.begin(), operation.body.end());
     const auto grid = operation.grid;
+    const std::lock_guard lock{state_.in_use};
     const auto details =
         fmt::format(" {}x{}+{} {:016x}", grid.n_blocks, grid.n_threads, grid.scratch_bytes, digest_of(operation.body));
     state_.add(stream_, std::string{operation.name}, details, operation.reads, operation.writes,
@@ -171,22 +178,27 @@ class Recorder::Line final : public runtime::Queue {
                });
   }
   void copy(void* to, const void* from, std::size_t n_bytes) override {
+    const std::lock_guard lock{state_.in_use};
     const Region read{from, n_bytes};
     const Region write{to, n_bytes};
     state_.add(stream_, "copy", "", {&read, 1}, {&write, 1}, [=] { std::memcpy(to, from, n_bytes); });
   }
   void fill(void* to, std::byte value, std::size_t n_bytes) override {
+    const std::lock_guard lock{state_.in_use};
     const Region write{to, n_bytes};
     state_.add(stream_, "fill", fmt::format(" {}", std::to_integer<int>(value)), {}, {&write, 1},
                [=] { std::memset(to, std::to_integer<int>(value), n_bytes); });
   }
   std::unique_ptr<runtime::Mark> mark() override {
+    const std::lock_guard lock{state_.in_use};
     return std::make_unique<Moment>(state_.clocks[static_cast<std::size_t>(stream_)]);
   }
   void wait_for(const runtime::Mark& mark) override {
+    const std::lock_guard lock{state_.in_use};
     advance_to(state_.clocks[static_cast<std::size_t>(stream_)], static_cast<const Moment&>(mark).clock());
   }
   void wait() override {
+    const std::lock_guard lock{state_.in_use};
     ++state_.n_host_waits;
     const auto stream = static_cast<std::size_t>(stream_);
     state_.run(stream, state_.pending[stream].size());
@@ -205,6 +217,7 @@ class Recorder::Device final : public runtime::Accelerator {
   std::byte* allocate(std::size_t n_bytes, Memory memory) override {
     auto* const data = static_cast<std::byte*>(std::calloc(n_bytes, 1));
     if (data == nullptr) return nullptr;
+    const std::lock_guard lock{state_.in_use};
     ++state_.n_changes;
     state_.allocations.emplace(data, Allocation{.number = state_.n_allocated++, .memory = memory, .n_bytes = n_bytes});
     if (memory == Memory::device) state_.n_bytes += n_bytes;
@@ -213,9 +226,11 @@ class Recorder::Device final : public runtime::Accelerator {
   }
   // As a GPU's, it returns when nothing that was enqueued is left to do.
   void release(std::byte* data, Memory memory) noexcept override {
+    const std::lock_guard lock{state_.in_use};
+    state_.host.resize(state_.pending.size());
     for (std::size_t stream = 0; stream < state_.pending.size(); ++stream) {
-      state_.run(stream, state_.pending[stream].size());
-      advance_to(state_.host, state_.clocks[stream]);
+      state_.host[stream] = state_.pending[stream].size();
+      state_.run(stream, state_.host[stream]);
     }
     ++state_.n_changes;
     const auto of = state_.allocations.find(data);
@@ -224,6 +239,7 @@ class Recorder::Device final : public runtime::Accelerator {
     std::free(data);
   }
   std::unique_ptr<runtime::Queue> open_queue() override {
+    const std::lock_guard lock{state_.in_use};
     state_.clocks.emplace_back();
     state_.pending.emplace_back();
     state_.n_run.push_back(0);
