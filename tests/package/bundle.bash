@@ -141,3 +141,18 @@ expect_out 'left for another call$'
 in_root "$bundle/run-gpu-checks" memcheck
 expect_rc 0
 grep -qP '^memcheck\tskipped\t\d+\tthere is no compute-sanitizer$' "$results/results.tsv" || fail "no line of memcheck"
+
+# What goes on from call to call, here the comparison with PyTorch, has no line before its end.
+cat >"$root/bin/python3" <<'EOF'
+#!/bin/bash
+[ "$1" = -c ] && exit 1
+echo "asked: ${*##*/}"
+exit 3
+EOF
+chmod +x "$root/bin/python3"
+in_root "$bundle/run-gpu-checks" pytorch
+expect_rc 3
+expect_out '1 left for another call$'
+! grep -q '^pytorch' "$results/results.tsv" || fail "pytorch has a line"
+grep -q '^asked: run --lockstep lockstep --out pytorch ' "$results/pytorch.txt" || fail "runs something else"
+[ -x "$root/moved here/share/compare/gpu/run" ] || fail "there is no comparison in it"
