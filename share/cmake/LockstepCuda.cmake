@@ -38,6 +38,20 @@ else()
   lockstep_report("CUDA" off "" "${_cuda_off}")
 endif()
 
+# Compiles all kernels for every generation of GPUs that nvcc knows, beside those asked for.
+if(LOCKSTEP_HAVE_CUDA)
+  add_custom_target(kernels_everywhere)
+  execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --list-gpu-code OUTPUT_VARIABLE _known COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX MATCHALL "[0-9]+" _known "${_known}")
+  set(_everywhere 70 80 90 100 120)
+  foreach(_architecture IN ITEMS ${_everywhere})
+    if(NOT _architecture IN_LIST _known)
+      list(REMOVE_ITEM _everywhere ${_architecture})
+    endif()
+  endforeach()
+  list(TRANSFORM _everywhere APPEND "-real")
+endif()
+
 # lockstep_add_kernels(<name> SOURCES <file>.cu ... [PUBLIC <targets>])
 # A library of kernels: for GPUs and the host by nvcc, or else for the host alone, for tests. a*b+c is fused where a kernel says
 # so and nowhere else, so both give the same bits. The warnings that are off tell of functions for one side within a body
@@ -50,13 +64,22 @@ function(lockstep_add_kernels name)
   endif()
   add_library(lockstep_${name} STATIC EXCLUDE_FROM_ALL ${arg_SOURCES})
   add_library(lockstep::${name} ALIAS lockstep_${name})
-  set_target_properties(lockstep_${name} PROPERTIES UNITY_BUILD OFF
-                                                    CUDA_COMPILER_LAUNCHER ${PROJECT_SOURCE_DIR}/share/cmake/keep-resources)
-  target_include_directories(lockstep_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
-  target_link_libraries(lockstep_${name} PUBLIC ${arg_PUBLIC} PRIVATE lockstep_options)
-  target_compile_options(lockstep_${name} PRIVATE
-    "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-fmad=false;-Xptxas=-v;SHELL:-diag-suppress 554,20011,20014>"
-    $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
+  set(targets lockstep_${name})
+  if(LOCKSTEP_HAVE_CUDA)
+    add_library(lockstep_${name}_everywhere OBJECT EXCLUDE_FROM_ALL ${arg_SOURCES})
+    set_target_properties(lockstep_${name}_everywhere PROPERTIES CUDA_ARCHITECTURES "${_everywhere}")
+    add_dependencies(kernels_everywhere lockstep_${name}_everywhere)
+    list(APPEND targets lockstep_${name}_everywhere)
+  endif()
+  foreach(target IN LISTS targets)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD OFF
+                                               CUDA_COMPILER_LAUNCHER ${PROJECT_SOURCE_DIR}/share/cmake/keep-resources)
+    target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR}/src)
+    target_link_libraries(${target} PUBLIC ${arg_PUBLIC} PRIVATE lockstep_options)
+    target_compile_options(${target} PRIVATE
+      "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-fmad=false;-Xptxas=-v;SHELL:-diag-suppress 554,20011,20014>"
+      $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
+  endforeach()
 endfunction()
 
 # cuDNN 9 and the headers of its frontend, which is a library of headers alone. LOCKSTEP_HAVE_CUDNN, lockstep::cudnn.
@@ -66,7 +89,8 @@ if(LOCKSTEP_HAVE_CUDA AND NOT LOCKSTEP_BUILD_TRAINING STREQUAL "OFF")
   find_path(LOCKSTEP_CUDNN_INCLUDE cudnn_version.h ${_hints} PATH_SUFFIXES include)
   find_library(LOCKSTEP_CUDNN_LIBRARY NAMES cudnn libcudnn.so.9 ${_hints} PATH_SUFFIXES lib lib64)
   find_path(LOCKSTEP_CUDNN_FRONTEND_INCLUDE cudnn_frontend.h PATH_SUFFIXES include
-            HINTS ${CUDNN_FRONTEND_ROOT} $ENV{CUDNN_FRONTEND_ROOT} ${LOCKSTEP_CUDNN_INCLUDE})
+            HINTS ${CUDNN_FRONTEND_ROOT} $ENV{CUDNN_FRONTEND_ROOT} ${LOCKSTEP_CUDNN_INCLUDE}
+                  ${PROJECT_SOURCE_DIR}/build/deps/cudnn-frontend)  # where bootstrap fetches it
   set(_cudnn_version "")
   if(LOCKSTEP_CUDNN_INCLUDE)
     file(STRINGS ${LOCKSTEP_CUDNN_INCLUDE}/cudnn_version.h _lines REGEX "^#define CUDNN_(MAJOR|MINOR|PATCHLEVEL) ")
@@ -74,11 +98,11 @@ if(LOCKSTEP_HAVE_CUDA AND NOT LOCKSTEP_BUILD_TRAINING STREQUAL "OFF")
     list(JOIN _lines "." _cudnn_version)
   endif()
   if(NOT LOCKSTEP_CUDNN_INCLUDE OR NOT LOCKSTEP_CUDNN_LIBRARY)
-    lockstep_report("cuDNN" off "" "no cudnn_version.h or libcudnn beside CUDA; tell where by CUDNN_ROOT")
+    set(_cudnn_off "no cudnn_version.h or libcudnn beside CUDA; tell where by CUDNN_ROOT")
   elseif(_cudnn_version VERSION_LESS 9)
-    lockstep_report("cuDNN" off "${_cudnn_version}" "${LOCKSTEP_CUDNN_INCLUDE} is older than 9")
+    set(_cudnn_off "${LOCKSTEP_CUDNN_INCLUDE} is older than 9")
   elseif(NOT LOCKSTEP_CUDNN_FRONTEND_INCLUDE)
-    lockstep_report("cuDNN" off "${_cudnn_version}" "no cudnn_frontend.h; tell where its folder is by CUDNN_FRONTEND_ROOT")
+    set(_cudnn_off "no cudnn_frontend.h; tell where its folder is by CUDNN_FRONTEND_ROOT")
   else()
     set(LOCKSTEP_HAVE_CUDNN ON)
     add_library(lockstep_cudnn INTERFACE)
@@ -87,5 +111,10 @@ if(LOCKSTEP_HAVE_CUDA AND NOT LOCKSTEP_BUILD_TRAINING STREQUAL "OFF")
     # The frontend compiles kernels of its own with NVRTC, which nothing here asks for.
     target_link_libraries(lockstep_cudnn INTERFACE ${LOCKSTEP_CUDNN_LIBRARY} CUDA::nvrtc CUDA::cudart_static)
     lockstep_report("cuDNN" on "${_cudnn_version}" "${LOCKSTEP_CUDNN_LIBRARY}, frontend in ${LOCKSTEP_CUDNN_FRONTEND_INCLUDE}")
+  endif()
+  if(NOT LOCKSTEP_HAVE_CUDNN AND LOCKSTEP_WITH_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "LOCKSTEP_WITH_CUDA=ON, but ${_cudnn_off}")
+  elseif(NOT LOCKSTEP_HAVE_CUDNN)
+    lockstep_report("cuDNN" off "${_cudnn_version}" "${_cudnn_off}")
   endif()
 endif()
