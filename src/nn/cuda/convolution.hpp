@@ -42,4 +42,7 @@ class Convolutions {
                                                           core::DType type) = 0;
 };
 
+/// Of the accelerator in use. Throws core::Error (system) if this program is built without a library for it.
+[[nodiscard]] std::unique_ptr<Convolutions> open_convolutions();
+
 }  // namespace lockstep::nn::cuda
