@@ -68,6 +68,7 @@ class CudaExecutor final : public Executor {
       arenas_.statistics.push_back(statistics_.back().device<float>());
     }
     arenas_.has_bad_label = &results_.device<Results>()->has_bad_label;
+    choose_products(network_, dtype_of<T>(), options_, convolutions_);
   }
 
   [[nodiscard]] std::span<const ArenaSlot> slots() const noexcept override { return parameters_.slots(); }

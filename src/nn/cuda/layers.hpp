@@ -86,11 +86,7 @@ class Builder {
   [[nodiscard]] const float* parameter(int number) const { return arenas.parameters + parameters.offset(number); }
   [[nodiscard]] const T* weight(int number) const { return arenas.weights + parameters.offset(number); }
   [[nodiscard]] float* gradient(int number) const { return arenas.gradients + parameters.offset(number); }
-  /// Whether a parameter before it, or of itself, has a gradient.
-  [[nodiscard]] bool needs_gradient(Value value) const {
-    const Node& node = network.nodes()[static_cast<std::size_t>(value.node)];
-    return !node.parameters.empty() || std::ranges::any_of(node.inputs, [&](Value v) { return needs_gradient(v); });
-  }
+  [[nodiscard]] bool needs_gradient(Value value) const { return cuda::needs_gradient(network, value); }
 
   /// What was made, once all layers are planned.
   [[nodiscard]] std::vector<runtime::Buffer> finish() {

@@ -8,13 +8,6 @@
 namespace lockstep::nn::cuda {
 namespace {
 
-template <class T>
-constexpr core::DType dtype_of() {
-  if constexpr (std::is_same_v<T, core::bfloat16>) return core::DType::bfloat16;
-  if constexpr (std::is_same_v<T, core::float16>) return core::DType::float16;
-  return core::DType::float32;
-}
-
 /// A convolution, or a matrix product, and its bias.
 template <class T>
 class ProductLayer final : public CudaLayer<T> {
