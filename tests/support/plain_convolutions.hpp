@@ -98,7 +98,7 @@ class PlainConvolutions final : public nn::cuda::Convolutions {
       body.w = static_cast<T*>(operands.w);
       body.y = static_cast<T*>(operands.y);
       const auto x = region(body.x, body.n_x()), w = region(body.w, body.n_w()), y = region(body.y, body.n_y());
-      const auto scratch = region(operands.workspace.data(), operands.workspace.size());
+      const auto scratch = region(operands.workspace, workspace_bytes());
       const bool is_forward = body.pass == nn::cuda::ConvPass::forward;
       const bool is_input = body.pass == nn::cuda::ConvPass::input_gradient;
       runtime::kernel::for_each(stream,

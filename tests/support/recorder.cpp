@@ -1,6 +1,7 @@
 #include "support/recorder.hpp"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -58,6 +59,7 @@ struct Pending {
 
 struct Recorder::State {
   runtime::kernel::ThreadOrder order;
+  Bodies bodies;
   std::map<const std::byte*, Allocation> allocations{};
   int n_allocated = 0;
   int n_changes = 0;
@@ -123,7 +125,7 @@ struct Recorder::State {
     };
     for (const Region& region : reads) judge(region, false);
     for (const Region& region : writes) judge(region, true);
-    if (!is_allocated) run = [] {};
+    if (!is_allocated || bodies == Bodies::skip) run = [] {};
     lines.push_back(std::move(line));
     of_stream.push_back({std::move(run), clock});
     if (clock.size() <= static_cast<std::size_t>(stream)) clock.resize(static_cast<std::size_t>(stream) + 1);
@@ -203,8 +205,11 @@ class Recorder::Device final : public runtime::Accelerator {
   explicit Device(State& state) : state_{state} {}
 
   std::byte* allocate(std::size_t n_bytes, Memory memory) override {
-    auto* const data = static_cast<std::byte*>(std::calloc(n_bytes, 1));
-    if (data == nullptr) return nullptr;
+    // Pages that nobody touches take no memory, however many there are.
+    void* const pages =
+        mmap(nullptr, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (pages == MAP_FAILED) return nullptr;
+    auto* const data = static_cast<std::byte*>(pages);
     ++state_.n_changes;
     state_.allocations.emplace(data, Allocation{.number = state_.n_allocated++, .memory = memory, .n_bytes = n_bytes});
     if (memory == Memory::device) state_.n_bytes += n_bytes;
@@ -220,8 +225,9 @@ class Recorder::Device final : public runtime::Accelerator {
     ++state_.n_changes;
     const auto of = state_.allocations.find(data);
     if (memory == Memory::device) state_.n_bytes -= of->second.n_bytes;
+    const std::size_t n_bytes = of->second.n_bytes;
     state_.allocations.erase(of);
-    std::free(data);
+    munmap(data, n_bytes);
   }
   std::unique_ptr<runtime::Queue> open_queue() override {
     state_.clocks.emplace_back();
@@ -234,7 +240,10 @@ class Recorder::Device final : public runtime::Accelerator {
   State& state_;
 };
 
-Recorder::Recorder(runtime::kernel::ThreadOrder order) : state_{std::make_unique<State>()} { state_->order = order; }
+Recorder::Recorder(runtime::kernel::ThreadOrder order, Bodies bodies) : state_{std::make_unique<State>()} {
+  state_->order = order;
+  state_->bodies = bodies;
+}
 Recorder::~Recorder() = default;
 
 std::unique_ptr<runtime::Accelerator> Recorder::device() { return std::make_unique<Device>(*state_); }

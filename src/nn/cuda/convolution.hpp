@@ -26,7 +26,7 @@ struct ConvOperands {
   void* x = nullptr;
   void* w = nullptr;
   void* y = nullptr;
-  runtime::DeviceSpan<std::byte> workspace{};
+  std::byte* workspace = nullptr;  ///< of workspace_bytes()
 };
 
 class Convolution {

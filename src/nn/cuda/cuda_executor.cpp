@@ -148,8 +148,7 @@ class CudaExecutor final : public Executor {
   [[nodiscard]] std::vector<std::string> slow_layers() const override { return {}; }
   [[nodiscard]] bool computes_in_floats() const override { return false; }
   [[nodiscard]] std::size_t n_bytes() const noexcept override {
-    std::size_t n = weights_.on_device<std::byte>().size();
-    for (const auto& [key, program] : programs_) n += program->n_bytes();
+    std::size_t n = weights_.on_device<std::byte>().size() + arena_.n_bytes();
     for (const Mirror* mirror : {&x_, &y_, &ids_, &numbers_, &results_}) n += mirror->n_bytes();
     for (const Mirror& mirror : statistics_) n += mirror.n_bytes();
     return n;
@@ -215,7 +214,8 @@ class CudaExecutor final : public Executor {
     }
     auto& program = programs_[{n_, is_training}];
     if (!program)
-      program = std::make_unique<Program<T>>(network_, options_, parameters_, arenas_, convolutions_, n_, is_training);
+      program = std::make_unique<Program<T>>(network_, options_, parameters_, arenas_, convolutions_, arena_, n_,
+                                             is_training);
     program->forward(pass, &results_.device<Results>()->totals);
     if (is_training) program_ = program.get();
   }
@@ -242,6 +242,7 @@ class CudaExecutor final : public Executor {
   bool results_are_new_ = true;      ///< nothing was added since they were read
   Arenas<T> arenas_{};
   Buffer weights_{};
+  SharedArena arena_{};  ///< of programs
   std::map<std::pair<std::uint64_t, bool>, std::unique_ptr<Program<T>>> programs_{};
   Program<T>* program_ = nullptr;  ///< of the last forward pass, in training
   std::uint64_t n_ = 0;            ///< its samples

@@ -72,7 +72,7 @@ class CudnnConvolution final : public Convolution {
     const Region x{operands.x, wanted_.x_bytes()};
     const Region w{operands.w, wanted_.w_bytes()};
     const Region y{operands.y, wanted_.y_bytes()};
-    const Region workspace{operands.workspace.data(), workspace_bytes()};
+    const Region workspace{operands.workspace, workspace_bytes()};
     const std::array<Region, 2> reads{pass == ConvPass::input_gradient ? y : x,
                                       pass == ConvPass::weight_gradient ? y : w};
     const std::array<Region, 2> writes{pass == ConvPass::forward          ? y
@@ -102,7 +102,7 @@ class CudnnConvolution final : public Convolution {
     self->pointers_[uid_x] = operands.x;
     self->pointers_[uid_w] = operands.w;
     self->pointers_[uid_y] = operands.y;
-    check(self->graph_->execute(handle, self->pointers_, operands.workspace.data()),
+    check(self->graph_->execute(handle, self->pointers_, operands.workspace),
           fmt::format("cannot compute {} of {}", self->wanted_.name(), self->wanted_.problem.name));
     return 0;
   }
@@ -140,7 +140,7 @@ class TimedPlans final : public PlanMaker {
     take_memory();
     CudnnConvolution convolution{wanted_, search_.take(plans_[plan])};
     const ConvOperands operands{x_.on_device<std::byte>().data(), w_.on_device<std::byte>().data(),
-                                y_.on_device<std::byte>().data(), workspace_.on_device<std::byte>()};
+                                y_.on_device<std::byte>().data(), workspace_.on_device<std::byte>().data()};
     try {
       stream_.wait();
       const core::Stopwatch clock;

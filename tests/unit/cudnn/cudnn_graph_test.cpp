@@ -12,8 +12,8 @@
 #include <set>
 #include <tuple>
 
-#include "nn/models.hpp"
 #include "support/plain_convolutions.hpp"
+#include "support/recipe_models.hpp"
 #include "support/recorder.hpp"
 #include "unit/io/temporary_folder.hpp"
 
@@ -47,29 +47,13 @@ std::string describe(const Card& card) {
       card.name);
 }
 
-/// A recipe's model, with its batch on one GPU.
-struct Model {
-  const char* recipe;
-  ModelSpec spec;
-  std::uint64_t batch;
-};
-
-std::vector<Model> models() {
-  return {{"toy", {.name = "toy", .input = {20}, .n_outputs = 1}, 32},
-          {"movielens", {.name = "movielens", .n_outputs = 1, .n_ids = {943, 1682}}, 256},
-          {"mnist_cnn", {.name = "mnist_cnn", .input = {1, 28, 28}, .n_outputs = 10}, 64},
-          {"cifar_resnet18", {.name = "resnet18", .input = {3, 32, 32}, .n_outputs = 10, .cifar_stem = true}, 64},
-          {"tinyimagenet_resnet50", {.name = "resnet50", .input = {3, 64, 64}, .n_outputs = 200}, 128},
-          {"resnet50_synthetic", {.name = "resnet50", .input = {3, 224, 224}, .n_outputs = 1000}, 256}};
-}
-
 class CudnnPlans : public ::testing::TestWithParam<std::tuple<std::size_t, core::DType>> {};
 
 TEST_P(CudnnPlans, AreThereForEveryProduct) {
   const auto& [number, type] = GetParam();
   const Card& card = cards[number];
   const GpuModel gpu{describe(card), card.architecture};
-  for (const Model& model : models()) {
+  for (const test::RecipeModel& model : test::recipe_models()) {
     const Network network = make_model(model.spec);
     const std::vector<ValueLayout> layouts = layouts_of(network);
     std::set<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t>> seen;
@@ -197,7 +181,7 @@ TEST(CudnnConvolutions, TouchWhatPlainOnesDo) {
   const runtime::Buffer y{core::Bytes{2 * 5 * 5 * 16 * 2}, runtime::Memory::device};
   const runtime::Buffer workspace{most_workspace, runtime::Memory::device};
   const auto of = [](const runtime::Buffer& buffer) { return buffer.on_device<std::byte>().data(); };
-  const ConvOperands operands{of(x), of(w), of(y), workspace.on_device<std::byte>()};
+  const ConvOperands operands{of(x), of(w), of(y), of(workspace)};
   CudnnConvolutions cudnn{GpuModel{describe(cards[1]), 90}};
   test::PlainConvolutions plain;
   // Name and places, without what differs: grid, body, and the workspace.
