@@ -13,6 +13,9 @@
 
 namespace lockstep::comm {
 
+struct Algorithm;
+class Transport;
+
 /// All members are to be called by every rank in the same order across the plans of a group.
 class DevicePlan {
  public:
@@ -40,5 +43,16 @@ class DeviceGroup {
   /// Collective. Throws core::Error (usage) if this way cannot do it. The group must outlive it.
   [[nodiscard]] virtual std::unique_ptr<DevicePlan> make_plan(const Call& call) = 0;
 };
+
+/// What the host does with the vectors that it gets from the devices.
+struct Staging {
+  const Algorithm* by = nullptr;  ///< null: what choose() gives for each call
+  bool is_order_fixed = false;    ///< what choose() is asked for
+};
+
+/// Through pinned memory and an algorithm of the host, whose bits the result has: with any transport, also where ranks
+/// share a GPU. start() enqueues the copy to the host, and finish() waits for that copy alone: kernels that were
+/// enqueued behind it go on while the ranks communicate. The transport must outlive the group.
+[[nodiscard]] std::unique_ptr<DeviceGroup> make_staged(Transport& transport, const Staging& staging = {});
 
 }  // namespace lockstep::comm

@@ -44,6 +44,18 @@ Json to_json(const runtime::Topology& topology) {
           {"placement", placement}};
 }
 
+Json to_json(const runtime::DeviceChoice& device) {
+  Json json{{"kind", name(device.is_host() ? runtime::DeviceKind::host : runtime::DeviceKind::cuda)}};
+  if (!device.why_not.empty()) json["why_not_cuda"] = device.why_not;
+  if (!device.is_host())
+    json.update(Json{{"name", device.gpu.name},
+                     {"uuids", device.all},
+                     {"is_shared", device.is_shared},
+                     {"cuda_driver", device.driver},
+                     {"cuda_toolkit", device.toolkit}});
+  return {{"device", json}};
+}
+
 std::string dump(const Json& json, int indent) { return json.dump(indent, ' ', false, Json::error_handler_t::replace); }
 
 }  // namespace lockstep::metrics

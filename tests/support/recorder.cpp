@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <mutex>
 #include <span>
 #include <utility>
 
@@ -58,6 +59,7 @@ struct Pending {
 }  // namespace
 
 struct Recorder::State {
+  std::mutex in_use{};  // ranks that are threads share a device
   runtime::kernel::ThreadOrder order;
   Bodies bodies;
   std::map<const std::byte*, Allocation> allocations{};
@@ -96,6 +98,10 @@ struct Recorder::State {
     }
     const std::string place = fmt::format("{}[{}:{}]", of->number, offset, offset + region.n_bytes);
     const Clock& seen = clocks[static_cast<std::size_t>(stream)];
+    std::erase_if(of->accesses, [this](const Access& earlier) {  // what everybody has seen
+      const auto by = static_cast<std::size_t>(earlier.stream);
+      return by < host.size() && earlier.index <= host[by];
+    });
     for (const Access& earlier : of->accesses) {
       if (earlier.stream == stream || (!earlier.is_write && !is_write)) continue;
       if (earlier.end <= offset || earlier.begin >= offset + region.n_bytes) continue;
@@ -161,6 +167,7 @@ class Recorder::Line final : public runtime::Queue {
   void enqueue(const Operation& operation) override {
     std::vector<std::byte> body(operation.body.begin(), operation.body.end());
     const auto grid = operation.grid;
+    const std::lock_guard lock{state_.in_use};
     const auto details =
         fmt::format(" {}x{}+{} {:016x}", grid.n_blocks, grid.n_threads, grid.scratch_bytes, digest_of(operation.body));
     state_.add(stream_, std::string{operation.name}, details, operation.reads, operation.writes,
@@ -173,22 +180,27 @@ class Recorder::Line final : public runtime::Queue {
                });
   }
   void copy(void* to, const void* from, std::size_t n_bytes) override {
+    const std::lock_guard lock{state_.in_use};
     const Region read{from, n_bytes};
     const Region write{to, n_bytes};
     state_.add(stream_, "copy", "", {&read, 1}, {&write, 1}, [=] { std::memcpy(to, from, n_bytes); });
   }
   void fill(void* to, std::byte value, std::size_t n_bytes) override {
+    const std::lock_guard lock{state_.in_use};
     const Region write{to, n_bytes};
     state_.add(stream_, "fill", fmt::format(" {}", std::to_integer<int>(value)), {}, {&write, 1},
                [=] { std::memset(to, std::to_integer<int>(value), n_bytes); });
   }
   std::unique_ptr<runtime::Mark> mark() override {
+    const std::lock_guard lock{state_.in_use};
     return std::make_unique<Moment>(state_.clocks[static_cast<std::size_t>(stream_)]);
   }
   void wait_for(const runtime::Mark& mark) override {
+    const std::lock_guard lock{state_.in_use};
     advance_to(state_.clocks[static_cast<std::size_t>(stream_)], static_cast<const Moment&>(mark).clock());
   }
   void wait() override {
+    const std::lock_guard lock{state_.in_use};
     ++state_.n_host_waits;
     const auto stream = static_cast<std::size_t>(stream_);
     state_.run(stream, state_.pending[stream].size());
@@ -205,11 +217,9 @@ class Recorder::Device final : public runtime::Accelerator {
   explicit Device(State& state) : state_{state} {}
 
   std::byte* allocate(std::size_t n_bytes, Memory memory) override {
-    // Pages that nobody touches take no memory, however many there are.
-    void* const pages =
-        mmap(nullptr, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (pages == MAP_FAILED) return nullptr;
-    auto* const data = static_cast<std::byte*>(pages);
+    std::byte* const data = take(n_bytes);
+    if (data == nullptr) return nullptr;
+    const std::lock_guard lock{state_.in_use};
     ++state_.n_changes;
     state_.allocations.emplace(data, Allocation{.number = state_.n_allocated++, .memory = memory, .n_bytes = n_bytes});
     if (memory == Memory::device) state_.n_bytes += n_bytes;
@@ -218,18 +228,24 @@ class Recorder::Device final : public runtime::Accelerator {
   }
   // As a GPU's, it returns when nothing that was enqueued is left to do.
   void release(std::byte* data, Memory memory) noexcept override {
+    const std::lock_guard lock{state_.in_use};
+    state_.host.resize(state_.pending.size());
     for (std::size_t stream = 0; stream < state_.pending.size(); ++stream) {
-      state_.run(stream, state_.pending[stream].size());
-      advance_to(state_.host, state_.clocks[stream]);
+      state_.host[stream] = state_.pending[stream].size();
+      state_.run(stream, state_.host[stream]);
     }
     ++state_.n_changes;
     const auto of = state_.allocations.find(data);
     if (memory == Memory::device) state_.n_bytes -= of->second.n_bytes;
     const std::size_t n_bytes = of->second.n_bytes;
     state_.allocations.erase(of);
-    munmap(data, n_bytes);
+    if (state_.bodies == Bodies::skip)
+      munmap(data, n_bytes);
+    else
+      std::free(data);
   }
   std::unique_ptr<runtime::Queue> open_queue() override {
+    const std::lock_guard lock{state_.in_use};
     state_.clocks.emplace_back();
     state_.pending.emplace_back();
     state_.n_run.push_back(0);
@@ -237,6 +253,14 @@ class Recorder::Device final : public runtime::Accelerator {
   }
 
  private:
+  // Pages that nobody touches take no memory, however many there are; else as the sanitizers watch it.
+  [[nodiscard]] std::byte* take(std::size_t n_bytes) const {
+    if (state_.bodies == Bodies::run) return static_cast<std::byte*>(std::calloc(n_bytes, 1));
+    void* const pages =
+        mmap(nullptr, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return pages == MAP_FAILED ? nullptr : static_cast<std::byte*>(pages);
+  }
+
   State& state_;
 };
 

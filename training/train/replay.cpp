@@ -165,9 +165,10 @@ class Step {
   /// Of the pass before.
   bool tell_gradient() {
     const parallel::Synchronizer& synchronizer = learner_.synchronizer();
-    const auto bad = parallel::find_not_finite(synchronizer.slots(), synchronizer.gradients());
+    const std::span<const float> gradients = runtime::on_host(synchronizer.device_gradients());
+    const auto bad = parallel::find_not_finite(synchronizer.slots(), gradients);
     double sum = 0;
-    for (const float value : synchronizer.gradients()) sum += static_cast<double>(value) * static_cast<double>(value);
+    for (const float value : gradients) sum += static_cast<double>(value) * static_cast<double>(value);
     core::print("gradient  {}\n", bad ? fmt::format("not finite, of {} first", synchronizer.slots()[*bad].name)
                                       : fmt::format("finite, of norm {:.4g}", std::sqrt(sum)));
     return !bad;

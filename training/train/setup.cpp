@@ -13,6 +13,7 @@
 #include "training/train/dry_run.hpp"
 #include "training/train/memory.hpp"
 #include "training/train/model.hpp"
+#include "training/train/open_device.hpp"
 
 namespace lockstep::training {
 
@@ -53,18 +54,20 @@ Setup set_up(const runtime::Communicator& world, const runtime::Topology& topolo
   const Batches& batches = setup.main_batches();
   nn::Network network = fitting_network(batches.info(), batches.most());
   setup.transport = comm::make_mpi_transport(world, {.topology = &topology});
+  if (!runtime::is_host_the_device() && world.n_ranks() > 1) setup.devices = comm::make_staged(*setup.transport);
   const std::uint64_t most =
       options.dry_run ? std::min(batches.most(), whole_groups(recipe, most_tried)) : batches.most();
-  setup.learner =
-      std::make_unique<Learner>(world, *setup.transport, device, recipe, std::move(network), most, timers, on_progress);
+  setup.learner = std::make_unique<Learner>(world, *setup.transport, setup.devices.get(), device, recipe,
+                                            std::move(network), most, timers, on_progress);
   setup.learner->initialize(options.init_from);
   setup.warnings = surprises(resolved, setup.goal, training, evaluation, !options.init_from.empty());
   std::ranges::move(surprises(setup.learner->executor()), std::back_inserter(setup.warnings));
   return setup;
 }
 
-StartRecord start_record(const runtime::Communicator& world, const runtime::Topology& topology, const Recipe& recipe,
-                         const Setup& setup, const std::string& folder, const std::optional<ResumeRecord>& resumed) {
+StartRecord start_record(const runtime::Communicator& world, const runtime::Topology& topology,
+                         const runtime::DeviceChoice& choice, const Recipe& recipe, const Setup& setup,
+                         const std::string& folder, const std::optional<ResumeRecord>& resumed) {
   const Batches& batches = *setup.batches.training;
   const Batches* const evaluation = setup.batches.evaluation.get();
   const nn::Executor& executor = setup.learner->executor();
@@ -77,6 +80,7 @@ StartRecord start_record(const runtime::Communicator& world, const runtime::Topo
                      .n_evaluation = evaluation != nullptr ? evaluation->info().n_samples : 0,
                      .n_ranks = static_cast<std::uint64_t>(world.n_ranks()),
                      .n_nodes = topology.n_nodes,
+                     .device = to_text(choice),
                      .global_batch = recipe.batch,
                      .memory = {executor.n_bytes() + 2 * executor.arena_elements() * sizeof(float)},
                      .folder = folder,

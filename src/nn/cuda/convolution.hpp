@@ -49,6 +49,9 @@ class Convolutions {
                                                           core::DType type) = 0;
 };
 
+/// Of the accelerator in use. Throws core::Error (system) if this program is built without a library for it.
+[[nodiscard]] std::unique_ptr<Convolutions> open_convolutions();
+
 /// For all products of a network on batches of options.max_batch samples, and to be kept. Collective as options.agree
 /// is.
 void choose_products(const Network& network, core::DType type, const ExecutorOptions& options, Convolutions& by);
