@@ -16,9 +16,15 @@
 
 namespace lockstep::test {
 
+enum class Bodies {
+  run,
+  skip  ///< operations are judged only, so that memory need not be there: results are zeros
+};
+
 class Recorder {
  public:
-  explicit Recorder(runtime::kernel::ThreadOrder order = runtime::kernel::ThreadOrder::shuffled);
+  explicit Recorder(runtime::kernel::ThreadOrder order = runtime::kernel::ThreadOrder::shuffled,
+                    Bodies bodies = Bodies::run);
   ~Recorder();
 
   /// What Stream and Buffer take; the recorder must outlive it.

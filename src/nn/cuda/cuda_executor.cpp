@@ -72,6 +72,7 @@ class CudaExecutor final : public Executor {
       arenas_.statistics.push_back(all_statistics_.device<float>() + statistics_[i].offset);
     }
     arenas_.has_bad_label = &results_.device<Results>()->has_bad_label;
+    choose_products(network_, dtype_of<T>(), options_, convolutions_);
   }
 
   [[nodiscard]] std::span<const ArenaSlot> slots() const noexcept override { return parameters_.slots(); }
@@ -154,8 +155,7 @@ class CudaExecutor final : public Executor {
   [[nodiscard]] std::vector<std::string> slow_layers() const override { return {}; }
   [[nodiscard]] bool computes_in_floats() const override { return false; }
   [[nodiscard]] std::size_t n_bytes() const noexcept override {
-    std::size_t n = weights_.on_device<std::byte>().size();
-    for (const auto& [key, program] : programs_) n += program->n_bytes();
+    std::size_t n = weights_.on_device<std::byte>().size() + arena_.n_bytes();
     for (const Mirror* mirror : {&x_, &y_, &ids_, &results_, &all_statistics_}) n += mirror->n_bytes();
     return n + all_statistics_.n_bytes() + sizeof(core::StepNumbers);  // kept ones, and a step's numbers
   }
@@ -220,7 +220,8 @@ class CudaExecutor final : public Executor {
     }
     auto& program = programs_[{n_, is_training}];
     if (!program)
-      program = std::make_unique<Program<T>>(network_, options_, parameters_, arenas_, convolutions_, n_, is_training);
+      program = std::make_unique<Program<T>>(network_, options_, parameters_, arenas_, convolutions_, arena_, n_,
+                                             is_training);
     program->forward(pass, &results_.device<Results>()->totals);
     if (is_training) program_ = program.get();
   }
@@ -249,6 +250,7 @@ class CudaExecutor final : public Executor {
   bool results_are_new_ = true;      ///< nothing was added since they were read
   Arenas<T> arenas_{};
   Buffer weights_{};
+  SharedArena arena_{};  ///< of programs
   std::map<std::pair<std::uint64_t, bool>, std::unique_ptr<Program<T>>> programs_{};
   Program<T>* program_ = nullptr;  ///< of the last forward pass, in training
   std::uint64_t n_ = 0;            ///< its samples
