@@ -44,6 +44,8 @@ class Accelerator {
   [[nodiscard]] virtual std::byte* allocate(std::size_t n_bytes, Memory memory) = 0;
   virtual void release(std::byte* data, Memory memory) noexcept = 0;
   [[nodiscard]] virtual std::unique_ptr<Queue> open_queue() = 0;
+  /// Memory of the device that is left, for all processes that use it.
+  [[nodiscard]] virtual core::Bytes available() = 0;
 };
 
 /// Of any moment that stays the same for this process.

@@ -155,6 +155,11 @@ class CudaDevice final : public Accelerator {
     static_cast<void>(memory == Memory::pinned ? cudaFreeHost(data) : cudaFree(data));
   }
   std::unique_ptr<Queue> open_queue() override { return std::make_unique<CudaQueue>(); }
+  core::Bytes available() override {
+    std::size_t left = 0, total = 0;
+    check(cudaMemGetInfo(&left, &total), "asking how much memory is left");
+    return {left};
+  }
 };
 
 }  // namespace

@@ -64,6 +64,7 @@ struct Recorder::State {
   Bodies bodies;
   std::map<const std::byte*, Allocation> allocations{};
   int n_allocated = 0;
+  std::size_t memory = std::size_t{1} << 40;
   int n_changes = 0;
   int n_host_waits = 0;
   std::size_t n_bytes = 0;
@@ -241,6 +242,7 @@ class Recorder::Device final : public runtime::Accelerator {
   explicit Device(State& state) : state_{state} {}
 
   std::byte* allocate(std::size_t n_bytes, Memory memory) override {
+    if (memory == Memory::device && n_bytes > available().value) return nullptr;
     std::byte* const data = take(n_bytes);
     if (data == nullptr) return nullptr;
     const std::lock_guard lock{state_.in_use};
@@ -275,6 +277,10 @@ class Recorder::Device final : public runtime::Accelerator {
     state_.n_run.push_back(0);
     return std::make_unique<Line>(state_, static_cast<int>(state_.pending.size()) - 1);
   }
+  core::Bytes available() override {
+    const std::lock_guard lock{state_.in_use};
+    return {state_.memory - state_.n_bytes};
+  }
 
  private:
   // Pages that nobody touches take no memory, however many there are; else as the sanitizers watch it.
@@ -293,6 +299,7 @@ Recorder::Recorder(runtime::kernel::ThreadOrder order, Bodies bodies) : state_{s
   state_->bodies = bodies;
 }
 Recorder::~Recorder() = default;
+void Recorder::limit_memory(core::Bytes all) { state_->memory = all.value; }
 
 std::unique_ptr<runtime::Accelerator> Recorder::device() { return std::make_unique<Device>(*state_); }
 const std::vector<std::string>& Recorder::complaints() const noexcept { return state_->complaints; }

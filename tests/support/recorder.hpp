@@ -30,6 +30,9 @@ class Recorder {
   /// What Stream and Buffer take; the recorder must outlive it.
   [[nodiscard]] std::unique_ptr<runtime::Accelerator> device();
 
+  /// More cannot be allocated on the device; 1 TiB unless limited.
+  void limit_memory(core::Bytes all);
+
   /// What is wrong with what was enqueued so far, a sentence each: memory touched that is not allocated (such an
   /// operation never runs), or touched by two streams of which one writes and neither waits for the other.
   [[nodiscard]] const std::vector<std::string>& complaints() const noexcept;

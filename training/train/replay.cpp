@@ -14,7 +14,6 @@
 #include "checkpoint/folder.hpp"
 #include "checkpoint/reader.hpp"
 #include "core/print.hpp"
-#include "nn/device.hpp"
 #include "nn/models.hpp"
 #include "parallel/slots.hpp"
 #include "runtime/topology.hpp"
@@ -217,10 +216,10 @@ int make_again(const Replay& replay, const runtime::Session& session, runtime::W
                         .expected = "one",
                         .fix = "start it without a launcher"});
     require_data(replay.resolved.recipe);
-    const std::unique_ptr<nn::Device> device = nn::open_device(threads_of(world, replay.resolved.recipe));
-    const runtime::Topology topology = runtime::discover_topology(world);
+    const auto place =
+        open_device(world, {.kind = runtime::DeviceKind::host}, threads_of(world, replay.resolved.recipe));
     metrics::PhaseTimers timers;
-    Setup setup = set_up(world, topology, *device, replay.resolved, {}, timers, [&] { watchdog.beat(); });
+    Setup setup = set_up(world, *place, replay.resolved, {}, timers, [&] { watchdog.beat(); });
     require_same_data(replay, *setup.batches.training);
     setup.learner->load_checkpoint(checkpoint::open_checkpoint(world, replay.path), replay.bundle.state.n_steps);
     watchdog.enter(runtime::Activity::training);

@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "comm/registry.hpp"
 #include "comm/transport_mpi.hpp"
 #include "runtime/session.hpp"
 #include "training/recipe/specs.hpp"
@@ -13,9 +14,18 @@
 #include "training/train/dry_run.hpp"
 #include "training/train/memory.hpp"
 #include "training/train/model.hpp"
-#include "training/train/open_device.hpp"
 
 namespace lockstep::training {
+
+namespace {
+
+std::unique_ptr<comm::DeviceGroup> make_group(comm::Transport& transport, const runtime::DeviceChoice& choice) {
+  const comm::Algorithm& algorithm =
+      comm::choose_for_devices({}, transport, choice.is_shared ? comm::Devices::shared : comm::Devices::own);
+  return algorithm.group(algorithm, transport);
+}
+
+}  // namespace
 
 int threads_of(const runtime::Communicator& world, const Recipe& recipe) {
   const auto share = static_cast<int>(runtime::spare_cores(world)) + 1;
@@ -23,16 +33,15 @@ int threads_of(const runtime::Communicator& world, const Recipe& recipe) {
   return recipe.deterministic ? 1 : share;
 }
 
-Setup set_up(const runtime::Communicator& world, const runtime::Topology& topology, nn::Device& device,
-             const ResolvedRecipe& resolved, const RunOptions& options, metrics::PhaseTimers& timers,
-             const std::function<void()>& on_progress) {
+Setup set_up(const runtime::Communicator& world, const OpenDevice& place, const ResolvedRecipe& resolved,
+             const RunOptions& options, metrics::PhaseTimers& timers, const std::function<void()>& on_progress) {
   const Recipe& recipe = resolved.recipe;
   // For samples like these, and the memory there is.
   const auto fitting_network = [&](const DataInfo& info, std::uint64_t most) {
     nn::Network network = make_network(recipe, info);
     if (options.evaluate_only) return network;
     check_groups(recipe, network, info.n_samples, world.n_ranks());
-    if (!options.dry_run) check_memory(world, topology, device, recipe, network, most);
+    if (!options.dry_run) check_memory(world, place, recipe, network, most);
     return network;
   };
   const auto fit = [&](const DataInfo& info, std::uint64_t most) { static_cast<void>(fitting_network(info, most)); };
@@ -53,11 +62,11 @@ Setup set_up(const runtime::Communicator& world, const runtime::Topology& topolo
   check_evaluation(resolved, training, evaluation);
   const Batches& batches = setup.main_batches();
   nn::Network network = fitting_network(batches.info(), batches.most());
-  setup.transport = comm::make_mpi_transport(world, {.topology = &topology});
-  if (!runtime::is_host_the_device() && world.n_ranks() > 1) setup.devices = comm::make_staged(*setup.transport);
+  setup.transport = comm::make_mpi_transport(world, {.topology = &place.topology});
+  if (!place.choice.is_host() && world.n_ranks() > 1) setup.devices = make_group(*setup.transport, place.choice);
   const std::uint64_t most =
       options.dry_run ? std::min(batches.most(), whole_groups(recipe, most_tried)) : batches.most();
-  setup.learner = std::make_unique<Learner>(world, *setup.transport, setup.devices.get(), device, recipe,
+  setup.learner = std::make_unique<Learner>(world, *setup.transport, setup.devices.get(), *place.device, recipe,
                                             std::move(network), most, timers, on_progress);
   setup.learner->initialize(options.init_from);
   setup.warnings = surprises(resolved, setup.goal, training, evaluation, !options.init_from.empty());

@@ -23,6 +23,7 @@
 #include "training/run/record.hpp"
 #include "training/train/batches.hpp"
 #include "training/train/learner.hpp"
+#include "training/train/open_device.hpp"
 
 namespace lockstep::training {
 
@@ -48,8 +49,8 @@ struct Setup {
 
 /// Collective. All but `options` must outlive it. `on_progress`: called now and then, and after each layer
 /// of each pass. Throws core::Error (usage), on all ranks or on rank 0 only.
-[[nodiscard]] Setup set_up(const runtime::Communicator& world, const runtime::Topology& topology, nn::Device& device,
-                           const ResolvedRecipe& resolved, const RunOptions& options, metrics::PhaseTimers& timers,
+[[nodiscard]] Setup set_up(const runtime::Communicator& world, const OpenDevice& place, const ResolvedRecipe& resolved,
+                           const RunOptions& options, metrics::PhaseTimers& timers,
                            const std::function<void()>& on_progress);
 
 /// Collective: what is about to be trained; complete on rank 0.

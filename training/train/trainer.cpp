@@ -58,7 +58,7 @@ Trainer::Trainer(const runtime::Session& session, const OpenDevice& device, cons
       topology_{device.topology},
       choice_{device.choice},
       run_{world_, recipe_, options_},  // before ranks share anything: who leaves then is not waited for
-      setup_{set_up(world_, topology_, device_, resolved, options_, timers_, [this] { watchdog_.beat(); })},
+      setup_{set_up(world_, device, resolved, options_, timers_, [this] { watchdog_.beat(); })},
       learner_{*setup_.learner},
       control_{*setup_.transport, recipe_.deterministic},
       interval_{world_, topology_} {
