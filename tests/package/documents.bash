@@ -27,6 +27,7 @@ mpirun -n 2 reduce_all -b 8 -e 16M --baseline | cli.baseline
 reduce_all --baseline | cli.baseline
 lockstep train --replay | cli.train_replay
 lockstep train digits --verify-resume | cli.train_verify_resume
+lockstep train --self-test | cli.train_device
 srun | cluster.templates
 salloc | nobody: an allocation of a real cluster
 cmake -S fmt | nobody: sources of other projects

@@ -58,11 +58,13 @@ void check_verification(const RunOptions& options) {
 
 }  // namespace
 
+void declare_device(core::Flags& flags, runtime::DeviceRequest& request) {
+  flags.choice("--device", "device", request.kind, runtime::all_device_kinds);
+  flags.toggle("--share-gpu", request.shares_gpu);
+}
+
 void declare_run(core::Flags& flags, RunOptions& options) {
-  flags.value("--device", [&options](const std::string& text) {
-    options.device.kind = core::find_named(runtime::all_device_kinds, text, "device", "--device");
-  });
-  flags.toggle("--share-gpu", options.device.shares_gpu);
+  declare_device(flags, options.device);
   flags.text("--run-dir", options.run_dir);
   flags.text("--init-from", options.init_from);
   flags.text("--resume", options.resume);
@@ -103,6 +105,8 @@ The run
                             the bits the same? Nothing is kept; of no given length, 100 steps at most
       --replay FOLDER       make a step that was not finite again, on one rank: where does that begin? FOLDER is what such
                             a run leaves, bad-step-N; no RECIPE, but the flags above may change it. Exit code 0: not finite again; 1: finite
+      --self-test           does the device compute what the host does? Models of all kinds of layers, or the MODELs named in
+                            place of RECIPE, forward and backward, with a table of errors. Exit code 1: not within the limits
       --compat              print the lines of the tutorial that the recipe replaces
       --dry-run             tell what a run needs: memory, steps, traffic; and train nothing
       --profile             time by layer, with its share of the step and of what the machine can do

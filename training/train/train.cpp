@@ -14,6 +14,7 @@
 #include "training/train/memory.hpp"
 #include "training/train/open_device.hpp"
 #include "training/train/replay.hpp"
+#include "training/train/self_test.hpp"
 #include "training/train/trainer.hpp"
 #include "training/train/verify_resume.hpp"
 
@@ -91,6 +92,7 @@ void make_verification(Invocation& invocation, const TrainCommand& command) {
 Invocation parse_train(const std::vector<std::string>& arguments) {
   if (asks_for_help(arguments)) return {.text = recipe_help() + run_help()};
   if (asks_for_replay(arguments)) return parse_replay(arguments);
+  if (asks_for_self_test(arguments)) return parse_self_test(arguments);
   auto command = std::make_shared<TrainCommand>();
   Invocation invocation;
   core::Flags flags{"lockstep train RECIPE [EPOCHS [SAVE-EVERY]] [flags]"};

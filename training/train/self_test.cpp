@@ -1,0 +1,245 @@
+#include "training/train/self_test.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "core/print.hpp"
+#include "core/rng.hpp"
+#include "core/table.hpp"
+#include "nn/executor.hpp"
+#include "nn/initialize.hpp"
+#include "nn/models.hpp"
+#include "runtime/staging.hpp"
+#include "runtime/together.hpp"
+#include "training/run/options.hpp"
+#include "training/train/open_device.hpp"
+
+namespace lockstep::training {
+namespace {
+
+constexpr std::string_view self_test_flag = "--self-test";
+
+/// One model on one batch.
+struct SelfTestCase {
+  nn::ModelSpec model{};
+  nn::Loss loss = nn::Loss::cross_entropy;
+  std::uint64_t n_samples = 0;
+};
+
+/// Of every kind of layer there is.
+std::vector<SelfTestCase> self_test_cases() {
+  return {{{.name = "toy", .input = {20}, .n_outputs = 1}, nn::Loss::mse, 64},
+          {{.name = "mnist_cnn", .input = {1, 28, 28}, .n_outputs = 10}, nn::Loss::cross_entropy, 16},
+          {{.name = "movielens", .n_outputs = 1, .n_ids = {944, 1683}}, nn::Loss::mse, 128},
+          {{.name = "resnet18", .input = {3, 64, 64}, .n_outputs = 200}, nn::Loss::cross_entropy, 16},
+          {{.name = "resnet50", .input = {3, 64, 64}, .n_outputs = 1000}, nn::Loss::cross_entropy, 8}};
+}
+
+struct SelfTestPrecision {
+  std::string_view name;
+  nn::Precision precision;
+  double limit;  ///< of the error of a loss; that of a gradient may be ten times as large
+};
+
+// TF32 and f16 have 11 bits of significand, bf16 has 8; batch normalization of few samples multiplies what they lose.
+constexpr std::array self_test_precisions{SelfTestPrecision{"f32", nn::Precision::f32, 0.002},
+                                          SelfTestPrecision{"bf16", nn::Precision::bf16, 0.02}};
+
+/// Samples in the memory that a batch is of.
+struct SelfTestSamples {
+  std::vector<float> x{};
+  std::vector<std::int64_t> x_ids{};
+  std::vector<float> targets{};
+  std::vector<std::int64_t> classes{};
+  std::vector<std::uint64_t> ids{};
+
+  explicit SelfTestSamples(const SelfTestCase& given) {
+    core::Random random{1};
+    for (std::uint64_t i = 0; i < given.n_samples; ++i) {
+      ids.push_back(i);
+      for (const std::uint64_t n_rows : given.model.n_ids)
+        x_ids.push_back(static_cast<std::int64_t>(random.below(n_rows)));
+      for (std::uint64_t k = 0; given.model.n_ids.empty() && k < nn::n_elements(given.model.input); ++k)
+        x.push_back(static_cast<float>(2 * random.uniform() - 1));
+      if (given.loss == nn::Loss::mse)
+        targets.push_back(static_cast<float>(random.uniform()));
+      else
+        classes.push_back(static_cast<std::int64_t>(random.below(given.model.n_outputs)));
+    }
+  }
+
+  [[nodiscard]] data::Batch batch() const {
+    return {.n_global = ids.size(),
+            .n = ids.size(),
+            .x = x_ids.empty() ? std::as_bytes(std::span{x}) : std::as_bytes(std::span{x_ids}),
+            .y = classes.empty() ? std::as_bytes(std::span{targets}) : std::as_bytes(std::span{classes}),
+            .ids = ids};
+  }
+};
+
+class NoHooks final : public nn::Hooks {
+  void touched(std::size_t, std::span<const std::uint64_t>) override {}
+  void ready(std::size_t) override {}
+  void sum(runtime::DeviceSpan<double>, runtime::Stream&) override {}
+};
+
+/// What came of it: the mean loss, and the gradient of each parameter in PyTorch's order.
+struct SelfTestResult {
+  double loss = 0;
+  std::vector<std::vector<float>> gradients{};
+};
+
+/// Forward and backward in training, on the device in use.
+SelfTestResult compute(nn::Device& device, const SelfTestCase& given, nn::Precision precision) {
+  const nn::Network network = nn::make_model(given.model);
+  const auto executor = device.make_executor(
+      network, {.max_batch = given.n_samples, .loss = given.loss, .precision = precision, .is_deterministic = true});
+  const core::Bytes size{executor->arena_elements() * sizeof(float)};
+  const runtime::Buffer parameters{size, runtime::Memory::device}, gradients{size, runtime::Memory::device};
+  std::vector<float> here(executor->arena_elements());
+  std::vector<float> values;
+  for (const nn::ArenaSlot& slot : executor->slots()) {
+    const nn::Parameter& parameter = network.parameters()[static_cast<std::size_t>(slot.parameter)];
+    values.resize(nn::n_elements(parameter.shape));
+    nn::initialize(parameter, 1, values);
+    executor->pack(slot.parameter, slot.all_rows(), values, slot.slice.of(std::span{here}));
+  }
+  runtime::Staging staging;
+  staging.send(std::as_bytes(std::span{here}), parameters.on_device<std::byte>());
+  executor->bind(parameters.on_device<float>(), gradients.on_device<float>());
+  const SelfTestSamples samples{given};
+  const core::StepNumbers numbers{.sample_weight = 1.0F / static_cast<float>(given.n_samples)};
+  NoHooks hooks;
+  runtime::Stream stream;
+  for (const nn::Pass pass : {nn::Pass::forward, nn::Pass::backward})
+    executor->enqueue(samples.batch(), pass, numbers, hooks, stream);
+  SelfTestResult result{.loss = executor->sums().loss / static_cast<double>(given.n_samples)};
+  stream.wait();
+  staging.fetch(runtime::as_bytes(gradients.on_device<float>()), std::as_writable_bytes(std::span{here}));
+  for (const nn::ArenaSlot& slot : executor->slots()) {
+    const nn::Parameter& parameter = network.parameters()[static_cast<std::size_t>(slot.parameter)];
+    result.gradients.emplace_back(nn::n_elements(parameter.shape));
+    executor->unpack(slot.parameter, slot.all_rows(), slot.slice.of(std::span{here}), result.gradients.back());
+  }
+  return result;
+}
+
+/// The norm of the difference over that of what was expected; NaN where one is.
+double relative_error(std::span<const std::vector<float>> found, std::span<const std::vector<float>> expected) {
+  double difference = 0, norm = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    for (std::size_t k = 0; k < expected[i].size(); ++k) {
+      const double value = expected[i][k], off = found[i][k] - value;
+      difference += off * off;
+      norm += value * value;
+    }
+  }
+  return std::sqrt(difference / norm);
+}
+
+core::Table result_table() {
+  return core::Table{{{.header = "model", .unit = "", .width = 12, .align = core::Align::left},
+                      {.header = "precision", .unit = "", .width = 9, .align = core::Align::left},
+                      {.header = "loss", .unit = "(error)", .width = 9},
+                      {.header = "limit", .unit = "", .width = 7},
+                      {.header = "gradient", .unit = "(error)", .width = 9},
+                      {.header = "limit", .unit = "", .width = 7},
+                      {.header = "", .unit = "", .align = core::Align::left}}};
+}
+
+/// Whether both errors of a row are within their limits; prints it.
+bool tell_row(const core::Table& table, const SelfTestCase& given, const SelfTestPrecision& precision,
+              const SelfTestResult& found, const SelfTestResult& expected) {
+  const double of_loss = std::abs(found.loss - expected.loss) / std::abs(expected.loss);
+  const double of_gradient = relative_error(found.gradients, expected.gradients);
+  const bool is_good = of_loss <= precision.limit && of_gradient <= 10 * precision.limit;  // false for NaN
+  core::print(table.row({given.model.name, std::string{precision.name}, fmt::format("{:.1e}", of_loss),
+                         fmt::format("{:.0e}", precision.limit), fmt::format("{:.1e}", of_gradient),
+                         fmt::format("{:.0e}", 10 * precision.limit), is_good ? "ok" : "FAILED"}));
+  return is_good;
+}
+
+/// Of the models named, or of all. Throws core::Error (usage).
+std::vector<SelfTestCase> cases_of(const std::vector<std::string>& models) {
+  const std::vector<SelfTestCase> all = self_test_cases();
+  if (models.empty()) return all;
+  std::vector<std::string> names;
+  for (const SelfTestCase& given : all) names.push_back(given.model.name);
+  std::vector<SelfTestCase> asked;
+  for (const std::string& model : models) {
+    const auto found = std::ranges::find(names, model);
+    if (found == names.end()) core::fail_unknown("model", model, std::string{self_test_flag}, names);
+    asked.push_back(all[static_cast<std::size_t>(found - names.begin())]);
+  }
+  return asked;
+}
+
+int self_test(const runtime::Session& session, const runtime::DeviceRequest& request,
+              const std::vector<SelfTestCase>& cases, runtime::Watchdog& watchdog) {
+  watchdog.enter(runtime::Activity::setup);
+  const runtime::Communicator& world = session.world();
+  std::vector<SelfTestResult> expected;
+  std::size_t n_failed = 0;
+  const auto complaint = core::complaint_of([&] {
+    if (world.n_ranks() > 1)
+      core::fail_usage({.what = fmt::format("{} ranks were started", world.n_ranks()),
+                        .where = std::string{self_test_flag},
+                        .expected = "one",
+                        .fix = "start it without a launcher, on one node after another"});
+    const auto host = nn::open_device(1);
+    const runtime::DeviceChoice choice = runtime::choose_device(world, runtime::discover_topology(world), request);
+    core::print("device  {}\n", to_text(choice).empty() ? "host" : to_text(choice));
+    for (const SelfTestCase& given : cases) {
+      expected.push_back(compute(*host, given, nn::Precision::f32));
+      watchdog.beat();
+    }
+    const runtime::UseDevice use{choice};
+    const auto gpu = choice.is_host() ? nullptr : nn::open_accelerated_device();
+    nn::Device& device = gpu ? *gpu : *host;
+    const core::Table table = result_table();
+    core::print(table.header());
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      for (const SelfTestPrecision& precision : self_test_precisions) {
+        if (!tell_row(table, cases[i], precision, compute(device, cases[i], precision.precision), expected[i]))
+          ++n_failed;
+        watchdog.beat();
+      }
+    }
+    core::print("verdict {}\n", n_failed == 0 ? "the device computes what the host does"
+                                              : fmt::format("{} of {} differ by more than the limit", n_failed,
+                                                            cases.size() * self_test_precisions.size()));
+  });
+  if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
+  return core::to_int(n_failed == 0 ? core::ExitCode::ok : core::ExitCode::failed);
+}
+
+}  // namespace
+
+bool asks_for_self_test(const std::vector<std::string>& arguments) {
+  return std::ranges::find(arguments, self_test_flag) != arguments.end();
+}
+
+Invocation parse_self_test(const std::vector<std::string>& arguments) {
+  auto request = std::make_shared<runtime::DeviceRequest>();
+  Invocation invocation;
+  core::Flags flags{"lockstep train --self-test [MODEL ...] [flags]"};
+  bool is_asked = false;
+  flags.toggle(std::string{self_test_flag}, is_asked);
+  declare_device(flags, *request);
+  flags.seconds("--timeout", invocation.timeout);
+  std::vector<std::string> models;
+  flags.words("MODEL", models, 0);
+  flags.parse(arguments);
+  invocation.run = [request, cases = cases_of(models)](const runtime::Session& session, runtime::Watchdog& watchdog) {
+    return self_test(session, *request, cases, watchdog);
+  };
+  return invocation;
+}
+
+}  // namespace lockstep::training
