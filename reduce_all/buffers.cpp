@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "runtime/memory.hpp"
-
 namespace lockstep::reduce_all {
 namespace {
 
@@ -12,21 +10,26 @@ constexpr std::size_t cache_line = 64;
 std::size_t round_up_to_line(std::size_t bytes) { return (bytes + cache_line - 1) / cache_line * cache_line; }
 
 // Each of the two pools; together they exceed twice the cache, in place one alone does.
-std::size_t pool_bytes(core::Bytes largest, BufferMode mode) {
+std::size_t pool_bytes(core::Bytes largest, BufferMode mode, core::Bytes cache) {
   const std::size_t one = round_up_to_line(largest.value);
-  return mode == BufferMode::cold ? one + 2 * runtime::last_level_cache().value : one;
+  return mode == BufferMode::cold ? one + 2 * cache.value : one;
 }
 
 }  // namespace
 
-core::Bytes BufferPool::footprint(core::Bytes largest, BufferMode mode) { return {2 * pool_bytes(largest, mode)}; }
+core::Bytes BufferPool::footprint(core::Bytes largest, BufferMode mode, core::Bytes cache) {
+  return {2 * pool_bytes(largest, mode, cache)};
+}
 
-BufferPool::BufferPool(core::Bytes largest, BufferMode mode, bool in_place)
+BufferPool::BufferPool(core::Bytes largest, BufferMode mode, bool in_place, core::Bytes cache)
     : mode_{mode},
       in_place_{in_place},
-      pool_bytes_{pool_bytes(largest, mode)},
-      first_{core::Bytes{pool_bytes_}},
-      second_{core::Bytes{pool_bytes_}} {}
+      cache_{cache},
+      pool_bytes_{pool_bytes(largest, mode, cache)},
+      first_{core::Bytes{pool_bytes_}, runtime::Memory::device},
+      second_{core::Bytes{pool_bytes_}, runtime::Memory::device} {
+  if (!runtime::is_host_the_device()) copy_ = runtime::Buffer{largest, runtime::Memory::pinned};
+}
 
 std::size_t BufferPool::rotate(std::size_t bytes) {
   if (mode_ != BufferMode::cold) return 0;
@@ -39,7 +42,7 @@ std::size_t BufferPool::rotate(std::size_t bytes) {
 
 CallBuffers BufferPool::next_pair(std::size_t bytes) {
   const std::size_t offset = rotate(bytes);
-  return {first_.bytes().subspan(offset, bytes), second_.bytes().subspan(offset, bytes)};
+  return {first_.on_device<std::byte>().subspan(offset, bytes), second_.on_device<std::byte>().subspan(offset, bytes)};
 }
 
 CallBuffers BufferPool::next(const comm::Call& call, int rank, int n_ranks) {
@@ -53,10 +56,26 @@ CallBuffers BufferPool::next(const comm::Call& call, int rank, int n_ranks) {
     if (gathers) buffers.input = buffers.input.subspan(part.offset * size, part.count * size);
     if (scatters) buffers.output = buffers.output.subspan(part.offset * size, part.count * size);
   } else {
-    if (gathers) buffers.input = buffers.input.first(part.count * size);
-    if (scatters) buffers.output = buffers.output.first(part.count * size);
+    if (gathers) buffers.input = buffers.input.subspan(0, part.count * size);
+    if (scatters) buffers.output = buffers.output.subspan(0, part.count * size);
   }
   return buffers;
+}
+
+void BufferPool::write(runtime::DeviceSpan<std::byte> to, const std::function<void(std::span<std::byte>)>& fill) {
+  if (runtime::is_host_the_device()) return fill(runtime::on_host(to));
+  const std::span<std::byte> copy = copy_.bytes().first(to.size());
+  fill(copy);
+  stream_.copy(to, copy);
+  stream_.wait();
+}
+
+std::span<std::byte> BufferPool::read(runtime::DeviceSpan<std::byte> from) {
+  if (runtime::is_host_the_device()) return runtime::on_host(from);
+  const std::span<std::byte> copy = copy_.bytes().first(from.size());
+  stream_.copy(copy, from);
+  stream_.wait();
+  return copy;
 }
 
 }  // namespace lockstep::reduce_all

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 
 #include "comm/collective.hpp"
@@ -13,19 +14,19 @@
 
 namespace lockstep::reduce_all {
 
-/// What plans are bound to. In place the two overlap as comm::Plan::bind() says.
+/// What plans are bound to, in the memory of the device in use. In place the two overlap as comm::Plan::bind() says.
 struct CallBuffers {
-  std::span<std::byte> input;
-  std::span<std::byte> output;
+  runtime::DeviceSpan<std::byte> input;
+  runtime::DeviceSpan<std::byte> output;
 };
 
 class BufferPool {
  public:
-  /// For calls of up to `largest` bytes.
-  BufferPool(core::Bytes largest, BufferMode mode, bool in_place);
+  /// For calls of up to `largest` bytes; `cache`: what cold buffers must not be in.
+  BufferPool(core::Bytes largest, BufferMode mode, bool in_place, core::Bytes cache);
 
   /// Bytes such a pool takes.
-  [[nodiscard]] static core::Bytes footprint(core::Bytes largest, BufferMode mode);
+  [[nodiscard]] static core::Bytes footprint(core::Bytes largest, BufferMode mode, core::Bytes cache);
 
   /// The buffers of `call`: always the same ones, except with BufferMode::cold, where each answer is the copy used
   /// longest ago of enough copies to exceed twice the last-level cache.
@@ -33,15 +34,25 @@ class BufferPool {
   /// Two separate buffers of the call's whole size, rotated likewise: what the copy probe uses.
   [[nodiscard]] CallBuffers next_pair(std::size_t bytes);
 
+  /// Lets `fill` write what `to` shall have; and gives what `from` has, until the next call of either: itself, or a
+  /// copy in memory of the host. Each waits for the device, so nothing that is timed does this.
+  void write(runtime::DeviceSpan<std::byte> to, const std::function<void(std::span<std::byte>)>& fill);
+  [[nodiscard]] std::span<std::byte> read(runtime::DeviceSpan<std::byte> from);
+
+  [[nodiscard]] core::Bytes cache() const noexcept { return cache_; }
+
  private:
   std::size_t rotate(std::size_t bytes);
 
   BufferMode mode_;
   bool in_place_;
+  core::Bytes cache_;
   std::size_t pool_bytes_;
   std::size_t position_ = 0;
   runtime::Buffer first_;
   runtime::Buffer second_;
+  runtime::Buffer copy_;  ///< of either, where the host cannot look at it
+  runtime::Stream stream_{};
 };
 
 }  // namespace lockstep::reduce_all

@@ -54,6 +54,7 @@ constexpr std::array all_columns{
     Column{"core_round_trip_ns_after", value_of<&Row::core_round_trip_ns_after>},
     Column{"distance_changed", value_of<&Row::distance_changed>},
     Column{"chosen", value_of<&Row::chosen>},
+    Column{"device_time_us_p50", value_of<&Row::device_time_us_p50>},
 };
 
 }  // namespace

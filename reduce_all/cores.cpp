@@ -23,9 +23,9 @@ core::Bytes readable(int n_ranks) {
 }  // namespace
 
 CoreWatch::CoreWatch(const runtime::Communicator& world, comm::Transport& transport, bool oversubscribed,
-                     Progress& progress)
+                     Progress& progress, bool is_on_host)
     : world_{world}, progress_{progress}, largest_read_{readable(world.n_ranks())} {
-  if (world.n_ranks() == 1) return;
+  if (world.n_ranks() == 1 || !is_on_host) return;
   if (oversubscribed) {
     why_off_ = "not measured, as ranks share cores";
     return;

@@ -33,8 +33,10 @@ inline constexpr double another_distance = 1.5;
 /// All members are collective, but for those that say otherwise.
 class CoreWatch {
  public:
-  /// Off where no two ranks are on a node, where ranks share cores, or where there is no room for shared memory.
-  CoreWatch(const runtime::Communicator& world, comm::Transport& transport, bool oversubscribed, Progress& progress);
+  /// Off where no two ranks are on a node, where ranks share cores, where vectors are not in memory of the host, or
+  /// where there is no room for shared memory.
+  CoreWatch(const runtime::Communicator& world, comm::Transport& transport, bool oversubscribed, Progress& progress,
+            bool is_on_host = true);
 
   /// Local; the same on all ranks.
   [[nodiscard]] bool is_on() const noexcept { return probe_.has_value(); }

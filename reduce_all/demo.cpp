@@ -20,12 +20,12 @@ void print_all(const runtime::Communicator& world, const std::string& mine) {
 
 // One made for the nodes there are, if any takes part.
 const comm::Algorithm& choose(const std::vector<Participant>& participants, const comm::Call& call,
-                              std::span<const int> nodes) {
+                              const comm::Transport& transport) {
   for (const Participant& participant : participants) {
-    const comm::Algorithm& algorithm = participant.runs(call, nodes);
+    const comm::Algorithm& algorithm = participant.runs(call, transport);
     if (algorithm.needs == comm::Needs::one_node || algorithm.needs == comm::Needs::several_nodes) return algorithm;
   }
-  return participants.front().runs(call, nodes);
+  return participants.front().runs(call, transport);
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ bool run_demo(const runtime::Communicator& world, const runtime::Topology& topol
   print_all(world, fmt::format("{}, rank {}: before {}", host, world.rank(), fmt::join(input, " ")));
 
   const comm::Call call{.dtype = core::DType::float64, .n_elements = input.size()};
-  const comm::Algorithm& algorithm = choose(participants, call, transport.nodes());
+  const comm::Algorithm& algorithm = choose(participants, call, transport);
   const auto plan = comm::make_plan(algorithm, transport, call);
   plan->bind(std::as_bytes(std::span{input}), std::as_writable_bytes(std::span{output}));
   plan->run();

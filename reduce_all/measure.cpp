@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "core/timer.hpp"
-#include "runtime/memory.hpp"
 
 namespace lockstep::reduce_all {
 namespace {
@@ -74,21 +73,17 @@ Meter::Meter(const Options& options, const runtime::Communicator& world, Progres
 CallBuffers Meter::bind_next(Contender& contender) {
   const CallBuffers buffers = contender.role != Role::algorithm ? pool_.next_pair(call_.bytes().value)
                                                                 : pool_.next(call_, world_.rank(), world_.n_ranks());
-  contender.plan->bind(buffers.input, buffers.output);
+  contender.runner->bind(buffers);
   return buffers;
 }
 
 double Meter::time_block(Contender& contender, int block) {
-  comm::Plan& plan = *contender.plan;
   if (contender.role == Role::reading) {
-    plan.start({});
+    contender.runner->prepare();
     world_.barrier();
-    const core::Stopwatch watch;
-    plan.wait();
-    return watch.elapsed().value;
   }
   const core::Stopwatch watch;
-  for (int i = 0; i < block; ++i) plan.run();
+  contender.runner->run(block);
   if (contender.role == Role::algorithm) progress_.slow_down(watch);
   return watch.elapsed().value / block;
 }
@@ -97,7 +92,7 @@ void Meter::warm_up(Contender& contender, const IsOver& is_over) {
   progress_.enter(runtime::Activity::warmup);
   const bool is_checked = options_.check > 0 && options_.warmup_iterations > 0 && contender.role == Role::algorithm;
   if (is_checked) run_checked(contender);
-  data_[0].fill(bind_next(contender).input);
+  fill(bind_next(contender).input, data_[0]);
   contender.estimate = std::numeric_limits<double>::infinity();
   // At least one run, for the estimate, even if no warm-up is asked for.
   const int n_runs = std::max(1, options_.warmup_iterations - (is_checked ? 1 : 0));
@@ -124,31 +119,49 @@ void Meter::run_batch(Contender& contender, int n_samples) {
   progress_.enter(runtime::Activity::timing);
   CallBuffers buffers = bind_next(contender);
   // In place, values grow from run to run. That costs no time, but every batch starts afresh.
-  if (options_.in_place) data_[0].fill(buffers.input);
+  if (options_.in_place) fill(buffers.input, data_[0]);
   // One untimed run brings the buffers back into the caches after another contender, if they fit.
   const std::size_t bytes = 2 * call_.bytes().value;
-  if (options_.buffers != BufferMode::cold && bytes <= runtime::last_level_cache().value) contender.plan->run();
+  if (options_.buffers != BufferMode::cold && bytes <= pool_.cache().value) contender.runner->run(1);
   world_.barrier();
   const core::Stopwatch watch;
   for (int i = 0; i < n_samples; ++i) {
     if (options_.buffers == BufferMode::cold) buffers = bind_next(contender);
-    if (options_.buffers == BufferMode::dirty) data_[0].fill(buffers.input);
+    if (options_.buffers == BufferMode::dirty) fill(buffers.input, data_[0]);
     if (options_.sync == Sync::barrier) world_.barrier();
     contender.samples.push_back(time_block(contender, contender.pace.block));
     progress_.beat();
   }
   contender.spent += watch.elapsed().value;
+  if (contender.role == Role::algorithm) time_on_device(contender, n_samples);
+}
+
+// A few calls more, between two events each, so that the events cost the times of the host's clock nothing.
+void Meter::time_on_device(Contender& contender, int n_samples) {
+  constexpr int host_samples_per_sample = 4;
+  for (int i = 0; i < n_samples; i += host_samples_per_sample) {
+    if (options_.sync == Sync::barrier) world_.barrier();
+    const std::optional<core::Seconds> time = contender.runner->time_on_device();
+    if (!time) return;
+    contender.samples_on_device.push_back(time->value);
+    progress_.beat();
+  }
 }
 
 void Meter::run_checked(Contender& contender) {
   progress_.enter(runtime::Activity::verification);
   const CallBuffers buffers = bind_next(contender);
   const TestData& data = data_[contender.n_checks++ % 2];
-  data.poison(buffers.output);
-  data.fill(buffers.input);  // in place this overwrites the poison where the input lies
-  contender.plan->run();
-  progress_.corrupt(buffers.output, call_.element_size());
-  contender.mismatch.add(data.check(buffers.output));
+  pool_.write(buffers.output, [&](std::span<std::byte> output) { data.poison(output); });
+  fill(buffers.input, data);  // in place this overwrites the poison where the input lies
+  contender.runner->run(1);
+  const std::span<std::byte> output = pool_.read(buffers.output);
+  progress_.corrupt(output, call_.element_size());
+  contender.mismatch.add(data.check(output));
+}
+
+void Meter::fill(runtime::DeviceSpan<std::byte> input, const TestData& data) {
+  pool_.write(input, [&](std::span<std::byte> bytes) { data.fill(bytes); });
 }
 
 }  // namespace lockstep::reduce_all

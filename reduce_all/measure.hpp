@@ -9,11 +9,11 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/plan.hpp"
 #include "core/units.hpp"
 #include "reduce_all/buffers.hpp"
 #include "reduce_all/options.hpp"
 #include "reduce_all/progress.hpp"
+#include "reduce_all/runner.hpp"
 #include "reduce_all/verify.hpp"
 #include "runtime/communicator.hpp"
 
@@ -29,14 +29,14 @@ struct Pace {
 enum class Role {
   algorithm,
   copying,  ///< the limit's: between two buffers of the call's whole size
-  reading,  ///< the limit's: start() makes ready, wait() is what counts
+  reading,  ///< the limit's: what prepare() has made ready
 };
 
 /// One plan that competes at one call.
 struct Contender {
   std::string_view name;
   std::optional<std::string_view> chosen{};  ///< the algorithm that `auto` runs
-  std::shared_ptr<comm::Plan> plan;          ///< with that of the algorithm, if it takes part, for `auto`
+  std::shared_ptr<Runner> runner;            ///< with that of the algorithm, if it takes part, for `auto`
   Role role = Role::algorithm;
   Pace pace{};
   double estimate = 0;  ///< seconds per run on this rank, from the warm-up
@@ -44,8 +44,9 @@ struct Contender {
   double spent = 0;     ///< seconds its timed samples took on this rank, all waiting included
   int n_done = 0;       ///< of the pace's samples: taken, or given up for want of time
   int n_checks = 0;
-  std::vector<double> samples{};  ///< seconds per run on this rank
-  Mismatch mismatch{};            ///< over all checked runs on this rank
+  std::vector<double> samples{};            ///< seconds per run on this rank
+  std::vector<double> samples_on_device{};  ///< by its clock; none where the host is the device
+  Mismatch mismatch{};                      ///< over all checked runs on this rank
 };
 
 /// Collective: whether the run is to end; the same answer on all ranks.
@@ -67,7 +68,9 @@ class Meter {
 
  private:
   CallBuffers bind_next(Contender& contender);
+  void fill(runtime::DeviceSpan<std::byte> input, const TestData& data);
   double time_block(Contender& contender, int block);
+  void time_on_device(Contender& contender, int n_samples);
 
   const Options& options_;
   const runtime::Communicator& world_;

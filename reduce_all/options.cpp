@@ -110,13 +110,14 @@ constexpr std::array borrowed{
              "start more ranks with the launcher, or --nproc N"},
     Borrowed{"-p,--parallel_init", "0,1", "0 or 1: ranks always start at the same time", "leave it out"},
     Borrowed{"-z,--blocking", "0,1", "0 or 1: every run is waited for", "for runs back to back use --sync none"},
-    Borrowed{"-C,--report_cputime", "0,1", "0 or 1: times are always the host's", "leave it out"},
+    Borrowed{"-C,--report_cputime", "0,1", "0 or 1: times are the host's, those of a GPU's clock beside them",
+             "leave it out"},
     Borrowed{"-a,--average", "3", "3: a time is the slowest rank's", "leave it out"},
     Borrowed{"-m,--agg_iters", "1", "1: runs below 10 us are timed in blocks by themselves", "use -n for more samples"},
     Borrowed{"-r,--root", "0", "0: no collective here has a root", "leave it out"},
     Borrowed{"-N,--run_cycles", "1", "1: one pass over the sizes", "use -n for more samples"},
-    Borrowed{"-R,--local_register", "0", "0: nothing is registered on processors", "leave it out"},
-    Borrowed{"-G,--cudagraph", "0", "0: there are no CUDA graphs on processors", "leave it out"},
+    Borrowed{"-R,--local_register", "0", "0: no buffers are registered", "leave it out"},
+    Borrowed{"-G,--cudagraph", "0", "0: calls are not recorded in CUDA graphs", "leave it out"},
 };
 
 void require_fitting(const Borrowed& flag, const std::string& text) {
@@ -163,6 +164,10 @@ void declare_where(core::Flags& flags, Options& o) {
   flags.toggle("--verbose", o.verbose);
   flags.number("--expect-ranks", o.expect_ranks, 1, many);
   flags.number("--ranks-per-node", o.ranks_per_node, 1, many);
+  flags.value("--device", [&o](const std::string& text) {
+    o.device.kind = core::find_named(runtime::all_device_kinds, text, "device", "--device");
+  });
+  flags.toggle("--share-gpu", o.device.shares_gpu);
   for (const Borrowed& flag : borrowed)
     flags.value(std::string{flag.flag}, [&flag](const std::string& text) { require_fitting(flag, text); });
   flags.text("-J,--json,--output_file", o.json);
@@ -211,7 +216,7 @@ constexpr std::array of_measuring{"--min-bytes", "--max-bytes",  "--step-factor"
                                   "--op",        "--collective", "--in-place",    "--iterations", "--warmup-iterations",
                                   "--check",     "--buffers",    "--sync",        "--seed",       "--max-time",
                                   "--json",      "--csv",        "--samples",     "--verdict",    "--inject",
-                                  "--visits"};
+                                  "--visits",    "--device",     "--share-gpu"};
 
 // The demo's call is fixed.
 void check_demo(const core::Flags& flags) {
@@ -265,6 +270,8 @@ void check_combinations(const core::Flags& flags, const Options& o) {
   check_compared(o);
   refuse(o.timeout.value > 0 && o.timeout.value < 1, "a rank may well be silent for less than a second", "--timeout",
          "1s or more, or 0 for never", "use --timeout 1s");
+  refuse(o.device.shares_gpu && o.device.kind == runtime::DeviceKind::host, "the host is no GPU to be shared",
+         "--share-gpu, --device", "--device cuda, or auto", "leave out --share-gpu");
   if (o.task == Task::demo) check_demo(flags);
   if (o.task == Task::compare) check_comparing(flags);
   const bool drills_check = o.inject && o.inject->phase == runtime::Activity::verification;

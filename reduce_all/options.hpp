@@ -14,6 +14,7 @@
 #include "core/error.hpp"
 #include "core/units.hpp"
 #include "reduce_all/inject.hpp"
+#include "runtime/gpu_choice.hpp"
 
 namespace lockstep::reduce_all {
 
@@ -53,6 +54,7 @@ struct Options {
   int nproc = 0;         ///< 0: not given
   bool verbose = false;  ///< with nproc: the launcher's own messages as well
   int expect_ranks = 0;  ///< 0: not given
+  runtime::DeviceRequest device{};
   int ranks_per_node = 0;
   std::string json;
   std::string csv;

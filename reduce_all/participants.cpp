@@ -11,37 +11,54 @@ bool is_the_librarys(std::string_view name) noexcept {
   return algorithm != nullptr && algorithm->needs == comm::Needs::mpi_processes;
 }
 
-std::vector<Participant> find_participants(const Options& options, const comm::Transport& transport) {
+const comm::Algorithm& Participant::runs(const comm::Call& call, const comm::Transport& transport,
+                                         comm::Devices devices) const {
+  if (!is_auto()) return *algorithm;
+  if (devices != comm::Devices::none) return comm::choose_for_devices(call, transport, devices);
+  return *comm::choose(call, transport.nodes(), false).algorithm;
+}
+
+std::vector<Participant> find_participants(const Options& options, std::span<const comm::Call> calls,
+                                           const comm::Transport& transport, comm::Devices devices) {
   const auto is_named = [&](std::string_view name) { return std::ranges::count(options.algorithm, name) > 0; };
   std::vector<Participant> participants;
   for (const comm::Algorithm& algorithm : comm::algorithms()) {
-    if (!is_named(algorithm.name) && !options.algorithm.empty()) continue;
-    const std::optional<std::string> obstacle = comm::obstacle(algorithm, {options.collective}, transport);
-    if (!obstacle)
-      participants.push_back({&algorithm});
-    else if (is_named(algorithm.name))
+    if (options.algorithm.empty() ? algorithm.is_variant : !is_named(algorithm.name)) continue;
+    std::optional<std::string> obstacle;
+    bool does_any = false;
+    for (const comm::Call& call : calls) {
+      auto found = comm::obstacle(algorithm, call, transport, devices);
+      does_any = does_any || !found;
+      if (found && !obstacle) obstacle = std::move(found);
+    }
+    if (is_named(algorithm.name) && obstacle)
       core::fail_usage({.what = fmt::format("{} {}", algorithm.name, *obstacle),
                         .where = "--algorithm",
-                        .expected = "algorithms that can do this call on these ranks",
-                        .fix = "leave it out, or use --algorithm all for all that apply"});
+                        .expected = "algorithms that can do these calls on these ranks",
+                        .fix = algorithm.is_for_devices() && devices == comm::Devices::none
+                                   ? "use --device cuda where there are GPUs, or leave it out"
+                                   : "leave it out, or use --algorithm all for all that apply"});
+    if (does_any) participants.push_back({&algorithm});
   }
   if (options.algorithm.empty() || is_named(auto_name)) participants.push_back({});
   return participants;
 }
 
-std::string describe_auto(std::span<const comm::Call> calls, std::span<const int> nodes) {
+std::string describe_auto(std::span<const comm::Call> calls, const comm::Transport& transport, comm::Devices devices) {
+  const Participant automatic;
   std::string text;
-  comm::Choice before;
+  const comm::Algorithm* before = nullptr;
   for (const comm::Call& call : calls) {
     if (call.dtype != calls.front().dtype || call.op != calls.front().op) break;
-    const comm::Choice choice = comm::choose(call, nodes, false);
-    if (choice.algorithm == before.algorithm) continue;
-    text += before.algorithm == nullptr
-                ? std::string{choice.algorithm->name}
-                : fmt::format(", {} from {} on", choice.algorithm->name, core::format_bytes(call.bytes()));
-    before = choice;
+    const comm::Algorithm* const now = &automatic.runs(call, transport, devices);
+    if (now == before) continue;
+    text += before == nullptr ? std::string{now->name}
+                              : fmt::format(", {} from {} on", now->name, core::format_bytes(call.bytes()));
+    before = now;
   }
-  return text + (before.is_fused ? " (there in one pass with the update)" : "");
+  const bool is_fused =
+      devices == comm::Devices::none && comm::choose(calls.front(), transport.nodes(), false).is_fused;
+  return text + (is_fused ? " (there in one pass with the update)" : "");
 }
 
 }  // namespace lockstep::reduce_all

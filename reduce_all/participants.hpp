@@ -22,19 +22,22 @@ struct Participant {
 
   [[nodiscard]] bool is_auto() const noexcept { return algorithm == nullptr; }
   [[nodiscard]] std::string_view name() const noexcept { return is_auto() ? auto_name : algorithm->name; }
-  /// What it runs for `call` over ranks on these nodes.
-  [[nodiscard]] const comm::Algorithm& runs(const comm::Call& call, std::span<const int> nodes) const {
-    return is_auto() ? *comm::choose(call, nodes, false).algorithm : *algorithm;
-  }
+  /// What it runs for `call` over these ranks with such devices.
+  [[nodiscard]] const comm::Algorithm& runs(const comm::Call& call, const comm::Transport& transport,
+                                            comm::Devices devices = comm::Devices::none) const;
 };
 
 /// Whether an algorithm of this name is the MPI library's own.
 [[nodiscard]] bool is_the_librarys(std::string_view name) noexcept;
 
-/// Those named, or all without an obstacle and `auto`. Throws core::Error (usage) for a named one that has an obstacle.
-[[nodiscard]] std::vector<Participant> find_participants(const Options& options, const comm::Transport& transport);
+/// Those named, or all that can do any of `calls` and are no variants, and `auto`. Throws core::Error (usage) for a
+/// named one that has an obstacle to any.
+[[nodiscard]] std::vector<Participant> find_participants(const Options& options, std::span<const comm::Call> calls,
+                                                         const comm::Transport& transport,
+                                                         comm::Devices devices = comm::Devices::none);
 
 /// What `auto` runs for `calls`, of which those of the first type and op are read: `ring`, `ring, tree from 4 KiB on`.
-[[nodiscard]] std::string describe_auto(std::span<const comm::Call> calls, std::span<const int> nodes);
+[[nodiscard]] std::string describe_auto(std::span<const comm::Call> calls, const comm::Transport& transport,
+                                        comm::Devices devices = comm::Devices::none);
 
 }  // namespace lockstep::reduce_all

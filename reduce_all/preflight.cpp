@@ -18,7 +18,7 @@ constexpr std::string_view sanitizers = LOCKSTEP_SANITIZE;
 // Memory of a rank for vectors of up to `largest`. The plans of all algorithms exist together; their scratch is up to
 // three vectors.
 core::Bytes footprint(core::Bytes largest, BufferMode mode) {
-  return {BufferPool::footprint(largest, mode).value + 3 * largest.value};
+  return {BufferPool::footprint(largest, mode, runtime::last_level_cache()).value + 3 * largest.value};
 }
 
 // Memory of a rank for the times of a size: its own, and what finding the slowest rank's takes, and sorting them.
@@ -85,6 +85,23 @@ void check_memory(const Options& options, core::Bytes largest, const runtime::To
            std::max<std::uint64_t>(1, largest_fitting({room.value - samples.value}, options.buffers).value >> 20))});
 }
 
+void check_device_memory(const Options& options, core::Bytes largest, const runtime::DeviceChoice& device,
+                         int n_local_ranks) {
+  if (device.is_host()) return;
+  const auto n_sharing = static_cast<std::uint64_t>(device.is_shared ? n_local_ranks : 1);
+  const core::Bytes room{device.gpu.memory.value / n_sharing};
+  const core::Bytes fixed = BufferPool::footprint({}, options.buffers, device.gpu.cache);
+  const core::Bytes needed = BufferPool::footprint(largest, options.buffers, device.gpu.cache);
+  if (needed <= room) return;
+  core::fail_usage(
+      {.what = fmt::format("vectors of {} need {} of GPU {}, which has {}{}", core::format_bytes(largest),
+                           core::format_bytes(needed), device.gpu.uuid, core::format_bytes(device.gpu.memory),
+                           n_sharing > 1 ? fmt::format(" for {} ranks", n_sharing) : ""),
+       .where = "--max-bytes",
+       .expected = "room for two vectors per rank",
+       .fix = fmt::format("use -e {}M or less", (room > fixed ? (room.value - fixed.value) / 2 : 0) >> 20)});
+}
+
 std::vector<std::string> find_warnings(const runtime::Topology& topology) {
   std::vector<std::string> warnings = topology.warnings();
   if (core::is_debug_build())
@@ -93,6 +110,13 @@ std::vector<std::string> find_warnings(const runtime::Topology& topology) {
     warnings.push_back(fmt::format("built with sanitizers ({}): times mean nothing", sanitizers));
   if (const std::string warning = core::instruction_limit_warning(); !warning.empty()) warnings.push_back(warning);
   return warnings;
+}
+
+std::string describe_limit_of_devices(const Options& options) {
+  return fmt::format(
+      "algbw against all ranks copying their vector at the same time within the memory of their GPUs{}; measured at "
+      "every size in this run, each copy waited for as a call is",
+      options.collective == comm::Collective::all_reduce ? "" : ", scaled to the part that is read or written");
 }
 
 std::string describe_limit(const Options& options, const runtime::Topology& topology, bool reads_from_others) {

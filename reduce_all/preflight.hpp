@@ -22,11 +22,17 @@ void check_world(const Options& options, std::span<const comm::Call> calls, int 
 void check_memory(const Options& options, core::Bytes largest, const runtime::Topology& topology, int rank,
                   std::size_t n_participants);
 
+/// Whether the buffers fit the GPU that this rank has, perhaps with all ranks of its node.
+void check_device_memory(const Options& options, core::Bytes largest, const runtime::DeviceChoice& device,
+                         int n_local_ranks);
+
 /// What makes the numbers doubtful: placement, a debug build, sanitizers.
 [[nodiscard]] std::vector<std::string> find_warnings(const runtime::Topology& topology);
 
 /// What the percentages of the table refer to; `reads_from_others`: what ranks of one node read from other cores too.
 [[nodiscard]] std::string describe_limit(const Options& options, const runtime::Topology& topology,
                                          bool reads_from_others);
+/// The same where vectors are in memory of GPUs.
+[[nodiscard]] std::string describe_limit_of_devices(const Options& options);
 
 }  // namespace lockstep::reduce_all

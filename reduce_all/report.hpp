@@ -14,6 +14,7 @@
 #include "reduce_all/result.hpp"
 #include "reduce_all/verify.hpp"
 #include "runtime/environment.hpp"
+#include "runtime/gpu_choice.hpp"
 #include "runtime/topology.hpp"
 
 namespace lockstep::reduce_all {
@@ -30,6 +31,8 @@ struct BenchmarkInfo {
   std::optional<CoreReach> cores;     ///< nothing if that is not measured
   std::string why_no_cores;           ///< then the reason; empty for one rank
   int simulated_nodes = 0;            ///< by --ranks-per-node; 0: the nodes are real
+  runtime::DeviceChoice device{};
+  std::string nccl{};  ///< its version; empty without
 };
 
 /// A wrong element as the user reads it.

@@ -32,6 +32,14 @@ Json cores(const BenchmarkInfo& info) {
           {"read_GBps", c.read_GBps}};
 }
 
+Json device(const BenchmarkInfo& info) {
+  const runtime::DeviceChoice& d = info.device;
+  if (d.is_host()) return nullptr;
+  return {{"name", d.gpu.name},        {"uuids", d.all},
+          {"shared", d.is_shared},     {"driver_cuda", d.driver},
+          {"toolkit_cuda", d.toolkit}, {"nccl_version", info.nccl.empty() ? Json(nullptr) : Json(info.nccl)}};
+}
+
 // But for the placement.
 Json meta(const BenchmarkInfo& info, const Json& places) {
   const Options& o = info.options;
@@ -46,6 +54,7 @@ Json meta(const BenchmarkInfo& info, const Json& places) {
             {"seed", o.seed},
             {"limit", info.limit},
             {"cores", cores(info)},
+            {"device", device(info)},
             {"warnings", info.warnings},
             {"binding", places["binding"]}};
   meta.update(metrics::to_json(info.environment));

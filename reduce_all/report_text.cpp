@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <set>
 
 #include "core/suggest.hpp"
 #include "core/table.hpp"
@@ -13,24 +14,25 @@
 namespace lockstep::reduce_all {
 namespace {
 
-core::Table make_table() {
+core::Table make_table(bool is_on_host) {
   using core::Align;
-  return core::Table{{{"size", "(B)", 11, Align::right},
-                      {"count", "", 10, Align::right},
-                      {"type", "", 8, Align::right},
-                      {"op", "", 4, Align::right},
-                      {"algorithm", "", 18, Align::left},
-                      {"time p50", "(us)", 9, Align::right},
-                      {"95 % interval", "(us)", 19, Align::right},
-                      {"p99", "(us)", 8, Align::right},
-                      {"algbw", "(GB/s)", 7, Align::right},
-                      {"busbw", "(GB/s)", 7, Align::right},
-                      {"%limit", "", 6, Align::right},
-                      {"wrong", "", 5, Align::right},
-                      {"iters", "", 5, Align::right},
-                      {"cores", "(ns)", 9, Align::right},
-                      {"best", "", 4, Align::left}},
-                     "# "};
+  return core::Table{
+      {{"size", "(B)", 11, Align::right},
+       {"count", "", 10, Align::right},
+       {"type", "", 8, Align::right},
+       {"op", "", 4, Align::right},
+       {"algorithm", "", 18, Align::left},
+       {"time p50", "(us)", 9, Align::right},
+       {"95 % interval", "(us)", 19, Align::right},
+       {"p99", "(us)", 8, Align::right},
+       {"algbw", "(GB/s)", 7, Align::right},
+       {"busbw", "(GB/s)", 7, Align::right},
+       {"%limit", "", 6, Align::right},
+       {"wrong", "", 5, Align::right},
+       {"iters", "", 5, Align::right},
+       is_on_host ? core::Column{"cores", "(ns)", 9, Align::right} : core::Column{"GPU p50", "(us)", 9, Align::right},
+       {"best", "", 4, Align::left}},
+      "# "};
 }
 
 // Four digits are more than any of these times deserve.
@@ -61,19 +63,28 @@ std::vector<std::string> cells(const Row& row, bool is_best_row) {
           fmt::format("{:.1f}", row.limit_percent),
           row.wrong ? fmt::format("{}", *row.wrong) : "-",
           fmt::format("{}", row.iterations),
-          cores_cell(row),
+          row.device_time_us_p50 ? microseconds(*row.device_time_us_p50) : cores_cell(row),
           is_best_row ? "*" : ""};
 }
 
-// 16-bit floats are ours to combine even there.
+// The row of a library that has its own idea of min and max, if one takes part.
+std::string_view librarys_own(const BenchmarkInfo& info) {
+  for (const std::string& name : info.algorithms)
+    if (const comm::Algorithm* const row = comm::find_algorithm(name);
+        row != nullptr && (is_the_librarys(name) || row->needs == comm::Needs::own_devices))
+      return row->name;
+  return "";
+}
+
+// 16-bit floats are ours to combine on the host.
 bool may_differ_in_nan(const BenchmarkInfo& info) {
   const auto has = [](const auto& all, std::initializer_list<std::ranges::range_value_t<decltype(all)>> any) {
     return std::ranges::find_first_of(all, any) != all.end();
   };
-  return info.options.collective != comm::Collective::all_gather &&
-         std::ranges::any_of(info.algorithms, is_the_librarys) &&
+  return info.options.collective != comm::Collective::all_gather && !librarys_own(info).empty() &&
          has(info.options.op, {comm::ReduceOp::min, comm::ReduceOp::max}) &&
-         has(info.options.dtype, {core::DType::float32, core::DType::float64});
+         (has(info.options.dtype, {core::DType::float32, core::DType::float64}) ||
+          (!info.device.is_host() && has(info.options.dtype, {core::DType::float16, core::DType::bfloat16})));
 }
 
 std::string how_it_was_timed(const Options& options) {
@@ -100,6 +111,26 @@ std::string about_cores(std::span<const Row> rows, const Outcome& outcome) {
   return text;
 }
 
+// "2 GPUs, such as NVIDIA H200 (GPU-...), CUDA 13.0, driver for CUDA 13.0, NCCL 2.28.9"; or why it is the host.
+std::string about_device(const BenchmarkInfo& info) {
+  const runtime::DeviceChoice& device = info.device;
+  if (device.is_host()) return device.why_not.empty() ? "" : fmt::format("# device: host, as {}\n", device.why_not);
+  const std::size_t n_gpus = std::set<std::string>{device.all.begin(), device.all.end()}.size();
+  return fmt::format("# device: {}{} ({}){}, CUDA {}, driver for CUDA {}{}\n",
+                     n_gpus == 1 ? "" : fmt::format("{} GPUs, such as ", n_gpus), device.gpu.name, device.gpu.uuid,
+                     device.is_shared ? ", shared by ranks" : "", device.toolkit, device.driver,
+                     info.nccl.empty() ? "" : ", NCCL " + info.nccl);
+}
+
+std::string about_one_rank(const BenchmarkInfo& info) {
+  const bool in_place = info.options.in_place;
+  if (info.device.is_host())
+    return in_place ? ", and in place nothing to copy: these are empty calls, so rates and %limit mean nothing"
+                    : "; algbw and busbw are the rate at which input is copied to output";
+  return fmt::format("; the library of the GPU {}; staged copies to the host and back; busbw is algbw",
+                     in_place ? "does nothing in place, so its rates mean nothing" : "copies input to output");
+}
+
 }  // namespace
 
 std::string text_header(const BenchmarkInfo& info) {
@@ -111,30 +142,35 @@ std::string text_header(const BenchmarkInfo& info) {
     text += fmt::format("# simulated nodes {}: up to {} ranks each, messages between them stay in this machine\n",
                         info.simulated_nodes, info.options.ranks_per_node);
   text += fmt::format("# MPI: {} (standard {})\n# CPU: {}\n", e.mpi_library, e.mpi_standard, e.cpu_model);
+  text += about_device(info);
   text += fmt::format("# {}: {}\n", comm::name(info.options.collective), core::join(info.algorithms));
   if (!info.chosen.empty()) text += fmt::format("# {}: as lockstep train chooses: {}\n", auto_name, info.chosen);
   if (may_differ_in_nan(info))
-    text += "# mpi: what it makes of a NaN in min and max is up to the library; in all others the result is NaN\n";
+    text += fmt::format(
+        "# {}: what it makes of a NaN in min and max is up to the library; in all others the result is NaN\n",
+        librarys_own(info));
   text += fmt::format("# {}\n", how_it_was_timed(info.options));
   text +=
       "# time: median over the samples of the slowest rank's time; a sample is one run, or below 10 us the mean of a "
       "block of runs\n";
+  if (!info.device.is_host())
+    text +=
+        "# time is the host's, from before the runs to the end of one wait for the GPU; GPU p50 is the GPU's, between "
+        "events before and after a call\n";
   text += fmt::format("# %limit: {}\n", info.limit);
   if (info.topology.places.size() == 1)
-    text += fmt::format("# one rank: there is no communication{}\n",
-                        info.options.in_place
-                            ? ", and in place nothing to copy: these are empty calls, so rates and %limit mean nothing"
-                            : "; algbw and busbw are the rate at which input is copied to output");
+    text += fmt::format("# one rank: there is no communication{}\n", about_one_rank(info));
   if (info.cores)
     text += fmt::format("# cores: {}\n", describe_cores(*info.cores, info.topology.places.size()));
   else if (!info.why_no_cores.empty())
     text += fmt::format("# cores: {}\n", info.why_no_cores);
   for (const std::string& warning : info.warnings) text += fmt::format("# WARNING: {}\n", warning);
-  return text + "#\n" + make_table().header();
+  return text + "#\n" + make_table(info.device.is_host()).header();
 }
 
 std::string text_rows(std::span<const Row> rows) {
-  const core::Table table = make_table();
+  const bool is_on_host = std::ranges::none_of(rows, [](const Row& row) { return row.device_time_us_p50.has_value(); });
+  const core::Table table = make_table(is_on_host);
   std::string text;
   for (const Row& row : rows) text += table.row(cells(row, rows.size() > 1 && is_best(row, rows)));
   return text;

@@ -48,6 +48,7 @@ Row make_row(const Measured& m) {
     row.core_round_trip_ns_after = m.distance->after_ns;
     row.distance_changed = m.distance->has_changed;
   }
+  if (!m.on_device.empty()) row.device_time_us_p50 = core::summarize(m.on_device).median * 1e6;
   row.slowest_rank = m.times.slowest_rank;
   row.wrong = m.n_wrong;
   if (m.keep_samples) {

@@ -42,9 +42,10 @@ struct Row {
   /// Round trip of a cache line between neighbours farthest apart, before the row was measured and when it was done.
   std::optional<double> core_round_trip_ns_before;
   std::optional<double> core_round_trip_ns_after;
-  std::optional<bool> distance_changed;  ///< whether cores moved in between; nothing where that is not measured
-  std::optional<std::string> chosen;     ///< the algorithm that `auto` ran; nothing for others
-  std::vector<double> samples_us;        ///< per iteration, maximum over ranks; empty unless asked for
+  std::optional<bool> distance_changed;      ///< whether cores moved in between; nothing where that is not measured
+  std::optional<std::string> chosen;         ///< the algorithm that `auto` ran; nothing for others
+  std::optional<double> device_time_us_p50;  ///< by the device's clock; nothing on the host
+  std::vector<double> samples_us;            ///< per iteration, maximum over ranks; empty unless asked for
 };
 
 /// Per iteration the slowest rank's time, and the rank that was slowest most often: the lowest of several.
@@ -72,6 +73,7 @@ struct Measured {
   bool in_place = false;
   int n_ranks = 1;
   SlowestTimes times;
+  std::vector<double> on_device{};  ///< seconds by the device's clock, of the slowest rank; none on the host
   Limit limit{};
   std::optional<DistanceSeen> distance{};
   std::optional<std::uint64_t> n_wrong{};

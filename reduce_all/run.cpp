@@ -18,6 +18,7 @@
 #include "reduce_all/verdict.hpp"
 #include "reduce_all/visits.hpp"
 #include "runtime/interrupt.hpp"
+#include "runtime/memory.hpp"
 
 namespace lockstep::reduce_all {
 namespace {
@@ -28,12 +29,16 @@ BenchmarkInfo describe_run(const Job& job, const CoreWatch& cores, const std::op
                      .environment = runtime::read_environment(),
                      .topology = job.topology,
                      .warnings = find_warnings(job.topology),
-                     .limit = describe_limit(job.options, job.topology, cores.is_on() && job.transport.n_nodes() == 1),
+                     .limit = job.device.is_host() ? describe_limit(job.options, job.topology,
+                                                                    cores.is_on() && job.transport.n_nodes() == 1)
+                                                   : describe_limit_of_devices(job.options),
                      .cores = reach,
-                     .why_no_cores = cores.why_off()};
+                     .why_no_cores = cores.why_off(),
+                     .device = job.device,
+                     .nccl = comm::nccl_version()};
   for (const Participant& participant : job.participants) {
     info.algorithms.emplace_back(participant.name());
-    if (participant.is_auto()) info.chosen = describe_auto(job.calls, job.transport.nodes());
+    if (participant.is_auto()) info.chosen = describe_auto(job.calls, job.transport, job.groups.devices());
   }
   info.environment.hosts = job.topology.hosts();
   if (job.options.ranks_per_node > 0) info.simulated_nodes = job.transport.n_nodes();
@@ -88,6 +93,7 @@ std::string blank_document(const Job& job) {
   info.options = job.options;
   info.environment = runtime::read_environment();
   info.topology = job.topology;
+  info.device = job.device;
   info.environment.hosts = job.topology.hosts();
   if (job.options.ranks_per_node > 0) info.simulated_nodes = job.transport.n_nodes();
   return json_document(json_meta(info), "", false);
@@ -95,7 +101,7 @@ std::string blank_document(const Job& job) {
 
 // Collective: everything after the checks.
 int measure(const Job& job, Report* report, const Gate* gate) {
-  CoreWatch cores{job.world, job.transport, job.topology.is_oversubscribed(), job.progress};
+  CoreWatch cores{job.world, job.transport, job.topology.is_oversubscribed(), job.progress, job.groups.is_on_host()};
   const std::optional<CoreReach> reach = cores.reach();
   if (report != nullptr) {
     report->begin(describe_run(job, cores, reach));
@@ -150,18 +156,28 @@ int run(const runtime::Session& session, const CommandLine& line, const runtime:
   const runtime::Topology topology = runtime::discover_topology(world);
   const auto transport =
       comm::make_mpi_transport(world, {.ranks_per_node = options.ranks_per_node, .topology = &topology});
-  Job job{options, world, topology, *transport, progress, line.calls, {}};
+  const bool is_demo = options.task == Task::demo;
+  runtime::DeviceChoice device;
+  const auto no_device = core::complaint_of([&] {
+    if (!is_demo) device = runtime::choose_device(world, topology, options.device);
+  });
+  if (const auto bad = session.agree(no_device)) return core::to_int(*bad);
+  const runtime::UseDevice use{device};
+  Groups groups{*transport, comm::devices_of(device)};
+  const core::Bytes cache = device.is_host() ? runtime::last_level_cache() : device.gpu.cache;
+  Job job{options, world, topology, *transport, progress, line.calls, device, groups, cache, {}};
   std::unique_ptr<Report> report;
   std::unique_ptr<Gate> gate;
   const auto complaint = core::complaint_of([&] {
-    job.participants = find_participants(options, *transport);
+    job.participants = find_participants(options, job.calls, *transport, groups.devices());
+    check_device_memory(options, largest_size(line.calls), device, topology.n_local_ranks(world.rank()));
     check_memory(options, largest_size(line.calls), topology, world.rank(), job.participants.size());
     if (world.rank() == 0 && options.task == Task::measure) report = std::make_unique<Report>(options);
     if (report != nullptr && !options.baseline.empty())
       gate = std::make_unique<Gate>(options, job.calls, blank_document(job));
   });
   if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
-  if (options.task == Task::measure) return measure(job, report.get(), gate.get());
+  if (!is_demo) return measure(job, report.get(), gate.get());
   const bool is_right = run_demo(world, topology, *transport, job.participants);
   return core::to_int(is_right ? core::ExitCode::ok : core::ExitCode::failed);
 }

@@ -38,6 +38,7 @@ std::vector<Pace> decide_paces(const Options& options, const runtime::Communicat
 void start_afresh(std::vector<Contender>& contenders) {
   for (Contender& contender : contenders) {
     contender.samples.clear();
+    contender.samples_on_device.clear();
     contender.n_done = 0;
     contender.spent = 0;
   }
@@ -53,7 +54,7 @@ Sweep::Sweep(const Job& job, CoreWatch& cores, Report* report)
     : job_{job},
       cores_{cores},
       report_{report},
-      pool_{largest_size(job.calls), job.options.buffers, job.options.in_place},
+      pool_{largest_size(job.calls), job.options.buffers, job.options.in_place, job.cache},
       order_{job.options.seed} {}
 
 Outcome Sweep::run() {
@@ -137,18 +138,30 @@ core::Bytes Sweep::bytes_to_read(const comm::Call& call) const {
 std::vector<Contender> Sweep::make_contenders(const comm::Call& call) {
   std::vector<Contender> contenders;
   for (const Participant& participant : job_.participants) {
-    const comm::Algorithm& algorithm = participant.runs(call, job_.transport.nodes());
+    const comm::Algorithm& algorithm = participant.runs(call, job_.transport, job_.groups.devices());
+    if (comm::obstacle(algorithm, call, job_.transport, job_.groups.devices())) continue;
     const auto same = std::ranges::find(contenders, algorithm.name, &Contender::name);
     contenders.push_back(
         {.name = participant.name(),
          .chosen = participant.is_auto() ? std::optional{algorithm.name} : std::nullopt,
-         .plan = same != contenders.end() ? same->plan : comm::make_plan(algorithm, job_.transport, call)});
+         .runner = same != contenders.end() ? same->runner : job_.groups.make_runner(algorithm, call)});
   }
-  contenders.push_back({.name = "copy", .plan = make_copy_plan(CopyKind::cached), .role = Role::copying});
-  contenders.push_back({.name = "streaming copy", .plan = make_copy_plan(CopyKind::streaming), .role = Role::copying});
-  if (const core::Bytes bytes = bytes_to_read(call); bytes.value > 0)
-    contenders.push_back({.name = "reading", .plan = make_reading_plan(cores_.probe(), bytes), .role = Role::reading});
+  add_probes(call, contenders);
   return contenders;
+}
+
+// What the limit is measured by.
+void Sweep::add_probes(const comm::Call& call, std::vector<Contender>& contenders) {
+  if (!job_.groups.is_on_host()) {
+    contenders.push_back({.name = "copy", .runner = make_device_copy(), .role = Role::copying});
+    return;
+  }
+  for (const CopyKind kind : {CopyKind::cached, CopyKind::streaming})
+    contenders.push_back({.name = "copy", .runner = make_runner(make_copy_plan(kind)), .role = Role::copying});
+  if (const core::Bytes bytes = bytes_to_read(call); bytes.value > 0)
+    contenders.push_back({.name = "reading",
+                          .runner = make_runner(make_reading_plan(cores_.probe(), bytes), true),
+                          .role = Role::reading});
 }
 
 // False if a signal ended it.
@@ -227,6 +240,8 @@ void Sweep::collect(const comm::Call& call, std::vector<Contender>& contenders) 
   LimitTimes limit{.copying = {std::numeric_limits<double>::infinity()}};
   for (Contender& contender : contenders) {
     const Tally mine{keep_slowest(job_.transport, contender.samples), contender.mismatch};
+    if (!contender.samples_on_device.empty())
+      static_cast<void>(keep_slowest(job_.transport, contender.samples_on_device));
     const std::vector<Tally> tallies = runtime::gather_values(job_.world, std::span{&mine, 1});
     if (report_ == nullptr) continue;
     if (contender.role == Role::copying) {
@@ -263,6 +278,7 @@ Measured Sweep::describe(const comm::Call& call, Contender& contender, std::span
           .in_place = job_.options.in_place,
           .n_ranks = job_.world.n_ranks(),
           .times = {std::move(contender.samples), static_cast<int>(slowest - tallies.begin())},
+          .on_device = std::move(contender.samples_on_device),
           .n_wrong = job_.options.check > 0 ? std::optional{n_wrong} : std::nullopt,
           .keep_samples = job_.options.samples};
 }

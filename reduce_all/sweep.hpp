@@ -28,6 +28,9 @@ struct Job {
   comm::Transport& transport;
   Progress& progress;
   std::span<const comm::Call> calls;
+  const runtime::DeviceChoice& device;
+  Groups& groups;
+  core::Bytes cache;  ///< the device's largest
   std::vector<Participant> participants;
 };
 
@@ -54,6 +57,7 @@ class Sweep {
   bool measure_until_cores_stay(Meter& meter, std::vector<Contender>& contenders);
   core::Bytes bytes_to_read(const comm::Call& call) const;
   std::vector<Contender> make_contenders(const comm::Call& call);
+  void add_probes(const comm::Call& call, std::vector<Contender>& contenders);
   bool set_pace(Meter& meter, std::vector<Contender>& contenders);
   Ended run_rounds(Meter& meter, std::vector<Contender>& contenders, bool may_repeat);
   bool run_turn(Meter& meter, Contender& contender);

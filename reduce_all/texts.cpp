@@ -46,6 +46,9 @@ Where
       --verbose            with --nproc: also what the launcher says about a job that failed
       --expect-ranks N     end at once unless the job has N ranks
       --ranks-per-node K   pretend that every K ranks of a node are a node of their own
+      --device D           where the vectors are. auto: GPUs where every rank has one, else the host; host; cuda: GPUs, or
+                           an error  (auto)
+      --share-gpu          several ranks may have the same GPU; by way of the host (staged), as NCCL refuses that
 Of nccl-tests
   --minbytes, --maxbytes, --stepbytes, --stepfactor, --datatype, --iters, --warmup_iters, -T for --timeout,
   -J, --output_file for --json: other names; -g, --ngpus 1, -t, --nthreads 1, -p, -z, -C 0 or 1, -a 3, -m, -N 1, -r, -R, -G 0: accepted,
@@ -69,6 +72,7 @@ Is it slower than before? (share/doc/regression.md)
 How to read a row: `time p50` is the median of the slowest rank's time, with the 95 % interval of that median; algbw is
 size/time; busbw is algbw times 2(P-1)/P, as in nccl-tests; %limit: algbw against what copying or, in caches, reading
 from other cores allows; cores: round trip of a cache line between them (110>560: they moved meanwhile); `*`: fastest.
+On GPUs time is that of the host's clock, from before the call to the end of one wait; GPU p50 that between two events.
 For reduce_scatter and all_gather busbw is algbw times (P-1)/P. On an idle machine the bare command takes half a minute.
 In the environment ONEDNN_MAX_CPU_ISA=AVX2 (or SSE41) does without newer vector instructions, in lockstep train alike.
 Exit codes: 0 right, 1 a wrong element or slower than the baseline, 2 usage, 3 system or MPI, 4 a hang; 128+n ended by signal n (a launcher may make

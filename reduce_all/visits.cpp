@@ -43,7 +43,7 @@ Visits::Visits(const Job& job, CoreWatch& cores, const core::Stopwatch& watch)
 std::vector<Visited> Visits::make() {
   for (int i = 0; i < options_.visits; ++i) {
     job_.progress.enter(runtime::Activity::setup);
-    BufferPool pool{largest_size(job_.calls), options_.buffers, options_.in_place};
+    BufferPool pool{largest_size(job_.calls), options_.buffers, options_.in_place, job_.cache};
     for (const comm::Call& call : job_.calls) {
       if (is_over()) return std::move(visited_);
       visit(call, pool);
@@ -77,10 +77,11 @@ std::vector<Contender> Visits::make_contenders(const comm::Call& call) const {
   std::vector<Contender> contenders;
   std::vector<const comm::Algorithm*> visited;
   for (const Participant& participant : job_.participants) {
-    const comm::Algorithm* algorithm = &participant.runs(call, job_.transport.nodes());
+    const comm::Algorithm* algorithm = &participant.runs(call, job_.transport, job_.groups.devices());
     if (std::ranges::find(visited, algorithm) != visited.end()) continue;
+    if (comm::obstacle(*algorithm, call, job_.transport, job_.groups.devices())) continue;
     visited.push_back(algorithm);
-    contenders.push_back({.name = participant.name(), .plan = comm::make_plan(*algorithm, job_.transport, call)});
+    contenders.push_back({.name = participant.name(), .runner = job_.groups.make_runner(*algorithm, call)});
   }
   return contenders;
 }

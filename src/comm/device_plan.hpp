@@ -11,6 +11,7 @@
 
 #include "comm/collective.hpp"
 #include "runtime/device.hpp"
+#include "runtime/gpu_choice.hpp"
 
 namespace lockstep::comm {
 
@@ -57,6 +58,10 @@ inline void wait(const runtime::Stream& stream, DeviceGroup& group) {
   while (!stream.is_done()) group.check();
   stream.wait();
 }
+
+/// Collective: for the GPUs that the ranks have chosen, by what choose_for_devices() gives for an all_reduce. The
+/// transport must outlive it.
+[[nodiscard]] std::unique_ptr<DeviceGroup> make_device_group(Transport& transport, const runtime::DeviceChoice& choice);
 
 /// Of the library for GPUs that is in use: "2.28.9"; empty if the program is built without.
 [[nodiscard]] std::string nccl_version();

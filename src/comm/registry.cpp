@@ -153,6 +153,16 @@ const Algorithm& choose_for_devices(const Call& call, const Transport& transport
   return obstacle(library, call, transport, devices) ? *row("staged") : library;
 }
 
+Devices devices_of(const runtime::DeviceChoice& choice) noexcept {
+  if (choice.is_host()) return Devices::none;
+  return choice.is_shared ? Devices::shared : Devices::own;
+}
+
+std::unique_ptr<DeviceGroup> make_device_group(Transport& transport, const runtime::DeviceChoice& choice) {
+  const Algorithm& row = choose_for_devices({}, transport, devices_of(choice));
+  return row.group(row, transport);
+}
+
 std::optional<std::string> obstacle(const Algorithm& algorithm, const Call& call, const Transport& transport,
                                     Devices devices) {
   if (algorithm.is_for_devices() != (devices != Devices::none))

@@ -46,6 +46,8 @@ enum class Devices : std::uint8_t {
   own      ///< GPUs, one each
 };
 
+[[nodiscard]] Devices devices_of(const runtime::DeviceChoice& choice) noexcept;
+
 /// Collective: `row` is the algorithm's own.
 using MakeGroup = std::unique_ptr<DeviceGroup> (*)(const Algorithm& row, Transport& transport);
 /// As obstacle(), for what is of this algorithm alone.

@@ -46,6 +46,9 @@ class DeviceSpan {
   [[nodiscard]] std::size_t size() const noexcept { return n_; }
   /// For the device.
   [[nodiscard]] T* data() const noexcept { return data_; }
+  [[nodiscard]] DeviceSpan subspan(std::size_t offset, std::size_t n) const noexcept {
+    return DeviceSpan{data_ + offset, n};
+  }
 
  private:
   DeviceSpan(T* data, std::size_t n) noexcept : data_{data}, n_{n} {}

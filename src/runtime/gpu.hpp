@@ -18,6 +18,7 @@ struct Gpu {
       uuid;         ///< "GPU-8f6d...", as nvidia-smi has it: the same whatever CUDA_VISIBLE_DEVICES makes of its number
   std::string pci;  ///< "0000:1b:00.0"
   core::Bytes memory{};
+  core::Bytes cache{};   ///< of the second level, which all its multiprocessors share
   int architecture = 0;  ///< 90 of sm_90
   int n_multiprocessors = 0;
 };

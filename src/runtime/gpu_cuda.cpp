@@ -38,6 +38,7 @@ Gpu describe(int number) {
       .uuid = uuid_text(properties.uuid),
       .pci = fmt::format("{:04x}:{:02x}:{:02x}.0", properties.pciDomainID, properties.pciBusID, properties.pciDeviceID),
       .memory = core::Bytes{properties.totalGlobalMem},
+      .cache = core::Bytes{static_cast<std::uint64_t>(properties.l2CacheSize)},
       .architecture = 10 * properties.major + properties.minor,
       .n_multiprocessors = properties.multiProcessorCount};
 }

@@ -146,7 +146,12 @@ struct Recorder::State {
       const Clock after = pending[stream][index].after;
       for (std::size_t other = 0; other < after.size(); ++other)
         if (other != stream) run(other, after[other]);
-      pending[stream][index].run();
+      try {
+        pending[stream][index].run();
+      } catch (...) {  // nothing runs on a device that has failed, and owners of what is left may be gone
+        for (std::size_t other = 0; other < pending.size(); ++other) n_run[other] = pending[other].size();
+        throw;
+      }
       ++n_run[stream];
     }
   }

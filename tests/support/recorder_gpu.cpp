@@ -41,6 +41,7 @@ GpuSurvey survey_gpus() {
                            .uuid = fmt::format("GPU-00000000-0000-0000-0000-{:012x}", number),
                            .pci = fmt::format("0000:{:02x}:00.0", number),
                            .memory = memory(),
+                           .cache = core::Bytes{std::uint64_t{1} << 20},
                            .architecture = 90,
                            .n_multiprocessors = 132});
   if (survey.gpus.empty()) survey.obstacle = "the NVIDIA driver shows no GPU to this process";

@@ -15,7 +15,7 @@ comm::Call call_of(comm::Collective collective, std::size_t n_elements) {
 
 TEST(Buffers, HaveTheSizesThePlansAskFor) {
   for (const bool in_place : {false, true}) {
-    BufferPool pool{{4096}, BufferMode::hot, in_place};
+    BufferPool pool{{4096}, BufferMode::hot, in_place, runtime::last_level_cache()};
     for (const comm::Collective collective : comm::all_collectives) {
       const comm::Call call = call_of(collective, 11);
       const CallBuffers buffers = pool.next(call, 1, 3);
@@ -26,7 +26,7 @@ TEST(Buffers, HaveTheSizesThePlansAskFor) {
 }
 
 TEST(Buffers, InPlaceTheyOverlapAsPlansExpect) {
-  BufferPool pool{{4096}, BufferMode::hot, true};
+  BufferPool pool{{4096}, BufferMode::hot, true, runtime::last_level_cache()};
   CallBuffers buffers = pool.next(call_of(comm::Collective::all_reduce, 11), 1, 3);
   EXPECT_EQ(buffers.input.data(), buffers.output.data());
   buffers = pool.next(call_of(comm::Collective::reduce_scatter, 11), 1, 3);
@@ -36,11 +36,11 @@ TEST(Buffers, InPlaceTheyOverlapAsPlansExpect) {
 }
 
 TEST(Buffers, OnlyColdOnesRotate) {
-  BufferPool hot{{4096}, BufferMode::hot, false};
+  BufferPool hot{{4096}, BufferMode::hot, false, runtime::last_level_cache()};
   const comm::Call call = call_of(comm::Collective::all_reduce, 1024);
   EXPECT_EQ(hot.next(call, 0, 2).input.data(), hot.next(call, 0, 2).input.data());
 
-  BufferPool cold{{4096}, BufferMode::cold, false};
+  BufferPool cold{{4096}, BufferMode::cold, false, runtime::last_level_cache()};
   std::set<const std::byte*> seen;
   while (seen.insert(cold.next(call, 0, 2).input.data()).second) {
   }

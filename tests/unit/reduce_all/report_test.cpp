@@ -104,7 +104,7 @@ TEST(CsvReport, HeaderIsWhatProgramsRelyOn) {
             "bytes,count,dtype,op,algorithm,collective,in_place,iterations,time_us_p50,time_us_p50_low,"
             "time_us_p50_high,time_us_p99,time_us_min,time_us_max,time_us_mean,algbw_GBps,busbw_GBps,limit_GBps,"
             "limit_percent,slowest_rank,wrong,limit_by,core_round_trip_ns_before,core_round_trip_ns_after,"
-            "distance_changed,chosen\n");
+            "distance_changed,chosen,device_time_us_p50\n");
 }
 
 TEST(CsvReport, RowsHaveAsManyFieldsAsTheHeader) {
@@ -112,11 +112,11 @@ TEST(CsvReport, RowsHaveAsManyFieldsAsTheHeader) {
   EXPECT_EQ(n_fields(csv_row(Row{})), n_fields(csv_header()));
   EXPECT_EQ(
       csv_row(sample_row()),
-      "8,2,float32,sum,ring,all_reduce,false,20,1.25,1,1.5,,0.5,4,1.5,0.0064,2.5,1,0.64,0,0,cores,118.25,560,true,\n");
+      "8,2,float32,sum,ring,all_reduce,false,20,1.25,1,1.5,,0.5,4,1.5,0.0064,2.5,1,0.64,0,0,cores,118.25,560,true,,\n");
   Row of_auto = sample_row();
   of_auto.algorithm = "auto";
   of_auto.chosen = "shm";
-  EXPECT_TRUE(csv_row(of_auto).ends_with(",true,shm\n"));
+  EXPECT_TRUE(csv_row(of_auto).ends_with(",true,shm,\n"));
   EXPECT_EQ(nlohmann::json::parse(json_row(of_auto))["chosen"], "shm");
 }
 
@@ -144,6 +144,50 @@ TEST(TextReport, OneRankIsSaidToCommunicateNothing) {
   EXPECT_NE(text_header(info).find("there is no communication; algbw"), std::string::npos);
   info.options.in_place = true;
   EXPECT_NE(text_header(info).find("in place nothing to copy"), std::string::npos);
+}
+
+BenchmarkInfo info_of_gpus(int n_ranks) {
+  BenchmarkInfo info = sample_info(n_ranks);
+  info.device = {.number = 0, .driver = "13.1", .toolkit = "13.0"};
+  info.device.gpu.name = "NVIDIA H200";
+  info.device.gpu.uuid = "GPU-a";
+  info.device.all = n_ranks == 1 ? std::vector<std::string>{"GPU-a"} : std::vector<std::string>{"GPU-a", "GPU-b"};
+  info.nccl = "2.28.9";
+  return info;
+}
+
+TEST(Reports, SayWhereTheVectorsAre) {
+  BenchmarkInfo info = sample_info();
+  EXPECT_EQ(text_header(info).find("# device"), std::string::npos);
+  EXPECT_NE(text_header(info).find(" cores "), std::string::npos);
+  EXPECT_TRUE(nlohmann::json::parse(json_meta(info))["device"].is_null());
+  info.device.why_not = "there is none";
+  EXPECT_NE(text_header(info).find("# device: host, as there is none\n"), std::string::npos);
+
+  info = info_of_gpus(2);
+  const std::string header = text_header(info);
+  EXPECT_NE(
+      header.find("# device: 2 GPUs, such as NVIDIA H200 (GPU-a), CUDA 13.0, driver for CUDA 13.1, NCCL 2.28.9\n"),
+      std::string::npos)
+      << header;
+  EXPECT_NE(header.find(" GPU p50 "), std::string::npos);
+  const auto device = nlohmann::json::parse(json_meta(info))["device"];
+  EXPECT_EQ(device["uuids"], (std::vector<std::string>{"GPU-a", "GPU-b"}));
+  EXPECT_EQ(device["nccl_version"], "2.28.9");
+  info.nccl.clear();
+  EXPECT_TRUE(nlohmann::json::parse(json_meta(info))["device"]["nccl_version"].is_null());
+
+  Row row = sample_row();
+  row.device_time_us_p50 = 47.25;
+  EXPECT_NE(text_rows({&row, 1}).find(" 47.25"), std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(json_row(row))["device_time_us_p50"], 47.25);
+}
+
+TEST(TextReport, OneGpuIsSaidToCopy) {
+  BenchmarkInfo info = info_of_gpus(1);
+  EXPECT_NE(text_header(info).find("the library of the GPU copies input to output"), std::string::npos);
+  info.options.in_place = true;
+  EXPECT_NE(text_header(info).find("does nothing in place"), std::string::npos);
 }
 
 TEST(TextReport, SaysWhereTheLibraryMayDifferInNaN) {

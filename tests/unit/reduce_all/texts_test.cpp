@@ -29,6 +29,8 @@ TEST(Texts, TheHelpHasEveryFlag) {
                            "--buffers",
                            "--sync",
                            "--ranks-per-node",
+                           "--device",
+                           "--share-gpu",
                            "--max-time",
                            "--timeout",
                            "--seed",

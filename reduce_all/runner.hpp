@@ -1,0 +1,50 @@
+// One call by one algorithm, in memory of the host or of a device, as the meter runs it.
+// Invariant: all members are collective where the algorithm is; run() enqueues, and waits once.
+// Used by the measuring loop; made by the sweep and the visits.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "comm/registry.hpp"
+#include "reduce_all/buffers.hpp"
+
+namespace lockstep::reduce_all {
+
+class Runner {
+ public:
+  virtual ~Runner() = default;
+  /// Local: the buffers of the following runs.
+  virtual void bind(const CallBuffers& buffers) = 0;
+  /// Before the barrier that opens a run; for what may not be timed.
+  virtual void prepare() {}
+  /// So many calls back to back; returns when they are complete.
+  virtual void run(int n) = 0;
+  /// One call, by the clock of the device; nothing where there is none.
+  [[nodiscard]] virtual std::optional<core::Seconds> time_on_device() { return std::nullopt; }
+};
+
+/// `is_prepared`: start() makes ready, and wait() is what counts.
+[[nodiscard]] std::unique_ptr<Runner> make_runner(std::unique_ptr<comm::Plan> plan, bool is_prepared = false);
+
+/// Copies input to output within the device's memory.
+[[nodiscard]] std::unique_ptr<Runner> make_device_copy();
+
+/// The groups of the devices' algorithms, each made when it is first asked for.
+class Groups {
+ public:
+  Groups(comm::Transport& transport, comm::Devices devices) : transport_{transport}, devices_{devices} {}
+
+  [[nodiscard]] comm::Devices devices() const noexcept { return devices_; }
+  [[nodiscard]] bool is_on_host() const noexcept { return devices_ == comm::Devices::none; }
+  /// Collective. Throws core::Error (usage) if there is an obstacle().
+  [[nodiscard]] std::unique_ptr<Runner> make_runner(const comm::Algorithm& algorithm, const comm::Call& call);
+
+ private:
+  comm::Transport& transport_;
+  comm::Devices devices_;
+  std::map<const comm::Algorithm*, std::unique_ptr<comm::DeviceGroup>> groups_{};
+};
+
+}  // namespace lockstep::reduce_all

@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# Vectors in the memory of GPUs that are made up ($REDUCE_ALL is linked with a recorder in the driver's place): which GPUs
+# the ranks get, what takes part, that results are checked, and that files say where the vectors were.
+here=$(dirname "$0")
+. "$here/lib.bash"
+
+few="-b 8 -e 8K -f 32 -n 8"
+
+# `staged` among ranks that share the GPU; `auto` is what training would take.
+for n in 1 2 3 4; do
+  # shellcheck disable=SC2086
+  launch "$n" $few --share-gpu --device cuda --json "$folder/r.json" --csv "$folder/r.csv"
+  expect_rc 0
+  expect_out '^# device: made-up GPU \(GPU-0.*, CUDA 13.0, driver for CUDA 13.0'
+  expect_out '^# all_reduce: staged.*, auto$'
+  expect_out 'GPU p50'
+  expect_out ' staged '
+  expect_out '^# Out of bounds values : 0 OK'
+  if [ "$n" -gt 1 ]; then
+    expect_out ', shared by ranks,'
+    grep -q ' nccl ' "$folder/out" && fail "NCCL takes part though ranks share a GPU"
+    grep -q '"shared":true' "$folder/r.json" || grep -q '"shared": true' "$folder/r.json" || fail "the file does not say so"
+  fi
+  grep -q '"device_time_us_p50":[0-9]' "$folder/r.json" || fail "no times of the GPU's clock"
+  head -1 "$folder/r.csv" | grep -q ',device_time_us_p50$' || fail "no such column"
+done
+! python3 -c 'import jsonschema' 2>/dev/null || python3 "$here/validate.py" "$SCHEMA" "$folder/r.json" complete || fail "the file is not as its schema says"
+
+# Every collective, type and operation, in place too, in all ways that buffers are prepared.
+for words in '--collective reduce_scatter --buffers dirty' '--collective all_gather --in-place' '-d all -o all -b 1K -e 1K' \
+  '--buffers cold --sync none -d bfloat16 -o max' '-d int8 -o avg -w 0 --in-place'; do
+  # shellcheck disable=SC2086
+  launch 3 -e 4K -f 64 -n 8 --share-gpu --device cuda --algorithm staged $words
+  expect_rc 0
+  expect_out '^# Out of bounds values : 0 OK'
+done
+
+# A wrong element is found there as well.
+launch 3 -b 4K -e 4K -n 10 --share-gpu --device cuda --inject wrong:1:7
+expect_rc 1
+expect_out '^# WRONG: .* rank 1 on [^,]+, index 7: expected .*, found .*'
+expect_out '^# Out of bounds values : 1 FAILED$'
+
+# No two ranks get one GPU unasked; `auto` then stays on the host, and says why.
+launch 2 -e 8 -n 8 --device cuda
+expect_rc 2
+expect_one_error
+expect_err 'ranks 0 and 1 have one GPU, GPU-0'
+expect_err 'fix: .*--share-gpu'
+launch 2 -e 8 -n 8
+expect_rc 0
+expect_out '^# device: host, as ranks 0 and 1 have one GPU, GPU-0'
+expect_out ' shm '
+
+# A GPU each: NCCL and its variants, which take part where they are named.
+export LOCKSTEP_MADE_UP_GPUS=4
+if "$REDUCE_ALL" --device cuda -e 8 -n 8 | grep -q 'NCCL'; then
+  for n in 2 3; do
+    # shellcheck disable=SC2086
+    launch "$n" $few --json "$folder/r.json"
+    expect_rc 0
+    expect_out "^# device: $n GPUs, such as made-up GPU"
+    expect_out '^# all_reduce: staged, nccl, auto$'
+    expect_out '^# auto: as lockstep train chooses: nccl$'
+    expect_out '^# Out of bounds values : 0 OK'
+  done
+  launch 2 -b 4K -e 4K -n 8 --collective reduce_scatter --algorithm nccl,nccl:ring/ll128,nccl:nvls
+  expect_rc 0
+  expect_out ' nccl:ring/ll128 .* 0 +8 '
+  launch 2 -e 8 -n 8 --algorithm nccl -d int16
+  expect_rc 2
+  expect_one_error
+  expect_err 'nccl does not know int16'
+  launch 2 -e 8 -n 8 --algorithm nccl -o avg -d int32
+  expect_rc 2
+  expect_err 'nccl averages floats'
+  LOCKSTEP_HOST_NCCL_FAILS=5 launch 2 -e 8 -n 8 --algorithm nccl
+  expect_rc 3
+  expect_err 'NCCL [0-9.]+, all_reduce: system error: a fault that was asked for; NCCL_DEBUG'
+fi
+launch 2 -e 8 -n 8 --device cuda --algorithm ring
+expect_rc 2
+expect_one_error
+expect_err 'ring works on the memory of the host'
+
+# What does not fit, before anything is measured.
+launch 2 -e 2G --device cuda -n 8
+expect_rc 2
+expect_one_error
+expect_err 'vectors of 2 GiB need 4 GiB of GPU GPU-0.*, which has 1 GiB'
+expect_err 'fix: use -e 512M or less'
+LOCKSTEP_MADE_UP_GPUS=1 launch 2 -e 512M --device cuda --share-gpu -n 8
+expect_rc 2
+expect_err 'has 1 GiB for 2 ranks'
+
+# Without a GPU.
+export LOCKSTEP_MADE_UP_GPUS=0
+launch 2 -e 8 -n 8 --device cuda
+expect_rc 2
+expect_one_error
+expect_err 'shows no GPU to this process'
+launch 2 -e 8 -n 8
+expect_rc 0
+expect_out '^# device: host, as .*shows no GPU'
+launch 2 -e 8 -n 8 --device host
+expect_rc 0
+grep -q '^# device' "$folder/out" && fail "the host is named though it was asked for"
+exit 0
