@@ -6,12 +6,16 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "comm/collective.hpp"
 #include "runtime/device.hpp"
 
 namespace lockstep::comm {
+
+struct Algorithm;
+class Transport;
 
 /// All members are to be called by every rank in the same order across the plans of a group.
 class DevicePlan {
@@ -26,6 +30,11 @@ class DevicePlan {
   virtual void start(runtime::Stream& stream) = 0;
   /// Collective, after start(): what `stream` is given from here on begins when the call is complete.
   virtual void finish(runtime::Stream& stream) = 0;
+  /// Collective: both at once, for a stream that has nothing else to do meanwhile.
+  virtual void run(runtime::Stream& stream) {
+    start(stream);
+    finish(stream);
+  }
 };
 
 /// The ranks of a transport, and one way in which their devices do collectives.
@@ -39,6 +48,28 @@ class DeviceGroup {
   [[nodiscard]] virtual bool only_enqueues() const noexcept = 0;
   /// Collective. Throws core::Error (usage) if this way cannot do it. The group must outlive it.
   [[nodiscard]] virtual std::unique_ptr<DevicePlan> make_plan(const Call& call) = 0;
+  /// Local: throws core::Error (system) if a library has noticed by itself that its calls will not complete.
+  virtual void check() {}
 };
+
+/// Returns when all that `stream` was given is done; throws what the group notices in the meantime.
+inline void wait(const runtime::Stream& stream, DeviceGroup& group) {
+  while (!stream.is_done()) group.check();
+  stream.wait();
+}
+
+/// Of the library for GPUs that is in use: "2.28.9"; empty if the program is built without.
+[[nodiscard]] std::string nccl_version();
+
+/// What the host does with the vectors that it gets from the devices.
+struct Staging {
+  const Algorithm* by = nullptr;  ///< null: what choose() gives for each call
+  bool is_order_fixed = false;    ///< what choose() is asked for
+};
+
+/// Through pinned memory and an algorithm of the host, whose bits the result has: with any transport, also where ranks
+/// share a GPU. start() enqueues the copy to the host, and finish() waits for that copy alone: kernels that were
+/// enqueued behind it go on while the ranks communicate. The transport must outlive the group.
+[[nodiscard]] std::unique_ptr<DeviceGroup> make_staged(Transport& transport, const Staging& staging = {});
 
 }  // namespace lockstep::comm

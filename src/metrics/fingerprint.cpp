@@ -44,6 +44,20 @@ Json to_json(const runtime::Topology& topology) {
           {"placement", placement}};
 }
 
+Json to_json(const runtime::DeviceChoice& device) {
+  Json json;
+  if (device.is_host())
+    json = {{"kind", "host"}, {"why_not_cuda", device.why_not.empty() ? Json{} : Json(device.why_not)}};
+  else
+    json = {{"kind", "cuda"},
+            {"name", device.gpu.name},
+            {"uuids", device.all},
+            {"is_shared", device.is_shared},
+            {"cuda_driver", device.driver},
+            {"cuda_toolkit", device.toolkit}};
+  return {{"device", json}};
+}
+
 std::string dump(const Json& json, int indent) { return json.dump(indent, ' ', false, Json::error_handler_t::replace); }
 
 }  // namespace lockstep::metrics

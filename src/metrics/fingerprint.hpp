@@ -7,6 +7,7 @@
 #include <string>
 
 #include "runtime/environment.hpp"
+#include "runtime/gpu_choice.hpp"
 #include "runtime/topology.hpp"
 
 namespace lockstep::metrics {
@@ -16,6 +17,9 @@ namespace lockstep::metrics {
 
 /// `ranks`, `nodes`, `binding` in one line, and `placement`, one entry per rank.
 [[nodiscard]] nlohmann::ordered_json to_json(const runtime::Topology& topology);
+
+/// `device`: host or cuda, and of GPUs which each rank has.
+[[nodiscard]] nlohmann::ordered_json to_json(const runtime::DeviceChoice& device);
 
 /// As text; host names and variables may hold any bytes: what is no UTF-8 is replaced. `indent` -1: one line.
 [[nodiscard]] std::string dump(const nlohmann::ordered_json& json, int indent);

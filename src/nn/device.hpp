@@ -1,6 +1,6 @@
 // What networks run on.
 // Invariant: at most one per process, ever: its threads or its driver are those of all executors.
-// Used by the trainer and by tests; implemented by nn/host.
+// Used by the trainer and by tests; implemented by nn/host and nn/cuda.
 #pragma once
 
 #include <memory>
@@ -22,5 +22,8 @@ class Device {
 /// The host, by oneDNN and Kokkos, with `n_threads` threads, the calling one among them. Throws core::Error (system) if
 /// there is or was one before.
 [[nodiscard]] std::unique_ptr<Device> open_device(int n_threads);
+
+/// The accelerator in use, by the library of its vendor. Throws core::Error (system) if this program is built without.
+[[nodiscard]] std::unique_ptr<Device> open_accelerated_device();
 
 }  // namespace lockstep::nn

@@ -2,7 +2,7 @@
 // Invariant: parameters and gradients live in arenas of the caller (they may be shared by processes); the executor owns
 // activations and running statistics only. Passes are enqueued and need not be done when enqueue() returns. After the
 // first steps of each batch size nothing is allocated.
-// Used by the trainer; implemented by nn/host.
+// Used by the trainer; implemented by nn/host and nn/cuda.
 #pragma once
 
 #include <cstddef>
@@ -90,6 +90,12 @@ class Hooks {
   virtual void sum(runtime::DeviceSpan<double> values, runtime::Stream& stream) = 0;
 };
 
+/// Running statistics in a device's memory, and as many numbers for who keeps them as they were.
+struct DeviceStatistics {
+  runtime::DeviceSpan<float> values{};
+  runtime::DeviceSpan<float> kept{};  ///< the same whenever the host has written statistic()
+};
+
 /// Where a parameter lies in the arenas. Padding belongs to the slot, is 0 and stays 0. What is cut off at multiples of
 /// `block` elements from its begin is a slice of the logical tensor, taken as {outer, n_rows, n_inner}: `block_rows` of
 /// its rows. Rows are output channels, where the layout has them together; else all of it is one block.
@@ -125,6 +131,8 @@ class Executor {
 
   /// Running mean or variance, by channel. May be written.
   [[nodiscard]] virtual std::span<float> statistic(int statistic) = 0;
+  /// None where the host is the device.
+  [[nodiscard]] virtual DeviceStatistics device_statistics() noexcept { return {}; }
 
   /// Collective where ranks are a group. `batch`: of max_batch samples at most: x float32 (or int64 ids), y int64
   /// classes or float32 targets; it is read again by a backward pass, and stays as it is until that is done. A backward

@@ -272,7 +272,8 @@ constexpr Family all_families[]{
     {"PALS_", "PALS", pals_names, true},
     {"OMP_", "OpenMP", openmp_names, true},
     {"MASTER_", "torchrun and PyTorch", "ADDR PORT", true},
-    {"LOCKSTEP_", "Lockstep", "BASELINE FOLDER LAUNCHER MOST_RESTARTS MPIEXEC RANKS RECIPES RESTARTS ROOT SITES", true},
+    {"LOCKSTEP_", "Lockstep",
+     "BASELINE FOLDER LAUNCHER MOST_RESTARTS MPIEXEC PLAN_CACHE RANKS RECIPES RESTARTS ROOT SITES", true},
     {"CUDA_", "CUDA", "VISIBLE_DEVICES DEVICE_ORDER DEVICE_MAX_CONNECTIONS LAUNCH_BLOCKING MODULE_LOADING", true},
 };
 

@@ -67,7 +67,8 @@ std::vector<float> after_long_step(const runtime::Communicator& world, const Rec
   const auto transport = comm::make_mpi_transport(world, {.oversubscribed = true});
   const auto n_ranks = static_cast<std::uint64_t>(world.n_ranks()), rank = static_cast<std::uint64_t>(world.rank());
   metrics::PhaseTimers timers;
-  Learner learner{world, *transport, *device, recipe, network_of(recipe), (n_samples + n_ranks - 1) / n_ranks, timers};
+  Learner learner{world, *transport, nullptr, *device, recipe, network_of(recipe), (n_samples + n_ranks - 1) / n_ranks,
+                  timers};
   learner.initialize("");
   const Samples samples{recipe};
   const std::uint64_t begin = n_samples * rank / n_ranks, end = n_samples * (rank + 1) / n_ranks;

@@ -7,7 +7,7 @@
 #include "comm/transport_mpi.hpp"
 #include "core/error.hpp"
 #include "parallel/control_word.hpp"
-#include "parallel/synchronizer.hpp"
+#include "parallel/host_synchronizer.hpp"
 #include "support/mpi_main.hpp"
 #include "unit/parallel/ranks.hpp"
 
@@ -15,7 +15,7 @@ namespace lockstep {
 namespace {
 
 using parallel::ControlWord;
-using parallel::Synchronizer;
+using parallel::HostSynchronizer;
 using parallel::SynchronizerOptions;
 
 SynchronizerOptions make_options(bool is_deterministic) {
@@ -34,8 +34,8 @@ class OnNodes : public testing::TestWithParam<int> {
 
   /// Four steps, each compared with what they must give; integers, and halves of them, are exact. `touch` marks rows.
   void train(const std::vector<parallel::Slot>& slots, bool is_deterministic, const Gradient& gradient,
-             const std::function<void(Synchronizer&, int step)>& touch) const {
-    Synchronizer synchronizer{*world_, slots, make_options(is_deterministic)};
+             const std::function<void(HostSynchronizer&, int step)>& touch) const {
+    HostSynchronizer synchronizer{*world_, slots, make_options(is_deterministic)};
     ControlWord word{*world_, is_deterministic};
     if (world_->rank() == 0)
       support::fill(slots, synchronizer.parameters(), [](std::size_t i) { return support::small_integer(i, 0, 77); });
@@ -66,7 +66,7 @@ class OnNodes : public testing::TestWithParam<int> {
 
 TEST_P(OnNodes, StepsAreExact) {
   for (const bool is_deterministic : {false, true})
-    train(support::odd_slots(), is_deterministic, support::small_integer, [](Synchronizer&, int) {});
+    train(support::odd_slots(), is_deterministic, support::small_integer, [](HostSynchronizer&, int) {});
 }
 
 // Few rows, all of them, other ones, none: between nodes by rows and not.
@@ -82,7 +82,7 @@ TEST_P(OnNodes, RowsOfEmbeddings) {
     const bool is_zero = is_in_table && !is_touched((i - slots[table].slice.offset) / width, rank, step);
     return is_zero ? 0.0F : support::small_integer(i, rank, step);
   };
-  train(slots, false, gradient, [&](Synchronizer& synchronizer, int step) {
+  train(slots, false, gradient, [&](HostSynchronizer& synchronizer, int step) {
     for (std::uint64_t row = 0; row < n_rows; ++row)
       if (is_touched(row, world_->rank(), step)) synchronizer.touch(table, std::span{&row, 1});
   });
@@ -93,7 +93,7 @@ TEST_P(OnNodes, AValueChangedOnOneNodeIsNamedOnAllRanks) {
   const int last_node = world_->nodes().back();
   if (last_node == 0) GTEST_SKIP() << "one node";
   const auto slots = support::make_slots({100, 5'000});
-  Synchronizer synchronizer{*world_, slots, {.guard_interval = 2}};
+  HostSynchronizer synchronizer{*world_, slots, {.guard_interval = 2}};
   ControlWord word{*world_, false};
   synchronizer.publish_initial();
   synchronizer.step({.learning_rate = 0});

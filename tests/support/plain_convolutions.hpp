@@ -74,6 +74,8 @@ struct PlainConvolution {
 
 class PlainConvolutions final : public nn::cuda::Convolutions {
  public:
+  void choose(const nn::cuda::ConvProblem&, nn::cuda::ConvPass, core::DType, const nn::ExecutorOptions&) override {}
+  void keep_choices() override {}
   std::unique_ptr<nn::cuda::Convolution> plan(const nn::cuda::ConvProblem& problem, nn::cuda::ConvPass pass,
                                               core::DType type) override {
     if (type == core::DType::bfloat16) return std::make_unique<Planned<core::bfloat16>>(problem, pass);
@@ -96,7 +98,7 @@ class PlainConvolutions final : public nn::cuda::Convolutions {
       body.w = static_cast<T*>(operands.w);
       body.y = static_cast<T*>(operands.y);
       const auto x = region(body.x, body.n_x()), w = region(body.w, body.n_w()), y = region(body.y, body.n_y());
-      const auto scratch = region(operands.workspace.data(), operands.workspace.size());
+      const auto scratch = region(operands.workspace, workspace_bytes());
       const bool is_forward = body.pass == nn::cuda::ConvPass::forward;
       const bool is_input = body.pass == nn::cuda::ConvPass::input_gradient;
       runtime::kernel::for_each(stream,

@@ -1,11 +1,13 @@
 #include "support/recorder.hpp"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <mutex>
 #include <span>
 #include <utility>
 
@@ -57,9 +59,12 @@ struct Pending {
 }  // namespace
 
 struct Recorder::State {
+  std::mutex in_use{};  // ranks that are threads share a device
   runtime::kernel::ThreadOrder order;
+  Bodies bodies;
   std::map<const std::byte*, Allocation> allocations{};
   int n_allocated = 0;
+  std::size_t memory = std::size_t{1} << 40;
   int n_changes = 0;
   int n_host_waits = 0;
   std::size_t n_bytes = 0;
@@ -94,6 +99,10 @@ struct Recorder::State {
     }
     const std::string place = fmt::format("{}[{}:{}]", of->number, offset, offset + region.n_bytes);
     const Clock& seen = clocks[static_cast<std::size_t>(stream)];
+    std::erase_if(of->accesses, [this](const Access& earlier) {  // what everybody has seen
+      const auto by = static_cast<std::size_t>(earlier.stream);
+      return by < host.size() && earlier.index <= host[by];
+    });
     for (const Access& earlier : of->accesses) {
       if (earlier.stream == stream || (!earlier.is_write && !is_write)) continue;
       if (earlier.end <= offset || earlier.begin >= offset + region.n_bytes) continue;
@@ -123,7 +132,7 @@ struct Recorder::State {
     };
     for (const Region& region : reads) judge(region, false);
     for (const Region& region : writes) judge(region, true);
-    if (!is_allocated) run = [] {};
+    if (!is_allocated || bodies == Bodies::skip) run = [] {};
     lines.push_back(std::move(line));
     of_stream.push_back({std::move(run), clock});
     if (clock.size() <= static_cast<std::size_t>(stream)) clock.resize(static_cast<std::size_t>(stream) + 1);
@@ -147,9 +156,15 @@ class Recorder::Moment final : public runtime::Mark {
  public:
   explicit Moment(Clock clock) : clock_{std::move(clock)} {}
   [[nodiscard]] const Clock& clock() const noexcept { return clock_; }
+  /// When the stream comes to it, by the host's clock.
+  [[nodiscard]] std::shared_ptr<core::Seconds> time() const { return time_; }
+  [[nodiscard]] core::Seconds since(const runtime::Mark& earlier) const override {
+    return {time_->value - static_cast<const Moment&>(earlier).time_->value};
+  }
 
  private:
   Clock clock_;
+  std::shared_ptr<core::Seconds> time_ = std::make_shared<core::Seconds>();
 };
 
 class Recorder::Line final : public runtime::Queue {
@@ -159,6 +174,7 @@ class Recorder::Line final : public runtime::Queue {
   void enqueue(const Operation& operation) override {
     std::vector<std::byte> body(operation.body.begin(), operation.body.end());
     const auto grid = operation.grid;
+    const std::lock_guard lock{state_.in_use};
     const auto details =
         fmt::format(" {}x{}+{} {:016x}", grid.n_blocks, grid.n_threads, grid.scratch_bytes, digest_of(operation.body));
     state_.add(stream_, std::string{operation.name}, details, operation.reads, operation.writes,
@@ -171,29 +187,52 @@ class Recorder::Line final : public runtime::Queue {
                });
   }
   void copy(void* to, const void* from, std::size_t n_bytes) override {
+    const std::lock_guard lock{state_.in_use};
     const Region read{from, n_bytes};
     const Region write{to, n_bytes};
     state_.add(stream_, "copy", "", {&read, 1}, {&write, 1}, [=] { std::memcpy(to, from, n_bytes); });
   }
   void fill(void* to, std::byte value, std::size_t n_bytes) override {
+    const std::lock_guard lock{state_.in_use};
     const Region write{to, n_bytes};
     state_.add(stream_, "fill", fmt::format(" {}", std::to_integer<int>(value)), {}, {&write, 1},
                [=] { std::memset(to, std::to_integer<int>(value), n_bytes); });
   }
   std::unique_ptr<runtime::Mark> mark() override {
+    const std::lock_guard lock{state_.in_use};
     return std::make_unique<Moment>(state_.clocks[static_cast<std::size_t>(stream_)]);
   }
+  std::unique_ptr<runtime::Mark> mark_time() override {
+    const std::lock_guard lock{state_.in_use};
+    auto moment = std::make_unique<Moment>(state_.clocks[static_cast<std::size_t>(stream_)]);
+    state_.add(stream_, "time", "", {}, {}, [time = moment->time()] { *time = runtime::host_clock(); });
+    return moment;
+  }
   void wait_for(const runtime::Mark& mark) override {
+    const std::lock_guard lock{state_.in_use};
     advance_to(state_.clocks[static_cast<std::size_t>(stream_)], static_cast<const Moment&>(mark).clock());
   }
   void wait() override {
+    const std::lock_guard lock{state_.in_use};
     ++state_.n_host_waits;
-    const auto stream = static_cast<std::size_t>(stream_);
-    state_.run(stream, state_.pending[stream].size());
-    advance_to(state_.host, state_.clocks[stream]);
+    get_done();
+  }
+  // Who asks will ask until it is.
+  bool is_done() override {
+    const std::lock_guard lock{state_.in_use};
+    get_done();
+    return true;
   }
 
  private:
+  void get_done() {
+    const auto stream = static_cast<std::size_t>(stream_);
+    state_.run(stream, state_.pending[stream].size());
+    const Clock& clock = state_.clocks[stream];  // also of what it waits for, with nothing behind that
+    for (std::size_t other = 0; other < clock.size(); ++other) state_.run(other, clock[other]);
+    advance_to(state_.host, clock);
+  }
+
   State& state_;
   int stream_;
 };
@@ -203,8 +242,10 @@ class Recorder::Device final : public runtime::Accelerator {
   explicit Device(State& state) : state_{state} {}
 
   std::byte* allocate(std::size_t n_bytes, Memory memory) override {
-    auto* const data = static_cast<std::byte*>(std::calloc(n_bytes, 1));
+    if (memory == Memory::device && n_bytes > available().value) return nullptr;
+    std::byte* const data = take(n_bytes);
     if (data == nullptr) return nullptr;
+    const std::lock_guard lock{state_.in_use};
     ++state_.n_changes;
     state_.allocations.emplace(data, Allocation{.number = state_.n_allocated++, .memory = memory, .n_bytes = n_bytes});
     if (memory == Memory::device) state_.n_bytes += n_bytes;
@@ -213,29 +254,52 @@ class Recorder::Device final : public runtime::Accelerator {
   }
   // As a GPU's, it returns when nothing that was enqueued is left to do.
   void release(std::byte* data, Memory memory) noexcept override {
+    const std::lock_guard lock{state_.in_use};
+    state_.host.resize(state_.pending.size());
     for (std::size_t stream = 0; stream < state_.pending.size(); ++stream) {
-      state_.run(stream, state_.pending[stream].size());
-      advance_to(state_.host, state_.clocks[stream]);
+      state_.host[stream] = state_.pending[stream].size();
+      state_.run(stream, state_.host[stream]);
     }
     ++state_.n_changes;
     const auto of = state_.allocations.find(data);
     if (memory == Memory::device) state_.n_bytes -= of->second.n_bytes;
+    const std::size_t n_bytes = of->second.n_bytes;
     state_.allocations.erase(of);
-    std::free(data);
+    if (state_.bodies == Bodies::skip)
+      munmap(data, n_bytes);
+    else
+      std::free(data);
   }
   std::unique_ptr<runtime::Queue> open_queue() override {
+    const std::lock_guard lock{state_.in_use};
     state_.clocks.emplace_back();
     state_.pending.emplace_back();
     state_.n_run.push_back(0);
     return std::make_unique<Line>(state_, static_cast<int>(state_.pending.size()) - 1);
   }
+  core::Bytes available() override {
+    const std::lock_guard lock{state_.in_use};
+    return {state_.memory - state_.n_bytes};
+  }
 
  private:
+  // Pages that nobody touches take no memory, however many there are; else as the sanitizers watch it.
+  [[nodiscard]] std::byte* take(std::size_t n_bytes) const {
+    if (state_.bodies == Bodies::run) return static_cast<std::byte*>(std::calloc(n_bytes, 1));
+    void* const pages =
+        mmap(nullptr, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return pages == MAP_FAILED ? nullptr : static_cast<std::byte*>(pages);
+  }
+
   State& state_;
 };
 
-Recorder::Recorder(runtime::kernel::ThreadOrder order) : state_{std::make_unique<State>()} { state_->order = order; }
+Recorder::Recorder(runtime::kernel::ThreadOrder order, Bodies bodies) : state_{std::make_unique<State>()} {
+  state_->order = order;
+  state_->bodies = bodies;
+}
 Recorder::~Recorder() = default;
+void Recorder::limit_memory(core::Bytes all) { state_->memory = all.value; }
 
 std::unique_ptr<runtime::Accelerator> Recorder::device() { return std::make_unique<Device>(*state_); }
 const std::vector<std::string>& Recorder::complaints() const noexcept { return state_->complaints; }

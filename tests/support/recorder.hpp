@@ -16,13 +16,22 @@
 
 namespace lockstep::test {
 
+enum class Bodies {
+  run,
+  skip  ///< operations are judged only, so that memory need not be there: results are zeros
+};
+
 class Recorder {
  public:
-  explicit Recorder(runtime::kernel::ThreadOrder order = runtime::kernel::ThreadOrder::shuffled);
+  explicit Recorder(runtime::kernel::ThreadOrder order = runtime::kernel::ThreadOrder::shuffled,
+                    Bodies bodies = Bodies::run);
   ~Recorder();
 
   /// What Stream and Buffer take; the recorder must outlive it.
   [[nodiscard]] std::unique_ptr<runtime::Accelerator> device();
+
+  /// More cannot be allocated on the device; 1 TiB unless limited.
+  void limit_memory(core::Bytes all);
 
   /// What is wrong with what was enqueued so far, a sentence each: memory touched that is not allocated (such an
   /// operation never runs), or touched by two streams of which one writes and neither waits for the other.

@@ -1,6 +1,7 @@
 // GPUs that are made up, and played by a recorder: what a program links in place of runtime/gpu_cuda.cpp.
 // Invariant: at the end of the process the recorder's complaints are printed and become exit code 99.
-// Used by the programs *_on_recorder. $LOCKSTEP_MADE_UP_GPUS: how many the machine has, 1 unless given.
+// Used by the programs *_on_recorder. $LOCKSTEP_MADE_UP_GPUS: how many the machine has, 1 unless given, of
+// $LOCKSTEP_MADE_UP_GPU_BYTES each.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -23,10 +24,13 @@ void complain() {
   if (!complaints.empty()) std::_Exit(99);
 }
 
-int n_made_up() {
-  const char* const asked = std::getenv("LOCKSTEP_MADE_UP_GPUS");
-  return asked != nullptr ? std::atoi(asked) : 1;
+std::uint64_t number_in(const char* variable, std::uint64_t otherwise) {
+  const char* const asked = std::getenv(variable);
+  return asked != nullptr ? std::strtoull(asked, nullptr, 10) : otherwise;
 }
+
+int n_made_up() { return static_cast<int>(number_in("LOCKSTEP_MADE_UP_GPUS", 1)); }
+core::Bytes memory() { return {number_in("LOCKSTEP_MADE_UP_GPU_BYTES", std::uint64_t{1} << 30)}; }
 
 }  // namespace
 
@@ -36,7 +40,7 @@ GpuSurvey survey_gpus() {
     survey.gpus.push_back({.name = "made-up GPU",
                            .uuid = fmt::format("GPU-00000000-0000-0000-0000-{:012x}", number),
                            .pci = fmt::format("0000:{:02x}:00.0", number),
-                           .memory = core::Bytes{std::uint64_t{1} << 30},
+                           .memory = memory(),
                            .architecture = 90,
                            .n_multiprocessors = 132});
   if (survey.gpus.empty()) survey.obstacle = "the NVIDIA driver shows no GPU to this process";
@@ -45,6 +49,7 @@ GpuSurvey survey_gpus() {
 
 std::unique_ptr<Accelerator> open_gpu(int) {
   std::atexit(complain);
+  recorder().limit_memory(memory());
   return recorder().device();
 }
 

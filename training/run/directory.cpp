@@ -141,6 +141,7 @@ std::string to_document(const RunInfo& info) {
             {"arguments", info.arguments},
             {"warnings", info.warnings},
             {"libraries", libraries}};
+  meta.update(metrics::to_json(info.device));
   meta.update(metrics::to_json(info.topology));
   meta.update(metrics::to_json(info.environment));
   const Json json{{"schema", "lockstep.train_run"},

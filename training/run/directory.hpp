@@ -16,6 +16,7 @@
 #include "core/timer.hpp"
 #include "io/file.hpp"
 #include "runtime/environment.hpp"
+#include "runtime/gpu_choice.hpp"
 #include "runtime/topology.hpp"
 #include "training/run/observer.hpp"
 
@@ -29,6 +30,7 @@ struct RunInfo {
   std::string set_digest{};   ///< of its manifest; empty if samples are made
   runtime::Environment environment{};
   runtime::Topology topology{};
+  runtime::DeviceChoice device{};
   std::vector<std::pair<std::string, std::string>>
       libraries{};  ///< name and version of what computes, reads and writes
   std::vector<std::string> warnings{};

@@ -10,7 +10,8 @@
 
 namespace lockstep::training {
 
-RunInfo run_info(const runtime::Communicator& world, const runtime::Topology& topology, const ResolvedRecipe& resolved,
+RunInfo run_info(const runtime::Communicator& world, const runtime::Topology& topology,
+                 const runtime::DeviceChoice& device, const ResolvedRecipe& resolved,
                  const std::vector<std::string>& arguments) {
   std::vector<std::string> warnings = topology.warnings(resolved.recipe.threads);
   if (const std::string warning = core::instruction_limit_warning(); !warning.empty()) warnings.push_back(warning);
@@ -19,6 +20,7 @@ RunInfo run_info(const runtime::Communicator& world, const runtime::Topology& to
           .recipe_json = recipe_json(resolved.recipe),
           .environment = runtime::read_environment(world),
           .topology = topology,
+          .device = device,
           .libraries = {{"hdf5", LOCKSTEP_HDF5_VERSION},
                         {"kokkos", LOCKSTEP_KOKKOS_VERSION},
                         {"onednn", LOCKSTEP_ONEDNN_VERSION}},

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/communicator.hpp"
+#include "runtime/gpu_choice.hpp"
 #include "runtime/topology.hpp"
 #include "training/recipe/recipe.hpp"
 #include "training/run/directory.hpp"
@@ -15,7 +16,8 @@ namespace lockstep::training {
 
 /// Collective: complete on rank 0.
 [[nodiscard]] RunInfo run_info(const runtime::Communicator& world, const runtime::Topology& topology,
-                               const ResolvedRecipe& resolved, const std::vector<std::string>& arguments);
+                               const runtime::DeviceChoice& device, const ResolvedRecipe& resolved,
+                               const std::vector<std::string>& arguments);
 
 /// Collective: of the rank that had most in use at a time; on rank 0.
 [[nodiscard]] core::Bytes peak_memory(const runtime::Communicator& world);

@@ -59,6 +59,10 @@ void check_verification(const RunOptions& options) {
 }  // namespace
 
 void declare_run(core::Flags& flags, RunOptions& options) {
+  flags.value("--device", [&options](const std::string& text) {
+    options.device.kind = core::find_named(runtime::all_device_kinds, text, "device", "--device");
+  });
+  flags.toggle("--share-gpu", options.device.shares_gpu);
   flags.text("--run-dir", options.run_dir);
   flags.text("--init-from", options.init_from);
   flags.text("--resume", options.resume);
@@ -82,6 +86,8 @@ The run
       --nproc N             start N ranks on this machine                             (what the launcher started)
       --expect-ranks N      end at once unless there are N ranks
       --verbose             with --nproc: also what the launcher says about a job that failed
+      --device D            auto: GPUs where every rank has one, else the host; host; cuda: GPUs, or an error  (auto)
+      --share-gpu           several ranks may have the same GPU: for tests, as it is slow
       --run-dir FOLDER      where the run is kept                                     (runs/RECIPE-DATE-N)
       --init-from WHAT      begin with these weights instead of the seed's: a file (HDF5, .npz, .safetensors), a
                             checkpoint, or a run, of which the newest whole checkpoint is taken

@@ -9,6 +9,7 @@
 
 #include "core/flags.hpp"
 #include "core/units.hpp"
+#include "runtime/gpu_choice.hpp"
 #include "training/recipe/recipe.hpp"
 
 namespace lockstep::training {
@@ -16,6 +17,7 @@ namespace lockstep::training {
 /// Members are named as the flags.
 struct RunOptions {
   std::vector<std::string> arguments{};  ///< of the program, for run.json
+  runtime::DeviceRequest device{};
   std::string run_dir{};
   std::string init_from{};
   std::string resume = "never";   ///< "auto": the newest of the run's folder; else a run's folder or a checkpoint

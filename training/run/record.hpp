@@ -53,6 +53,7 @@ struct StartRecord {
   std::uint64_t n_evaluation = 0;  ///< 0: nothing is evaluated
   std::uint64_t n_ranks = 1;
   int n_nodes = 1;
+  std::string device{};  ///< empty: a host of which nobody expects anything else
   std::uint64_t global_batch = 0;
   core::Bytes memory{};  ///< of this rank: activations, parameters and gradients
   std::string folder{};

@@ -124,6 +124,7 @@ std::string start_text(const StartRecord& record, const Goal& goal) {
   text += record.n_evaluation > 0 ? fmt::format(", evaluated on {}\n", record.n_evaluation) : ", not evaluated\n";
   text += fmt::format("ranks   {}", counted(record.n_ranks, "rank"));
   if (record.n_nodes > 1) text += fmt::format(" on {} nodes", record.n_nodes);
+  if (!record.device.empty()) text += fmt::format("\ndevice  {}", record.device);
   if (goal.n_steps > 0)
     text += fmt::format("\nsteps   {} of {}{}", goal.n_steps, counted(record.global_batch, "sample"),
                         goal.is_within_epoch ? fmt::format(", the last within epoch {}", goal.n_epochs)

@@ -8,6 +8,7 @@
 
 #include "io/digest.hpp"
 #include "nn/initialize.hpp"
+#include "runtime/staging.hpp"
 #include "training/recipe/specs.hpp"
 #include "training/train/model.hpp"
 
@@ -18,9 +19,9 @@ namespace {
 /// summed and read; else going through the whole table is faster.
 constexpr std::uint64_t least_rows_per_sample = 4;
 
-/// The embedding of a parameter where rows pay; a tree over ranks sums everything.
+/// The embedding of a parameter where rows pay; a tree over ranks sums everything, as devices do.
 const nn::Embedding* find_sparse(const nn::Network& network, int parameter, const Recipe& recipe) {
-  if (recipe.deterministic) return nullptr;
+  if (recipe.deterministic || !runtime::is_host_the_device()) return nullptr;
   for (const nn::Node& node : network.nodes()) {
     const auto* const embedding = std::get_if<nn::Embedding>(&node.layer);
     if (embedding == nullptr || node.parameters[0] != parameter) continue;
@@ -53,9 +54,9 @@ std::vector<parallel::Slot> slots_of(const nn::Network& network, const nn::Execu
 
 }  // namespace
 
-Learner::Learner(const runtime::Communicator& world, comm::Transport& transport, nn::Device& device,
-                 const Recipe& recipe, nn::Network network, std::uint64_t most, metrics::PhaseTimers& timers,
-                 std::function<void()> on_progress)
+Learner::Learner(const runtime::Communicator& world, comm::Transport& transport, comm::DeviceGroup* devices,
+                 nn::Device& device, const Recipe& recipe, nn::Network network, std::uint64_t most,
+                 metrics::PhaseTimers& timers, std::function<void()> on_progress)
     : world_{world},
       recipe_{recipe},
       timers_{timers},
@@ -74,12 +75,15 @@ Learner::Learner(const runtime::Communicator& world, comm::Transport& transport,
   options.is_group_of_ranks = n_together > 1;
   if (options.is_group_of_ranks) group_sum_.emplace(transport, n_together, false);
   executor_ = device.make_executor(network_, options);
-  synchronizer_ = std::make_unique<parallel::Synchronizer>(
-      transport, slots_of(network_, *executor_, recipe),
-      parallel::SynchronizerOptions{.optimizer = optimizer_spec(recipe), .is_deterministic = recipe.deterministic});
-  const std::span<float> gradients = synchronizer_->gradients();
-  if (recipe.deterministic) lanes_.emplace(static_cast<int>(recipe.lanes), world.rank(), world.n_ranks(), gradients);
-  executor_->bind(runtime::on_device(synchronizer_->parameters()), runtime::on_device(gradients));
+  synchronizer_ =
+      parallel::make_synchronizer(transport, devices, slots_of(network_, *executor_, recipe),
+                                  {.optimizer = optimizer_spec(recipe), .is_deterministic = recipe.deterministic});
+  const runtime::DeviceSpan<float> gradients = synchronizer_->device_gradients();
+  if (recipe.has_lanes())
+    lanes_.emplace(static_cast<int>(recipe.lanes), world.rank(), world.n_ranks(), runtime::on_host(gradients));
+  executor_->bind(synchronizer_->device_parameters(), gradients);
+  const nn::DeviceStatistics statistics = executor_->device_statistics();
+  synchronizer_->keep_statistics(statistics.values, statistics.kept);
   slot_of_.resize(network_.parameters().size());
   for (const nn::ArenaSlot& slot : executor_->slots()) slot_of_[static_cast<std::size_t>(slot.parameter)] = slot;
 }
@@ -111,14 +115,19 @@ void Learner::touched(std::size_t slot, std::span<const std::uint64_t> rows) { s
 
 void Learner::ready(std::size_t slot) {
   if (!completes_gradients_) return;
-  stream_.wait();  // the synchronizer reads gradients when it is told
-  synchronizer_->ready(slot);
+  synchronizer_->ready(slot, stream_);
 }
 
 void Learner::sum(runtime::DeviceSpan<double> values, runtime::Stream& stream) {
   const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::communication};
+  if (runtime::is_host_the_device()) return group_sum_->sum(runtime::on_host(values));
+  const core::Bytes n_bytes{values.size() * sizeof(double)};
+  if (group_sums_.bytes().size() < n_bytes.value) group_sums_ = runtime::Buffer{n_bytes, runtime::Memory::pinned};
+  const std::span<std::byte> here = group_sums_.bytes().first(n_bytes.value);
+  stream.copy(here, runtime::as_bytes(values));
   stream.wait();
-  group_sum_->sum(runtime::on_host(values));
+  group_sum_->sum(group_sums_.as<double>().first(values.size()));
+  stream.copy(runtime::as_writable_bytes(values), here);
 }
 
 /// Now, as the pass can be repeated: what the update before left, or what the pass itself made of it.
@@ -174,6 +183,7 @@ void Learner::run_lanes(const data::Batch& batch, const core::StepNumbers& numbe
 
 void Learner::compute_gradients(const data::Batch& batch, core::StepNumbers numbers) {
   numbers.sample_weight = 1.0f / static_cast<float>(batch.n_global);
+  ids_.assign(batch.ids.begin(), batch.ids.end());
   keep_statistics();
   if (lanes_) return run_lanes(batch, numbers);
   // Of a smaller batch some ranks have more samples than others: each moves the running statistics of all, by its part.
@@ -187,17 +197,26 @@ std::optional<std::uint32_t> Learner::update(const core::StepNumbers& numbers) {
   const double waited = synchronizer_->waited().value;
   {
     const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::optimizer};
-    stream_.wait();
-    const double norm = synchronizer_->step(numbers, recipe_.clip_norm);
-    if (!std::isfinite(norm) && !not_finite_) not_finite_ = {.step = numbers.step, .where = "the norm of the gradient"};
+    synchronizer_->step(numbers, recipe_.clip_norm, stream_);
+    step_ = numbers.step;
   }
   if (synchronizer_->is_halted()) restore_statistics();
   timers_.reassign(metrics::Phase::optimizer, metrics::Phase::communication, {synchronizer_->waited().value - waited});
   return synchronizer_->replica_hash();
 }
 
+// On a device all ranks learn of the sum's norm, and late; one of them tells of it, unless there is a loss to tell of.
+void Learner::note_norm(bool is_loss_finite) {
+  if (not_finite_ || std::isfinite(synchronizer_->norm())) return;
+  if (!is_loss_finite)
+    not_finite_ = {.step = step_, .where = "the loss", .samples = ids_};
+  else if (runtime::is_host_the_device() || world_.rank() == world_.n_ranks() - 1)
+    not_finite_ = {.step = step_, .where = "the norm of the gradient"};
+}
+
 parallel::StepReport Learner::report() {
   const nn::LossSums sums = lanes_ ? std::exchange(of_lanes_, {}) : executor_->sums();
+  note_norm(std::isfinite(sums.loss));
   return {.loss = sums.loss,
           .n = sums.n,
           .n_top1 = sums.n_top1,
@@ -221,8 +240,9 @@ void Learner::try_out(const data::Batch& one) {
   static_cast<void>(executor_->sums());
 }
 
-// As they are before a step that may turn out to be made by nobody.
+// As they are before a step that may turn out to be made by nobody; those of a device the synchronizer keeps there.
 void Learner::keep_statistics() {
+  if (executor_->device_statistics().values.size() > 0) return;
   statistics_before_.resize(statistics_.size());
   if (!lanes_) copy_statistics(statistics_);
   std::ranges::copy(statistics_, statistics_before_.begin());

@@ -34,10 +34,10 @@ namespace lockstep::training {
 class Learner final : private nn::Hooks {
  public:
   /// Collective. `most`: samples of a batch of this rank, at most; all references must outlive it. `on_progress`:
-  /// called after each layer of each pass.
-  Learner(const runtime::Communicator& world, comm::Transport& transport, nn::Device& device, const Recipe& recipe,
-          nn::Network network, std::uint64_t most, metrics::PhaseTimers& timers,
-          std::function<void()> on_progress = {});
+  /// called after each layer of each pass. `devices`: as parallel::make_synchronizer() has it.
+  Learner(const runtime::Communicator& world, comm::Transport& transport, comm::DeviceGroup* devices,
+          nn::Device& device, const Recipe& recipe, nn::Network network, std::uint64_t most,
+          metrics::PhaseTimers& timers, std::function<void()> on_progress = {});
 
   /// Collective: parameters as the seed says, or those of a file, a checkpoint or a run, as
   /// checkpoint::load_weights() has it.
@@ -103,6 +103,7 @@ class Learner final : private nn::Hooks {
   void sum(runtime::DeviceSpan<double> values, runtime::Stream& stream) override;
 
   [[nodiscard]] std::string find_not_finite() const;
+  void note_norm(bool is_loss_finite);
   void run_lanes(const data::Batch& batch, const core::StepNumbers& numbers);
   void run_parts(const data::Batch& batch, core::StepNumbers numbers);
   [[nodiscard]] std::vector<parallel::Piece> pieces();
@@ -144,6 +145,9 @@ class Learner final : private nn::Hooks {
   std::vector<nn::ArenaSlot> slot_of_;  ///< by parameter
   runtime::Stream stream_{};
   bool completes_gradients_ = false;  ///< the backward pass that is enqueued
+  std::uint64_t step_ = 0;            ///< the last update's
+  std::vector<std::uint64_t> ids_{};  ///< of its samples
+  runtime::Buffer group_sums_{};      ///< pinned, of sum()
   nn::LossSums of_lanes_{};           ///< since they were reported
   std::vector<double> lane_losses_{};
   std::optional<NotFinite> not_finite_{};

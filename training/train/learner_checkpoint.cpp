@@ -58,7 +58,7 @@ std::vector<float> Learner::gather_statistics() {
 }
 
 std::vector<parallel::Piece> Learner::pieces_to_save() {
-  return synchronizer_->is_on_first_node() ? pieces() : std::vector<parallel::Piece>{};
+  return synchronizer_->saves() ? pieces() : std::vector<parallel::Piece>{};
 }
 
 // Collective.

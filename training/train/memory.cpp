@@ -14,6 +14,7 @@
 #include "core/error.hpp"
 #include "core/units.hpp"
 #include "optim/optimizer.hpp"
+#include "runtime/accelerator.hpp"
 #include "runtime/together.hpp"
 #include "training/recipe/specs.hpp"
 #include "training/train/model.hpp"
@@ -51,7 +52,7 @@ std::string remedies(const Recipe& recipe, const MemoryNeed& need, std::uint64_t
     const std::uint64_t parts = dividing_parts(recipe, recipe.accumulate * ((need.batch + batch - 1) / batch));
     if (parts > 0)
       text += fmt::format("{}--accumulate {} or more: parts of a batch one after another{}",
-                          text.empty() ? "" : ", or ", parts, recipe.deterministic ? ", as more --lanes are" : "");
+                          text.empty() ? "" : ", or ", parts, recipe.has_lanes() ? ", as more --lanes are" : "");
     if (!text.empty()) text += "; ";
   }
   if (recipe.precision == "f32") text += "--precision bf16; ";
@@ -132,9 +133,10 @@ MemoryNeed memory_need(nn::Device& device, const Recipe& recipe, const nn::Netwo
     need.activations += (need.activations - of_fewer) / (planned - fewer) * (need.at_a_time - planned);
   }
   need.arena = executor->arena_elements() * sizeof(float);
-  need.optimizer = n_states(recipe) * need.arena / n_local;
+  const bool is_on_host = runtime::is_host_the_device();
+  need.optimizer = n_states(recipe) * need.arena / (is_on_host ? n_local : 1);
   need.copy = copy_bytes(recipe, need.arena, n_local);
-  if (recipe.deterministic)  // sums that wait for their other half: see parallel::Lanes
+  if (recipe.has_lanes())  // sums that wait for their other half: see parallel::Lanes
     need.optimizer +=
         static_cast<std::uint64_t>(std::popcount(recipe.lanes / static_cast<std::uint64_t>(n_ranks) - 1)) * need.arena;
   return need;
@@ -156,6 +158,15 @@ void compare_memory(const Recipe& recipe, const MemoryNeed& need, std::uint64_t 
     if (room.needed > room.bytes) fail_memory(recipe, need, n_local, n_ranks, room);
 }
 
+void compare_device_memory(const Recipe& recipe, const MemoryNeed& need, std::uint64_t n_sharing, int n_ranks,
+                           const std::string& host, std::uint64_t available) {
+  const Room room{available, n_sharing * need.of_device(), n_sharing,
+                  n_sharing == 1 ? fmt::format("a rank on {}", host)
+                                 : fmt::format("{} ranks that share a GPU on {}", n_sharing, host),
+                  "the GPU has"};
+  if (room.needed > room.bytes) fail_memory(recipe, need, n_sharing, n_ranks, room);
+}
+
 void compare_shared_room(const MemoryNeed& need, std::uint64_t n_local, const std::string& host,
                          std::uint64_t available) {
   if (n_local == 1 || available >= need.shared(n_local)) return;
@@ -172,19 +183,24 @@ void compare_shared_room(const MemoryNeed& need, std::uint64_t n_local, const st
 core::Bytes checkpoint_bytes(const Recipe& recipe, const nn::Network& network) {
   std::uint64_t n_statistics = 0;
   for (const nn::Statistic& statistic : network.statistics()) n_statistics += statistic.n_channels;
-  const std::uint64_t n_rows = recipe.deterministic ? recipe.lanes : 1;
+  const std::uint64_t n_rows = recipe.has_lanes() ? recipe.lanes : 1;
   return {((1 + n_states(recipe)) * network.n_parameter_elements() + n_rows * n_statistics) * sizeof(float)};
 }
 
-void check_memory(const runtime::Communicator& world, const runtime::Topology& topology, nn::Device& device,
-                  const Recipe& recipe, const nn::Network& network, std::uint64_t most) {
+void check_memory(const runtime::Communicator& world, const OpenDevice& place, const Recipe& recipe,
+                  const nn::Network& network, std::uint64_t most) {
   runtime::together(world, [&] {
+    const runtime::Topology& topology = place.topology;
+    const bool is_shared = place.choice.is_shared;
     const runtime::Place& me = topology.places[static_cast<std::size_t>(world.rank())];
     const auto n_local =
         static_cast<std::uint64_t>(std::ranges::count(topology.places, me.node, &runtime::Place::node));
     const std::uint64_t left = runtime::available_memory().value;
     const runtime::LimitsLeft limits = runtime::limits_left();
-    const MemoryNeed need = memory_need(device, recipe, network, most, world.n_ranks(), n_local);
+    const std::uint64_t of_device = runtime::is_host_the_device() ? 0 : runtime::accelerator()->available().value;
+    const MemoryNeed need = memory_need(*place.device, recipe, network, most, world.n_ranks(), n_local);
+    if (!runtime::is_host_the_device())
+      return compare_device_memory(recipe, need, is_shared ? n_local : 1, world.n_ranks(), me.host, of_device);
     compare_memory(recipe, need, n_local, world.n_ranks(), me.host,
                    left > 0 ? left : std::numeric_limits<std::uint64_t>::max(), limits);
     check_shared_room(need, n_local, me.host);

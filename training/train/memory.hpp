@@ -9,8 +9,8 @@
 #include "nn/network.hpp"
 #include "runtime/communicator.hpp"
 #include "runtime/memory.hpp"
-#include "runtime/topology.hpp"
 #include "training/recipe/recipe.hpp"
+#include "training/train/open_device.hpp"
 
 namespace lockstep::training {
 
@@ -20,12 +20,13 @@ struct MemoryNeed {
   std::uint64_t at_a_time = 1;  ///< samples that these are of
   std::uint64_t batch = 1;      ///< samples of all ranks in a step, at most
   std::uint64_t optimizer = 0;  ///< its state, and sums of lanes
-  std::uint64_t arena = 0;      ///< of parameters, once a node; as much for the gradients of each rank
+  std::uint64_t arena = 0;      ///< of parameters, once a node or device; as much for the gradients of each rank
   std::uint64_t copy = 0;       ///< of what it saves in the background
 
   /// Of this rank alone, and of all `n_local` ranks of its node.
   [[nodiscard]] std::uint64_t own() const noexcept { return activations + optimizer + copy; }
   [[nodiscard]] std::uint64_t shared(std::uint64_t n_local) const noexcept { return (1 + n_local) * arena; }
+  [[nodiscard]] std::uint64_t of_device() const noexcept { return activations + optimizer + shared(1); }
   [[nodiscard]] std::uint64_t of_node(std::uint64_t n_local) const noexcept {
     return n_local * own() + shared(n_local);
   }
@@ -59,8 +60,13 @@ void compare_memory(const Recipe& recipe, const MemoryNeed& need, std::uint64_t 
 void compare_shared_room(const MemoryNeed& need, std::uint64_t n_local, const std::string& host,
                          std::uint64_t available);
 
-/// Collective: both, for each rank and its node as they are now. Throws the same on all ranks.
-void check_memory(const runtime::Communicator& world, const runtime::Topology& topology, nn::Device& device,
-                  const Recipe& recipe, const nn::Network& network, std::uint64_t most);
+/// Throws core::Error (usage) if `n_sharing` ranks of `host`, which have a GPU together, need more than is `available`
+/// in its memory.
+void compare_device_memory(const Recipe& recipe, const MemoryNeed& need, std::uint64_t n_sharing, int n_ranks,
+                           const std::string& host, std::uint64_t available);
+
+/// Collective: for each rank and its node, or device, as they are now. Throws the same on all ranks.
+void check_memory(const runtime::Communicator& world, const OpenDevice& place, const Recipe& recipe,
+                  const nn::Network& network, std::uint64_t most);
 
 }  // namespace lockstep::training

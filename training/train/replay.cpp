@@ -14,7 +14,6 @@
 #include "checkpoint/folder.hpp"
 #include "checkpoint/reader.hpp"
 #include "core/print.hpp"
-#include "nn/device.hpp"
 #include "nn/models.hpp"
 #include "parallel/slots.hpp"
 #include "runtime/topology.hpp"
@@ -165,9 +164,10 @@ class Step {
   /// Of the pass before.
   bool tell_gradient() {
     const parallel::Synchronizer& synchronizer = learner_.synchronizer();
-    const auto bad = parallel::find_not_finite(synchronizer.slots(), synchronizer.gradients());
+    const std::span<const float> gradients = runtime::on_host(synchronizer.device_gradients());
+    const auto bad = parallel::find_not_finite(synchronizer.slots(), gradients);
     double sum = 0;
-    for (const float value : synchronizer.gradients()) sum += static_cast<double>(value) * static_cast<double>(value);
+    for (const float value : gradients) sum += static_cast<double>(value) * static_cast<double>(value);
     core::print("gradient  {}\n", bad ? fmt::format("not finite, of {} first", synchronizer.slots()[*bad].name)
                                       : fmt::format("finite, of norm {:.4g}", std::sqrt(sum)));
     return !bad;
@@ -216,10 +216,10 @@ int make_again(const Replay& replay, const runtime::Session& session, runtime::W
                         .expected = "one",
                         .fix = "start it without a launcher"});
     require_data(replay.resolved.recipe);
-    const std::unique_ptr<nn::Device> device = nn::open_device(threads_of(world, replay.resolved.recipe));
-    const runtime::Topology topology = runtime::discover_topology(world);
+    const auto place =
+        open_device(world, {.kind = runtime::DeviceKind::host}, threads_of(world, replay.resolved.recipe));
     metrics::PhaseTimers timers;
-    Setup setup = set_up(world, topology, *device, replay.resolved, {}, timers, [&] { watchdog.beat(); });
+    Setup setup = set_up(world, *place, replay.resolved, {}, timers, [&] { watchdog.beat(); });
     require_same_data(replay, *setup.batches.training);
     setup.learner->load_checkpoint(checkpoint::open_checkpoint(world, replay.path), replay.bundle.state.n_steps);
     watchdog.enter(runtime::Activity::training);

@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "comm/registry.hpp"
 #include "comm/transport_mpi.hpp"
 #include "runtime/session.hpp"
 #include "training/recipe/specs.hpp"
@@ -16,22 +17,31 @@
 
 namespace lockstep::training {
 
+namespace {
+
+std::unique_ptr<comm::DeviceGroup> make_group(comm::Transport& transport, const runtime::DeviceChoice& choice) {
+  const comm::Algorithm& algorithm =
+      comm::choose_for_devices({}, transport, choice.is_shared ? comm::Devices::shared : comm::Devices::own);
+  return algorithm.group(algorithm, transport);
+}
+
+}  // namespace
+
 int threads_of(const runtime::Communicator& world, const Recipe& recipe) {
   const auto share = static_cast<int>(runtime::spare_cores(world)) + 1;
   if (recipe.threads > 0) return recipe.threads;
   return recipe.deterministic ? 1 : share;
 }
 
-Setup set_up(const runtime::Communicator& world, const runtime::Topology& topology, nn::Device& device,
-             const ResolvedRecipe& resolved, const RunOptions& options, metrics::PhaseTimers& timers,
-             const std::function<void()>& on_progress) {
+Setup set_up(const runtime::Communicator& world, const OpenDevice& place, const ResolvedRecipe& resolved,
+             const RunOptions& options, metrics::PhaseTimers& timers, const std::function<void()>& on_progress) {
   const Recipe& recipe = resolved.recipe;
   // For samples like these, and the memory there is.
   const auto fitting_network = [&](const DataInfo& info, std::uint64_t most) {
     nn::Network network = make_network(recipe, info);
     if (options.evaluate_only) return network;
     check_groups(recipe, network, info.n_samples, world.n_ranks());
-    if (!options.dry_run) check_memory(world, topology, device, recipe, network, most);
+    if (!options.dry_run) check_memory(world, place, recipe, network, most);
     return network;
   };
   const auto fit = [&](const DataInfo& info, std::uint64_t most) { static_cast<void>(fitting_network(info, most)); };
@@ -52,19 +62,21 @@ Setup set_up(const runtime::Communicator& world, const runtime::Topology& topolo
   check_evaluation(resolved, training, evaluation);
   const Batches& batches = setup.main_batches();
   nn::Network network = fitting_network(batches.info(), batches.most());
-  setup.transport = comm::make_mpi_transport(world, {.topology = &topology});
+  setup.transport = comm::make_mpi_transport(world, {.topology = &place.topology});
+  if (!place.choice.is_host() && world.n_ranks() > 1) setup.devices = make_group(*setup.transport, place.choice);
   const std::uint64_t most =
       options.dry_run ? std::min(batches.most(), whole_groups(recipe, most_tried)) : batches.most();
-  setup.learner =
-      std::make_unique<Learner>(world, *setup.transport, device, recipe, std::move(network), most, timers, on_progress);
+  setup.learner = std::make_unique<Learner>(world, *setup.transport, setup.devices.get(), *place.device, recipe,
+                                            std::move(network), most, timers, on_progress);
   setup.learner->initialize(options.init_from);
   setup.warnings = surprises(resolved, setup.goal, training, evaluation, !options.init_from.empty());
   std::ranges::move(surprises(setup.learner->executor()), std::back_inserter(setup.warnings));
   return setup;
 }
 
-StartRecord start_record(const runtime::Communicator& world, const runtime::Topology& topology, const Recipe& recipe,
-                         const Setup& setup, const std::string& folder, const std::optional<ResumeRecord>& resumed) {
+StartRecord start_record(const runtime::Communicator& world, const runtime::Topology& topology,
+                         const runtime::DeviceChoice& choice, const Recipe& recipe, const Setup& setup,
+                         const std::string& folder, const std::optional<ResumeRecord>& resumed) {
   const Batches& batches = *setup.batches.training;
   const Batches* const evaluation = setup.batches.evaluation.get();
   const nn::Executor& executor = setup.learner->executor();
@@ -77,6 +89,7 @@ StartRecord start_record(const runtime::Communicator& world, const runtime::Topo
                      .n_evaluation = evaluation != nullptr ? evaluation->info().n_samples : 0,
                      .n_ranks = static_cast<std::uint64_t>(world.n_ranks()),
                      .n_nodes = topology.n_nodes,
+                     .device = to_text(choice),
                      .global_batch = recipe.batch,
                      .memory = {executor.n_bytes() + 2 * executor.arena_elements() * sizeof(float)},
                      .folder = folder,

@@ -8,12 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "comm/device_plan.hpp"
 #include "comm/transport.hpp"
 #include "core/units.hpp"
 #include "metrics/phase_timers.hpp"
 #include "nn/device.hpp"
 #include "optim/schedule.hpp"
 #include "runtime/communicator.hpp"
+#include "runtime/gpu_choice.hpp"
 #include "runtime/topology.hpp"
 #include "training/recipe/goal.hpp"
 #include "training/recipe/recipe.hpp"
@@ -21,6 +23,7 @@
 #include "training/run/record.hpp"
 #include "training/train/batches.hpp"
 #include "training/train/learner.hpp"
+#include "training/train/open_device.hpp"
 
 namespace lockstep::training {
 
@@ -31,6 +34,7 @@ struct Setup {
   core::Seconds save_time{};        ///< instead: between checkpoints; 0: none
   optim::ScheduleSpec schedule{};
   std::unique_ptr<comm::Transport> transport{};
+  std::unique_ptr<comm::DeviceGroup> devices{};  ///< null where the host is the device, and for one rank
   std::unique_ptr<Learner> learner{};
   std::vector<std::string> warnings{};
 
@@ -45,13 +49,13 @@ struct Setup {
 
 /// Collective. All but `options` must outlive it. `on_progress`: called now and then, and after each layer
 /// of each pass. Throws core::Error (usage), on all ranks or on rank 0 only.
-[[nodiscard]] Setup set_up(const runtime::Communicator& world, const runtime::Topology& topology, nn::Device& device,
-                           const ResolvedRecipe& resolved, const RunOptions& options, metrics::PhaseTimers& timers,
+[[nodiscard]] Setup set_up(const runtime::Communicator& world, const OpenDevice& place, const ResolvedRecipe& resolved,
+                           const RunOptions& options, metrics::PhaseTimers& timers,
                            const std::function<void()>& on_progress);
 
 /// Collective: what is about to be trained; complete on rank 0.
 [[nodiscard]] StartRecord start_record(const runtime::Communicator& world, const runtime::Topology& topology,
-                                       const Recipe& recipe, const Setup& setup, const std::string& folder,
-                                       const std::optional<ResumeRecord>& resumed);
+                                       const runtime::DeviceChoice& choice, const Recipe& recipe, const Setup& setup,
+                                       const std::string& folder, const std::optional<ResumeRecord>& resumed);
 
 }  // namespace lockstep::training

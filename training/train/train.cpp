@@ -8,12 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include "core/flags.hpp"
-#include "nn/device.hpp"
 #include "runtime/launcher.hpp"
-#include "runtime/topology.hpp"
 #include "runtime/watch/watchdog.hpp"
 #include "training/recipe/cuts.hpp"
 #include "training/train/memory.hpp"
+#include "training/train/open_device.hpp"
 #include "training/train/replay.hpp"
 #include "training/train/trainer.hpp"
 #include "training/train/verify_resume.hpp"
@@ -49,13 +48,18 @@ int train(TrainCommand& command, const runtime::Session& session, runtime::Watch
   const auto misfit = core::complaint_of([&] {
     require_same_recipe(session.world(), recipe);
     require_address_space();
-    check_ranks(recipe, session.world().n_ranks());
   });
   if (const auto bad = session.agree(misfit)) return core::to_int(*bad);
   const int threads = threads_of(session.world(), recipe);
   // Whoever computes on all cores has none to spare for reading ahead.
   if (recipe.loader_threads < 0 && recipe.threads == 0) recipe.loader_threads = 0;
-  const std::unique_ptr<nn::Device> device = nn::open_device(threads);
+  std::unique_ptr<OpenDevice> device;
+  const auto no_device =
+      core::complaint_of([&] { device = open_device(session.world(), command.options.device, threads); });
+  if (const auto bad = session.agree(no_device)) return core::to_int(*bad);
+  recipe.is_on_device = !device->choice.is_host();
+  const auto bad_cuts = core::complaint_of([&] { check_ranks(recipe, session.world().n_ranks()); });
+  if (const auto bad = session.agree(bad_cuts)) return core::to_int(*bad);
   std::unique_ptr<Trainer> trainer;
   const auto complaint = core::complaint_of(
       [&] { trainer = std::make_unique<Trainer>(session, *device, command.resolved, command.options, watchdog); });

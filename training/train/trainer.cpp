@@ -46,18 +46,19 @@ void require_time(const TimeLimit& limit, core::Seconds asked) {
 
 }  // namespace
 
-Trainer::Trainer(const runtime::Session& session, nn::Device& device, const ResolvedRecipe& resolved,
+Trainer::Trainer(const runtime::Session& session, const OpenDevice& device, const ResolvedRecipe& resolved,
                  const RunOptions& options, runtime::Watchdog& watchdog)
     : limit_{time_left(session.world(), options, watchdog)},
       session_{session},
       world_{session.world()},
       recipe_{resolved.recipe},
       options_{options},
-      device_{device},
+      device_{*device.device},
       watchdog_{watchdog},
-      topology_{runtime::discover_topology(world_)},
+      topology_{device.topology},
+      choice_{device.choice},
       run_{world_, recipe_, options_},  // before ranks share anything: who leaves then is not waited for
-      setup_{set_up(world_, topology_, device_, resolved, options_, timers_, [this] { watchdog_.beat(); })},
+      setup_{set_up(world_, device, resolved, options_, timers_, [this] { watchdog_.beat(); })},
       learner_{*setup_.learner},
       control_{*setup_.transport, recipe_.deterministic},
       interval_{world_, topology_} {
@@ -72,7 +73,7 @@ Trainer::Trainer(const runtime::Session& session, nn::Device& device, const Reso
     limit_ = TimeLimit{std::nullopt};
   }
   if (!options_.dry_run && !options_.evaluate_only) resume();
-  RunInfo info = run_info(world_, topology_, resolved, options_.arguments);
+  RunInfo info = run_info(world_, topology_, choice_, resolved, options_.arguments);
   info.set_digest = epochs_.set_digest;
   std::ranges::move(setup_.warnings, std::back_inserter(info.warnings));
   run_.start(info,
@@ -126,7 +127,7 @@ int Trainer::describe() {
 }
 
 void Trainer::train() {
-  StartRecord start = start_record(world_, topology_, recipe_, setup_, run_.folder(), resumed_);
+  StartRecord start = start_record(world_, topology_, choice_, recipe_, setup_, run_.folder(), resumed_);
   if (limit_.is_known()) start.time_left = limit_.left();
   run_.tell(&Observer::started, start);
   if (world_.rank() == 0) runtime::announce_interrupt(stopping_text);

@@ -21,6 +21,7 @@
 #include "runtime/watch/watchdog.hpp"
 #include "training/run/run.hpp"
 #include "training/train/interval.hpp"
+#include "training/train/open_device.hpp"
 #include "training/train/resume.hpp"
 #include "training/train/setup.hpp"
 #include "training/train/state.hpp"
@@ -32,7 +33,7 @@ class Trainer {
  public:
   /// Collective. Throws core::Error (usage), the same on all ranks or on rank 0 only, for whatever is wrong with
   /// recipe, data and files before any step is made.
-  Trainer(const runtime::Session& session, nn::Device& device, const ResolvedRecipe& resolved,
+  Trainer(const runtime::Session& session, const OpenDevice& device, const ResolvedRecipe& resolved,
           const RunOptions& options, runtime::Watchdog& watchdog);
 
   /// Collective: the exit code. What one rank throws while others are within a step is agreed on by nobody: it ends the
@@ -114,6 +115,7 @@ class Trainer {
   nn::Device& device_;
   runtime::Watchdog& watchdog_;
   runtime::Topology topology_;
+  const runtime::DeviceChoice& choice_;
   Run run_;
   metrics::PhaseTimers timers_{};
   Setup setup_;

@@ -1,6 +1,13 @@
 #include "nn/cuda/conv_problem.hpp"
 
+#include <fmt/format.h>
+
 namespace lockstep::nn::cuda {
+
+std::string describe(const ConvProblem& p) {
+  return fmt::format("{}x{}x{}x{} by {}x{}x{}/{}+{}", p.n_samples, p.height, p.width, p.n_in, p.n_out, p.kernel,
+                     p.kernel, p.stride, p.padding);
+}
 
 std::optional<ConvProblem> problem_of(const Network& network, std::size_t index, std::span<const ValueLayout> layouts,
                                       std::uint64_t n_samples) {

@@ -29,6 +29,9 @@ struct ConvProblem {
   [[nodiscard]] std::uint64_t width_out() const noexcept { return (width + 2 * padding - kernel) / stride + 1; }
 };
 
+/// All of it but the name: "256x56x56x64 by 64x3x3/1+1".
+[[nodiscard]] std::string describe(const ConvProblem& problem);
+
 /// Of a node that is one; `layouts`: layouts_of(network).
 [[nodiscard]] std::optional<ConvProblem> problem_of(const Network& network, std::size_t node,
                                                     std::span<const ValueLayout> layouts, std::uint64_t n_samples);

@@ -5,9 +5,11 @@
 
 #include <cstddef>
 #include <memory>
+#include <type_traits>
 
 #include "core/dtype.hpp"
 #include "nn/cuda/conv_problem.hpp"
+#include "nn/executor.hpp"
 #include "runtime/device.hpp"
 
 namespace lockstep::nn::cuda {
@@ -24,7 +26,7 @@ struct ConvOperands {
   void* x = nullptr;
   void* w = nullptr;
   void* y = nullptr;
-  runtime::DeviceSpan<std::byte> workspace{};
+  std::byte* workspace = nullptr;  ///< of workspace_bytes()
 };
 
 class Convolution {
@@ -37,9 +39,31 @@ class Convolution {
 class Convolutions {
  public:
   virtual ~Convolutions() = default;
-  /// Throws core::Error (system) if the library has none.
+  /// Finds out, for plan(), what is fastest; options.is_deterministic: nothing. Collective as options.agree is: for
+  /// problems that all ranks have.
+  virtual void choose(const ConvProblem& problem, ConvPass pass, core::DType type, const ExecutorOptions& options) = 0;
+  /// All choices of an executor are made, and may be kept for other runs.
+  virtual void keep_choices() = 0;
+  /// By what was chosen, if anything was. Throws core::Error (system) if the library has none.
   [[nodiscard]] virtual std::unique_ptr<Convolution> plan(const ConvProblem& problem, ConvPass pass,
                                                           core::DType type) = 0;
 };
+
+/// Of the accelerator in use. Throws core::Error (system) if this program is built without a library for it.
+[[nodiscard]] std::unique_ptr<Convolutions> open_convolutions();
+
+/// For all products of a network on batches of options.max_batch samples, and to be kept. Collective as options.agree
+/// is.
+void choose_products(const Network& network, core::DType type, const ExecutorOptions& options, Convolutions& by);
+
+/// Whether a parameter before it, or of itself, has a gradient.
+[[nodiscard]] bool needs_gradient(const Network& network, Value value);
+
+template <class T>
+constexpr core::DType dtype_of() {
+  if constexpr (std::is_same_v<T, core::bfloat16>) return core::DType::bfloat16;
+  if constexpr (std::is_same_v<T, core::float16>) return core::DType::float16;
+  return core::DType::float32;
+}
 
 }  // namespace lockstep::nn::cuda

@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "nn/cuda/kernels/elementwise.hpp"
 #include "nn/cuda/program.hpp"
+#include "runtime/kernel/numbers.hpp"
 
 namespace lockstep::nn::cuda {
 namespace {
@@ -58,16 +59,20 @@ class CudaExecutor final : public Executor {
     x_ = Mirror{n * x_bytes_};
     y_ = Mirror{n * y_bytes_};
     ids_ = Mirror{n * sizeof(std::uint64_t)};
-    numbers_ = Mirror{sizeof(core::StepNumbers)};
+    numbers_ = Buffer{core::Bytes{sizeof(core::StepNumbers)}, Memory::device};
     results_ = Mirror{sizeof(Results)};
     for (const Statistic& statistic : network_.statistics()) {
-      const std::size_t padded = (statistic.n_channels + 7) / 8 * 8;
-      statistics_.emplace_back(padded * sizeof(float));
-      const std::span<float> values = floats(statistics_.back());
-      std::ranges::fill(values.first(statistic.n_channels), statistic.initial);
-      arenas_.statistics.push_back(statistics_.back().device<float>());
+      statistics_.push_back({n_statistics_, statistic.n_channels});
+      n_statistics_ += (statistic.n_channels + 7) / 8 * 8;
+    }
+    all_statistics_ = Mirror{n_statistics_ * sizeof(float)};
+    kept_statistics_ = Buffer{core::Bytes{n_statistics_ * sizeof(float)}, Memory::device};
+    for (std::size_t i = 0; i < statistics_.size(); ++i) {
+      std::ranges::fill(statistics_[i].of(statistics_here()), network_.statistics()[i].initial);
+      arenas_.statistics.push_back(all_statistics_.device<float>() + statistics_[i].offset);
     }
     arenas_.has_bad_label = &results_.device<Results>()->has_bad_label;
+    choose_products(network_, dtype_of<T>(), options_, convolutions_);
   }
 
   [[nodiscard]] std::span<const ArenaSlot> slots() const noexcept override { return parameters_.slots(); }
@@ -100,13 +105,15 @@ class CudaExecutor final : public Executor {
   }
 
   [[nodiscard]] std::span<float> statistic(int statistic) override {
-    const auto i = static_cast<std::size_t>(statistic);
     if (!are_statistics_here_ && stream_ != nullptr) {
-      for (const Mirror& mirror : statistics_) mirror.fetch(*stream_);
+      all_statistics_.fetch(*stream_);
       stream_->wait();
     }
     are_statistics_here_ = true;
-    return floats(statistics_.at(i)).first(network_.statistics()[i].n_channels);
+    return statistics_.at(static_cast<std::size_t>(statistic)).of(statistics_here());
+  }
+  [[nodiscard]] DeviceStatistics device_statistics() noexcept override {
+    return {DeviceSpan<float>::at(all_statistics_.device<float>(), n_statistics_), kept_statistics_.on_device<float>()};
   }
 
   void enqueue(const data::Batch& batch, Pass pass, const core::StepNumbers& numbers, Hooks& hooks,
@@ -116,10 +123,11 @@ class CudaExecutor final : public Executor {
     core::require(is_forward || program_ != nullptr || n_ == 0, "a backward pass follows a forward pass in training");
     if (stream_ != nullptr) stream_->wait();  // what was sent before may be overwritten
     stream_ = &stream;
-    send(numbers, stream);
+    runtime::kernel::put(stream, numbers_.on_device<core::StepNumbers>(), numbers);
+    send_what_is_new(stream);
     PassContext context{.stream = stream,
                         .batch = is_forward ? send(batch, stream) : on_device_,
-                        .numbers = numbers_.device<core::StepNumbers>(),
+                        .numbers = numbers_.on_device<core::StepNumbers>().data(),
                         .hooks = &hooks,
                         .adds = pass == Pass::backward_adding};
     if (is_forward)
@@ -147,16 +155,14 @@ class CudaExecutor final : public Executor {
   [[nodiscard]] std::vector<std::string> slow_layers() const override { return {}; }
   [[nodiscard]] bool computes_in_floats() const override { return false; }
   [[nodiscard]] std::size_t n_bytes() const noexcept override {
-    std::size_t n = weights_.on_device<std::byte>().size();
-    for (const auto& [key, program] : programs_) n += program->n_bytes();
-    for (const Mirror* mirror : {&x_, &y_, &ids_, &numbers_, &results_}) n += mirror->n_bytes();
-    for (const Mirror& mirror : statistics_) n += mirror.n_bytes();
-    return n;
+    std::size_t n = weights_.on_device<std::byte>().size() + arena_.n_bytes();
+    for (const Mirror* mirror : {&x_, &y_, &ids_, &results_, &all_statistics_}) n += mirror->n_bytes();
+    return n + all_statistics_.n_bytes() + sizeof(core::StepNumbers);  // kept ones, and a step's numbers
   }
 
  private:
-  static std::span<float> floats(const Mirror& mirror) {
-    return {reinterpret_cast<float*>(mirror.host().data()), mirror.n_bytes() / sizeof(float)};
+  [[nodiscard]] std::span<float> statistics_here() const {
+    return {reinterpret_cast<float*>(all_statistics_.host().data()), n_statistics_};
   }
 
   void check(const data::Batch& batch) const {
@@ -167,16 +173,16 @@ class CudaExecutor final : public Executor {
     core::require(batch.ids.empty() || batch.ids.size() == batch.n, "every sample of a batch has an id");
   }
 
-  void send(const core::StepNumbers& numbers, runtime::Stream& stream) {
-    std::memcpy(numbers_.host().data(), &numbers, sizeof numbers);
-    numbers_.send(stream, sizeof numbers);
+  void send_what_is_new(runtime::Stream& stream) {
     if (results_are_new_) {
       std::ranges::fill(results_.host(), std::byte{0});
       results_.send(stream, sizeof(Results));
       results_are_new_ = false;
     }
     if (!are_statistics_here_) return;
-    for (const Mirror& mirror : statistics_) mirror.send(stream, mirror.n_bytes());
+    all_statistics_.send(stream, all_statistics_.n_bytes());
+    stream.copy(kept_statistics_.on_device<std::byte>(),
+                DeviceSpan<const std::byte>::at(all_statistics_.device<std::byte>(), all_statistics_.n_bytes()));
     are_statistics_here_ = false;
   }
 
@@ -214,7 +220,8 @@ class CudaExecutor final : public Executor {
     }
     auto& program = programs_[{n_, is_training}];
     if (!program)
-      program = std::make_unique<Program<T>>(network_, options_, parameters_, arenas_, convolutions_, n_, is_training);
+      program = std::make_unique<Program<T>>(network_, options_, parameters_, arenas_, convolutions_, arena_, n_,
+                                             is_training);
     program->forward(pass, &results_.device<Results>()->totals);
     if (is_training) program_ = program.get();
   }
@@ -235,12 +242,15 @@ class CudaExecutor final : public Executor {
   bool has_ids_ = false;
   std::size_t x_bytes_ = 0;
   std::size_t y_bytes_ = 0;
-  Mirror x_{}, y_{}, ids_{}, numbers_{}, results_{};
-  std::vector<Mirror> statistics_{};
+  Mirror x_{}, y_{}, ids_{}, results_{}, all_statistics_{};
+  Buffer numbers_{}, kept_statistics_{};
+  std::vector<core::Slice> statistics_{};  ///< of all_statistics_; each begins at a multiple of 32 bytes
+  std::size_t n_statistics_ = 0;
   bool are_statistics_here_ = true;  ///< and may be changed by who asked for them
   bool results_are_new_ = true;      ///< nothing was added since they were read
   Arenas<T> arenas_{};
   Buffer weights_{};
+  SharedArena arena_{};  ///< of programs
   std::map<std::pair<std::uint64_t, bool>, std::unique_ptr<Program<T>>> programs_{};
   Program<T>* program_ = nullptr;  ///< of the last forward pass, in training
   std::uint64_t n_ = 0;            ///< its samples

@@ -1,6 +1,6 @@
 // Convolutions by cuDNN: its plans on a GPU, which need not be there to ask for them, and their execution, for which it
 // must be.
-// Invariant: accumulates in float32; plans are deterministic and within a workspace.
+// Invariant: accumulates in float32, within a workspace.
 // Used by nn/cuda's device and tests; includes no header of cuDNN.
 #pragma once
 
@@ -26,6 +26,7 @@ class GpuModel {
   ~GpuModel();
   GpuModel(GpuModel&&) noexcept;
   GpuModel& operator=(GpuModel&&) noexcept;
+  [[nodiscard]] int architecture() const noexcept;
 
  private:
   friend class PlanSearch;
@@ -40,24 +41,39 @@ struct ConvPlan {
   std::int64_t index = 0;  ///< in the list that cuDNN's heuristics made
 };
 
-/// Up to `most` plans for a convolution in `type` (float16, bfloat16 or float32, which takes TF32), in the order of
-/// cuDNN's heuristics; none that is not deterministic or needs more workspace. Empty if cuDNN has none. Throws
-/// core::Error (system) in cuDNN's words if it does not take the graph.
-[[nodiscard]] std::vector<ConvPlan> find_plans(const ConvProblem& problem, ConvPass pass, core::DType type,
-                                               const GpuModel& gpu, core::Bytes most_bytes, std::size_t most);
-
 /// Of the plans that cuDNN 9.19 lists for ResNet-50 those with more are copies beside others without.
 inline constexpr core::Bytes most_workspace{std::uint64_t{32} << 20};
 
-/// Plans are the first of find_plans(). Throws core::Error (system) in cuDNN's words where there is none.
+struct PlanFilter {
+  core::Bytes most_workspace = cuda::most_workspace;
+  bool is_deterministic = true;
+  std::size_t most = 1;           ///< of those that heuristics list
+  std::size_t most_compiled = 4;  ///< at run time, which takes a second each
+  bool has_all_engines = false;   ///< one more of each engine that heuristics hide, as they do Hopper's best
+};
+
+/// For a convolution in `type` (float16, bfloat16 or float32, which takes TF32), in the order of cuDNN's heuristics,
+/// then by engine. Empty if cuDNN has none. Throws core::Error (system) in cuDNN's words if it does not take the graph.
+[[nodiscard]] std::vector<ConvPlan> find_plans(const ConvProblem& problem, ConvPass pass, core::DType type,
+                                               const GpuModel& gpu, const PlanFilter& filter);
+
+struct PlanChoice {
+  std::string folder{};        ///< of what was chosen in other runs: plan_cache_folder(), or "" for none
+  bool is_exhaustive = false;  ///< every plan is timed, which takes minutes
+};
+
+/// Plans are the fastest of those worth their time, or the first deterministic one where nothing was chosen.
+/// Throws core::Error (system) in cuDNN's words where there is none.
 class CudnnConvolutions final : public Convolutions {
  public:
   /// For the accelerator in use.
-  CudnnConvolutions();
-  /// Plans only: what they enqueue runs on no other device.
-  explicit CudnnConvolutions(GpuModel gpu);
+  explicit CudnnConvolutions(const PlanChoice& rules = {});
+  /// Plans only: what they enqueue runs on no other device. Of all that may be chosen the first is.
+  explicit CudnnConvolutions(GpuModel gpu, const PlanChoice& rules = {});
   ~CudnnConvolutions() override;
 
+  void choose(const ConvProblem& problem, ConvPass pass, core::DType type, const ExecutorOptions& options) override;
+  void keep_choices() override;
   [[nodiscard]] std::unique_ptr<Convolution> plan(const ConvProblem& problem, ConvPass pass, core::DType type) override;
 
  private:

@@ -12,6 +12,7 @@
 
 #include "nn/cuda/convolution.hpp"
 #include "nn/cuda/layout.hpp"
+#include "nn/cuda/program_memory.hpp"
 #include "nn/executor.hpp"
 #include "runtime/device.hpp"
 
@@ -46,17 +47,18 @@ struct Arenas {
   std::uint32_t* has_bad_label = nullptr;  ///< or id
 };
 
-/// Memory of one program, and what its layers are made of.
+/// What the layers of a program are made of.
 template <class T>
 class Builder {
  public:
   Builder(const Network& of, const ExecutorOptions& as_asked, const ParameterLayout& layout_of_parameters,
-          const Arenas<T>& in_arenas, Convolutions& by, std::uint64_t n_samples, bool trains)
+          const Arenas<T>& in_arenas, Convolutions& by, ProgramMemory& in_memory, std::uint64_t n_samples, bool trains)
       : network{of},
         options{as_asked},
         parameters{layout_of_parameters},
         arenas{in_arenas},
         convolutions{by},
+        memory{in_memory},
         n{n_samples},
         is_training{trains},
         values{layouts_of(of)} {}
@@ -66,46 +68,32 @@ class Builder {
   const ParameterLayout& parameters;
   const Arenas<T>& arenas;
   Convolutions& convolutions;
+  ProgramMemory& memory;
   const std::uint64_t n;  ///< samples
   const bool is_training;
   const std::vector<ValueLayout> values;  ///< of nodes
 
+  int time = 0;  ///< at which what is planned will be enqueued, counted in layers
+
+  /// Needed from now on, to its last use().
   template <class U>
-  [[nodiscard]] U* make(std::size_t n_elements) {
-    memory_.emplace_back(core::Bytes{n_elements * sizeof(U)}, runtime::Memory::device);
-    return memory_.back().template on_device<U>().data();
+  [[nodiscard]] Place<U> make(std::size_t n_elements) {
+    return use(memory.make<U>(n_elements));
   }
-  [[nodiscard]] T* make_value(const ValueLayout& layout) { return make<T>(n * layout.n_elements()); }
-  /// Memory that a layer needs while it is enqueued only, the same for all; its place is known once all are planned.
-  [[nodiscard]] const runtime::DeviceSpan<std::byte>& workspace(std::size_t n_bytes) {
-    workspace_bytes_ = std::max(workspace_bytes_, n_bytes);
-    return *workspace_;
+  [[nodiscard]] Place<T> make_value(const ValueLayout& layout) { return make<T>(n * layout.n_elements()); }
+  /// Read or written now; inputs, outputs and gradients of layers need not be told of: they are used whenever the layer
+  /// is enqueued forward, and the gradient of its output backward.
+  template <class U>
+  Place<U> use(const Place<U>& place) {
+    memory.use(place, time);
+    return place;
   }
 
   [[nodiscard]] const ValueLayout& layout(Value value) const { return values[static_cast<std::size_t>(value.node)]; }
   [[nodiscard]] const float* parameter(int number) const { return arenas.parameters + parameters.offset(number); }
   [[nodiscard]] const T* weight(int number) const { return arenas.weights + parameters.offset(number); }
   [[nodiscard]] float* gradient(int number) const { return arenas.gradients + parameters.offset(number); }
-  /// Whether a parameter before it, or of itself, has a gradient.
-  [[nodiscard]] bool needs_gradient(Value value) const {
-    const Node& node = network.nodes()[static_cast<std::size_t>(value.node)];
-    return !node.parameters.empty() || std::ranges::any_of(node.inputs, [&](Value v) { return needs_gradient(v); });
-  }
-
-  /// What was made, once all layers are planned.
-  [[nodiscard]] std::vector<runtime::Buffer> finish() {
-    if (workspace_bytes_ > 0) {
-      memory_.emplace_back(core::Bytes{workspace_bytes_}, runtime::Memory::device);
-      *workspace_ = memory_.back().template on_device<std::byte>();
-    }
-    return std::move(memory_);
-  }
-  [[nodiscard]] std::shared_ptr<runtime::DeviceSpan<std::byte>> workspace_place() const { return workspace_; }
-
- private:
-  std::vector<runtime::Buffer> memory_{};
-  std::shared_ptr<runtime::DeviceSpan<std::byte>> workspace_ = std::make_shared<runtime::DeviceSpan<std::byte>>();
-  std::size_t workspace_bytes_ = 0;
+  [[nodiscard]] bool needs_gradient(Value value) const { return cuda::needs_gradient(network, value); }
 };
 
 template <class T>
@@ -113,16 +101,16 @@ class CudaLayer {
  public:
   virtual ~CudaLayer() = default;
 
-  [[nodiscard]] T* output() const noexcept { return output_; }
+  [[nodiscard]] const Place<T>& output() const noexcept { return output_; }
   virtual void forward(PassContext& pass) = 0;
 
-  /// Plans the backward pass from the gradient of its output. Returns those of its inputs, null for those that need
-  /// none; they may be `gradient`, which nobody overwrites.
-  [[nodiscard]] virtual std::vector<const T*> plan_backward(Builder<T>& builder, const T* gradient) = 0;
+  /// Plans the backward pass from the gradient of its output: use()s what that reads of the forward pass. Returns the
+  /// gradients of its inputs, none for those that need none; they may be `gradient`, which nobody overwrites.
+  [[nodiscard]] virtual std::vector<Place<T>> plan_backward(Builder<T>& builder, const Place<T>& gradient) = 0;
   virtual void backward(PassContext& pass) = 0;
 
  protected:
-  T* output_ = nullptr;
+  Place<T> output_{};
 };
 
 /// What a layer is made of.
@@ -130,8 +118,8 @@ template <class T>
 struct Planned {
   Builder<T>& builder;
   const Node& node;
-  std::size_t index;       ///< of the node
-  std::vector<T*> inputs;  ///< null for ids
+  std::size_t index;             ///< of the node
+  std::vector<Place<T>> inputs;  ///< none for ids
 };
 
 // layers_*.cpp

@@ -13,7 +13,6 @@ class BatchNormLayer final : public CudaLayer<T> {
       : node_{planned.node},
         layer_{layer},
         is_training_{planned.builder.is_training},
-        workspace_{planned.builder.workspace_place()},
         x_{planned.inputs[0]},
         weight_{planned.builder.parameter(node_.parameters[0])},
         bias_{planned.builder.parameter(node_.parameters[1])},
@@ -28,44 +27,47 @@ class BatchNormLayer final : public CudaLayer<T> {
     mean_ = builder.template make<float>(n);
     moments_ = builder.template make<Moments>(n);
     if (layer.has_relu) mask_ = builder.template make<std::uint8_t>(rows_.n_elements() / pack_channels);
-    static_cast<void>(builder.workspace(batch_norm_workspace_bytes(rows_)));
+    forward_partials_ = builder.template make<Moments>(rows_.n_partials());
   }
 
   void forward(PassContext& pass) override {
     if (is_training_) {
-      auto* const partials = reinterpret_cast<Moments*>(workspace_->data());
-      enqueue(pass.stream, PartialMoments<T>{rows_, x_, partials});
-      enqueue(pass.stream, GroupMoments{rows_, partials, layer_.eps, moments_, mean_, inverse_});
+      enqueue(pass.stream, PartialMoments<T>{rows_, x_, forward_partials_});
+      enqueue(pass.stream, GroupMoments{rows_, forward_partials_, layer_.eps, moments_, mean_, inverse_});
       enqueue(pass.stream, MoveStatistics{rows_.n_groups(), rows_.n_channels(), moments_, layer_.momentum, pass.numbers,
                                           running_mean_, running_variance_});
     } else {
       enqueue(pass.stream, InvertDeviations{rows_.n_channels(), running_variance_, layer_.eps, inverse_});
     }
-    enqueue(pass.stream, Normalize<T>{rows_, x_, nullptr, is_training_ ? mean_ : running_mean_, inverse_, weight_,
-                                      bias_, layer_.has_relu, this->output_, mask_});
+    enqueue(pass.stream, Normalize<T>{rows_, x_, nullptr, is_training_ ? static_cast<float*>(mean_) : running_mean_,
+                                      inverse_, weight_, bias_, layer_.has_relu, this->output_, mask_});
   }
 
-  std::vector<const T*> plan_backward(Builder<T>& builder, const T* gradient) override {
+  std::vector<Place<T>> plan_backward(Builder<T>& builder, const Place<T>& gradient) override {
     gradient_ = gradient;
+    builder.use(x_);
+    builder.use(mean_);
+    builder.use(inverse_);
+    builder.use(mask_);
+    backward_partials_ = builder.template make<GradientSums>(rows_.n_partials());
     const std::size_t n = rows_.n_groups() * rows_.n_channels();
     sums_ = builder.template make<GradientSums>(n);
     offset_ = builder.template make<float>(n);
     slope_ = builder.template make<float>(n);
     weight_gradient_ = builder.gradient(node_.parameters[0]);
     bias_gradient_ = builder.gradient(node_.parameters[1]);
-    if (!builder.needs_gradient(node_.inputs[0])) return {nullptr};
+    if (!builder.needs_gradient(node_.inputs[0])) return {Place<T>{}};
     input_gradient_ = builder.make_value(builder.layout(node_.inputs[0]));
     return {input_gradient_};
   }
 
   void backward(PassContext& pass) override {
-    auto* const partials = reinterpret_cast<GradientSums*>(workspace_->data());
     const PassedGradient<T> passed{gradient_, nullptr, mask_};
-    enqueue(pass.stream, PartialGradients<T>{rows_, x_, passed, mean_, nullptr, partials});
-    enqueue(pass.stream, GroupGradients{rows_, partials, inverse_, sums_, offset_, slope_});
+    enqueue(pass.stream, PartialGradients<T>{rows_, x_, passed, mean_, nullptr, backward_partials_});
+    enqueue(pass.stream, GroupGradients{rows_, backward_partials_, inverse_, sums_, offset_, slope_});
     enqueue(pass.stream, ScaleShiftGradients{rows_.n_groups(), rows_.n_channels(), sums_, inverse_, pass.adds,
                                              weight_gradient_, bias_gradient_});
-    if (input_gradient_ != nullptr)
+    if (input_gradient_.is_given())
       enqueue(pass.stream,
               NormalizeBackward<T>{rows_, x_, passed, mean_, inverse_, offset_, slope_, weight_, input_gradient_});
   }
@@ -81,22 +83,18 @@ class BatchNormLayer final : public CudaLayer<T> {
   const Node& node_;
   BatchNorm layer_;
   bool is_training_;
-  std::shared_ptr<const runtime::DeviceSpan<std::byte>> workspace_;
-  const T* x_;
+  Place<T> x_;
   const float* weight_;
   const float* bias_;
   float* running_mean_;
   float* running_variance_;
   GroupedRows rows_;
-  float* mean_ = nullptr;
-  float* inverse_ = nullptr;
-  Moments* moments_ = nullptr;
-  std::uint8_t* mask_ = nullptr;
-  const T* gradient_ = nullptr;
-  T* input_gradient_ = nullptr;
-  GradientSums* sums_ = nullptr;
-  float* offset_ = nullptr;
-  float* slope_ = nullptr;
+  Place<Moments> forward_partials_{}, moments_{};
+  Place<float> mean_{}, inverse_{};
+  Place<std::uint8_t> mask_{};
+  Place<T> gradient_{}, input_gradient_{};
+  Place<GradientSums> backward_partials_{}, sums_{};
+  Place<float> offset_{}, slope_{};
   float* weight_gradient_ = nullptr;
   float* bias_gradient_ = nullptr;
 };

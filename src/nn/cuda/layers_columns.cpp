@@ -51,10 +51,11 @@ class EmbeddingLayer final : public CudaLayer<T> {
     pass.stream.copy(runtime::DeviceSpan<std::byte>::at(on_device_, sorted_.bytes().size()), sorted_.bytes());
   }
 
-  std::vector<const T*> plan_backward(Builder<T>& builder, const T* gradient) override {
+  std::vector<Place<T>> plan_backward(Builder<T>& builder, const Place<T>& gradient) override {
     gradient_ = gradient;
+    builder.use(on_device_);
     table_gradient_ = builder.gradient(node_.parameters[0]);
-    return {nullptr};
+    return {Place<T>{}};
   }
 
   void backward(PassContext& pass) override {
@@ -63,8 +64,9 @@ class EmbeddingLayer final : public CudaLayer<T> {
       auto* const bytes = reinterpret_cast<std::byte*>(table_gradient_);
       pass.stream.fill(runtime::DeviceSpan<std::byte>::at(bytes, n_rows * width_ * sizeof(float)), std::byte{0});
     }
-    enqueue(pass.stream, AddSegments<T>{n_, width_, n_rows, reinterpret_cast<const std::uint64_t*>(on_device_),
-                                        reinterpret_cast<const std::uint32_t*>(on_device_ + n_ * sizeof(std::uint64_t)),
+    const std::byte* const sorted = on_device_;
+    enqueue(pass.stream, AddSegments<T>{n_, width_, n_rows, reinterpret_cast<const std::uint64_t*>(sorted),
+                                        reinterpret_cast<const std::uint32_t*>(sorted + n_ * sizeof(std::uint64_t)),
                                         gradient_, table_gradient_});
   }
 
@@ -80,10 +82,10 @@ class EmbeddingLayer final : public CudaLayer<T> {
   bool adds_rows_ = false;
   bool is_training_ = false;
   runtime::Buffer sorted_{};  ///< rows ascending, then whose they are
-  std::byte* on_device_ = nullptr;
+  Place<std::byte> on_device_{};
   std::vector<std::uint64_t> rows_{};
   std::vector<std::uint32_t> order_{};
-  const T* gradient_ = nullptr;
+  Place<T> gradient_{};
   float* table_gradient_ = nullptr;
 };
 
@@ -107,17 +109,17 @@ class ConcatLayer final : public CudaLayer<T> {
       first += n;
     }
   }
-  std::vector<const T*> plan_backward(Builder<T>& builder, const T* gradient) override {
+  std::vector<Place<T>> plan_backward(Builder<T>& builder, const Place<T>& gradient) override {
     gradient_ = gradient;
     for (std::size_t i = 0; i < parts_.size(); ++i)
-      input_gradients_.push_back(builder.needs_gradient(node_.inputs[i]) ? builder.make_value(parts_[i]) : nullptr);
-    return {input_gradients_.begin(), input_gradients_.end()};
+      input_gradients_.push_back(builder.needs_gradient(node_.inputs[i]) ? builder.make_value(parts_[i]) : Place<T>{});
+    return input_gradients_;
   }
   void backward(PassContext& pass) override {
     std::size_t first = 0;
     for (std::size_t i = 0; i < parts_.size(); ++i) {
       const std::size_t n = parts_[i].n_channels, padded = parts_[i].padded_channels;
-      if (input_gradients_[i] != nullptr)
+      if (input_gradients_[i].is_given())
         enqueue(pass.stream,
                 CopyColumns<T>{n_, n, padded - n, gradient_, width_, first, input_gradients_[i], padded, 0});
       first += n;
@@ -127,11 +129,11 @@ class ConcatLayer final : public CudaLayer<T> {
  private:
   const Node& node_;
   std::size_t n_;
-  std::vector<T*> inputs_;
+  std::vector<Place<T>> inputs_;
   std::vector<ValueLayout> parts_{};
   std::size_t width_ = 0;
-  const T* gradient_ = nullptr;
-  std::vector<T*> input_gradients_{};
+  Place<T> gradient_{};
+  std::vector<Place<T>> input_gradients_{};
 };
 
 }  // namespace

@@ -18,11 +18,11 @@ class InputLayer final : public CudaLayer<T> {
     if (std::holds_alternative<Input>(planned.node.layer)) this->output_ = planned.builder.make_value(layout_);
   }
   void forward(PassContext& pass) override {
-    if (this->output_ == nullptr) return;
+    if (!this->output_.is_given()) return;
     enqueue(pass.stream, TakeSamples<T>{n_, layout_.n_positions, layout_.n_channels, layout_.padded_channels,
                                         pass.batch.x, this->output_});
   }
-  std::vector<const T*> plan_backward(Builder<T>&, const T*) override { return {}; }
+  std::vector<Place<T>> plan_backward(Builder<T>&, const Place<T>&) override { return {}; }
   void backward(PassContext&) override {}
 
  private:
@@ -36,7 +36,7 @@ class SameLayer final : public CudaLayer<T> {
  public:
   explicit SameLayer(const Planned<T>& planned) { this->output_ = planned.inputs[0]; }
   void forward(PassContext&) override {}
-  std::vector<const T*> plan_backward(Builder<T>&, const T* gradient) override { return {gradient}; }
+  std::vector<Place<T>> plan_backward(Builder<T>&, const Place<T>& gradient) override { return {gradient}; }
   void backward(PassContext&) override {}
 };
 
@@ -58,12 +58,15 @@ class SumLayer final : public CudaLayer<T> {
     else
       enqueue(pass.stream, Sum<T>{n_elements_, inputs_[0], inputs_[1], has_relu_, this->output_});
   }
-  std::vector<const T*> plan_backward(Builder<T>& builder, const T* gradient) override {
+  std::vector<Place<T>> plan_backward(Builder<T>& builder, const Place<T>& gradient) override {
     gradient_ = gradient;
-    const T* of_inputs = gradient;
-    if (has_relu_) of_inputs = input_gradient_ = builder.make_value(layout_);
-    std::vector<const T*> gradients;
-    for (const Value input : node_.inputs) gradients.push_back(builder.needs_gradient(input) ? of_inputs : nullptr);
+    Place<T> of_inputs = gradient;
+    if (has_relu_) {
+      builder.use(this->output_);
+      of_inputs = input_gradient_ = builder.make_value(layout_);
+    }
+    std::vector<Place<T>> gradients;
+    for (const Value input : node_.inputs) gradients.push_back(builder.needs_gradient(input) ? of_inputs : Place<T>{});
     return gradients;
   }
   void backward(PassContext& pass) override {
@@ -73,12 +76,11 @@ class SumLayer final : public CudaLayer<T> {
 
  private:
   const Node& node_;
-  std::vector<T*> inputs_;
+  std::vector<Place<T>> inputs_;
   bool has_relu_;
   ValueLayout layout_;
   std::size_t n_elements_;
-  const T* gradient_ = nullptr;
-  T* input_gradient_ = nullptr;
+  Place<T> gradient_{}, input_gradient_{};
 };
 
 template <class T>
@@ -86,41 +88,45 @@ class DropoutLayer final : public CudaLayer<T> {
  public:
   DropoutLayer(const Planned<T>& planned, const Dropout& layer)
       : layout_{planned.builder.values[planned.index]},
-        forward_{.n_samples = static_cast<std::size_t>(planned.builder.n),
-                 .n_positions = layout_.n_positions,
-                 .n_channels = layout_.padded_channels,
-                 .x = planned.inputs[0],
-                 .out = planned.builder.make_value(layout_),
-                 .ids = nullptr,
-                 .numbers = nullptr,
-                 .seed = planned.builder.options.seed,
-                 .node = static_cast<std::uint32_t>(planned.index),
-                 .threshold = threshold_of(layer.probability),
-                 .factor = static_cast<float>(1 / (1 - layer.probability))} {
-    this->output_ = forward_.out;
+        x_{planned.inputs[0]},
+        body_{.n_samples = static_cast<std::size_t>(planned.builder.n),
+              .n_positions = layout_.n_positions,
+              .n_channels = layout_.padded_channels,
+              .x = nullptr,
+              .out = nullptr,
+              .ids = nullptr,
+              .numbers = nullptr,
+              .seed = planned.builder.options.seed,
+              .node = static_cast<std::uint32_t>(planned.index),
+              .threshold = threshold_of(layer.probability),
+              .factor = static_cast<float>(1 / (1 - layer.probability))} {
+    this->output_ = planned.builder.make_value(layout_);
   }
-  void forward(PassContext& pass) override { run(pass, forward_); }
-  std::vector<const T*> plan_backward(Builder<T>& builder, const T* gradient) override {
-    backward_ = forward_;
-    backward_->x = gradient;
-    backward_->out = builder.make_value(layout_);
-    return {backward_->out};
+  void forward(PassContext& pass) override { run(pass, x_, this->output_); }
+  std::vector<Place<T>> plan_backward(Builder<T>& builder, const Place<T>& gradient) override {
+    gradient_ = gradient;
+    input_gradient_ = builder.make_value(layout_);
+    return {input_gradient_};
   }
-  void backward(PassContext& pass) override { run(pass, *backward_); }
+  void backward(PassContext& pass) override { run(pass, gradient_, input_gradient_); }
 
  private:
   static std::uint32_t threshold_of(double probability) {
     return static_cast<std::uint32_t>(std::min(std::floor(probability * 0x1p32), 0x1p32 - 1));
   }
-  static void run(PassContext& pass, DropElements<T> body) {
+  void run(PassContext& pass, const T* from, T* to) const {
+    DropElements<T> body = body_;
+    body.x = from;
+    body.out = to;
     body.ids = pass.batch.ids;
     body.numbers = pass.numbers;
     enqueue(pass.stream, body);
   }
 
   ValueLayout layout_;
-  DropElements<T> forward_;
-  std::optional<DropElements<T>> backward_{};
+  Place<T> x_;
+  DropElements<T> body_;  ///< of both passes
+  Place<T> gradient_{}, input_gradient_{};
 };
 
 }  // namespace

@@ -14,14 +14,15 @@ class MaxPoolLayer final : public CudaLayer<T> {
     if (builder.is_training) places_ = builder.template make<std::int8_t>(sizes_.n_out() * pack_channels);
   }
   void forward(PassContext& pass) override { enqueue(pass.stream, PoolMaxima<T>{sizes_, x_, this->output_, places_}); }
-  std::vector<const T*> plan_backward(Builder<T>& builder, const T* gradient) override {
+  std::vector<Place<T>> plan_backward(Builder<T>& builder, const Place<T>& gradient) override {
     gradient_ = gradient;
-    if (!builder.needs_gradient(node_.inputs[0])) return {nullptr};
+    builder.use(places_);
+    if (!builder.needs_gradient(node_.inputs[0])) return {Place<T>{}};
     input_gradient_ = builder.make_value(builder.layout(node_.inputs[0]));
     return {input_gradient_};
   }
   void backward(PassContext& pass) override {
-    if (input_gradient_ != nullptr)
+    if (input_gradient_.is_given())
       enqueue(pass.stream, PoolMaximaBackward<T>{sizes_, gradient_, places_, input_gradient_});
   }
 
@@ -41,11 +42,10 @@ class MaxPoolLayer final : public CudaLayer<T> {
   }
 
   const Node& node_;
-  const T* x_;
+  Place<T> x_;
   PoolSizes sizes_;
-  std::int8_t* places_ = nullptr;
-  const T* gradient_ = nullptr;
-  T* input_gradient_ = nullptr;
+  Place<std::int8_t> places_{};
+  Place<T> gradient_{}, input_gradient_{};
 };
 
 template <class T>
@@ -61,14 +61,14 @@ class AverageLayer final : public CudaLayer<T> {
   void forward(PassContext& pass) override {
     enqueue(pass.stream, Averages<T>{n_, layout_.n_positions, layout_.padded_channels, x_, this->output_});
   }
-  std::vector<const T*> plan_backward(Builder<T>& builder, const T* gradient) override {
+  std::vector<Place<T>> plan_backward(Builder<T>& builder, const Place<T>& gradient) override {
     gradient_ = gradient;
-    if (!builder.needs_gradient(node_.inputs[0])) return {nullptr};
+    if (!builder.needs_gradient(node_.inputs[0])) return {Place<T>{}};
     input_gradient_ = builder.make_value(layout_);
     return {input_gradient_};
   }
   void backward(PassContext& pass) override {
-    if (input_gradient_ != nullptr)
+    if (input_gradient_.is_given())
       enqueue(pass.stream,
               AveragesBackward<T>{n_, layout_.n_positions, layout_.padded_channels, gradient_, input_gradient_});
   }
@@ -76,10 +76,9 @@ class AverageLayer final : public CudaLayer<T> {
  private:
   const Node& node_;
   std::size_t n_;
-  const T* x_;
+  Place<T> x_;
   ValueLayout layout_;
-  const T* gradient_ = nullptr;
-  T* input_gradient_ = nullptr;
+  Place<T> gradient_{}, input_gradient_{};
 };
 
 }  // namespace

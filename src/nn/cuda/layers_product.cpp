@@ -8,13 +8,6 @@
 namespace lockstep::nn::cuda {
 namespace {
 
-template <class T>
-constexpr core::DType dtype_of() {
-  if constexpr (std::is_same_v<T, core::bfloat16>) return core::DType::bfloat16;
-  if constexpr (std::is_same_v<T, core::float16>) return core::DType::float16;
-  return core::DType::float32;
-}
-
 /// A convolution, or a matrix product, and its bias.
 template <class T>
 class ProductLayer final : public CudaLayer<T> {
@@ -22,68 +15,71 @@ class ProductLayer final : public CudaLayer<T> {
   ProductLayer(const Planned<T>& planned, const ConvProblem& problem)
       : node_{planned.node},
         problem_{problem},
-        builder_workspace_{planned.builder.workspace_place()},
         x_{planned.inputs[0]},
         weight_{const_cast<T*>(planned.builder.weight(node_.parameters[0]))},
         n_outputs_{static_cast<std::size_t>(problem.n_samples * problem.height_out() * problem.width_out())} {
     this->output_ = planned.builder.template make<T>(n_outputs_ * problem.n_out);
     forward_ = plan(planned.builder, ConvPass::forward);
+    forward_workspace_ = planned.builder.template make<std::byte>(forward_->workspace_bytes());
     if (node_.parameters.size() > 1) bias_ = planned.builder.parameter(node_.parameters[1]);
   }
 
   void forward(PassContext& pass) override {
-    forward_->enqueue(pass.stream, operands(x_, weight_, this->output_));
+    forward_->enqueue(pass.stream, operands(x_, weight_, this->output_, forward_workspace_));
     if (bias_ == nullptr) return;
     const auto n_channels = static_cast<std::size_t>(problem_.n_out);
     enqueue(pass.stream, AddBias<T>{n_outputs_ * n_channels, n_channels, this->output_, bias_, false, this->output_});
   }
 
-  std::vector<const T*> plan_backward(Builder<T>& builder, const T* gradient) override {
-    gradient_ = const_cast<T*>(gradient);
+  std::vector<Place<T>> plan_backward(Builder<T>& builder, const Place<T>& gradient) override {
+    gradient_ = gradient;
+    builder.use(x_);
     weight_pass_ = plan(builder, ConvPass::weight_gradient);
+    std::size_t workspace_bytes = weight_pass_->workspace_bytes();
     weight_elements_ = static_cast<std::size_t>(problem_.n_out * problem_.kernel * problem_.kernel * problem_.n_in);
     rounded_ = builder.template make<T>(weight_elements_);
     weight_gradient_ = builder.gradient(node_.parameters[0]);
     if (bias_ != nullptr) {
       bias_gradient_ = builder.gradient(node_.parameters[1]);
-      static_cast<void>(builder.workspace(column_sums_workspace_bytes(rows())));
+      workspace_bytes = std::max(workspace_bytes, column_sums_workspace_bytes(rows()));
     }
-    if (!builder.needs_gradient(node_.inputs[0])) return {nullptr};
-    input_pass_ = plan(builder, ConvPass::input_gradient);
-    input_gradient_ = builder.make_value(builder.layout(node_.inputs[0]));
+    if (builder.needs_gradient(node_.inputs[0])) {
+      input_pass_ = plan(builder, ConvPass::input_gradient);
+      workspace_bytes = std::max(workspace_bytes, input_pass_->workspace_bytes());
+      input_gradient_ = builder.make_value(builder.layout(node_.inputs[0]));
+    }
+    backward_workspace_ = builder.template make<std::byte>(workspace_bytes);
     return {input_gradient_};
   }
 
   void backward(PassContext& pass) override {
-    weight_pass_->enqueue(pass.stream, operands(x_, rounded_, gradient_));
+    weight_pass_->enqueue(pass.stream, operands(x_, rounded_, gradient_, backward_workspace_));
     enqueue(pass.stream, KeepGradient<T>{weight_elements_, rounded_, pass.adds, weight_gradient_});
     if (bias_ != nullptr) {
-      auto* const partials = reinterpret_cast<double*>(builder_workspace_->data());
+      auto* const partials = reinterpret_cast<double*>(static_cast<std::byte*>(backward_workspace_));
       enqueue(pass.stream, PartialSums<T>{rows(), gradient_, partials});
       enqueue(pass.stream, ColumnSums{rows(), partials, pass.adds, bias_gradient_});
     }
-    if (input_pass_) input_pass_->enqueue(pass.stream, operands(input_gradient_, weight_, gradient_));
+    if (input_pass_)
+      input_pass_->enqueue(pass.stream, operands(input_gradient_, weight_, gradient_, backward_workspace_));
   }
 
  private:
   std::unique_ptr<Convolution> plan(Builder<T>& builder, ConvPass pass) const {
-    auto convolution = builder.convolutions.plan(problem_, pass, dtype_of<T>());
-    static_cast<void>(builder.workspace(convolution->workspace_bytes()));
-    return convolution;
+    return builder.convolutions.plan(problem_, pass, dtype_of<T>());
   }
-  ConvOperands operands(T* x, T* w, T* y) const { return {x, w, y, *builder_workspace_}; }
+  static ConvOperands operands(T* x, T* w, T* y, const Place<std::byte>& workspace) { return {x, w, y, workspace}; }
   GroupedRows rows() const { return {n_outputs_, n_outputs_, static_cast<std::size_t>(problem_.n_out)}; }
 
   const Node& node_;
   ConvProblem problem_;
-  std::shared_ptr<const runtime::DeviceSpan<std::byte>> builder_workspace_;
-  T* x_;
+  Place<T> x_;
   T* weight_;
   std::size_t n_outputs_;  ///< positions
   const float* bias_ = nullptr;
-  T* gradient_ = nullptr;
-  T* rounded_ = nullptr;  ///< the weight's gradient in the type of activations
-  T* input_gradient_ = nullptr;
+  Place<T> gradient_{}, input_gradient_{};
+  Place<T> rounded_{};  ///< the weight's gradient in the type of activations
+  Place<std::byte> forward_workspace_{}, backward_workspace_{};
   float* weight_gradient_ = nullptr;
   float* bias_gradient_ = nullptr;
   std::size_t weight_elements_ = 0;

@@ -21,7 +21,8 @@ Overloaded(F...) -> Overloaded<F...>;
 
 template <class T>
 Program<T>::Program(const Network& network, const ExecutorOptions& options, const ParameterLayout& parameters,
-                    const Arenas<T>& arenas, Convolutions& convolutions, std::uint64_t n, bool is_training)
+                    const Arenas<T>& arenas, Convolutions& convolutions, SharedArena& memory, std::uint64_t n,
+                    bool is_training)
     : network_{network},
       options_{options},
       parameters_{parameters},
@@ -29,37 +30,45 @@ Program<T>::Program(const Network& network, const ExecutorOptions& options, cons
       values_{layouts_of(network)},
       steps_(network.nodes().size()),
       has_bad_label_{arenas.has_bad_label} {
-  Builder<T> builder{network, options, parameters, arenas, convolutions, n, is_training};
+  Builder<T> builder{network, options, parameters, arenas, convolutions, memory_, n, is_training};
   plan_forward(builder);
-  losses_ = builder.template make<SampleLoss>(n_);
   if (is_training) plan_backward(builder);
-  memory_ = builder.finish();
+  memory_.place_at(memory.take(memory_.plan()));
 }
 
 template <class T>
 void Program<T>::plan_forward(Builder<T>& builder) {
   for (std::size_t i = 0; i < steps_.size(); ++i) {
+    builder.time = static_cast<int>(i);
     steps_[i].layer = make_layer(builder, i);
     if (options_.on_progress) options_.on_progress();
   }
+  ++builder.time;
+  builder.use(steps_.back().layer->output());
+  losses_ = builder.template make<SampleLoss>(n_);
 }
 
 template <class T>
 void Program<T>::plan_backward(Builder<T>& builder) {
+  ++builder.time;
+  builder.use(steps_.back().layer->output());
+  builder.use(losses_);
   loss_gradient_ = builder.make_value(values_.back());
   steps_.back().gradients.push_back(loss_gradient_);
   for (std::size_t i = steps_.size(); i-- > 0;) {
     Step& step = steps_[i];
     if (!builder.needs_gradient({static_cast<int>(i)})) continue;
+    ++builder.time;
     core::require(!step.gradients.empty(), "the loss depends on every node with parameters");
     if (options_.on_progress) options_.on_progress();
     step.has_backward = true;
+    for (const Place<T>& gradient : step.gradients) builder.use(gradient);
     for (std::size_t k = 1; k < step.gradients.size(); ++k) step.sums.push_back(builder.make_value(values_[i]));
     const Node& node = network_.nodes()[i];
     const auto results =
         step.layer->plan_backward(builder, step.sums.empty() ? step.gradients.front() : step.sums.back());
     for (std::size_t k = 0; k < results.size(); ++k)
-      if (results[k] != nullptr) steps_[static_cast<std::size_t>(node.inputs[k].node)].gradients.push_back(results[k]);
+      if (results[k].is_given()) steps_[static_cast<std::size_t>(node.inputs[k].node)].gradients.push_back(results[k]);
   }
 }
 
@@ -68,7 +77,7 @@ std::unique_ptr<CudaLayer<T>> Program<T>::make_layer(Builder<T>& builder, std::s
   const Node& node = network_.nodes()[index];
   Planned<T> planned{builder, node, index, {}};
   for (const Value input : node.inputs)
-    planned.inputs.push_back(steps_[static_cast<std::size_t>(input.node)].layer->output());
+    planned.inputs.push_back(builder.use(steps_[static_cast<std::size_t>(input.node)].layer->output()));
   const auto product = [&] { return make_product(planned, *problem_of(network_, index, values_, builder.n)); };
   const auto make = Overloaded{
       [&](const Input&) { return make_input(planned); },
@@ -90,20 +99,13 @@ std::unique_ptr<CudaLayer<T>> Program<T>::make_layer(Builder<T>& builder, std::s
 }
 
 template <class T>
-std::size_t Program<T>::n_bytes() const noexcept {
-  std::size_t n = 0;
-  for (const runtime::Buffer& buffer : memory_) n += buffer.template on_device<std::byte>().size();
-  return n;
-}
-
-template <class T>
 void Program<T>::enqueue_loss(PassContext& pass, bool is_backward) {
   const ValueLayout& layout = values_.back();
   const LossRows<T> rows{.n_rows = n_,
                          .n_outputs = layout.n_channels,
                          .row_elements = layout.padded_channels,
                          .outputs = steps_.back().layer->output(),
-                         .gradient = is_backward ? loss_gradient_ : nullptr,
+                         .gradient = is_backward ? static_cast<T*>(loss_gradient_) : nullptr,
                          .numbers = pass.numbers,
                          .losses = losses_,
                          .has_bad_label = has_bad_label_};

@@ -1,4 +1,4 @@
-// A network made ready for one batch size on a GPU: its layers in order, and all memory they touch.
+// A network made ready for one batch size on a GPU: its layers in order, and where all that they touch lies.
 // Invariant: nothing is allocated after construction; what a pass enqueues depends on its kind alone.
 // Used by nn/cuda/cuda_executor.
 #pragma once
@@ -15,18 +15,18 @@ template <class T>
 class Program {
  public:
   Program(const Network& network, const ExecutorOptions& options, const ParameterLayout& parameters,
-          const Arenas<T>& arenas, Convolutions& convolutions, std::uint64_t n, bool is_training);
+          const Arenas<T>& arenas, Convolutions& convolutions, SharedArena& memory, std::uint64_t n, bool is_training);
 
-  [[nodiscard]] std::size_t n_bytes() const noexcept;
   /// Adds the batch's loss to `totals`.
   void forward(PassContext& pass, LossTotals* totals);
+  /// Once after each forward pass, whose values it overwrites.
   void backward(PassContext& pass);
 
  private:
   struct Step {
     std::unique_ptr<CudaLayer<T>> layer{};
-    std::vector<const T*> gradients{};  ///< of the output, by its readers
-    std::vector<T*> sums{};             ///< of the first two, of that and the third, ...
+    std::vector<Place<T>> gradients{};  ///< of the output, by its readers
+    std::vector<Place<T>> sums{};       ///< of the first two, of that and the third, ...
     bool has_backward = false;
   };
 
@@ -41,10 +41,10 @@ class Program {
   std::size_t n_;
   std::vector<ValueLayout> values_;
   std::vector<Step> steps_;
-  T* loss_gradient_ = nullptr;
-  SampleLoss* losses_ = nullptr;
+  ProgramMemory memory_{};
+  Place<T> loss_gradient_{};
+  Place<SampleLoss> losses_{};
   std::uint32_t* has_bad_label_;
-  std::vector<runtime::Buffer> memory_{};
 };
 
 }  // namespace lockstep::nn::cuda

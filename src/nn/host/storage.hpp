@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "nn/host/arena_plan.hpp"
+#include "nn/arena_plan.hpp"
 #include "nn/host/parameter_layout.hpp"
 
 namespace lockstep::nn::host {

@@ -1,6 +1,6 @@
 // The numbers of a step, made on the device from its rate, the steps done so far and the norm of its gradient.
 // Invariant: no word from the host but the rate and the scale, so a recorded step stays valid. A step whose gradient is
-// not finite gets no numbers: it is skipped (LossScaling::is_dynamic).
+// not finite gets no numbers: it is skipped.
 // Used by who enqueues a step, once all ranks' parts of the norm are summed up.
 #pragma once
 

@@ -16,7 +16,8 @@ namespace lockstep::optim::cuda {
 
 /// The numbers of torch.cuda.amp.GradScaler.
 struct LossScaling {
-  bool is_dynamic = false;  ///< otherwise no step is skipped and the scale stays
+  /// Otherwise the scale stays, and a gradient that is not finite ends it all: that step and those after are skipped.
+  bool is_dynamic = false;
   float initial = 65536;
   float growth = 2;
   float backoff = 0.5F;
@@ -28,6 +29,7 @@ struct StepState {
   std::uint64_t n_skipped = 0;
   float loss_scale = 1;      ///< of the next step; LossScaling::initial before the first, if dynamic
   std::uint32_t n_good = 0;  ///< steps in a row since it last changed
+  std::uint32_t is_halted = 0;
 
   // Of this step, from prepare() on:
   std::uint32_t skips = 0;  ///< 1: kernels touch nothing
@@ -53,7 +55,9 @@ LOCKSTEP_HOST_DEVICE inline void begin_step(StepState& state, const core::StepNu
                                             const LossScaling& scaling, double squares, double max_norm) {
   const float unscale = 1 / (numbers.scale * state.loss_scale);
   state.norm = std::sqrt(squares) * static_cast<double>(unscale);
-  const bool is_good = !scaling.is_dynamic || state.norm <= static_cast<double>(FLT_MAX);
+  const bool is_finite = state.norm <= static_cast<double>(FLT_MAX);
+  if (!is_finite && !scaling.is_dynamic) state.is_halted = 1;
+  const bool is_good = is_finite && state.is_halted == 0;
   state.skips = is_good ? 0 : 1;
   state.factor = unscale;
   if (max_norm > 0) state.factor *= static_cast<float>(clip_factor(state.norm, max_norm));

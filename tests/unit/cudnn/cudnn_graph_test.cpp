@@ -4,13 +4,18 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <limits>
 #include <optional>
 #include <set>
 #include <tuple>
 
-#include "nn/models.hpp"
 #include "support/plain_convolutions.hpp"
+#include "support/recipe_models.hpp"
 #include "support/recorder.hpp"
+#include "unit/io/temporary_folder.hpp"
 
 namespace lockstep::nn::cuda {
 namespace {
@@ -42,29 +47,13 @@ std::string describe(const Card& card) {
       card.name);
 }
 
-/// A recipe's model, with its batch on one GPU.
-struct Model {
-  const char* recipe;
-  ModelSpec spec;
-  std::uint64_t batch;
-};
-
-std::vector<Model> models() {
-  return {{"toy", {.name = "toy", .input = {20}, .n_outputs = 1}, 32},
-          {"movielens", {.name = "movielens", .n_outputs = 1, .n_ids = {943, 1682}}, 256},
-          {"mnist_cnn", {.name = "mnist_cnn", .input = {1, 28, 28}, .n_outputs = 10}, 64},
-          {"cifar_resnet18", {.name = "resnet18", .input = {3, 32, 32}, .n_outputs = 10, .cifar_stem = true}, 64},
-          {"tinyimagenet_resnet50", {.name = "resnet50", .input = {3, 64, 64}, .n_outputs = 200}, 128},
-          {"resnet50_synthetic", {.name = "resnet50", .input = {3, 224, 224}, .n_outputs = 1000}, 256}};
-}
-
 class CudnnPlans : public ::testing::TestWithParam<std::tuple<std::size_t, core::DType>> {};
 
 TEST_P(CudnnPlans, AreThereForEveryProduct) {
   const auto& [number, type] = GetParam();
   const Card& card = cards[number];
   const GpuModel gpu{describe(card), card.architecture};
-  for (const Model& model : models()) {
+  for (const test::RecipeModel& model : test::recipe_models()) {
     const Network network = make_model(model.spec);
     const std::vector<ValueLayout> layouts = layouts_of(network);
     std::set<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t>> seen;
@@ -72,7 +61,7 @@ TEST_P(CudnnPlans, AreThereForEveryProduct) {
       const std::optional<ConvProblem> p = problem_of(network, i, layouts, model.batch);
       if (!p || !seen.insert({p->height, p->n_in, p->n_out, p->kernel, p->stride}).second) continue;
       for (const ConvPass pass : {ConvPass::forward, ConvPass::input_gradient, ConvPass::weight_gradient}) {
-        const std::vector<ConvPlan> plans = find_plans(*p, pass, type, gpu, most_workspace, 1);
+        const std::vector<ConvPlan> plans = find_plans(*p, pass, type, gpu, {});
         ASSERT_FALSE(plans.empty()) << model.recipe << ' ' << p->name << " pass " << static_cast<int>(pass);
         EXPECT_LE(plans[0].workspace, most_workspace);
       }
@@ -104,29 +93,95 @@ TEST(CudnnGraph, HasNoPlanBeyondItsWorkspace) {
                          .kernel = 7,
                          .stride = 2,
                          .padding = 3};
-  for (const ConvPlan& plan : find_plans(stem, ConvPass::forward, core::DType::bfloat16, gpu, core::Bytes{0}, 100))
+  const PlanFilter filter{.most_workspace = core::Bytes{0}, .most = 100};
+  for (const ConvPlan& plan : find_plans(stem, ConvPass::forward, core::DType::bfloat16, gpu, filter))
     EXPECT_EQ(plan.workspace, core::Bytes{0});
+}
+
+constexpr std::size_t no_limit = std::numeric_limits<std::size_t>::max();
+
+ConvProblem small_problem() {
+  return {.name = "conv1",
+          .n_samples = 2,
+          .height = 9,
+          .width = 9,
+          .n_in = 8,
+          .n_out = 16,
+          .kernel = 3,
+          .stride = 2,
+          .padding = 1};
+}
+
+// Engines that the heuristics say nothing of are looked at too, and few of those that take long to be made.
+TEST(CudnnGraph, SearchesAllEngines) {
+  const GpuModel gpu{describe(cards[1]), 90};
+  const auto plans = [&](const PlanFilter& filter) {
+    const ConvProblem p{.name = "conv",
+                        .n_samples = 256,
+                        .height = 28,
+                        .width = 28,
+                        .n_in = 128,
+                        .n_out = 128,
+                        .kernel = 3,
+                        .padding = 1};
+    return find_plans(p, ConvPass::forward, core::DType::bfloat16, gpu, filter);
+  };
+  const auto engines = [](const std::vector<ConvPlan>& of) {
+    std::set<std::string> names;
+    for (const ConvPlan& plan : of) names.insert(plan.name.substr(0, plan.name.find('_')));
+    return names;
+  };
+  const auto offered = plans({.most = no_limit, .most_compiled = 0});
+  const auto all = plans({.most = no_limit, .most_compiled = 2, .has_all_engines = true});
+  EXPECT_GT(engines(all).size(), engines(offered).size());
+  EXPECT_LE(std::ranges::count_if(all, &ConvPlan::is_compiled_at_run_time), 2);
+  for (const ConvPlan& plan : all) EXPECT_LE(plan.workspace, most_workspace) << plan.name;
+  EXPECT_EQ(plans({.most = 3}).size(), 3U);
+}
+
+// A plan that was kept is made of its bytes again, and anything else that is found there does no harm.
+TEST(CudnnConvolutions, KeepPlansFromRunToRun) {
+  test::Recorder recorder;
+  const test::UseRecorder use{recorder};
+  const io::TemporaryFolder folder;
+  const PlanChoice rules{.folder = folder.path()};
+  const ConvProblem p = small_problem();
+  int n_agreed = 0;
+  const auto workspace = [&](bool is_deterministic) {
+    ExecutorOptions options{.is_deterministic = is_deterministic};
+    options.agree = [&](std::span<double>) { ++n_agreed; };
+    CudnnConvolutions cudnn{GpuModel{describe(cards[1]), 90}, rules};
+    cudnn.choose(p, ConvPass::forward, core::DType::bfloat16, options);
+    cudnn.choose(p, ConvPass::forward, core::DType::bfloat16, options);
+    cudnn.keep_choices();
+    return cudnn.plan(p, ConvPass::forward, core::DType::bfloat16)->workspace_bytes();
+  };
+  const auto n_files = [&] { return std::distance(std::filesystem::directory_iterator{folder.path()}, {}); };
+  const std::size_t wanted = workspace(true);
+  EXPECT_EQ(n_agreed, 0);
+  EXPECT_EQ(n_files(), 0);
+  EXPECT_EQ(workspace(false), wanted);
+  EXPECT_EQ(n_agreed, 1);
+  ASSERT_EQ(n_files(), 1);
+  const auto file = std::filesystem::directory_iterator { folder.path() } -> path();
+  EXPECT_GT(std::filesystem::file_size(file), 500U);
+  const auto written = std::filesystem::last_write_time(file);
+  EXPECT_EQ(workspace(false), wanted);
+  EXPECT_EQ(n_agreed, 2);
+  EXPECT_EQ(std::filesystem::last_write_time(file), written) << "it is known, so nothing is new";
 }
 
 // What is enqueued for cuDNN touches the memory that it does with plain loops.
 TEST(CudnnConvolutions, TouchWhatPlainOnesDo) {
   test::Recorder recorder;
   const test::UseRecorder use{recorder};
-  const ConvProblem p{.name = "conv1",
-                      .n_samples = 2,
-                      .height = 9,
-                      .width = 9,
-                      .n_in = 8,
-                      .n_out = 16,
-                      .kernel = 3,
-                      .stride = 2,
-                      .padding = 1};
+  const ConvProblem p = small_problem();
   const runtime::Buffer x{core::Bytes{2 * 9 * 9 * 8 * 2}, runtime::Memory::device};
   const runtime::Buffer w{core::Bytes{16 * 3 * 3 * 8 * 2}, runtime::Memory::device};
   const runtime::Buffer y{core::Bytes{2 * 5 * 5 * 16 * 2}, runtime::Memory::device};
   const runtime::Buffer workspace{most_workspace, runtime::Memory::device};
   const auto of = [](const runtime::Buffer& buffer) { return buffer.on_device<std::byte>().data(); };
-  const ConvOperands operands{of(x), of(w), of(y), workspace.on_device<std::byte>()};
+  const ConvOperands operands{of(x), of(w), of(y), of(workspace)};
   CudnnConvolutions cudnn{GpuModel{describe(cards[1]), 90}};
   test::PlainConvolutions plain;
   // Name and places, without what differs: grid, body, and the workspace.

@@ -7,7 +7,7 @@
 #include "comm/transport_threads.hpp"
 #include "core/error.hpp"
 #include "parallel/control_word.hpp"
-#include "parallel/synchronizer.hpp"
+#include "parallel/host_synchronizer.hpp"
 #include "unit/parallel/ranks.hpp"
 
 namespace lockstep::parallel {
@@ -38,7 +38,7 @@ Outcome train(const Nodes& nodes, OptimizerKind kind, double clip_norm, bool is_
   options.buckets = {{support::small_bucket_bytes}, {1'024}, {1'024}};
   options.is_deterministic = is_deterministic;
   comm::run_as_threads(nodes, [&](comm::Transport& world) {
-    Synchronizer synchronizer{world, slots, options};
+    HostSynchronizer synchronizer{world, slots, options};
     ControlWord word{world, is_deterministic};
     Lanes lanes{n_lanes, world.rank(), world.n_ranks(), synchronizer.gradients()};
     if (world.rank() == 0)

@@ -8,7 +8,7 @@
 #include "comm/transport_threads.hpp"
 #include "core/error.hpp"
 #include "parallel/control_word.hpp"
-#include "parallel/synchronizer.hpp"
+#include "parallel/host_synchronizer.hpp"
 #include "unit/parallel/ranks.hpp"
 
 namespace lockstep::parallel {
@@ -39,7 +39,7 @@ void flip(std::span<float> parameters, std::size_t element, int bit) {
 /// One rank's loop, as the trainer has it: six steps, each agreed on one step late.
 void train(comm::Transport& world, std::uint64_t guard_interval, const std::optional<Flip>& fault) {
   const auto slots = support::odd_slots();
-  Synchronizer synchronizer{world, slots, make_options(guard_interval)};
+  HostSynchronizer synchronizer{world, slots, make_options(guard_interval)};
   ControlWord word{world, false};
   const auto act_on = [&](const std::optional<StepAgreement>& agreement) {
     if (!agreement) return;
@@ -131,7 +131,7 @@ TEST(ReplicaGuard, AllRanksFailAlikeWhereReplicasDiffer) {
   const auto slots = support::make_slots({100, 5'000});
   std::vector<std::string> messages(4);
   comm::run_as_threads({0, 0, 1, 1}, [&](comm::Transport& world) {
-    Synchronizer synchronizer{world, slots, make_options(2)};
+    HostSynchronizer synchronizer{world, slots, make_options(2)};
     synchronizer.publish_initial();
     synchronizer.step({.learning_rate = 0});
     if (world.rank() == 3) flip(synchronizer.parameters(), slots[1].slice.offset + 4'000, 30);

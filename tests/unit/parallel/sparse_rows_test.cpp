@@ -6,7 +6,7 @@
 
 #include "comm/transport_threads.hpp"
 #include "core/error.hpp"
-#include "parallel/synchronizer.hpp"
+#include "parallel/host_synchronizer.hpp"
 #include "unit/parallel/ranks.hpp"
 
 namespace lockstep::parallel {
@@ -59,7 +59,7 @@ std::vector<float> train(const Nodes& nodes, RowValue value, bool is_sparse, dou
   options.buckets = {{support::small_bucket_bytes}, {256}, {256}};
   comm::run_as_threads(nodes, [&](comm::Transport& world) {
     const auto slots = make_slots(is_sparse);
-    Synchronizer synchronizer{world, slots, options};
+    HostSynchronizer synchronizer{world, slots, options};
     synchronizer.publish_initial();
     for (int step = 0; step < 4; ++step) {
       if (is_sparse && step > 0) {
@@ -98,7 +98,7 @@ TEST(SparseRows, AreZeroAfterStepsThatSumInATree) {
 TEST(SparseRows, OnlyTouchedRowsAreRead) {
   comm::run_as_threads({0, 0}, [](comm::Transport& world) {
     const auto slots = make_slots(true);
-    Synchronizer synchronizer{world, slots, {}};
+    HostSynchronizer synchronizer{world, slots, {}};
     synchronizer.publish_initial();
     const auto row_begin = [&](std::size_t row) { return slots[table].slice.offset + row * width; };
     for (int step = 0; step < 2; ++step) {  // marks do not outlast a step

@@ -9,7 +9,7 @@
 
 #include "comm/registry.hpp"
 #include "comm/transport_threads.hpp"
-#include "parallel/synchronizer.hpp"
+#include "parallel/host_synchronizer.hpp"
 #include "unit/parallel/ranks.hpp"
 
 namespace lockstep::parallel {
@@ -87,7 +87,7 @@ using History = std::vector<std::vector<std::vector<float>>>;
 
 void train_tables(comm::Transport& world, const Setup& setup, std::vector<std::vector<float>>& history) {
   const auto slots = slots_with_tables(setup.is_sparse);
-  Synchronizer synchronizer{world, slots, {.buckets = buckets(setup.is_one_bucket)}};
+  HostSynchronizer synchronizer{world, slots, {.buckets = buckets(setup.is_one_bucket)}};
   synchronizer.publish_initial();
   for (int step = 0; step < static_cast<int>(2 * patterns.size()); ++step) {
     const Pattern pattern = patterns[static_cast<std::size_t>(step) % patterns.size()];
@@ -188,7 +188,7 @@ comm::Traffic step_traffic(const std::vector<Rows>& touched, const SynchronizerO
   for (std::size_t r = 0; r < touched.size(); ++r) nodes.push_back(static_cast<int>(r));
   const auto run = [&](int n_steps) {
     return comm::run_as_threads(nodes, [&](comm::Transport& world) {
-      Synchronizer synchronizer{world, table_alone(), options};
+      HostSynchronizer synchronizer{world, table_alone(), options};
       synchronizer.publish_initial();
       if (n_steps == 0) return;
       synchronizer.touch(0, touched[static_cast<std::size_t>(world.rank())]);
@@ -254,7 +254,7 @@ TEST(SparseSum, ATreeSumsEverything) {
 TEST(SparseSum, TravelsBeforeTheStep) {
   comm::run_as_threads({0, 1}, [&](comm::Transport& world) {
     const auto slots = slots_with_tables(true);
-    Synchronizer synchronizer{world, slots, {.buckets = buckets(false)}};
+    HostSynchronizer synchronizer{world, slots, {.buckets = buckets(false)}};
     synchronizer.publish_initial();
     const auto row = synchronizer.gradients().subspan(slots[wide.slot].slice.offset + 3 * wide.width, wide.width);
     row[0] = static_cast<float>(1 + world.rank());
@@ -271,7 +271,7 @@ TEST(SparseSum, TravelsBeforeTheStep) {
 TEST(SparseSum, ReadyDoesNotWait) {
   std::atomic<bool> has_been_ready{false};
   const auto body = [&](comm::Transport& world) {
-    Synchronizer synchronizer{world, table_alone(), {}};
+    HostSynchronizer synchronizer{world, table_alone(), {}};
     synchronizer.publish_initial();
     for (std::uint64_t looks = 0; world.rank() == 1 && !has_been_ready; ++looks) world.relax(looks);
     synchronizer.gradients()[0] = 1;

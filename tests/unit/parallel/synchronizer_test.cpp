@@ -1,4 +1,4 @@
-#include "parallel/synchronizer.hpp"
+#include "parallel/host_synchronizer.hpp"
 
 #include <gtest/gtest.h>
 
@@ -101,7 +101,7 @@ void expect_serial(const Nodes& nodes, const Case& which) {
     expected.emplace_back(serial.parameters().begin(), serial.parameters().end());
   }
   comm::run_as_threads(nodes, [&](comm::Transport& world) {
-    Synchronizer synchronizer{world, which.slots, which.options};
+    HostSynchronizer synchronizer{world, which.slots, which.options};
     if (world.rank() == 0) support::fill(which.slots, synchronizer.parameters(), initial_value);
     synchronizer.publish_initial();
     for (std::size_t s = 0; s < which.steps.size(); ++s) {
@@ -124,7 +124,7 @@ void expect_serial_everywhere(const Case& which) {
   for (const Nodes& nodes : support::placements()) expect_serial(nodes, which);
 }
 
-TEST(Synchronizer, MomentumIsExact) {
+TEST(HostSynchronizer, MomentumIsExact) {
   for (const bool is_deterministic : {false, true}) {
     Case which{options_for(OptimizerKind::sgd, is_deterministic)};
     which.options.optimizer.momentum = 0.5;
@@ -133,7 +133,7 @@ TEST(Synchronizer, MomentumIsExact) {
 }
 
 // From integer gradients, so the sums are exact: an owner's slice is updated as it would be within the whole.
-TEST(Synchronizer, ElementwiseOptimizersGiveTheSameBits) {
+TEST(HostSynchronizer, ElementwiseOptimizersGiveTheSameBits) {
   for (const OptimizerKind kind : {OptimizerKind::adam, OptimizerKind::adamw, OptimizerKind::adadelta}) {
     Case which{options_for(kind)};
     which.options.optimizer.weight_decay = 0.01;
@@ -142,7 +142,7 @@ TEST(Synchronizer, ElementwiseOptimizersGiveTheSameBits) {
   }
 }
 
-TEST(Synchronizer, OptimizersThatNeedNormsOfWholeTensors) {
+TEST(HostSynchronizer, OptimizersThatNeedNormsOfWholeTensors) {
   for (const OptimizerKind kind : {OptimizerKind::lars, OptimizerKind::lamb}) {
     Case which{options_for(kind)};
     which.options.optimizer.weight_decay = 0.01;
@@ -158,7 +158,7 @@ float odd_gradient(std::size_t element, int rank, int step) {
   return element % 2 == 0 ? size : -size;
 }
 
-TEST(Synchronizer, OddGradientsAreSummedWithinAFewUlp) {
+TEST(HostSynchronizer, OddGradientsAreSummedWithinAFewUlp) {
   for (const bool is_deterministic : {false, true}) {
     Case which{options_for(OptimizerKind::sgd, is_deterministic)};
     which.gradient = odd_gradient;
@@ -168,7 +168,7 @@ TEST(Synchronizer, OddGradientsAreSummedWithinAFewUlp) {
   }
 }
 
-TEST(Synchronizer, ClipsByTheNormOfAllGradients) {
+TEST(HostSynchronizer, ClipsByTheNormOfAllGradients) {
   Case which{options_for(OptimizerKind::sgd)};
   which.steps = {{.clip_norm = 1}, {.scale = 0.5F, .clip_norm = 2}, {.clip_norm = 1e9}, {}, {.clip_norm = 10}};
   which.tolerance_ulp = 8;
@@ -177,7 +177,7 @@ TEST(Synchronizer, ClipsByTheNormOfAllGradients) {
   expect_serial_everywhere(which);
 }
 
-TEST(Synchronizer, RanksWithoutSamples) {
+TEST(HostSynchronizer, RanksWithoutSamples) {
   Case which{options_for(OptimizerKind::sgd)};
   which.gradient = [](std::size_t i, int rank, int step) {
     return (rank + step) % 2 == 1 ? 0.0F : support::small_integer(i, rank, step);
@@ -188,7 +188,7 @@ TEST(Synchronizer, RanksWithoutSamples) {
   expect_serial_everywhere(which);
 }
 
-TEST(Synchronizer, NoSlotsAndTinyOnes) {
+TEST(HostSynchronizer, NoSlotsAndTinyOnes) {
   for (const auto& sizes : {std::vector<std::size_t>{}, {0, 0}, {1}, {21}, {1, 1, 1}}) {
     Case which{options_for(OptimizerKind::sgd)};
     which.slots = support::make_slots(sizes);
@@ -200,7 +200,7 @@ TEST(Synchronizer, NoSlotsAndTinyOnes) {
   }
 }
 
-TEST(Synchronizer, InitialParametersArriveBitByBit) {
+TEST(HostSynchronizer, InitialParametersArriveBitByBit) {
   const auto slots = support::odd_slots();
   std::vector<float> initial(arena_elements(slots));
   support::fill(slots, initial, [](std::size_t i) { return support::odd_value(i, 0, 0); });
@@ -209,7 +209,7 @@ TEST(Synchronizer, InitialParametersArriveBitByBit) {
   initial[20] = -std::numeric_limits<float>::quiet_NaN();
   for (const Nodes& nodes : support::placements()) {
     comm::run_as_threads(nodes, [&](comm::Transport& world) {
-      Synchronizer synchronizer{world, slots, options_for(OptimizerKind::sgd)};
+      HostSynchronizer synchronizer{world, slots, options_for(OptimizerKind::sgd)};
       const auto first_of_node = std::find(nodes.begin(), nodes.end(), nodes[static_cast<std::size_t>(world.rank())]);
       const auto arena = synchronizer.parameters();
       if (world.rank() == 0)
@@ -222,10 +222,10 @@ TEST(Synchronizer, InitialParametersArriveBitByBit) {
   }
 }
 
-TEST(Synchronizer, MessagesTravelBeforeTheStep) {
+TEST(HostSynchronizer, MessagesTravelBeforeTheStep) {
   const auto slots = support::odd_slots();
   comm::run_as_threads({0, 1}, [&](comm::Transport& world) {
-    Synchronizer synchronizer{world, slots, options_for(OptimizerKind::sgd)};
+    HostSynchronizer synchronizer{world, slots, options_for(OptimizerKind::sgd)};
     synchronizer.publish_initial();
     const auto gradients = synchronizer.gradients();
     support::fill(slots, gradients, [&](std::size_t) { return static_cast<float>(1 + world.rank()); });
@@ -239,10 +239,10 @@ TEST(Synchronizer, MessagesTravelBeforeTheStep) {
   });
 }
 
-TEST(Synchronizer, CountsTheTimeSpentWaiting) {
+TEST(HostSynchronizer, CountsTheTimeSpentWaiting) {
   for (const Nodes& nodes : {Nodes{0, 0}, Nodes{0, 1}}) {
     comm::run_as_threads(nodes, [&](comm::Transport& world) {
-      Synchronizer synchronizer{world, support::odd_slots(), options_for(OptimizerKind::sgd)};
+      HostSynchronizer synchronizer{world, support::odd_slots(), options_for(OptimizerKind::sgd)};
       synchronizer.publish_initial();
       const double before = synchronizer.waited().value;
       if (world.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds{60});
@@ -267,7 +267,7 @@ std::vector<Slot> layers_in_blocks() {
 }
 
 /// The sum of gradients is the same for any ranks.
-void make_step(Synchronizer& synchronizer, int rank, int number) {
+void make_step(HostSynchronizer& synchronizer, int rank, int number) {
   support::fill(synchronizer.slots(), synchronizer.gradients(),
                 [&](std::size_t i) { return rank == 0 ? support::small_integer(i, 0, number) : 0.0F; });
   synchronizer.step({.learning_rate = 0.25});
@@ -286,7 +286,7 @@ void expect_halt(const Nodes& nodes, const Halt& halt) {
   SynchronizerOptions options = options_for(OptimizerKind::sgd);
   options.optimizer.momentum = 0.5;
   comm::run_as_threads(nodes, [&](comm::Transport& world) {
-    Synchronizer synchronizer{world, slots, options};
+    HostSynchronizer synchronizer{world, slots, options};
     synchronizer.publish_initial();
     const auto make_step = [&](float gradient) {
       support::fill(slots, synchronizer.gradients(), [&](std::size_t) { return gradient; });
@@ -310,12 +310,12 @@ void expect_halt(const Nodes& nodes, const Halt& halt) {
   });
 }
 
-TEST(Synchronizer, NobodyUpdatesOnceOneRankHalts) {
+TEST(HostSynchronizer, NobodyUpdatesOnceOneRankHalts) {
   for (const Nodes& nodes : support::placements())
     for (const int by_rank : {0, static_cast<int>(nodes.size()) - 1}) expect_halt(nodes, {.by_rank = by_rank});
 }
 
-TEST(Synchronizer, ANormThatIsNotFiniteHalts) {
+TEST(HostSynchronizer, ANormThatIsNotFiniteHalts) {
   for (const Nodes& nodes : support::placements())
     expect_halt(nodes, {.gradient = std::numeric_limits<float>::infinity(), .clip_norm = 1e9});
 }
@@ -326,7 +326,7 @@ core::Slice place_of(const Piece& piece, const Slot& slot) {
 }
 
 // What is visited at one cut is all there is, and what is put back at another one goes on to the same bits.
-TEST(Synchronizer, WhatIsVisitedIsAllThatARunNeeds) {
+TEST(HostSynchronizer, WhatIsVisitedIsAllThatARunNeeds) {
   SynchronizerOptions options = options_for(OptimizerKind::sgd);
   options.optimizer.momentum = 0.5;
   const std::vector<Slot> slots = layers_in_blocks();
@@ -335,7 +335,7 @@ TEST(Synchronizer, WhatIsVisitedIsAllThatARunNeeds) {
     std::vector<float> expected;
     std::mutex mutex;
     comm::run_as_threads(from, [&](comm::Transport& world) {
-      Synchronizer synchronizer{world, slots, options};
+      HostSynchronizer synchronizer{world, slots, options};
       synchronizer.publish_initial();
       for (int step = 0; step < 2; ++step) make_step(synchronizer, world.rank(), step);
       if (from[static_cast<std::size_t>(world.rank())] == 0) {
@@ -355,7 +355,7 @@ TEST(Synchronizer, WhatIsVisitedIsAllThatARunNeeds) {
     for (const Nodes& to : {Nodes{0, 0}, Nodes{0, 1, 1}}) {
       SCOPED_TRACE(support::describe(from) + ", then " + support::describe(to));
       comm::run_as_threads(to, [&](comm::Transport& world) {
-        Synchronizer synchronizer{world, slots, options};
+        HostSynchronizer synchronizer{world, slots, options};
         synchronizer.visit([&](const Piece& piece) {
           const std::span<const float> values{kept.at({piece.tensor, std::string{piece.state}})};
           std::ranges::copy(place_of(piece, slots[piece.tensor]).of(values), piece.values.begin());

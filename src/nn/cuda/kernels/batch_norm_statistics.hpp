@@ -169,11 +169,6 @@ struct InvertDeviations {
   }
 };
 
-/// For partial results of statistics or gradients.
-[[nodiscard]] inline std::size_t batch_norm_workspace_bytes(const GroupedRows& rows) {
-  return rows.n_partials() * sizeof(Moments);
-}
-
 template <class T>
 void enqueue(runtime::Stream& stream, const PartialMoments<T>& body);
 void enqueue(runtime::Stream& stream, const GroupMoments& body);

@@ -1,14 +1,10 @@
-#include "nn/host/arena_plan.hpp"
+#include "nn/arena_plan.hpp"
 
 #include <algorithm>
 #include <numeric>
 
-namespace lockstep::nn::host {
+namespace lockstep::nn {
 namespace {
-
-constexpr std::size_t alignment = 64;
-
-std::size_t round_up(std::size_t n) { return (n + alignment - 1) / alignment * alignment; }
 
 bool is_needed(const Lifetime& buffer) { return buffer.n_bytes > 0 && buffer.first <= buffer.last; }
 
@@ -24,7 +20,8 @@ bool live_together(const Lifetime& a, const Lifetime& b) {
 
 }  // namespace
 
-ArenaPlan plan_arena(std::span<const Lifetime> buffers) {
+ArenaPlan plan_arena(std::span<const Lifetime> buffers, std::size_t alignment) {
+  const auto round_up = [&](std::size_t n) { return (n + alignment - 1) / alignment * alignment; };
   ArenaPlan plan{std::vector<std::size_t>(buffers.size(), 0), 0};
   std::vector<std::size_t> order(buffers.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -49,4 +46,4 @@ ArenaPlan plan_arena(std::span<const Lifetime> buffers) {
   return plan;
 }
 
-}  // namespace lockstep::nn::host
+}  // namespace lockstep::nn

@@ -1,13 +1,13 @@
 // Places in one piece of memory for buffers of which each lives for a while only.
 // Invariant: buffers that live at the same time never overlap; places depend on sizes and times alone.
-// Used by nn/host/storage.
+// Used by nn/host/storage and nn/cuda/program_memory.
 #pragma once
 
 #include <cstddef>
 #include <span>
 #include <vector>
 
-namespace lockstep::nn::host {
+namespace lockstep::nn {
 
 /// A buffer needed from time `first` to time `last`, both included.
 struct Lifetime {
@@ -18,11 +18,11 @@ struct Lifetime {
 };
 
 struct ArenaPlan {
-  std::vector<std::size_t> offsets{};  ///< of each buffer, multiples of 64
+  std::vector<std::size_t> offsets{};  ///< of each buffer, multiples of the alignment
   std::size_t n_bytes = 0;             ///< of all
 };
 
 /// The largest buffer first, each at the lowest place that is free while it lives.
-[[nodiscard]] ArenaPlan plan_arena(std::span<const Lifetime> buffers);
+[[nodiscard]] ArenaPlan plan_arena(std::span<const Lifetime> buffers, std::size_t alignment = 64);
 
-}  // namespace lockstep::nn::host
+}  // namespace lockstep::nn

@@ -1,4 +1,4 @@
-#include "nn/host/arena_plan.hpp"
+#include "nn/arena_plan.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 #include "core/rng.hpp"
 
-namespace lockstep::nn::host {
+namespace lockstep::nn {
 namespace {
 
 bool lives(const Lifetime& buffer, int time) {
@@ -60,4 +60,4 @@ TEST(ArenaPlan, SharesAPlaceBetweenBuffersOfDifferentTimes) {
 }
 
 }  // namespace
-}  // namespace lockstep::nn::host
+}  // namespace lockstep::nn

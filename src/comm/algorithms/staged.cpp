@@ -1,0 +1,91 @@
+// Staged: to pinned memory of the host, there by an algorithm of the host, and back to the device.
+#include <algorithm>
+
+#include "comm/algorithms/algorithms.hpp"
+
+namespace lockstep::comm {
+namespace {
+
+class StagedPlan final : public DevicePlan {
+ public:
+  StagedPlan(Transport& transport, const Staging& staging, const Call& call)
+      : call_{call},
+        rank_{transport.rank()},
+        n_ranks_{transport.n_ranks()},
+        whole_{call.bytes(), runtime::Memory::pinned} {
+    plan_ = staging.by != nullptr ? comm::make_plan(*staging.by, transport, call)
+                                  : comm::make_plan(transport, call, staging.is_order_fixed);
+    plan_->bind(on_host_input(), on_host_output());
+  }
+
+  void bind(runtime::DeviceSpan<const std::byte> input, runtime::DeviceSpan<std::byte> output) override {
+    core::require(input.size() == on_host_input().size() && output.size() == on_host_output().size(),
+                  "buffers are of the call's sizes");
+    input_ = input;
+    output_ = output;
+  }
+
+  // In a stream of its own, which the host can wait for without waiting for what comes after.
+  void start(runtime::Stream& stream) override {
+    copies_.wait_for(stream.mark());
+    copies_.copy(on_host_input(), input_);
+  }
+
+  void finish(runtime::Stream& stream) override {
+    copies_.wait();
+    plan_->run();
+    copies_.copy(output_, on_host_output());
+    stream.wait_for(copies_.mark());
+  }
+
+ private:
+  // Both sides lie where they belong in the whole vector, as in any call in place.
+  [[nodiscard]] std::span<std::byte> on_host_input() const {
+    return call_.collective == Collective::all_gather ? own_part() : whole_.bytes();
+  }
+  [[nodiscard]] std::span<std::byte> on_host_output() const {
+    return call_.collective == Collective::reduce_scatter ? own_part() : whole_.bytes();
+  }
+  [[nodiscard]] std::span<std::byte> own_part() const {
+    const core::Slice part = call_.part(rank_, n_ranks_);
+    return whole_.bytes().subspan(part.offset * call_.element_size(), part.count * call_.element_size());
+  }
+
+  Call call_;
+  int rank_;
+  int n_ranks_;
+  runtime::Buffer whole_;
+  std::unique_ptr<Plan> plan_;
+  runtime::DeviceSpan<const std::byte> input_;
+  runtime::DeviceSpan<std::byte> output_;
+  runtime::Stream copies_;
+};
+
+class StagedGroup final : public DeviceGroup {
+ public:
+  StagedGroup(std::string_view name, Transport& transport, const Staging& staging)
+      : name_{name}, transport_{transport}, staging_{staging} {}
+  [[nodiscard]] std::string_view name() const noexcept override { return name_; }
+  [[nodiscard]] bool only_enqueues() const noexcept override { return false; }
+  [[nodiscard]] std::unique_ptr<DevicePlan> make_plan(const Call& call) override {
+    return std::make_unique<StagedPlan>(transport_, staging_, call);
+  }
+
+ private:
+  std::string_view name_;
+  Transport& transport_;
+  Staging staging_;
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceGroup> staged::make(const Algorithm& row, Transport& transport) {
+  return std::make_unique<StagedGroup>(row.name, transport, Staging{});
+}
+
+std::unique_ptr<DeviceGroup> make_staged(Transport& transport, const Staging& staging) {
+  const auto row = std::ranges::find(algorithms(), &staged::make, &Algorithm::group);
+  return std::make_unique<StagedGroup>(row->name, transport, staging);
+}
+
+}  // namespace lockstep::comm

@@ -1,0 +1,255 @@
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/handle.hpp"
+#include "core/timer.hpp"
+#include "nn/cuda/cudnn_search.hpp"
+#include "nn/cuda/plan_choice.hpp"
+#include "runtime/kernel/launch.hpp"
+
+namespace lockstep::nn::cuda {
+namespace {
+
+using runtime::Buffer;
+using runtime::Memory;
+
+struct HandlePolicy {
+  using Raw = cudnnHandle_t;
+  static Raw null() noexcept { return nullptr; }
+  static void destroy(Raw raw) noexcept { cudnnDestroy(raw); }
+};
+
+/// What is planned, and for which GPU: one that is described, or that of a handle.
+struct Wanted {
+  ConvProblem problem;
+  ConvPass pass;
+  core::DType type;
+  const GpuModel* gpu;
+  cudnnHandle_t handle;
+
+  [[nodiscard]] const char* name() const {
+    switch (pass) {
+      case ConvPass::forward: return "conv";
+      case ConvPass::input_gradient: return "conv_input_gradient";
+      case ConvPass::weight_gradient: break;
+    }
+    return "conv_weight_gradient";
+  }
+  [[nodiscard]] std::string key() const { return fmt::format("{} {} {}", name(), core::name(type), describe(problem)); }
+  [[nodiscard]] std::size_t x_bytes() const {
+    return core::size_of(type) * problem.n_samples * problem.height * problem.width * problem.n_in;
+  }
+  [[nodiscard]] std::size_t w_bytes() const {
+    return core::size_of(type) * problem.n_out * problem.kernel * problem.kernel * problem.n_in;
+  }
+  [[nodiscard]] std::size_t y_bytes() const {
+    return core::size_of(type) * problem.n_samples * problem.height_out() * problem.width_out() * problem.n_out;
+  }
+  [[nodiscard]] PlanSearch search() const { return {problem, pass, type, gpu, handle}; }
+};
+
+class CudnnConvolution final : public Convolution {
+ public:
+  CudnnConvolution(Wanted wanted, CudnnGraph graph)
+      : wanted_{std::move(wanted)},
+        graph_{std::move(graph)},
+        workspace_bytes_{static_cast<std::size_t>(graph_->get_workspace_size())} {}
+
+  std::size_t workspace_bytes() const noexcept override { return workspace_bytes_; }
+
+  void enqueue(runtime::Stream& stream, const ConvOperands& operands) override {
+    using runtime::kernel::Region;
+    const ConvPass pass = wanted_.pass;
+    const Region x{operands.x, wanted_.x_bytes()};
+    const Region w{operands.w, wanted_.w_bytes()};
+    const Region y{operands.y, wanted_.y_bytes()};
+    const Region workspace{operands.workspace, workspace_bytes()};
+    const std::array<Region, 2> reads{pass == ConvPass::input_gradient ? y : x,
+                                      pass == ConvPass::weight_gradient ? y : w};
+    const std::array<Region, 2> writes{pass == ConvPass::forward          ? y
+                                       : pass == ConvPass::input_gradient ? x
+                                                                          : w,
+                                       workspace};
+    const Body body{this, operands};
+    stream.enqueue({.name = wanted_.name(),
+                    .reads = reads,
+                    .writes = std::span{writes}.first(workspace.n_bytes > 0 ? 2 : 1),
+                    .grid = {},
+                    .body = std::as_bytes(std::span{&body, 1}),
+                    .on_host = nullptr,
+                    .on_cuda = &execute});
+  }
+
+ private:
+  struct Body {
+    CudnnConvolution* convolution;
+    ConvOperands operands;
+  };
+
+  static int execute(const std::byte* bytes, const runtime::kernel::Grid&, void* stream) {
+    const auto& [self, operands] = *reinterpret_cast<const Body*>(bytes);
+    cudnnHandle_t handle = self->wanted_.handle;
+    check(cudnnSetStream(handle, static_cast<cudaStream_t>(stream)), "does not take a stream");
+    self->pointers_[uid_x] = operands.x;
+    self->pointers_[uid_w] = operands.w;
+    self->pointers_[uid_y] = operands.y;
+    check(self->graph_->execute(handle, self->pointers_, operands.workspace),
+          fmt::format("cannot compute {} of {}", self->wanted_.name(), self->wanted_.problem.name));
+    return 0;
+  }
+
+  Wanted wanted_;
+  CudnnGraph graph_;
+  std::size_t workspace_bytes_;
+  std::unordered_map<std::int64_t, void*> pointers_{};
+};
+
+/// Those worth their time.
+PlanFilter timed_plans(bool is_exhaustive) {
+  constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
+  PlanFilter filter{.is_deterministic = false, .most = 8, .has_all_engines = true};
+  if (is_exhaustive) filter.most = filter.most_compiled = all;
+  return filter;
+}
+
+/// Times plans on memory of the problem's own sizes. On a GPU that is described only all take no time.
+class TimedPlans final : public PlanMaker {
+ public:
+  TimedPlans(const Wanted& wanted, bool is_exhaustive)
+      : wanted_{wanted}, search_{wanted.search()}, is_exhaustive_{is_exhaustive} {}
+
+  std::vector<std::string> offer() override {
+    if (plans_.empty()) plans_ = search_.find(timed_plans(is_exhaustive_));
+    n_at_once_.assign(plans_.size(), 1);
+    std::vector<std::string> names;
+    for (const ConvPlan& plan : plans_) names.push_back(plan.name);
+    return names;
+  }
+
+  double seconds(std::size_t plan) override {
+    if (wanted_.gpu != nullptr) return 0;
+    take_memory();
+    CudnnConvolution convolution{wanted_, search_.take(plans_[plan])};
+    const ConvOperands operands{x_.on_device<std::byte>().data(), w_.on_device<std::byte>().data(),
+                                y_.on_device<std::byte>().data(), workspace_.on_device<std::byte>().data()};
+    try {
+      stream_.wait();
+      const core::Stopwatch clock;
+      for (int i = 0; i < n_at_once_[plan]; ++i) convolution.enqueue(stream_, operands);
+      stream_.wait();
+      const double each = clock.elapsed().value / n_at_once_[plan];
+      constexpr double long_enough = 300e-6;  // beside what a launch and a wait take
+      n_at_once_[plan] = static_cast<int>(std::clamp(long_enough / each, 1.0, 20.0));
+      return each;
+    } catch (const core::Error&) {
+      return std::numeric_limits<double>::infinity();
+    }
+  }
+
+  std::vector<std::byte> store(std::size_t plan) override { return search_.store(plans_[plan]); }
+
+ private:
+  void take_memory() {
+    if (x_.on_device<std::byte>().size() > 0) return;
+    core::Bytes workspace{0};
+    for (const ConvPlan& plan : plans_) workspace.value = std::max(workspace.value, plan.workspace.value);
+    x_ = Buffer{core::Bytes{wanted_.x_bytes()}, Memory::device};
+    w_ = Buffer{core::Bytes{wanted_.w_bytes()}, Memory::device};
+    y_ = Buffer{core::Bytes{wanted_.y_bytes()}, Memory::device};
+    workspace_ = Buffer{workspace, Memory::device};
+    for (const Buffer* buffer : {&x_, &w_, &y_})  // zeros would draw less power than numbers do
+      stream_.fill(buffer->on_device<std::byte>(), std::byte{0x3c});
+  }
+
+  Wanted wanted_;
+  PlanSearch search_;
+  bool is_exhaustive_;
+  std::vector<ConvPlan> plans_{};
+  std::vector<int> n_at_once_{};
+  Buffer x_{}, w_{}, y_{}, workspace_{};
+  runtime::Stream stream_{};
+};
+
+void check_cuda(cudaError_t status) {
+  if (status != cudaSuccess)
+    core::fail_system(fmt::format("CUDA does not tell its GPU: {}", cudaGetErrorString(status)));
+}
+
+// Of the GPU in use, in words.
+std::string name_gpu() {
+  int device = 0, driver = 0;
+  cudaDeviceProp gpu{};
+  check_cuda(cudaGetDevice(&device));
+  check_cuda(cudaGetDeviceProperties(&gpu, device));
+  check_cuda(cudaDriverGetVersion(&driver));
+  return fmt::format("{}, {} SMs, CUDA driver {}", gpu.name, gpu.multiProcessorCount, driver);
+}
+
+std::string name_machine(const std::string& gpu) {
+  return fmt::format("{}, cuDNN {}, frontend {}", gpu, cudnnGetVersion(), CUDNN_FRONTEND_VERSION);
+}
+
+}  // namespace
+
+struct CudnnConvolutions::State {
+  std::optional<GpuModel> gpu{};
+  core::UniqueHandle<HandlePolicy> handle{};
+  PlanChoice rules{};
+  PlanCache cache{"", ""};
+  std::set<std::string> chosen{};
+
+  [[nodiscard]] Wanted want(const ConvProblem& problem, ConvPass pass, core::DType type) const {
+    return {problem, pass, type, gpu ? &*gpu : nullptr, handle.get()};
+  }
+};
+
+CudnnConvolutions::CudnnConvolutions(const PlanChoice& rules) : state_{std::make_unique<State>()} {
+  cudnnHandle_t raw = nullptr;
+  check(cudnnCreate(&raw), "cannot be opened");
+  state_->handle = core::UniqueHandle<HandlePolicy>{raw};
+  state_->rules = rules;
+  state_->cache = PlanCache{rules.folder, name_machine(name_gpu())};
+}
+CudnnConvolutions::CudnnConvolutions(GpuModel gpu, const PlanChoice& rules) : state_{std::make_unique<State>()} {
+  state_->rules = rules;
+  state_->cache = PlanCache{rules.folder, name_machine(fmt::format("sm_{} as described", gpu.architecture()))};
+  state_->gpu.emplace(std::move(gpu));
+}
+CudnnConvolutions::~CudnnConvolutions() = default;
+
+void CudnnConvolutions::choose(const ConvProblem& problem, ConvPass pass, core::DType type,
+                               const ExecutorOptions& options) {
+  const Wanted wanted = state_->want(problem, pass, type);
+  if (options.is_deterministic || !state_->chosen.insert(wanted.key()).second) return;
+  TimedPlans plans{wanted, state_->rules.is_exhaustive};
+  choose_plan(wanted.key(), plans, state_->cache, options.agree);
+}
+
+void CudnnConvolutions::keep_choices() { state_->cache.save(); }
+
+std::unique_ptr<Convolution> CudnnConvolutions::plan(const ConvProblem& problem, ConvPass pass, core::DType type) {
+  const Wanted wanted = state_->want(problem, pass, type);
+  const StoredPlan* const chosen = state_->chosen.contains(wanted.key()) ? state_->cache.find(wanted.key()) : nullptr;
+  if (chosen != nullptr)
+    if (CudnnGraph graph = PlanSearch::restore(chosen->code, wanted.gpu, wanted.handle))
+      return std::make_unique<CudnnConvolution>(wanted, std::move(graph));
+  PlanSearch search = wanted.search();
+  std::vector<ConvPlan> plans =
+      search.find(chosen == nullptr ? PlanFilter{} : timed_plans(state_->rules.is_exhaustive));
+  if (chosen != nullptr) std::erase_if(plans, [&](const ConvPlan& plan) { return plan.name != chosen->name; });
+  if (plans.empty())
+    core::fail_system(fmt::format("cuDNN {} has no deterministic plan within {} for {} of {}", cudnnGetVersion(),
+                                  core::format_bytes(most_workspace), wanted.name(), problem.name));
+  return std::make_unique<CudnnConvolution>(wanted, search.take(plans.front()));
+}
+
+}  // namespace lockstep::nn::cuda

@@ -1,0 +1,10 @@
+#include "nn/cuda/cudnn_graph.hpp"
+#include "nn/cuda/plan_cache.hpp"
+
+namespace lockstep::nn::cuda {
+
+std::unique_ptr<Convolutions> open_convolutions() {
+  return std::make_unique<CudnnConvolutions>(PlanChoice{.folder = plan_cache_folder()});
+}
+
+}  // namespace lockstep::nn::cuda

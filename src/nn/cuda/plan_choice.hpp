@@ -1,0 +1,37 @@
+// Which of a library's ways to compute something is used: the fastest here, or what was found so before.
+// Invariant: all ranks use the same, that of the one whose times decide.
+// Used by nn/cuda's convolutions; knows no library.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "nn/cuda/plan_cache.hpp"
+
+namespace lockstep::nn::cuda {
+
+/// What a library offers for one problem.
+class PlanMaker {
+ public:
+  virtual ~PlanMaker() = default;
+  /// Names of the plans there are, each once, the most promising first; the same whenever asked. May take a while.
+  [[nodiscard]] virtual std::vector<std::string> offer() = 0;
+  /// Runs one of them; how long it took, infinity if it cannot run.
+  [[nodiscard]] virtual double seconds(std::size_t plan) = 0;
+  [[nodiscard]] virtual std::vector<std::byte> store(std::size_t plan) = 0;
+};
+
+/// Puts the one to use into the cache, where it is not there yet. Collective as `agree` is (ExecutorOptions::agree, or
+/// none), which is called once. `key`: the problem, in words. Throws core::Error (system) if nothing is offered that
+/// runs, or not what the other ranks use.
+void choose_plan(const std::string& key, PlanMaker& maker, PlanCache& cache,
+                 const std::function<void(std::span<double>)>& agree);
+
+/// Of `n` things, each measured by seconds(i): medians of rounds in which all take turns, after one that does not
+/// count. What takes 1.5 times as long as the best is measured no further; infinity for what cannot run.
+[[nodiscard]] std::vector<double> median_seconds(std::size_t n, const std::function<double(std::size_t)>& seconds);
+
+}  // namespace lockstep::nn::cuda

@@ -1,0 +1,30 @@
+#include "nn/cuda/program_memory.hpp"
+
+namespace lockstep::nn::cuda {
+
+std::size_t ProgramMemory::plan() {
+  constexpr std::size_t alignment = 256;  // as cudaMalloc's: cuDNN's fastest plans ask for 16
+  std::vector<Lifetime> lifetimes;
+  for (const Piece& piece : pieces_) lifetimes.push_back(piece.lifetime);
+  plan_ = plan_arena(lifetimes, alignment);
+  return plan_.n_bytes;
+}
+
+void ProgramMemory::place_at(std::byte* arena) {
+  std::size_t i = 0;
+  for (Piece& piece : pieces_) piece.address = arena + plan_.offsets[i++];
+}
+
+std::byte* SharedArena::take(std::size_t n_bytes) {
+  if (buffers_.empty() || buffers_.back().on_device<std::byte>().size() < n_bytes)
+    buffers_.emplace_back(core::Bytes{n_bytes}, runtime::Memory::device);
+  return buffers_.back().on_device<std::byte>().data();
+}
+
+std::size_t SharedArena::n_bytes() const noexcept {
+  std::size_t n = 0;
+  for (const runtime::Buffer& buffer : buffers_) n += buffer.on_device<std::byte>().size();
+  return n;
+}
+
+}  // namespace lockstep::nn::cuda

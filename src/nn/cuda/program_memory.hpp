@@ -1,0 +1,79 @@
+// The memory of one program: pieces of one arena, each needed for a while only.
+// Invariant: pieces that are needed at the same time never overlap; a piece has no address before all are known, and
+// one that does not change after.
+// Used by nn/cuda: layers ask for pieces while they are planned, and read and write them while they are enqueued.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <deque>
+#include <vector>
+
+#include "nn/arena_plan.hpp"
+#include "runtime/device.hpp"
+
+namespace lockstep::nn::cuda {
+
+struct Piece {
+  Lifetime lifetime{};
+  std::byte* address = nullptr;
+};
+
+/// Elements of a program's memory: their address, once they have one.
+template <class T>
+class Place {
+ public:
+  Place() = default;
+  explicit Place(Piece& piece) : piece_{&piece} {}
+
+  [[nodiscard]] bool is_given() const noexcept { return piece_ != nullptr; }
+  // Kernels take addresses, whatever they are of.
+  operator T*() const noexcept {  // NOLINT(google-explicit-constructor)
+    return piece_ == nullptr ? nullptr : reinterpret_cast<T*>(piece_->address);
+  }
+
+ private:
+  friend class ProgramMemory;
+  Piece* piece_ = nullptr;
+};
+
+class ProgramMemory {
+ public:
+  template <class T>
+  [[nodiscard]] Place<T> make(std::size_t n_elements) {
+    pieces_.push_back({{n_elements * sizeof(T)}});
+    return Place<T>{pieces_.back()};
+  }
+
+  /// The piece is needed from its first use to its last; one that is never used has no address.
+  template <class T>
+  void use(const Place<T>& place, int time) {
+    if (!place.is_given()) return;
+    Lifetime& lifetime = place.piece_->lifetime;
+    const bool is_first = lifetime.last < lifetime.first;
+    lifetime.first = is_first ? time : std::min(lifetime.first, time);
+    lifetime.last = is_first ? time : std::max(lifetime.last, time);
+  }
+
+  /// After all uses: the arena's size.
+  [[nodiscard]] std::size_t plan();
+  void place_at(std::byte* arena);
+
+ private:
+  std::deque<Piece> pieces_{};  // whose addresses stay
+  ArenaPlan plan_{};
+};
+
+/// What the programs of an executor lie in, as one is enqueued at a time: none needs what it held when another ran.
+class SharedArena {
+ public:
+  /// At least so many bytes: those of another program if they are enough, so that the largest program should be the
+  /// first. Addresses stay.
+  [[nodiscard]] std::byte* take(std::size_t n_bytes);
+  [[nodiscard]] std::size_t n_bytes() const noexcept;
+
+ private:
+  std::vector<runtime::Buffer> buffers_{};  // each larger than the one before
+};
+
+}  // namespace lockstep::nn::cuda

@@ -1,0 +1,67 @@
+// The optimizer of an arena in a device's memory: its state, and the kernels of a step in their order.
+// Invariant: enqueue() allocates nothing and waits for nothing, and what it enqueues is the same for every step. A step
+// whose gradient is not finite changes nothing but the scale of the loss; without dynamic scaling it is the last one
+// that does anything, until restart().
+// Used by parallel/.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/step_numbers.hpp"
+#include "optim/cuda/arena.hpp"
+#include "optim/cuda/pieces.hpp"
+#include "optim/cuda/step_state.hpp"
+#include "optim/kernels.hpp"
+#include "optim/optimizer.hpp"
+
+namespace lockstep::optim::cuda {
+
+class DeviceOptimizer {
+ public:
+  /// `segments`: whole tensors, as Optimizer has them, and as cut() takes them.
+  DeviceOptimizer(const OptimizerSpec& spec, std::span<const Segment> segments, std::size_t n_elements,
+                  const LossScaling& scaling = {});
+
+  struct Operands {
+    DeviceSpan<const core::StepNumbers> numbers{};  ///< one
+    Gradient gradient{};                            ///< summed over ranks
+    DeviceSpan<float> parameters{};
+    Copy copy{};
+  };
+  /// max_norm 0: gradients are not clipped.
+  void enqueue(Stream& stream, const Operands& on, double max_norm);
+
+  /// One: after a step what became of it.
+  [[nodiscard]] DeviceSpan<const StepState> progress() const noexcept { return progress_.on_device<StepState>(); }
+
+  struct DeviceState {
+    std::string_view name;  ///< as optim::State has it
+    DeviceSpan<float> values;
+  };
+  [[nodiscard]] std::span<const DeviceState> state() const noexcept { return state_; }
+
+  /// Parameters and state are those after so many steps. Waits for what `stream` was given.
+  void restart(Stream& stream, std::uint64_t n_steps);
+
+ private:
+  using Numbers = std::variant<DeviceSpan<SgdNumbers>, DeviceSpan<AdamNumbers>, DeviceSpan<AdadeltaNumbers>,
+                               DeviceSpan<LarsNumbers>, DeviceSpan<LambNumbers>>;
+  struct Launch;
+  template <class T>
+  [[nodiscard]] Numbers make_numbers(std::size_t n_ranges);
+  [[nodiscard]] Numbers numbers_of(OptimizerKind kind, std::size_t n_ranges);
+
+  OptimizerSpec spec_;
+  LossScaling scaling_;
+  runtime::Buffer pieces_{}, ranges_{}, squares_{}, progress_{}, numbers_memory_{};
+  Numbers numbers_{};
+  std::vector<runtime::Buffer> partials_{};  ///< of lars and lamb: of parameters, of updates; then both totals
+  std::vector<runtime::Buffer> arrays_{};
+  std::vector<DeviceState> state_{};
+};
+
+}  // namespace lockstep::optim::cuda

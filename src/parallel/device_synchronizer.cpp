@@ -1,0 +1,181 @@
+#include "parallel/device_synchronizer.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "comm/registry.hpp"
+#include "core/timer.hpp"
+#include "runtime/kernel/numbers.hpp"
+
+namespace lockstep::parallel {
+namespace {
+
+using optim::cuda::StepState;
+using runtime::Buffer;
+using runtime::DeviceSpan;
+using runtime::Memory;
+
+Buffer floats_on_device(std::size_t n) { return Buffer{core::Bytes{n * sizeof(float)}, Memory::device}; }
+
+std::vector<optim::Segment> whole_tensors(std::span<const Slot> slots) {
+  std::vector<optim::Segment> segments;
+  for (const Slot& slot : slots) segments.push_back({slot.slice, slot.decays});
+  return segments;
+}
+
+std::vector<core::Slice> slices_of(std::span<const Bucket> buckets) {
+  std::vector<core::Slice> slices;
+  for (const Bucket& bucket : buckets) slices.push_back(bucket.slice);
+  return slices;
+}
+
+}  // namespace
+
+DeviceSynchronizer::DeviceSynchronizer(comm::Transport& world, comm::DeviceGroup* devices, std::vector<Slot> slots,
+                                       const SynchronizerOptions& options)
+    : world_{world},
+      only_enqueues_{devices == nullptr || devices->only_enqueues()},
+      slots_{std::move(slots)},
+      guard_interval_{world.n_ranks() > 1 ? options.guard_interval : 0},
+      buckets_{plan_buckets(slots_, options.buckets)},
+      sharding_{slots_, buckets_, 1},
+      parameters_{floats_on_device(arena_elements(slots_))},
+      gradients_{floats_on_device(arena_elements(slots_))},
+      numbers_{core::Bytes{sizeof(core::StepNumbers)}, Memory::device},
+      optimizer_{options.optimizer, whole_tensors(slots_), arena_elements(slots_)},
+      progress_here_{core::Bytes{sizeof(StepState)}, Memory::pinned},
+      guard_{slots_, slices_of(buckets_), world, world} {
+  core::require(devices != nullptr || world.n_ranks() == 1, "several ranks have a way to sum");
+  if (world.n_ranks() == 1) return;
+  for (const Bucket& bucket : buckets_) {
+    plans_.push_back(devices->make_plan({.dtype = core::DType::float32, .n_elements = bucket.slice.count}));
+    const auto bytes = runtime::as_writable_bytes(
+        DeviceSpan<float>::at(device_gradients().data() + bucket.slice.offset, bucket.slice.count));
+    plans_.back()->bind(bytes, bytes);
+  }
+}
+
+DeviceSpan<float> DeviceSynchronizer::array(std::size_t i) const noexcept {
+  return i == 0 ? parameters_.on_device<float>() : optimizer_.state()[i - 1].values;
+}
+
+void DeviceSynchronizer::fetch(std::size_t n_arrays) {
+  if (here_.size() < n_arrays && stream_ != nullptr) stream_->wait();
+  while (here_.size() < n_arrays) {
+    const DeviceSpan<float> there = array(here_.size());
+    here_.emplace_back(there.size());
+    staging_.fetch(runtime::as_bytes(there), std::as_writable_bytes(std::span{here_.back()}));
+  }
+}
+
+std::span<float> DeviceSynchronizer::parameters() {
+  fetch(1);
+  return here_[0];
+}
+
+void DeviceSynchronizer::visit(const std::function<void(const Piece&)>& visitor) {
+  fetch(1 + optimizer_.state().size());
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    const Slot& slot = slots_[i];
+    if (slot.slice.count == 0) continue;
+    const core::Slice rows = rows_of(slot, slot.slice);
+    for (std::size_t array = 0; array < here_.size(); ++array)
+      visitor({i, array == 0 ? "parameter" : optimizer_.state()[array - 1].name, rows,
+               slot.slice.of(std::span{here_[array]})});
+  }
+}
+
+void DeviceSynchronizer::keep_statistics(DeviceSpan<float> statistics, DeviceSpan<float> kept) {
+  statistics_ = statistics;
+  kept_statistics_ = kept;
+}
+
+// All ranks but the first add zeros, to the bits and not to the values: so every value arrives as it is.
+void DeviceSynchronizer::publish_parameters() {
+  if (world_.n_ranks() == 1 || here_[0].empty()) return;
+  const auto values = std::as_writable_bytes(std::span{here_[0]});
+  if (world_.rank() != 0) std::ranges::fill(values, std::byte{0});
+  const auto plan = comm::make_plan(world_, {.dtype = core::DType::uint32, .n_elements = here_[0].size()});
+  plan->bind(values, values);
+  plan->run();
+}
+
+void DeviceSynchronizer::publish_initial() {
+  fetch(1);
+  publish_parameters();
+  if (stream_ != nullptr) stream_->wait();
+  for (std::size_t i = 0; i < here_.size(); ++i)
+    staging_.send(std::as_bytes(std::span{here_[i]}), runtime::as_writable_bytes(array(i)));
+  runtime::Stream stream;
+  optimizer_.restart(stream, n_steps_);
+  n_ready_ = 0;
+  record_at_ = record_before_at_ = n_steps_;
+  if (guard_interval_ > 0) compare_replicas();
+}
+
+void DeviceSynchronizer::ready(std::size_t slot, runtime::Stream& stream) {
+  if (plans_.empty() || !only_enqueues_) return;
+  for (; n_ready_ < buckets_.size() && buckets_[n_ready_].end_slot <= slot + 1; ++n_ready_)
+    plans_[n_ready_]->start(stream);
+}
+
+template <class F>
+void DeviceSynchronizer::waiting(std::size_t bucket, const F& f) {
+  if (only_enqueues_) return f();
+  const core::Stopwatch watch;
+  if (on_wait_) on_wait_(runtime::Wait::bucket, bucket);
+  f();
+  if (on_wait_) on_wait_(runtime::Wait::nothing, 0);
+  waited_ += watch.elapsed().value;
+}
+
+// One after another where the host has a hand in it, so that little memory and time goes to more than one.
+void DeviceSynchronizer::sum_rest(runtime::Stream& stream) {
+  for (std::size_t i = n_ready_; i < plans_.size(); ++i)
+    waiting(i, [&] {
+      plans_[i]->start(stream);
+      if (!only_enqueues_) plans_[i]->finish(stream);
+    });
+  for (std::size_t i = 0; only_enqueues_ && i < plans_.size(); ++i) plans_[i]->finish(stream);
+  n_ready_ = 0;
+}
+
+void DeviceSynchronizer::step(const core::StepNumbers& numbers, double clip_norm, runtime::Stream& stream) {
+  stream_ = &stream;
+  sum_rest(stream);
+  const auto on_device = numbers_.on_device<core::StepNumbers>();
+  runtime::kernel::put(stream, on_device, numbers);
+  optimizer_.enqueue(stream,
+                     {.numbers = on_device,
+                      .gradient = DeviceSpan<const float>{device_gradients()},
+                      .parameters = parameters_.on_device<float>()},
+                     clip_norm);
+  const auto progress = optimizer_.progress();
+  runtime::kernel::keep_unless(stream, DeviceSpan<const std::uint32_t>::at(&progress.data()->skips, 1), statistics_,
+                               kept_statistics_);
+  stream.copy(progress_here_.bytes(), runtime::as_bytes(progress));
+  here_.clear();
+  ++n_steps_;
+  if (guard_interval_ > 0 && n_steps_ % guard_interval_ == 0) compare_replicas();
+}
+
+double DeviceSynchronizer::norm() {
+  if (stream_ == nullptr) return 0;
+  stream_->wait();
+  StepState progress;
+  std::memcpy(&progress, progress_here_.bytes().data(), sizeof progress);
+  return progress.norm;
+}
+
+void DeviceSynchronizer::compare_replicas() {
+  guard_.record(parameters());
+  replica_hash_ = guard_.hash();
+  record_before_at_ = std::exchange(record_at_, n_steps_);
+}
+
+std::uint64_t DeviceSynchronizer::n_sound_steps() const noexcept {
+  return guard_interval_ > 0 ? record_before_at_ : n_steps_;
+}
+
+}  // namespace lockstep::parallel

@@ -1,0 +1,94 @@
+// The synchronizer of devices: each rank has all parameters, gradients and states in its device's memory.
+// Invariant: step() enqueues only, if the group does; all replicas make the same update from the same sums. In the
+// host's memory there is a copy of what is there, made when somebody asks for it.
+// Used by make_synchronizer() and tests; others use synchronizer.hpp.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "optim/cuda/device_optimizer.hpp"
+#include "parallel/replica_guard.hpp"
+#include "parallel/synchronizer.hpp"
+#include "runtime/staging.hpp"
+
+namespace lockstep::parallel {
+
+class DeviceSynchronizer final : public Synchronizer {
+ public:
+  /// Collective over `world`, which must outlive it, as must `devices`: null for one rank.
+  DeviceSynchronizer(comm::Transport& world, comm::DeviceGroup* devices, std::vector<Slot> slots,
+                     const SynchronizerOptions& options);
+
+  [[nodiscard]] std::span<float> parameters() override;
+  [[nodiscard]] runtime::DeviceSpan<const float> device_parameters() const noexcept override {
+    return parameters_.on_device<float>();
+  }
+  [[nodiscard]] runtime::DeviceSpan<float> device_gradients() const noexcept override {
+    return gradients_.on_device<float>();
+  }
+  void keep_statistics(runtime::DeviceSpan<float> statistics, runtime::DeviceSpan<float> kept) override;
+
+  void publish_initial() override;
+  /// Slots with rows are summed as any others.
+  void touch(std::size_t /*slot*/, std::span<const std::uint64_t> /*rows*/) override {}
+  void ready(std::size_t slot, runtime::Stream& stream) override;
+  /// The norm of the sum tells each device by itself, as a gradient is not finite where a loss is not.
+  void halt() override {}
+  void step(const core::StepNumbers& numbers, double clip_norm, runtime::Stream& stream) override;
+  [[nodiscard]] double norm() override;
+
+  [[nodiscard]] bool is_halted() const noexcept override { return false; }
+  /// Devices check their memory; replicas are compared.
+  [[nodiscard]] bool has_changed() const noexcept override { return false; }
+  void fail_for_change() const override {}
+  [[nodiscard]] std::uint64_t n_sound_steps() const noexcept override;
+  [[nodiscard]] std::optional<std::uint32_t> replica_hash() const noexcept override { return replica_hash_; }
+  [[noreturn]] void fail_for_replicas() override { guard_.fail_for_replicas(); }
+
+  [[nodiscard]] std::span<const Slot> slots() const noexcept override { return slots_; }
+  /// All there is: the first rank saves it, and every rank loads it.
+  void visit(const std::function<void(const Piece&)>& visitor) override;
+  [[nodiscard]] bool saves() const noexcept override { return world_.rank() == 0; }
+  void set_n_steps(std::uint64_t n_steps) override { n_steps_ = n_steps; }
+
+  [[nodiscard]] const Sharding& sharding() const noexcept override { return sharding_; }
+  void set_on_wait(runtime::OnWait on_wait) override { on_wait_ = std::move(on_wait); }
+  [[nodiscard]] core::Seconds waited() const noexcept override { return {waited_}; }
+
+ private:
+  void fetch(std::size_t n_arrays);
+  [[nodiscard]] runtime::DeviceSpan<float> array(std::size_t i) const noexcept;
+  void publish_parameters();
+  void sum_rest(runtime::Stream& stream);
+  void compare_replicas();
+  template <class F>
+  void waiting(std::size_t bucket, const F& f);
+
+  comm::Transport& world_;
+  bool only_enqueues_;
+  std::vector<Slot> slots_;
+  std::uint64_t guard_interval_;
+  std::vector<Bucket> buckets_;
+  Sharding sharding_;
+  runtime::Buffer parameters_, gradients_, numbers_;
+  optim::cuda::DeviceOptimizer optimizer_;
+  runtime::Buffer progress_here_;                           ///< of the optimizer, after the last step
+  std::vector<std::unique_ptr<comm::DevicePlan>> plans_{};  ///< of buckets; none for one rank
+  runtime::Staging staging_{};
+  /// Parameters, then states, as far as somebody asked for them since the last step: what there is on the device, or,
+  /// before publish_initial(), is to be there.
+  std::vector<std::vector<float>> here_{};
+  ReplicaGuard guard_;
+  runtime::DeviceSpan<float> statistics_{}, kept_statistics_{};
+  runtime::Stream* stream_ = nullptr;  ///< of the last step
+  std::size_t n_ready_ = 0;            ///< buckets
+  std::uint64_t n_steps_ = 0;          ///< made, or enqueued
+  std::uint64_t record_at_ = 0;        ///< steps when replicas were hashed last
+  std::uint64_t record_before_at_ = 0;
+  std::optional<std::uint32_t> replica_hash_{};
+  runtime::OnWait on_wait_{};
+  double waited_ = 0;
+};
+
+}  // namespace lockstep::parallel

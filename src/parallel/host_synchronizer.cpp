@@ -1,0 +1,252 @@
+#include "parallel/host_synchronizer.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "comm/registry.hpp"
+#include "core/crc32c.hpp"
+#include "optim/clip.hpp"
+
+namespace lockstep::parallel {
+namespace {
+
+std::vector<optim::Segment> segments_in(std::span<const Slot> slots, const core::Slice& slice) {
+  std::vector<optim::Segment> segments;
+  for (const SlotPart& block : blocks_in(slots, slice))
+    segments.push_back({block.slice.seen_from(slice.offset), slots[block.slot].decays});
+  return segments;
+}
+
+}  // namespace
+
+HostSynchronizer::HostSynchronizer(comm::Transport& world, std::vector<Slot> slots, const SynchronizerOptions& options)
+    : slots_{std::move(slots)},
+      guard_interval_{options.guard_interval},
+      is_deterministic_{options.is_deterministic},
+      needs_norms_{optim::Optimizer{options.optimizer, {}, 0}.needs_norms()},
+      placement_{place(world.nodes(), options.is_deterministic)},
+      node_index_{placement_.nodes[static_cast<std::size_t>(world.rank())]},
+      buckets_{plan_buckets(slots_, options.buckets)},
+      sharding_{slots_, buckets_, static_cast<std::size_t>(placement_.n_owners)},
+      node_{world.split(node_index_, world.rank())},
+      between_{world.split(node_->rank(), node_index_)},
+      flags_{*node_},
+      parameters_{*node_, arena_elements(slots_)},
+      gradients_{node_->share(arena_elements(slots_) * sizeof(float))},
+      hashes_{*node_, static_cast<std::size_t>(node_->n_ranks())},
+      norms_{*node_, flags_, slots_.size(), all_blocks()},
+      rows_{*node_, slots_},
+      sums_{*node_, *between_, flags_, sums_setting(options.is_deterministic)},
+      guard_{slots_, owned_slices(), world, *between_} {
+  for (const core::Slice& slice : owned_slices()) {
+    touched_.reserve(rows_.most_parts(slice));
+    owned_.push_back({slice, optim::Optimizer{options.optimizer, segments_in(slots_, slice), slice.count},
+                      norms_.first_block(slice)});
+  }
+  if (placement_.n_nodes == 1) return;
+  halt_plan_ = comm::make_plan(*between_, {.dtype = core::DType::uint64, .op = comm::ReduceOp::max, .n_elements = 1});
+  halt_plan_->bind(std::as_bytes(std::span{&halts_here_, 1}), std::as_writable_bytes(std::span{&halts_anywhere_, 1}));
+}
+
+runtime::DeviceSpan<const float> HostSynchronizer::device_parameters() const noexcept {
+  return runtime::on_device(parameters_.values());
+}
+
+runtime::DeviceSpan<float> HostSynchronizer::device_gradients() const noexcept {
+  return runtime::on_device(gradients());
+}
+
+void HostSynchronizer::keep_statistics(runtime::DeviceSpan<float> statistics, runtime::DeviceSpan<float> /*kept*/) {
+  core::require(statistics.size() == 0, "statistics in the host's memory are kept by whose they are");
+}
+
+std::span<float> HostSynchronizer::gradients_of(int local_rank) const noexcept {
+  return {reinterpret_cast<float*>(gradients_->part(local_rank).data()), arena_elements(slots_)};
+}
+
+/// None if this rank owns nothing.
+std::vector<core::Slice> HostSynchronizer::owned_slices() const {
+  const auto rank = static_cast<std::size_t>(node_->rank());
+  return rank < sharding_.n_owners() ? sharding_.slices_of(rank) : std::vector<core::Slice>{};
+}
+
+BucketSumsSetting HostSynchronizer::sums_setting(bool is_tree) const {
+  BucketSumsSetting setting{.n_nodes = placement_.n_nodes,
+                            .n_buckets = buckets_.size(),
+                            .slices = owned_slices(),
+                            .is_tree = is_tree,
+                            .rows = &rows_};
+  for (int rank = 0; rank < node_->n_ranks(); ++rank) setting.gradients.push_back(gradients_of(rank));
+  return setting;
+}
+
+std::vector<SlotPart> HostSynchronizer::all_blocks() const {
+  std::vector<SlotPart> all;
+  for (const Bucket& bucket : buckets_) {
+    const auto blocks = blocks_in(slots_, bucket.slice);
+    all.insert(all.end(), blocks.begin(), blocks.end());
+  }
+  return all;
+}
+
+void HostSynchronizer::publish_initial() {
+  ++n_starts_;
+  has_changed_ = false;
+  started_at_ = record_at_ = n_steps_;
+  await_node();
+  if (placement_.n_nodes > 1) copy_between_nodes();
+  end_writing(guard_interval_ > 0);
+}
+
+void HostSynchronizer::visit(const std::function<void(const Piece&)>& visitor) {
+  for (Owned& owned : owned_) {
+    for (const SlotPart& part : parts_in(slots_, owned.slice)) {
+      const core::Slice rows = rows_of(slots_[part.slot], part.slice);
+      visitor({part.slot, "parameter", rows, part.slice.of(parameters_.values())});
+      for (const optim::State& state : owned.optimizer.state())
+        visitor({part.slot, state.name, rows, part.slice.seen_from(owned.slice.offset).of(state.values)});
+    }
+  }
+}
+
+// Nodes compare records: what has changed on one of them since the record before the last is found. On one node a
+// record is compared once, in the next step: what was read after the record may be what has changed.
+std::uint64_t HostSynchronizer::n_sound_steps() const noexcept {
+  if (placement_.n_nodes > 1) return record_before_at_;
+  if (!guard_.is_recorded() && !has_changed_) return n_steps_;
+  return record_at_ > started_at_ ? record_at_ - 1 : started_at_;
+}
+
+void HostSynchronizer::set_n_steps(std::uint64_t n_steps) noexcept {
+  n_steps_ = n_steps;
+  for (Owned& owned : owned_) owned.optimizer.set_n_steps(n_steps);
+}
+
+// All nodes but the first add zeros, to the bits and not to the values: so every value arrives as it is, -0 and NaN
+// too.
+void HostSynchronizer::copy_between_nodes() {
+  for (const Owned& owned : owned_) {
+    if (owned.slice.count == 0) continue;
+    const auto values = std::as_writable_bytes(owned.slice.of(parameters_.values()));
+    if (node_index_ != 0) std::fill(values.begin(), values.end(), std::byte{0});
+    const auto plan = comm::make_plan(*between_, {.dtype = core::DType::uint32, .n_elements = owned.slice.count});
+    plan->bind(values, values);
+    plan->run();
+  }
+}
+
+// Ranks of one node share its cores and its memory: what they sum during backward, backward waits for. So they sum in
+// step(), in one pass with the update. Only messages between nodes travel while this rank computes.
+void HostSynchronizer::ready(std::size_t slot) {
+  if (!sums_.overlaps()) return;
+  while (n_ready_ < buckets_.size() && buckets_[n_ready_].end_slot <= slot + 1) ++n_ready_;
+  sums_.ready(n_ready_);
+}
+
+void HostSynchronizer::ready(std::size_t slot, runtime::Stream& stream) {
+  stream.wait();
+  ready(slot);
+}
+
+void HostSynchronizer::step(const core::StepNumbers& numbers, double clip_norm, runtime::Stream& stream) {
+  stream.wait();
+  norm_ = step(numbers, clip_norm);
+}
+
+double HostSynchronizer::step(const core::StepNumbers& numbers, double clip_norm) {
+  float scale = 1 / numbers.scale;
+  is_halted_ = finish_sums();
+  if (!guard_.verify(parameters())) has_changed_ = true;  // when nobody reads them any more: so nothing goes unseen
+  double norm = 0;
+  if (!is_halted_ && clip_norm > 0) {
+    norm = gradient_norm(scale);
+    scale *= static_cast<float>(optim::clip_factor(norm, clip_norm));
+    is_halted_ = !std::isfinite(norm);  // which all ranks know
+    if (is_halted_) halt();
+  }
+  if (!is_halted_) {
+    update(numbers.learning_rate, scale);
+    ++n_steps_;
+  }
+  zero_rows();
+  sums_.end_step();
+  n_ready_ = 0;
+  end_writing(!is_halted_ && !has_changed_ && guard_interval_ > 0 && n_steps_ % guard_interval_ == 0);
+  rows_.clear(gradients());
+  if (has_changed_) halt();  // not before all ranks of the node have decided about this step
+  return norm;
+}
+
+// Whether anybody halts: a node's ranks have said so with their gradients, and the message between nodes travels beside
+// the last sums.
+bool HostSynchronizer::finish_sums() {
+  sums_.begin_rest();
+  halts_here_ = halts_anywhere_ = flags_.any_reached(Stage::halt, n_starts_) ? 1 : 0;
+  if (halt_plan_) halt_plan_->start({});
+  sums_.finish();
+  if (halt_plan_) halt_plan_->wait();
+  return halts_anywhere_ > 0;
+}
+
+double HostSynchronizer::gradient_norm(float scale) {
+  for (std::size_t b = 0; b < owned_.size(); ++b)
+    norms_.put_gradient(owned_[b].first_block, owned_[b].optimizer.squared_norms(scale, sums_.sources(b)));
+  return std::sqrt(norms_.sum_gradient());
+}
+
+void HostSynchronizer::update(double lr, float scale) {
+  for (std::size_t b = 0; b < owned_.size(); ++b) {
+    Owned& owned = owned_[b];
+    owned.norms = owned.optimizer.begin_step(scale, sums_.sources(b), owned.slice.of(parameters_.values()));
+    norms_.put_tensors(owned.first_block, owned.norms);
+  }
+  if (needs_norms_) {
+    norms_.sum_tensors();
+    for (const Owned& owned : owned_) norms_.get_tensors(owned.first_block, owned.norms);
+  }
+  for (std::size_t b = 0; b < owned_.size(); ++b)
+    owned_[b].optimizer.finish_step(lr, scale, sums_.sources(b), owned_[b].slice.of(parameters_.values()),
+                                    touched_in(owned_[b].slice));
+}
+
+/// Where a slice may have gradients, from its begin; nothing if that is anywhere, as with rows of other nodes.
+std::span<const core::Slice> HostSynchronizer::touched_in(const core::Slice& slice) {
+  touched_.clear();
+  if (placement_.n_nodes > 1 || !rows_.has_rows(slice)) return {};
+  rows_.find_touched(slice, touched_);
+  for (core::Slice& part : touched_) part = part.seen_from(slice.offset);
+  return touched_;
+}
+
+/// What was summed into rows that the rank of the arena did not touch; its own it zeroes when nobody reads them any
+/// more.
+void HostSynchronizer::zero_rows() {
+  for (const Owned& owned : owned_) {
+    if (!rows_.has_rows(owned.slice)) continue;
+    const bool is_all = placement_.n_nodes > 1 || is_deterministic_;
+    for (int rank = 0; rank < node_->n_ranks(); ++rank)
+      if (rank == node_->rank() || is_deterministic_) rows_.zero(owned.slice, is_all, gradients_of(rank));
+  }
+}
+
+/// Returns when all owners of this node have written their slices.
+void HostSynchronizer::end_writing(bool is_guarded) {
+  if (is_guarded) {
+    record_before_at_ = std::exchange(record_at_, n_steps_);
+    guard_.record(parameters());
+    hashes_.values()[static_cast<std::size_t>(node_->rank())] = guard_.hash();
+  }
+  await_node();
+  if (!is_guarded || placement_.n_nodes == 1 || node_->rank() != 0) return;
+  const auto of_owners = hashes_.values().first(static_cast<std::size_t>(placement_.n_owners));
+  replica_hash_ = core::crc32c(std::as_bytes(of_owners));
+}
+
+/// Returns when all ranks of the node have got here.
+void HostSynchronizer::await_node() {
+  flags_.publish(Stage::parameters, ++n_meetings_);
+  flags_.await_all(Stage::parameters, n_meetings_);
+}
+
+}  // namespace lockstep::parallel

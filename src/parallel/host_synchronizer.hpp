@@ -1,0 +1,132 @@
+// The synchronizer of a host: the ranks of a node share an arena of parameters, and each owns slices of it.
+// Invariant: one arena of parameters a node, written in steps only, by owners only; one arena of gradients a rank.
+// Used by make_synchronizer() and tests; others use synchronizer.hpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "comm/transport.hpp"
+#include "core/step_numbers.hpp"
+#include "optim/optimizer.hpp"
+#include "parallel/bucket_plan.hpp"
+#include "parallel/bucket_sums.hpp"
+#include "parallel/node_flags.hpp"
+#include "parallel/node_norms.hpp"
+#include "parallel/placement.hpp"
+#include "parallel/replica_guard.hpp"
+#include "parallel/sharding.hpp"
+#include "parallel/shared_array.hpp"
+#include "parallel/slots.hpp"
+#include "parallel/sparse_rows.hpp"
+#include "parallel/synchronizer.hpp"
+
+namespace lockstep::parallel {
+
+class HostSynchronizer final : public Synchronizer {
+ public:
+  /// Collective over `world`, which must outlive it. The ranks of a node, in the transport's sense, share memory:
+  /// where a machine has several NUMA domains, each may be called a node.
+  HostSynchronizer(comm::Transport& world, std::vector<Slot> slots, const SynchronizerOptions& options);
+
+  /// The node's, read by all its ranks.
+  [[nodiscard]] std::span<float> parameters() noexcept override { return parameters_.values(); }
+  [[nodiscard]] std::span<float> gradients() const noexcept { return gradients_of(node_->rank()); }
+  [[nodiscard]] runtime::DeviceSpan<const float> device_parameters() const noexcept override;
+  [[nodiscard]] runtime::DeviceSpan<float> device_gradients() const noexcept override;
+  void keep_statistics(runtime::DeviceSpan<float> statistics, runtime::DeviceSpan<float> kept) override;
+
+  void publish_initial() override;
+  void touch(std::size_t slot, std::span<const std::uint64_t> rows) override { rows_.touch(slot, rows); }
+  void ready(std::size_t slot);
+  void ready(std::size_t slot, runtime::Stream& stream) override;
+  void halt() noexcept override { flags_.publish(Stage::halt, n_starts_); }
+
+  /// As the other, and done when it returns: the norm before clipping, or 0 without.
+  double step(const core::StepNumbers& numbers, double clip_norm = 0);
+  void step(const core::StepNumbers& numbers, double clip_norm, runtime::Stream& stream) override;
+  [[nodiscard]] double norm() noexcept override { return norm_; }
+
+  [[nodiscard]] bool is_halted() const noexcept override { return is_halted_; }
+  [[nodiscard]] bool has_changed() const noexcept override { return has_changed_; }
+  void fail_for_change() const override { guard_.fail_for_change(); }
+  [[nodiscard]] std::uint64_t n_sound_steps() const noexcept override;
+  [[nodiscard]] std::optional<std::uint32_t> replica_hash() const noexcept override { return replica_hash_; }
+  [[noreturn]] void fail_for_replicas() override { guard_.fail_for_replicas(); }
+
+  [[nodiscard]] std::span<const Slot> slots() const noexcept override { return slots_; }
+  /// What this rank owns. The ranks of a node own each element once; every node has all of them.
+  void visit(const std::function<void(const Piece&)>& visitor) override;
+  [[nodiscard]] bool saves() const noexcept override { return node_index_ == 0; }
+  void set_n_steps(std::uint64_t n_steps) noexcept override;
+
+  [[nodiscard]] const Sharding& sharding() const noexcept override { return sharding_; }
+  void set_on_wait(runtime::OnWait on_wait) override { flags_.set_on_wait(std::move(on_wait)); }
+  [[nodiscard]] core::Seconds waited() const noexcept override {
+    return {flags_.waited().value + sums_.waited().value};
+  }
+
+ private:
+  /// A slice of a bucket that this rank updates on its node.
+  struct Owned {
+    core::Slice slice;
+    optim::Optimizer optimizer;
+    std::size_t first_block = 0;
+    std::span<double> norms{};  ///< the optimizer's, of the step under way
+  };
+
+  [[nodiscard]] std::vector<core::Slice> owned_slices() const;
+  [[nodiscard]] BucketSumsSetting sums_setting(bool is_tree) const;
+  [[nodiscard]] std::vector<SlotPart> all_blocks() const;
+  [[nodiscard]] std::span<float> gradients_of(int local_rank) const noexcept;
+  void copy_between_nodes();
+  [[nodiscard]] double gradient_norm(float scale);
+  void update(double lr, float scale);
+  [[nodiscard]] std::span<const core::Slice> touched_in(const core::Slice& slice);
+  [[nodiscard]] bool finish_sums();
+  void zero_rows();
+  void end_writing(bool is_guarded);
+  void await_node();
+
+  std::vector<Slot> slots_;
+  std::uint64_t guard_interval_;
+  bool is_deterministic_;
+  bool needs_norms_;  ///< of whole tensors
+  Placement placement_;
+  int node_index_;
+  std::vector<Bucket> buckets_;
+  Sharding sharding_;
+  std::unique_ptr<comm::Transport> node_;     ///< ranks that share the arena of parameters
+  std::unique_ptr<comm::Transport> between_;  ///< one rank of each node
+  NodeFlags flags_;
+  SharedArray<float> parameters_;
+  std::unique_ptr<comm::SharedSegment> gradients_;
+  SharedArray<std::uint32_t> hashes_;  ///< one of each rank of the node
+  NodeNorms norms_;
+  SparseRows rows_;
+  BucketSums sums_;
+  ReplicaGuard guard_;
+  std::vector<Owned> owned_;
+  std::vector<core::Slice> touched_{};
+  std::size_t n_ready_ = 0;  ///< buckets
+  std::uint64_t n_steps_ = 0;
+  std::uint64_t n_meetings_ = 0;  ///< of await_node()
+  std::uint64_t n_starts_ = 0;    ///< calls of publish_initial()
+  double norm_ = 0;               ///< of the last step
+  bool is_halted_ = false;
+  bool has_changed_ = false;
+  std::uint64_t started_at_ = 0;             ///< steps made then
+  std::uint64_t record_at_ = 0;              ///< steps made when the guard recorded last
+  std::uint64_t record_before_at_ = 0;       ///< and when it did so before
+  std::unique_ptr<comm::Plan> halt_plan_{};  ///< null on one node
+  std::uint64_t halts_here_ = 0, halts_anywhere_ = 0;
+  std::optional<std::uint32_t> replica_hash_;
+};
+
+}  // namespace lockstep::parallel

@@ -1,0 +1,57 @@
+// Which device each rank computes on: the host, or one GPU of those that its process sees.
+// Invariant: the same kind on all ranks; no two ranks have one GPU unless that is asked for.
+// Used by the programs, for --device and --share-gpu.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/accelerator.hpp"
+#include "runtime/gpu.hpp"
+#include "runtime/topology.hpp"
+
+namespace lockstep::runtime {
+
+/// What --device may be; `automatic` is called auto there.
+enum class DeviceKind : std::uint8_t { automatic, host, cuda };
+inline constexpr std::array all_device_kinds{DeviceKind::automatic, DeviceKind::host, DeviceKind::cuda};
+[[nodiscard]] std::string_view name(DeviceKind kind) noexcept;
+
+struct DeviceRequest {
+  DeviceKind kind = DeviceKind::automatic;
+  bool shares_gpu = false;  ///< several ranks may have one GPU
+};
+
+struct DeviceChoice {
+  int number = -1;         ///< of the GPU in this process's survey; -1: the host
+  Gpu gpu{};               ///< that one
+  bool is_shared = false;  ///< some GPU has several ranks
+  std::string why_not{};   ///< with `automatic`, why it is the host; empty if this program knows of no GPUs
+  std::string driver{};    ///< as GpuSurvey has them
+  std::string toolkit{};
+  std::vector<std::string> all{};  ///< on rank 0, of each rank: its GPU's UUID; none if it is the host
+
+  [[nodiscard]] bool is_host() const noexcept { return number < 0; }
+};
+
+/// Collective. Throws core::Error (usage), the same on all ranks, if cuda is asked for and some rank has no GPU, or not
+/// one of its own.
+[[nodiscard]] DeviceChoice choose_device(const Communicator& world, const Topology& topology,
+                                         const DeviceRequest& request);
+
+/// The accelerator of a choice in use while it lives; nothing for the host. Buffers and streams must not outlive it.
+class UseDevice {
+ public:
+  explicit UseDevice(const DeviceChoice& choice);
+  ~UseDevice();
+  UseDevice(const UseDevice&) = delete;
+  UseDevice& operator=(const UseDevice&) = delete;
+
+ private:
+  bool is_in_use_;
+};
+
+}  // namespace lockstep::runtime

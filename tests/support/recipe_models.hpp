@@ -1,0 +1,32 @@
+// The models of the shipped recipes, with the batch of a rank and what data sets say of them.
+// Invariant: names and batches are those of share/recipes, as a test of nn/cuda sees to.
+// Used by tests of nn/cuda.
+#pragma once
+
+#include <vector>
+
+#include "nn/executor.hpp"
+#include "nn/models.hpp"
+
+namespace lockstep::test {
+
+struct RecipeModel {
+  const char* recipe;
+  nn::ModelSpec spec;
+  std::uint64_t batch;
+  nn::Loss loss = nn::Loss::cross_entropy;
+};
+
+inline std::vector<RecipeModel> recipe_models() {
+  using nn::Loss;
+  const nn::ModelSpec digits{.name = "mnist_cnn", .input = {1, 28, 28}, .n_outputs = 10};
+  return {{"toy", {.name = "toy", .input = {20}, .n_outputs = 1}, 32, Loss::mse},
+          {"movielens", {.name = "movielens", .n_outputs = 1, .n_ids = {943, 1682}}, 256, Loss::mse},
+          {"digits", digits, 64},
+          {"mnist_cnn", digits, 64},
+          {"cifar_resnet18", {.name = "resnet18", .input = {3, 32, 32}, .n_outputs = 10, .cifar_stem = true}, 64},
+          {"tinyimagenet_resnet50", {.name = "resnet50", .input = {3, 64, 64}, .n_outputs = 200}, 128},
+          {"resnet50_synthetic", {.name = "resnet50", .input = {3, 224, 224}, .n_outputs = 1000}, 256}};
+}
+
+}  // namespace lockstep::test

@@ -1,0 +1,114 @@
+// Which plan is used, with made-up plans and a made-up clock.
+#include "nn/cuda/plan_choice.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace lockstep::nn::cuda {
+namespace {
+
+constexpr double never = std::numeric_limits<double>::infinity();
+
+/// Plans that take as long as is said, by name.
+class MadeUpPlans final : public PlanMaker {
+ public:
+  struct Plan {
+    std::string name;
+    double seconds;
+  };
+  explicit MadeUpPlans(std::vector<Plan> plans) : plans_{std::move(plans)} {}
+
+  std::vector<std::string> offer() override {
+    std::vector<std::string> names;
+    for (const Plan& plan : plans_) names.push_back(plan.name);
+    return names;
+  }
+  double seconds(std::size_t plan) override {
+    ++n_runs;
+    return plans_[plan].seconds;
+  }
+  std::vector<std::byte> store(std::size_t plan) override {
+    const auto bytes = std::as_bytes(std::span{plans_[plan].name});
+    return {bytes.begin(), bytes.end()};
+  }
+
+  int n_runs = 0;
+
+ private:
+  std::vector<Plan> plans_;
+};
+
+std::string chosen(MadeUpPlans& plans, PlanCache& cache, const std::function<void(std::span<double>)>& agree = {}) {
+  choose_plan("a problem", plans, cache, agree);
+  return cache.find("a problem")->name;
+}
+
+TEST(PlanChoice, IsTheFastestThatRuns) {
+  PlanCache cache{"", "here"};
+  MadeUpPlans plans{{{"first", 3}, {"broken", never}, {"fast", 2}, {"slow", 9}}};
+  EXPECT_EQ(chosen(plans, cache), "fast");
+  EXPECT_EQ(cache.find("a problem")->seconds, 2);
+  EXPECT_EQ(cache.find("a problem")->code, plans.store(2));
+}
+
+TEST(PlanChoice, TimesNothingThatIsKnown) {
+  PlanCache cache{"", "here"};
+  cache.add("a problem", {"slow", 9, {}});
+  MadeUpPlans plans{{{"fast", 2}, {"slow", 9}}};
+  EXPECT_EQ(chosen(plans, cache), "slow");
+  EXPECT_EQ(plans.n_runs, 0);
+}
+
+TEST(PlanChoice, IsThatOfTheRankWhoseTimesDecide) {
+  std::vector<double> told;
+  PlanCache first{"", "here"};
+  MadeUpPlans there{{{"a", 1}, {"b", 2}}};
+  EXPECT_EQ(chosen(there, first, [&](std::span<double> times) { told.assign(times.begin(), times.end()); }), "a");
+  const auto listen = [&](std::span<double> times) { std::ranges::copy(told, times.begin()); };
+  for (const bool knows_another : {false, true}) {
+    PlanCache cache{"", "here"};
+    if (knows_another) cache.add("a problem", {"b", 1, {}});
+    MadeUpPlans here{{{"a", 2}, {"b", 1}}};
+    EXPECT_EQ(chosen(here, cache, listen), "a");
+    EXPECT_EQ(cache.find("a problem")->code, here.store(0));
+  }
+  PlanCache cache{"", "here"};
+  MadeUpPlans others{{{"c", 1}}};
+  EXPECT_ANY_THROW(chosen(others, cache, listen)) << "another library";
+}
+
+// Every rank tells what it found before it gives up, so that none waits for it.
+TEST(PlanChoice, FailsTogetherWhereNothingRuns) {
+  int n_told = 0;
+  PlanCache cache{"", "here"};
+  MadeUpPlans plans{{{"broken", never}}};
+  EXPECT_ANY_THROW(chosen(plans, cache, [&](std::span<double> times) { n_told += times[0] < 0 ? 1 : 0; }));
+  EXPECT_EQ(n_told, 1);
+}
+
+TEST(MedianSeconds, AreOfFiveTurnsAfterAColdOne) {
+  std::vector<std::size_t> turns;
+  const std::vector<double> of_first{100, 5, 1, 2, 1, 9};  // the first turn is cold
+  std::vector<std::size_t> n_turns(2);
+  const auto medians = median_seconds(2, [&](std::size_t i) {
+    turns.push_back(i);
+    const std::size_t turn = n_turns[i]++;
+    return i == 0 ? of_first[turn] : 1.25;
+  });
+  EXPECT_EQ(turns, (std::vector<std::size_t>{0, 1, 0, 1, 1, 1, 1, 1})) << "what was hopeless once is out";
+  EXPECT_EQ(medians[0], 5);
+  EXPECT_EQ(medians[1], 1.25);
+}
+
+TEST(MedianSeconds, ForgiveOneSlowTurn) {
+  const std::vector<double> of_first{1, 1, 9, 1, 1, 1};
+  std::size_t turn = 0;
+  const auto medians = median_seconds(2, [&](std::size_t i) { return i == 0 ? of_first[turn++] : 1.25; });
+  EXPECT_EQ(turn, of_first.size());
+  EXPECT_EQ(medians[0], 1);
+}
+
+}  // namespace
+}  // namespace lockstep::nn::cuda

@@ -1,0 +1,117 @@
+// What steps of the shipped recipes' models ask of a GPU, at their full size: recorded and judged, not run.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "nn/cuda/cuda_executor.hpp"
+#include "support/plain_convolutions.hpp"
+#include "support/recipe_models.hpp"
+#include "support/recorder.hpp"
+
+namespace lockstep::nn::cuda {
+namespace {
+
+using runtime::Buffer;
+using runtime::Memory;
+using test::RecipeModel;
+
+class Quiet final : public Hooks {
+ public:
+  void touched(std::size_t, std::span<const std::uint64_t>) override {}
+  void ready(std::size_t) override {}
+  void sum(runtime::DeviceSpan<double>, runtime::Stream&) override {}
+};
+
+/// An executor of a recipe's model, on samples that are zeros.
+class Steps {
+ public:
+  Steps(const RecipeModel& of, Precision precision)
+      : network_{make_model(of.spec)},
+        executor_{make_cuda_executor(network_, {.max_batch = of.batch, .loss = of.loss, .precision = precision},
+                                     convolutions_)},
+        parameters_{arena_bytes(), Memory::device},
+        gradients_{arena_bytes(), Memory::device},
+        batch_{.n = of.batch} {
+    executor_->bind(parameters_.on_device<float>(), gradients_.on_device<float>());
+    const Node& first = network_.nodes().front();
+    const bool has_ids = std::holds_alternative<Ids>(first.layer);
+    x_.resize(of.batch * n_elements(first.output) * (has_ids ? sizeof(std::int64_t) : sizeof(float)));
+    y_.resize(of.batch * (of.loss == Loss::mse ? n_elements(network_.output()) * sizeof(float) : sizeof(std::int64_t)));
+    batch_.x = x_;
+    batch_.y = y_;
+  }
+
+  void train() {
+    executor_->enqueue(batch_, Pass::forward, {}, hooks_, stream_);
+    executor_->enqueue({}, Pass::backward, {}, hooks_, stream_);
+  }
+  void evaluate() { executor_->enqueue(batch_, Pass::evaluation, {}, hooks_, stream_); }
+  [[nodiscard]] std::size_t n_bytes() const { return executor_->n_bytes() + 2 * arena_bytes().value; }
+
+ private:
+  [[nodiscard]] core::Bytes arena_bytes() const { return core::Bytes{executor_->arena_elements() * sizeof(float)}; }
+
+  test::PlainConvolutions convolutions_{};
+  Network network_;
+  std::unique_ptr<Executor> executor_;
+  Buffer parameters_, gradients_;
+  runtime::Stream stream_{};
+  Quiet hooks_{};
+  std::vector<std::byte> x_{}, y_{};
+  data::Batch batch_;
+};
+
+class RecipeSteps : public ::testing::TestWithParam<RecipeModel> {};
+
+// What is known of a step before it is made: nothing is allocated or waited for that need not be, nothing is touched
+// out of order, all of its memory is told of, and the next step is the same.
+TEST_P(RecipeSteps, AreKnownBeforehand) {
+  test::Recorder recorder{runtime::kernel::ThreadOrder::ascending, test::Bodies::skip};
+  const test::UseRecorder use{recorder};
+  std::size_t most = 0;
+  for (const Precision precision : {Precision::f32, Precision::bf16}) {
+    Steps steps{GetParam(), precision};
+    steps.train();
+    const std::size_t of_training = steps.n_bytes();
+    EXPECT_EQ(recorder.n_bytes(), of_training);
+    steps.evaluate();
+    EXPECT_EQ(steps.n_bytes(), of_training) << "an evaluation lies where a step does";
+    steps.train();
+    static_cast<void>(recorder.take_lines());
+    const int n_allocations = recorder.n_allocations(), n_waits = recorder.n_host_waits();
+    steps.train();
+    EXPECT_EQ(recorder.n_allocations(), n_allocations);
+    EXPECT_LE(recorder.n_host_waits() - n_waits, 2) << "no pass waits but for the memory that batches are sent from";
+    const std::vector<std::string> first = recorder.take_lines();
+    steps.train();
+    EXPECT_EQ(recorder.take_lines(), first);
+    EXPECT_EQ(recorder.n_bytes(), steps.n_bytes());
+    most = std::max(most, steps.n_bytes());
+    EXPECT_EQ(recorder.peak_bytes(), most);
+    RecordProperty(precision == Precision::f32 ? "f32_bytes" : "bf16_bytes", std::to_string(steps.n_bytes()));
+  }
+  for (const std::string& complaint : recorder.complaints()) ADD_FAILURE() << complaint;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RecipeSteps, ::testing::ValuesIn(test::recipe_models()),
+                         [](const auto& of) { return std::string{of.param.recipe}; });
+
+TEST(RecipeModels, AreThoseOfTheRecipes) {
+  std::set<std::string> shipped, known;
+  for (const auto& entry : std::filesystem::directory_iterator{LOCKSTEP_RECIPES_FOLDER})
+    shipped.insert(entry.path().stem().string());
+  for (const RecipeModel& model : test::recipe_models()) {
+    known.insert(model.recipe);
+    std::ifstream file{std::filesystem::path{LOCKSTEP_RECIPES_FOLDER} / (std::string{model.recipe} + ".toml")};
+    const std::string text{std::istreambuf_iterator<char>{file}, {}};
+    EXPECT_NE(text.find("\nmodel = \"" + model.spec.name + "\""), std::string::npos) << model.recipe;
+    EXPECT_NE(text.find("\nbatch = " + std::to_string(model.batch) + "\n"), std::string::npos) << model.recipe;
+  }
+  EXPECT_EQ(known, shipped);
+}
+
+}  // namespace
+}  // namespace lockstep::nn::cuda

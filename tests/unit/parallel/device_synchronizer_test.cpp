@@ -1,0 +1,222 @@
+// The synchronizer of devices, where a recorder plays them and threads are ranks, beside that of the host.
+#include "parallel/device_synchronizer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "comm/transport_threads.hpp"
+#include "parallel/host_synchronizer.hpp"
+#include "support/recorder.hpp"
+#include "unit/parallel/ranks.hpp"
+
+namespace lockstep::parallel {
+namespace {
+
+using optim::OptimizerKind;
+using support::Nodes;
+
+using Arrays = std::map<std::string, std::vector<float>>;
+
+struct Course {
+  SynchronizerOptions options{};
+  double clip_norm = 0;
+  std::vector<Slot> slots = support::odd_slots();
+  int n_steps = 4;
+};
+
+Course course_of(OptimizerKind kind, double clip_norm = 0) {
+  Course course{.options = {.optimizer = optim::default_spec(kind)}, .clip_norm = clip_norm};
+  course.options.optimizer.momentum = kind == OptimizerKind::sgd ? 0.5 : 0.9;
+  course.options.buckets = {{support::small_bucket_bytes}, {1'024}, {1'024}};
+  course.options.guard_interval = 2;
+  for (Slot& slot : course.slots) slot.slice.count = (slot.slice.count + 15) / 16 * 16;  // with its padding
+  return course;
+}
+
+// All that is kept, of a rank that has all of it; padding is that of the values given, 0.
+Arrays arrays_of(Synchronizer& synchronizer) {
+  Arrays all;
+  synchronizer.visit([&](const Piece& piece) {
+    auto& array = all[std::string{piece.state} + "/" + synchronizer.slots()[piece.tensor].name];
+    array.insert(array.end(), piece.values.begin(), piece.values.end());
+  });
+  return all;
+}
+
+core::StepNumbers numbers_of(int step) {
+  return {.learning_rate = 0.25, .scale = 4, .step = static_cast<std::uint64_t>(step)};
+}
+
+Arrays on_host(const Course& course, int n_ranks) {
+  Arrays result;
+  comm::run_as_threads(Nodes{0}, [&](comm::Transport& world) {
+    HostSynchronizer synchronizer{world, course.slots, course.options};
+    support::fill(course.slots, synchronizer.parameters(), [](auto i) { return support::small_integer(i, 0, 77); });
+    synchronizer.publish_initial();
+    for (int step = 0; step < course.n_steps; ++step) {
+      support::fill(course.slots, synchronizer.gradients(), [&](auto i) {
+        float sum = 0;
+        for (int rank = 0; rank < n_ranks; ++rank) sum += support::small_integer(i, rank, step);
+        return sum;
+      });
+      synchronizer.step(numbers_of(step), course.clip_norm);
+    }
+    result = arrays_of(synchronizer);
+  });
+  return result;
+}
+
+class OnDevices : public testing::TestWithParam<Nodes> {
+ protected:
+  void SetUp() override { use_ = std::make_unique<test::UseRecorder>(recorder_); }
+  void TearDown() override {
+    use_.reset();
+    for (const std::string& complaint : recorder_.complaints()) ADD_FAILURE() << complaint;
+  }
+
+  using Work = std::function<void(comm::Transport& world, DeviceSynchronizer& synchronizer)>;
+  void as_ranks(const Course& course, const Work& work) {
+    comm::run_as_threads(GetParam(), [&](comm::Transport& world) {
+      const auto devices = world.n_ranks() > 1 ? comm::make_staged(world) : nullptr;
+      DeviceSynchronizer synchronizer{world, devices.get(), course.slots, course.options};
+      if (world.rank() == 0)
+        support::fill(course.slots, synchronizer.parameters(), [](auto i) { return support::small_integer(i, 0, 77); });
+      synchronizer.publish_initial();
+      work(world, synchronizer);
+    });
+  }
+
+  static void make_step(comm::Transport& world, const Course& course, DeviceSynchronizer& synchronizer, int step,
+                        runtime::Stream& stream, float at_first_element = 0) {
+    std::vector<float> gradient(arena_elements(course.slots));
+    support::fill(course.slots, gradient, [&](auto i) { return support::small_integer(i, world.rank(), step); });
+    gradient[0] += at_first_element;
+    runtime::Staging{}.send(std::as_bytes(std::span{gradient}),
+                            runtime::as_writable_bytes(synchronizer.device_gradients()));
+    for (std::size_t slot = 0; slot < course.slots.size(); ++slot) synchronizer.ready(slot, stream);
+    synchronizer.step(numbers_of(step), course.clip_norm, stream);
+    stream.wait();
+  }
+
+  test::Recorder recorder_;
+  std::unique_ptr<test::UseRecorder> use_;
+};
+
+TEST_P(OnDevices, EveryOptimizerGivesTheHostsBits) {
+  const auto n_ranks = static_cast<int>(GetParam().size());
+  for (const OptimizerKind kind : optim::all_optimizer_kinds) {
+    SCOPED_TRACE(optim::name(kind));
+    const Course course = course_of(kind);
+    use_.reset();
+    const Arrays expected = on_host(course, n_ranks);
+    use_ = std::make_unique<test::UseRecorder>(recorder_);
+    // Norms of whole tensors are summed in another order.
+    const double tolerance_ulp = kind == OptimizerKind::lars || kind == OptimizerKind::lamb ? 2 : 0;
+    as_ranks(course, [&](comm::Transport& world, DeviceSynchronizer& synchronizer) {
+      runtime::Stream stream;
+      for (int step = 0; step < course.n_steps; ++step) make_step(world, course, synchronizer, step, stream);
+      const Arrays found = arrays_of(synchronizer);
+      ASSERT_EQ(found.size(), expected.size());
+      for (const auto& [name, values] : expected)
+        EXPECT_LE(support::distance_in_ulp(found.at(name), values), tolerance_ulp) << name;
+      EXPECT_EQ(synchronizer.replica_hash().has_value(), world.n_ranks() > 1);
+    });
+  }
+}
+
+TEST_P(OnDevices, ClipsByTheNormOfTheSum) {
+  const Course course = course_of(OptimizerKind::sgd, 0.5);
+  use_.reset();
+  const Arrays expected = on_host(course, static_cast<int>(GetParam().size()));
+  use_ = std::make_unique<test::UseRecorder>(recorder_);
+  as_ranks(course, [&](comm::Transport& world, DeviceSynchronizer& synchronizer) {
+    runtime::Stream stream;
+    for (int step = 0; step < course.n_steps; ++step) make_step(world, course, synchronizer, step, stream);
+    EXPECT_GT(synchronizer.norm(), 0.5);
+    const Arrays found = arrays_of(synchronizer);
+    for (const auto& [name, values] : expected) EXPECT_LE(support::distance_in_ulp(found.at(name), values), 2) << name;
+  });
+}
+
+TEST_P(OnDevices, AStepThatIsNotFiniteLeavesAllAsItWas) {
+  const Course course = course_of(OptimizerKind::adam);
+  as_ranks(course, [&](comm::Transport& world, DeviceSynchronizer& synchronizer) {
+    runtime::Stream stream;
+    const runtime::Buffer statistics{core::Bytes{64}, runtime::Memory::device};
+    const runtime::Buffer kept{core::Bytes{64}, runtime::Memory::device};
+    synchronizer.keep_statistics(statistics.on_device<float>(), kept.on_device<float>());
+    const auto statistic = [&](std::optional<float> value) {
+      std::vector<float> values(16, value.value_or(0));
+      if (value) runtime::Staging{}.send(std::as_bytes(std::span{values}), statistics.on_device<std::byte>());
+      runtime::Staging{}.fetch(runtime::as_bytes(statistics.on_device<float>()),
+                               std::as_writable_bytes(std::span{values}));
+      return values[7];
+    };
+    statistic(1);
+    make_step(world, course, synchronizer, 0, stream);
+    const Arrays before = arrays_of(synchronizer);
+    const float infinity = std::numeric_limits<float>::infinity();
+    statistic(2);
+    make_step(world, course, synchronizer, 1, stream, world.rank() == world.n_ranks() - 1 ? infinity : 0);
+    EXPECT_FALSE(std::isfinite(synchronizer.norm()));
+    EXPECT_EQ(statistic({}), 1);
+    make_step(world, course, synchronizer, 2, stream);  // known to the host by now only
+    EXPECT_EQ(arrays_of(synchronizer), before);
+    synchronizer.set_n_steps(1);
+    synchronizer.publish_initial();
+    make_step(world, course, synchronizer, 1, stream);
+    EXPECT_TRUE(std::isfinite(synchronizer.norm()));
+    EXPECT_NE(arrays_of(synchronizer), before);
+  });
+}
+
+TEST_P(OnDevices, GoesOnFromWhatWasVisited) {
+  const Course course = course_of(OptimizerKind::adamw);
+  Arrays kept, expected;
+  as_ranks(course, [&](comm::Transport& world, DeviceSynchronizer& synchronizer) {
+    runtime::Stream stream;
+    for (int step = 0; step < 4; ++step) {
+      make_step(world, course, synchronizer, step, stream);
+      if (synchronizer.saves() && step == 1) kept = arrays_of(synchronizer);
+    }
+    if (synchronizer.saves()) expected = arrays_of(synchronizer);
+  });
+  as_ranks(course, [&](comm::Transport& world, DeviceSynchronizer& synchronizer) {
+    synchronizer.visit([&](const Piece& piece) {
+      std::ranges::copy(kept.at(std::string{piece.state} + "/" + synchronizer.slots()[piece.tensor].name),
+                        piece.values.begin());
+    });
+    synchronizer.set_n_steps(2);
+    synchronizer.publish_initial();
+    runtime::Stream stream;
+    for (int step = 2; step < 4; ++step) make_step(world, course, synchronizer, step, stream);
+    EXPECT_EQ(arrays_of(synchronizer), expected);
+  });
+}
+
+TEST_P(OnDevices, ASteadyStepAllocatesNothing) {
+  if (GetParam().size() > 1) GTEST_SKIP() << "threads that are ranks share a recorder";
+  Course course = course_of(OptimizerKind::sgd);
+  course.options.guard_interval = 0;
+  as_ranks(course, [&](comm::Transport&, DeviceSynchronizer& synchronizer) {
+    runtime::Stream stream;
+    const auto enqueue = [&](int step) {
+      for (std::size_t slot = 0; slot < course.slots.size(); ++slot) synchronizer.ready(slot, stream);
+      synchronizer.step(numbers_of(step), 0, stream);
+    };
+    enqueue(0);
+    const int n_allocations = recorder_.n_allocations(), n_waits = recorder_.n_host_waits();
+    enqueue(1);
+    EXPECT_EQ(recorder_.n_allocations(), n_allocations);
+    EXPECT_EQ(recorder_.n_host_waits(), n_waits);
+    stream.wait();
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, OnDevices, testing::Values(Nodes{0}, Nodes{0, 0}, Nodes{0, 1, 1}, Nodes{0, 0, 1, 1}));
+
+}  // namespace
+}  // namespace lockstep::parallel

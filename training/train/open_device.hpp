@@ -1,0 +1,30 @@
+// The device of a run: chosen by all ranks together, and opened.
+// Invariant: while it lives it is the device of all buffers, streams and networks of this process.
+// Used by the trainer.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "nn/device.hpp"
+#include "runtime/communicator.hpp"
+#include "runtime/gpu_choice.hpp"
+#include "runtime/topology.hpp"
+
+namespace lockstep::training {
+
+struct OpenDevice {
+  runtime::Topology topology{};
+  runtime::DeviceChoice choice{};
+  std::optional<runtime::UseDevice> use{};
+  std::unique_ptr<nn::Device> device{};
+};
+
+/// Collective. `n_threads`: of a host. Throws core::Error (usage or system).
+[[nodiscard]] std::unique_ptr<OpenDevice> open_device(const runtime::Communicator& world,
+                                                      const runtime::DeviceRequest& request, int n_threads);
+
+/// On rank 0: "NVIDIA H200 of each rank", "host: why no GPU"; empty if nobody expects anything else.
+[[nodiscard]] std::string to_text(const runtime::DeviceChoice& choice);
+
+}  // namespace lockstep::training
