@@ -264,16 +264,24 @@ bool asks_for_cuda(const Launch& launch) {
   return is_of_lockstep(launch.program) && argument(launch.program, "--device") == "cuda";
 }
 
+bool asks_for_gpus(const Flag& flag) {
+  constexpr std::array<std::string_view, 3> counts{"gpus", "gpus-per-node", "gpus-per-task"};
+  const std::string_view value = flag.value ? std::string_view{*flag.value} : std::string_view{};
+  return std::ranges::find(counts, flag.name) != counts.end() || value.find("ngpus") != value.npos ||
+         (flag.name == "gres" && value.find("gpu") != value.npos);
+}
+
 void check_device(const Look& look, Findings& findings) {
-  const auto by_launch = std::ranges::find_if(look.script.launches, asks_for_cuda);
-  const auto marked = find_mark(look.script, "needs");
-  const bool is_marked = marked && marked->text == "--device cuda";
-  if (by_launch == look.script.launches.end() && !is_marked) return;
-  findings.push_back({.severity = Severity::note,
-                      .what = "not yet runnable: this program has no --device cuda",
-                      .why = "",
-                      .fix = "",
-                      .line = is_marked ? marked->line : by_launch->line});
+  const std::vector<Flag>& directives = look.script.directives;
+  const auto launch = std::ranges::find_if(look.script.launches, asks_for_cuda);
+  if (launch == look.script.launches.end() || directives.empty() || std::ranges::any_of(directives, asks_for_gpus))
+    return;
+  const bool is_pbs = look.script.system == BatchSystem::pbs;
+  findings.push_back({.severity = Severity::warning,
+                      .what = "--device cuda in a job that asks for no GPUs",
+                      .why = "unless the command line asks for them the program ends at once",
+                      .fix = is_pbs ? "#PBS -l select=1:ngpus=4" : "#SBATCH --gpus-per-node=4",
+                      .line = launch->line});
 }
 
 /// [H-shs]: it makes a failure of the plugin fatal, but needs the network within a node as well.

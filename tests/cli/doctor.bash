@@ -159,6 +159,15 @@ launch 3 doctor --data "$folder/d" --recipe "$folder/r.toml"
 expect_rc 1
 expect_check recipe fail
 
+# GPUs that a job would compute on, where there are none.
+[ -e /dev/nvidiactl ] || {
+  launch 2 doctor --device cuda
+  expect_rc 1
+  expect_check gpus fail '(no NVIDIA driver|built without CUDA)'
+  launch 2 doctor --device host
+  expect_check gpus skipped 'the job computes on the host'
+}
+
 # Usage.
 for words in '--device gpu' '--expect-ranks 0' '--recipe nosuch' '--n-checkpoints x' '--nosuch' 'word' '--recipe mnist_cnn' \
   '--val d' '--n-checkpoints 5' '--n-checkpoints 5 --checkpoints .' '--n-checkpoints 5 --recipe toy'; do

@@ -85,39 +85,6 @@ Finding judge_fault(const Job& job, const runtime::PlacementFault& fault) {
 
 int n_threads_of(const Job& job) { return job.need ? std::max(job.need->recipe.threads, 1) : 1; }
 
-/// What one rank sees by CUDA_VISIBLE_DEVICES; nothing if it is not set.
-std::optional<std::string> visible_devices(const Facts& facts) {
-  const auto found = facts.variables.find("CUDA_VISIBLE_DEVICES");
-  return found == facts.variables.end() ? std::nullopt : std::optional{found->second};
-}
-
-/// Ranks of a node that are given the same single device.
-std::optional<Finding> find_shared_gpu(const Job& job, int node) {
-  std::map<std::string, std::size_t> first_with;
-  for (std::size_t rank = 0; rank < job.ranks.size(); ++rank) {
-    const std::optional<std::string> visible = visible_devices(job.ranks[rank]);
-    if (job.topology.places[rank].node != node || !visible || visible->empty() || visible->find(',') != visible->npos)
-      continue;
-    const auto [first, is_new] = first_with.try_emplace(*visible, rank);
-    if (!is_new)
-      return Finding{
-          .verdict = Verdict::warning,
-          .seen = fmt::format("{} and rank {} share the GPU {}", name_rank(job, first->second), rank, *visible),
-          .fix = "give each its own: srun --gpu-bind=none, or as many GPUs as ranks of a node"};
-  }
-  return std::nullopt;
-}
-
-Finding judge_gpus(const Job& job, int node, const Facts& facts) {
-  if (facts.node.gpus.empty()) return skip("no NVIDIA GPU here, and this program computes on the host");
-  if (auto shared = find_shared_gpu(job, node)) return *shared;
-  const std::uint64_t n_local = job.n_local(static_cast<std::size_t>(node)), n_gpus = facts.node.gpus.size();
-  return {.verdict = Verdict::note,
-          .seen = fmt::format("{} x {} for {}; this program computes on the host", n_gpus, facts.node.gpus.front(),
-                              count(n_local, "rank")),
-          .fix = "nothing to do; nodes without GPUs may cost less"};
-}
-
 bool is_fast(const Port& port) { return port.kind != "Ethernet"; }
 
 /// "InfiniBand mlx5_0/1 200 Gb/s, Ethernet eth0": those that have a link.
@@ -203,14 +170,6 @@ Finding check_quota(const Job& job) {
     }
     findings.emplace_back(nodes[node]->host, finding);
   }
-  return merge(findings);
-}
-
-Finding check_gpus(const Job& job) {
-  Placed<Finding> findings;
-  const std::vector<const Facts*> nodes = job.nodes();
-  for (std::size_t node = 0; node < nodes.size(); ++node)
-    findings.emplace_back(nodes[node]->host, judge_gpus(job, static_cast<int>(node), *nodes[node]));
   return merge(findings);
 }
 

@@ -22,6 +22,7 @@
 #include "runtime/session.hpp"
 #include "training/doctor/asked.hpp"
 #include "training/doctor/files.hpp"
+#include "training/doctor/gpus.hpp"
 #include "training/doctor/job.hpp"
 #include "training/doctor/meeting.hpp"
 #include "training/doctor/needs.hpp"
@@ -155,7 +156,7 @@ std::string no_answer(const std::string& path) {
   return fmt::format("'{}' has not answered within {:.0f} s", path, patience.value);
 }
 
-/// What a rank, and the first of a node, asks of file systems, all at once.
+/// What a rank, and the first of a node, asks of file systems and drivers, all at once.
 class FileQuestions {
  public:
   /// `node`: its number; below 0: this rank is not the first of it.
@@ -171,6 +172,10 @@ class FileQuestions {
 
   void answer(Facts& facts) {
     facts.digest = digest_.within(patience).value_or("");
+    facts.gpus = gpus_.within(patience).value_or(
+        GpuFacts{.obstacle = fmt::format("the NVIDIA driver has not answered within {:.0f} s", patience.value),
+                 .fix = "nvidia-smi on this node tells more; leave the node out (srun --exclude)",
+                 .toolkit = "unknown"});
     facts.libraries = libraries_.within(patience).value_or(std::vector<Library>{});
     if (temporary_) {
       const auto used =
@@ -209,6 +214,7 @@ class FileQuestions {
   int node_;
   Asked<std::string> digest_{digest_program};
   Asked<std::vector<Library>> libraries_{read_libraries};
+  Asked<GpuFacts> gpus_{look_at_gpus};
   std::optional<Asked<TemporaryFacts>> temporary_{};
   std::optional<Asked<SetFacts>> data_{};
   std::optional<Asked<SetFacts>> val_{};

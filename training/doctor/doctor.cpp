@@ -19,7 +19,7 @@ namespace lockstep::training::doctor {
 namespace {
 
 constexpr std::string_view usage = "lockstep doctor [flags]";
-constexpr std::array<std::string_view, 2> devices{"auto", "host"};
+constexpr std::array<std::string_view, 3> devices{"auto", "host", "cuda"};
 
 std::string help_text() {
   return R"(lockstep doctor [flags]: what would keep a job from running, told within a minute, before it runs
@@ -36,7 +36,8 @@ What is looked at                                                               
       --n-checkpoints K  with --checkpoints and --recipe: is there room for so many? (1)
       --recipe R         does it fit the ranks, the set and the memory there is?     (none)
       --expect-ranks N   has the launcher started so many?                           (any number)
-      --device D         auto or host                                                (auto)
+      --device D         auto, host or cuda: what the job computes on                (auto)
+      --share-gpu        its ranks may share a GPU
 Output
       --json F           also as a file; -: instead of the table, on stdout
       --nproc N          start N ranks on this machine
@@ -95,6 +96,7 @@ void declare(core::Flags& flags, const std::shared_ptr<Request>& request) {
   flags.value("--device", [request](const std::string& text) {
     request->device = core::find_named(devices, text, "device", "--device");
   });
+  flags.toggle("--share-gpu", request->shares_gpu);
   flags.text("--json", request->json);
 }
 

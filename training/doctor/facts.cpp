@@ -11,6 +11,8 @@ namespace lockstep::training::doctor {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Port, name, kind, is_active, gbps)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Library, name, path, bytes, modified)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(SeenGpu, name, uuid)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(GpuFacts, seen, obstacle, fix, driver, toolkit, cudnn, nccl)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Limits, locked_memory, open_files, stack, core_file, address_space_left,
                                                 data_left)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(SetFacts, complaint, fix, n_samples, n_files, n_looked, x, classes,
@@ -23,7 +25,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts, kernel, cpu_model, n_
                                                 clock_high)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Facts, host, launcher, launched_rank, launched_ranks, slurm_tasks,
                                                 pbs_lines, pmi, own_launcher, mpi_library, version, digest, libraries,
-                                                variables, limits, temporary, missing_temporary, has_node, node)
+                                                variables, limits, gpus, temporary, missing_temporary, has_node, node)
 
 namespace {
 

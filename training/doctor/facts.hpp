@@ -34,6 +34,24 @@ struct Library {
   bool operator==(const Library&) const = default;
 };
 
+struct SeenGpu {
+  std::string name{};  ///< "NVIDIA H200"
+  std::string uuid{};
+
+  bool operator==(const SeenGpu&) const = default;
+};
+
+/// GPUs that a rank may use, as runtime/gpu.hpp has them.
+struct GpuFacts {
+  std::vector<SeenGpu> seen{};
+  std::string obstacle{};
+  std::string fix{};
+  std::string driver{};
+  std::string toolkit{};  ///< empty: the program is built without CUDA
+  std::string cudnn{};    ///< version; empty: the program does not use it
+  std::string nccl{};
+};
+
 /// ulimit of this process, in bytes or as a number.
 struct Limits {
   std::uint64_t locked_memory = unlimited;
@@ -113,6 +131,7 @@ struct Facts {
   std::vector<Library> libraries{};
   std::map<std::string, std::string> variables{};  ///< allow-listed
   Limits limits{};
+  GpuFacts gpus{};
   std::string temporary{};          ///< why no temporary file can be made; empty if it can
   std::string missing_temporary{};  ///< the folder of TMPDIR, if it is not there and only MPI would make it
   bool has_node = false;

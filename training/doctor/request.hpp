@@ -19,7 +19,8 @@ struct Request {
   std::uint64_t n_checkpoints = 1;
   std::string recipe_word{};
   std::optional<Recipe> recipe{};  ///< resolved, with `data`
-  std::string device = "auto";
+  std::string device = "auto";     ///< host, cuda
+  bool shares_gpu = false;
   std::string json{};
   int expect_ranks = 0;             ///< 0: not given
   std::filesystem::path root{"/"};  ///< where /sys, /proc and /dev are looked for

@@ -119,9 +119,10 @@ double least_quota(const fs::path& mount, fs::path group) {
   }
 }
 
-constexpr std::array<std::string_view, 18> library_beginnings{
-    "libmpi.",  "libmpi_", "libmpich",   "libhdf5", "libdnnl", "libkokkos", "libucp",    "libucs",  "libfabric",
-    "libpsm2.", "libcxi",  "libibverbs", "libpmix", "libpmi",  "libnccl",   "libcudart", "libgomp", "mca_pml_"};
+constexpr std::array<std::string_view, 20> library_beginnings{
+    "libmpi.", "libmpi_",   "libmpich", "libhdf5",  "libdnnl",    "libkokkos", "libucp",
+    "libucs",  "libfabric", "libpsm2.", "libcxi",   "libibverbs", "libpmix",   "libpmi",
+    "libnccl", "libcudart", "libcudnn", "libnvrtc", "libgomp",    "mca_pml_"};
 
 bool matters(std::string_view name) {
   return std::ranges::any_of(library_beginnings, [name](std::string_view begin) { return name.starts_with(begin); }) ||

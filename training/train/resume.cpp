@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr const char* flag = "--resume";
+constexpr const char* resume_flag = "--resume";
 
 /// How far a run goes (where its rates do not depend on that), what is told and kept of it, and by what it is computed
 /// and read: never what is learned.
@@ -65,7 +65,7 @@ void require_nothing_to_lose(const std::string& run_dir, const std::vector<std::
   if (!checkpoints.empty())
     throw core::Error{core::ExitCode::failed,
                       {.what = fmt::format("no checkpoint in '{}' is whole, of {}", run_dir, checkpoints.size()),
-                       .where = flag,
+                       .where = resume_flag,
                        .fix = "copy one again, or move them away to start anew"}};
   std::error_code error;
   const std::string folder = checkpoint::checkpoints_in(run_dir);
@@ -75,14 +75,14 @@ void require_nothing_to_lose(const std::string& run_dir, const std::vector<std::
         {.what = fmt::format("all checkpoints in '{}' are set aside, as they may hold what had changed in "
                              "memory",
                              run_dir),
-         .where = flag,
+         .where = resume_flag,
          .fix = "choose another --run-dir to start anew, or look at them: lockstep ckpt cat, diff"}};
   const fs::path status = fs::path{run_dir} / "status.json";
   const Json state = fs::exists(status, error) ? Json::parse(io::read_text(status.string()), nullptr, false) : Json{};
   const bool has_finished = state.is_object() && state.value("state", "") == "finished";
   if (has_finished || fs::exists(fs::symlink_status(fs::path{run_dir} / "weights.h5", error)))
     core::fail_usage({.what = fmt::format("'{}' holds a run that has ended without a checkpoint", run_dir),
-                      .where = flag,
+                      .where = resume_flag,
                       .expected = "one with a checkpoint, or none",
                       .fix = "choose another --run-dir; --init-from begins a new run with its weights"});
 }
@@ -104,7 +104,7 @@ std::optional<checkpoint::Checkpoint> find_checkpoint(const runtime::Communicato
     return std::nullopt;
   }
   core::fail_usage({.what = fmt::format("there is no whole checkpoint in '{}'", options.resume),
-                    .where = flag,
+                    .where = resume_flag,
                     .expected = "a run's folder, or a checkpoint in its folder checkpoints",
                     .fix = "name another, or start anew without --resume"});
 }
@@ -126,19 +126,19 @@ RunState resume_state(const checkpoint::Checkpoint& from, const Recipe& recipe, 
   const Json content = Json::parse(from.content());
   if (content.contains("bad_step"))
     core::fail_usage({.what = fmt::format("'{}' is kept to make a bad step again, and not to go on from", from.path()),
-                      .where = flag,
+                      .where = resume_flag,
                       .expected = "a checkpoint of a run",
                       .fix = "--replay makes the step again; --init-from begins a new run with its weights"});
   if (content.at("epoch_steps") != epochs.n_batches)
     core::fail_usage({.what = fmt::format("an epoch of checkpoint '{}' has {} steps, and would now have {}",
                                           from.path(), content.at("epoch_steps").dump(), epochs.n_batches),
-                      .where = flag,
+                      .where = resume_flag,
                       .expected = "a set of as many samples, and the same batch",
                       .fix = "start it as before, or begin a new run with its weights by --init-from"});
   if (recipe.order == "torch" && content.at("ranks") != epochs.n_ranks)
     core::fail_usage({.what = fmt::format("checkpoint '{}' is of a run on {} ranks, not {}, and by the order torch",
                                           from.path(), content.at("ranks").dump(), epochs.n_ranks),
-                      .where = flag,
+                      .where = resume_flag,
                       .expected = "as many ranks, as PyTorch's order depends on them",
                       .fix = "start as many"});
   if (!is_anyway) {
@@ -147,21 +147,21 @@ RunState resume_state(const checkpoint::Checkpoint& from, const Recipe& recipe, 
       core::fail_usage({.what = fmt::format("checkpoint '{}' is of another recipe: {} was {}, and is {}{}", from.path(),
                                             other.front().key, other.front().then, other.front().now,
                                             other.size() == 1 ? "" : fmt::format("; {} more differ", other.size() - 1)),
-                        .where = flag,
+                        .where = resume_flag,
                         .expected = "the recipe and flags that the run was begun with",
                         .fix = "start it as before, or go on with other values by --resume-anyway"});
     if (content.at("set_digest") != epochs.set_digest)
       core::fail_usage({.what = fmt::format("checkpoint '{}' is of another set than '{}'", from.path(), recipe.data),
-                        .where = flag,
+                        .where = resume_flag,
                         .expected = fmt::format("a set whose manifest.json has digest {}, not {}",
                                                 content.at("set_digest").get<std::string>(), epochs.set_digest),
                         .fix = "name the set that the run was begun with, or go on with this one by --resume-anyway"});
   }
   return parse_run_state(content.at("state").dump());
 } catch (const Json::exception& error) {
-  throw core::Error{
-      core::ExitCode::failed,
-      {.what = fmt::format("checkpoint '{}' is none of a training: {}", from.path(), error.what()), .where = flag}};
+  throw core::Error{core::ExitCode::failed,
+                    {.what = fmt::format("checkpoint '{}' is none of a training: {}", from.path(), error.what()),
+                     .where = resume_flag}};
 }
 
 }  // namespace lockstep::training

@@ -120,10 +120,10 @@ TEST(JobScript, LaunchersThatAVariableHolds) {
 
 TEST(JobScript, MarksAreReadFromComments) {
   const JobScript script =
-      read_job_script("# lockstep: site=delta\n#lockstep: needs --device cuda\n# other: site=ibex\n");
+      read_job_script("# lockstep: site=delta\n#lockstep: goal --device cuda\n# other: site=ibex\n");
   EXPECT_EQ(find_mark(script, "site")->text, "delta");
-  EXPECT_EQ(find_mark(script, "needs")->text, "--device cuda");
-  EXPECT_EQ(find_mark(script, "needs")->line, 2);
+  EXPECT_EQ(find_mark(script, "goal")->text, "--device cuda");
+  EXPECT_EQ(find_mark(script, "goal")->line, 2);
   EXPECT_FALSE(find_mark(script, "sit"));
 }
 

@@ -169,11 +169,18 @@ TEST(ScriptLint, LaunchesThatGoWrong) {
               {"#SBATCH --ntasks-per-node=4\nsrun torchrun --nproc_per_node=4 x.py\n", 2, warning, "4 times a node"},
               {"srun --mpi=pmix --gpu-bind=single:1 reduce_all --expect-ranks 4\n", 1, warning, "hides"},
               {"#SBATCH --gpus-per-task=1\nsrun --mpi=pmix reduce_all --expect-ranks 4\n", 1, warning, "hides"},
-              {"srun --mpi=pmix reduce_all --expect-ranks 4 --device cuda\n", 1, note, "not yet runnable"},
-              {"# lockstep: needs --device cuda\n", 1, note, "not yet runnable"},
+              {"srun --mpi=pmix reduce_all --expect-ranks 4 --device cuda\n", 1, warning, "asks for no GPUs"},
               {"#SBATCH --nodes=1\nexport NCCL_NET=\"AWS Libfabric\"\n", 2, note, "one node"}},
              slurm_site(), clean_header);
   EXPECT_TRUE(has(lint("#SBATCH -N 1\nsrun lockstep train t --expect-ranks 4\n"), 1, warning, "--requeue"));
+  for (const char* const request : {"--gpus-per-node=4", "--gpus=4", "--gres=gpu:a100:4", "--gpus-per-task=$n"})
+    EXPECT_FALSE(has(lint(std::string{"#SBATCH "} + request + "\nsrun reduce_all --expect-ranks 4 --device cuda\n"), 2,
+                     warning, "asks for no GPUs"));
+  const std::string on_pbs = "#PBS -l select=1:ncpus=8\nmpiexec reduce_all --expect-ranks 1 --device cuda\n";
+  EXPECT_TRUE(has(lint(on_pbs, pbs_site()), 2, warning, "asks for no GPUs"));
+  EXPECT_FALSE(
+      has(lint("#PBS -l select=1:ncpus=8:ngpus=1\nmpiexec reduce_all --expect-ranks 1 --device cuda\n", pbs_site()), 2,
+          warning, "asks for no GPUs"));
   EXPECT_TRUE(has(lint("#PBS -q main\nsrun x\n", pbs_site()), 2, error, "srun on There"));
   EXPECT_TRUE(has(lint("#PBS -r n\nmpiexec lockstep train t --expect-ranks 2\n", pbs_site()), 1, warning, "-r y"));
 }

@@ -117,19 +117,6 @@ TEST(DoctorQuota, ComparesWithRanksAndThreads) {
          "ask for more processors");
 }
 
-TEST(DoctorGpus, AreNotUsedYet) {
-  Job job = healthy_job(1, 2);
-  expect(check_gpus(job), Verdict::skipped, "not checked: no NVIDIA GPU");
-  job.ranks.front().node.gpus = {"NVIDIA A100-SXM4-40GB", "NVIDIA A100-SXM4-40GB"};
-  expect(check_gpus(job), Verdict::note, "2 x NVIDIA A100-SXM4-40GB for 2 ranks");
-  for (Facts& facts : job.ranks) facts.variables["CUDA_VISIBLE_DEVICES"] = "0,1";
-  expect(check_gpus(job), Verdict::note, "2 x NVIDIA");
-  for (Facts& facts : job.ranks) facts.variables["CUDA_VISIBLE_DEVICES"] = "0";
-  expect(check_gpus(job), Verdict::warning, "rank 0 (node0) and rank 1 share the GPU 0", "--gpu-bind=none");
-  job.ranks[1].variables["CUDA_VISIBLE_DEVICES"] = "1";
-  expect(check_gpus(job), Verdict::note, "2 x NVIDIA");
-}
-
 TEST(DoctorFabric, IsNotBetweenRanksOfOneNode) {
   expect(check_fabric(healthy_job(1, 2)), Verdict::skipped, "not checked: one node", "");
   expect(check_fabric(healthy_job(1, 2)), Verdict::skipped, "InfiniBand mlx5_0/1 200 Gb/s");

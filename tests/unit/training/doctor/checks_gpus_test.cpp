@@ -1,0 +1,97 @@
+#include "training/doctor/gpus.hpp"
+#include "unit/training/doctor/fixture.hpp"
+
+namespace lockstep::training::doctor {
+namespace {
+
+const SeenGpu one{.name = "NVIDIA H200", .uuid = "GPU-11111111-2222"};
+const SeenGpu two{.name = "NVIDIA H200", .uuid = "GPU-33333333-4444"};
+
+/// Two ranks of a node, each of which sees these.
+Job job_with(const std::vector<SeenGpu>& seen, const std::string& device = "auto") {
+  Job job = healthy_job(1, 2);
+  job.request.device = device;
+  job.ranks.front().node.gpus = {"NVIDIA H200", "NVIDIA H200"};
+  for (Facts& facts : job.ranks)
+    facts.gpus = {.seen = seen, .driver = "13.0", .toolkit = "12.4", .cudnn = "9.19.0", .nccl = "2.28.9"};
+  return job;
+}
+
+Job job_without(const std::string& device) {
+  Job job = job_with({}, device);
+  for (Facts& facts : job.ranks) {
+    facts.gpus.obstacle = "the NVIDIA driver serves CUDA 12.2, too old for this program's 13.0";
+    facts.gpus.fix = "build with CUDA 12.2, or have the driver updated";
+  }
+  return job;
+}
+
+TEST(DoctorGpus, AreOfNoUseToAProgramWithoutCuda) {
+  Job job = healthy_job(1, 2);
+  expect(check_gpus(job), Verdict::skipped, "not checked: no NVIDIA GPU here");
+  job.ranks.front().node.gpus = {"NVIDIA H200"};
+  expect(check_gpus(job), Verdict::note, "1 x NVIDIA H200; this program is built without CUDA", "nvcc");
+  job.request.device = "cuda";
+  expect(check_gpus(job), Verdict::fail, "built without CUDA", "--device host");
+  job.request.device = "host";
+  expect(check_gpus(job), Verdict::skipped, "the job computes on the host");
+}
+
+TEST(DoctorGpus, AreNamedWithVersionsAndOwners) {
+  expect(
+      check_gpus(job_with({one, two})), Verdict::ok,
+      "2 x NVIDIA H200 for 2 ranks; driver for CUDA 13.0, program with 12.4, cuDNN 9.19.0, NCCL 2.28.9; each rank may "
+      "take any");
+  Job job = job_with({one}, "cuda");
+  job.ranks[1].gpus.seen = {two};
+  expect(check_gpus(job), Verdict::ok, "rank 0: GPU-11111111, rank 1: GPU-33333333");
+  job.ranks[1].gpus.seen.front().name = "NVIDIA L4";
+  expect(check_gpus(job), Verdict::ok, "2 x NVIDIA H200 and NVIDIA L4 for 2 ranks");
+}
+
+TEST(DoctorGpus, AreEnoughForAllRanks) {
+  expect(check_gpus(job_with({one}, "cuda")), Verdict::fail,
+         "rank 0 (node0) and rank 1 see no GPU but GPU-11111111-2222", "--gpu-bind=none");
+  expect(check_gpus(job_with({one})), Verdict::warning, "see no GPU but");
+  Job job = healthy_job(1, 3);
+  job.request.device = "cuda";
+  for (Facts& facts : job.ranks) facts.gpus = {.seen = {one, two}, .driver = "13.0", .toolkit = "13.0"};
+  expect(check_gpus(job), Verdict::fail, "3 ranks for 2 GPUs", "--share-gpu");
+  job.request.shares_gpu = true;
+  expect(check_gpus(job), Verdict::ok, "2 x NVIDIA H200 for 3 ranks");
+}
+
+TEST(DoctorGpus, ThatCannotBeUsedAreExplained) {
+  expect(check_gpus(job_without("cuda")), Verdict::fail, "serves CUDA 12.2, too old", "have the driver updated");
+  expect(check_gpus(job_without("auto")), Verdict::warning, "13.0; the job would compute on the host");
+  Job job = job_without("auto");
+  job.ranks.front().node.gpus.clear();
+  expect(check_gpus(job), Verdict::skipped, "no GPU for this job: the NVIDIA driver serves");
+  job.ranks[1].gpus.seen = {one};
+  expect(check_gpus(job), Verdict::warning, "rank 0 (node0), not others of its node: the NVIDIA driver");
+}
+
+TEST(DoctorGpus, AreJudgedNodeByNode) {
+  Job job = healthy_job(2, 1);
+  for (Facts& facts : job.ranks) facts.gpus = {.seen = {one}, .driver = "13.0", .toolkit = "13.0"};
+  job.request.device = "cuda";
+  EXPECT_EQ(check_gpus(job).verdict, Verdict::ok);
+  job.ranks[1].gpus = {.obstacle = "no driver", .fix = "another node", .toolkit = "13.0"};
+  expect(check_gpus(job), Verdict::fail, "no driver on node1", "another node");
+}
+
+TEST(DoctorGpus, TravelWithTheirRank) {
+  const Facts back = facts_from_text(to_text(job_with({one, two}).ranks.front()));
+  EXPECT_EQ(back.gpus.seen, (std::vector<SeenGpu>{one, two}));
+  EXPECT_EQ(back.gpus.nccl, "2.28.9");
+}
+
+TEST(DoctorGpus, OfThisMachineAreLookedAt) {
+  const GpuFacts facts = look_at_gpus();
+  EXPECT_NE(facts.seen.empty(), facts.obstacle.empty());
+  EXPECT_EQ(version_of_number(91900), "9.19.0");
+  EXPECT_EQ(version_of_number(22809), "2.28.9");
+}
+
+}  // namespace
+}  // namespace lockstep::training::doctor
