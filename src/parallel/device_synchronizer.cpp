@@ -35,6 +35,7 @@ std::vector<core::Slice> slices_of(std::span<const Bucket> buckets) {
 DeviceSynchronizer::DeviceSynchronizer(comm::Transport& world, comm::DeviceGroup* devices, std::vector<Slot> slots,
                                        const SynchronizerOptions& options)
     : world_{world},
+      devices_{devices},
       only_enqueues_{devices == nullptr || devices->only_enqueues()},
       slots_{std::move(slots)},
       guard_interval_{world.n_ranks() > 1 ? options.guard_interval : 0},
@@ -162,6 +163,7 @@ void DeviceSynchronizer::step(const core::StepNumbers& numbers, double clip_norm
 
 double DeviceSynchronizer::norm() {
   if (stream_ == nullptr) return 0;
+  if (devices_ != nullptr) comm::wait(*stream_, *devices_);
   stream_->wait();
   StepState progress;
   std::memcpy(&progress, progress_here_.bytes().data(), sizeof progress);

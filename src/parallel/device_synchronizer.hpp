@@ -66,6 +66,7 @@ class DeviceSynchronizer final : public Synchronizer {
   void waiting(std::size_t bucket, const F& f);
 
   comm::Transport& world_;
+  comm::DeviceGroup* devices_;
   bool only_enqueues_;
   std::vector<Slot> slots_;
   std::uint64_t guard_interval_;

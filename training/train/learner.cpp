@@ -206,8 +206,8 @@ std::optional<std::uint32_t> Learner::update(const core::StepNumbers& numbers) {
 }
 
 // On a device all ranks learn of the sum's norm, and late; one of them tells of it, unless there is a loss to tell of.
-void Learner::note_norm(bool is_loss_finite) {
-  if (not_finite_ || std::isfinite(synchronizer_->norm())) return;
+void Learner::note_not_finite(bool is_loss_finite) {
+  if (not_finite_) return;
   if (!is_loss_finite)
     not_finite_ = {.step = step_, .where = "the loss", .samples = ids_};
   else if (runtime::is_host_the_device() || world_.rank() == world_.n_ranks() - 1)
@@ -215,8 +215,9 @@ void Learner::note_norm(bool is_loss_finite) {
 }
 
 parallel::StepReport Learner::report() {
+  const double norm = synchronizer_->norm();  // first, as this is where an end of communication is noticed
   const nn::LossSums sums = lanes_ ? std::exchange(of_lanes_, {}) : executor_->sums();
-  note_norm(std::isfinite(sums.loss));
+  if (!std::isfinite(norm)) note_not_finite(std::isfinite(sums.loss));
   return {.loss = sums.loss,
           .n = sums.n,
           .n_top1 = sums.n_top1,

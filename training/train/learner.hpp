@@ -103,7 +103,7 @@ class Learner final : private nn::Hooks {
   void sum(runtime::DeviceSpan<double> values, runtime::Stream& stream) override;
 
   [[nodiscard]] std::string find_not_finite() const;
-  void note_norm(bool is_loss_finite);
+  void note_not_finite(bool is_loss_finite);
   void run_lanes(const data::Batch& batch, const core::StepNumbers& numbers);
   void run_parts(const data::Batch& batch, core::StepNumbers numbers);
   [[nodiscard]] std::vector<parallel::Piece> pieces();
