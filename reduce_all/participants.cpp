@@ -16,7 +16,7 @@ std::vector<Participant> find_participants(const Options& options, const comm::T
   std::vector<Participant> participants;
   for (const comm::Algorithm& algorithm : comm::algorithms()) {
     if (!is_named(algorithm.name) && !options.algorithm.empty()) continue;
-    const std::optional<std::string> obstacle = comm::obstacle(algorithm, options.collective, transport);
+    const std::optional<std::string> obstacle = comm::obstacle(algorithm, {options.collective}, transport);
     if (!obstacle)
       participants.push_back({&algorithm});
     else if (is_named(algorithm.name))

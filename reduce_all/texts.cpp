@@ -90,9 +90,11 @@ std::string list_text() {
   std::string text = "# P ranks, S bytes of vector, for all_reduce; a: all_reduce, s: reduce_scatter, g: all_gather\n";
   text += table.header();
   for (const comm::Algorithm& algorithm : comm::algorithms()) {
-    std::string does = algorithm.all_reduce.make != nullptr ? "a" : "-";
-    does += algorithm.reduce_scatter.make != nullptr ? "s" : "-";
-    does += algorithm.all_gather.make != nullptr ? "g" : "-";
+    std::string does;
+    for (const auto& [collective, letter] : {std::pair{comm::Collective::all_reduce, 'a'},
+                                             {comm::Collective::reduce_scatter, 's'},
+                                             {comm::Collective::all_gather, 'g'}})
+      does += algorithm.does(collective) ? letter : '-';
     text += table.row({std::string{algorithm.name}, does, std::string{algorithm.steps}, std::string{algorithm.bytes},
                        std::string{algorithm.summary}});
   }

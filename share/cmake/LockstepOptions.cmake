@@ -12,6 +12,7 @@ endfunction()
 
 _lockstep_choice(LOCKSTEP_WITH_HWLOC "Topology by hwloc")
 _lockstep_choice(LOCKSTEP_WITH_CUDA "GPUs by CUDA")
+_lockstep_choice(LOCKSTEP_WITH_NCCL "Collectives of GPUs by NCCL")
 _lockstep_choice(LOCKSTEP_BUILD_TRAINING "Build lockstep, the program for data and training")
 option(LOCKSTEP_BUILD_TESTING "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(LOCKSTEP_WARNINGS_AS_ERRORS "Treat compiler warnings as errors" OFF)

@@ -18,7 +18,7 @@ endfunction()
 
 # lockstep_add_test_when_asked(<kind> <name> COMMAND ...): <kind>.<name>, which takes so long that it only runs when asked
 # for: ctest -C <kind> -L <kind>. Its working folder, <kind>/<name> of the build, keeps what it finds. Kinds: long
-# (longer than all other tests together), fuzzing (see tests/fuzz).
+# (longer than all other tests together), fuzzing (see tests/fuzz), architectures (see tests/unit/kernels).
 function(lockstep_add_test_when_asked kind name)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "COMMAND")
   lockstep_reject_unparsed(lockstep_add_test_when_asked "${arg_UNPARSED_ARGUMENTS}")

@@ -108,7 +108,7 @@ endif()
 
 # Kokkos, for the host. Not every package is whole: that of Debian's Trilinos has no OpenMP and names an include folder
 # that does not exist.
-find_package(Kokkos 3.4 CONFIG QUIET)
+find_package(Kokkos 3.4 CONFIG QUIET HINTS ${PROJECT_SOURCE_DIR}/build/deps/kokkos)  # where bootstrap builds it
 list(JOIN Kokkos_DEVICES "+" _kokkos_devices)
 if(NOT Kokkos_FOUND)
   list(APPEND _missing Kokkos)

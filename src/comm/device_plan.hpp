@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "comm/collective.hpp"
@@ -29,6 +30,11 @@ class DevicePlan {
   virtual void start(runtime::Stream& stream) = 0;
   /// Collective, after start(): what `stream` is given from here on begins when the call is complete.
   virtual void finish(runtime::Stream& stream) = 0;
+  /// Collective: both at once, for a stream that has nothing else to do meanwhile.
+  virtual void run(runtime::Stream& stream) {
+    start(stream);
+    finish(stream);
+  }
 };
 
 /// The ranks of a transport, and one way in which their devices do collectives.
@@ -42,7 +48,18 @@ class DeviceGroup {
   [[nodiscard]] virtual bool only_enqueues() const noexcept = 0;
   /// Collective. Throws core::Error (usage) if this way cannot do it. The group must outlive it.
   [[nodiscard]] virtual std::unique_ptr<DevicePlan> make_plan(const Call& call) = 0;
+  /// Local: throws core::Error (system) if a library has noticed by itself that its calls will not complete.
+  virtual void check() {}
 };
+
+/// Returns when all that `stream` was given is done; throws what the group notices in the meantime.
+inline void wait(const runtime::Stream& stream, DeviceGroup& group) {
+  while (!stream.is_done()) group.check();
+  stream.wait();
+}
+
+/// Of the library for GPUs that is in use: "2.28.9"; empty if the program is built without.
+[[nodiscard]] std::string nccl_version();
 
 /// What the host does with the vectors that it gets from the devices.
 struct Staging {

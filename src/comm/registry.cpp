@@ -13,11 +13,36 @@
 namespace lockstep::comm {
 namespace {
 
+constexpr std::string_view of_the_host = "those of what the host runs";
+constexpr std::string_view of_the_library = "the library's choice";
+
+constexpr Algorithm on_devices(std::string_view name, std::string_view summary, Needs needs, MakeGroup group) {
+  return {.name = name,
+          .summary = summary,
+          .steps = of_the_host,
+          .bytes = of_the_host,
+          .all_reduce = {},
+          .reduce_scatter = {},
+          .all_gather = {},
+          .needs = needs,
+          .group = group};
+}
+
+// A part of the name behind a colon is a variant.
+constexpr Algorithm nccl_row(std::string_view name, std::string_view summary, bool only_all_reduce = false) {
+  Algorithm row = on_devices(name, summary, Needs::own_devices, nccl::make);
+  row.steps = row.bytes = of_the_library;
+  row.why_not = nccl::why_not;
+  row.only_all_reduce = only_all_reduce;
+  row.is_variant = name.find(':') != std::string_view::npos;
+  return row;
+}
+
 constexpr std::array table{
     Algorithm{.name = "mpi",
               .summary = "the MPI library's own collective; above 2^30 elements several calls of it",
-              .steps = "the library's choice",
-              .bytes = "the library's choice",
+              .steps = of_the_library,
+              .bytes = of_the_library,
               .all_reduce = {mpi_native::make, nullptr},
               .reduce_scatter = {mpi_native::make, nullptr},
               .all_gather = {mpi_native::make, nullptr},
@@ -66,6 +91,17 @@ constexpr std::array table{
               .reduce_scatter = {},
               .all_gather = {},
               .needs = Needs::several_nodes},
+    on_devices("staged", "GPUs: to pinned memory, there what the host would choose, and back; with any MPI",
+               Needs::devices, staged::make),
+    nccl_row("nccl", "GPUs: NCCL, as it chooses"),
+    nccl_row("nccl:ring/ll", "NCCL's ring, where each 4 bytes carry a flag"),
+    nccl_row("nccl:ring/ll128", "NCCL's ring, where each 120 bytes carry a flag"),
+    nccl_row("nccl:ring/simple", "NCCL's ring, in chunks with a flag each"),
+    nccl_row("nccl:tree/ll", "NCCL's double binary tree, likewise", true),
+    nccl_row("nccl:tree/ll128", "NCCL's double binary tree, likewise", true),
+    nccl_row("nccl:tree/simple", "NCCL's double binary tree, likewise", true),
+    nccl_row("nccl:nvls", "NCCL through the switches of a node (NVLink SHARP)"),
+    nccl_row("nccl:nvlstree", "NCCL through the switches of each node, and trees between nodes", true),
 };
 
 /// Does not compile for a name that the table lacks.
@@ -84,6 +120,11 @@ const Implementation& Algorithm::implementation(Collective collective) const noe
     case Collective::all_reduce: break;
   }
   return all_reduce;
+}
+
+bool Algorithm::does(Collective collective) const noexcept {
+  if (is_for_devices()) return !only_all_reduce || collective == Collective::all_reduce;
+  return implementation(collective).make != nullptr;
 }
 
 std::span<const Algorithm> algorithms() noexcept { return table; }
@@ -107,8 +148,16 @@ Choice choose(const Call& call, std::span<const int> nodes, bool is_order_fixed)
   return {std::has_single_bit(n_nodes) ? row("rabenseifner") : row("ring")};
 }
 
-std::optional<std::string> obstacle(const Algorithm& algorithm, Collective collective, const Transport& transport) {
-  if (algorithm.implementation(collective).make == nullptr) return fmt::format("does not do {}", name(collective));
+const Algorithm& choose_for_devices(const Call& call, const Transport& transport, Devices devices) {
+  const Algorithm& library = *row("nccl");
+  return obstacle(library, call, transport, devices) ? *row("staged") : library;
+}
+
+std::optional<std::string> obstacle(const Algorithm& algorithm, const Call& call, const Transport& transport,
+                                    Devices devices) {
+  if (algorithm.is_for_devices() != (devices != Devices::none))
+    return algorithm.is_for_devices() ? "works on the memory of GPUs" : "works on the memory of the host";
+  if (!algorithm.does(call.collective)) return fmt::format("does not do {}", name(call.collective));
   switch (algorithm.needs) {
     case Needs::mpi_processes:
       if (mpi_communicator(transport) == nullptr) return "needs ranks that are MPI processes";
@@ -120,13 +169,17 @@ std::optional<std::string> obstacle(const Algorithm& algorithm, Collective colle
     case Needs::several_nodes:
       if (transport.n_nodes() == 1) return "needs ranks on several nodes, and these are all on one";
       break;
-    case Needs::nothing: break;
+    case Needs::own_devices:
+      if (devices == Devices::shared) return "needs a GPU for each rank, and some of these share one";
+      break;
+    case Needs::nothing:
+    case Needs::devices: break;
   }
-  return std::nullopt;
+  return algorithm.why_not != nullptr ? algorithm.why_not(call, transport.n_ranks()) : std::nullopt;
 }
 
 std::unique_ptr<Plan> make_plan(const Algorithm& algorithm, Transport& transport, const Call& call) {
-  if (const auto why_not = obstacle(algorithm, call.collective, transport))
+  if (const auto why_not = obstacle(algorithm, call, transport))
     core::fail_usage(
         {.what = fmt::format("algorithm {} {}", algorithm.name, *why_not), .where = "", .expected = "", .fix = ""});
   return algorithm.implementation(call.collective).make(transport, call);

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "comm/collective.hpp"
+#include "comm/device_plan.hpp"
 #include "comm/plan.hpp"
 #include "comm/transport.hpp"
 #include "core/units.hpp"
@@ -35,8 +36,20 @@ struct Implementation {
   CostFormula cost = nullptr;  ///< null where the library hides it (`mpi`)
 };
 
-/// What an algorithm asks of its ranks.
-enum class Needs : std::uint8_t { nothing, mpi_processes, one_node, several_nodes };
+/// What an algorithm asks of its ranks; the last two are of those that work on memory of devices.
+enum class Needs : std::uint8_t { nothing, mpi_processes, one_node, several_nodes, devices, own_devices };
+
+/// What the ranks compute with, and have their vectors in.
+enum class Devices : std::uint8_t {
+  none,    ///< the host
+  shared,  ///< GPUs, of which some serve several ranks
+  own      ///< GPUs, one each
+};
+
+/// Collective: `row` is the algorithm's own.
+using MakeGroup = std::unique_ptr<DeviceGroup> (*)(const Algorithm& row, Transport& transport);
+/// As obstacle(), for what is of this algorithm alone.
+using WhyNot = std::optional<std::string> (*)(const Call& call, int n_ranks);
 
 struct Algorithm {
   std::string_view name;
@@ -47,7 +60,14 @@ struct Algorithm {
   Implementation reduce_scatter;
   Implementation all_gather;
   Needs needs = Needs::nothing;
+  MakeGroup group = nullptr;  ///< of those for devices, which have no Implementation
+  WhyNot why_not = nullptr;
+  bool is_variant = false;  ///< of the row before; takes part only where it is named
 
+  bool only_all_reduce = false;  ///< of those for devices
+
+  [[nodiscard]] bool is_for_devices() const noexcept { return group != nullptr; }
+  [[nodiscard]] bool does(Collective collective) const noexcept;
   [[nodiscard]] const Implementation& implementation(Collective collective) const noexcept;
 };
 
@@ -74,11 +94,15 @@ struct Choice {
 /// node, and this one between nodes. A pure function, so all ranks get the same.
 [[nodiscard]] Choice choose(const Call& call, std::span<const int> nodes, bool is_order_fixed);
 
-/// Why `algorithm` cannot do `collective` over these ranks, as the end of "NAME ..."; nothing if it can.
-[[nodiscard]] std::optional<std::string> obstacle(const Algorithm& algorithm, Collective collective,
-                                                  const Transport& transport);
+/// The same for vectors on devices: the library of the devices where there is one and each rank has its own, else
+/// through the host.
+[[nodiscard]] const Algorithm& choose_for_devices(const Call& call, const Transport& transport, Devices devices);
 
-/// Collective: prepares `call`. Throws core::Error (usage) if there is an obstacle().
+/// Why `algorithm` cannot do `call` over these ranks with such devices, as the end of "NAME ..."; nothing if it can.
+[[nodiscard]] std::optional<std::string> obstacle(const Algorithm& algorithm, const Call& call,
+                                                  const Transport& transport, Devices devices = Devices::none);
+
+/// Collective: prepares `call` on the host. Throws core::Error (usage) if there is an obstacle().
 [[nodiscard]] std::unique_ptr<Plan> make_plan(const Algorithm& algorithm, Transport& transport, const Call& call);
 
 /// Collective: prepares `call` for the algorithm that choose() gives.

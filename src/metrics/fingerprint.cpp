@@ -45,14 +45,16 @@ Json to_json(const runtime::Topology& topology) {
 }
 
 Json to_json(const runtime::DeviceChoice& device) {
-  Json json{{"kind", name(device.is_host() ? runtime::DeviceKind::host : runtime::DeviceKind::cuda)}};
-  if (!device.why_not.empty()) json["why_not_cuda"] = device.why_not;
-  if (!device.is_host())
-    json.update(Json{{"name", device.gpu.name},
-                     {"uuids", device.all},
-                     {"is_shared", device.is_shared},
-                     {"cuda_driver", device.driver},
-                     {"cuda_toolkit", device.toolkit}});
+  Json json;
+  if (device.is_host())
+    json = {{"kind", "host"}, {"why_not_cuda", device.why_not.empty() ? Json{} : Json(device.why_not)}};
+  else
+    json = {{"kind", "cuda"},
+            {"name", device.gpu.name},
+            {"uuids", device.all},
+            {"is_shared", device.is_shared},
+            {"cuda_driver", device.driver},
+            {"cuda_toolkit", device.toolkit}};
   return {{"device", json}};
 }
 

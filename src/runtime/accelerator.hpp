@@ -16,6 +16,8 @@ namespace lockstep::runtime {
 class Mark {
  public:
   virtual ~Mark() = default;
+  /// Of two of Queue::mark_time() that are over.
+  [[nodiscard]] virtual core::Seconds since(const Mark& earlier) const = 0;
 };
 
 /// One of an accelerator's orders of operations. Members throw core::Error (system) if the device refuses.
@@ -27,10 +29,12 @@ class Queue {
   virtual void copy(void* to, const void* from, std::size_t n_bytes) = 0;
   virtual void fill(void* to, std::byte value, std::size_t n_bytes) = 0;
   [[nodiscard]] virtual std::unique_ptr<Mark> mark() = 0;
+  [[nodiscard]] virtual std::unique_ptr<Mark> mark_time() = 0;
   /// What is enqueued from here on begins after `mark`, which is of the same accelerator.
   virtual void wait_for(const Mark& mark) = 0;
   /// Returns when all that was enqueued is done.
   virtual void wait() = 0;
+  [[nodiscard]] virtual bool is_done() = 0;
 };
 
 class Accelerator {
@@ -41,6 +45,9 @@ class Accelerator {
   virtual void release(std::byte* data, Memory memory) noexcept = 0;
   [[nodiscard]] virtual std::unique_ptr<Queue> open_queue() = 0;
 };
+
+/// Of any moment that stays the same for this process.
+[[nodiscard]] core::Seconds host_clock();
 
 /// The one in use; null: the host is the device.
 [[nodiscard]] Accelerator* accelerator() noexcept;

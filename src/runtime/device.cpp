@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -32,6 +33,10 @@ std::byte* allocate_pages(std::size_t size) {
 
 }  // namespace
 
+core::Seconds host_clock() {
+  return {std::chrono::duration<double>{std::chrono::steady_clock::now().time_since_epoch()}.count()};
+}
+
 Accelerator* accelerator() noexcept { return accelerator_in_use().get(); }
 
 std::unique_ptr<Accelerator> exchange_accelerator(std::unique_ptr<Accelerator> next) noexcept {
@@ -59,6 +64,11 @@ Event::Event() noexcept = default;
 Event::~Event() = default;
 Event::Event(Event&&) noexcept = default;
 Event& Event::operator=(Event&&) noexcept = default;
+
+core::Seconds Event::since(const Event& earlier) const {
+  if (!mark_ || !earlier.mark_) return {host_seconds_ - earlier.host_seconds_};
+  return mark_->since(*earlier.mark_);
+}
 
 Stream::Stream() : queue_{is_host_the_device() ? nullptr : accelerator()->open_queue()} {}
 Stream::~Stream() = default;
@@ -105,6 +115,15 @@ Event Stream::mark() {
   return event;
 }
 
+Event Stream::mark_time() {
+  Event event;
+  if (queue_)
+    event.mark_ = queue_->mark_time();
+  else
+    event.host_seconds_ = host_clock().value;
+  return event;
+}
+
 void Stream::wait_for(const Event& event) {
   if (queue_ && event.mark_) queue_->wait_for(*event.mark_);
 }
@@ -112,5 +131,7 @@ void Stream::wait_for(const Event& event) {
 void Stream::wait() const {
   if (queue_) queue_->wait();
 }
+
+bool Stream::is_done() const { return !queue_ || queue_->is_done(); }
 
 }  // namespace lockstep::runtime

@@ -105,9 +105,13 @@ class Event {
   Event(Event&&) noexcept;
   Event& operator=(Event&&) noexcept;
 
+  /// Between two of Stream::mark_time() that are over, by the device's clock.
+  [[nodiscard]] core::Seconds since(const Event& earlier) const;
+
  private:
   friend class Stream;
   std::unique_ptr<Mark> mark_;
+  double host_seconds_ = 0;  ///< where the host is the device
 };
 
 /// What a device does one after another; several streams in no order but that of their events. On the host what is
@@ -131,10 +135,14 @@ class Stream {
 
   /// The end of what is enqueued so far.
   [[nodiscard]] Event mark();
+  /// The same, for since(); takes the device longer.
+  [[nodiscard]] Event mark_time();
   /// What is enqueued from here on begins after that.
   void wait_for(const Event& event);
   /// Returns when all that was enqueued is done.
   void wait() const;
+  /// Without waiting.
+  [[nodiscard]] bool is_done() const;
 
  private:
   void copy_bytes(void* to, const void* from, std::size_t n_to, std::size_t n_from);

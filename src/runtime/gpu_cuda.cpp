@@ -79,13 +79,18 @@ struct EventPolicy {
 
 class CudaMark final : public Mark {
  public:
-  explicit CudaMark(cudaStream_t stream) {
+  CudaMark(cudaStream_t stream, unsigned flags) {
     cudaEvent_t raw = nullptr;
-    check(cudaEventCreateWithFlags(&raw, cudaEventDisableTiming), "creating an event");
+    check(cudaEventCreateWithFlags(&raw, flags), "creating an event");
     event_ = core::UniqueHandle<EventPolicy>{raw};
     check(cudaEventRecord(raw, stream), "recording an event");
   }
   [[nodiscard]] cudaEvent_t get() const noexcept { return event_.get(); }
+  [[nodiscard]] core::Seconds since(const Mark& earlier) const override {
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, static_cast<const CudaMark&>(earlier).get(), get()), "timing");
+    return {static_cast<double>(milliseconds) * 1e-3};
+  }
 
  private:
   core::UniqueHandle<EventPolicy> event_;
@@ -111,11 +116,18 @@ class CudaQueue final : public Queue {
   void fill(void* to, std::byte value, std::size_t n_bytes) override {
     check(cudaMemsetAsync(to, std::to_integer<int>(value), n_bytes, stream_.get()), "setting memory");
   }
-  std::unique_ptr<Mark> mark() override { return std::make_unique<CudaMark>(stream_.get()); }
+  std::unique_ptr<Mark> mark() override { return std::make_unique<CudaMark>(stream_.get(), cudaEventDisableTiming); }
+  std::unique_ptr<Mark> mark_time() override { return std::make_unique<CudaMark>(stream_.get(), cudaEventDefault); }
   void wait_for(const Mark& mark) override {
     check(cudaStreamWaitEvent(stream_.get(), static_cast<const CudaMark&>(mark).get(), 0), "waiting for an event");
   }
   void wait() override { check(cudaStreamSynchronize(stream_.get()), "waiting for the GPU"); }
+  bool is_done() override {
+    const cudaError_t status = cudaStreamQuery(stream_.get());
+    if (status == cudaErrorNotReady) return false;
+    check(status, "waiting for the GPU");
+    return true;
+  }
 
  private:
   core::UniqueHandle<StreamPolicy> stream_;

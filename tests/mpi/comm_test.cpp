@@ -29,7 +29,7 @@ void for_each_algorithm(comm::Transport& over, Body body) {
   for (const comm::Algorithm& algorithm : comm::algorithms()) {
     if (algorithm.needs == comm::Needs::mpi_processes && support::mpi_collectives_are_forbidden()) continue;
     for (const Collective collective : comm::all_collectives)
-      if (!comm::obstacle(algorithm, collective, over)) body(algorithm, collective);
+      if (!comm::obstacle(algorithm, {collective}, over)) body(algorithm, collective);
   }
 }
 
@@ -111,11 +111,11 @@ TEST(Obstacles, AreNamed) {
   const auto over = transport(1);
   const comm::Algorithm& shm = *comm::find_algorithm("shm");
   if (over->n_ranks() == 1) {
-    EXPECT_FALSE(comm::obstacle(shm, Collective::all_reduce, *over));
+    EXPECT_FALSE(comm::obstacle(shm, {}, *over));
     return;
   }
-  ASSERT_TRUE(comm::obstacle(shm, Collective::all_reduce, *over));
-  EXPECT_NE(comm::obstacle(shm, Collective::all_reduce, *over)->find("one node"), std::string::npos);
+  ASSERT_TRUE(comm::obstacle(shm, {}, *over));
+  EXPECT_NE(comm::obstacle(shm, {}, *over)->find("one node"), std::string::npos);
 }
 
 }  // namespace

@@ -84,7 +84,8 @@ class OptimizerRows {
   }
 
   void updates() {
-    add_update<optim::SgdNumbers>("sgd", 1, sgd);
+    add_update<optim::SgdNumbers>("sgd", 0, sgd);
+    add_update<optim::SgdNumbers>("sgd_momentum", 1, sgd);
     add_update<optim::AdamNumbers>("adam", 2, adam);
     add_update<optim::AdadeltaNumbers>("adadelta", 2, adadelta);
     add_update<optim::LarsNumbers>("lars", 1, lars);

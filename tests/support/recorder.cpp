@@ -155,9 +155,15 @@ class Recorder::Moment final : public runtime::Mark {
  public:
   explicit Moment(Clock clock) : clock_{std::move(clock)} {}
   [[nodiscard]] const Clock& clock() const noexcept { return clock_; }
+  /// When the stream comes to it, by the host's clock.
+  [[nodiscard]] std::shared_ptr<core::Seconds> time() const { return time_; }
+  [[nodiscard]] core::Seconds since(const runtime::Mark& earlier) const override {
+    return {time_->value - static_cast<const Moment&>(earlier).time_->value};
+  }
 
  private:
   Clock clock_;
+  std::shared_ptr<core::Seconds> time_ = std::make_shared<core::Seconds>();
 };
 
 class Recorder::Line final : public runtime::Queue {
@@ -195,6 +201,12 @@ class Recorder::Line final : public runtime::Queue {
     const std::lock_guard lock{state_.in_use};
     return std::make_unique<Moment>(state_.clocks[static_cast<std::size_t>(stream_)]);
   }
+  std::unique_ptr<runtime::Mark> mark_time() override {
+    const std::lock_guard lock{state_.in_use};
+    auto moment = std::make_unique<Moment>(state_.clocks[static_cast<std::size_t>(stream_)]);
+    state_.add(stream_, "time", "", {}, {}, [time = moment->time()] { *time = runtime::host_clock(); });
+    return moment;
+  }
   void wait_for(const runtime::Mark& mark) override {
     const std::lock_guard lock{state_.in_use};
     advance_to(state_.clocks[static_cast<std::size_t>(stream_)], static_cast<const Moment&>(mark).clock());
@@ -202,12 +214,24 @@ class Recorder::Line final : public runtime::Queue {
   void wait() override {
     const std::lock_guard lock{state_.in_use};
     ++state_.n_host_waits;
-    const auto stream = static_cast<std::size_t>(stream_);
-    state_.run(stream, state_.pending[stream].size());
-    advance_to(state_.host, state_.clocks[stream]);
+    get_done();
+  }
+  // Who asks will ask until it is.
+  bool is_done() override {
+    const std::lock_guard lock{state_.in_use};
+    get_done();
+    return true;
   }
 
  private:
+  void get_done() {
+    const auto stream = static_cast<std::size_t>(stream_);
+    state_.run(stream, state_.pending[stream].size());
+    const Clock& clock = state_.clocks[stream];  // also of what it waits for, with nothing behind that
+    for (std::size_t other = 0; other < clock.size(); ++other) state_.run(other, clock[other]);
+    advance_to(state_.host, clock);
+  }
+
   State& state_;
   int stream_;
 };

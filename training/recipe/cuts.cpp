@@ -14,7 +14,7 @@ namespace {
 /// Nothing if groups and the ranks' parts of a batch do not fit. A group of several ranks is a slice of the batch too:
 /// it would span parts that each of them computes one after another, if there were more than one.
 std::optional<std::uint64_t> find_ranks_of_group(const Recipe& recipe, std::uint64_t n_ranks) noexcept {
-  if (recipe.bn_group == 0 || recipe.deterministic) return 1;
+  if (recipe.bn_group == 0 || recipe.has_lanes()) return 1;
   if (recipe.batch % (n_ranks * recipe.accumulate * recipe.bn_group) == 0) return 1;
   if (recipe.accumulate > 1) return std::nullopt;
   if (recipe.bn_group == recipe.batch) return n_ranks;  // parts that differ by a sample do as well
@@ -53,7 +53,7 @@ void check_ranks(const Recipe& recipe, int n_ranks) {
                       .where = "batch",
                       .expected = fmt::format("at least a sample for each rank: {}", n_ranks),
                       .fix = fmt::format("--batch {}, or fewer ranks", n_ranks)});
-  if (recipe.deterministic) parallel::require_lanes(static_cast<int>(recipe.lanes), n_ranks);
+  if (recipe.has_lanes()) parallel::require_lanes(static_cast<int>(recipe.lanes), n_ranks);
   if (!find_ranks_of_group(recipe, n)) fail_for_groups(recipe, n);
 }
 
@@ -62,7 +62,7 @@ int ranks_of_group(const Recipe& recipe, int n_ranks) noexcept {
 }
 
 std::uint64_t unit_of_cuts(const Recipe& recipe) noexcept {
-  return recipe.deterministic ? 1 : std::max<std::uint64_t>(1, recipe.bn_group);
+  return recipe.has_lanes() ? 1 : std::max<std::uint64_t>(1, recipe.bn_group);
 }
 
 std::uint64_t begin_of_part(const Recipe& recipe, std::uint64_t n, std::uint64_t part) noexcept {
@@ -73,7 +73,7 @@ std::uint64_t begin_of_part(const Recipe& recipe, std::uint64_t n, std::uint64_t
 std::uint64_t samples_at_a_time(const Recipe& recipe, std::uint64_t most_of_rank, int n_ranks) noexcept {
   const std::uint64_t unit = unit_of_cuts(recipe);
   const std::uint64_t parts =
-      recipe.accumulate * (recipe.deterministic ? recipe.lanes / static_cast<std::uint64_t>(n_ranks) : 1);
+      recipe.accumulate * (recipe.has_lanes() ? recipe.lanes / static_cast<std::uint64_t>(n_ranks) : 1);
   return std::max<std::uint64_t>(1, std::min(most_of_rank, div_up(div_up(most_of_rank, unit), parts) * unit));
 }
 

@@ -88,7 +88,11 @@ struct Recipe {
   std::string strategy = "ddp";
   bool deterministic = false;
   std::uint64_t lanes = 4;
-  int threads = 0;  ///< of a rank; 0: its share of the cores
+  bool is_on_device = false;  ///< no key, but found: on devices bits are the same from run to run only
+  int threads = 0;            ///< of a rank; 0: its share of the cores
+
+  /// Whether a batch is cut into lanes, so that bits do not depend on the number of ranks.
+  [[nodiscard]] bool has_lanes() const noexcept { return deterministic && !is_on_device; }
 
   bool operator==(const Recipe&) const = default;
 };

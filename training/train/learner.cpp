@@ -30,9 +30,6 @@ const nn::Embedding* find_sparse(const nn::Network& network, int parameter, cons
   return nullptr;
 }
 
-/// So that bits do not depend on the number of ranks; on a device they are the same from run to run only.
-bool has_lanes(const Recipe& recipe) { return recipe.deterministic && runtime::is_host_the_device(); }
-
 /// lars and lamb adapt to each tensor but biases and normalization, as their papers do (You et al. 2017, 2019); the
 /// other optimizers treat all alike, as PyTorch does.
 bool decays(const nn::Parameter& parameter, const Recipe& recipe) {
@@ -84,7 +81,7 @@ Learner::Learner(const runtime::Communicator& world, comm::Transport& transport,
                                                .scales_loss = recipe.precision == "f16"});
   if (recipe.precision == "f16") executor_->scale_loss(synchronizer_->loss_scale());
   const runtime::DeviceSpan<float> gradients = synchronizer_->device_gradients();
-  if (has_lanes(recipe))
+  if (recipe.has_lanes())
     lanes_.emplace(static_cast<int>(recipe.lanes), world.rank(), world.n_ranks(), runtime::on_host(gradients));
   executor_->bind(synchronizer_->device_parameters(), gradients);
   const nn::DeviceStatistics statistics = executor_->device_statistics();

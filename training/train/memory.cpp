@@ -51,7 +51,7 @@ std::string remedies(const Recipe& recipe, const MemoryNeed& need, std::uint64_t
     const std::uint64_t parts = dividing_parts(recipe, recipe.accumulate * ((need.batch + batch - 1) / batch));
     if (parts > 0)
       text += fmt::format("{}--accumulate {} or more: parts of a batch one after another{}",
-                          text.empty() ? "" : ", or ", parts, recipe.deterministic ? ", as more --lanes are" : "");
+                          text.empty() ? "" : ", or ", parts, recipe.has_lanes() ? ", as more --lanes are" : "");
     if (!text.empty()) text += "; ";
   }
   if (recipe.precision == "f32") text += "--precision bf16; ";
@@ -134,7 +134,7 @@ MemoryNeed memory_need(nn::Device& device, const Recipe& recipe, const nn::Netwo
   need.arena = executor->arena_elements() * sizeof(float);
   need.optimizer = n_states(recipe) * need.arena / n_local;
   need.copy = copy_bytes(recipe, need.arena, n_local);
-  if (recipe.deterministic)  // sums that wait for their other half: see parallel::Lanes
+  if (recipe.has_lanes())  // sums that wait for their other half: see parallel::Lanes
     need.optimizer +=
         static_cast<std::uint64_t>(std::popcount(recipe.lanes / static_cast<std::uint64_t>(n_ranks) - 1)) * need.arena;
   return need;
@@ -172,7 +172,7 @@ void compare_shared_room(const MemoryNeed& need, std::uint64_t n_local, const st
 core::Bytes checkpoint_bytes(const Recipe& recipe, const nn::Network& network) {
   std::uint64_t n_statistics = 0;
   for (const nn::Statistic& statistic : network.statistics()) n_statistics += statistic.n_channels;
-  const std::uint64_t n_rows = recipe.deterministic ? recipe.lanes : 1;
+  const std::uint64_t n_rows = recipe.has_lanes() ? recipe.lanes : 1;
   return {((1 + n_states(recipe)) * network.n_parameter_elements() + n_rows * n_statistics) * sizeof(float)};
 }
 

@@ -166,8 +166,8 @@ void check_groups(const Recipe& recipe, const nn::Network& network, std::uint64_
   const data::BatchPlan plan = data::batch_plan(options, n_samples, 0, n_ranks);
   if (plan.n_batches() == 0 || !comes_to_batch(recipe, n_samples, plan.n_batches())) return;
   const std::uint64_t last = plan.n_batches() - 1, n = plan.share(last).n_global;
-  const bool is_alone = recipe.deterministic ? is_one_alone_in_lanes(recipe, n)
-                                             : is_one_alone_in_ranks(recipe, options, n_samples, last, n_ranks);
+  const bool is_alone = recipe.has_lanes() ? is_one_alone_in_lanes(recipe, n)
+                                           : is_one_alone_in_ranks(recipe, options, n_samples, last, n_ranks);
   if (!is_alone) return;
   core::fail_usage(
       {.what = fmt::format("the last batch of an epoch, of {} in place of {} samples, leaves one alone in its "

@@ -48,7 +48,6 @@ int train(TrainCommand& command, const runtime::Session& session, runtime::Watch
   const auto misfit = core::complaint_of([&] {
     require_same_recipe(session.world(), recipe);
     require_address_space();
-    check_ranks(recipe, session.world().n_ranks());
   });
   if (const auto bad = session.agree(misfit)) return core::to_int(*bad);
   const int threads = threads_of(session.world(), recipe);
@@ -58,6 +57,9 @@ int train(TrainCommand& command, const runtime::Session& session, runtime::Watch
   const auto no_device =
       core::complaint_of([&] { device = open_device(session.world(), command.options.device, threads); });
   if (const auto bad = session.agree(no_device)) return core::to_int(*bad);
+  recipe.is_on_device = !device->choice.is_host();
+  const auto bad_cuts = core::complaint_of([&] { check_ranks(recipe, session.world().n_ranks()); });
+  if (const auto bad = session.agree(bad_cuts)) return core::to_int(*bad);
   std::unique_ptr<Trainer> trainer;
   const auto complaint = core::complaint_of(
       [&] { trainer = std::make_unique<Trainer>(session, *device, command.resolved, command.options, watchdog); });

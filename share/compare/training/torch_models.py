@@ -1,7 +1,5 @@
 """The tutorials' models in PyTorch, with the names and shapes that Lockstep's files of weights have, and their data."""
 
-import h5py
-import numpy
 import torch
 from torch import nn
 from torch.nn import functional
@@ -126,6 +124,9 @@ def make_optimizer(spec, parameters, **options):
 
 def read_split(folder, split, mean, std, dtype):
     """All of a set: x as the model takes it, and y. Pixels become (v / 255 - mean) / std, computed in `dtype`."""
+    import h5py  # not on every machine that computes
+    import numpy
+
     with h5py.File(f"{folder}/{split}-00000.h5") as file:
         x, y = torch.from_numpy(file["x"][...]), torch.from_numpy(file["y"][...].astype(numpy.float32))
     if x.dtype == torch.int32:

@@ -56,4 +56,14 @@ namespace mpi_native {
 std::unique_ptr<Plan> make(Transport& transport, const Call& call);
 }  // namespace mpi_native
 
+namespace staged {
+std::unique_ptr<DeviceGroup> make(const Algorithm& row, Transport& transport);
+}  // namespace staged
+
+/// By nccl_cuda.cpp or no_nccl.cpp.
+namespace nccl {
+std::unique_ptr<DeviceGroup> make(const Algorithm& row, Transport& transport);
+std::optional<std::string> why_not(const Call& call, int n_ranks);
+}  // namespace nccl
+
 }  // namespace lockstep::comm

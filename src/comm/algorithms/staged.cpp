@@ -1,6 +1,7 @@
 // Staged: to pinned memory of the host, there by an algorithm of the host, and back to the device.
-#include "comm/device_plan.hpp"
-#include "comm/registry.hpp"
+#include <algorithm>
+
+#include "comm/algorithms/algorithms.hpp"
 
 namespace lockstep::comm {
 namespace {
@@ -62,22 +63,29 @@ class StagedPlan final : public DevicePlan {
 
 class StagedGroup final : public DeviceGroup {
  public:
-  StagedGroup(Transport& transport, const Staging& staging) : transport_{transport}, staging_{staging} {}
-  [[nodiscard]] std::string_view name() const noexcept override { return "staged"; }
+  StagedGroup(std::string_view name, Transport& transport, const Staging& staging)
+      : name_{name}, transport_{transport}, staging_{staging} {}
+  [[nodiscard]] std::string_view name() const noexcept override { return name_; }
   [[nodiscard]] bool only_enqueues() const noexcept override { return false; }
   [[nodiscard]] std::unique_ptr<DevicePlan> make_plan(const Call& call) override {
     return std::make_unique<StagedPlan>(transport_, staging_, call);
   }
 
  private:
+  std::string_view name_;
   Transport& transport_;
   Staging staging_;
 };
 
 }  // namespace
 
+std::unique_ptr<DeviceGroup> staged::make(const Algorithm& row, Transport& transport) {
+  return std::make_unique<StagedGroup>(row.name, transport, Staging{});
+}
+
 std::unique_ptr<DeviceGroup> make_staged(Transport& transport, const Staging& staging) {
-  return std::make_unique<StagedGroup>(transport, staging);
+  const auto row = std::ranges::find(algorithms(), &staged::make, &Algorithm::group);
+  return std::make_unique<StagedGroup>(row->name, transport, staging);
 }
 
 }  // namespace lockstep::comm

@@ -37,6 +37,8 @@ bool applies(const Algorithm& algorithm, Collective collective, const std::vecto
     case comm::Needs::mpi_processes: return false;
     case comm::Needs::one_node: return n_nodes == 1;
     case comm::Needs::several_nodes: return n_nodes > 1;
+    case comm::Needs::devices:
+    case comm::Needs::own_devices:
     case comm::Needs::nothing: break;
   }
   return n_nodes == 1;  // nodes make no difference to messages

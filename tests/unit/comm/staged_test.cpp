@@ -1,15 +1,11 @@
 // `staged` over threads as ranks that share a made-up GPU: the bits of the host's algorithm, in the streams' order.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <stdexcept>
 #include <string>
 
-#include "comm/device_plan.hpp"
-#include "comm/registry.hpp"
 #include "comm/transport_threads.hpp"
 #include "runtime/kernel/launch.hpp"
+#include "support/device_case.hpp"
 #include "support/recorder.hpp"
 
 namespace lockstep {
@@ -37,74 +33,11 @@ class OnDevices : public testing::TestWithParam<int> {
   std::unique_ptr<test::UseRecorder> use_;
 };
 
-/// Both sides of a call in the whole vector.
-struct Sides {
-  Sides(const comm::Transport& transport, const Call& call) {
-    const core::Slice whole{0, call.n_elements};
-    const core::Slice part = call.part(transport.rank(), transport.n_ranks());
-    input = bytes(call.collective == Collective::all_gather ? part : whole, call);
-    output = bytes(call.collective == Collective::reduce_scatter ? part : whole, call);
-  }
-  static core::Slice bytes(const core::Slice& elements, const Call& call) {
-    return {elements.offset * call.element_size(), elements.count * call.element_size()};
-  }
-  core::Slice input;
-  core::Slice output;
-};
-
-// Any bits of small integers, and floats that are neither equal between ranks nor exact in sums.
-std::vector<std::byte> made_input(const Call& call, int rank, int turn) {
-  std::vector<std::byte> bytes(call.bytes().value);
-  core::visit(call.dtype, [&]<class T>(std::type_identity<T>) {
-    for (std::size_t i = 0; i < call.n_elements; ++i) {
-      const auto a = static_cast<float>((i * 7 + static_cast<std::size_t>(3 * rank + turn)) % 5 + 1);
-      const T value = std::is_integral_v<T> ? static_cast<T>(a) : static_cast<T>(a / static_cast<float>(rank + 3));
-      std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
-    }
-  });
-  return bytes;
-}
-
-std::vector<std::byte> by_host(comm::Plan& plan, const Sides& sides, std::vector<std::byte> whole) {
-  std::vector<std::byte> output(sides.output.count);
-  plan.bind(sides.input.of(std::span<const std::byte>{whole}), output);
-  plan.run();
-  return output;
-}
-
-/// Throws unless the device's memory holds what the host's algorithm gives, call after call.
 void compare(comm::Transport& transport, const comm::Staging& staging, const Call& call, bool in_place) {
-  const Sides sides{transport, call};
   const auto host = staging.by != nullptr ? comm::make_plan(*staging.by, transport, call)
                                           : comm::make_plan(transport, call, staging.is_order_fixed);
   const auto group = comm::make_staged(transport, staging);
-  const auto plan = group->make_plan(call);
-  const Buffer pinned{call.bytes(), Memory::pinned};
-  const Buffer whole{call.bytes(), Memory::device};
-  const Buffer separate{{sides.output.count}, Memory::device};
-  const Buffer result{{sides.output.count}, Memory::pinned};
-  const auto at = [&](const core::Slice& side) {
-    return runtime::DeviceSpan<std::byte>::at(whole.on_device<std::byte>().data() + side.offset, side.count);
-  };
-  const auto output = in_place ? at(sides.output) : separate.on_device<std::byte>();
-  plan->bind(at(sides.input), output);
-  Stream stream;
-  for (int turn = 0; turn < 2; ++turn) {
-    const std::vector<std::byte> input = made_input(call, transport.rank(), turn);
-    std::memcpy(pinned.bytes().data(), input.data(), input.size());
-    stream.fill(separate.on_device<std::byte>(), std::byte{0xA5});
-    stream.copy(whole.on_device<std::byte>(), pinned.bytes());
-    plan->start(stream);
-    plan->finish(stream);
-    stream.copy(result.bytes(), output);
-    stream.wait();
-    const std::vector<std::byte> wanted = by_host(*host, sides, input);
-    if (!std::ranges::equal(result.bytes(), wanted))
-      throw std::runtime_error(fmt::format("{} {} {} of {} elements{}: rank {} of {} has other bits in call {}",
-                                           comm::name(call.collective), comm::name(call.op), core::name(call.dtype),
-                                           call.n_elements, in_place ? ", in place" : "", transport.rank(),
-                                           transport.n_ranks(), turn));
-  }
+  support::check(transport, {.group = group.get(), .host = host.get(), .call = call, .in_place = in_place});
 }
 
 TEST_P(OnDevices, EveryTypeAndOperationHasTheBitsOfTheHost) {
@@ -141,8 +74,7 @@ TEST_P(OnDevices, NodesAndAFixedOrderAreTheHosts) {
 TEST_P(OnDevices, AnAlgorithmCanBeNamed) {
   EXPECT_NO_THROW(comm::run_as_threads(one_node(), [](comm::Transport& transport) {
     for (const comm::Algorithm& algorithm : comm::algorithms())
-      if (!comm::obstacle(algorithm, Collective::all_reduce, transport))
-        compare(transport, {.by = &algorithm}, {.n_elements = 5000}, true);
+      if (!comm::obstacle(algorithm, {}, transport)) compare(transport, {.by = &algorithm}, {.n_elements = 5000}, true);
   }));
 }
 

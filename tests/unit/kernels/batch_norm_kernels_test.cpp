@@ -71,12 +71,12 @@ struct Layer {
 
   Size size;
   GroupedRows rows;
-  std::vector<T> x, residual;
-  std::vector<float> weight, bias;
-  std::vector<Moments> partials, moments;
-  std::vector<float> mean, inverse;
-  std::vector<T> out;
-  std::vector<std::uint8_t> mask;
+  Vector<T> x, residual;
+  Vector<float> weight, bias;
+  Vector<Moments> partials, moments;
+  Vector<float> mean, inverse;
+  Vector<T> out;
+  Vector<std::uint8_t> mask;
   std::vector<double> right_mean{}, right_variance{};
 };
 
@@ -152,17 +152,17 @@ TEST(BatchNormInFloats, MoveRunningStatisticsAsTheHostDoes) {
   Layer<float> layer{{37, 12, 24, 24}};
   Runner run;
   layer.take_statistics(run);
-  core::StepNumbers numbers;
-  std::vector<float> mean(24), variance(24);
+  test::Reachable<core::StepNumbers> numbers;
+  Vector<float> mean(24), variance(24);
   const auto move = [&](double share, bool begins) {
-    numbers.share_of_step = share;
-    numbers.begins_step = begins;
-    run(MoveStatistics{4, 24, layer.moments.data(), 0.1, &numbers, mean.data(), variance.data()});
+    numbers->share_of_step = share;
+    numbers->begins_step = begins;
+    run(MoveStatistics{4, 24, layer.moments.data(), 0.1, numbers.get(), mean.data(), variance.data()});
   };
   mean.assign(24, 3);
   variance.assign(24, 5);
   move(0, true);
-  EXPECT_EQ(mean, std::vector<float>(24, 3));
+  EXPECT_EQ(mean, Vector<float>(24, 3));
   for (const auto& [share, begins] : {std::pair{1.0, true}, {0.25, true}, {0.25, false}}) {
     mean.assign(24, 3);
     variance.assign(24, 5);
@@ -185,7 +185,7 @@ TEST(BatchNormInFloats, MoveRunningStatisticsAsTheHostDoes) {
 
 TEST(BatchNormInFloats, NormalizeByRunningStatisticsInEvaluation) {
   Layer<float> layer{{30, 30, 8, 8}};
-  const std::vector<float> running_mean{0, 1, 2, 3, 4, 5, 6, 7}, running_variance{1, 2, 3, 4, 5, 6, 7, 8};
+  const Vector<float> running_mean{0, 1, 2, 3, 4, 5, 6, 7}, running_variance{1, 2, 3, 4, 5, 6, 7, 8};
   Runner run;
   run(InvertDeviations{8, running_variance.data(), eps, layer.inverse.data()});
   layer.mean = running_mean;
@@ -232,12 +232,12 @@ struct Backward {
   }
 
   Layer<T>& layer;
-  std::vector<T> gradient, skip;
+  Vector<T> gradient, skip;
   PassedGradient<T> passed;
-  std::vector<T> residual_gradient;
-  std::vector<GradientSums> partials, sums;
-  std::vector<float> offset, slope, of_weight, of_bias;
-  std::vector<T> out;
+  Vector<T> residual_gradient;
+  Vector<GradientSums> partials, sums;
+  Vector<float> offset, slope, of_weight, of_bias;
+  Vector<T> out;
 };
 
 TYPED_TEST(BatchNormKernels, GradientsByGroups) {
@@ -254,8 +254,8 @@ TYPED_TEST(BatchNormKernels, GradientsByGroups) {
         backward.run_all(run, has_all);
         return bytes_of(backward.sums, backward.of_weight, backward.out, backward.residual_gradient);
       });
-      std::vector<double> sum(layer.n_statistics()), product(layer.n_statistics());
-      std::vector<double> of_weight(size.n_channels, has_all ? 3 : 0);
+      Vector<double> sum(layer.n_statistics()), product(layer.n_statistics());
+      Vector<double> of_weight(size.n_channels, has_all ? 3 : 0);
       for (std::size_t i = 0; i < layer.x.size(); ++i) {
         sum[layer.statistic(i)] += backward.right(i);
         product[layer.statistic(i)] += backward.right(i) * layer.normalized(i);

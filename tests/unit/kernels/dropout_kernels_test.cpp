@@ -17,22 +17,22 @@ TYPED_TEST_SUITE(DropoutKernels, ElementTypes);
 TYPED_TEST(DropoutKernels, HaveTheMasksOfTheHost) {
   constexpr std::uint64_t seed = 0x123456789abcdefULL;
   constexpr std::uint32_t node = 5, threshold = 0x4ccccccc;
-  core::StepNumbers numbers;
-  numbers.epoch = 0x700000003ULL;
+  test::Reachable<core::StepNumbers> numbers;
+  numbers->epoch = 0x700000003ULL;
   const auto block = core::philox({0x89abcdef, 0x01234567}, {3, 7, 0x64726f70, 0});
-  const std::vector<std::uint64_t> ids{4, 0xfeedULL << 32U, 77};
+  const Vector<std::uint64_t> ids{4, 0xfeedULL << 32U, 77};
   for (const auto& [n_positions, channels, n_logical] :
        {std::tuple<std::size_t, std::size_t, std::size_t>{1, 24, 21}, {6, 16, 13}, {49, 8, 8}}) {
     const auto x = random_rows<TypeParam>(ids.size() * n_positions, channels, n_logical, 1, 2, 0.1F);
-    std::vector<TypeParam> out(x.size());
+    Vector<TypeParam> out(x.size());
     expect_same_in_all_orders([&, positions = n_positions, width = channels](Runner run) {
-      run(DropElements<TypeParam>{ids.size(), positions, width, x.data(), out.data(), ids.data(), &numbers, seed, node,
-                                  threshold, 1.25F});
+      run(DropElements<TypeParam>{ids.size(), positions, width, x.data(), out.data(), ids.data(), numbers.get(), seed,
+                                  node, threshold, 1.25F});
       return bytes_of(out);
     });
     std::size_t n_kept = 0;
     for (std::size_t sample = 0; sample < ids.size(); ++sample) {
-      std::vector<std::uint8_t> mask((n_logical * n_positions + 3) / 4 * 4);
+      Vector<std::uint8_t> mask((n_logical * n_positions + 3) / 4 * 4);
       host_loops.draw_mask({{block[0], block[1]}, node, ids[sample], threshold}, mask.data(), n_logical * n_positions);
       for (std::size_t p = 0; p < n_positions; ++p) {
         for (std::size_t c = 0; c < channels; ++c) {

@@ -26,8 +26,8 @@ class ElementKernels : public ::testing::Test {
   }
 
   static constexpr std::size_t width = 24, n_elements = 37 * width;
-  std::vector<T> x1 = random_rows<T>(37, width, 21, 1), x2 = random_rows<T>(37, width, 21, 2);
-  std::vector<T> y = random_rows<T>(37, width, 21, 3), out = std::vector<T>(n_elements);
+  Vector<T> x1 = random_rows<T>(37, width, 21, 1), x2 = random_rows<T>(37, width, 21, 2);
+  Vector<T> y = random_rows<T>(37, width, 21, 3), out = Vector<T>(n_elements);
 };
 TYPED_TEST_SUITE(ElementKernels, ElementTypes);
 
@@ -62,8 +62,8 @@ TYPED_TEST(ElementKernels, ReluSumsAndBias) {
 TEST(CastKernels, RoundOnceAndComeBack) {
   const auto x = random_values<float>(800, 1);
   const auto expect = [&]<class T>(T) {
-    std::vector<T> rounded(800);
-    std::vector<float> back(800);
+    Vector<T> rounded(800);
+    Vector<float> back(800);
     expect_same_in_all_orders([&](Runner run) {
       run(Cast<float, T>{800, x.data(), rounded.data()});
       run(Cast<T, float>{800, rounded.data(), back.data()});
@@ -82,9 +82,9 @@ TYPED_TEST(ElementKernels, SumsOverRows) {
   for (const auto& [n_rows, channels] : {std::pair<std::size_t, std::size_t>{1, 8}, {1000, 24}, {77, 2048}}) {
     const auto x = random_values<TypeParam>(n_rows * channels, 1, 1);
     const GroupedRows rows{n_rows, n_rows, channels};
-    std::vector<double> partials(rows.n_partials());
+    Vector<double> partials(rows.n_partials());
     EXPECT_EQ(column_sums_workspace_bytes(rows), partials.size() * 8);
-    std::vector<float> sums(channels);
+    Vector<float> sums(channels);
     for (const bool adds : {false, true}) {
       expect_same_in_all_orders([&](Runner run) {
         sums.assign(channels, 5);
@@ -110,7 +110,7 @@ TYPED_TEST(ElementKernels, FeaturesSideBySideAndApart) {
   for (const auto& [first, second] : {std::pair<std::size_t, std::size_t>{8, 16}, {3, 18}}) {
     const auto a = random_rows<T>(11, (first + 7) / 8 * 8, first, 1), b = random_rows<T>(11, 24, second, 2);
     const std::size_t a_width = a.size() / 11;
-    std::vector<T> both(11 * 24, round_to<T>(9)), apart(11 * 24, round_to<T>(9));
+    Vector<T> both(11 * 24, round_to<T>(9)), apart(11 * 24, round_to<T>(9));
     expect_same_in_all_orders([&, n = first, m = second](Runner run) {
       run(CopyColumns<T>{11, n, 0, a.data(), a_width, 0, both.data(), 24, 0});
       run(CopyColumns<T>{11, m, 24 - n - m, b.data(), 24, 0, both.data(), 24, n});

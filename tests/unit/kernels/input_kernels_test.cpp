@@ -21,12 +21,12 @@ TYPED_TEST(InputKernels, ImagesAreCroppedFlippedAndLookedUp) {
   for (const int n_channels : {1, 3, 4}) {
     const int height = 9, width = 7, out_height = 6, out_width = 8;
     // Within, beyond each edge, and not at all.
-    const std::vector<ImageView> views{{0, 0, 0}, {-2, -3, 1}, {5, 2, 0}, {1, 4, 1}, {20, 0, 0}};
+    const Vector<ImageView> views{{0, 0, 0}, {-2, -3, 1}, {5, 2, 0}, {1, 4, 1}, {20, 0, 0}};
     const auto channels = static_cast<std::size_t>(n_channels);
-    std::vector<std::uint8_t> pixels(views.size() * static_cast<std::size_t>(height * width) * channels);
+    Vector<std::uint8_t> pixels(views.size() * static_cast<std::size_t>(height * width) * channels);
     for (auto& pixel : pixels) pixel = static_cast<std::uint8_t>(random());
     const auto table = random_values<T>(256 * channels, 2);
-    std::vector<T> out(views.size() * static_cast<std::size_t>(out_height * out_width) * 8, round_to<T>(9));
+    Vector<T> out(views.size() * static_cast<std::size_t>(out_height * out_width) * 8, round_to<T>(9));
     expect_same_in_all_orders([&](Runner run) {
       run(LookUpPixels<T>{views.size(), height, width, n_channels, pixels.data(), views.data(), table.data(),
                           out_height, out_width, out.data()});
@@ -56,15 +56,15 @@ TYPED_TEST(InputKernels, ImagesAreCroppedFlippedAndLookedUp) {
 TYPED_TEST(InputKernels, RowsAreGatheredByIds) {
   using T = TypeParam;
   const auto table = random_values<float>(10 * 16, 1);
-  const std::vector<std::int64_t> ids{0, 3, 0, 9, 0, 3, 0, 10, 0, -1};  // of the second column
-  std::vector<T> out(5 * 16, round_to<T>(9));
-  std::uint32_t has_bad_id = 0;
+  const Vector<std::int64_t> ids{0, 3, 0, 9, 0, 3, 0, 10, 0, -1};  // of the second column
+  Vector<T> out(5 * 16, round_to<T>(9));
+  test::Reachable<std::uint32_t> has_bad_id;
   for (const std::size_t n : {std::size_t{3}, std::size_t{5}}) {
     expect_same_in_all_orders([&](Runner run) {
-      run(GatherRows<T>{n, 16, 10, table.data(), ids.data(), 2, 1, out.data(), &has_bad_id});
+      run(GatherRows<T>{n, 16, 10, table.data(), ids.data(), 2, 1, out.data(), has_bad_id.get()});
       return bytes_of(out);
     });
-    EXPECT_EQ(has_bad_id, n == 3 ? 0U : 1U);
+    EXPECT_EQ(*has_bad_id, n == 3 ? 0U : 1U);
   }
   for (std::size_t i = 0; i < 5 * 16; ++i) {
     const auto id = static_cast<std::size_t>(ids[i / 16 * 2 + 1]);
@@ -76,16 +76,16 @@ TYPED_TEST(InputKernels, GradientsOfRowsAreAddedInTheOrderOfSamples) {
   using T = TypeParam;
   constexpr std::size_t n = 500, width = 24, n_rows = 20;
   std::mt19937 random{1};
-  std::vector<std::uint64_t> ids(n);
+  Vector<std::uint64_t> ids(n);
   for (auto& id : ids) id = random() % 3 == 0 ? 7 : random() % (n_rows - 1);  // the last row has none
   ids[13] = n_rows;                                                           // no row
-  std::vector<std::uint32_t> samples(n);
+  Vector<std::uint32_t> samples(n);
   std::iota(samples.begin(), samples.end(), 0U);
   std::ranges::stable_sort(samples, {}, [&](std::uint32_t sample) { return ids[sample]; });
-  std::vector<std::uint64_t> sorted;
+  Vector<std::uint64_t> sorted;
   for (const std::uint32_t sample : samples) sorted.push_back(ids[sample]);
   const auto gradient = random_values<T>(n * width, 2);
-  std::vector<float> table(n_rows * width), right(n_rows * width, 3);
+  Vector<float> table(n_rows * width), right(n_rows * width, 3);
   expect_same_in_all_orders([&](Runner run) {
     table.assign(n_rows * width, 3);
     run(AddSegments<T>{n, width, n_rows, sorted.data(), samples.data(), gradient.data(), table.data()});

@@ -28,11 +28,12 @@ TEST(Exponential, IsThatOfDoublesToTheLastPlaces) {
 template <class T>
 class LossKernels : public ::testing::Test {
  protected:
-  static constexpr double factor = 0.25 * 8;
+  static constexpr double factor = 0.25 * 4 * 2;
 
   LossKernels() {
-    numbers.scale = 8;
-    numbers.sample_weight = 0.25F;
+    numbers->scale = 4;
+    numbers->sample_weight = 0.25F;
+    *loss_scale.get() = 2;
   }
   void fill(std::size_t n, std::size_t outputs) {
     n_rows = n;
@@ -44,7 +45,8 @@ class LossKernels : public ::testing::Test {
     for (std::size_t row = 0; row < n; ++row) labels.push_back(static_cast<std::int64_t>(row * 7 % outputs));
   }
   LossRows<T> rows() {
-    return {n_rows, n_outputs, row_elements, x.data(), gradient.data(), &numbers, losses.data(), &has_bad_label};
+    return {n_rows,        n_outputs,        row_elements,  x.data(),           gradient.data(),
+            numbers.get(), loss_scale.get(), losses.data(), has_bad_label.get()};
   }
   const T* row(std::size_t i) const { return x.data() + i * row_elements; }
   /// Every number of the gradient is near that of `right`(row, class); padding is 0.
@@ -59,12 +61,13 @@ class LossKernels : public ::testing::Test {
     }
   }
 
-  core::StepNumbers numbers{};
+  test::Reachable<core::StepNumbers> numbers{};
+  test::Reachable<float> loss_scale{};
   std::size_t n_rows = 0, n_outputs = 0, row_elements = 0;
-  std::vector<T> x{}, gradient{};
-  std::vector<SampleLoss> losses{};
-  std::vector<std::int64_t> labels{};
-  std::uint32_t has_bad_label = 0;
+  Vector<T> x{}, gradient{};
+  Vector<SampleLoss> losses{};
+  Vector<std::int64_t> labels{};
+  test::Reachable<std::uint32_t> has_bad_label{};
 };
 TYPED_TEST_SUITE(LossKernels, ElementTypes);
 
@@ -83,7 +86,7 @@ TYPED_TEST(LossKernels, CrossEntropyOfSoftmax) {
               all.insert(all.end(), more.begin(), more.end());
           return all;
         });
-        std::vector<double> log_sums;
+        Vector<double> log_sums;
         for (std::size_t i = 0; i < 5; ++i) {
           double sum = 0, total = 0;
           for (std::size_t c = 0; c < outputs; ++c) {
@@ -99,7 +102,7 @@ TYPED_TEST(LossKernels, CrossEntropyOfSoftmax) {
           const double target = static_cast<std::int64_t>(c) == this->labels[i] ? 1 - smoothing : 0;
           return std::exp(number(this->row(i)[c]) - log_sums[i]) - smoothing / n - target;
         });
-        EXPECT_EQ(this->has_bad_label, 0U);
+        EXPECT_EQ(*this->has_bad_label, 0U);
       }
     }
   }
@@ -123,15 +126,15 @@ TYPED_TEST(LossKernels, ReadsLogitsBeforeItWritesGradientsInTheirPlace) {
 TYPED_TEST(LossKernels, RanksLabelsAsTheHostDoes) {
   this->fill(4, 6);
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  const std::vector<std::vector<float>> rows{{2, 2, 1, 0, 0, 0},     // label 1: of equal outputs the first is larger
-                                             {5, 4, 3, 2, 1, 0},     // label 5: one too far
-                                             {nan, 4, 3, 2, 1, 0},   // label 1: what is no number counts as larger
-                                             {0, nan, 3, 2, 1, 0}};  // label 1: no number itself
+  const Vector<Vector<float>> rows{{2, 2, 1, 0, 0, 0},     // label 1: of equal outputs the first is larger
+                                   {5, 4, 3, 2, 1, 0},     // label 5: one too far
+                                   {nan, 4, 3, 2, 1, 0},   // label 1: what is no number counts as larger
+                                   {0, nan, 3, 2, 1, 0}};  // label 1: no number itself
   for (std::size_t i = 0; i < 4; ++i)
     for (std::size_t c = 0; c < 6; ++c) this->x[i * 8 + c] = round_to<TypeParam>(rows[i][c]);
   this->labels = {1, 5, 1, 1};
   const auto expect = [&] {
-    const std::vector<std::uint32_t> top1{0, 0, 0, 0}, top5{1, 0, 1, 0};
+    const Vector<std::uint32_t> top1{0, 0, 0, 0}, top5{1, 0, 1, 0};
     for (std::size_t i = 0; i < 4; ++i) {
       EXPECT_EQ(this->losses[i].is_top1, top1[i]) << i;
       EXPECT_EQ(this->losses[i].is_top5, top5[i]) << i;
@@ -152,13 +155,13 @@ TYPED_TEST(LossKernels, TellsOfLabelsThatAreNoClass) {
   this->fill(3, 10);
   this->labels = {3, 10, -1};
   Runner{}(SoftmaxCrossEntropy<TypeParam>{this->rows(), this->labels.data(), 0.1});
-  EXPECT_EQ(this->has_bad_label, 1U);
+  EXPECT_EQ(*this->has_bad_label, 1U);
   EXPECT_GT(this->losses[0].loss, 0);
   EXPECT_EQ(this->losses[1].loss, 0);
   for (std::size_t i = this->row_elements; i < this->gradient.size(); ++i) EXPECT_EQ(number(this->gradient[i]), 0);
-  this->has_bad_label = 0;
+  *this->has_bad_label = 0;
   Runner{}(NegativeLog<TypeParam>{this->rows(), this->labels.data()});
-  EXPECT_EQ(this->has_bad_label, 1U);
+  EXPECT_EQ(*this->has_bad_label, 1U);
   EXPECT_EQ(this->losses[2].loss, 0);
 }
 
@@ -206,22 +209,22 @@ TYPED_TEST(LossKernels, NeedsNoGradientInEvaluation) {
 TEST(SumLosses, AddsRowsToWhatIsThere) {
   for (const std::size_t n : {std::size_t{1}, std::size_t{255}, std::size_t{1000}}) {
     const auto values = random_values<float>(n, 3);
-    std::vector<SampleLoss> losses;
+    Vector<SampleLoss> losses;
     double right = 2;
     for (std::size_t i = 0; i < n; ++i) {
       losses.push_back({static_cast<double>(values[i]), i % 2 == 0 ? 1U : 0U, 1});
       right += static_cast<double>(values[i]);
     }
-    LossTotals totals{};
+    test::Reachable<LossTotals> totals;
     expect_same_in_all_orders([&](Runner run) {
-      totals = {2, 10, 20, 30};
-      run(SumLosses{n, losses.data(), &totals});
-      return bytes_of(std::vector{totals});
+      *totals = {2, 10, 20, 30};
+      run(SumLosses{n, losses.data(), totals.get()});
+      return bytes_of(std::vector{*totals});
     });
-    EXPECT_NEAR(totals.loss, right, 1e-12);
-    EXPECT_EQ(totals.n, 10 + n);
-    EXPECT_EQ(totals.n_top1, 20 + (n + 1) / 2);
-    EXPECT_EQ(totals.n_top5, 30 + n);
+    EXPECT_NEAR(totals->loss, right, 1e-12);
+    EXPECT_EQ(totals->n, 10 + n);
+    EXPECT_EQ(totals->n_top1, 20 + (n + 1) / 2);
+    EXPECT_EQ(totals->n_top5, 30 + n);
   }
 }
 

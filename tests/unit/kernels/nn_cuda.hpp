@@ -1,21 +1,26 @@
 // What tests of networks' kernels have in common: numbers to compute with, and runs in several orders of threads.
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "nn/cuda/kernels/math.hpp"
 #include "runtime/device.hpp"
+#include "support/reachable.hpp"
 
 namespace lockstep::nn::cuda {
 
 using core::bfloat16;
 using core::float16;
 using runtime::kernel::ThreadOrder;
+using test::Vector;
 
 /// Of kernels' bodies, as a stream does it or with threads in a certain order.
 class Runner {
@@ -27,6 +32,7 @@ class Runner {
   void operator()(const Body& body) {
     if (!order_) {
       enqueue(stream_, body);
+      stream_.wait();
     } else if constexpr (requires { body.grid(); }) {
       run_on_host(body, body.grid(), *order_);
     } else {
@@ -52,28 +58,36 @@ Bytes bytes_of(const Vectors&... vectors) {
   return all;
 }
 
+/// How many bytes differ, in words; empty if none does.
+inline std::string difference(const Bytes& found, const Bytes& wanted) {
+  if (found == wanted) return {};
+  std::size_t n = 0;
+  for (std::size_t i = 0; i < std::min(found.size(), wanted.size()); ++i) n += found[i] != wanted[i] ? 1 : 0;
+  return fmt::format("{} of {} bytes differ from the host's {}", n, found.size(), wanted.size());
+}
+
 /// Expects the same bytes of f(run) in all orders. What f leaves behind is that of a stream.
 template <class F>
 void expect_same_in_all_orders(const F& f) {
   const Bytes first = f(Runner{ThreadOrder::ascending});
   EXPECT_TRUE(f(Runner{ThreadOrder::descending}) == first);
   EXPECT_TRUE(f(Runner{ThreadOrder::shuffled}) == first);
-  EXPECT_TRUE(f(Runner{}) == first);
+  EXPECT_EQ(difference(f(Runner{}), first), "");
 }
 
 template <class T>
-std::vector<T> random_values(std::size_t n, unsigned seed, float mean = 0, float deviation = 1) {
+Vector<T> random_values(std::size_t n, unsigned seed, float mean = 0, float deviation = 1) {
   std::mt19937 random{seed};
   std::normal_distribution<float> normal{mean, deviation};
-  std::vector<T> values(n);
+  Vector<T> values(n);
   for (T& value : values) value = round_to<T>(normal(random));
   return values;
 }
 
 /// Rows of channels, those from n_logical on 0.
 template <class T>
-std::vector<T> random_rows(std::size_t n_rows, std::size_t n_channels, std::size_t n_logical, unsigned seed,
-                           float mean = 0, float deviation = 1) {
+Vector<T> random_rows(std::size_t n_rows, std::size_t n_channels, std::size_t n_logical, unsigned seed, float mean = 0,
+                      float deviation = 1) {
   auto values = random_values<T>(n_rows * n_channels, seed, mean, deviation);
   for (std::size_t i = 0; i < values.size(); ++i)
     if (i % n_channels >= n_logical) values[i] = T{};

@@ -7,7 +7,7 @@
 #include "optim/cuda/casts.hpp"
 #include "optim/cuda/norms.hpp"
 #include "optim_arrays.hpp"
-#include "support/recorder.hpp"
+#include "support/test_device.hpp"
 
 namespace lockstep::optim::cuda {
 namespace {
@@ -28,8 +28,7 @@ struct Summed {
 
 template <class T>
 Summed sum_on_device(const std::vector<T>& values, ThreadOrder order) {
-  test::Recorder recorder{order};
-  const test::UseRecorder use{recorder};
+  const test::TestDevice device{order};
   runtime::Stream stream;
   const Cut tables = cut(summed_segments);
   const OnDevice<Piece> pieces{stream, tables.pieces};
@@ -39,7 +38,7 @@ Summed sum_on_device(const std::vector<T>& values, ThreadOrder order) {
   const OnDevice<double> totals{tables.ranges.size()};
   squared_norms(stream, DeviceSpan<const T>{array.span()}, pieces.span(), partials.span());
   add_up(stream, partials.span(), ranges.span(), totals.span());
-  return {totals.read(stream), recorder.complaints()};
+  return {totals.read(stream), device.complaints()};
 }
 
 long double sum_plainly(const std::vector<float>& values, const core::Slice& slice) {
@@ -107,15 +106,14 @@ TEST(Cut, DependsOnTheSegmentsAlone) {
 
 template <class From, class To>
 void expect_cast(const std::vector<float>& values) {
-  test::Recorder recorder;
-  const test::UseRecorder use{recorder};
+  const test::TestDevice device;
   runtime::Stream stream;
   const std::vector<From> from = rounded<From>(values);
   const OnDevice<From> source{stream, from};
   const OnDevice<To> target{from.size()};
   cast(stream, DeviceSpan<const From>{source.span()}, target.span());
   EXPECT_TRUE(same_bits(target.read(stream), rounded<To>(widened(from))));
-  EXPECT_TRUE(recorder.complaints().empty());
+  EXPECT_TRUE(device.complaints().empty());
 }
 
 TEST(Cast, RoundsOnceToEven) {

@@ -7,7 +7,7 @@
 #include "optim/cuda/prepare.hpp"
 #include "optim/numbers.hpp"
 #include "optim_arrays.hpp"
-#include "support/recorder.hpp"
+#include "support/test_device.hpp"
 
 namespace lockstep::optim::cuda {
 namespace {
@@ -35,7 +35,7 @@ class Device {
     step_.write(stream_, {step});
     squares_.write(stream_, squares);
     cuda::prepare(stream_, of_, numbers_.span());
-    EXPECT_TRUE(recorder_.complaints().empty()) << recorder_.complaints().front();
+    EXPECT_TRUE(device_.complaints().empty()) << device_.complaints().front();
     return state_.read(stream_).front();
   }
   std::vector<Numbers> adapt(const std::vector<double>& parameter, const std::vector<double>& update) {
@@ -47,8 +47,7 @@ class Device {
   std::vector<Numbers> numbers() { return numbers_.read(stream_); }
 
  private:
-  test::Recorder recorder_{};
-  test::UseRecorder use_{recorder_};
+  test::TestDevice device_{};
   runtime::Stream stream_{};
   OnDevice<core::StepNumbers> step_{1};
   OnDevice<StepState> state_{1};

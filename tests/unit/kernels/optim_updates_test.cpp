@@ -8,7 +8,7 @@
 #include "optim/cuda/prepare.hpp"
 #include "optim/cuda/updates.hpp"
 #include "optim_arrays.hpp"
-#include "support/recorder.hpp"
+#include "support/test_device.hpp"
 
 namespace lockstep::optim::cuda {
 namespace {
@@ -29,7 +29,7 @@ template <class Numbers, class G, class C>
 class Part {
  public:
   Part(const OptimizerSpec& spec, const LossScaling& scaling, const std::vector<float>& parameters, ThreadOrder order)
-      : recorder_{order}, spec_{spec}, scaling_{scaling} {
+      : device_{order}, spec_{spec}, scaling_{scaling} {
     parameters_.write(stream_, parameters);
     state_.write(stream_, {{.loss_scale = scaling.is_dynamic ? scaling.initial : 1}});
     const Cut tables = cut(segments);
@@ -48,7 +48,7 @@ class Part {
   StepState step(double lr, const std::vector<G>& gradient) {
     control_.write(stream_, {{.learning_rate = lr}});
     gradient_.write(stream_, gradient);
-    static_cast<void>(recorder_.take_lines());
+    static_cast<void>(device_.take_lines());
     squared_norms(stream_, step_.gradient, pieces_.span(), partials_.span());
     add_up(stream_, partials_.span(), ranges_.span(), squares_.span());
     const Preparation preparation{.step = control_.span(),
@@ -60,9 +60,9 @@ class Part {
                                   .scaling = scaling_};
     prepare(stream_, preparation, numbers_.span());
     update(preparation);
-    lines_ = recorder_.take_lines();
+    lines_ = device_.take_lines();
     const StepState state = state_.read(stream_).front();
-    EXPECT_TRUE(recorder_.complaints().empty()) << recorder_.complaints().front();
+    EXPECT_TRUE(device_.complaints().empty()) << device_.complaints().front();
     return state;
   }
 
@@ -105,8 +105,7 @@ class Part {
     }
   }
 
-  test::Recorder recorder_;
-  test::UseRecorder use_{recorder_};
+  test::TestDevice device_;
   runtime::Stream stream_{};
   OptimizerSpec spec_;
   LossScaling scaling_;

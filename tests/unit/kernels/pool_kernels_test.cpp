@@ -25,14 +25,14 @@ TYPED_TEST(PoolKernels, MaximaAndTheirGradients) {
   for (const PoolSizes& sizes : all_sizes) {
     const auto x = random_values<TypeParam>(sizes.n_in() * 8, 1);
     const auto gradient = random_values<TypeParam>(sizes.n_out() * 8, 2);
-    std::vector<TypeParam> out(sizes.n_out() * 8), back(sizes.n_in() * 8);
-    std::vector<std::int8_t> places(out.size());
+    Vector<TypeParam> out(sizes.n_out() * 8), back(sizes.n_in() * 8);
+    Vector<std::int8_t> places(out.size());
     expect_same_in_all_orders([&](Runner run) {
       run(PoolMaxima<TypeParam>{sizes, x.data(), out.data(), places.data()});
       run(PoolMaximaBackward<TypeParam>{sizes, gradient.data(), places.data(), back.data()});
       return bytes_of(out, places, back);
     });
-    std::vector<double> right_back(back.size()), magnitude(back.size());
+    Vector<double> right_back(back.size()), magnitude(back.size());
     std::size_t i = 0;
     for (std::size_t image = 0; image < sizes.n_images; ++image) {
       for (int oy = 0; oy < sizes.out_height; ++oy) {
@@ -71,7 +71,7 @@ TYPED_TEST(PoolKernels, MaximaOfNaNAreNaN) {
   const PoolSizes sizes = pool_sizes(1, 4, 4, 8, 2, 2, 0);
   auto x = random_values<TypeParam>(4 * 4 * 8, 1);
   for (const std::size_t pixel : {0, 3, 9}) x[pixel * 8] = round_to<TypeParam>(std::nanf(""));
-  std::vector<TypeParam> out(2 * 2 * 8);
+  Vector<TypeParam> out(2 * 2 * 8);
   Runner{}(PoolMaxima<TypeParam>{sizes, x.data(), out.data(), nullptr});
   for (std::size_t i = 0; i < out.size(); ++i) EXPECT_EQ(std::isnan(number(out[i])), i == 0 || i == 8 || i == 16) << i;
 }
@@ -81,7 +81,7 @@ TYPED_TEST(PoolKernels, AveragesAndTheirGradients) {
     const std::size_t n = 5, channels = 24;
     const auto x = random_values<TypeParam>(n * n_positions * channels, 1, 1);
     const auto gradient = random_values<TypeParam>(n * channels, 2);
-    std::vector<TypeParam> out(n * channels), back(x.size());
+    Vector<TypeParam> out(n * channels), back(x.size());
     expect_same_in_all_orders([&](Runner run) {
       run(Averages<TypeParam>{n, n_positions, channels, x.data(), out.data()});
       run(AveragesBackward<TypeParam>{n, n_positions, channels, gradient.data(), back.data()});

@@ -59,6 +59,30 @@ class RecorderTest : public ::testing::Test {
   Buffer b_{size, Memory::device};
 };
 
+TEST_F(RecorderTest, AStreamIsDoneWhenWhatItWaitsForIs) {
+  const Buffer from{size, Memory::pinned};
+  const Buffer to{size, Memory::pinned};
+  const Buffer device{size, Memory::device};
+  from.as<float>()[0] = 3;
+  Stream work;
+  Stream waiting;
+  send(work, from, device);
+  work.copy(to.bytes(), device.on_device<std::byte>());
+  waiting.wait_for(work.mark());
+  waiting.wait();
+  EXPECT_EQ(to.as<float>()[0], 3);
+}
+
+TEST_F(RecorderTest, TimesAreThoseAtWhichAStreamGetsThere) {
+  Stream stream;
+  const runtime::Event begin = stream.mark_time();
+  const Buffer device{size, Memory::device};
+  stream.fill(device.on_device<std::byte>(), std::byte{1});
+  const runtime::Event end = stream.mark_time();
+  stream.wait();
+  EXPECT_GT(end.since(begin).value, 0);
+}
+
 TEST_F(RecorderTest, RunsWhatIsEnqueuedWhenSomebodyWaits) {
   EXPECT_FALSE(runtime::is_host_the_device());
   Stream stream;

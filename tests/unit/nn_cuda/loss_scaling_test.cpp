@@ -5,7 +5,7 @@
 #include "optim/cuda/prepare.hpp"
 #include "optim/cuda/updates.hpp"
 #include "unit/kernels/optim_arrays.hpp"
-#include "unit/nn_cuda/on_recorder.hpp"
+#include "unit/nn_cuda/on_test_device.hpp"
 
 namespace lockstep::nn::cuda {
 namespace {
@@ -32,7 +32,7 @@ class Descent {
         squares_{cut.ranges.size()},
         of_ranges_{cut.ranges.size()} {}
 
-  void step(OnRecorder& on) {
+  void step(OnTestDevice& on) {
     runtime::Stream& stream = on.stream();
     const runtime::DeviceSpan<const float> gradients = on.gradients();
     oc::squared_norms(stream, gradients, pieces_.span(), partials_.span());
@@ -69,12 +69,11 @@ std::vector<float> values_of(runtime::DeviceSpan<float> span, runtime::Stream& s
 
 // Too large a scale overflows: such steps change nothing but the scale, until one is good.
 TEST(LossScaling, FindsItsScaleInF16) {
-  test::Recorder recorder;
-  const test::UseRecorder use{recorder};
+  const test::TestDevice device;
   const Case given = layer_cases()[0];
   oc::OnDevice<oc::StepState> state{1};
   const auto loss_scale = runtime::DeviceSpan<const float>::at(&state.span().data()->loss_scale, 1);
-  OnRecorder on{given, Precision::f16};
+  OnTestDevice on{given, Precision::f16};
   on.executor().scale_loss(loss_scale);
   state.write(on.stream(), {{.loss_scale = 0x1p22F}});
   Descent descent{on.stream(), cut_of(on.executor()), state};
@@ -98,7 +97,7 @@ TEST(LossScaling, FindsItsScaleInF16) {
   const std::span<float> moved = on.fetch_gradients();
   for (std::size_t i = 0; i < moved.size(); ++i) moved[i] = (before[i] - after[i]) / static_cast<float>(rate);
   on.expect_fetched(0.01);
-  for (const std::string& complaint : recorder.complaints()) ADD_FAILURE() << complaint;
+  for (const std::string& complaint : device.complaints()) ADD_FAILURE() << complaint;
 }
 
 }  // namespace

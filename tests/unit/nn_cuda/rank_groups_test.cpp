@@ -4,7 +4,8 @@
 #include <barrier>
 #include <thread>
 
-#include "unit/nn_cuda/on_recorder.hpp"
+#include "support/recorder.hpp"
+#include "unit/nn_cuda/on_test_device.hpp"
 
 namespace lockstep::nn::cuda {
 namespace {
@@ -51,10 +52,9 @@ TEST(RankGroups, AreAsOneRankWithAllSamples) {
   const std::vector<std::uint64_t> begins{0, 2, 2, 5};  // the second has none
   const std::size_t n_ranks = begins.size() - 1;
   SumOfRanks sum{n_ranks};
-  std::vector<std::unique_ptr<OnRecorder>> ranks;
+  std::vector<std::unique_ptr<OnTestDevice>> ranks;
   for (std::size_t rank = 0; rank < n_ranks; ++rank) {
-    ranks.push_back(std::make_unique<OnRecorder>(given, Precision::f32,
-                                                 [](ExecutorOptions& options) { options.is_group_of_ranks = true; }));
+    ranks.push_back(std::make_unique<OnTestDevice>(given, Precision::f32, true));
     ranks.back()->on_sum = [&, rank](auto values, auto& stream) { sum(rank, values, stream); };
   }
   std::vector<std::thread> threads;

@@ -6,8 +6,10 @@
 #include <iterator>
 #include <set>
 
+#include "support/plain_convolutions.hpp"
 #include "support/recipe_models.hpp"
-#include "unit/nn_cuda/on_recorder.hpp"
+#include "support/recorder.hpp"
+#include "unit/nn_cuda/on_test_device.hpp"
 
 namespace lockstep::nn::cuda {
 namespace {

@@ -150,7 +150,6 @@ struct MoveStatistics {
       mean += one.n * one.mean;
       variance += one.n * (one.m2 / (one.n - 1));
     }
-    if (!(n > 0)) return;
     running_mean[channel] = static_cast<float>(kept * static_cast<double>(running_mean[channel]) + taken * (mean / n));
     running_variance[channel] =
         static_cast<float>(kept * static_cast<double>(running_variance[channel]) + taken * (variance / n));

@@ -1,16 +1,19 @@
-// An executor for GPUs on the recorder in use, beside the reference.
+// An executor for GPUs on the device in use, beside the reference.
 // Invariant: both have the same parameters and samples, rounded to what the executor computes with.
 // Used by the tests of nn/cuda.
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cmath>
 #include <functional>
 
 #include "nn/cuda/cuda_executor.hpp"
-#include "support/plain_convolutions.hpp"
-#include "support/recorder.hpp"
+#include "support/error_table.hpp"
+#include "support/test_convolutions.hpp"
+#include "support/test_device.hpp"
 #include "unit/nn/comparison.hpp"
 
 namespace lockstep::nn::cuda {
@@ -18,21 +21,22 @@ namespace lockstep::nn::cuda {
 using runtime::Buffer;
 using runtime::Memory;
 
-/// What a recorder has seen since it was last asked, but for a step's numbers, which change.
-inline std::vector<std::string> take_lasting_lines(test::Recorder& recorder) {
-  std::vector<std::string> lines = recorder.take_lines();
+/// What a device was given to do since it was last asked, but for a step's numbers, which change.
+template <class Device>
+[[nodiscard]] std::vector<std::string> take_lasting_lines(Device& device) {
+  std::vector<std::string> lines = device.take_lines();
   std::erase_if(lines, [](const std::string& line) { return line.find(" put ") != std::string::npos; });
   return lines;
 }
 
 /// An executor and the reference, on the same parameters and samples.
-class OnRecorder final : public Hooks {
+class OnTestDevice final : public Hooks {
  public:
-  OnRecorder(const Case& given, Precision precision, const std::function<void(ExecutorOptions&)>& change = {})
+  OnTestDevice(const Case& given, Precision precision, bool is_group_of_ranks = false)
       : tested_{given},
         loss_scale_{core::Bytes{sizeof(float)}, Memory::device},
         options_{options_of(given, precision)},
-        executor_{make_cuda_executor(given.network, changed(options_, change), convolutions_)},
+        executor_{make_cuda_executor(given.network, joined(options_, is_group_of_ranks), *convolutions_)},
         reference_{given.network},
         parameters_{core::Bytes{executor_->arena_elements() * sizeof(float)}, Memory::device},
         gradients_{core::Bytes{executor_->arena_elements() * sizeof(float)}, Memory::device},
@@ -104,12 +108,17 @@ class OnRecorder final : public Hooks {
       executor_->unpack(static_cast<int>(i), slot.all_rows(), elements, found);
       std::vector<double> wanted = reference_.gradient(i);
       for (double& value : wanted) value *= factor;
-      EXPECT_LT(relative_error(found, wanted), tolerance) << network.parameters()[i].name;
+      expect_below(tolerance, relative_error(found, wanted), network.parameters()[i].name);
       EXPECT_TRUE(has_zero_padding(i, slot, found, elements)) << network.parameters()[i].name;
     }
     for (std::size_t i = 0; i < network.statistics().size(); ++i)
-      EXPECT_LT(relative_error(executor_->statistic(static_cast<int>(i)), reference_.statistic(i)), tolerance)
-          << network.statistics()[i].name;
+      expect_below(tolerance, relative_error(executor_->statistic(static_cast<int>(i)), reference_.statistic(i)),
+                   network.statistics()[i].name);
+  }
+
+  /// Of a loss.
+  void expect_loss(double found, double wanted, double tolerance) const {
+    expect_below(tolerance, std::abs(found - wanted) / std::abs(wanted), "loss");
   }
 
   Reference& reference() { return reference_; }
@@ -122,6 +131,13 @@ class OnRecorder final : public Hooks {
   std::function<void(runtime::DeviceSpan<double>, runtime::Stream&)> on_sum{};
 
  private:
+  void expect_below(double tolerance, double error, const std::string& of) const {
+    const char* const precision = options_.precision == Precision::f32    ? "f32"
+                                  : options_.precision == Precision::bf16 ? "bf16"
+                                                                          : "f16";
+    EXPECT_TRUE(test::note_error(fmt::format("{} {} {}", precision, tested_.name, of), error, tolerance))
+        << of << " is off by " << error << ", more than " << tolerance;
+  }
   [[nodiscard]] data::Batch batch() const {
     return {
         .n = tested_.batch.n,
@@ -143,15 +159,15 @@ class OnRecorder final : public Hooks {
   void touched(std::size_t, std::span<const std::uint64_t>) override {}
   void ready(std::size_t slot) override { EXPECT_EQ(slot, n_ready_++); }
   void sum(runtime::DeviceSpan<double> values, runtime::Stream& stream) override { on_sum(values, stream); }
-  const ExecutorOptions& changed(ExecutorOptions& options, const std::function<void(ExecutorOptions&)>& change) const {
-    if (change) change(options);
+  static const ExecutorOptions& joined(ExecutorOptions& options, bool is_group_of_ranks) {
+    options.is_group_of_ranks = is_group_of_ranks;
     return options;
   }
 
   Case tested_;
   Buffer loss_scale_;
   ExecutorOptions options_;
-  test::PlainConvolutions convolutions_{};
+  std::unique_ptr<Convolutions> convolutions_ = test::make_convolutions();
   std::unique_ptr<Executor> executor_;
   Reference reference_;
   Buffer parameters_, gradients_, on_host_;

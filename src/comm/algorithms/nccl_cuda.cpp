@@ -1,0 +1,294 @@
+// NVIDIA's library of collectives, of which every row is a communicator of its own: what it is to use it reads from the
+// environment while it makes one. The ranks learn of one another by the transport, so no port is opened for that.
+#include <fmt/format.h>
+#include <nccl.h>
+
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <utility>
+
+#include "comm/algorithms/algorithms.hpp"
+#include "core/error.hpp"
+#include "core/handle.hpp"
+#include "runtime/kernel/launch.hpp"
+
+static_assert(NCCL_VERSION_CODE >= NCCL_VERSION(2, 18, 0), "NCCL 2.18 or newer");
+
+namespace lockstep::comm {
+namespace {
+
+void check_nccl(ncclResult_t result, ncclComm_t comm, std::string_view what) {
+  if (result == ncclSuccess || result == ncclInProgress) return;
+  const char* const last = ncclGetLastError(comm);
+  const std::string details = last != nullptr && *last != '\0' ? fmt::format(": {}", last) : std::string{};
+  const char* const fix =
+      result == ncclInvalidUsage || result == ncclInvalidArgument
+          ? "NCCL_DEBUG=WARN tells what it does not like"
+          : "NCCL_DEBUG=INFO tells which network and GPUs it took; NCCL_SOCKET_IFNAME names another";
+  core::fail_system(
+      fmt::format("NCCL {}, {}: {}{}; {}", nccl_version(), what, ncclGetErrorString(result), details, fix));
+}
+
+std::optional<ncclDataType_t> type_of(core::DType dtype) {
+  switch (dtype) {
+    case core::DType::int8: return ncclInt8;
+    case core::DType::uint8: return ncclUint8;
+    case core::DType::int32: return ncclInt32;
+    case core::DType::uint32: return ncclUint32;
+    case core::DType::int64: return ncclInt64;
+    case core::DType::uint64: return ncclUint64;
+    case core::DType::float16: return ncclFloat16;
+    case core::DType::bfloat16: return ncclBfloat16;
+    case core::DType::float32: return ncclFloat32;
+    case core::DType::float64: return ncclFloat64;
+    case core::DType::int16:
+    case core::DType::uint16: break;
+  }
+  return std::nullopt;
+}
+
+ncclRedOp_t op_of(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum: return ncclSum;
+    case ReduceOp::prod: return ncclProd;
+    case ReduceOp::min: return ncclMin;
+    case ReduceOp::max: return ncclMax;
+    case ReduceOp::avg: break;
+  }
+  return ncclAvg;
+}
+
+bool is_float(core::DType dtype) {
+  return core::visit(dtype, []<class T>(std::type_identity<T>) { return !std::is_integral_v<T>; });
+}
+
+/// A variable of the environment while it lives; without a value it is left as it is.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_{name} {
+    if (const char* const before = std::getenv(name)) before_ = before;
+    is_set_ = !value.empty();
+    if (is_set_) setenv(name, value.c_str(), 1);
+  }
+  ~Variable() {
+    if (!is_set_) return;
+    if (before_)
+      setenv(name_, before_->c_str(), 1);
+    else
+      unsetenv(name_);
+  }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+  bool is_set_ = false;
+  std::optional<std::string> before_;
+};
+
+/// What follows the colon of NAME:ALGORITHM[/PROTOCOL].
+struct Variant {
+  explicit Variant(std::string_view name) {
+    const std::size_t colon = name.find(':');
+    if (colon == std::string_view::npos) return;
+    const std::string_view words = name.substr(colon + 1);
+    const std::size_t slash = words.find('/');
+    algorithm = words.substr(0, slash);
+    if (slash != std::string_view::npos) protocol = words.substr(slash + 1);
+  }
+  std::string algorithm;
+  std::string protocol;
+};
+
+// Rank 0's for all: the others have nothing, which is less.
+ncclUniqueId agree_on_id(Transport& transport) {
+  ncclUniqueId id{};
+  if (transport.rank() == 0) check_nccl(ncclGetUniqueId(&id), nullptr, "making an identifier");
+  const auto bytes = std::as_writable_bytes(std::span{id.internal});
+  const auto plan =
+      make_plan(transport, {.dtype = core::DType::uint8, .op = ReduceOp::max, .n_elements = bytes.size()});
+  plan->bind(bytes, bytes);
+  plan->run();
+  return id;
+}
+
+struct CommunicatorPolicy {
+  using Raw = ncclComm_t;
+  static Raw null() noexcept { return nullptr; }
+  // Whoever leaves by an error must not wait for the others.
+  static void destroy(Raw raw) noexcept {
+    static_cast<void>(std::uncaught_exceptions() > 0 ? ncclCommAbort(raw) : ncclCommDestroy(raw));
+  }
+};
+
+class NcclPlan final : public DevicePlan {
+ public:
+  NcclPlan(ncclComm_t comm, runtime::Stream& own, const Call& call, int rank, int n_ranks)
+      : comm_{comm}, own_{own}, call_{call}, rank_{rank}, n_ranks_{n_ranks} {
+    is_even_ = true;
+    for (int q = 0; q < n_ranks; ++q) is_even_ = is_even_ && part(q).count == part(0).count;
+  }
+
+  void bind(runtime::DeviceSpan<const std::byte> input, runtime::DeviceSpan<std::byte> output) override {
+    core::require(input.size() == call_.input_elements(rank_, n_ranks_) * call_.element_size() &&
+                      output.size() == call_.output_elements(rank_, n_ranks_) * call_.element_size(),
+                  "buffers are of the call's sizes");
+    input_ = input;
+    output_ = output;
+  }
+
+  // In the communicator's stream, beside what comes next in the caller's.
+  void start(runtime::Stream& stream) override {
+    own_.wait_for(stream.mark());
+    run(own_);
+    done_ = own_.mark();
+  }
+  void finish(runtime::Stream& stream) override { stream.wait_for(done_); }
+
+  void run(runtime::Stream& stream) override {
+    if (call_.n_elements == 0) return;
+    using runtime::kernel::Region;
+    const Region read{input_.data(), input_.size()};
+    const Region write{output_.data(), output_.size()};
+    const NcclPlan* const self = this;
+    stream.enqueue({.name = name(call_.collective),
+                    .reads = {&read, 1},
+                    .writes = {&write, 1},
+                    .grid = {},
+                    .body = std::as_bytes(std::span{&self, 1}),
+                    // For a library of the host, which tests put in NCCL's place.
+                    .on_host = [](const std::byte* body, const runtime::kernel::Grid&,
+                                  runtime::kernel::ThreadOrder) { plan_of(body).call(nullptr); },
+                    .on_cuda =
+                        [](const std::byte* body, const runtime::kernel::Grid&, void* on) {
+                          plan_of(body).call(static_cast<cudaStream_t>(on));
+                          return static_cast<int>(cudaSuccess);
+                        }});
+  }
+
+ private:
+  static const NcclPlan& plan_of(const std::byte* body) {
+    const NcclPlan* plan = nullptr;
+    std::memcpy(&plan, body, sizeof plan);
+    return *plan;
+  }
+
+  [[nodiscard]] core::Slice part(int rank) const { return call_.part(rank, n_ranks_); }
+
+  void call(cudaStream_t stream) const {
+    ncclResult_t result = ncclSuccess;
+    switch (call_.collective) {
+      case Collective::all_reduce:
+        result = ncclAllReduce(input_.data(), output_.data(), call_.n_elements, type_, op_, comm_, stream);
+        break;
+      case Collective::reduce_scatter:
+        result = is_even_ ? ncclReduceScatter(input_.data(), output_.data(), part(0).count, type_, op_, comm_, stream)
+                          : scatter_unevenly(stream);
+        break;
+      case Collective::all_gather:
+        result = is_even_ ? ncclAllGather(input_.data(), output_.data(), part(0).count, type_, comm_, stream)
+                          : gather_unevenly(stream);
+        break;
+    }
+    check_nccl(result, comm_, name(call_.collective));
+  }
+
+  // NCCL's own have equal parts only: so one for each part, all at once.
+  template <class OfPart>
+  ncclResult_t for_each_part(OfPart of_part) const {
+    ncclResult_t result = ncclGroupStart();
+    for (int q = 0; q < n_ranks_ && result == ncclSuccess; ++q)
+      if (!part(q).empty()) result = of_part(q, part(q));
+    const ncclResult_t end = ncclGroupEnd();
+    return result == ncclSuccess ? end : result;
+  }
+  ncclResult_t scatter_unevenly(cudaStream_t stream) const {
+    return for_each_part([&](int q, const core::Slice& part_of_q) {
+      return ncclReduce(input_.data() + part_of_q.offset * call_.element_size(), q == rank_ ? output_.data() : nullptr,
+                        part_of_q.count, type_, op_, q, comm_, stream);
+    });
+  }
+  ncclResult_t gather_unevenly(cudaStream_t stream) const {
+    return for_each_part([&](int q, const core::Slice& part_of_q) {
+      std::byte* const place = output_.data() + part_of_q.offset * call_.element_size();
+      return ncclBroadcast(q == rank_ ? input_.data() : place, place, part_of_q.count, type_, q, comm_, stream);
+    });
+  }
+
+  ncclComm_t comm_;
+  runtime::Stream& own_;
+  Call call_;
+  int rank_;
+  int n_ranks_;
+  ncclDataType_t type_ = *type_of(call_.dtype);
+  ncclRedOp_t op_ = op_of(call_.op);
+  bool is_even_;
+  runtime::DeviceSpan<const std::byte> input_;
+  runtime::DeviceSpan<std::byte> output_;
+  runtime::Event done_;
+};
+
+class NcclGroup final : public DeviceGroup {
+ public:
+  NcclGroup(const Algorithm& row, Transport& transport) : row_{row}, transport_{transport} {}
+
+  [[nodiscard]] std::string_view name() const noexcept override { return row_.name; }
+  [[nodiscard]] bool only_enqueues() const noexcept override { return true; }
+  [[nodiscard]] std::unique_ptr<DevicePlan> make_plan(const Call& call) override {
+    if (const auto why_not = obstacle(row_, call, transport_, Devices::own))
+      core::fail_usage(
+          {.what = fmt::format("algorithm {} {}", row_.name, *why_not), .where = "", .expected = "", .fix = ""});
+    if (!comm_) connect();
+    return std::make_unique<NcclPlan>(comm_.get(), stream_, call, transport_.rank(), transport_.n_ranks());
+  }
+  void check() override {
+    if (!comm_) return;
+    ncclResult_t noticed = ncclSuccess;
+    check_nccl(ncclCommGetAsyncError(comm_.get(), &noticed), comm_.get(), "asking for errors");
+    check_nccl(noticed, comm_.get(), "a collective on GPUs");
+  }
+
+ private:
+  void connect() {
+    const Variant variant{row_.name};
+    const Variable algorithm{"NCCL_ALGO", variant.algorithm};
+    const Variable protocol{"NCCL_PROTO", variant.protocol};
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclComm_t raw = nullptr;
+    const ncclUniqueId id = agree_on_id(transport_);
+    check_nccl(ncclCommInitRankConfig(&raw, transport_.n_ranks(), id, transport_.rank(), &config), nullptr,
+               "connecting the GPUs");
+    comm_ = core::UniqueHandle<CommunicatorPolicy>{raw};
+  }
+
+  const Algorithm& row_;
+  Transport& transport_;
+  core::UniqueHandle<CommunicatorPolicy> comm_;
+  runtime::Stream stream_;  ///< of the calls that are started
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceGroup> nccl::make(const Algorithm& row, Transport& transport) {
+  return std::make_unique<NcclGroup>(row, transport);
+}
+
+// Its averages of floats are sums of products with 1/P, which is the quotient for powers of two alone; for those of
+// integers nothing says how it rounds.
+std::optional<std::string> nccl::why_not(const Call& call, int n_ranks) {
+  if (!type_of(call.dtype)) return fmt::format("does not know {}", core::name(call.dtype));
+  const bool is_power = std::has_single_bit(static_cast<unsigned>(n_ranks));
+  if (call.collective != Collective::all_gather && call.op == ReduceOp::avg && !(is_float(call.dtype) && is_power))
+    return "averages floats over a power of two of ranks only, as others are not rounded once";
+  return std::nullopt;
+}
+
+std::string nccl_version() {
+  int version = 0;
+  if (ncclGetVersion(&version) != ncclSuccess) return "of no version";
+  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
+}  // namespace lockstep::comm

@@ -1,0 +1,15 @@
+// A build without NCCL: its rows are there, and say why they do nothing.
+#include "comm/algorithms/algorithms.hpp"
+#include "core/error.hpp"
+
+namespace lockstep::comm {
+
+std::unique_ptr<DeviceGroup> nccl::make(const Algorithm& row, Transport&) {
+  core::fail_usage({.what = *why_not({}, 1), .where = std::string{row.name}, .expected = "", .fix = ""});
+}
+
+std::optional<std::string> nccl::why_not(const Call&, int) { return "needs NCCL, which this program is built without"; }
+
+std::string nccl_version() { return {}; }
+
+}  // namespace lockstep::comm

@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# --device: on a machine with GPUs that are made up, and played by a recorder. It also ends with 99 if something was
+# enqueued in an order that a GPU need not keep.
+. "$(dirname "$0")/lib.bash"
+tests=$(cd "$(dirname "$0")" && pwd)
+cd "$folder" || exit 1
+
+trained() {
+  run "$REDUCE_ALL" train "$@"
+  expect_rc 0
+}
+loss_of() { sed -n 's/^training  *loss \([^,]*\).*/\1/p' "$folder/out"; }
+digest_of() { sed -n 's/^digest *//p' "$folder/out"; }
+near() { awk -v a="$1" -v b="$2" -v tolerance="$3" 'BEGIN { d = a - b; exit !(d <= tolerance * b && -d <= tolerance * b) }'; }
+
+# Without a GPU auto is the host and says why; cuda is refused, by one message.
+LOCKSTEP_MADE_UP_GPUS=0 trained toy 2 --run-dir none
+expect_err '^device  host: the NVIDIA driver shows no GPU to this process$'
+for n in 1 2; do
+  LOCKSTEP_MADE_UP_GPUS=0 run "$REDUCE_ALL" train toy --device cuda --nproc "$n" --run-dir refused
+  expect_rc 2
+  expect_one_error
+  expect_err 'has no GPU: the NVIDIA driver shows no GPU'
+  expect_err '  fix: .*--device host'
+done
+run "$REDUCE_ALL" train toy --device gpu
+expect_rc 2
+expect_err "unknown device 'gpu'"
+# Nor is there a GPU for each rank.
+run "$REDUCE_ALL" train toy --device cuda --nproc 2 --run-dir refused
+expect_rc 2
+expect_one_error
+expect_err 'ranks 0 and 1 have one GPU, GPU-0.*--device cuda'
+expect_err '  fix: .*--share-gpu'
+[ ! -e refused ] || fail "a run that was refused has left something"
+trained toy 2 --nproc 2 --run-dir auto-shared
+expect_err '^device  host: ranks 0 and 1 have one GPU'
+LOCKSTEP_MADE_UP_GPUS=3 trained toy 2 --nproc 3 --run-dir three
+expect_err '^device  3 GPUs, such as made-up GPU$'
+
+# What is learned is what is learned on the host, on any number of ranks, and run.json tells where.
+# learned RANKS TOLERANCE NAME ARGUMENTS...
+learned() {
+  local ranks=$1 tolerance=$2 name=$3
+  shift 3
+  trained "$@" --device host --run-dir "$name-host"
+  local expected n
+  expected=$(loss_of)
+  for n in $ranks; do
+    trained "$@" --device cuda --share-gpu --nproc "$n" --run-dir "$name-$n"
+    expect_err '^device  made-up GPU'
+    near "$(loss_of)" "$expected" "$tolerance" || fail "on $n GPUs the loss is $(loss_of), on the host $expected"
+  done
+}
+learned '1 2 3' 0.001 toy toy 3
+learned '1 2 3' 0.001 movielens movielens --synthetic --max-steps 4
+learned '1 2 3' 0.001 clipped movielens --synthetic --max-steps 4 --clip-norm 0.1 --accumulate 2
+learned '1 2 3' 0.001 digits digits --synthetic-samples 120 --batch 24 --max-steps 2
+learned '1 3' 0.02 bf16 digits --synthetic-samples 120 --batch 24 --max-steps 2 --precision bf16
+learned '1 2' 0.001 resnet resnet50_synthetic --model resnet18 --image-size 64 --batch 16 --bn-group 8 --synthetic-steps 1 \
+  --max-steps 2 --lr 0.0001
+if python3 -c 'import jsonschema' 2>/dev/null; then
+  run python3 "$tests/../unit/training/run/validate_run.py" toy-2 "$tests/../../share/schemas" train
+  expect_rc 0
+fi
+grep -q '"uuids": \[' toy-2/run.json || fail "run.json does not tell which GPUs"
+
+# The same bits from run to run, also where it was interrupted, and on the device a checkpoint was not made on.
+trained toy 6 --device cuda --digest --deterministic --share-gpu --nproc 2 --run-dir whole
+whole=$(digest_of)
+trained toy 3 --device cuda --deterministic --share-gpu --nproc 2 --save-every 3 --run-dir half
+trained toy 6 --device cuda --digest --deterministic --share-gpu --nproc 2 --resume half --resume-anyway --run-dir rest
+[ "$(digest_of)" = "$whole" ] || fail "other bits than without an interruption: $whole"
+trained toy 6 --device host --resume half --resume-anyway --run-dir rest-host
+near "$(loss_of)" "$(sed -n 's/.*"loss": *\([0-9.e-]*\).*/\1/p' whole/status.json | head -1)" 0.001 ||
+  fail "the host does not go on where the GPU was"
+
+# A loss that is not finite ends the run with what was there before that step, which the host can make again.
+run "$REDUCE_ALL" train toy 5 --lr 1e30 --optimizer sgd --device cuda --nproc 2 --share-gpu --run-dir bad
+expect_rc 1
+expect_one_error
+expect_err 'the loss of step 3 is not finite'
+trained --replay bad/bad-step-000000003
+expect_out 'verdict   not finite here either'

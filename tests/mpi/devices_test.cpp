@@ -1,0 +1,115 @@
+// Every row for devices over real ranks, on a made-up GPU each, with a library of the host in NCCL's place.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "comm/transport_mpi.hpp"
+#include "support/device_case.hpp"
+#include "support/mpi_main.hpp"
+#include "support/recorder.hpp"
+
+namespace lockstep {
+namespace {
+
+using comm::Algorithm;
+using comm::Call;
+using comm::Collective;
+using comm::Devices;
+using comm::ReduceOp;
+using core::DType;
+using support::Input;
+
+class OnDevices : public testing::Test {
+ protected:
+  void TearDown() override {
+    for (const std::string& complaint : recorder_.complaints()) ADD_FAILURE() << complaint;
+  }
+
+  // Whether a row can do that; then it did.
+  bool compare(const Algorithm& row, comm::DeviceGroup& group, const Call& call, bool in_place) {
+    if (comm::obstacle(row, call, *over_, Devices::own)) return false;
+    const auto host = comm::make_plan(*over_, call);
+    support::check(*over_,
+                   {.group = &group, .host = host.get(), .call = call, .in_place = in_place, .input = Input::exact});
+    return true;
+  }
+
+  std::unique_ptr<comm::Transport> over_ = comm::make_mpi_transport(support::world(), {.oversubscribed = true});
+  test::Recorder recorder_;
+  test::UseRecorder use_{recorder_};
+};
+
+TEST_F(OnDevices, EveryRowGivesTheHostsBits) {
+  for (const Algorithm& row : comm::algorithms()) {
+    if (!row.is_for_devices()) continue;
+    const auto group = row.group(row, *over_);
+    EXPECT_EQ(group->name(), row.name);
+    for (const Collective collective : comm::all_collectives)
+      for (const std::size_t n : {0, 1, 12, 1000, 20'011})
+        for (const bool in_place : {false, true})
+          EXPECT_NO_THROW(compare(row, *group, {.collective = collective, .n_elements = n}, in_place));
+    for (const DType dtype : core::all_dtypes)
+      for (const ReduceOp op : comm::all_reduce_ops)
+        EXPECT_NO_THROW(compare(row, *group, {.dtype = dtype, .op = op, .n_elements = 517}, true));
+  }
+}
+
+TEST_F(OnDevices, WhatARowCannotDoIsSaid) {
+  const Call sixteen{.dtype = DType::int16, .n_elements = 10};
+  const Call average{.dtype = DType::int32, .op = ReduceOp::avg, .n_elements = 10};
+  const Algorithm& library = comm::choose_for_devices({}, *over_, Devices::own);
+  const Algorithm& through_host = comm::choose_for_devices({}, *over_, Devices::shared);
+  EXPECT_NE(&library, &through_host);
+  EXPECT_EQ(&comm::choose_for_devices(sixteen, *over_, Devices::own), &through_host);
+  EXPECT_NE(comm::obstacle(library, sixteen, *over_, Devices::own)->find("int16"), std::string::npos);
+  EXPECT_NE(comm::obstacle(library, average, *over_, Devices::own)->find("rounded"), std::string::npos);
+  EXPECT_NE(comm::obstacle(library, {}, *over_, Devices::shared)->find("share"), std::string::npos);
+  EXPECT_NE(comm::obstacle(library, {}, *over_)->find("GPUs"), std::string::npos);
+  EXPECT_FALSE(comm::obstacle(through_host, average, *over_, Devices::shared));
+  EXPECT_THROW(static_cast<void>(library.group(library, *over_)->make_plan(sixteen)), core::Error);
+  for (const Algorithm& row : comm::algorithms())
+    EXPECT_TRUE(row.is_for_devices() || comm::obstacle(row, {}, *over_, Devices::own)) << row.name;
+}
+
+TEST_F(OnDevices, AStepOfTheLibraryOnlyEnqueues) {
+  const Algorithm& library = comm::choose_for_devices({}, *over_, Devices::own);
+  const auto group = library.group(library, *over_);
+  EXPECT_TRUE(group->only_enqueues());
+  const Call call{.n_elements = 100};
+  const auto plan = group->make_plan(call);
+  const runtime::Buffer memory{call.bytes(), runtime::Memory::device};
+  plan->bind(memory.on_device<std::byte>(), memory.on_device<std::byte>());
+  runtime::Stream stream;
+  const int n_allocations = recorder_.n_allocations();
+  const int n_waits = recorder_.n_host_waits();
+  plan->start(stream);
+  plan->finish(stream);
+  EXPECT_EQ(recorder_.n_allocations(), n_allocations);
+  EXPECT_EQ(recorder_.n_host_waits(), n_waits);
+  comm::wait(stream, *group);
+}
+
+TEST_F(OnDevices, AnErrorOfTheLibraryIsTold) {
+  const Algorithm& library = comm::choose_for_devices({}, *over_, Devices::own);
+  const auto group = library.group(library, *over_);
+  const Call call{.n_elements = 100};
+  const auto plan = group->make_plan(call);
+  const runtime::Buffer memory{call.bytes(), runtime::Memory::device};
+  plan->bind(memory.on_device<std::byte>(), memory.on_device<std::byte>());
+  runtime::Stream stream;
+  setenv("LOCKSTEP_HOST_NCCL_FAILS", "1", 1);
+  plan->run(stream);
+  try {
+    comm::wait(stream, *group);
+    ADD_FAILURE() << "it did not fail";
+  } catch (const core::Error& error) {
+    const std::string text = error.what();
+    for (const std::string& words : {comm::nccl_version(), std::string{"all_reduce"}, std::string{"system error"},
+                                     std::string{"a fault that was asked for"}, std::string{"NCCL_DEBUG"}})
+      EXPECT_NE(text.find(words), std::string::npos) << text;
+  }
+  unsetenv("LOCKSTEP_HOST_NCCL_FAILS");
+}
+
+}  // namespace
+}  // namespace lockstep

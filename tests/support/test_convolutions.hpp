@@ -1,0 +1,17 @@
+// What computes products on the device that a test program tests, and how exactly.
+// Invariant: for the device of test_device.hpp.
+// Used by tests of nn/cuda; implemented by test_convolutions_plain.cpp and tests/gpu/test_convolutions_cudnn.cpp.
+#pragma once
+
+#include <memory>
+
+#include "nn/cuda/convolution.hpp"
+
+namespace lockstep::test {
+
+[[nodiscard]] std::unique_ptr<nn::cuda::Convolutions> make_convolutions();
+
+/// How far results in float32 may be from those of exact products that are at most `exact` away.
+[[nodiscard]] double tolerance_in_f32(double exact);
+
+}  // namespace lockstep::test
