@@ -26,9 +26,9 @@ namespace lockstep::nn {
 /// already.
 enum class Loss { cross_entropy, nll, mse };
 
-/// bf16: of activations, their gradients, and what layers read weights from. Parameters, their gradients, statistics,
-/// sums and losses are float32 in both.
-enum class Precision { f32, bf16 };
+/// bf16, f16: of activations, their gradients, and what layers read weights from. Parameters, their gradients,
+/// statistics, sums and losses are float32 in all.
+enum class Precision { f32, bf16, f16 };
 
 struct ExecutorOptions {
   std::uint64_t max_batch = 1;  ///< samples of one pass, at most
@@ -128,6 +128,10 @@ class Executor {
   /// Once: the arenas of all passes, arena_elements() each, 64-byte aligned. Their values may change between passes.
   /// Padding of gradients that no pass writes is set to 0.
   virtual void bind(runtime::DeviceSpan<const float> parameters, runtime::DeviceSpan<float> gradients) = 0;
+
+  /// One number that multiplies the loss in backward passes from now on, read when the device comes to it: what is
+  /// small in f16 is lost otherwise. Not on the host.
+  virtual void scale_loss(runtime::DeviceSpan<const float> /*scale*/) {}
 
   /// Running mean or variance, by channel. May be written.
   [[nodiscard]] virtual std::span<float> statistic(int statistic) = 0;

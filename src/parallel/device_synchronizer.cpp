@@ -37,6 +37,7 @@ DeviceSynchronizer::DeviceSynchronizer(comm::Transport& world, comm::DeviceGroup
     : world_{world},
       devices_{devices},
       only_enqueues_{devices == nullptr || devices->only_enqueues()},
+      scales_loss_{options.scales_loss},
       slots_{std::move(slots)},
       guard_interval_{world.n_ranks() > 1 ? options.guard_interval : 0},
       buckets_{plan_buckets(slots_, options.buckets)},
@@ -44,7 +45,7 @@ DeviceSynchronizer::DeviceSynchronizer(comm::Transport& world, comm::DeviceGroup
       parameters_{floats_on_device(arena_elements(slots_))},
       gradients_{floats_on_device(arena_elements(slots_))},
       numbers_{core::Bytes{sizeof(core::StepNumbers)}, Memory::device},
-      optimizer_{options.optimizer, whole_tensors(slots_), arena_elements(slots_)},
+      optimizer_{options.optimizer, whole_tensors(slots_), arena_elements(slots_), {.is_dynamic = scales_loss_}},
       progress_here_{core::Bytes{sizeof(StepState)}, Memory::pinned},
       guard_{slots_, slices_of(buckets_), world, world} {
   core::require(devices != nullptr || world.n_ranks() == 1, "several ranks have a way to sum");
@@ -55,6 +56,11 @@ DeviceSynchronizer::DeviceSynchronizer(comm::Transport& world, comm::DeviceGroup
         DeviceSpan<float>::at(device_gradients().data() + bucket.slice.offset, bucket.slice.count));
     plans_.back()->bind(bytes, bytes);
   }
+}
+
+DeviceSpan<const float> DeviceSynchronizer::loss_scale() const noexcept {
+  if (!scales_loss_) return {};
+  return DeviceSpan<const float>::at(&optimizer_.progress().data()->loss_scale, 1);
 }
 
 DeviceSpan<float> DeviceSynchronizer::array(std::size_t i) const noexcept {

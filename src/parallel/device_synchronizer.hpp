@@ -27,6 +27,7 @@ class DeviceSynchronizer final : public Synchronizer {
   [[nodiscard]] runtime::DeviceSpan<float> device_gradients() const noexcept override {
     return gradients_.on_device<float>();
   }
+  [[nodiscard]] runtime::DeviceSpan<const float> loss_scale() const noexcept override;
   void keep_statistics(runtime::DeviceSpan<float> statistics, runtime::DeviceSpan<float> kept) override;
 
   void publish_initial() override;
@@ -68,6 +69,7 @@ class DeviceSynchronizer final : public Synchronizer {
   comm::Transport& world_;
   comm::DeviceGroup* devices_;
   bool only_enqueues_;
+  bool scales_loss_;
   std::vector<Slot> slots_;
   std::uint64_t guard_interval_;
   std::vector<Bucket> buckets_;

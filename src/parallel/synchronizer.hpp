@@ -42,6 +42,9 @@ struct SynchronizerOptions {
   /// The replica guard hashes after every so many steps; 0: never. It then reads the parameters twice (8 bytes each),
   /// where an optimizer's pass moves at least 12: with 100, less than 1 % of that pass, and so of any step.
   std::uint64_t guard_interval = 100;
+  /// Gradients come multiplied by loss_scale(), which follows them: a step in which they are not finite is skipped.
+  /// Devices only.
+  bool scales_loss = false;
 };
 
 class Synchronizer {
@@ -59,6 +62,9 @@ class Synchronizer {
   /// Local, before the first step: running statistics of a network, in a device's memory, and as many numbers to keep
   /// them in. Of a step that updates nothing they become as they were before it. For devices.
   virtual void keep_statistics(runtime::DeviceSpan<float> statistics, runtime::DeviceSpan<float> kept) = 0;
+
+  /// One number in a device's memory; none unless it scales_loss.
+  [[nodiscard]] virtual runtime::DeviceSpan<const float> loss_scale() const noexcept { return {}; }
 
   /// Collective: gives rank 0's parameters to all nodes. To be called before the first step and whenever they were
   /// loaded.

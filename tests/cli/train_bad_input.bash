@@ -26,6 +26,7 @@ resnet=(resnet50_synthetic --model resnet18 --image-size 32)
 refused 'groups of 12 samples do not fill' "${resnet[@]}" --batch 24 --bn-group 12 --nproc 3
 refused 'computed one after another' "${resnet[@]}" --batch 16 --bn-group 8 --accumulate 2 --nproc 2
 refused 'groups of 16 samples .* in 4 lanes' "${resnet[@]}" --batch 16 --bn-group 16 --deterministic
+refused 'f16 is a precision of GPUs' toy --precision f16 --device host --nproc 2
 ONEDNN_MAX_CPU_ISA=AVX22 refused "did you mean 'AVX2'" toy --nproc 2
 refused 'weights|none.h5' toy --init-from none.h5
 made synth images --out d --samples 64 --height 4 --width 4

@@ -79,6 +79,7 @@ class PlainConvolutions final : public nn::cuda::Convolutions {
   std::unique_ptr<nn::cuda::Convolution> plan(const nn::cuda::ConvProblem& problem, nn::cuda::ConvPass pass,
                                               core::DType type) override {
     if (type == core::DType::bfloat16) return std::make_unique<Planned<core::bfloat16>>(problem, pass);
+    if (type == core::DType::float16) return std::make_unique<Planned<core::float16>>(problem, pass);
     return std::make_unique<Planned<float>>(problem, pass);
   }
 

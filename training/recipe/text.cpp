@@ -46,6 +46,7 @@ A recipe is a name, or a TOML file with lines such as 'weight-decay = 1e-4': fla
 A flag without a value has an opposite, such as --no-drop-last; --arch 50 is --model resnet50. LOCKSTEP_RECIPES may name
 a folder of more recipes. Rank counts never enter: batch, epochs and samples are of all ranks together.
 In the environment ONEDNN_MAX_CPU_ISA=AVX2 (or SSE41) does without newer vector instructions, as on an older processor.
+LOCKSTEP_PLAN_CACHE names the folder where what is fastest on a GPU is kept (~/.cache/lockstep), or is off.
 MEAN and STD of images with several channels are one number for all, or one for each as in 0.5/0.4/0.3.
 )";
 

@@ -47,7 +47,7 @@ inline constexpr std::array<std::string_view, 19> words_of_runs{
     "profile", "timeout",      "digest",     "verify-resume", "replay"};
 
 inline constexpr std::array<std::string_view, 3> losses{"cross_entropy", "nll", "mse"};
-inline constexpr std::array<std::string_view, 2> precisions{"f32", "bf16"};
+inline constexpr std::array<std::string_view, 3> precisions{"f32", "bf16", "f16"};
 inline constexpr std::array<std::string_view, 1> strategies{"ddp"};
 
 }  // namespace lockstep::training

@@ -123,7 +123,7 @@ void Profiler::steps_over() {
   const MachineLimits limits = measure_limits(device_, options_);
   const std::size_t n_nodes = network_.nodes().size();
   std::vector<Measured> mine(n_nodes);
-  const double value_bytes = options_.precision == nn::Precision::bf16 ? 2 : 4;
+  const double value_bytes = options_.precision == nn::Precision::f32 ? 4 : 2;
   for (const nn::ProfileRow& row : rows) {
     const auto node = std::ranges::find(network_.nodes(), row.node, &nn::Node::name);
     const Arithmetic work = work_of(network_, *node, row.n_multiply_adds);

@@ -75,9 +75,11 @@ Learner::Learner(const runtime::Communicator& world, comm::Transport& transport,
   options.is_group_of_ranks = n_together > 1;
   if (options.is_group_of_ranks) group_sum_.emplace(transport, n_together, false);
   executor_ = device.make_executor(network_, options);
-  synchronizer_ =
-      parallel::make_synchronizer(transport, devices, slots_of(network_, *executor_, recipe),
-                                  {.optimizer = optimizer_spec(recipe), .is_deterministic = recipe.deterministic});
+  synchronizer_ = parallel::make_synchronizer(transport, devices, slots_of(network_, *executor_, recipe),
+                                              {.optimizer = optimizer_spec(recipe),
+                                               .is_deterministic = recipe.deterministic,
+                                               .scales_loss = recipe.precision == "f16"});
+  if (recipe.precision == "f16") executor_->scale_loss(synchronizer_->loss_scale());
   const runtime::DeviceSpan<float> gradients = synchronizer_->device_gradients();
   if (recipe.has_lanes())
     lanes_.emplace(static_cast<int>(recipe.lanes), world.rank(), world.n_ranks(), runtime::on_host(gradients));
@@ -208,6 +210,7 @@ std::optional<std::uint32_t> Learner::update(const core::StepNumbers& numbers) {
 // On a device all ranks learn of the sum's norm, and late; one of them tells of it, unless there is a loss to tell of.
 void Learner::note_not_finite(bool is_loss_finite) {
   if (not_finite_) return;
+  if (is_loss_finite && recipe_.precision == "f16") return;  // the step was skipped, for a smaller scale of the loss
   if (!is_loss_finite)
     not_finite_ = {.step = step_, .where = "the loss", .samples = ids_};
   else if (runtime::is_host_the_device() || world_.rank() == world_.n_ranks() - 1)

@@ -183,7 +183,9 @@ nn::ExecutorOptions executor_options(const Recipe& recipe, std::uint64_t max_bat
           .bn_group = recipe.bn_group,
           .loss = loss_of(recipe),
           .label_smoothing = recipe.label_smoothing,
-          .precision = recipe.precision == "bf16" ? nn::Precision::bf16 : nn::Precision::f32,
+          .precision = recipe.precision == "bf16"  ? nn::Precision::bf16
+                       : recipe.precision == "f16" ? nn::Precision::f16
+                                                   : nn::Precision::f32,
           .seed = recipe.seed,
           .is_deterministic = recipe.deterministic};
 }

@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "nn/cuda/kernels/elementwise.hpp"
 #include "nn/cuda/program.hpp"
+#include "nn/cuda/rank_groups.hpp"
 #include "runtime/kernel/numbers.hpp"
 
 namespace lockstep::nn::cuda {
@@ -72,6 +73,7 @@ class CudaExecutor final : public Executor {
       arenas_.statistics.push_back(all_statistics_.device<float>() + statistics_[i].offset);
     }
     arenas_.has_bad_label = &results_.device<Results>()->has_bad_label;
+    if (options_.is_group_of_ranks) empty_ = EmptyRank{network_};
     choose_products(network_, dtype_of<T>(), options_, convolutions_);
   }
 
@@ -102,6 +104,11 @@ class CudaExecutor final : public Executor {
         DeviceSpan<std::byte>::at(reinterpret_cast<std::byte*>(gradients.data()), gradients.size() * sizeof(float)),
         std::byte{0});
     stream.wait();
+  }
+
+  void scale_loss(DeviceSpan<const float> scale) override {
+    core::require(programs_.empty() && scale.size() == 1, "a loss is scaled from the first pass on, by one number");
+    arenas_.loss_scale = scale.data();
   }
 
   [[nodiscard]] std::span<float> statistic(int statistic) override {
@@ -155,7 +162,7 @@ class CudaExecutor final : public Executor {
   [[nodiscard]] std::vector<std::string> slow_layers() const override { return {}; }
   [[nodiscard]] bool computes_in_floats() const override { return false; }
   [[nodiscard]] std::size_t n_bytes() const noexcept override {
-    std::size_t n = weights_.on_device<std::byte>().size() + arena_.n_bytes();
+    std::size_t n = weights_.on_device<std::byte>().size() + arena_.n_bytes() + empty_.n_bytes();
     for (const Mirror* mirror : {&x_, &y_, &ids_, &results_, &all_statistics_}) n += mirror->n_bytes();
     return n + all_statistics_.n_bytes() + sizeof(core::StepNumbers);  // kept ones, and a step's numbers
   }
@@ -213,7 +220,10 @@ class CudaExecutor final : public Executor {
   void forward(PassContext& pass, const data::Batch& batch, bool is_training) {
     n_ = batch.n;
     program_ = nullptr;
-    if (n_ == 0) return;
+    if (n_ == 0) {
+      if (is_training && options_.is_group_of_ranks) empty_.forward(pass, network_, arenas_.statistics);
+      return;
+    }
     if constexpr (!std::is_same_v<T, float>) {
       cuda::enqueue(pass.stream,
                     Cast<float, T>{arena_elements(), arenas_.parameters, weights_.template on_device<T>().data()});
@@ -232,6 +242,7 @@ class CudaExecutor final : public Executor {
       auto* const bytes = reinterpret_cast<std::byte*>(arenas_.gradients);
       pass.stream.fill(DeviceSpan<std::byte>::at(bytes, arena_elements() * sizeof(float)), std::byte{0});
     }
+    if (options_.is_group_of_ranks) empty_.backward(pass, network_);
     for (std::size_t slot = 0; slot < slots().size(); ++slot) pass.hooks->ready(slot);
   }
 
@@ -251,6 +262,7 @@ class CudaExecutor final : public Executor {
   Arenas<T> arenas_{};
   Buffer weights_{};
   SharedArena arena_{};  ///< of programs
+  EmptyRank empty_{};
   std::map<std::pair<std::uint64_t, bool>, std::unique_ptr<Program<T>>> programs_{};
   Program<T>* program_ = nullptr;  ///< of the last forward pass, in training
   std::uint64_t n_ = 0;            ///< its samples
@@ -262,13 +274,12 @@ class CudaExecutor final : public Executor {
 
 std::unique_ptr<Executor> make_cuda_executor(const Network& network, const ExecutorOptions& options,
                                              Convolutions& convolutions) {
-  if (options.is_group_of_ranks)
-    core::fail_usage({.what = "batch normalization over several ranks is not there on GPUs",
-                      .where = "bn_group",
-                      .expected = "at most the samples of a rank",
-                      .fix = "--device host, or a smaller bn_group"});
-  if (options.precision == Precision::f32) return std::make_unique<CudaExecutor<float>>(network, options, convolutions);
-  return std::make_unique<CudaExecutor<core::bfloat16>>(network, options, convolutions);
+  switch (options.precision) {
+    case Precision::bf16: return std::make_unique<CudaExecutor<core::bfloat16>>(network, options, convolutions);
+    case Precision::f16: return std::make_unique<CudaExecutor<core::float16>>(network, options, convolutions);
+    case Precision::f32: break;
+  }
+  return std::make_unique<CudaExecutor<float>>(network, options, convolutions);
 }
 
 }  // namespace lockstep::nn::cuda

@@ -13,7 +13,6 @@
 
 namespace lockstep::nn::cuda {
 
-/// Not for groups of ranks (ExecutorOptions::is_group_of_ranks) yet, which throw core::Error (usage).
 [[nodiscard]] std::unique_ptr<Executor> make_cuda_executor(const Network& network, const ExecutorOptions& options,
                                                            Convolutions& convolutions);
 

@@ -11,7 +11,6 @@
 
 #include "core/error.hpp"
 #include "core/handle.hpp"
-#include "core/timer.hpp"
 #include "nn/cuda/cudnn_search.hpp"
 #include "nn/cuda/plan_choice.hpp"
 #include "runtime/kernel/launch.hpp"
@@ -121,7 +120,8 @@ PlanFilter timed_plans(bool is_exhaustive) {
   return filter;
 }
 
-/// Times plans on memory of the problem's own sizes. On a GPU that is described only all take no time.
+/// Times plans by the device's clock on memory of the problem's own sizes, which no cache holds yet. On a GPU that is
+/// described only all take no time.
 class TimedPlans final : public PlanMaker {
  public:
   TimedPlans(const Wanted& wanted, bool is_exhaustive)
@@ -129,7 +129,6 @@ class TimedPlans final : public PlanMaker {
 
   std::vector<std::string> offer() override {
     if (plans_.empty()) plans_ = search_.find(timed_plans(is_exhaustive_));
-    n_at_once_.assign(plans_.size(), 1);
     std::vector<std::string> names;
     for (const ConvPlan& plan : plans_) names.push_back(plan.name);
     return names;
@@ -142,14 +141,12 @@ class TimedPlans final : public PlanMaker {
     const ConvOperands operands{x_.on_device<std::byte>().data(), w_.on_device<std::byte>().data(),
                                 y_.on_device<std::byte>().data(), workspace_.on_device<std::byte>().data()};
     try {
+      stream_.fill(emptied_.on_device<std::byte>(), std::byte{0});
+      const runtime::Event begin = stream_.mark_time();
+      convolution.enqueue(stream_, operands);
+      const runtime::Event end = stream_.mark_time();
       stream_.wait();
-      const core::Stopwatch clock;
-      for (int i = 0; i < n_at_once_[plan]; ++i) convolution.enqueue(stream_, operands);
-      stream_.wait();
-      const double each = clock.elapsed().value / n_at_once_[plan];
-      constexpr double long_enough = 300e-6;  // beside what a launch and a wait take
-      n_at_once_[plan] = static_cast<int>(std::clamp(long_enough / each, 1.0, 20.0));
-      return each;
+      return end.since(begin).value;
     } catch (const core::Error&) {
       return std::numeric_limits<double>::infinity();
     }
@@ -166,6 +163,7 @@ class TimedPlans final : public PlanMaker {
     w_ = Buffer{core::Bytes{wanted_.w_bytes()}, Memory::device};
     y_ = Buffer{core::Bytes{wanted_.y_bytes()}, Memory::device};
     workspace_ = Buffer{workspace, Memory::device};
+    emptied_ = Buffer{core::Bytes{std::uint64_t{256} << 20}, Memory::device};  // no GPU's cache is larger
     for (const Buffer* buffer : {&x_, &w_, &y_})  // zeros would draw less power than numbers do
       stream_.fill(buffer->on_device<std::byte>(), std::byte{0x3c});
   }
@@ -174,8 +172,8 @@ class TimedPlans final : public PlanMaker {
   PlanSearch search_;
   bool is_exhaustive_;
   std::vector<ConvPlan> plans_{};
-  std::vector<int> n_at_once_{};
   Buffer x_{}, w_{}, y_{}, workspace_{};
+  Buffer emptied_{};  ///< of what it pushes out of the cache
   runtime::Stream stream_{};
 };
 

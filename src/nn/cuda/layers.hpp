@@ -45,6 +45,7 @@ struct Arenas {
   float* gradients = nullptr;
   std::vector<float*> statistics{};
   std::uint32_t* has_bad_label = nullptr;  ///< or id
+  const float* loss_scale = nullptr;       ///< null: 1
 };
 
 /// What the layers of a program are made of.

@@ -1,7 +1,7 @@
 #include "nn/cuda/kernels/batch_norm_backward.hpp"
 #include "nn/cuda/kernels/batch_norm_normalize.hpp"
 #include "nn/cuda/kernels/batch_norm_statistics.hpp"
-#include "nn/cuda/layers.hpp"
+#include "nn/cuda/rank_groups.hpp"
 
 namespace lockstep::nn::cuda {
 namespace {
@@ -13,6 +13,7 @@ class BatchNormLayer final : public CudaLayer<T> {
       : node_{planned.node},
         layer_{layer},
         is_training_{planned.builder.is_training},
+        is_group_of_ranks_{planned.builder.options.is_group_of_ranks},
         x_{planned.inputs[0]},
         weight_{planned.builder.parameter(node_.parameters[0])},
         bias_{planned.builder.parameter(node_.parameters[1])},
@@ -26,6 +27,7 @@ class BatchNormLayer final : public CudaLayer<T> {
     if (!is_training_) return;
     mean_ = builder.template make<float>(n);
     moments_ = builder.template make<Moments>(n);
+    if (is_group_of_ranks_) shared_ = builder.template make<double>(shared_elements(n));
     if (layer.has_relu) mask_ = builder.template make<std::uint8_t>(rows_.n_elements() / pack_channels);
     forward_partials_ = builder.template make<Moments>(rows_.n_partials());
   }
@@ -34,6 +36,7 @@ class BatchNormLayer final : public CudaLayer<T> {
     if (is_training_) {
       enqueue(pass.stream, PartialMoments<T>{rows_, x_, forward_partials_});
       enqueue(pass.stream, GroupMoments{rows_, forward_partials_, layer_.eps, moments_, mean_, inverse_});
+      if (is_group_of_ranks_) share_moments(pass, {rows_.n_channels(), moments_, shared_, mean_, inverse_}, layer_.eps);
       enqueue(pass.stream, MoveStatistics{rows_.n_groups(), rows_.n_channels(), moments_, layer_.momentum, pass.numbers,
                                           running_mean_, running_variance_});
     } else {
@@ -49,6 +52,7 @@ class BatchNormLayer final : public CudaLayer<T> {
     builder.use(mean_);
     builder.use(inverse_);
     builder.use(mask_);
+    if (is_group_of_ranks_) builder.use(moments_);
     backward_partials_ = builder.template make<GradientSums>(rows_.n_partials());
     const std::size_t n = rows_.n_groups() * rows_.n_channels();
     sums_ = builder.template make<GradientSums>(n);
@@ -67,6 +71,10 @@ class BatchNormLayer final : public CudaLayer<T> {
     enqueue(pass.stream, GroupGradients{rows_, backward_partials_, inverse_, sums_, offset_, slope_});
     enqueue(pass.stream, ScaleShiftGradients{rows_.n_groups(), rows_.n_channels(), sums_, inverse_, pass.adds,
                                              weight_gradient_, bias_gradient_});
+    if (is_group_of_ranks_) {
+      share_gradients(pass, rows_.n_channels(), sums_);
+      enqueue(pass.stream, JoinGradients{rows_.n_channels(), sums_, moments_, inverse_, offset_, slope_});
+    }
     if (input_gradient_.is_given())
       enqueue(pass.stream,
               NormalizeBackward<T>{rows_, x_, passed, mean_, inverse_, offset_, slope_, weight_, input_gradient_});
@@ -76,13 +84,15 @@ class BatchNormLayer final : public CudaLayer<T> {
   static GroupedRows rows_of(const Planned<T>& planned) {
     const ValueLayout& layout = planned.builder.values[planned.index];
     const std::uint64_t n = planned.builder.n, of_group = planned.builder.options.bn_group;
-    const bool is_one = !planned.builder.is_training || of_group == 0 || of_group > n;
+    const bool is_one =
+        !planned.builder.is_training || planned.builder.options.is_group_of_ranks || of_group == 0 || of_group > n;
     return {n * layout.n_positions, (is_one ? n : of_group) * layout.n_positions, layout.padded_channels};
   }
 
   const Node& node_;
   BatchNorm layer_;
   bool is_training_;
+  bool is_group_of_ranks_;
   Place<T> x_;
   const float* weight_;
   const float* bias_;
@@ -90,6 +100,7 @@ class BatchNormLayer final : public CudaLayer<T> {
   float* running_variance_;
   GroupedRows rows_;
   Place<Moments> forward_partials_{}, moments_{};
+  Place<double> shared_{};  ///< among ranks
   Place<float> mean_{}, inverse_{};
   Place<std::uint8_t> mask_{};
   Place<T> gradient_{}, input_gradient_{};
@@ -106,6 +117,7 @@ std::unique_ptr<CudaLayer<T>> make_batch_norm(const Planned<T>& planned, const B
   return std::make_unique<BatchNormLayer<T>>(planned, layer);
 }
 template std::unique_ptr<CudaLayer<core::bfloat16>> make_batch_norm(const Planned<core::bfloat16>&, const BatchNorm&);
+template std::unique_ptr<CudaLayer<core::float16>> make_batch_norm(const Planned<core::float16>&, const BatchNorm&);
 template std::unique_ptr<CudaLayer<float>> make_batch_norm(const Planned<float>&, const BatchNorm&);
 
 }  // namespace lockstep::nn::cuda

@@ -151,6 +151,7 @@ std::unique_ptr<CudaLayer<T>> make_concat(const Planned<T>& planned) {
   template std::unique_ptr<CudaLayer<T>> make_embedding(const Planned<T>&, const Embedding&); \
   template std::unique_ptr<CudaLayer<T>> make_concat(const Planned<T>&);
 LOCKSTEP_COLUMN_LAYERS(core::bfloat16)
+LOCKSTEP_COLUMN_LAYERS(core::float16)
 LOCKSTEP_COLUMN_LAYERS(float)
 #undef LOCKSTEP_COLUMN_LAYERS
 

@@ -160,6 +160,7 @@ std::unique_ptr<CudaLayer<T>> make_dropout(const Planned<T>& planned, const Drop
   template std::unique_ptr<CudaLayer<T>> make_add(const Planned<T>&, const Add&); \
   template std::unique_ptr<CudaLayer<T>> make_dropout(const Planned<T>&, const Dropout&);
 LOCKSTEP_ELEMENT_LAYERS(core::bfloat16)
+LOCKSTEP_ELEMENT_LAYERS(core::float16)
 LOCKSTEP_ELEMENT_LAYERS(float)
 #undef LOCKSTEP_ELEMENT_LAYERS
 

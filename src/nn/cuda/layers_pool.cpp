@@ -96,6 +96,7 @@ std::unique_ptr<CudaLayer<T>> make_global_avg_pool(const Planned<T>& planned) {
   template std::unique_ptr<CudaLayer<T>> make_max_pool(const Planned<T>&, const MaxPool&); \
   template std::unique_ptr<CudaLayer<T>> make_global_avg_pool(const Planned<T>&);
 LOCKSTEP_POOL_LAYERS(core::bfloat16)
+LOCKSTEP_POOL_LAYERS(core::float16)
 LOCKSTEP_POOL_LAYERS(float)
 #undef LOCKSTEP_POOL_LAYERS
 

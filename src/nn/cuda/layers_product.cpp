@@ -93,6 +93,7 @@ std::unique_ptr<CudaLayer<T>> make_product(const Planned<T>& planned, const Conv
   return std::make_unique<ProductLayer<T>>(planned, problem);
 }
 template std::unique_ptr<CudaLayer<core::bfloat16>> make_product(const Planned<core::bfloat16>&, const ConvProblem&);
+template std::unique_ptr<CudaLayer<core::float16>> make_product(const Planned<core::float16>&, const ConvProblem&);
 template std::unique_ptr<CudaLayer<float>> make_product(const Planned<float>&, const ConvProblem&);
 
 }  // namespace lockstep::nn::cuda

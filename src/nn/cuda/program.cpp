@@ -29,7 +29,8 @@ Program<T>::Program(const Network& network, const ExecutorOptions& options, cons
       n_{static_cast<std::size_t>(n)},
       values_{layouts_of(network)},
       steps_(network.nodes().size()),
-      has_bad_label_{arenas.has_bad_label} {
+      has_bad_label_{arenas.has_bad_label},
+      loss_scale_{arenas.loss_scale} {
   Builder<T> builder{network, options, parameters, arenas, convolutions, memory_, n, is_training};
   plan_forward(builder);
   if (is_training) plan_backward(builder);
@@ -107,6 +108,7 @@ void Program<T>::enqueue_loss(PassContext& pass, bool is_backward) {
                          .outputs = steps_.back().layer->output(),
                          .gradient = is_backward ? static_cast<T*>(loss_gradient_) : nullptr,
                          .numbers = pass.numbers,
+                         .loss_scale = is_backward ? loss_scale_ : nullptr,
                          .losses = losses_,
                          .has_bad_label = has_bad_label_};
   const bool has_log_softmax = std::holds_alternative<LogSoftmax>(network_.nodes().back().layer);
@@ -143,6 +145,7 @@ void Program<T>::backward(PassContext& pass) {
 }
 
 template class Program<core::bfloat16>;
+template class Program<core::float16>;
 template class Program<float>;
 
 }  // namespace lockstep::nn::cuda

@@ -45,6 +45,7 @@ class Program {
   Place<T> loss_gradient_{};
   Place<SampleLoss> losses_{};
   std::uint32_t* has_bad_label_;
+  const float* loss_scale_;
 };
 
 }  // namespace lockstep::nn::cuda

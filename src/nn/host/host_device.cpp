@@ -1,3 +1,4 @@
+#include "core/error.hpp"
 #include "nn/device.hpp"
 #include "nn/host/host_executor.hpp"
 #include "nn/host/kokkos_session.hpp"
@@ -10,6 +11,11 @@ class HostDevice final : public Device {
   explicit HostDevice(int n_threads) : kokkos_{n_threads} {}
 
   std::unique_ptr<Executor> make_executor(const Network& network, const ExecutorOptions& options) override {
+    if (options.precision == Precision::f16)
+      core::fail_usage({.what = "f16 is a precision of GPUs, and this run is on the host",
+                        .where = "--precision",
+                        .expected = "f32 or bf16",
+                        .fix = "--device cuda where there is a GPU, or --precision bf16"});
     return std::make_unique<host::HostExecutor>(network, options);
   }
 

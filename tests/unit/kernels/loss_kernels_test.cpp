@@ -28,11 +28,12 @@ TEST(Exponential, IsThatOfDoublesToTheLastPlaces) {
 template <class T>
 class LossKernels : public ::testing::Test {
  protected:
-  static constexpr double factor = 0.25 * 8;
+  static constexpr double factor = 0.25 * 4 * 2;
 
   LossKernels() {
-    numbers->scale = 8;
+    numbers->scale = 4;
     numbers->sample_weight = 0.25F;
+    *loss_scale.get() = 2;
   }
   void fill(std::size_t n, std::size_t outputs) {
     n_rows = n;
@@ -44,8 +45,8 @@ class LossKernels : public ::testing::Test {
     for (std::size_t row = 0; row < n; ++row) labels.push_back(static_cast<std::int64_t>(row * 7 % outputs));
   }
   LossRows<T> rows() {
-    return {n_rows,          n_outputs,     row_elements,  x.data(),
-            gradient.data(), numbers.get(), losses.data(), has_bad_label.get()};
+    return {n_rows,        n_outputs,        row_elements,  x.data(),           gradient.data(),
+            numbers.get(), loss_scale.get(), losses.data(), has_bad_label.get()};
   }
   const T* row(std::size_t i) const { return x.data() + i * row_elements; }
   /// Every number of the gradient is near that of `right`(row, class); padding is 0.
@@ -61,6 +62,7 @@ class LossKernels : public ::testing::Test {
   }
 
   test::Reachable<core::StepNumbers> numbers{};
+  test::Reachable<float> loss_scale{};
   std::size_t n_rows = 0, n_outputs = 0, row_elements = 0;
   Vector<T> x{}, gradient{};
   Vector<SampleLoss> losses{};

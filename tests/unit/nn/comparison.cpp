@@ -20,6 +20,8 @@ std::vector<float> to_precision(const std::vector<double>& exact, Precision prec
   std::vector<float> rounded(exact.begin(), exact.end());
   if (precision == Precision::bf16)
     for (float& value : rounded) value = static_cast<float>(core::bfloat16{value});
+  if (precision == Precision::f16)
+    for (float& value : rounded) value = static_cast<float>(core::float16{value});
   return rounded;
 }
 

@@ -13,7 +13,8 @@ void enqueue_loss(runtime::Stream& stream, const char* name, const Body& body, c
   const std::size_t n = rows.n_rows * rows.row_elements;
   runtime::kernel::enqueue(
       stream, name, body.grid(),
-      {region(rows.outputs, n), region(targets, n_targets), region(rows.numbers, rows.numbers == nullptr ? 0 : 1)},
+      {region(rows.outputs, n), region(targets, n_targets), region(rows.numbers, rows.numbers == nullptr ? 0 : 1),
+       region(rows.loss_scale, rows.loss_scale == nullptr ? 0 : 1)},
       {region(rows.gradient, rows.gradient == nullptr ? 0 : n), region(rows.losses, rows.n_rows),
        region(rows.has_bad_label, rows.has_bad_label == nullptr ? 0 : 1)},
       body);

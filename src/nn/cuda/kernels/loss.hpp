@@ -35,14 +35,17 @@ struct LossRows {
   std::size_t row_elements;
   const T* outputs;
   T* gradient;                       ///< null: none is wanted; may be `outputs`
-  const core::StepNumbers* numbers;  ///< the gradient is that of scale * sample_weight times the loss
+  const core::StepNumbers* numbers;  ///< the gradient is that of scale * sample_weight * loss_scale times the loss
+  const float* loss_scale;           ///< null: 1
   SampleLoss* losses;
   std::uint32_t* has_bad_label;  ///< becomes 1 if a label is no class; the row then has loss 0 and gradient 0
 
   static constexpr int most_threads = 512;
 
   LOCKSTEP_HOST_DEVICE std::size_t n_packs() const { return row_elements / Pack<T>::size; }
-  LOCKSTEP_HOST_DEVICE float factor() const { return numbers->scale * numbers->sample_weight; }
+  LOCKSTEP_HOST_DEVICE float factor() const {
+    return numbers->scale * numbers->sample_weight * (loss_scale == nullptr ? 1 : *loss_scale);
+  }
   [[nodiscard]] Grid grid(std::size_t scratch_bytes) const {
     const std::size_t warps = (n_packs() + 31) / 32;
     return {static_cast<unsigned>(n_rows), 32 * static_cast<int>(std::min<std::size_t>(warps, most_threads / 32)),

@@ -1,0 +1,47 @@
+// Every kernel for GPUs, on arrays that are much larger than a cache, with the bytes that one launch has to move.
+// Invariant: a row's bytes are what its operation tells that it reads and writes, as a test sees to.
+// Used by kernel_bench and that test.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "runtime/device.hpp"
+
+namespace lockstep::perf {
+
+struct KernelRow {
+  std::string name;         ///< of the operation
+  std::size_t n_bytes = 0;  ///< read and written
+  std::function<void(runtime::Stream&)> enqueue;
+};
+
+/// Arrays that rows share.
+class KernelArrays {
+ public:
+  template <class T>
+  [[nodiscard]] T* make(std::size_t n) {
+    buffers_.emplace_back(core::Bytes{n * sizeof(T)}, runtime::Memory::device);
+    return buffers_.back().template on_device<T>().data();
+  }
+  /// Of a copy that the host makes now.
+  template <class T>
+  [[nodiscard]] T* make(const std::vector<T>& values) {
+    T* const there = make<T>(values.size());
+    send(there, values.data(), values.size() * sizeof(T));
+    return there;
+  }
+
+ private:
+  static void send(void* to, const void* from, std::size_t n_bytes);
+  std::vector<runtime::Buffer> buffers_{};
+};
+
+/// Of networks, in bf16, whose largest arrays have `n` elements, a multiple of 2^16; and of optimizers, in float32 with
+/// n parameters. The arrays must outlive them.
+[[nodiscard]] std::vector<KernelRow> network_rows(KernelArrays& arrays, std::size_t n);
+[[nodiscard]] std::vector<KernelRow> optimizer_rows(KernelArrays& arrays, std::size_t n);
+
+}  // namespace lockstep::perf

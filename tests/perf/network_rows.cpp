@@ -1,0 +1,209 @@
+#include <cstring>
+#include <numeric>
+
+#include "kernel_rows.hpp"
+#include "nn/cuda/kernels/batch_norm_backward.hpp"
+#include "nn/cuda/kernels/batch_norm_normalize.hpp"
+#include "nn/cuda/kernels/batch_norm_ranks.hpp"
+#include "nn/cuda/kernels/batch_norm_statistics.hpp"
+#include "nn/cuda/kernels/column_sums.hpp"
+#include "nn/cuda/kernels/columns.hpp"
+#include "nn/cuda/kernels/dropout.hpp"
+#include "nn/cuda/kernels/elementwise.hpp"
+#include "nn/cuda/kernels/embedding.hpp"
+#include "nn/cuda/kernels/images.hpp"
+#include "nn/cuda/kernels/loss.hpp"
+#include "nn/cuda/kernels/pool.hpp"
+#include "nn/cuda/kernels/samples.hpp"
+#include "nn/cuda/kernels/softmax_cross_entropy.hpp"
+
+namespace lockstep::perf {
+
+void KernelArrays::send(void* to, const void* from, std::size_t n_bytes) {
+  const runtime::Buffer here{core::Bytes{n_bytes}, runtime::Memory::pinned};
+  std::memcpy(here.bytes().data(), from, n_bytes);
+  runtime::Stream stream;
+  stream.copy(runtime::DeviceSpan<std::byte>::at(static_cast<std::byte*>(to), n_bytes), here.bytes());
+  stream.wait();
+}
+
+namespace {
+
+using namespace nn::cuda;  // NOLINT(google-build-using-namespace)
+using T = core::bfloat16;
+
+constexpr std::size_t of_value = sizeof(T);
+constexpr std::size_t n_channels = 256;
+
+class NetworkRows {
+ public:
+  NetworkRows(KernelArrays& arrays, std::size_t n)
+      : arrays_{arrays}, n_{n}, x_{arrays.make<T>(n)}, y_{arrays.make<T>(n)}, out_{arrays.make<T>(n)} {
+    numbers_ = arrays_.make<core::StepNumbers>(std::vector<core::StepNumbers>(1));
+  }
+
+  std::vector<KernelRow> make() {
+    elements();
+    batch_norm();
+    pools();
+    ids();
+    losses();
+    return std::move(rows_);
+  }
+
+ private:
+  template <class Body>
+  void add(const char* name, std::size_t n_bytes, const Body& body) {
+    rows_.push_back({name, n_bytes, [body](runtime::Stream& stream) { enqueue(stream, body); }});
+  }
+
+  void elements() {
+    auto* const floats = arrays_.make<float>(n_);
+    auto* const bias = arrays_.make<float>(n_channels);
+    add("rectify", 2 * of_value * n_, Rectify<T>{n_, x_, out_});
+    add("rectify_backward", 3 * of_value * n_, RectifyBackward<T>{n_, x_, y_, nullptr, out_});
+    add("sum", 3 * of_value * n_, Sum<T>{n_, x_, y_, true, out_});
+    add("add_bias", 2 * of_value * n_ + n_channels * sizeof(float), AddBias<T>{n_, n_channels, x_, bias, false, out_});
+    add("cast", (sizeof(float) + of_value) * n_, Cast<float, T>{n_, floats, out_});
+    add("keep_gradient", (of_value + sizeof(float)) * n_, KeepGradient<T>{n_, x_, false, floats});
+    const std::size_t n_samples = n_ / (8 * 1024);
+    add("take_samples", n_samples * 1024 * (3 * sizeof(float) + 8 * of_value),
+        TakeSamples<T>{n_samples, 1024, 3, 8, floats, out_});
+    auto* const of_samples = arrays_.make<std::uint64_t>(n_ / n_channels);
+    add("drop_elements", 2 * of_value * n_ + n_ / n_channels * sizeof(std::uint64_t) + sizeof(core::StepNumbers),
+        DropElements<T>{.n_samples = n_ / n_channels,
+                        .n_positions = 1,
+                        .n_channels = n_channels,
+                        .x = x_,
+                        .out = out_,
+                        .ids = of_samples,
+                        .numbers = numbers_,
+                        .seed = 1,
+                        .node = 0,
+                        .threshold = 1U << 31,
+                        .factor = 2});
+    add("copy_columns", 2 * of_value * n_,
+        CopyColumns<T>{n_ / n_channels, n_channels, 0, x_, n_channels, 0, out_, n_channels, 0});
+  }
+
+  void batch_norm() {
+    const std::size_t n_rows = n_ / n_channels;
+    const GroupedRows rows{n_rows, n_rows, n_channels};
+    auto* const moments = arrays_.make<Moments>(n_channels);
+    auto* const partial_moments = arrays_.make<Moments>(rows.n_partials());
+    auto* const sums = arrays_.make<GradientSums>(n_channels);
+    auto* const partial_sums = arrays_.make<GradientSums>(rows.n_partials());
+    auto* const shared = arrays_.make<double>(2 * n_channels + 1);
+    auto* const mask = arrays_.make<std::uint8_t>(n_ / pack_channels);
+    std::vector<float*> floats;  // mean, inverse, offset, slope, weight, bias, running mean and variance
+    for (int i = 0; i < 8; ++i) floats.push_back(arrays_.make<float>(n_channels));
+    const std::size_t of_floats = n_channels * sizeof(float), of_moments = n_channels * sizeof(Moments);
+    const std::size_t of_sums = n_channels * sizeof(GradientSums), of_shared = (n_channels + 1) * sizeof(double);
+    const PassedGradient<T> passed{y_, nullptr, mask};
+    add("partial_moments", of_value * n_ + rows.n_partials() * sizeof(Moments),
+        PartialMoments<T>{rows, x_, partial_moments});
+    add("group_moments", rows.n_partials() * sizeof(Moments) + of_moments + 2 * of_floats,
+        GroupMoments{rows, partial_moments, 1e-5, moments, floats[0], floats[1]});
+    add("move_statistics", of_moments + sizeof(core::StepNumbers) + 4 * of_floats,
+        MoveStatistics{1, n_channels, moments, 0.1, numbers_, floats[6], floats[7]});
+    add("invert_deviations", 2 * of_floats, InvertDeviations{n_channels, floats[7], 1e-5, floats[1]});
+    add("normalize", 2 * of_value * n_ + n_ / pack_channels + 4 * of_floats,
+        Normalize<T>{rows, x_, nullptr, floats[0], floats[1], floats[4], floats[5], true, out_, mask});
+    add("partial_gradients",
+        2 * of_value * n_ + n_ / pack_channels + of_floats + rows.n_partials() * sizeof(GradientSums),
+        PartialGradients<T>{rows, x_, passed, floats[0], nullptr, partial_sums});
+    add("group_gradients", rows.n_partials() * sizeof(GradientSums) + of_sums + 3 * of_floats,
+        GroupGradients{rows, partial_sums, floats[1], sums, floats[2], floats[3]});
+    add("scale_shift_gradients", of_sums + 3 * of_floats,
+        ScaleShiftGradients{1, n_channels, sums, floats[1], false, floats[4], floats[5]});
+    add("normalize_backward", 3 * of_value * n_ + n_ / pack_channels + 5 * of_floats,
+        NormalizeBackward<T>{rows, x_, passed, floats[0], floats[1], floats[2], floats[3], floats[4], out_});
+    add("weigh_means", of_moments + of_shared, WeighMeans{n_channels, moments, shared});
+    add("weigh_deviations", of_moments + 2 * of_shared - sizeof(double),
+        WeighDeviations{n_channels, moments, shared, shared + n_channels + 1});
+    add("join_moments", 2 * of_shared - sizeof(double) + of_moments + 2 * of_floats,
+        JoinMoments{n_channels, shared, shared + n_channels + 1, 1e-5, moments, floats[0], floats[1]});
+    add("join_gradients", of_sums + of_moments + 3 * of_floats,
+        JoinGradients{n_channels, sums, moments, floats[1], floats[2], floats[3]});
+    auto* const column_sums = arrays_.make<double>(rows.n_partials());
+    add("partial_sums", of_value * n_ + rows.n_partials() * sizeof(double), PartialSums<T>{rows, x_, column_sums});
+    add("column_sums", rows.n_partials() * sizeof(double) + of_floats, ColumnSums{rows, column_sums, false, floats[5]});
+  }
+
+  void pools() {
+    const std::size_t n_images = n_ / (64 * 16 * 16), n_out = n_images * 64 * 8 * 8;
+    const PoolSizes sizes{.n_images = n_images,
+                          .height = 16,
+                          .width = 16,
+                          .n_channels = 64,
+                          .kernel = 3,
+                          .stride = 2,
+                          .padding = 1,
+                          .out_height = 8,
+                          .out_width = 8};
+    auto* const places = arrays_.make<std::int8_t>(n_out);
+    add("pool_maxima", of_value * (n_ + n_out) + n_out, PoolMaxima<T>{sizes, x_, out_, places});
+    add("pool_maxima_backward", of_value * (n_ + n_out) + n_out, PoolMaximaBackward<T>{sizes, y_, places, out_});
+    add("averages", of_value * (n_ + n_images * 64), Averages<T>{n_images, 256, 64, x_, out_});
+    add("averages_backward", of_value * (n_ + n_images * 64), AveragesBackward<T>{n_images, 256, 64, y_, out_});
+    constexpr int size = 32;
+    const std::size_t n_pictures = n_ / (8 * size * size), n_table = 3 * LookUpPixels<T>::n_levels;
+    auto* const pixels = arrays_.make<std::uint8_t>(n_pictures * size * size * 3);
+    auto* const views = arrays_.make<ImageView>(n_pictures);
+    add("look_up_pixels", n_pictures * (size * size * 3 + sizeof(ImageView)) + of_value * (n_table + n_),
+        LookUpPixels<T>{n_pictures, size, size, 3, pixels, views, arrays_.make<T>(n_table), size, size, out_});
+  }
+
+  /// Of tables whose rows are all read or written once.
+  void ids() {
+    const std::size_t n_rows = n_ / n_channels;
+    std::vector<std::int64_t> ids(n_rows);
+    std::iota(ids.begin(), ids.end(), 0);
+    auto* const table = arrays_.make<float>(n_);
+    auto* const has_bad = arrays_.make<std::uint32_t>(1);
+    auto* const rows = arrays_.make(ids);
+    auto* const sorted = arrays_.make(std::vector<std::uint64_t>(ids.begin(), ids.end()));
+    auto* const samples = arrays_.make(std::vector<std::uint32_t>(ids.begin(), ids.end()));
+    add("gather_rows", n_ * (sizeof(float) + of_value) + n_rows * sizeof(std::int64_t) + sizeof(std::uint32_t),
+        GatherRows<T>{n_rows, n_channels, n_rows, table, rows, 1, 0, out_, has_bad});
+    add("add_segments", n_ * (2 * sizeof(float) + of_value) + n_rows * (sizeof(std::uint64_t) + sizeof(std::uint32_t)),
+        AddSegments<T>{n_rows, n_channels, n_rows, sorted, samples, y_, table});
+  }
+
+  void losses() {
+    constexpr std::size_t n_classes = 1024;
+    const std::size_t n_rows = n_ / n_classes;
+    auto* const losses = arrays_.make<SampleLoss>(n_rows);
+    const LossRows<T> rows{.n_rows = n_rows,
+                           .n_outputs = n_classes,
+                           .row_elements = n_classes,
+                           .outputs = x_,
+                           .gradient = out_,
+                           .numbers = numbers_,
+                           .loss_scale = nullptr,
+                           .losses = losses,
+                           .has_bad_label = arrays_.make<std::uint32_t>(1)};
+    const std::size_t n_bytes =
+        2 * of_value * n_ + n_rows * sizeof(SampleLoss) + sizeof(core::StepNumbers) + sizeof(std::uint32_t);
+    auto* const labels = arrays_.make<std::int64_t>(n_rows);
+    add("softmax_cross_entropy", n_bytes + n_rows * sizeof(std::int64_t), SoftmaxCrossEntropy<T>{rows, labels, 0});
+    add("negative_log", n_bytes + n_rows * sizeof(std::int64_t), NegativeLog<T>{rows, labels});
+    add("mean_square", n_bytes + n_ * sizeof(float), MeanSquare<T>{rows, arrays_.make<float>(n_)});
+    add("sum_losses", n_rows * sizeof(SampleLoss) + 2 * sizeof(LossTotals),
+        SumLosses{n_rows, losses, arrays_.make<LossTotals>(1)});
+  }
+
+  KernelArrays& arrays_;
+  std::size_t n_;
+  T* x_;
+  T* y_;
+  T* out_;
+  core::StepNumbers* numbers_ = nullptr;
+  std::vector<KernelRow> rows_{};
+};
+
+}  // namespace
+
+std::vector<KernelRow> network_rows(KernelArrays& arrays, std::size_t n) { return NetworkRows{arrays, n}.make(); }
+
+}  // namespace lockstep::perf
