@@ -94,6 +94,7 @@ std::string blank_document(const Job& job) {
   info.environment = runtime::read_environment();
   info.topology = job.topology;
   info.device = job.device;
+  info.nccl = comm::nccl_version();
   info.environment.hosts = job.topology.hosts();
   if (job.options.ranks_per_node > 0) info.simulated_nodes = job.transport.n_nodes();
   return json_document(json_meta(info), "", false);

@@ -32,11 +32,14 @@ struct Fact {
 };
 
 constexpr std::string_view ranks_per_node = "ranks_per_node";  // of the placement
+constexpr std::string_view device = "device";                  // its name
+constexpr std::string_view nccl_version = "nccl_version";      // of the device
 
 constexpr std::array facts{Fact{"ranks", true},
                            Fact{"nodes", true},
                            Fact{ranks_per_node, true},
                            Fact{"simulated_nodes", true},
+                           Fact{device, true},
                            Fact{"cpu_model", true},
                            Fact{"instruction_set", true},
                            Fact{"build_type", true},
@@ -46,6 +49,7 @@ constexpr std::array facts{Fact{"ranks", true},
                            Fact{"compiler", false},
                            Fact{"mpi_library", false},
                            Fact{"mpi_thread_level", false},
+                           Fact{nccl_version, false},
                            Fact{"hosts", false},
                            Fact{"binding", false},
                            Fact{"kernel", false},
@@ -117,11 +121,25 @@ std::string count_ranks_per_node(const Node& placement) {
   return fmt::format("{}", fmt::join(counts, ", "));
 }
 
+// Files of before there were GPUs, and those of vectors on the host, have none.
+std::string read_device(const Node& meta) {
+  if (!meta.json.is_object()) meta.refuse("an object");
+  const auto found = meta.json.find(device);
+  if (found == meta.json.end() || found->is_null()) return "host";
+  const Node node = meta.at(device);
+  return node.at("name").text() + (node.at("shared").json == true ? ", shared by ranks" : "");
+}
+
+std::string read_fact(const Node& meta, std::string_view key) {
+  if (key == ranks_per_node) return count_ranks_per_node(meta.at("placement"));
+  if (key == device) return read_device(meta);
+  if (key == nccl_version) return read_device(meta) == "host" ? "none" : as_text(meta.at(device).at(nccl_version).json);
+  return as_text(meta.at(key).json);
+}
+
 std::vector<std::pair<std::string, std::string>> read_facts(const Node& meta) {
   std::vector<std::pair<std::string, std::string>> values;
-  for (const Fact& fact : facts)
-    values.emplace_back(fact.key, fact.key == ranks_per_node ? count_ranks_per_node(meta.at("placement"))
-                                                             : as_text(meta.at(fact.key).json));
+  for (const Fact& fact : facts) values.emplace_back(fact.key, read_fact(meta, fact.key));
   return values;
 }
 

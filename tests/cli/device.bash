@@ -26,6 +26,14 @@ for n in 1 2 3 4; do
 done
 ! python3 -c 'import jsonschema' 2>/dev/null || python3 "$here/validate.py" "$SCHEMA" "$folder/r.json" complete || fail "the file is not as its schema says"
 
+# What is measured on GPUs is not compared with what is measured on the host.
+launch 2 -e 8 -n 8 --device host --baseline "$folder/r.json"
+expect_rc 2
+expect_one_error
+launch 4 -e 8 -n 8 --device host --baseline "$folder/r.json"
+expect_rc 2
+expect_err 'device is host, not made-up GPU, shared by ranks'
+
 # Every collective, type and operation, in place too, in all ways that buffers are prepared.
 for words in '--collective reduce_scatter --buffers dirty' '--collective all_gather --in-place' '-d all -o all -b 1K -e 1K' \
   '--buffers cold --sync none -d bfloat16 -o max' '-d int8 -o avg -w 0 --in-place'; do

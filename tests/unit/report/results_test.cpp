@@ -102,6 +102,7 @@ TEST(Results, CompareOnlyOnTheSameMachineMeasuredAlike) {
   for (const auto& [key, value] : {std::pair<const char*, nlohmann::json>{"ranks", 4},
                                    {"cpu_model", "another"},
                                    {"buffers", "cold"},
+                                   {"device", {{"name", "a GPU"}, {"shared", false}, {"nccl_version", nullptr}}},
                                    {"simulated_nodes", 2},
                                    {"placement", {{{"node", 0}}, {{"node", 1}}}}}) {
     nlohmann::json other = base;
@@ -116,6 +117,22 @@ TEST(Results, CompareOnlyOnTheSameMachineMeasuredAlike) {
       EXPECT_NE(std::string{error.what()}.find("--now"), std::string::npos) << error.what();
     }
   }
+}
+
+TEST(Results, FilesWithoutADeviceAreOfTheHost) {
+  const nlohmann::json base = result_with({});
+  nlohmann::json host = base, gpu = base, shared = base, newer = base;
+  host["meta"]["device"] = nullptr;
+  EXPECT_NO_THROW(
+      require_comparable(parse_results(base.dump(), "before.json"), parse_results(host.dump(), "now"), "--now"));
+  gpu["meta"]["device"] = {{"name", "a GPU"}, {"shared", false}, {"nccl_version", "2.28.9"}};
+  newer["meta"]["device"] = {{"name", "a GPU"}, {"shared", false}, {"nccl_version", "2.30.1"}};
+  shared["meta"]["device"] = {{"name", "a GPU"}, {"shared", true}, {"nccl_version", "2.28.9"}};
+  const Results before = parse_results(gpu.dump(), "before.json");
+  EXPECT_THROW(require_comparable(before, parse_results(shared.dump(), "now"), "--now"), core::Error);
+  EXPECT_NO_THROW(require_comparable(before, parse_results(newer.dump(), "now"), "--now"));
+  EXPECT_EQ(name_changes(before, parse_results(newer.dump(), "now")),
+            std::vector<std::string>{"nccl_version: 2.28.9, now 2.30.1"});
 }
 
 TEST(Results, OfVariablesThatDifferTheNamesAreTold) {
