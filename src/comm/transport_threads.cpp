@@ -41,7 +41,7 @@ struct Meeting {
   int n_arrived = 0;
   int n_left = 0;
   bool is_made = false;
-  std::vector<int> groups;                                  ///< split: the new group of each member
+  std::vector<int> groups;                              ///< split: the new group of each member
   std::shared_ptr<std::vector<runtime::Buffer>> parts;  ///< share: one buffer per member
 };
 
@@ -274,8 +274,7 @@ class ThreadChannel final : public Channel {
 
 class ThreadSegment final : public SharedSegment {
  public:
-  ThreadSegment(Hub& hub, std::vector<int> members, int world_rank,
-                std::shared_ptr<std::vector<runtime::Buffer>> parts)
+  ThreadSegment(Hub& hub, std::vector<int> members, int world_rank, std::shared_ptr<std::vector<runtime::Buffer>> parts)
       : hub_{hub}, members_{std::move(members)}, world_rank_{world_rank}, parts_{std::move(parts)} {}
   std::span<std::byte> part(int rank) const override { return (*parts_)[static_cast<std::size_t>(rank)].bytes(); }
   void note_reading(int rank, std::size_t n_bytes) const override {

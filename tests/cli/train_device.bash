@@ -38,6 +38,27 @@ expect_err '^device  host: ranks 0 and 1 have one GPU'
 LOCKSTEP_MADE_UP_GPUS=3 trained toy 2 --nproc 3 --run-dir three
 expect_err '^device  3 GPUs, such as made-up GPU$'
 
+# What does not fit into a GPU's memory is refused before anything is trained, with a batch that does.
+large=(resnet50_synthetic --model resnet18 --image-size 64 --batch 64 --synthetic-steps 1 --max-steps 1 --device cuda)
+LOCKSTEP_MADE_UP_GPU_BYTES=200000000 run "$REDUCE_ALL" train "${large[@]}" --run-dir refused
+expect_rc 2
+expect_one_error
+expect_err 'a rank on .* needs .* for activations, and the GPU has 200 MB'
+batch=$(sed -n 's/.*fix: --batch \([0-9]*\) or less.*/\1/p' "$folder/err")
+[ "${batch:-0}" -ge 1 ] && [ "$batch" -lt 64 ] || fail "no batch that fits"
+LOCKSTEP_MADE_UP_GPU_BYTES=200000000 run "$REDUCE_ALL" train "${large[@]}" --batch 1 --dry-run
+expect_rc 0
+
+# Does the device compute what the host does?
+run "$REDUCE_ALL" train --self-test toy movielens mnist_cnn
+expect_rc 0
+expect_out '^device  made-up GPU$'
+expect_out '^mnist_cnn  *bf16 .* ok$'
+expect_out '^verdict the device computes what the host does$'
+run "$REDUCE_ALL" train --self-test tou
+expect_rc 2
+expect_err "unknown model 'tou'"
+
 # What is learned is what is learned on the host, on any number of ranks, and run.json tells where.
 # learned RANKS TOLERANCE NAME ARGUMENTS...
 learned() {
@@ -57,7 +78,7 @@ learned '1 2 3' 0.001 movielens movielens --synthetic --max-steps 4
 learned '1 2 3' 0.001 clipped movielens --synthetic --max-steps 4 --clip-norm 0.1 --accumulate 2
 learned '1 2 3' 0.001 digits digits --synthetic-samples 120 --batch 24 --max-steps 2
 learned '1 3' 0.02 bf16 digits --synthetic-samples 120 --batch 24 --max-steps 2 --precision bf16
-learned '1 2' 0.001 resnet resnet50_synthetic --model resnet18 --image-size 64 --batch 16 --bn-group 8 --synthetic-steps 1 \
+learned 1 0.001 resnet resnet50_synthetic --model resnet18 --image-size 64 --batch 16 --bn-group 8 --synthetic-steps 1 \
   --max-steps 2 --lr 0.0001
 if python3 -c 'import jsonschema' 2>/dev/null; then
   run python3 "$tests/../unit/training/run/validate_run.py" toy-2 "$tests/../../share/schemas" train

@@ -75,6 +75,7 @@ class CudaExecutor final : public Executor {
     arenas_.has_bad_label = &results_.device<Results>()->has_bad_label;
     if (options_.is_group_of_ranks) empty_ = EmptyRank{network_};
     choose_products(network_, dtype_of<T>(), options_, convolutions_);
+    arena_.expect(make_program(nullptr, options.max_batch, true)->n_bytes());
   }
 
   [[nodiscard]] std::span<const ArenaSlot> slots() const noexcept override { return parameters_.slots(); }
@@ -162,7 +163,8 @@ class CudaExecutor final : public Executor {
   [[nodiscard]] std::vector<std::string> slow_layers() const override { return {}; }
   [[nodiscard]] bool computes_in_floats() const override { return false; }
   [[nodiscard]] std::size_t n_bytes() const noexcept override {
-    std::size_t n = weights_.on_device<std::byte>().size() + arena_.n_bytes() + empty_.n_bytes();
+    std::size_t n = arena_.n_bytes() + empty_.n_bytes();
+    if constexpr (!std::is_same_v<T, float>) n += arena_elements() * sizeof(T);
     for (const Mirror* mirror : {&x_, &y_, &ids_, &results_, &all_statistics_}) n += mirror->n_bytes();
     return n + all_statistics_.n_bytes() + sizeof(core::StepNumbers);  // kept ones, and a step's numbers
   }
@@ -191,6 +193,11 @@ class CudaExecutor final : public Executor {
     stream.copy(kept_statistics_.on_device<std::byte>(),
                 DeviceSpan<const std::byte>::at(all_statistics_.device<std::byte>(), all_statistics_.n_bytes()));
     are_statistics_here_ = false;
+  }
+
+  [[nodiscard]] std::unique_ptr<Program<T>> make_program(SharedArena* memory, std::uint64_t n, bool is_training) {
+    return std::make_unique<Program<T>>(network_, options_, parameters_, arenas_, convolutions_, memory, n,
+                                        is_training);
   }
 
   static void send(std::span<const std::byte> bytes, const Mirror& to, runtime::Stream& stream) {
@@ -229,9 +236,7 @@ class CudaExecutor final : public Executor {
                     Cast<float, T>{arena_elements(), arenas_.parameters, weights_.template on_device<T>().data()});
     }
     auto& program = programs_[{n_, is_training}];
-    if (!program)
-      program = std::make_unique<Program<T>>(network_, options_, parameters_, arenas_, convolutions_, arena_, n_,
-                                             is_training);
+    if (!program) program = make_program(&arena_, n_, is_training);
     program->forward(pass, &results_.device<Results>()->totals);
     if (is_training) program_ = program.get();
   }

@@ -21,7 +21,7 @@ Overloaded(F...) -> Overloaded<F...>;
 
 template <class T>
 Program<T>::Program(const Network& network, const ExecutorOptions& options, const ParameterLayout& parameters,
-                    const Arenas<T>& arenas, Convolutions& convolutions, SharedArena& memory, std::uint64_t n,
+                    const Arenas<T>& arenas, Convolutions& convolutions, SharedArena* memory, std::uint64_t n,
                     bool is_training)
     : network_{network},
       options_{options},
@@ -34,7 +34,8 @@ Program<T>::Program(const Network& network, const ExecutorOptions& options, cons
   Builder<T> builder{network, options, parameters, arenas, convolutions, memory_, n, is_training};
   plan_forward(builder);
   if (is_training) plan_backward(builder);
-  memory_.place_at(memory.take(memory_.plan()));
+  n_bytes_ = memory_.plan();
+  if (memory != nullptr) memory_.place_at(memory->take(n_bytes_));
 }
 
 template <class T>

@@ -14,8 +14,12 @@ namespace lockstep::nn::cuda {
 template <class T>
 class Program {
  public:
+  /// Without `memory` it can tell of itself only.
   Program(const Network& network, const ExecutorOptions& options, const ParameterLayout& parameters,
-          const Arenas<T>& arenas, Convolutions& convolutions, SharedArena& memory, std::uint64_t n, bool is_training);
+          const Arenas<T>& arenas, Convolutions& convolutions, SharedArena* memory, std::uint64_t n, bool is_training);
+
+  /// Of the arena.
+  [[nodiscard]] std::size_t n_bytes() const noexcept { return n_bytes_; }
 
   /// Adds the batch's loss to `totals`.
   void forward(PassContext& pass, LossTotals* totals);
@@ -42,6 +46,7 @@ class Program {
   std::vector<ValueLayout> values_;
   std::vector<Step> steps_;
   ProgramMemory memory_{};
+  std::size_t n_bytes_ = 0;
   Place<T> loss_gradient_{};
   Place<SampleLoss> losses_{};
   std::uint32_t* has_bad_label_;

@@ -1,5 +1,7 @@
 #include "nn/cuda/program_memory.hpp"
 
+#include <algorithm>
+
 namespace lockstep::nn::cuda {
 
 std::size_t ProgramMemory::plan() {
@@ -17,14 +19,14 @@ void ProgramMemory::place_at(std::byte* arena) {
 
 std::byte* SharedArena::take(std::size_t n_bytes) {
   if (buffers_.empty() || buffers_.back().on_device<std::byte>().size() < n_bytes)
-    buffers_.emplace_back(core::Bytes{n_bytes}, runtime::Memory::device);
+    buffers_.emplace_back(core::Bytes{std::max(n_bytes, expected_)}, runtime::Memory::device);
   return buffers_.back().on_device<std::byte>().data();
 }
 
 std::size_t SharedArena::n_bytes() const noexcept {
   std::size_t n = 0;
   for (const runtime::Buffer& buffer : buffers_) n += buffer.on_device<std::byte>().size();
-  return n;
+  return buffers_.empty() ? expected_ : n;
 }
 
 }  // namespace lockstep::nn::cuda

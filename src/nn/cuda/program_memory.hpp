@@ -67,12 +67,15 @@ class ProgramMemory {
 /// What the programs of an executor lie in, as one is enqueued at a time: none needs what it held when another ran.
 class SharedArena {
  public:
-  /// At least so many bytes: those of another program if they are enough, so that the largest program should be the
-  /// first. Addresses stay.
+  /// Of the largest program, before any takes its part.
+  void expect(std::size_t n_bytes) noexcept { expected_ = n_bytes; }
+  /// At least so many bytes: those of another program if they are enough. Addresses stay.
   [[nodiscard]] std::byte* take(std::size_t n_bytes);
+  /// What it has, or will have.
   [[nodiscard]] std::size_t n_bytes() const noexcept;
 
  private:
+  std::size_t expected_ = 0;
   std::vector<runtime::Buffer> buffers_{};  // each larger than the one before
 };
 

@@ -27,7 +27,8 @@ double relative_error(const A& a, const B& b) {
   for (std::size_t i = 0; i < b.size(); ++i) {
     const double difference = static_cast<double>(a[i]) - static_cast<double>(b[i]);
     // A NaN must not pass for small, nor give way to what comes after it.
-    if (!std::isnan(error) && !(difference > -error && difference < error)) error = difference < 0 ? -difference : difference;
+    if (!std::isnan(error) && !(difference > -error && difference < error))
+      error = difference < 0 ? -difference : difference;
     magnitude = std::max(magnitude, std::abs(static_cast<double>(b[i])));
   }
   return a.size() == b.size() ? error / magnitude : 1e30;

@@ -1,5 +1,3 @@
-#include "parallel/host_synchronizer.hpp"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -14,6 +12,7 @@
 #include <utility>
 
 #include "comm/transport_threads.hpp"
+#include "parallel/host_synchronizer.hpp"
 #include "unit/parallel/ranks.hpp"
 
 namespace lockstep::parallel {
