@@ -53,10 +53,9 @@ class DeviceGroup {
   virtual void check() {}
 };
 
-/// Returns when all that `stream` was given is done; throws what the group notices in the meantime.
+/// Returns when all that `stream` was given is done; throws what the group notices in the meantime. Keeps a core busy.
 inline void wait(const runtime::Stream& stream, DeviceGroup& group) {
   while (!stream.is_done()) group.check();
-  stream.wait();
 }
 
 /// Collective: for the GPUs that the ranks have chosen, by what choose_for_devices() gives for an all_reduce. The
