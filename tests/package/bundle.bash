@@ -139,6 +139,8 @@ in_root "$bundle/run-gpu-checks" --minutes 1
 expect_rc 3
 expect_out 'left for another call$'
 ! grep -q '^versions  ' "$folder/out" || fail "runs again what has passed"
+in_root "$bundle/run-gpu-checks" --minutes 2 reduce-staged-4
+expect_rc 0
 grep -qx 'reduce_all, with --algorithm staged --nproc 4 --device cuda --share-gpu and no --device' "$results/reduce-staged-4.txt" ||
   fail "reduce-staged-4 asks for something else"
 in_root "$bundle/run-gpu-checks" memcheck
