@@ -38,14 +38,14 @@ cat >"$folder/results.jsonl" <<'EOF'
 {"kind":"step","work":"ResNet-50@224, batch 256","precision":"bf16","who":"torch","config":"eager","window_s":[0.064,0.064,0.064,0.064,0.01]}
 {"kind":"step","work":"ResNet-50@224, batch 256","precision":"bf16","who":"torch","config":"default","window_s":[0.05,0.05,0.05,0.05,0.05,0.9]}
 {"kind":"step","work":"ResNet-50@224, batch 256","precision":"bf16","who":"torch","config":"max-autotune","window_s":[0.001,0.001]}
-{"kind":"step","work":"ResNet-50@224, batch 256","precision":"fp16","who":"lockstep","config":"","window_s":[0.04,0.04,0.04,0.04,0.04]}
+{"kind":"step","work":"ResNet-50@224, batch 256","precision":"f16","who":"lockstep","config":"","window_s":[0.04,0.04,0.04,0.04,0.04]}
 {"kind":"unavailable","work":"toy, batch 32","precision":"bf16","who":"torch","config":"eager","reason":"no"}
 {"kind":"step","work":"ResNet-50@224, ba
 EOF
 run "$python" "$compare/table.py" "$folder/results.jsonl"
 expect_rc 0
 expect_row '| ResNet-50@224, batch 256 | bf16 | 6,400 | 5,120 (default) | 2 | 1.25 | 10,000 | 64% |'
-expect_row '| ResNet-50@224, batch 256 | fp16 | 6,400 | – | 0 | – | – | – |'
+expect_row '| ResNet-50@224, batch 256 | f16 | 6,400 | – | 0 | – | – | – |'
 [ "$(wc -l <"$folder/out")" -eq 4 ] || fail "more rows than were measured"
 
 # A played GPU.

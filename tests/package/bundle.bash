@@ -61,7 +61,7 @@ mv "$folder/made" "$root/moved here"
 
 # Of CUDA's libraries copies of those it names, as a node has them.
 while read -r name; do
-  library=$(ldd "$build/bin/gpu_tests" | sed -n "s/^\t$name => \([^ ]*\).*/\1/p")
+  library=$(ldd "$build"/bin/{gpu_tests,lockstep,reduce_all} | sed -n "s/^\t$name => \([^ ]*\).*/\1/p" | head -n 1)
   [ -e "$library" ] || fail "$name, which the bundle needs, is not here"
   cp -L "$library" "$root/cuda/"
 done <"$root/moved here/share/bundle/needs"
@@ -122,6 +122,7 @@ cat >"$root/moved here/libexec/gpu_facts" <<'EOF'
 echo "a played GPU, asked for $1"
 EOF
 printf '#!/bin/bash\necho "conv is off"\nexit 1\n' >"$root/moved here/libexec/gpu_tests"
+printf '#!/bin/bash\necho "reduce_all, with $* and no --device"\n' >"$root/moved here/libexec/reduce_all"
 in_root "$bundle/run-gpu-checks" versions
 expect_rc 0
 results=$root/tmp/gpu-check-results
@@ -138,6 +139,10 @@ in_root "$bundle/run-gpu-checks" --minutes 1
 expect_rc 3
 expect_out 'left for another call$'
 ! grep -q '^versions  ' "$folder/out" || fail "runs again what has passed"
+in_root "$bundle/run-gpu-checks" --minutes 2 reduce-staged-4
+expect_rc 0
+grep -qx 'reduce_all, with --algorithm staged --nproc 4 --device cuda --share-gpu and no --device' "$results/reduce-staged-4.txt" ||
+  fail "reduce-staged-4 asks for something else"
 in_root "$bundle/run-gpu-checks" memcheck
 expect_rc 0
 grep -qP '^memcheck\tskipped\t\d+\tthere is no compute-sanitizer$' "$results/results.tsv" || fail "no line of memcheck"

@@ -15,7 +15,7 @@ MIN_WINDOWS = 5
 
 def roofline(work, precision, ceilings):
     """Samples a second that no program exceeds which moves these bytes and does these operations; None if unknown."""
-    product = ceilings.get({"bf16": "bfloat16", "fp16": "float16", "f32": "float32"}[precision])
+    product = ceilings.get({"bf16": "bfloat16", "f16": "float16", "f32": "float32"}[precision])
     if not work.mb_of_16_bits or not product or not ceilings.get("copy"):
         return None
     mb = work.mb_of_16_bits * (2 if precision == "f32" else 1)

@@ -22,7 +22,7 @@ N_WARMUP = 20
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", choices=WORKS, metavar="WORK", required=True, help="one of: " + "; ".join(WORKS))
-    parser.add_argument("--precision", choices=("bf16", "fp16", "f32"), required=True)
+    parser.add_argument("--precision", choices=("bf16", "f16", "f32"), required=True)
     parser.add_argument("--mode", choices=MODES, required=True, help="of torch.compile, or none")
     parser.add_argument("--windows", type=int, default=7)
     return parser.parse_args()
@@ -57,8 +57,8 @@ def make_step(torch, work, arguments):
     if arguments.mode != "eager":
         model = torch.compile(model, mode=arguments.mode)
     loss_function = loss_of(work.model)
-    dtype = torch.float16 if arguments.precision == "fp16" else torch.bfloat16
-    scaler = torch.amp.GradScaler("cuda", enabled=arguments.precision == "fp16")
+    dtype = torch.float16 if arguments.precision == "f16" else torch.bfloat16
+    scaler = torch.amp.GradScaler("cuda", enabled=arguments.precision == "f16")
 
     def step():
         optimizer.zero_grad(set_to_none=True)

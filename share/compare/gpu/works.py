@@ -24,11 +24,11 @@ class Work:
 
 
 def resnet50(batch):
-    return Work("resnet50", "resnet50_synthetic", batch, SGD, 20, ("bf16", "fp16"), 224, 1000, 24.29, 368)
+    return Work("resnet50", "resnet50_synthetic", batch, SGD, 20, ("bf16", "f16"), 224, 1000, 24.29, 368)
 
 
 def resnet18(batch):
-    return Work("resnet18", "resnet50_synthetic", batch, SGD, 100, ("bf16", "fp16"), 64, 200, 0.87, 6.4)
+    return Work("resnet18", "resnet50_synthetic", batch, SGD, 100, ("bf16", "f16"), 64, 200, 0.87, 6.4)
 
 
 WORKS = {
