@@ -39,8 +39,8 @@ class Convolution {
 class Convolutions {
  public:
   virtual ~Convolutions() = default;
-  /// Finds out, for plan(), what is fastest; options.is_deterministic: nothing. Collective as options.agree is: for
-  /// problems that all ranks have.
+  /// Finds out, for plan(), what is fastest; nothing if options.is_deterministic, or without options.agree, as of
+  /// executors that are made to be looked at. Collective as that is: for problems that all ranks have.
   virtual void choose(const ConvProblem& problem, ConvPass pass, core::DType type, const ExecutorOptions& options) = 0;
   /// All choices of an executor are made, and may be kept for other runs.
   virtual void keep_choices() = 0;

@@ -227,7 +227,7 @@ CudnnConvolutions::~CudnnConvolutions() = default;
 void CudnnConvolutions::choose(const ConvProblem& problem, ConvPass pass, core::DType type,
                                const ExecutorOptions& options) {
   const Wanted wanted = state_->want(problem, pass, type);
-  if (options.is_deterministic || !state_->chosen.insert(wanted.key()).second) return;
+  if (options.is_deterministic || !options.agree || !state_->chosen.insert(wanted.key()).second) return;
   TimedPlans plans{wanted, state_->rules.is_exhaustive};
   choose_plan(wanted.key(), plans, state_->cache, options.agree);
 }
