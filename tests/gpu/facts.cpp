@@ -85,7 +85,7 @@ void print_products() {
     const nn::cuda::ConvOperands operands{.x = x.on_device<std::byte>().data(),
                                           .w = w.on_device<std::byte>().data(),
                                           .y = y.on_device<std::byte>().data(),
-                                          .workspace = workspace.on_device<std::byte>()};
+                                          .workspace = workspace.on_device<std::byte>().data()};
     const double seconds = seconds_of(stream, 20, [&] { plan->enqueue(stream, operands); });
     print_line({{"kind", "product"},
                 {"what", fmt::format("{0} x {0} x {0}, cuDNN's first plan", n)},

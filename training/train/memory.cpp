@@ -160,10 +160,11 @@ void compare_memory(const Recipe& recipe, const MemoryNeed& need, std::uint64_t 
 
 void compare_device_memory(const Recipe& recipe, const MemoryNeed& need, std::uint64_t n_sharing, int n_ranks,
                            const std::string& host, std::uint64_t available) {
-  const Room room{available, n_sharing * need.of_device(), n_sharing,
+  const std::uint64_t spared = available / 16;  // that libraries of the device take while they compute
+  const Room room{available - spared, n_sharing * need.of_device(), n_sharing,
                   n_sharing == 1 ? fmt::format("a rank on {}", host)
                                  : fmt::format("{} ranks that share a GPU on {}", n_sharing, host),
-                  "the GPU has"};
+                  "the GPU has, less a sixteenth for its libraries,"};
   if (room.needed > room.bytes) fail_memory(recipe, need, n_sharing, n_ranks, room);
 }
 

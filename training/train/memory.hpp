@@ -61,7 +61,7 @@ void compare_shared_room(const MemoryNeed& need, std::uint64_t n_local, const st
                          std::uint64_t available);
 
 /// Throws core::Error (usage) if `n_sharing` ranks of `host`, which have a GPU together, need more than is `available`
-/// in its memory.
+/// in its memory, a sixteenth left out.
 void compare_device_memory(const Recipe& recipe, const MemoryNeed& need, std::uint64_t n_sharing, int n_ranks,
                            const std::string& host, std::uint64_t available);
 

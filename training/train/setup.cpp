@@ -6,7 +6,6 @@
 #include <span>
 #include <utility>
 
-#include "comm/registry.hpp"
 #include "comm/transport_mpi.hpp"
 #include "runtime/session.hpp"
 #include "training/recipe/specs.hpp"
@@ -16,16 +15,6 @@
 #include "training/train/model.hpp"
 
 namespace lockstep::training {
-
-namespace {
-
-std::unique_ptr<comm::DeviceGroup> make_group(comm::Transport& transport, const runtime::DeviceChoice& choice) {
-  const comm::Algorithm& algorithm =
-      comm::choose_for_devices({}, transport, choice.is_shared ? comm::Devices::shared : comm::Devices::own);
-  return algorithm.group(algorithm, transport);
-}
-
-}  // namespace
 
 int threads_of(const runtime::Communicator& world, const Recipe& recipe) {
   const auto share = static_cast<int>(runtime::spare_cores(world)) + 1;
@@ -63,7 +52,8 @@ Setup set_up(const runtime::Communicator& world, const OpenDevice& place, const 
   const Batches& batches = setup.main_batches();
   nn::Network network = fitting_network(batches.info(), batches.most());
   setup.transport = comm::make_mpi_transport(world, {.topology = &place.topology});
-  if (!place.choice.is_host() && world.n_ranks() > 1) setup.devices = make_group(*setup.transport, place.choice);
+  if (!place.choice.is_host() && world.n_ranks() > 1)
+    setup.devices = comm::make_device_group(*setup.transport, place.choice);
   const std::uint64_t most =
       options.dry_run ? std::min(batches.most(), whole_groups(recipe, most_tried)) : batches.most();
   setup.learner = std::make_unique<Learner>(world, *setup.transport, setup.devices.get(), *place.device, recipe,
