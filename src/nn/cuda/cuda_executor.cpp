@@ -129,7 +129,7 @@ class CudaExecutor final : public Executor {
     const bool is_forward = pass == Pass::evaluation || pass == Pass::forward;
     if (is_forward) check(batch);
     core::require(is_forward || program_ != nullptr || n_ == 0, "a backward pass follows a forward pass in training");
-    if (stream_ != nullptr) stream_->wait();  // what was sent before may be overwritten
+    if (is_forward && stream_ != nullptr) stream_->wait();  // what was sent before may be overwritten
     stream_ = &stream;
     runtime::kernel::put(stream, numbers_.on_device<core::StepNumbers>(), numbers);
     send_what_is_new(stream);
