@@ -38,6 +38,11 @@ constexpr Algorithm nccl_row(std::string_view name, std::string_view summary, bo
   return row;
 }
 
+constexpr Algorithm by_switches(Algorithm row) {
+  row.why_not = nccl::why_not_by_switches;
+  return row;
+}
+
 constexpr std::array table{
     Algorithm{.name = "mpi",
               .summary = "the MPI library's own collective; above 2^30 elements several calls of it",
@@ -100,8 +105,8 @@ constexpr std::array table{
     nccl_row("nccl:tree/ll", "NCCL's double binary tree, likewise", true),
     nccl_row("nccl:tree/ll128", "NCCL's double binary tree, likewise", true),
     nccl_row("nccl:tree/simple", "NCCL's double binary tree, likewise", true),
-    nccl_row("nccl:nvls", "NCCL through the switches of a node (NVLink SHARP)"),
-    nccl_row("nccl:nvlstree", "NCCL through the switches of each node, and trees between nodes", true),
+    by_switches(nccl_row("nccl:nvls", "NCCL through the switches of a node (NVLink SHARP)")),
+    by_switches(nccl_row("nccl:nvlstree", "NCCL through the switches of each of several nodes, and trees", true)),
 };
 
 /// Does not compile for a name that the table lacks.

@@ -50,7 +50,11 @@ Buffer::Buffer(core::Bytes size, Memory memory)
   if (size_ == 0) return;
   Accelerator* const of = data_.get_deleter().of;
   data_.reset(of != nullptr ? of->allocate(size_, memory) : allocate_pages(size_));
-  if (!data_) core::fail_system(fmt::format("cannot allocate a buffer of {}", core::format_bytes(size)));
+  if (data_) return;
+  if (of != nullptr && memory == Memory::device)
+    core::fail_system(fmt::format("cannot allocate {} of the GPU's memory, which has {} left", core::format_bytes(size),
+                                  core::format_bytes(of->available())));
+  core::fail_system(fmt::format("cannot allocate a buffer of {}", core::format_bytes(size)));
 }
 
 void Buffer::Free::operator()(std::byte* data) const noexcept {

@@ -26,7 +26,18 @@ core::Error without_gpu(const GpuSurvey& survey) {
                       .fix = survey.fix.empty() ? "--device host, or auto" : survey.fix + "; or --device host"}};
 }
 
-// On rank 0: ranks that have the same GPU as one before, as a sentence; empty if there are none.
+// Words of all ranks, which have no line breaks.
+std::vector<std::string> gather_everywhere(const Communicator& world, const std::string& word) {
+  std::string lines;
+  for (const std::string& of_rank : world.gather(word)) lines += of_rank + '\n';
+  lines = world.broadcast(lines);
+  std::vector<std::string> words;
+  for (std::size_t begin = 0, end = 0; (end = lines.find('\n', begin)) != std::string::npos; begin = end + 1)
+    words.push_back(lines.substr(begin, end - begin));
+  return words;
+}
+
+// Ranks that have the same GPU as one before, as a sentence; empty if there are none.
 std::string find_shared(const std::vector<std::string>& uuids) {
   for (std::size_t rank = 0; rank < uuids.size(); ++rank)
     for (std::size_t before = 0; before < rank; ++before)
@@ -59,8 +70,8 @@ DeviceChoice choose_device(const Communicator& world, const Topology& topology, 
     return {.why_not = world.broadcast(survey.toolkit.empty() ? "" : survey.obstacle, speaker.rank)};
   const int number = number_for(topology.places[static_cast<std::size_t>(world.rank())], survey.gpus.size());
   const Gpu& gpu = survey.gpus[static_cast<std::size_t>(number)];
-  std::vector<std::string> uuids = world.gather(gpu.uuid);
-  const std::string shared = world.broadcast(world.rank() == 0 ? find_shared(uuids) : "");
+  std::vector<std::string> uuids = gather_everywhere(world, gpu.uuid);
+  const std::string shared = find_shared(uuids);
   if (!shared.empty() && !request.shares_gpu) {
     if (!is_asked) return {.why_not = shared};
     core::fail_usage(
@@ -69,8 +80,10 @@ DeviceChoice choose_device(const Communicator& world, const Topology& topology, 
          .expected = "a GPU for every rank",
          .fix = "fewer ranks on a node, or ask the batch system for more GPUs; --share-gpu lets them share"});
   }
+  const auto n_sharing = static_cast<int>(std::ranges::count(uuids, gpu.uuid));
   return {.number = number,
           .gpu = gpu,
+          .n_sharing = n_sharing,
           .is_shared = !shared.empty(),
           .driver = survey.driver,
           .toolkit = survey.toolkit,

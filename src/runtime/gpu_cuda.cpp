@@ -146,10 +146,12 @@ class CudaDevice final : public Accelerator {
       return nullptr;
     }
     check(status, "allocating memory");
-    if (memory == Memory::pinned)
+    if (memory == Memory::pinned) {
       std::memset(data, 0, n_bytes);
-    else
+    } else {
       check(cudaMemset(data, 0, n_bytes), "setting memory");
+      check(cudaStreamSynchronize(cudaStreamLegacy), "setting memory");  // it returns before, and our streams do not wait
+    }
     return static_cast<std::byte*>(data);
   }
   void release(std::byte* data, Memory memory) noexcept override {

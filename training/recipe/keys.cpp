@@ -161,7 +161,7 @@ constexpr std::array keys{
     key(Section::machine, "precision", &Recipe::precision, "P", "", words_of<precisions>),
     key(Section::machine, "strategy", &Recipe::strategy, "S", "", words_of<strategies>),
     key(Section::machine, "deterministic", &Recipe::deterministic, "",
-        "the same bits for any rank count that divides lanes"),
+        "the same bits for any rank count that divides lanes; on GPUs for as many"),
     key(Section::machine, "lanes", &Recipe::lanes, "N", "parts of a batch that are summed in a fixed tree",
         from_to(1, most_parts)),
     key(Section::machine, "threads", &Recipe::threads, "N", "of each rank, for computing", from_to(1, most_threads),

@@ -105,7 +105,7 @@ The run
                             the bits the same? Nothing is kept; of no given length, 100 steps at most
       --replay FOLDER       make a step that was not finite again, on one rank: where does that begin? FOLDER is what such
                             a run leaves, bad-step-N; no RECIPE, but the flags above may change it. Exit code 0: not finite again; 1: finite
-      --self-test           does the device compute what the host does? Models of all kinds of layers, or the MODELs named in
+      --self-test           does the GPU compute what the host does? Models of all kinds of layers, or the MODELs named in
                             place of RECIPE, forward and backward, with a table of errors. Exit code 1: not within the limits
       --compat              print the lines of the tutorial that the recipe replaces
       --dry-run             tell what a run needs: memory, steps, traffic; and train nothing

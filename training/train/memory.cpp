@@ -55,9 +55,12 @@ std::string remedies(const Recipe& recipe, const MemoryNeed& need, std::uint64_t
                           text.empty() ? "" : ", or ", parts, recipe.has_lanes() ? ", as more --lanes are" : "");
     if (!text.empty()) text += "; ";
   }
-  if (recipe.precision == "f32") text += "--precision bf16; ";
+  // Devices keep a copy of the parameters in it.
+  const bool is_on_host = runtime::is_host_the_device();
+  if (recipe.precision == "f32" && (is_on_host || need.activations > 2 * need.arena)) text += "--precision bf16; ";
   if (n_local > 1) text += "fewer ranks on a node; ";
-  return text + "--dry-run tells what a run needs";
+  return text +
+         (is_on_host ? "--dry-run tells what a run needs" : "--device host --dry-run tells what it does on a host");
 }
 
 struct Room {
@@ -72,7 +75,9 @@ struct Room {
                               const Room& room) {
   const auto text = [](std::uint64_t bytes) { return core::format_decimal({bytes}); };
   const std::uint64_t rest = room.needed - room.n_sharing * need.activations;
-  const std::uint64_t for_activations = (room.bytes - std::min(room.bytes, rest)) / room.n_sharing;
+  std::uint64_t for_activations = (room.bytes - std::min(room.bytes, rest)) / room.n_sharing;
+  // Of fewer samples they take a little more than their share: workspaces stay.
+  if (!runtime::is_host_the_device()) for_activations -= for_activations / 8;
   core::fail_usage(
       {.what = fmt::format("{} need{} {}, of it {} for activations, and {} {}", room.who, room.n_sharing > 1 ? "" : "s",
                            text(room.needed), text(room.n_sharing * need.activations), room.left, text(room.bytes)),
@@ -192,7 +197,6 @@ void check_memory(const runtime::Communicator& world, const OpenDevice& place, c
                   const nn::Network& network, std::uint64_t most) {
   runtime::together(world, [&] {
     const runtime::Topology& topology = place.topology;
-    const bool is_shared = place.choice.is_shared;
     const runtime::Place& me = topology.places[static_cast<std::size_t>(world.rank())];
     const auto n_local =
         static_cast<std::uint64_t>(std::ranges::count(topology.places, me.node, &runtime::Place::node));
@@ -201,7 +205,8 @@ void check_memory(const runtime::Communicator& world, const OpenDevice& place, c
     const std::uint64_t of_device = runtime::is_host_the_device() ? 0 : runtime::accelerator()->available().value;
     const MemoryNeed need = memory_need(*place.device, recipe, network, most, world.n_ranks(), n_local);
     if (!runtime::is_host_the_device())
-      return compare_device_memory(recipe, need, is_shared ? n_local : 1, world.n_ranks(), me.host, of_device);
+      return compare_device_memory(recipe, need, static_cast<std::uint64_t>(place.choice.n_sharing), world.n_ranks(),
+                                   me.host, of_device);
     compare_memory(recipe, need, n_local, world.n_ranks(), me.host,
                    left > 0 ? left : std::numeric_limits<std::uint64_t>::max(), limits);
     check_shared_room(need, n_local, me.host);

@@ -216,6 +216,11 @@ int make_again(const Replay& replay, const runtime::Session& session, runtime::W
                         .expected = "one",
                         .fix = "start it without a launcher"});
     require_data(replay.resolved.recipe);
+    if (replay.resolved.recipe.precision == "f16")
+      core::fail_usage({.what = "the run was in f16, which hosts do not compute, and a step is made again on the host",
+                        .where = replay_flag,
+                        .expected = "another precision",
+                        .fix = "--precision f32: is it not finite there, either?"});
     const auto place =
         open_device(world, {.kind = runtime::DeviceKind::host}, threads_of(world, replay.resolved.recipe));
     metrics::PhaseTimers timers;

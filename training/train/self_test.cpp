@@ -16,6 +16,7 @@
 #include "nn/executor.hpp"
 #include "nn/initialize.hpp"
 #include "nn/models.hpp"
+#include "runtime/interrupt.hpp"
 #include "runtime/staging.hpp"
 #include "runtime/together.hpp"
 #include "training/run/options.hpp"
@@ -191,6 +192,15 @@ std::vector<SelfTestCase> cases_of(const std::vector<std::string>& models) {
   return asked;
 }
 
+/// Of the signal that asks for an end.
+struct SelfTestStopped {
+  int signal;
+};
+
+void stop_if_asked() {
+  if (const int signal = runtime::pending_interrupt()) throw SelfTestStopped{signal};
+}
+
 int self_test(const runtime::Session& session, const runtime::DeviceRequest& request,
               const std::vector<SelfTestCase>& cases, runtime::Watchdog& watchdog) {
   watchdog.enter(runtime::Activity::setup);
@@ -208,6 +218,7 @@ int self_test(const runtime::Session& session, const runtime::DeviceRequest& req
     core::print("device  {}\n", to_text(choice).empty() ? "host" : to_text(choice));
     for (const SelfTestCase& given : cases) {
       expected.push_back(compute(*host, given, nn::Precision::f32));
+      stop_if_asked();
       watchdog.beat();
     }
     const runtime::UseDevice use{choice};
@@ -221,6 +232,7 @@ int self_test(const runtime::Session& session, const runtime::DeviceRequest& req
         ++n_rows;
         if (!tell_row(table, cases[i], precision, compute(device, cases[i], precision.precision), expected[i]))
           ++n_failed;
+        stop_if_asked();
         watchdog.beat();
       }
     }
@@ -240,6 +252,7 @@ bool asks_for_self_test(const std::vector<std::string>& arguments) {
 
 Invocation parse_self_test(const std::vector<std::string>& arguments) {
   auto request = std::make_shared<runtime::DeviceRequest>();
+  request->kind = runtime::DeviceKind::cuda;  // else nothing is tested that is worth it
   Invocation invocation;
   core::Flags flags{"lockstep train --self-test [MODEL ...] [flags]"};
   bool is_asked = false;
@@ -250,7 +263,11 @@ Invocation parse_self_test(const std::vector<std::string>& arguments) {
   flags.words("MODEL", models, 0);
   flags.parse(arguments);
   invocation.run = [request, cases = cases_of(models)](const runtime::Session& session, runtime::Watchdog& watchdog) {
-    return self_test(session, *request, cases, watchdog);
+    try {
+      return self_test(session, *request, cases, watchdog);
+    } catch (const SelfTestStopped& stopped) {
+      return 128 + stopped.signal;
+    }
   };
   return invocation;
 }

@@ -30,7 +30,7 @@ Setup set_up(const runtime::Communicator& world, const OpenDevice& place, const 
     nn::Network network = make_network(recipe, info);
     if (options.evaluate_only) return network;
     check_groups(recipe, network, info.n_samples, world.n_ranks());
-    if (!options.dry_run) check_memory(world, place, recipe, network, most);
+    if (!options.dry_run || !place.choice.is_host()) check_memory(world, place, recipe, network, most);
     return network;
   };
   const auto fit = [&](const DataInfo& info, std::uint64_t most) { static_cast<void>(fitting_network(info, most)); };
@@ -61,6 +61,10 @@ Setup set_up(const runtime::Communicator& world, const OpenDevice& place, const 
   setup.learner->initialize(options.init_from);
   setup.warnings = surprises(resolved, setup.goal, training, evaluation, !options.init_from.empty());
   std::ranges::move(surprises(setup.learner->executor()), std::back_inserter(setup.warnings));
+  if (recipe.is_on_device && recipe.deterministic)
+    setup.warnings.push_back(
+        "on GPUs deterministic runs have the same bits on as many ranks only, and no lanes; --device host has them on "
+        "any");
   return setup;
 }
 

@@ -52,14 +52,21 @@ int train(TrainCommand& command, const runtime::Session& session, runtime::Watch
   });
   if (const auto bad = session.agree(misfit)) return core::to_int(*bad);
   const int threads = threads_of(session.world(), recipe);
-  // Whoever computes on all cores has none to spare for reading ahead.
-  if (recipe.loader_threads < 0 && recipe.threads == 0) recipe.loader_threads = 0;
   std::unique_ptr<OpenDevice> device;
   const auto no_device =
       core::complaint_of([&] { device = open_device(session.world(), command.options.device, threads); });
   if (const auto bad = session.agree(no_device)) return core::to_int(*bad);
   recipe.is_on_device = !device->choice.is_host();
-  const auto bad_cuts = core::complaint_of([&] { check_ranks(recipe, session.world().n_ranks()); });
+  // Whoever computes on all cores has none to spare for reading ahead.
+  if (!recipe.is_on_device && recipe.loader_threads < 0 && recipe.threads == 0) recipe.loader_threads = 0;
+  const auto bad_cuts = core::complaint_of([&] {
+    check_ranks(recipe, session.world().n_ranks());
+    if (recipe.is_on_device && command.options.profile)
+      core::fail_usage({.what = "layers are timed on the host, and this run is on GPUs",
+                        .where = "--profile",
+                        .expected = "a run on the host",
+                        .fix = "--device host; or leave it out, and use CUDA's nsys"});
+  });
   if (const auto bad = session.agree(bad_cuts)) return core::to_int(*bad);
   std::unique_ptr<Trainer> trainer;
   const auto complaint = core::complaint_of(

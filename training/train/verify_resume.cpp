@@ -280,6 +280,11 @@ bool Verification::report(const Version& whole, const std::vector<Version>& resu
   return difference.empty();
 }
 
+/// Whether runs of this machine compute on GPUs.
+bool may_have_gpus(const runtime::DeviceRequest& asked) {
+  return asked.kind != runtime::DeviceKind::host && !runtime::survey_gpus().gpus.empty();
+}
+
 int Verification::run() {
   core::log_info(fmt::format("verifying {}, made --deterministic; {}", request_.resolved.recipe.name,
                              !is_shortened_ ? "all of it"
@@ -289,7 +294,9 @@ int Verification::run() {
   const Version whole = train_whole();
   const Version interrupted = interrupt(whole);
   std::vector<Version> resumed{resume(interrupted, request_.n_ranks)};
-  if (const int other = other_ranks(request_.resolved.recipe, request_.n_ranks))
+  if (may_have_gpus(request_.options.device))
+    core::log_info("on GPUs bits are the same on as many ranks only, so it is resumed on no other number of them");
+  else if (const int other = other_ranks(request_.resolved.recipe, request_.n_ranks))
     resumed.push_back(resume(interrupted, other));
   else
     core::log_info("there is no other number of ranks that goes with its lanes");

@@ -64,6 +64,8 @@ std::unique_ptr<DeviceGroup> make(const Algorithm& row, Transport& transport);
 namespace nccl {
 std::unique_ptr<DeviceGroup> make(const Algorithm& row, Transport& transport);
 std::optional<std::string> why_not(const Call& call, int n_ranks);
+/// Where switches add up.
+std::optional<std::string> why_not_by_switches(const Call& call, int n_ranks);
 }  // namespace nccl
 
 }  // namespace lockstep::comm

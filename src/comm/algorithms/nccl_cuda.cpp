@@ -246,8 +246,12 @@ class NcclGroup final : public DeviceGroup {
   void check() override {
     if (!comm_) return;
     ncclResult_t noticed = ncclSuccess;
-    check_nccl(ncclCommGetAsyncError(comm_.get(), &noticed), comm_.get(), "asking for errors");
-    check_nccl(noticed, comm_.get(), "a collective on GPUs");
+    const ncclResult_t asked = ncclCommGetAsyncError(comm_.get(), &noticed);
+    const ncclResult_t result = asked != ncclSuccess ? asked : noticed;
+    if (result == ncclSuccess || result == ncclInProgress) return;
+    // It ends now, as its kernels may never: whatever is freed on the way out waits for them.
+    const core::UniqueHandle<CommunicatorPolicy> broken = std::move(comm_);
+    check_nccl(result, broken.get(), "a collective on GPUs");
   }
 
  private:
@@ -283,6 +287,11 @@ std::optional<std::string> nccl::why_not(const Call& call, int n_ranks) {
   if (call.collective != Collective::all_gather && call.op == ReduceOp::avg && !(is_float(call.dtype) && is_power))
     return "averages floats over a power of two of ranks only, as others are not rounded once";
   return std::nullopt;
+}
+
+std::optional<std::string> nccl::why_not_by_switches(const Call& call, int n_ranks) {
+  if (call.op != ReduceOp::sum) return "adds up only";
+  return why_not(call, n_ranks);
 }
 
 std::string nccl_version() {

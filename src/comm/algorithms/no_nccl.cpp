@@ -10,6 +10,8 @@ std::unique_ptr<DeviceGroup> nccl::make(const Algorithm& row, Transport&) {
 
 std::optional<std::string> nccl::why_not(const Call&, int) { return "needs NCCL, which this program is built without"; }
 
+std::optional<std::string> nccl::why_not_by_switches(const Call& call, int n_ranks) { return why_not(call, n_ranks); }
+
 std::string nccl_version() { return {}; }
 
 }  // namespace lockstep::comm

@@ -19,9 +19,9 @@ void choose_products(const Network& network, core::DType type, const ExecutorOpt
     by.choose(*problem, ConvPass::weight_gradient, type, options);
     if (needs_gradient(network, network.nodes()[i].inputs[0]))
       by.choose(*problem, ConvPass::input_gradient, type, options);
+    by.keep_choices();  // what has taken time is not lost if this is as far as it gets
     if (options.on_progress) options.on_progress();
   }
-  by.keep_choices();
 }
 
 }  // namespace lockstep::nn::cuda

@@ -204,6 +204,7 @@ struct CudnnConvolutions::State {
   PlanChoice rules{};
   PlanCache cache{"", ""};
   std::set<std::string> chosen{};
+  std::map<std::pair<std::string, bool>, CudnnGraph> planned{};  ///< by key, and whether it was chosen then
 
   [[nodiscard]] Wanted want(const ConvProblem& problem, ConvPass pass, core::DType type) const {
     return {problem, pass, type, gpu ? &*gpu : nullptr, handle.get()};
@@ -237,17 +238,18 @@ void CudnnConvolutions::keep_choices() { state_->cache.save(); }
 std::unique_ptr<Convolution> CudnnConvolutions::plan(const ConvProblem& problem, ConvPass pass, core::DType type) {
   const Wanted wanted = state_->want(problem, pass, type);
   const StoredPlan* const chosen = state_->chosen.contains(wanted.key()) ? state_->cache.find(wanted.key()) : nullptr;
-  if (chosen != nullptr)
-    if (CudnnGraph graph = PlanSearch::restore(chosen->code, wanted.gpu, wanted.handle))
-      return std::make_unique<CudnnConvolution>(wanted, std::move(graph));
+  CudnnGraph& graph = state_->planned[{wanted.key(), chosen != nullptr}];  // running it changes nothing of it
+  if (!graph && chosen != nullptr) graph = PlanSearch::restore(chosen->code, wanted.gpu, wanted.handle);
+  if (graph) return std::make_unique<CudnnConvolution>(wanted, graph);
   PlanSearch search = wanted.search();
   std::vector<ConvPlan> plans =
-      search.find(chosen == nullptr ? PlanFilter{} : timed_plans(state_->rules.is_exhaustive));
+      search.find(chosen == nullptr ? PlanFilter{.prefers_ready = true} : timed_plans(state_->rules.is_exhaustive));
   if (chosen != nullptr) std::erase_if(plans, [&](const ConvPlan& plan) { return plan.name != chosen->name; });
   if (plans.empty())
     core::fail_system(fmt::format("cuDNN {} has no deterministic plan within {} for {} of {}", cudnnGetVersion(),
                                   core::format_bytes(most_workspace), wanted.name(), problem.name));
-  return std::make_unique<CudnnConvolution>(wanted, search.take(plans.front()));
+  graph = search.take(plans.front());
+  return std::make_unique<CudnnConvolution>(wanted, graph);
 }
 
 }  // namespace lockstep::nn::cuda

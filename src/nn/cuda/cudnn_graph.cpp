@@ -140,19 +140,27 @@ std::vector<ConvPlan> PlanSearch::find(const PlanFilter& filter) {
   if (graph_->create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}).is_bad()) return plans;
   const std::int64_t n_of_heuristics = graph_->get_execution_plan_count();
   if (filter.has_all_engines) add_engines(n_of_heuristics);
-  graph_->deselect_numeric_notes({fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION});
+  // Of the latter some compute what is in float32 from inputs in float16, whose range is smaller.
+  graph_->deselect_numeric_notes(
+      {fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION, fe::NumericalNote_t::DOWN_CONVERT_INPUTS});
   if (filter.is_deterministic) graph_->deselect_numeric_notes({fe::NumericalNote_t::NONDETERMINISTIC});
   graph_->deselect_workspace_greater_than(static_cast<std::int64_t>(filter.most_workspace.value));
   std::size_t n_compiled = 0;
   const std::int64_t n_offered = graph_->get_execution_plan_count();
-  for (std::int64_t i = 0; i < n_offered; ++i) {
-    if (i < n_of_heuristics && plans.size() >= filter.most) continue;
-    const bool compiles = is_compiled(i);
-    if ((compiles && n_compiled == filter.most_compiled) || graph_->build_plan_at_index(i).is_bad()) continue;
+  const auto consider = [&](std::int64_t i, bool compiles) {
+    if (i < n_of_heuristics && plans.size() >= filter.most) return;
+    if ((compiles && n_compiled == filter.most_compiled) || graph_->build_plan_at_index(i).is_bad()) return;
     const auto workspace = static_cast<std::uint64_t>(graph_->get_workspace_size_plan_at_index(i));
-    if (workspace > filter.most_workspace.value) continue;
+    if (workspace > filter.most_workspace.value) return;
     plans.push_back({name(i), core::Bytes{workspace}, compiles, i});
     if (compiles) ++n_compiled;
+  };
+  for (const bool is_second_look : {false, true}) {
+    if (is_second_look && !(filter.prefers_ready && plans.empty())) break;
+    for (std::int64_t i = 0; i < n_offered; ++i) {
+      const bool compiles = is_compiled(i);
+      if (!filter.prefers_ready || compiles == is_second_look) consider(i, compiles);
+    }
   }
   return plans;
 }

@@ -49,6 +49,7 @@ struct PlanFilter {
   bool is_deterministic = true;
   std::size_t most = 1;           ///< of those that heuristics list
   std::size_t most_compiled = 4;  ///< at run time, which takes a second each
+  bool prefers_ready = false;     ///< compiled ones only where there is no other
   bool has_all_engines = false;   ///< one more of each engine that heuristics hide, as they do Hopper's best
 };
 

@@ -81,9 +81,10 @@ TYPED_TEST(LossKernels, CrossEntropyOfSoftmax) {
         expect_same_in_all_orders([&](Runner run) {
           run(SoftmaxCrossEntropy<TypeParam>{this->rows(), this->labels.data(), smoothing, most_scratch});
           Bytes all = bytes_of(this->gradient);
-          for (const SampleLoss& one : this->losses)
-            for (const Bytes& more : {bytes_of(std::vector{one.loss}), bytes_of(std::vector{one.is_top1, one.is_top5})})
-              all.insert(all.end(), more.begin(), more.end());
+          for (const SampleLoss& one : this->losses) {  // without the loss, as logarithms of libraries differ
+            const Bytes more = bytes_of(std::vector{one.is_top1, one.is_top5});
+            all.insert(all.end(), more.begin(), more.end());
+          }
           return all;
         });
         Vector<double> log_sums;
