@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -108,10 +110,18 @@ void check_shared_room(const MemoryNeed& need, std::uint64_t n_local, const std:
   if (!error && room.capacity > 0) compare_shared_room(need, n_local, host, room.available);
 }
 
+/// By this process: libraries of GPUs alone take some hundred MB of it.
+std::uint64_t address_space_taken() {
+  std::uint64_t n_pages = 0;
+  std::ifstream{"/proc/self/statm"} >> n_pages;
+  return n_pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
 }  // namespace
 
 void require_address_space() {
-  constexpr std::uint64_t least = 300'000'000;
+  constexpr std::uint64_t of_host = 300'000'000, beyond_now = 110'000'000;
+  const std::uint64_t least = std::max(of_host, address_space_taken() + beyond_now);
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= least) return;
   core::fail_usage({.what = fmt::format("an address space of {} is less than the libraries of a training take",

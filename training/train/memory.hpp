@@ -33,7 +33,7 @@ struct MemoryNeed {
 };
 
 /// Throws core::Error (usage) if this process's limit of address space is below what the libraries need: oneDNN 2.6
-/// ends the program where it finds none (seen below 240 MB).
+/// ends the program where it finds none (seen below 240 MB, without libraries for GPUs).
 void require_address_space();
 
 /// `n` samples, or a few less: those of whole groups of batch normalization, of one at least.
