@@ -44,15 +44,27 @@ set(LOCKSTEP_LAUNCHER_TEST_ENVIRONMENT
 # Builds what the thread sanitizer can judge: ranks as threads only, as MPI libraries are not built for it.
 add_custom_target(tsan_tests)
 
-# lockstep_add_test_program(<name> SOURCES ... LIBRARIES ...): tests/ is its include root beside src/. What a test itself
-# does takes little time, so it is hardly optimized, or not at all under the address sanitizer: that builds sooner. (Not so
-# under that of threads, where tests of parallel/ then take twice as long.)
+# lockstep_add_test_objects(<name> SOURCES ... LIBRARIES ...): what several test programs are linked with. tests/ is its include
+# root beside src/. What a test itself does takes little time, so it is hardly optimized, or not at all under the address
+# sanitizer: that builds sooner. (Not so under that of threads, where tests of parallel/ then take twice as long.)
+function(lockstep_add_test_objects name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
+  lockstep_reject_unparsed(lockstep_add_test_objects "${arg_UNPARSED_ARGUMENTS}")
+  add_library(${name} OBJECT EXCLUDE_FROM_ALL ${arg_SOURCES})
+  _lockstep_set_up_test_code(${name} PUBLIC ${arg_LIBRARIES} GTest::gtest)
+endfunction()
+
+# lockstep_add_test_program(<name> SOURCES ... LIBRARIES ...): the same, with a main().
 function(lockstep_add_test_program name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
   lockstep_reject_unparsed(lockstep_add_test_program "${arg_UNPARSED_ARGUMENTS}")
   add_executable(${name} ${arg_SOURCES})
+  _lockstep_set_up_test_code(${name} PRIVATE ${arg_LIBRARIES})
+endfunction()
+
+function(_lockstep_set_up_test_code name scope)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-  target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} lockstep_options)
+  target_link_libraries(${name} ${scope} ${ARGN} PRIVATE lockstep_options)
   if(LOCKSTEP_SANITIZE MATCHES "address")
     target_compile_options(${name} PRIVATE -O0)
   else()
