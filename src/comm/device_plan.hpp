@@ -53,9 +53,11 @@ class DeviceGroup {
   virtual void check() {}
 };
 
-/// Returns when all that `stream` was given is done; throws what the group notices in the meantime. Keeps a core busy.
-inline void wait(const runtime::Stream& stream, DeviceGroup& group) {
-  while (!stream.is_done()) group.check();
+/// Returns when all that a stream was given, or an event, is done; throws what the group notices in the meantime. Keeps
+/// a core busy.
+template <class Enqueued>
+void wait(const Enqueued& enqueued, DeviceGroup& group) {
+  while (!enqueued.is_done()) group.check();
 }
 
 /// Collective: for the GPUs that the ranks have chosen, by what choose_for_devices() gives for an all_reduce. The

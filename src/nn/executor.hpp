@@ -149,6 +149,11 @@ class Executor {
   /// nothing stands still for it.
   [[nodiscard]] virtual LossSums sums() = 0;
 
+  /// For devices, instead: enqueues that the sums so far are those of one step, and begin anew; then asks for those of
+  /// the first step that they were not asked for, and waits for it alone. Of two steps there may be such sums.
+  virtual void end_sums(runtime::Stream& /*stream*/) {}
+  [[nodiscard]] virtual LossSums ended_sums() { return {}; }
+
   /// What this backend can tell of its passes; null if nothing.
   [[nodiscard]] virtual Inspection* inspection() noexcept { return nullptr; }
 

@@ -46,9 +46,9 @@ DeviceSynchronizer::DeviceSynchronizer(comm::Transport& world, comm::DeviceGroup
       gradients_{floats_on_device(arena_elements(slots_))},
       numbers_{core::Bytes{sizeof(core::StepNumbers)}, Memory::device},
       optimizer_{options.optimizer, whole_tensors(slots_), arena_elements(slots_), {.is_dynamic = scales_loss_}},
-      progress_here_{core::Bytes{sizeof(StepState)}, Memory::pinned},
       guard_{slots_, slices_of(buckets_), world, world} {
   core::require(devices != nullptr || world.n_ranks() == 1, "several ranks have a way to sum");
+  for (Progress& progress : progress_) progress.here = Buffer{core::Bytes{sizeof(StepState)}, Memory::pinned};
   if (world.n_ranks() == 1) return;
   for (const Bucket& bucket : buckets_) {
     plans_.push_back(devices->make_plan({.dtype = core::DType::float32, .n_elements = bucket.slice.count}));
@@ -161,18 +161,19 @@ void DeviceSynchronizer::step(const core::StepNumbers& numbers, double clip_norm
   const auto progress = optimizer_.progress();
   runtime::kernel::keep_unless(stream, DeviceSpan<const std::uint32_t>::at(&progress.data()->skips, 1), statistics_,
                                kept_statistics_);
-  stream.copy(progress_here_.bytes(), runtime::as_bytes(progress));
+  Progress& of_step = progress_[++n_steps_ % progress_.size()];
+  stream.copy(of_step.here.bytes(), runtime::as_bytes(progress));
+  of_step.copied = stream.mark();
   here_.clear();
-  ++n_steps_;
   if (guard_interval_ > 0 && n_steps_ % guard_interval_ == 0) compare_replicas();
 }
 
-double DeviceSynchronizer::norm() {
-  if (stream_ == nullptr) return 0;
-  if (devices_ != nullptr) comm::wait(*stream_, *devices_);
-  stream_->wait();
+double DeviceSynchronizer::norm(StepBack back) {
+  const Progress& of_step = progress_[(n_steps_ + (back == StepBack::last ? 0 : 1)) % progress_.size()];
+  if (devices_ != nullptr) comm::wait(of_step.copied, *devices_);
+  of_step.copied.wait();
   StepState progress;
-  std::memcpy(&progress, progress_here_.bytes().data(), sizeof progress);
+  std::memcpy(&progress, of_step.here.bytes().data(), sizeof progress);
   return progress.norm;
 }
 

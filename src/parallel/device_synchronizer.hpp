@@ -4,6 +4,7 @@
 // Used by make_synchronizer() and tests; others use synchronizer.hpp.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -37,7 +38,7 @@ class DeviceSynchronizer final : public Synchronizer {
   /// The norm of the sum tells each device by itself, as a gradient is not finite where a loss is not.
   void halt() override {}
   void step(const core::StepNumbers& numbers, double clip_norm, runtime::Stream& stream) override;
-  [[nodiscard]] double norm() override;
+  [[nodiscard]] double norm(StepBack back) override;
 
   [[nodiscard]] bool is_halted() const noexcept override { return false; }
   /// Devices check their memory; replicas are compared.
@@ -76,7 +77,11 @@ class DeviceSynchronizer final : public Synchronizer {
   Sharding sharding_;
   runtime::Buffer parameters_, gradients_, numbers_;
   optim::cuda::DeviceOptimizer optimizer_;
-  runtime::Buffer progress_here_;                           ///< of the optimizer, after the last step
+  struct Progress {
+    runtime::Buffer here{};
+    runtime::Event copied{};
+  };
+  std::array<Progress, 2> progress_{};                      ///< of the optimizer, after each step, in turn
   std::vector<std::unique_ptr<comm::DevicePlan>> plans_{};  ///< of buckets; none for one rank
   runtime::Staging staging_{};
   /// Parameters, then states, as far as somebody asked for them since the last step: what there is on the device, or,

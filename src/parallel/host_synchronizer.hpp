@@ -51,7 +51,7 @@ class HostSynchronizer final : public Synchronizer {
   /// As the other, and done when it returns: the norm before clipping, or 0 without.
   double step(const core::StepNumbers& numbers, double clip_norm = 0);
   void step(const core::StepNumbers& numbers, double clip_norm, runtime::Stream& stream) override;
-  [[nodiscard]] double norm() noexcept override { return norm_; }
+  [[nodiscard]] double norm(StepBack /*back*/) noexcept override { return norm_; }
 
   [[nodiscard]] bool is_halted() const noexcept override { return is_halted_; }
   [[nodiscard]] bool has_changed() const noexcept override { return has_changed_; }

@@ -47,6 +47,9 @@ struct SynchronizerOptions {
   bool scales_loss = false;
 };
 
+/// Of two steps that are enqueued.
+enum class StepBack : std::uint8_t { last, before_last };
+
 class Synchronizer {
  public:
   virtual ~Synchronizer() = default;
@@ -87,9 +90,10 @@ class Synchronizer {
   /// and from the next step on if the guard finds parameters that nobody wrote.
   virtual void step(const core::StepNumbers& numbers, double clip_norm, runtime::Stream& stream) = 0;
 
-  /// Of the gradient of the last step, before clipping; or 0, where nobody measured it. Waits for the step: asked when
-  /// the next one begins, nothing stands still for it.
-  [[nodiscard]] virtual double norm() = 0;
+  /// Of the gradient of the last step, or of the one before, before clipping; or 0, where nobody measured it. Waits for
+  /// that step: asked when the next one begins, or on a device is enqueued, nothing stands still for it. On the host
+  /// only of the last.
+  [[nodiscard]] virtual double norm(StepBack back) = 0;
 
   /// Whether the last step() is known to have updated nothing.
   [[nodiscard]] virtual bool is_halted() const noexcept = 0;

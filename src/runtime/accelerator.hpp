@@ -16,6 +16,9 @@ namespace lockstep::runtime {
 class Mark {
  public:
   virtual ~Mark() = default;
+  /// Returns when it is over.
+  virtual void wait() const = 0;
+  [[nodiscard]] virtual bool is_done() const = 0;
   /// Of two of Queue::mark_time() that are over.
   [[nodiscard]] virtual core::Seconds since(const Mark& earlier) const = 0;
 };

@@ -69,6 +69,12 @@ Event::~Event() = default;
 Event::Event(Event&&) noexcept = default;
 Event& Event::operator=(Event&&) noexcept = default;
 
+void Event::wait() const {
+  if (mark_) mark_->wait();
+}
+
+bool Event::is_done() const { return !mark_ || mark_->is_done(); }
+
 core::Seconds Event::since(const Event& earlier) const {
   if (!mark_ || !earlier.mark_) return {host_seconds_ - earlier.host_seconds_};
   return mark_->since(*earlier.mark_);

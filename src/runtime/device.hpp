@@ -108,6 +108,10 @@ class Event {
   Event(Event&&) noexcept;
   Event& operator=(Event&&) noexcept;
 
+  /// For the host: returns when it is over.
+  void wait() const;
+  /// Without waiting.
+  [[nodiscard]] bool is_done() const;
   /// Between two of Stream::mark_time() that are over, by the device's clock.
   [[nodiscard]] core::Seconds since(const Event& earlier) const;
 

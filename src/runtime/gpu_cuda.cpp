@@ -16,6 +16,13 @@ void check(cudaError_t status, std::string_view what) {
     core::fail_system(fmt::format("{}: {} ({})", what, cudaGetErrorString(status), cudaGetErrorName(status)));
 }
 
+// What asking without waiting gave.
+bool is_over(cudaError_t status) {
+  if (status == cudaErrorNotReady) return false;
+  check(status, "waiting for the GPU");
+  return true;
+}
+
 // 13000 is 13.0; 0: there is none.
 std::string version_text(int version) {
   return version == 0 ? std::string{} : fmt::format("{}.{}", version / 1000, version % 1000 / 10);
@@ -87,6 +94,8 @@ class CudaMark final : public Mark {
     check(cudaEventRecord(raw, stream), "recording an event");
   }
   [[nodiscard]] cudaEvent_t get() const noexcept { return event_.get(); }
+  void wait() const override { check(cudaEventSynchronize(get()), "waiting for the GPU"); }
+  [[nodiscard]] bool is_done() const override { return is_over(cudaEventQuery(get())); }
   [[nodiscard]] core::Seconds since(const Mark& earlier) const override {
     float milliseconds = 0;
     check(cudaEventElapsedTime(&milliseconds, static_cast<const CudaMark&>(earlier).get(), get()), "timing");
@@ -123,12 +132,7 @@ class CudaQueue final : public Queue {
     check(cudaStreamWaitEvent(stream_.get(), static_cast<const CudaMark&>(mark).get(), 0), "waiting for an event");
   }
   void wait() override { check(cudaStreamSynchronize(stream_.get()), "waiting for the GPU"); }
-  bool is_done() override {
-    const cudaError_t status = cudaStreamQuery(stream_.get());
-    if (status == cudaErrorNotReady) return false;
-    check(status, "waiting for the GPU");
-    return true;
-  }
+  bool is_done() override { return is_over(cudaStreamQuery(stream_.get())); }
 
  private:
   core::UniqueHandle<StreamPolicy> stream_;
@@ -150,7 +154,8 @@ class CudaDevice final : public Accelerator {
       std::memset(data, 0, n_bytes);
     } else {
       check(cudaMemset(data, 0, n_bytes), "setting memory");
-      check(cudaStreamSynchronize(cudaStreamLegacy), "setting memory");  // it returns before, and our streams do not wait
+      check(cudaStreamSynchronize(cudaStreamLegacy),
+            "setting memory");  // it returns before, and our streams do not wait
     }
     return static_cast<std::byte*>(data);
   }

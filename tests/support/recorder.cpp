@@ -155,11 +155,36 @@ struct Recorder::State {
       ++n_run[stream];
     }
   }
+
+  // All that is over at a moment.
+  void get_done(const Clock& moment) {
+    for (std::size_t stream = 0; stream < moment.size(); ++stream) run(stream, moment[stream]);
+    advance_to(host, moment);
+  }
+  // By a host that stands still until it is, unless it knows that it is.
+  void wait_for(const Clock& moment) {
+    for (std::size_t stream = 0; stream < moment.size(); ++stream)
+      if (moment[stream] > (stream < host.size() ? host[stream] : 0)) {
+        ++n_host_waits;
+        break;
+      }
+    get_done(moment);
+  }
 };
 
 class Recorder::Moment final : public runtime::Mark {
  public:
-  explicit Moment(Clock clock) : clock_{std::move(clock)} {}
+  Moment(State& state, Clock clock) : state_{state}, clock_{std::move(clock)} {}
+  void wait() const override {
+    const std::lock_guard lock{state_.in_use};
+    state_.wait_for(clock_);
+  }
+  // Who asks will ask until it is.
+  [[nodiscard]] bool is_done() const override {
+    const std::lock_guard lock{state_.in_use};
+    state_.get_done(clock_);
+    return true;
+  }
   [[nodiscard]] const Clock& clock() const noexcept { return clock_; }
   /// When the stream comes to it, by the host's clock.
   [[nodiscard]] std::shared_ptr<core::Seconds> time() const { return time_; }
@@ -168,6 +193,7 @@ class Recorder::Moment final : public runtime::Mark {
   }
 
  private:
+  State& state_;
   Clock clock_;
   std::shared_ptr<core::Seconds> time_ = std::make_shared<core::Seconds>();
 };
@@ -205,11 +231,11 @@ class Recorder::Line final : public runtime::Queue {
   }
   std::unique_ptr<runtime::Mark> mark() override {
     const std::lock_guard lock{state_.in_use};
-    return std::make_unique<Moment>(state_.clocks[static_cast<std::size_t>(stream_)]);
+    return std::make_unique<Moment>(state_, state_.clocks[static_cast<std::size_t>(stream_)]);
   }
   std::unique_ptr<runtime::Mark> mark_time() override {
     const std::lock_guard lock{state_.in_use};
-    auto moment = std::make_unique<Moment>(state_.clocks[static_cast<std::size_t>(stream_)]);
+    auto moment = std::make_unique<Moment>(state_, state_.clocks[static_cast<std::size_t>(stream_)]);
     state_.add(stream_, "time", "", {}, {}, [time = moment->time()] { *time = runtime::host_clock(); });
     return moment;
   }
@@ -219,24 +245,18 @@ class Recorder::Line final : public runtime::Queue {
   }
   void wait() override {
     const std::lock_guard lock{state_.in_use};
-    ++state_.n_host_waits;
-    get_done();
+    state_.wait_for(all());
   }
   // Who asks will ask until it is.
   bool is_done() override {
     const std::lock_guard lock{state_.in_use};
-    get_done();
+    state_.get_done(all());
     return true;
   }
 
  private:
-  void get_done() {
-    const auto stream = static_cast<std::size_t>(stream_);
-    state_.run(stream, state_.pending[stream].size());
-    const Clock& clock = state_.clocks[stream];  // also of what it waits for, with nothing behind that
-    for (std::size_t other = 0; other < clock.size(); ++other) state_.run(other, clock[other]);
-    advance_to(state_.host, clock);
-  }
+  // Also what it waits for, with nothing behind that.
+  [[nodiscard]] const Clock& all() const { return state_.clocks[static_cast<std::size_t>(stream_)]; }
 
   State& state_;
   int stream_;

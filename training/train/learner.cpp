@@ -13,6 +13,9 @@
 #include "training/train/model.hpp"
 
 namespace lockstep::training {
+
+using parallel::StepBack;
+
 namespace {
 
 /// A step touches no more rows than it has samples. If that is a small part of the table, only those rows are zeroed,
@@ -185,7 +188,11 @@ void Learner::run_lanes(const data::Batch& batch, const core::StepNumbers& numbe
 
 void Learner::compute_gradients(const data::Batch& batch, core::StepNumbers numbers) {
   numbers.sample_weight = 1.0f / static_cast<float>(batch.n_global);
-  ids_.assign(batch.ids.begin(), batch.ids.end());
+  if (runtime::is_host_the_device()) report_before_ = report();
+  std::swap(made_, made_before_);
+  made_.step = numbers.step;
+  made_.ids.assign(batch.ids.begin(), batch.ids.end());
+  ++n_unreported_;
   keep_statistics();
   if (lanes_) return run_lanes(batch, numbers);
   // Of a smaller batch some ranks have more samples than others: each moves the running statistics of all, by its part.
@@ -200,7 +207,7 @@ std::optional<std::uint32_t> Learner::update(const core::StepNumbers& numbers) {
   {
     const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::optimizer};
     synchronizer_->step(numbers, recipe_.clip_norm, stream_);
-    step_ = numbers.step;
+    executor_->end_sums(stream_);
   }
   if (synchronizer_->is_halted()) restore_statistics();
   timers_.reassign(metrics::Phase::optimizer, metrics::Phase::communication, {synchronizer_->waited().value - waited});
@@ -208,19 +215,34 @@ std::optional<std::uint32_t> Learner::update(const core::StepNumbers& numbers) {
 }
 
 // On a device all ranks learn of the sum's norm, and late; one of them tells of it, unless there is a loss to tell of.
-void Learner::note_not_finite(bool is_loss_finite) {
+void Learner::note_not_finite(const Made& of, bool is_loss_finite) {
   if (not_finite_) return;
   if (is_loss_finite && recipe_.precision == "f16") return;  // the step was skipped, for a smaller scale of the loss
   if (!is_loss_finite)
-    not_finite_ = {.step = step_, .where = "the loss", .samples = ids_};
+    not_finite_ = {.step = of.step, .where = "the loss", .samples = of.ids};
   else if (runtime::is_host_the_device() || world_.rank() == world_.n_ranks() - 1)
-    not_finite_ = {.step = step_, .where = "the norm of the gradient"};
+    not_finite_ = {.step = of.step, .where = "the norm of the gradient"};
 }
 
 parallel::StepReport Learner::report() {
-  const double norm = synchronizer_->norm();  // first, as this is where an end of communication is noticed
-  const nn::LossSums sums = lanes_ ? std::exchange(of_lanes_, {}) : executor_->sums();
-  if (!std::isfinite(norm)) note_not_finite(std::isfinite(sums.loss));
+  if (n_unreported_ == 0) return {};
+  n_unreported_ = 0;
+  const double norm =
+      synchronizer_->norm(StepBack::last);  // first, as this is where an end of communication is noticed
+  if (!runtime::is_host_the_device()) return report(executor_->ended_sums(), norm, made_);
+  return report(lanes_ ? std::exchange(of_lanes_, {}) : executor_->sums(), norm, made_);
+}
+
+parallel::StepReport Learner::report_before() {
+  if (runtime::is_host_the_device()) return std::exchange(report_before_, {});
+  if (n_unreported_ < 2) return {};
+  --n_unreported_;
+  const double norm = synchronizer_->norm(StepBack::before_last);
+  return report(executor_->ended_sums(), norm, made_before_);
+}
+
+parallel::StepReport Learner::report(const nn::LossSums& sums, double norm, const Made& of) {
+  if (!std::isfinite(norm)) note_not_finite(of, std::isfinite(sums.loss));
   return {.loss = sums.loss,
           .n = sums.n,
           .n_top1 = sums.n_top1,

@@ -48,9 +48,11 @@ class Learner final : private nn::Hooks {
   void compute_gradients(const data::Batch& batch, core::StepNumbers numbers);
   /// Collective: sums the gradients of all ranks and updates the parameters. Returns Synchronizer::replica_hash().
   std::optional<std::uint32_t> update(const core::StepNumbers& numbers);
-  /// What there is to report of the steps since the last call of it: sums, and whether they are finite. Asked when the
-  /// next step begins, nothing stands still for it.
+  /// What there is to report of the last step, unless that was done: sums, and whether they are finite.
   [[nodiscard]] parallel::StepReport report();
+  /// The same of the step before the last, after update(): nothing stands still for it, as the host has looked when the
+  /// last step began, and a device has the last step to do.
+  [[nodiscard]] parallel::StepReport report_before();
 
   /// Local: by running statistics, without dropout; sums() tells what came of it.
   void evaluate(const data::Batch& batch);
@@ -103,7 +105,13 @@ class Learner final : private nn::Hooks {
   void sum(runtime::DeviceSpan<double> values, runtime::Stream& stream) override;
 
   [[nodiscard]] std::string find_not_finite() const;
-  void note_not_finite(bool is_loss_finite);
+  /// A step, as long as it is not reported.
+  struct Made {
+    std::uint64_t step = 0;
+    std::vector<std::uint64_t> ids{};  ///< of its samples
+  };
+  [[nodiscard]] parallel::StepReport report(const nn::LossSums& sums, double norm, const Made& of);
+  void note_not_finite(const Made& of, bool is_loss_finite);
   void run_lanes(const data::Batch& batch, const core::StepNumbers& numbers);
   void run_parts(const data::Batch& batch, core::StepNumbers numbers);
   [[nodiscard]] std::vector<parallel::Piece> pieces();
@@ -144,11 +152,12 @@ class Learner final : private nn::Hooks {
   std::size_t n_statistics_ = 0;
   std::vector<nn::ArenaSlot> slot_of_;  ///< by parameter
   runtime::Stream stream_{};
-  bool completes_gradients_ = false;  ///< the backward pass that is enqueued
-  std::uint64_t step_ = 0;            ///< the last update's
-  std::vector<std::uint64_t> ids_{};  ///< of its samples
-  runtime::Buffer group_sums_{};      ///< pinned, of sum()
-  nn::LossSums of_lanes_{};           ///< since they were reported
+  bool completes_gradients_ = false;      ///< the backward pass that is enqueued
+  Made made_{}, made_before_{};           ///< the last step, and the one before
+  int n_unreported_ = 0;                  ///< of those
+  parallel::StepReport report_before_{};  ///< of a host
+  runtime::Buffer group_sums_{};          ///< pinned, of sum()
+  nn::LossSums of_lanes_{};               ///< since they were reported
   std::vector<double> lane_losses_{};
   std::optional<NotFinite> not_finite_{};
   std::optional<checkpoint::RankFile> rank_file_{};

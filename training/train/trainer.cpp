@@ -190,9 +190,10 @@ bool Trainer::step(const data::Batch& batch) {
   watchdog_.set_unit(state_.n_steps + 1);
   state_.learning_rate = optim::learning_rate(setup_.schedule, state_.samples_seen);
   const core::StepNumbers numbers{.learning_rate = state_.learning_rate, .epoch = state_.epoch, .step = state_.n_steps};
-  parallel::StepReport report = learner_.report();  // of the step before
   learner_.compute_gradients(batch, numbers);
-  report.replica = learner_.update(numbers);
+  const auto replica = learner_.update(numbers);
+  parallel::StepReport report = learner_.report_before();
+  report.replica = replica;
   report.stop = is_stop_asked();
   report.n_saved = saving_ ? saving_->writer->n_done() : 0;
   report.save = world_.rank() == 0 && setup_.save_time.value > 0 && since_saved_.elapsed() >= setup_.save_time;

@@ -1,11 +1,13 @@
 #include "nn/cuda/cuda_executor.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
 #include <utility>
 
 #include "core/error.hpp"
+#include "nn/cuda/batch_sender.hpp"
 #include "nn/cuda/kernels/elementwise.hpp"
 #include "nn/cuda/program.hpp"
 #include "nn/cuda/rank_groups.hpp"
@@ -57,11 +59,10 @@ class CudaExecutor final : public Executor {
     const auto n = static_cast<std::size_t>(options.max_batch);
     x_bytes_ = n_elements(first.output) * (has_ids_ ? sizeof(std::int64_t) : sizeof(float));
     y_bytes_ = options.loss == Loss::mse ? n_elements(network_.output()) * sizeof(float) : sizeof(std::int64_t);
-    x_ = Mirror{n * x_bytes_};
-    y_ = Mirror{n * y_bytes_};
-    ids_ = Mirror{n * sizeof(std::uint64_t)};
+    batches_ = BatchSender{n * y_bytes_, n * sizeof(std::uint64_t), n * x_bytes_};
     numbers_ = Buffer{core::Bytes{sizeof(core::StepNumbers)}, Memory::device};
     results_ = Mirror{sizeof(Results)};
+    for (Ended& ended : ended_) ended.results = Buffer{core::Bytes{sizeof(Results)}, Memory::pinned};
     for (const Statistic& statistic : network_.statistics()) {
       statistics_.push_back({n_statistics_, statistic.n_channels});
       n_statistics_ += (statistic.n_channels + 7) / 8 * 8;
@@ -129,7 +130,6 @@ class CudaExecutor final : public Executor {
     const bool is_forward = pass == Pass::evaluation || pass == Pass::forward;
     if (is_forward) check(batch);
     core::require(is_forward || program_ != nullptr || n_ == 0, "a backward pass follows a forward pass in training");
-    if (is_forward && stream_ != nullptr) stream_->wait();  // what was sent before may be overwritten
     stream_ = &stream;
     runtime::kernel::put(stream, numbers_.on_device<core::StepNumbers>(), numbers);
     send_what_is_new(stream);
@@ -148,9 +148,44 @@ class CudaExecutor final : public Executor {
     if (stream_ == nullptr || results_are_new_) return {};
     results_.fetch(*stream_);
     stream_->wait();
-    Results results{};
-    std::memcpy(&results, results_.host().data(), sizeof results);
     results_are_new_ = true;
+    return sums_of(results_.host());
+  }
+
+  void end_sums(runtime::Stream& stream) override {
+    core::require(n_ended_ - n_asked_ < ended_.size(), "of two steps there may be sums");
+    send_what_is_new(stream);  // of a step without samples
+    Ended& ended = ended_[n_ended_++ % ended_.size()];
+    stream.copy(ended.results.bytes(), DeviceSpan<const std::byte>::at(results_.device<std::byte>(), sizeof(Results)));
+    ended.copied = stream.mark();
+    results_are_new_ = true;
+  }
+
+  [[nodiscard]] LossSums ended_sums() override {
+    core::require(n_asked_ < n_ended_, "a step has ended");
+    const Ended& ended = ended_[n_asked_++ % ended_.size()];
+    ended.copied.wait();
+    return sums_of(ended.results.bytes());
+  }
+
+  [[nodiscard]] std::vector<std::string> slow_layers() const override { return {}; }
+  [[nodiscard]] bool computes_in_floats() const override { return false; }
+  [[nodiscard]] std::size_t n_bytes() const noexcept override {
+    std::size_t n = arena_.n_bytes() + empty_.n_bytes() + batches_.n_bytes();
+    if constexpr (!std::is_same_v<T, float>) n += arena_elements() * sizeof(T);
+    for (const Mirror* mirror : {&results_, &all_statistics_}) n += mirror->n_bytes();
+    return n + all_statistics_.n_bytes() + sizeof(core::StepNumbers);  // kept ones, and a step's numbers
+  }
+
+ private:
+  struct Ended {
+    Buffer results{};
+    runtime::Event copied{};
+  };
+
+  static LossSums sums_of(std::span<const std::byte> from) {
+    Results results{};
+    std::memcpy(&results, from.data(), sizeof results);
     if (results.has_bad_label != 0)
       core::fail_usage({.what = "a label or id of the batch is none of the network's",
                         .where = "the data set",
@@ -160,16 +195,6 @@ class CudaExecutor final : public Executor {
     return {.loss = totals.loss, .n = totals.n, .n_top1 = totals.n_top1, .n_top5 = totals.n_top5};
   }
 
-  [[nodiscard]] std::vector<std::string> slow_layers() const override { return {}; }
-  [[nodiscard]] bool computes_in_floats() const override { return false; }
-  [[nodiscard]] std::size_t n_bytes() const noexcept override {
-    std::size_t n = arena_.n_bytes() + empty_.n_bytes();
-    if constexpr (!std::is_same_v<T, float>) n += arena_elements() * sizeof(T);
-    for (const Mirror* mirror : {&x_, &y_, &ids_, &results_, &all_statistics_}) n += mirror->n_bytes();
-    return n + all_statistics_.n_bytes() + sizeof(core::StepNumbers);  // kept ones, and a step's numbers
-  }
-
- private:
   [[nodiscard]] std::span<float> statistics_here() const {
     return {reinterpret_cast<float*>(all_statistics_.host().data()), n_statistics_};
   }
@@ -184,8 +209,7 @@ class CudaExecutor final : public Executor {
 
   void send_what_is_new(runtime::Stream& stream) {
     if (results_are_new_) {
-      std::ranges::fill(results_.host(), std::byte{0});
-      results_.send(stream, sizeof(Results));
+      stream.fill(DeviceSpan<std::byte>::at(results_.device<std::byte>(), sizeof(Results)), std::byte{0});
       results_are_new_ = false;
     }
     if (!are_statistics_here_) return;
@@ -200,27 +224,20 @@ class CudaExecutor final : public Executor {
                                         is_training);
   }
 
-  static void send(std::span<const std::byte> bytes, const Mirror& to, runtime::Stream& stream) {
-    std::ranges::copy(bytes, to.host().begin());
-    to.send(stream, bytes.size());
-  }
-
   DeviceBatch send(const data::Batch& batch, runtime::Stream& stream) {
-    send(batch.x, x_, stream);
-    send(batch.y, y_, stream);
-    send(std::as_bytes(batch.ids), ids_, stream);
-    on_device_ = {.ids = ids_.device<std::uint64_t>()};
+    const BatchSender::Places at = batches_.send(batch, stream);
+    on_device_ = {.ids = reinterpret_cast<const std::uint64_t*>(at.ids)};
     if (has_ids_) {
-      on_device_.x_ids = x_.device<std::int64_t>();
-      on_device_.x_ids_on_host = {reinterpret_cast<const std::int64_t*>(x_.host().data()),
-                                  batch.x.size() / sizeof(std::int64_t)};
+      on_device_.x_ids = reinterpret_cast<const std::int64_t*>(at.x);
+      on_device_.x_ids_on_host = {reinterpret_cast<const std::int64_t*>(at.x_on_host.data()),
+                                  at.x_on_host.size() / sizeof(std::int64_t)};
     } else {
-      on_device_.x = x_.device<float>();
+      on_device_.x = reinterpret_cast<const float*>(at.x);
     }
     if (options_.loss == Loss::mse)
-      on_device_.targets = y_.device<float>();
+      on_device_.targets = reinterpret_cast<const float*>(at.y);
     else
-      on_device_.labels = y_.device<std::int64_t>();
+      on_device_.labels = reinterpret_cast<const std::int64_t*>(at.y);
     return on_device_;
   }
 
@@ -258,7 +275,11 @@ class CudaExecutor final : public Executor {
   bool has_ids_ = false;
   std::size_t x_bytes_ = 0;
   std::size_t y_bytes_ = 0;
-  Mirror x_{}, y_{}, ids_{}, results_{}, all_statistics_{};
+  BatchSender batches_{};
+  Mirror results_{}, all_statistics_{};
+  std::array<Ended, 2> ended_{};  ///< steps, in turn
+  std::size_t n_ended_ = 0;
+  std::size_t n_asked_ = 0;  ///< of those
   Buffer numbers_{}, kept_statistics_{};
   std::vector<core::Slice> statistics_{};  ///< of all_statistics_; each begins at a multiple of 32 bytes
   std::size_t n_statistics_ = 0;

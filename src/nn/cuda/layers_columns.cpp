@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <numeric>
 
@@ -27,9 +28,9 @@ class EmbeddingLayer final : public CudaLayer<T> {
     adds_rows_ = std::ranges::count(builder.options.row_gradients, node_.parameters[0]) > 0;
     is_training_ = builder.is_training;
     if (!is_training_) return;
-    sorted_ =
-        runtime::Buffer{core::Bytes{n_ * (sizeof(std::uint64_t) + sizeof(std::uint32_t))}, runtime::Memory::pinned};
-    on_device_ = builder.template make<std::byte>(sorted_.bytes().size());
+    const core::Bytes size{n_ * (sizeof(std::uint64_t) + sizeof(std::uint32_t))};
+    for (Sorted& sorted : sorted_) sorted.rows = runtime::Buffer{size, runtime::Memory::pinned};
+    on_device_ = builder.template make<std::byte>(size.value);
     rows_.resize(n_);
     order_.resize(n_);
   }
@@ -44,11 +45,14 @@ class EmbeddingLayer final : public CudaLayer<T> {
     if (adds_rows_) pass.hooks->touched(slot_, rows_);
     std::iota(order_.begin(), order_.end(), 0U);
     std::ranges::stable_sort(order_, {}, [&](std::uint32_t i) { return rows_[i]; });
-    std::byte* to = sorted_.bytes().data();
+    Sorted& sorted = sorted_[n_forward_++ % sorted_.size()];
+    sorted.sent.wait();
+    std::byte* to = sorted.rows.bytes().data();
     for (std::size_t i = 0; i < n_; ++i)
       std::memcpy(to + i * sizeof(std::uint64_t), &rows_[order_[i]], sizeof(std::uint64_t));
     std::memcpy(to + n_ * sizeof(std::uint64_t), order_.data(), n_ * sizeof(std::uint32_t));
-    pass.stream.copy(runtime::DeviceSpan<std::byte>::at(on_device_, sorted_.bytes().size()), sorted_.bytes());
+    pass.stream.copy(runtime::DeviceSpan<std::byte>::at(on_device_, sorted.rows.bytes().size()), sorted.rows.bytes());
+    sorted.sent = pass.stream.mark();
   }
 
   std::vector<Place<T>> plan_backward(Builder<T>& builder, const Place<T>& gradient) override {
@@ -81,7 +85,12 @@ class EmbeddingLayer final : public CudaLayer<T> {
   std::size_t slot_;
   bool adds_rows_ = false;
   bool is_training_ = false;
-  runtime::Buffer sorted_{};  ///< rows ascending, then whose they are
+  struct Sorted {
+    runtime::Buffer rows{};  ///< ascending, then whose they are
+    runtime::Event sent{};
+  };
+  std::array<Sorted, 2> sorted_{};  ///< in turn, as a step may be enqueued before the one before is done
+  std::size_t n_forward_ = 0;
   Place<std::byte> on_device_{};
   std::vector<std::uint64_t> rows_{};
   std::vector<std::uint32_t> order_{};

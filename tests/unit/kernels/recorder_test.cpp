@@ -167,6 +167,23 @@ TEST_F(RecorderTest, LetsTheHostsWaitingOrderStreams) {
   EXPECT_EQ(recorder_.n_host_waits(), 1);
 }
 
+TEST_F(RecorderTest, LetsTheHostWaitForAMomentAlone) {
+  const Buffer before{size, Memory::pinned};
+  const Buffer after{size, Memory::pinned};
+  input_.as<float>()[0] = 3;
+  Stream stream;
+  stream.copy(before.bytes(), input_.on_device<std::byte>());
+  const runtime::Event moment = stream.mark();
+  stream.copy(after.bytes(), input_.on_device<std::byte>());
+  moment.wait();
+  EXPECT_EQ(before.as<float>()[0], 3);
+  EXPECT_EQ(after.as<float>()[0], 0);
+  moment.wait();
+  EXPECT_EQ(recorder_.n_host_waits(), 1) << "nobody stands still for what is known to be over";
+  EXPECT_TRUE(stream.mark().is_done());
+  EXPECT_EQ(after.as<float>()[0], 3);
+}
+
 TEST_F(RecorderTest, TellsPartsOfOneBufferApart) {
   Stream one;
   Stream other;

@@ -78,9 +78,11 @@ TEST_F(CudaExecutorTest, AsksForTheSameStepAgain) {
     static_cast<void>(device_.take_lines());
     const int n_allocations = device_.n_allocations();
     step();
-    const std::vector<std::string> second = take_lasting_lines(device_);
+    const std::vector<std::string> first = take_lasting_lines(device_);
     step();
-    EXPECT_EQ(take_lasting_lines(device_), second) << given.name;
+    static_cast<void>(device_.take_lines());  // of the other place that batches are sent from
+    step();
+    EXPECT_EQ(take_lasting_lines(device_), first) << given.name;
     EXPECT_EQ(device_.n_allocations(), n_allocations) << given.name;
   }
 }
@@ -108,6 +110,29 @@ TEST_F(CudaExecutorTest, AddsUpPassesThatNobodyWaitedFor) {
   EXPECT_EQ(found.n, 3U);
   EXPECT_NEAR(found.loss, wanted.loss, tolerance_ * wanted.loss);
   EXPECT_EQ(on.sums().n, 0U) << "sums() begins anew";
+}
+
+// Two steps may be enqueued before the host asks for the first.
+TEST_F(CudaExecutorTest, KeepsTheSumsOfStepsApart) {
+  const Case given = layer_cases()[2];
+  OnTestDevice on{given, Precision::f32};
+  const LossSums wanted = on.reference_forward(false);
+  const auto step = [&](std::uint64_t begin, std::uint64_t end) {
+    on.forward_part(Pass::evaluation, begin, end);
+    on.executor().end_sums(on.stream());
+  };
+  const auto ended = [&] { return on.executor().ended_sums(); };
+  step(0, 1);
+  step(1, 3);
+  EXPECT_ANY_THROW(on.executor().end_sums(on.stream())) << "a third";
+  const LossSums first = ended();
+  EXPECT_EQ(first.n, 1U);
+  step(0, 0);
+  const LossSums second = ended();
+  EXPECT_EQ(second.n, 2U);
+  EXPECT_EQ(ended().n, 0U) << "a step without samples";
+  EXPECT_ANY_THROW(static_cast<void>(ended()));
+  EXPECT_NEAR(first.loss + second.loss, wanted.loss, tolerance_ * wanted.loss);
 }
 
 // A rank without samples has gradients of 0, and its slots are ready like all others'.

@@ -42,9 +42,12 @@ class Steps {
     batch_.y = y_;
   }
 
+  /// As a trainer: sums are asked for when the next step is enqueued.
   void train() {
     executor_->enqueue(batch_, Pass::forward, {}, hooks_, stream_);
     executor_->enqueue({}, Pass::backward, {}, hooks_, stream_);
+    executor_->end_sums(stream_);
+    if (std::exchange(has_trained_, true)) static_cast<void>(executor_->ended_sums());
   }
   void evaluate() { executor_->enqueue(batch_, Pass::evaluation, {}, hooks_, stream_); }
   [[nodiscard]] std::size_t n_bytes() const { return executor_->n_bytes() + 2 * arena_bytes().value; }
@@ -58,6 +61,7 @@ class Steps {
   Buffer parameters_, gradients_;
   runtime::Stream stream_{};
   Quiet hooks_{};
+  bool has_trained_ = false;
   std::vector<std::byte> x_{}, y_{};
   data::Batch batch_;
 };
@@ -77,15 +81,17 @@ TEST_P(RecipeSteps, AreKnownBeforehand) {
     EXPECT_EQ(recorder.n_bytes(), of_training);
     steps.evaluate();
     EXPECT_EQ(steps.n_bytes(), of_training) << "an evaluation lies where a step does";
-    steps.train();
+    for (int i = 0; i < 2; ++i) steps.train();  // until the evaluation's batch is known to be sent
     static_cast<void>(recorder.take_lines());
     const int n_allocations = recorder.n_allocations(), n_waits = recorder.n_host_waits();
     steps.train();
     EXPECT_EQ(recorder.n_allocations(), n_allocations);
-    EXPECT_LE(recorder.n_host_waits() - n_waits, 1) << "no pass waits but for the memory that batches are sent from";
     const std::vector<std::string> first = take_lasting_lines(recorder);
     steps.train();
-    EXPECT_TRUE(take_lasting_lines(recorder) == first) << "the next step is another";
+    static_cast<void>(recorder.take_lines());  // of the other place that batches are sent from
+    steps.train();
+    EXPECT_TRUE(take_lasting_lines(recorder) == first) << "a later step is another";
+    EXPECT_EQ(recorder.n_host_waits(), n_waits + 3) << "the host waits for the step before alone";
     EXPECT_EQ(recorder.n_bytes(), steps.n_bytes());
     most = std::max(most, steps.n_bytes());
     EXPECT_EQ(recorder.peak_bytes(), most);

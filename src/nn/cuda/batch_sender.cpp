@@ -1,0 +1,46 @@
+#include "nn/cuda/batch_sender.hpp"
+
+#include <algorithm>
+
+namespace lockstep::nn::cuda {
+namespace {
+
+using runtime::Buffer;
+using runtime::Memory;
+
+constexpr std::size_t line = 256;  // bytes
+
+std::size_t whole_lines(std::size_t n_bytes) { return (n_bytes + line - 1) / line * line; }
+
+}  // namespace
+
+BatchSender::BatchSender(std::size_t y_bytes, std::size_t ids_bytes, std::size_t x_bytes)
+    : ids_at_{whole_lines(y_bytes)}, x_at_{ids_at_ + whole_lines(ids_bytes)}, x_bytes_{x_bytes} {
+  const core::Bytes size{x_at_ + x_bytes_};
+  for (Sent& sent : sent_) sent.here = Buffer{size, Memory::pinned};
+  arriving_ = Buffer{size, Memory::device};
+  arrived_ = Buffer{size, Memory::device};
+}
+
+// Samples are last, so that one copy has all there is of a batch that is not full.
+BatchSender::Places BatchSender::send(const data::Batch& batch, runtime::Stream& stream) {
+  Sent& sent = sent_[n_sent_++ % sent_.size()];
+  sent.done.wait();
+  const std::span<std::byte> here = sent.here.bytes();
+  const auto arrived = arrived_.on_device<std::byte>();
+  std::ranges::copy(batch.y, here.begin());
+  std::ranges::copy(std::as_bytes(batch.ids), here.subspan(ids_at_).begin());
+  std::ranges::copy(batch.x, here.subspan(x_at_).begin());
+  if (const std::size_t n = x_at_ + batch.x.size(); batch.n > 0) {
+    const auto arriving = arriving_.on_device<std::byte>().subspan(0, n);
+    sending_.wait_for(is_taken_);
+    sending_.copy(arriving, here.first(n));
+    sent.done = sending_.mark();
+    stream.wait_for(sent.done);
+    stream.copy(arrived.subspan(0, n), arriving);
+    is_taken_ = stream.mark();
+  }
+  return {arrived.data(), arrived.data() + ids_at_, arrived.data() + x_at_, here.subspan(x_at_, batch.x.size())};
+}
+
+}  // namespace lockstep::nn::cuda

@@ -1,0 +1,48 @@
+// Brings batches to a device while it computes with the one before.
+// Invariant: what passes read lies at one place, in the order of their stream; the host may go on as soon as a batch is
+// sent, and waits only for the copy of the one two before.
+// Used by the executor of nn/cuda.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+
+#include "data/load/batch.hpp"
+#include "runtime/device.hpp"
+
+namespace lockstep::nn::cuda {
+
+class BatchSender {
+ public:
+  BatchSender() = default;
+  /// For batches of at most so many bytes each.
+  BatchSender(std::size_t y_bytes, std::size_t ids_bytes, std::size_t x_bytes);
+
+  struct Places {
+    const std::byte* y = nullptr;
+    const std::byte* ids = nullptr;
+    const std::byte* x = nullptr;
+    std::span<const std::byte> x_on_host{};  ///< until the second batch after this
+  };
+  /// What `stream` is given from here on finds the batch there. One stream at a time.
+  Places send(const data::Batch& batch, runtime::Stream& stream);
+
+  /// Of the device.
+  [[nodiscard]] std::size_t n_bytes() const noexcept { return 2 * x_at_ + 2 * x_bytes_; }
+
+ private:
+  struct Sent {
+    runtime::Buffer here{};  ///< pinned
+    runtime::Event done{};
+  };
+
+  std::size_t ids_at_ = 0, x_at_ = 0, x_bytes_ = 0;  ///< y is first
+  std::array<Sent, 2> sent_{};                       ///< in turn
+  std::size_t n_sent_ = 0;
+  runtime::Buffer arriving_{}, arrived_{};
+  runtime::Event is_taken_{};  ///< what has arrived last, to its place
+  runtime::Stream sending_{};
+};
+
+}  // namespace lockstep::nn::cuda
