@@ -1,5 +1,5 @@
 // What a run would need: memory, steps, traffic, reading; found out without a step.
-// Invariant: on a host memory is what the process has already, network and arenas included, and what a step would touch first.
+// Invariant: memory of a host is what the process has already, arenas included, and what a step would touch first.
 // Used by the trainer for --dry-run, and by train on GPUs.
 #pragma once
 
