@@ -33,6 +33,19 @@ core::Bytes largest_fitting(core::Bytes per_rank, BufferMode mode) {
   return {per_rank > fixed ? (per_rank.value - fixed.value) / 5 : 0};
 }
 
+// As -e takes it, rounded down; in whole lines of a cache, as buffers are.
+std::string size_word(core::Bytes size) {
+  if (size.value >> 20 > 0) return fmt::format("{}M", size.value >> 20);
+  return size.value >> 10 > 0 ? fmt::format("{}K", size.value >> 10) : fmt::format("{}", size.value / 64 * 64);
+}
+
+// `instead`: what else makes room.
+std::string use_at_most(core::Bytes size, const Options& options, const std::string& instead) {
+  if (size.value < 64) return instead;
+  const bool is_below_all = size < options.min_bytes;
+  return fmt::format("use {}-e {} or less, or {}", is_below_all ? "-b and " : "", size_word(size), instead);
+}
+
 void check_injection(const Injection& injection, std::span<const comm::Call> calls, int n_ranks) {
   if (injection.rank >= n_ranks)
     core::fail_usage({.what = fmt::format("there is no rank {} to inject a fault into", injection.rank),
@@ -75,14 +88,12 @@ void check_memory(const Options& options, core::Bytes largest, const runtime::To
          .where = "--iterations",
          .expected = "room for the times of one size",
          .fix = "use a smaller -n, fewer algorithms, or fewer ranks per node"});
-  core::fail_usage(
-      {.what = fmt::format("{}: vectors of {} need more memory than the {} it has left", ranks,
-                           core::format_bytes(largest), core::format_bytes({available.value >> 20 << 20})),
-       .where = "--max-bytes",
-       .expected = "room for about five vectors per rank",
-       .fix = fmt::format(
-           "use -e {}M or less, or fewer ranks per node",
-           std::max<std::uint64_t>(1, largest_fitting({room.value - samples.value}, options.buffers).value >> 20))});
+  core::fail_usage({.what = fmt::format("{}: vectors of {} need more memory than the {} it has left", ranks,
+                                        core::format_bytes(largest), core::format_bytes({available.value >> 20 << 20})),
+                    .where = "--max-bytes",
+                    .expected = "room for about five vectors per rank",
+                    .fix = use_at_most(largest_fitting({room.value - samples.value}, options.buffers), options,
+                                       "fewer ranks per node")});
 }
 
 void check_device_memory(const Options& options, core::Bytes largest, const runtime::DeviceChoice& device,
@@ -99,7 +110,8 @@ void check_device_memory(const Options& options, core::Bytes largest, const runt
                            n_sharing > 1 ? fmt::format(" for {} ranks", n_sharing) : ""),
        .where = "--max-bytes",
        .expected = "room for two vectors per rank",
-       .fix = fmt::format("use -e {}M or less", (room > fixed ? (room.value - fixed.value) / 2 : 0) >> 20)});
+       .fix = use_at_most({room > fixed ? (room.value - fixed.value) / 2 : 0}, options,
+                          n_sharing > 1 ? "fewer ranks on a GPU" : "--device host")});
 }
 
 std::vector<std::string> find_warnings(const runtime::Topology& topology) {

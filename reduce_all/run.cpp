@@ -163,6 +163,8 @@ int run(const runtime::Session& session, const CommandLine& line, const runtime:
     if (!is_demo) device = runtime::choose_device(world, topology, options.device);
   });
   if (const auto bad = session.agree(no_device)) return core::to_int(*bad);
+  if (world.rank() == 0 && device.is_host() && options.device.shares_gpu)
+    core::log_warning("--share-gpu has no effect: vectors are in the memory of the host");
   const runtime::UseDevice use{device};
   Groups groups{*transport, comm::devices_of(device)};
   const core::Bytes cache = device.is_host() ? runtime::last_level_cache() : device.gpu.cache;

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -33,6 +34,15 @@ std::optional<std::string> near_flag(const std::vector<std::string>& flags, std:
   const auto near = near_miss(without_dashes(word), bare);
   if (!near) return std::nullopt;
   return flags[static_cast<std::size_t>(std::find(bare.begin(), bare.end(), *near) - bare.begin())];
+}
+
+// What is known by another name, and no slip of it.
+constexpr std::array<std::array<std::string_view, 2>, 2> also_known{{{"gpu", "cuda"}, {"cpu", "host"}}};
+
+std::optional<std::string> meant_by(std::string_view word, const std::vector<std::string>& candidates) {
+  for (const auto& [name, known_as] : also_known)
+    if (word == name && std::ranges::find(candidates, known_as) != candidates.end()) return std::string{known_as};
+  return near_miss(word, candidates);
 }
 
 }  // namespace
@@ -71,7 +81,7 @@ void Flags::State::distribute() {
 
 void fail_unknown(std::string_view kind, std::string_view word, std::string_view where,
                   const std::vector<std::string>& candidates) {
-  const auto near = near_miss(word, candidates);
+  const auto near = meant_by(word, candidates);
   fail_usage({.what = fmt::format("unknown {} '{}'", kind, word),
               .where = std::string{where},
               .expected = "one of " + join(candidates),

@@ -100,6 +100,21 @@ expect_err 'fix: use -e 512M or less'
 LOCKSTEP_MADE_UP_GPUS=1 launch 2 -e 512M --device cuda --share-gpu -n 8
 expect_rc 2
 expect_err 'has 1 GiB for 2 ranks'
+# However little fits, it is named, and does.
+for bytes in 3000000 100000 1000; do
+  LOCKSTEP_MADE_UP_GPU_BYTES=$bytes launch 1 -e 64M --device cuda -n 8
+  expect_rc 2
+  size=$(sed -n 's/.*fix: use -e \([1-9][0-9]*[MK]*\) or less, or --device host$/\1/p' "$folder/err")
+  [ -n "$size" ] || fail "no size that fits into $bytes B"
+  LOCKSTEP_MADE_UP_GPU_BYTES=$bytes launch 1 -b "$size" -e "$size" --device cuda -n 8 --algorithm staged
+  expect_rc 0
+done
+LOCKSTEP_MADE_UP_GPU_BYTES=100000 launch 1 -b 1M --device cuda -n 8
+expect_rc 2
+expect_err 'fix: use -b and -e 48K or less'
+LOCKSTEP_MADE_UP_GPU_BYTES=100 launch 1 --device cuda -n 8
+expect_rc 2
+expect_err 'fix: --device host$'
 
 # Without a GPU.
 export LOCKSTEP_MADE_UP_GPUS=0
@@ -107,9 +122,17 @@ launch 2 -e 8 -n 8 --device cuda
 expect_rc 2
 expect_one_error
 expect_err 'shows no GPU to this process'
+run "$REDUCE_ALL" --device gpu
+expect_rc 2
+expect_err "did you mean 'cuda'"
 launch 2 -e 8 -n 8
 expect_rc 0
 expect_out '^# device: host, as .*shows no GPU'
+grep -q 'share-gpu' "$folder/err" && fail "a warning of a flag that was not given"
+launch 2 -e 8 -n 8 --share-gpu
+expect_rc 0
+[ "$(grep -c '^warning: --share-gpu has no effect: vectors are in the memory of the host$' "$folder/err")" -eq 1 ] ||
+  fail "no warning, or several"
 launch 2 -e 8 -n 8 --device host
 expect_rc 0
 grep -q '^# device' "$folder/out" && fail "the host is named though it was asked for"

@@ -26,7 +26,7 @@ expect_out ' staged '
 expect_out ' nccl:ring/ll128 '
 run "$REDUCE_ALL" --device gpu
 expect_rc 2
-expect_err "device 'gpu'|unknown device"
+expect_err "did you mean 'cuda'"
 run "$REDUCE_ALL" --device host --share-gpu
 expect_rc 2
 expect_err 'the host is no GPU to be shared'

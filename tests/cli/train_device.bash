@@ -26,6 +26,17 @@ done
 run "$REDUCE_ALL" train toy --device gpu
 expect_rc 2
 expect_err "unknown device 'gpu'"
+expect_err "did you mean 'cuda'"
+# Where no GPU is used none is shared.
+for n in 1 2; do
+  LOCKSTEP_MADE_UP_GPUS=0 trained toy 1 --share-gpu --nproc "$n" --run-dir "none-shared-$n"
+  [ "$(grep -c '^warning: --share-gpu has no effect: this run is on the host$' "$folder/err")" -eq 1 ] || fail "no warning, or several"
+done
+trained toy 1 --share-gpu --run-dir own-gpu
+! grep -q 'warning: --share-gpu' "$folder/err" || fail "a warning though there is a GPU"
+run "$REDUCE_ALL" train toy --share-gpu --device host --run-dir refused
+expect_rc 2
+expect_err 'the host is no GPU to be shared'
 # Nor is there a GPU for each rank.
 run "$REDUCE_ALL" train toy --device cuda --nproc 2 --run-dir refused
 expect_rc 2
@@ -45,8 +56,28 @@ expect_one_error
 expect_err 'a rank on .* needs .* for activations, and the GPU has, less a sixteenth for its libraries, 18[78] MB'
 batch=$(sed -n 's/.*fix: --batch \([0-9]*\) or less.*/\1/p' "$folder/err")
 [ "${batch:-0}" -ge 1 ] && [ "$batch" -lt 64 ] || fail "no batch that fits"
+# A dry run tells all of that too, ends as the run would, and takes none of the memory.
+LOCKSTEP_MADE_UP_GPU_BYTES=200000000 run "$REDUCE_ALL" train "${large[@]}" --dry-run
+expect_rc 2
+expect_one_error
+expect_out '^steps  .* at most 64 samples of a rank each'
+expect_out '^memory  .* of GPU memory per rank, of it .* for activations; it does not fit: 18[78] MB are left$'
+expect_err "fix: --batch $batch or less"
+LOCKSTEP_MADE_UP_GPU_BYTES=300000000 run "$REDUCE_ALL" train "${large[@]}" --dry-run --share-gpu --nproc 2
+expect_rc 2
+expect_one_error
+expect_out '^memory  .* it does not fit: 28[12] MB are left for 2 ranks$'
 LOCKSTEP_MADE_UP_GPU_BYTES=200000000 run "$REDUCE_ALL" train "${large[@]}" --batch "$batch" --dry-run
 expect_rc 0
+expect_out '^memory  .* of GPU memory per rank, of it .* for activations; it fits: 18[78] MB are left$'
+expect_out '^traffic  *0 B of gradients'
+run "$REDUCE_ALL" train toy --device cuda --dry-run --share-gpu --nproc 2 --init-from nowhere
+expect_rc 2
+expect_one_error
+expect_err 'nowhere'
+run "$REDUCE_ALL" train toy --device host --dry-run
+expect_rc 0
+expect_out '^memory  .* of host memory per rank'
 
 # Does the device compute what the host does?
 run "$REDUCE_ALL" train --self-test toy movielens mnist_cnn
@@ -57,6 +88,18 @@ expect_out '^verdict the device computes what the host does$'
 run "$REDUCE_ALL" train --self-test tou
 expect_rc 2
 expect_err "unknown model 'tou'"
+for words in '--batch 8' --batch=8 '--nproc 2' --share-gpu '--run-dir refused' --dry-run; do
+  # shellcheck disable=SC2086  # words
+  run "$REDUCE_ALL" train toy --self-test $words
+  expect_rc 2
+  flag=${words%% *}
+  expect_err "^error: ${flag%%=*} does not go with --self-test"
+  expect_err '  expected: names of models, and of flags .*--device, --timeout'
+done
+run "$REDUCE_ALL" train --self-test --devise host
+expect_rc 2
+expect_err "unknown flag '--devise'"
+expect_err "did you mean '--device'"
 
 # What is learned is what is learned on the host, on any number of ranks, and run.json tells where.
 # learned RANKS TOLERANCE NAME ARGUMENTS...
@@ -69,6 +112,7 @@ learned() {
   for n in $ranks; do
     trained "$@" --device cuda --share-gpu --nproc "$n" --run-dir "$name-$n"
     expect_err '^device  made-up GPU'
+    expect_err '^memory  .* of GPU memory per rank '
     near "$(loss_of)" "$expected" "$tolerance" || fail "on $n GPUs the loss is $(loss_of), on the host $expected"
   done
 }

@@ -58,13 +58,9 @@ void check_verification(const RunOptions& options) {
 
 }  // namespace
 
-void declare_device(core::Flags& flags, runtime::DeviceRequest& request) {
-  flags.choice("--device", "device", request.kind, runtime::all_device_kinds);
-  flags.toggle("--share-gpu", request.shares_gpu);
-}
-
 void declare_run(core::Flags& flags, RunOptions& options) {
-  declare_device(flags, options.device);
+  flags.choice("--device", "device", options.device.kind, runtime::all_device_kinds);
+  flags.toggle("--share-gpu", options.device.shares_gpu);
   flags.text("--run-dir", options.run_dir);
   flags.text("--init-from", options.init_from);
   flags.text("--resume", options.resume);
@@ -100,15 +96,17 @@ The run
       --keep-epochs N       also the one of every Nth epoch, as `epoch-010`           (none)
       --time-limit T        stop within T, with a checkpoint, exit code 85; 0: none   (what is left of a Slurm or PBS job)
       --save-weights FILE   where the weights go                                      (weights.h5 in the run's folder)
-      --evaluate-only       measure accuracy or loss of the split for evaluation, train nothing
+      --evaluate-only       measure accuracy or loss of the split for evaluation, on the --device; train nothing
       --verify-resume       train without an interruption, and with one and resumed on as many ranks and on others: are
                             the bits the same? Nothing is kept; of no given length, 100 steps at most
       --replay FOLDER       make a step that was not finite again, on one rank: where does that begin? FOLDER is what such
                             a run leaves, bad-step-N; no RECIPE, but the flags above may change it. Exit code 0: not finite again; 1: finite
       --self-test           does the GPU compute what the host does? Models of all kinds of layers, or the MODELs named in
-                            place of RECIPE, forward and backward, with a table of errors. Exit code 1: not within the limits
+                            place of RECIPE, forward and backward, with a table of errors. Exit code 1: not within the limits.
+                            On one rank; takes --device (cuda unless given), --timeout and no other flags
       --compat              print the lines of the tutorial that the recipe replaces
-      --dry-run             tell what a run needs: memory, steps, traffic; and train nothing
+      --dry-run             tell what a run needs: memory (the host's; on GPUs theirs, and whether it fits: exit code 2 if
+                            not), steps, traffic; and train nothing
       --profile             time by layer, with its share of the step and of what the machine can do
       --timeout T           name the rank that hangs, and end, after T without progress; 0: never  (300s)
       --digest              at the end, print a digest of weights and losses
@@ -119,6 +117,11 @@ The run
 void check_run(const RunOptions& options, const ResolvedRecipe& resolved) {
   check_verification(options);
   check_resume(options);
+  if (options.device.shares_gpu && options.device.kind == runtime::DeviceKind::host)
+    core::fail_usage({.what = "the host is no GPU to be shared",
+                      .where = "--share-gpu, --device",
+                      .expected = "--device cuda, or auto",
+                      .fix = "leave out --share-gpu"});
   if (!options.evaluate_only) return;
   std::string flag;
   for (std::size_t i = 0; i < all_keys().size(); ++i)

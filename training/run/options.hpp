@@ -35,9 +35,6 @@ struct RunOptions {
   bool print_config = false;
 };
 
-/// --device and --share-gpu. Parsing fills `request`, which must outlive `flags`.
-void declare_device(core::Flags& flags, runtime::DeviceRequest& request);
-
 /// Parsing fills `options`, which must outlive `flags`.
 void declare_run(core::Flags& flags, RunOptions& options);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <span>
@@ -11,10 +12,16 @@
 
 #include "comm/registry.hpp"
 #include "core/error.hpp"
+#include "core/log.hpp"
+#include "core/print.hpp"
 #include "core/temporary.hpp"
 #include "parallel/slots.hpp"
+#include "runtime/interrupt.hpp"
 #include "runtime/memory.hpp"
+#include "runtime/together.hpp"
 #include "training/train/memory.hpp"
+#include "training/train/model.hpp"
+#include "training/train/setup.hpp"
 
 namespace lockstep::training {
 namespace {
@@ -85,6 +92,58 @@ std::uint64_t network_bytes(const Recipe& recipe, const parallel::Synchronizer& 
   return bytes;
 }
 
+/// But for memory and traffic.
+DryRun plan_of(const runtime::Communicator& world, const runtime::Topology& topology, const nn::Network& network,
+               const Batches& batches, const Goal& goal) {
+  return {.n_ranks = static_cast<std::uint64_t>(world.n_ranks()),
+          .n_nodes = static_cast<std::uint64_t>(topology.n_nodes),
+          .n_parameters = network.n_parameter_elements(),
+          .n_multiply_adds = network.n_multiply_adds(),
+          .n_epoch_steps = batches.n_batches(),
+          .n_steps = goal.n_steps,
+          .n_samples = goal.n_samples,
+          .most_samples_of_rank = batches.most(),
+          .read_bytes = batches.info().stored_bytes};
+}
+
+/// Collective.
+DryRun plan_on_gpus(const runtime::Communicator& world, const OpenDevice& place, const Recipe& recipe,
+                    const Setup& setup) {
+  const Batches& batches = *setup.batches.training;
+  const MemoryCheck& memory = *setup.memory;
+  DryRun plan = plan_of(world, place.topology, make_network(recipe, batches.info()), batches, setup.goal);
+  plan.activation_bytes = memory.need.activations;
+  plan.arena_bytes = memory.need.arena;
+  plan.memory_bytes = memory.need.of_device();
+  plan.of_gpu = {
+      .room = memory.of_gpu, .n_sharing = static_cast<std::uint64_t>(place.choice.n_sharing), .fits = !memory.misfit};
+  const std::array mine{plan.memory_bytes, plan.of_gpu->room, plan.of_gpu->n_sharing};
+  for (const auto& [bytes, room, n_sharing] : runtime::gather_values(world, std::span{&mine, 1})) {
+    plan.memory_bytes = std::max(plan.memory_bytes, bytes);
+    if (room / n_sharing < plan.of_gpu->room / plan.of_gpu->n_sharing)
+      plan.of_gpu->room = room, plan.of_gpu->n_sharing = n_sharing;
+  }
+  return plan;
+}
+
+std::string memory_text(const DryRun& plan) {
+  const auto text = [](std::uint64_t bytes) { return core::format_decimal({bytes}); };
+  const std::string need = fmt::format("{} of {} memory per rank, of it {} for activations", text(plan.memory_bytes),
+                                       plan.of_gpu ? "GPU" : "host", text(plan.activation_bytes));
+  if (!plan.of_gpu) return need;
+  const auto [room, n_sharing, fits] = *plan.of_gpu;
+  return fmt::format("{}; it {}: {} are left{}", need, fits ? "fits" : "does not fit", text(room),
+                     n_sharing > 1 ? fmt::format(" for {} ranks", n_sharing) : "");
+}
+
+std::string traffic_text(const DryRun& plan) {
+  if (plan.of_gpu)
+    return fmt::format("{} of gradients of each rank a step, summed over all",
+                       core::format_decimal({plan.n_ranks > 1 ? plan.arena_bytes : 0}));
+  return fmt::format("{} a step between nodes, {} through shared memory, all ranks together",
+                     core::format_decimal({plan.network_bytes}), core::format_decimal({plan.shared_bytes}));
+}
+
 }  // namespace
 
 DryRun plan_run(const runtime::Communicator& world, const runtime::Topology& topology, nn::Device& device,
@@ -92,17 +151,9 @@ DryRun plan_run(const runtime::Communicator& world, const runtime::Topology& top
   const auto& me = topology.places[static_cast<std::size_t>(world.rank())];
   const auto n_local = static_cast<std::uint64_t>(
       std::ranges::count(topology.places, me.node, [](const runtime::Place& place) { return place.node; }));
-  DryRun plan{.n_ranks = static_cast<std::uint64_t>(world.n_ranks()),
-              .n_nodes = static_cast<std::uint64_t>(topology.n_nodes),
-              .n_parameters = learner.network().n_parameter_elements(),
-              .n_multiply_adds = learner.network().n_multiply_adds(),
-              .n_epoch_steps = batches.n_batches(),
-              .n_steps = goal.n_steps,
-              .n_samples = goal.n_samples,
-              .most_samples_of_rank = batches.most(),
-              .activation_bytes = learner.executor().n_bytes(),
-              .arena_bytes = learner.executor().arena_elements() * sizeof(float),
-              .read_bytes = batches.info().stored_bytes};
+  DryRun plan = plan_of(world, topology, learner.network(), batches, goal);
+  plan.activation_bytes = learner.executor().n_bytes();
+  plan.arena_bytes = learner.executor().arena_elements() * sizeof(float);
   plan.network_bytes = network_bytes(recipe, learner.synchronizer(), topology.n_nodes);
   plan.shared_bytes = plan.arena_bytes * (plan.n_ranks - plan.n_nodes);
   if (batches.most() > whole_groups(recipe, most_tried))  // which the learner is for
@@ -124,21 +175,40 @@ DryRun plan_run(const runtime::Communicator& world, const runtime::Topology& top
   return plan;
 }
 
+int describe_on_gpus(const runtime::Session& session, const OpenDevice& place, const ResolvedRecipe& resolved,
+                     const RunOptions& options, runtime::Watchdog& watchdog) {
+  const runtime::Communicator& world = session.world();
+  metrics::PhaseTimers timers;
+  int signal = 0;
+  const auto complaint = core::complaint_of([&] {
+    const Setup setup = set_up(world, place, resolved, options, timers, [&] { watchdog.beat(); });
+    const DryRun plan = plan_on_gpus(world, place, resolved.recipe, setup);
+    signal = runtime::agree_on_interrupt(world);
+    runtime::together(world, [&] {
+      if (world.rank() != 0 || signal != 0) return;
+      for (const std::string& warning : setup.warnings) core::log_warning(warning);
+      core::print(dry_run_text(plan));
+    });
+    if (setup.memory->misfit && signal == 0) throw core::Error{*setup.memory->misfit};
+  });
+  if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
+  return signal != 0 ? 128 + signal : core::to_int(core::ExitCode::ok);
+}
+
 std::string dry_run_text(const DryRun& plan) {
   return fmt::format(
       "dry run     {} rank{} on {} node{}; nothing was trained, nothing is left behind\n"
       "parameters  {} ({} in float32, as much for gradients)\n"
       "work        {} million multiply-adds a sample, forward\n"
       "steps       {} an epoch, {} in all, at most {} samples of a rank each; {} samples in all\n"
-      "memory      {} per rank, of it {} for activations\n"
-      "traffic     {} a step between nodes, {} through shared memory, all ranks together\n"
+      "memory      {}\n"
+      "traffic     {}\n"
       "reading     {} an epoch, all ranks together\n",
       plan.n_ranks, plan.n_ranks == 1 ? "" : "s", plan.n_nodes, plan.n_nodes == 1 ? "" : "s", plan.n_parameters,
       core::format_decimal({plan.n_parameters * sizeof(float)}),
       core::format_number(1e-6 * static_cast<double>(plan.n_multiply_adds), 4), plan.n_epoch_steps, plan.n_steps,
-      plan.most_samples_of_rank, plan.n_samples, core::format_decimal({plan.memory_bytes}),
-      core::format_decimal({plan.activation_bytes}), core::format_decimal({plan.network_bytes}),
-      core::format_decimal({plan.shared_bytes}), core::format_decimal({plan.read_bytes}));
+      plan.most_samples_of_rank, plan.n_samples, memory_text(plan), traffic_text(plan),
+      core::format_decimal({plan.read_bytes}));
 }
 
 }  // namespace lockstep::training

@@ -1,17 +1,22 @@
 // What a run would need: memory, steps, traffic, reading; found out without a step.
-// Invariant: memory is what the process has already, network and arenas included, and what a step would touch first.
-// Used by the trainer for --dry-run.
+// Invariant: memory of a host is what the process has already, arenas included, and what a step would touch first.
+// Used by the trainer for --dry-run, and by train on GPUs.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "runtime/communicator.hpp"
+#include "runtime/session.hpp"
 #include "runtime/topology.hpp"
+#include "runtime/watch/watchdog.hpp"
 #include "training/recipe/recipe.hpp"
+#include "training/run/options.hpp"
 #include "training/run/record.hpp"
 #include "training/train/batches.hpp"
 #include "training/train/learner.hpp"
+#include "training/train/open_device.hpp"
 
 namespace lockstep::training {
 
@@ -21,11 +26,18 @@ struct DryRun {
   std::uint64_t n_multiply_adds = 0;  ///< of one sample, forward
   std::uint64_t n_epoch_steps = 0, n_steps = 0, n_samples = 0;
   std::uint64_t most_samples_of_rank = 0;  ///< of a step
-  std::uint64_t memory_bytes = 0;          ///< of the rank that needs most
+  std::uint64_t memory_bytes = 0;          ///< of the rank that needs most; of its GPU, if it has one
   std::uint64_t activation_bytes = 0, arena_bytes = 0;
   std::uint64_t network_bytes = 0;  ///< of a step, all ranks together
   std::uint64_t shared_bytes = 0;   ///< of a step, read from other ranks of a node, all ranks together
   std::uint64_t read_bytes = 0;     ///< of an epoch, all ranks together
+  /// Of the GPU that has least.
+  struct OfGpu {
+    std::uint64_t room = 0;  ///< less what its libraries take
+    std::uint64_t n_sharing = 1;
+    bool fits = true;
+  };
+  std::optional<OfGpu> of_gpu{};  ///< nothing on a host
 };
 
 /// A learner for this needs to be for no more samples of a rank.
@@ -34,6 +46,12 @@ inline constexpr std::uint64_t most_tried = 256;
 /// Collective: complete on rank 0. `learner`: for all samples of a rank in a batch, or the first most_tried of them.
 [[nodiscard]] DryRun plan_run(const runtime::Communicator& world, const runtime::Topology& topology, nn::Device& device,
                               const Recipe& recipe, Batches& batches, Learner& learner, const Goal& goal);
+
+/// Collective: the whole of --dry-run on GPUs, of which memory is taken only if there is enough. Returns the exit code:
+/// as the run's where there is not.
+[[nodiscard]] int describe_on_gpus(const runtime::Session& session, const OpenDevice& place,
+                                   const ResolvedRecipe& resolved, const RunOptions& options,
+                                   runtime::Watchdog& watchdog);
 
 [[nodiscard]] std::string dry_run_text(const DryRun& plan);
 

@@ -100,6 +100,9 @@ std::unique_ptr<nn::Executor> executor_for(nn::Device& device, const Recipe& rec
   return device.make_executor(network, options);
 }
 
+/// Libraries of a GPU take the rest while they compute.
+std::uint64_t room_of_gpu(std::uint64_t available) noexcept { return available - available / 16; }
+
 std::uint64_t n_states(const Recipe& recipe) { return optim::Optimizer{optimizer_spec(recipe), {}, 0}.state().size(); }
 
 /// Parameters and gradients, which the ranks of a node share.
@@ -175,8 +178,7 @@ void compare_memory(const Recipe& recipe, const MemoryNeed& need, std::uint64_t 
 
 void compare_device_memory(const Recipe& recipe, const MemoryNeed& need, std::uint64_t n_sharing, int n_ranks,
                            const std::string& host, std::uint64_t available) {
-  const std::uint64_t spared = available / 16;  // that libraries of the device take while they compute
-  const Room room{available - spared, n_sharing * need.of_device(), n_sharing,
+  const Room room{room_of_gpu(available), n_sharing * need.of_device(), n_sharing,
                   n_sharing == 1 ? fmt::format("a rank on {}", host)
                                  : fmt::format("{} ranks that share a GPU on {}", n_sharing, host),
                   "the GPU has, less a sixteenth for its libraries,"};
@@ -203,24 +205,31 @@ core::Bytes checkpoint_bytes(const Recipe& recipe, const nn::Network& network) {
   return {((1 + n_states(recipe)) * network.n_parameter_elements() + n_rows * n_statistics) * sizeof(float)};
 }
 
-void check_memory(const runtime::Communicator& world, const OpenDevice& place, const Recipe& recipe,
-                  const nn::Network& network, std::uint64_t most) {
+MemoryCheck check_memory(const runtime::Communicator& world, const OpenDevice& place, const Recipe& recipe,
+                         const nn::Network& network, std::uint64_t most) {
+  const runtime::Topology& topology = place.topology;
+  const runtime::Place& me = topology.places[static_cast<std::size_t>(world.rank())];
+  const auto n_local = static_cast<std::uint64_t>(std::ranges::count(topology.places, me.node, &runtime::Place::node));
+  const auto n_sharing = static_cast<std::uint64_t>(place.choice.n_sharing);
+  const bool is_on_host = runtime::is_host_the_device();
+  MemoryCheck check;
+  std::uint64_t left = 0;
+  runtime::LimitsLeft limits;
   runtime::together(world, [&] {
-    const runtime::Topology& topology = place.topology;
-    const runtime::Place& me = topology.places[static_cast<std::size_t>(world.rank())];
-    const auto n_local =
-        static_cast<std::uint64_t>(std::ranges::count(topology.places, me.node, &runtime::Place::node));
-    const std::uint64_t left = runtime::available_memory().value;
-    const runtime::LimitsLeft limits = runtime::limits_left();
-    const std::uint64_t of_device = runtime::is_host_the_device() ? 0 : runtime::accelerator()->available().value;
-    const MemoryNeed need = memory_need(*place.device, recipe, network, most, world.n_ranks(), n_local);
-    if (!runtime::is_host_the_device())
-      return compare_device_memory(recipe, need, static_cast<std::uint64_t>(place.choice.n_sharing), world.n_ranks(),
-                                   me.host, of_device);
-    compare_memory(recipe, need, n_local, world.n_ranks(), me.host,
-                   left > 0 ? left : std::numeric_limits<std::uint64_t>::max(), limits);
-    check_shared_room(need, n_local, me.host);
+    left = is_on_host ? runtime::available_memory().value : runtime::accelerator()->available().value;
+    limits = runtime::limits_left();
+    check.need = memory_need(*place.device, recipe, network, most, world.n_ranks(), n_local);
   });
+  if (!is_on_host) check.of_gpu = room_of_gpu(left);
+  check.misfit = core::complaint_of([&] {
+    runtime::together(world, [&] {
+      if (!is_on_host) return compare_device_memory(recipe, check.need, n_sharing, world.n_ranks(), me.host, left);
+      compare_memory(recipe, check.need, n_local, world.n_ranks(), me.host,
+                     left > 0 ? left : std::numeric_limits<std::uint64_t>::max(), limits);
+      check_shared_room(check.need, n_local, me.host);
+    });
+  });
+  return check;
 }
 
 }  // namespace lockstep::training

@@ -4,7 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
+#include "core/error.hpp"
 #include "nn/device.hpp"
 #include "nn/network.hpp"
 #include "runtime/communicator.hpp"
@@ -65,8 +68,15 @@ void compare_shared_room(const MemoryNeed& need, std::uint64_t n_local, const st
 void compare_device_memory(const Recipe& recipe, const MemoryNeed& need, std::uint64_t n_sharing, int n_ranks,
                            const std::string& host, std::uint64_t available);
 
-/// Collective: for each rank and its node, or device, as they are now. Throws the same on all ranks.
-void check_memory(const runtime::Communicator& world, const OpenDevice& place, const Recipe& recipe,
-                  const nn::Network& network, std::uint64_t most);
+/// Of each rank's node, or GPU, as they are now.
+struct MemoryCheck {
+  MemoryNeed need{};
+  std::uint64_t of_gpu = 0;             ///< that there is for it and those it shares the GPU with; 0 on a host
+  std::optional<core::Error> misfit{};  ///< the same on all ranks
+};
+
+/// Collective.
+[[nodiscard]] MemoryCheck check_memory(const runtime::Communicator& world, const OpenDevice& place,
+                                       const Recipe& recipe, const nn::Network& network, std::uint64_t most);
 
 }  // namespace lockstep::training

@@ -12,6 +12,7 @@
 
 #include "core/print.hpp"
 #include "core/rng.hpp"
+#include "core/suggest.hpp"
 #include "core/table.hpp"
 #include "nn/executor.hpp"
 #include "nn/initialize.hpp"
@@ -192,6 +193,27 @@ std::vector<SelfTestCase> cases_of(const std::vector<std::string>& models) {
   return asked;
 }
 
+/// All but the `taken`. Throws core::Error (usage).
+void refuse_flags_of_training(const std::vector<std::string>& arguments, const std::vector<std::string>& taken) {
+  RecipeWords words;
+  RunOptions options;
+  Invocation launch;
+  core::Flags flags{""};
+  declare_recipe(flags, words);
+  declare_run(flags, options);
+  declare_launch(flags, launch);
+  const std::vector<std::string> of_training = flags.names();
+  for (const std::string& argument : arguments) {
+    const std::string flag = argument.substr(0, argument.find('='));
+    if (std::ranges::find(of_training, flag) == of_training.end() || std::ranges::find(taken, flag) != taken.end())
+      continue;
+    core::fail_usage({.what = fmt::format("{} does not go with {}", flag, self_test_flag),
+                      .where = flag,
+                      .expected = fmt::format("names of models, and of flags {}", core::join(taken)),
+                      .fix = "leave it out"});
+  }
+}
+
 /// Of the signal that asks for an end.
 struct SelfTestStopped {
   int signal;
@@ -257,10 +279,11 @@ Invocation parse_self_test(const std::vector<std::string>& arguments) {
   core::Flags flags{"lockstep train --self-test [MODEL ...] [flags]"};
   bool is_asked = false;
   flags.toggle(std::string{self_test_flag}, is_asked);
-  declare_device(flags, *request);
+  flags.choice("--device", "device", request->kind, runtime::all_device_kinds);
   flags.seconds("--timeout", invocation.timeout);
   std::vector<std::string> models;
   flags.words("MODEL", models, 0);
+  refuse_flags_of_training(arguments, flags.names());
   flags.parse(arguments);
   invocation.run = [request, cases = cases_of(models)](const runtime::Session& session, runtime::Watchdog& watchdog) {
     try {

@@ -25,15 +25,20 @@ int threads_of(const runtime::Communicator& world, const Recipe& recipe) {
 Setup set_up(const runtime::Communicator& world, const OpenDevice& place, const ResolvedRecipe& resolved,
              const RunOptions& options, metrics::PhaseTimers& timers, const std::function<void()>& on_progress) {
   const Recipe& recipe = resolved.recipe;
-  // For samples like these, and the memory there is.
-  const auto fitting_network = [&](const DataInfo& info, std::uint64_t most) {
+  const auto fitting_network = [&](const DataInfo& info) {
     nn::Network network = make_network(recipe, info);
-    if (options.evaluate_only) return network;
-    check_groups(recipe, network, info.n_samples, world.n_ranks());
-    if (!options.dry_run || !place.choice.is_host()) check_memory(world, place, recipe, network, most);
+    if (!options.evaluate_only) check_groups(recipe, network, info.n_samples, world.n_ranks());
     return network;
   };
-  const auto fit = [&](const DataInfo& info, std::uint64_t most) { static_cast<void>(fitting_network(info, most)); };
+  const auto require_memory = [&](const nn::Network& network, std::uint64_t most) {
+    MemoryCheck check = check_memory(world, place, recipe, network, most);
+    if (check.misfit && !options.dry_run) throw core::Error{*check.misfit};
+    return check;
+  };
+  const auto fit = [&](const DataInfo& info, std::uint64_t most) {
+    const nn::Network network = fitting_network(info);
+    if (!options.evaluate_only && !options.dry_run) require_memory(network, most);
+  };
   Recipe to_read = recipe;
   if (options.dry_run) to_read.stage.clear();  // nothing is left behind
   Setup setup{.batches = open_batches(world, to_read, !options.evaluate_only, fit, on_progress)};
@@ -50,7 +55,17 @@ Setup set_up(const runtime::Communicator& world, const OpenDevice& place, const 
   }
   check_evaluation(resolved, training, evaluation);
   const Batches& batches = setup.main_batches();
-  nn::Network network = fitting_network(batches.info(), batches.most());
+  nn::Network network = fitting_network(batches.info());
+  setup.warnings = surprises(resolved, setup.goal, training, evaluation, !options.init_from.empty());
+  if (recipe.is_on_device && recipe.deterministic)
+    setup.warnings.push_back(
+        "on GPUs deterministic runs have the same bits on as many ranks only, and no lanes; --device host has them on "
+        "any");
+  if (place.choice.is_host() && options.device.shares_gpu)
+    setup.warnings.push_back("--share-gpu has no effect: this run is on the host");
+  const bool is_need_of_anywhere = options.dry_run && place.choice.is_host();
+  if (!options.evaluate_only && !is_need_of_anywhere) setup.memory = require_memory(network, batches.most());
+  if (setup.memory && setup.memory->misfit) return setup;
   setup.transport = comm::make_mpi_transport(world, {.topology = &place.topology});
   if (!place.choice.is_host() && world.n_ranks() > 1)
     setup.devices = comm::make_device_group(*setup.transport, place.choice);
@@ -59,12 +74,7 @@ Setup set_up(const runtime::Communicator& world, const OpenDevice& place, const 
   setup.learner = std::make_unique<Learner>(world, *setup.transport, setup.devices.get(), *place.device, recipe,
                                             std::move(network), most, timers, on_progress);
   setup.learner->initialize(options.init_from);
-  setup.warnings = surprises(resolved, setup.goal, training, evaluation, !options.init_from.empty());
   std::ranges::move(surprises(setup.learner->executor()), std::back_inserter(setup.warnings));
-  if (recipe.is_on_device && recipe.deterministic)
-    setup.warnings.push_back(
-        "on GPUs deterministic runs have the same bits on as many ranks only, and no lanes; --device host has them on "
-        "any");
   return setup;
 }
 
@@ -86,6 +96,7 @@ StartRecord start_record(const runtime::Communicator& world, const runtime::Topo
                      .device = to_text(choice),
                      .global_batch = recipe.batch,
                      .memory = {executor.n_bytes() + 2 * executor.arena_elements() * sizeof(float)},
+                     .is_on_gpu = !choice.is_host(),
                      .folder = folder,
                      .n_epochs = setup.goal.n_epochs,
                      .n_epoch_steps = batches.n_batches(),

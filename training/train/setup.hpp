@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@
 #include "training/run/record.hpp"
 #include "training/train/batches.hpp"
 #include "training/train/learner.hpp"
+#include "training/train/memory.hpp"
 #include "training/train/open_device.hpp"
 
 namespace lockstep::training {
@@ -35,7 +37,8 @@ struct Setup {
   optim::ScheduleSpec schedule{};
   std::unique_ptr<comm::Transport> transport{};
   std::unique_ptr<comm::DeviceGroup> devices{};  ///< null where the host is the device, and for one rank
-  std::unique_ptr<Learner> learner{};
+  std::optional<MemoryCheck> memory{};  ///< what was found for the samples of a rank; nothing where nobody asks
+  std::unique_ptr<Learner> learner{};   ///< null in a dry run on GPUs that lack the memory
   std::vector<std::string> warnings{};
 
   [[nodiscard]] const Batches& main_batches() const noexcept {

@@ -11,6 +11,7 @@
 #include "runtime/launcher.hpp"
 #include "runtime/watch/watchdog.hpp"
 #include "training/recipe/cuts.hpp"
+#include "training/train/dry_run.hpp"
 #include "training/train/memory.hpp"
 #include "training/train/open_device.hpp"
 #include "training/train/replay.hpp"
@@ -68,6 +69,8 @@ int train(TrainCommand& command, const runtime::Session& session, runtime::Watch
                         .fix = "--device host; or leave it out, and use CUDA's nsys"});
   });
   if (const auto bad = session.agree(bad_cuts)) return core::to_int(*bad);
+  if (command.options.dry_run && recipe.is_on_device)
+    return describe_on_gpus(session, *device, command.resolved, command.options, watchdog);
   std::unique_ptr<Trainer> trainer;
   const auto complaint = core::complaint_of(
       [&] { trainer = std::make_unique<Trainer>(session, *device, command.resolved, command.options, watchdog); });
