@@ -118,6 +118,7 @@ void Meter::calibrate(Contender& contender, int block) {
 void Meter::run_batch(Contender& contender, int n_samples) {
   progress_.enter(runtime::Activity::timing);
   CallBuffers buffers = bind_next(contender);
+  contender.runner->make_ready(contender.pace.block);
   // In place, values grow from run to run. That costs no time, but every batch starts afresh.
   if (options_.in_place) fill(buffers.input, data_[0]);
   // One untimed run brings the buffers back into the caches after another contender, if they fit.

@@ -117,7 +117,8 @@ constexpr std::array borrowed{
     Borrowed{"-r,--root", "0", "0: no collective here has a root", "leave it out"},
     Borrowed{"-N,--run_cycles", "1", "1: one pass over the sizes", "use -n for more samples"},
     Borrowed{"-R,--local_register", "0", "0: no buffers are registered", "leave it out"},
-    Borrowed{"-G,--cudagraph", "0", "0: calls are not recorded in CUDA graphs", "leave it out"},
+    Borrowed{"-G,--cudagraph", "0", "0: calls are not recorded in CUDA graphs",
+             "--graph records and replays as many as a sample has"},
 };
 
 void require_fitting(const Borrowed& flag, const std::string& text) {
@@ -168,6 +169,7 @@ void declare_where(core::Flags& flags, Options& o) {
     o.device.kind = core::find_named(runtime::all_device_kinds, text, "device", "--device");
   });
   flags.toggle("--share-gpu", o.device.shares_gpu);
+  flags.toggle("--graph", o.graph);
   for (const Borrowed& flag : borrowed)
     flags.value(std::string{flag.flag}, [&flag](const std::string& text) { require_fitting(flag, text); });
   flags.text("-J,--json,--output_file", o.json);
@@ -216,7 +218,7 @@ constexpr std::array of_measuring{"--min-bytes", "--max-bytes",  "--step-factor"
                                   "--op",        "--collective", "--in-place",    "--iterations", "--warmup-iterations",
                                   "--check",     "--buffers",    "--sync",        "--seed",       "--max-time",
                                   "--json",      "--csv",        "--samples",     "--verdict",    "--inject",
-                                  "--visits",    "--device",     "--share-gpu"};
+                                  "--visits",    "--device",     "--share-gpu",   "--graph"};
 
 // The demo's call is fixed.
 void check_demo(const core::Flags& flags) {
@@ -272,6 +274,10 @@ void check_combinations(const core::Flags& flags, const Options& o) {
          "1s or more, or 0 for never", "use --timeout 1s");
   refuse(o.device.shares_gpu && o.device.kind == runtime::DeviceKind::host, "the host is no GPU to be shared",
          "--share-gpu, --device", "--device cuda, or auto", "leave out --share-gpu");
+  refuse(o.graph && o.device.kind == runtime::DeviceKind::host, "nothing of the host is recorded in a graph",
+         "--graph, --device", "--device cuda, or auto", "leave out --graph");
+  refuse(o.graph && o.buffers == BufferMode::cold, "a graph knows one pair of buffers, and cold ones are always others",
+         "--graph, --buffers", "--buffers hot or dirty", "leave out one of them");
   if (o.task == Task::demo) check_demo(flags);
   if (o.task == Task::compare) check_comparing(flags);
   const bool drills_check = o.inject && o.inject->phase == runtime::Activity::verification;

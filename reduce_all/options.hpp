@@ -55,6 +55,7 @@ struct Options {
   bool verbose = false;  ///< with nproc: the launcher's own messages as well
   int expect_ranks = 0;  ///< 0: not given
   runtime::DeviceRequest device{};
+  bool graph = false;  ///< devices' calls are recorded and replayed
   int ranks_per_node = 0;
   std::string json;
   std::string csv;

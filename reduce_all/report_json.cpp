@@ -35,9 +35,13 @@ Json cores(const BenchmarkInfo& info) {
 Json device(const BenchmarkInfo& info) {
   const runtime::DeviceChoice& d = info.device;
   if (d.is_host()) return nullptr;
-  return {{"name", d.gpu.name},        {"uuids", d.all},
-          {"shared", d.is_shared},     {"driver_cuda", d.driver},
-          {"toolkit_cuda", d.toolkit}, {"nccl_version", info.nccl.empty() ? Json(nullptr) : Json(info.nccl)}};
+  return {{"name", d.gpu.name},
+          {"uuids", d.all},
+          {"shared", d.is_shared},
+          {"graph", info.options.graph},
+          {"driver_cuda", d.driver},
+          {"toolkit_cuda", d.toolkit},
+          {"nccl_version", info.nccl.empty() ? Json(nullptr) : Json(info.nccl)}};
 }
 
 // But for the placement.

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "comm/transport_mpi.hpp"
 #include "core/log.hpp"
@@ -163,10 +164,11 @@ int run(const runtime::Session& session, const CommandLine& line, const runtime:
     if (!is_demo) device = runtime::choose_device(world, topology, options.device);
   });
   if (const auto bad = session.agree(no_device)) return core::to_int(*bad);
-  if (world.rank() == 0 && device.is_host() && options.device.shares_gpu)
-    core::log_warning("--share-gpu has no effect: vectors are in the memory of the host");
+  for (const auto& [flag, is_given] : {std::pair{"--share-gpu", options.device.shares_gpu}, {"--graph", options.graph}})
+    if (world.rank() == 0 && device.is_host() && is_given)
+      core::log_warning(fmt::format("{} has no effect: vectors are in the memory of the host", flag));
   const runtime::UseDevice use{device};
-  Groups groups{*transport, comm::devices_of(device)};
+  Groups groups{*transport, comm::devices_of(device), options.graph};
   const core::Bytes cache = device.is_host() ? runtime::last_level_cache() : device.gpu.cache;
   Job job{options, world, topology, *transport, progress, line.calls, device, groups, cache, {}};
   std::unique_ptr<Report> report;

@@ -19,6 +19,8 @@ class Runner {
   virtual void bind(const CallBuffers& buffers) = 0;
   /// Before the barrier that opens a run; for what may not be timed.
   virtual void prepare() {}
+  /// What run() of so many needs, before it is timed.
+  virtual void make_ready(int /*n*/) {}
   /// So many calls back to back; returns when they are complete.
   virtual void run(int n) = 0;
   /// One call, by the clock of the device; nothing where there is none.
@@ -34,7 +36,9 @@ class Runner {
 /// The groups of the devices' algorithms, each made when it is first asked for.
 class Groups {
  public:
-  Groups(comm::Transport& transport, comm::Devices devices) : transport_{transport}, devices_{devices} {}
+  /// `uses_graph`: as Options has it.
+  Groups(comm::Transport& transport, comm::Devices devices, bool uses_graph = false)
+      : transport_{transport}, devices_{devices}, uses_graph_{uses_graph} {}
 
   [[nodiscard]] comm::Devices devices() const noexcept { return devices_; }
   [[nodiscard]] bool is_on_host() const noexcept { return devices_ == comm::Devices::none; }
@@ -44,6 +48,7 @@ class Groups {
  private:
   comm::Transport& transport_;
   comm::Devices devices_;
+  bool uses_graph_;
   std::map<const comm::Algorithm*, std::unique_ptr<comm::DeviceGroup>> groups_{};
 };
 

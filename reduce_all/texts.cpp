@@ -49,6 +49,8 @@ Where
       --device D           where the vectors are. auto: GPUs where every rank has one, else the host; host; cuda: GPUs, or
                            an error  (auto)
       --share-gpu          several ranks may have the same GPU; by way of the host (staged), as NCCL refuses that
+      --graph              on GPUs: calls are recorded once in a CUDA graph and replayed, so that the host launches
+                           each sample at once; but not by way of the host (staged)
 Of nccl-tests
   --minbytes, --maxbytes, --stepbytes, --stepfactor, --datatype, --iters, --warmup_iters, -T for --timeout,
   -J, --output_file for --json: other names; -g, --ngpus 1, -t, --nthreads 1, -p, -z, -C 0 or 1, -a 3, -m, -N 1, -r, -R, -G 0: accepted,

@@ -127,7 +127,9 @@ std::string read_device(const Node& meta) {
   const auto found = meta.json.find(device);
   if (found == meta.json.end() || found->is_null()) return "host";
   const Node node = meta.at(device);
-  return node.at("name").text() + (node.at("shared").json == true ? ", shared by ranks" : "");
+  const auto graph = node.json.find("graph");  // since graphs were there
+  return node.at("name").text() + (node.at("shared").json == true ? ", shared by ranks" : "") +
+         (graph != node.json.end() && *graph == true ? ", calls replayed in a graph" : "");
 }
 
 std::string read_fact(const Node& meta, std::string_view key) {

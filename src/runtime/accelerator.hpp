@@ -23,6 +23,12 @@ class Mark {
   [[nodiscard]] virtual core::Seconds since(const Mark& earlier) const = 0;
 };
 
+/// What Queue::end_recording() gives.
+class Graph {
+ public:
+  virtual ~Graph() = default;
+};
+
 /// One of an accelerator's orders of operations. Members throw core::Error (system) if the device refuses.
 class Queue {
  public:
@@ -38,6 +44,10 @@ class Queue {
   /// Returns when all that was enqueued is done.
   virtual void wait() = 0;
   [[nodiscard]] virtual bool is_done() = 0;
+  /// As Stream has them.
+  virtual void begin_recording() = 0;
+  [[nodiscard]] virtual std::unique_ptr<Graph> end_recording() = 0;
+  virtual void replay(const Graph& graph) = 0;
 };
 
 class Accelerator {

@@ -80,6 +80,11 @@ core::Seconds Event::since(const Event& earlier) const {
   return mark_->since(*earlier.mark_);
 }
 
+Recording::Recording() noexcept = default;
+Recording::~Recording() = default;
+Recording::Recording(Recording&&) noexcept = default;
+Recording& Recording::operator=(Recording&&) noexcept = default;
+
 Stream::Stream() : queue_{is_host_the_device() ? nullptr : accelerator()->open_queue()} {}
 Stream::~Stream() = default;
 Stream::Stream(Stream&&) noexcept = default;
@@ -143,5 +148,21 @@ void Stream::wait() const {
 }
 
 bool Stream::is_done() const { return !queue_ || queue_->is_done(); }
+
+void Stream::begin_recording() {
+  core::require(queue_ != nullptr, "what a device does is recorded");
+  queue_->begin_recording();
+}
+
+Recording Stream::end_recording() {
+  Recording recording;
+  recording.graph_ = queue_->end_recording();
+  return recording;
+}
+
+void Stream::replay(const Recording& recording) {
+  core::require(recording.graph_ != nullptr, "something was recorded");
+  queue_->replay(*recording.graph_);
+}
 
 }  // namespace lockstep::runtime

@@ -18,6 +18,7 @@ namespace kernel {
 struct Operation;
 }
 class Accelerator;
+class Graph;
 class Mark;
 class Queue;
 
@@ -121,6 +122,20 @@ class Event {
   double host_seconds_ = 0;  ///< where the host is the device
 };
 
+/// What a stream was given, for Stream::replay(): it costs the host one call, however much it is. Must outlive what of
+/// it is enqueued.
+class Recording {
+ public:
+  Recording() noexcept;
+  ~Recording();
+  Recording(Recording&&) noexcept;
+  Recording& operator=(Recording&&) noexcept;
+
+ private:
+  friend class Stream;
+  std::unique_ptr<Graph> graph_;
+};
+
 /// What a device does one after another; several streams in no order but that of their events. On the host what is
 /// enqueued is done at once. Members throw core::Error (system) if the device refuses.
 class Stream {
@@ -150,6 +165,14 @@ class Stream {
   void wait() const;
   /// Without waiting.
   [[nodiscard]] bool is_done() const;
+
+  /// Of a device: what this stream is given from here on, and others that wait for it, is recorded and not done. The
+  /// host waits for nothing and allocates nothing meanwhile; nobody waits for what came before; and this stream waits
+  /// for the others in the end.
+  void begin_recording();
+  [[nodiscard]] Recording end_recording();
+  /// Enqueues all of it, in the same places and with the same values.
+  void replay(const Recording& recording);
 
  private:
   void copy_bytes(void* to, const void* from, std::size_t n_to, std::size_t n_from);

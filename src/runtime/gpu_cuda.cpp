@@ -85,6 +85,30 @@ struct EventPolicy {
   static void destroy(Raw raw) noexcept { cudaEventDestroy(raw); }
 };
 
+struct GraphPolicy {
+  using Raw = cudaGraph_t;
+  static Raw null() noexcept { return nullptr; }
+  static void destroy(Raw raw) noexcept { cudaGraphDestroy(raw); }
+};
+struct GraphExecPolicy {
+  using Raw = cudaGraphExec_t;
+  static Raw null() noexcept { return nullptr; }
+  static void destroy(Raw raw) noexcept { cudaGraphExecDestroy(raw); }
+};
+
+class CudaGraph final : public Graph {
+ public:
+  explicit CudaGraph(cudaGraph_t of) {
+    cudaGraphExec_t raw = nullptr;
+    check(cudaGraphInstantiate(&raw, of, 0), "making a graph");
+    exec_ = core::UniqueHandle<GraphExecPolicy>{raw};
+  }
+  [[nodiscard]] cudaGraphExec_t get() const noexcept { return exec_.get(); }
+
+ private:
+  core::UniqueHandle<GraphExecPolicy> exec_;
+};
+
 class CudaMark final : public Mark {
  public:
   CudaMark(cudaStream_t stream, unsigned flags) {
@@ -133,6 +157,19 @@ class CudaQueue final : public Queue {
   }
   void wait() override { check(cudaStreamSynchronize(stream_.get()), "waiting for the GPU"); }
   bool is_done() override { return is_over(cudaStreamQuery(stream_.get())); }
+  // What other threads ask of CUDA meanwhile is theirs.
+  void begin_recording() override {
+    check(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeThreadLocal), "recording");
+  }
+  std::unique_ptr<Graph> end_recording() override {
+    cudaGraph_t raw = nullptr;
+    check(cudaStreamEndCapture(stream_.get(), &raw), "recording");
+    const core::UniqueHandle<GraphPolicy> graph{raw};
+    return std::make_unique<CudaGraph>(graph.get());
+  }
+  void replay(const Graph& graph) override {
+    check(cudaGraphLaunch(static_cast<const CudaGraph&>(graph).get(), stream_.get()), "replaying");
+  }
 
  private:
   core::UniqueHandle<StreamPolicy> stream_;

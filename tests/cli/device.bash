@@ -75,6 +75,19 @@ if "$REDUCE_ALL" --device cuda -e 8 -n 8 | grep -q 'NCCL'; then
   launch 2 -b 4K -e 4K -n 8 --collective reduce_scatter --algorithm nccl,nccl:ring/ll128,nccl:nvls
   expect_rc 0
   expect_out ' nccl:ring/ll128 .* 0 +8 '
+  # Calls in a graph give what they give without; a library's own are in it, those of the host are not.
+  launch 2 -b 8 -e 4K -n 8 --graph --algorithm staged,nccl,nccl:tree/ll --json "$folder/g.json"
+  expect_rc 0
+  expect_out '^# device: 2 GPUs, .* NCCL .*; calls but those by way of the host are replayed in a graph$'
+  expect_out ' nccl:tree/ll .* 0 +8 '
+  expect_out '^# Out of bounds values : 0 OK'
+  grep -q '"graph": *true' "$folder/g.json" || fail "the result does not tell of the graph"
+  launch 2 -b 8 -e 8 -n 8 --baseline "$folder/g.json"
+  expect_rc 2
+  expect_err 'calls replayed in a graph'
+  launch 2 -e 8 -n 8 --graph --buffers cold
+  expect_rc 2
+  expect_err 'a graph knows one pair of buffers'
   launch 2 -e 8 -n 8 --algorithm nccl -d int16
   expect_rc 2
   expect_one_error
@@ -128,7 +141,13 @@ expect_err "did you mean 'cuda'"
 launch 2 -e 8 -n 8
 expect_rc 0
 expect_out '^# device: host, as .*shows no GPU'
-grep -q 'share-gpu' "$folder/err" && fail "a warning of a flag that was not given"
+grep -q -e 'share-gpu' -e '--graph' "$folder/err" && fail "a warning of a flag that was not given"
+launch 2 -e 8 -n 8 --graph
+expect_rc 0
+expect_err '^warning: --graph has no effect: vectors are in the memory of the host$'
+launch 2 -e 8 -n 8 --graph --device host
+expect_rc 2
+expect_err 'nothing of the host is recorded in a graph'
 launch 2 -e 8 -n 8 --share-gpu
 expect_rc 0
 [ "$(grep -c '^warning: --share-gpu has no effect: vectors are in the memory of the host$' "$folder/err")" -eq 1 ] ||

@@ -21,11 +21,13 @@ skip_unless_possible() {
   }
 }
 
-# on HOST COMMAND...: there, as a user who has logged in. HOST: ctl, node-a or node-b.
+# on HOST COMMAND...: there, as a user who has logged in. HOST: ctl, node-a or node-b. What batch/README.md says of MPI_Init and
+# Slurm 22.05 holds here.
 on() {
   local host=$1
   shift
-  nsenter --target "${init_of[$host]}" --net --uts --mount --ipc --pid -- env SLURM_CONF="$cluster/slurm.conf" PATH="$daemon_path" "$@"
+  nsenter --target "${init_of[$host]}" --net --uts --mount --ipc --pid -- env SLURM_CONF="$cluster/slurm.conf" \
+    SLURM_PMIX_DIRECT_CONN=false SLURM_PMIX_FENCE=tree PATH="$daemon_path" "$@"
 }
 
 # start_host HOST ADDRESS: its namespaces; others are reached through a bridge in ctl's. Their first process is a shell, which

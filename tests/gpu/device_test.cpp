@@ -81,6 +81,29 @@ TEST(GpuDevice, HasKernelsInTheOrderOfTheirStream) {
   EXPECT_EQ(std::memcmp(host.bytes().data(), back.bytes().data(), host.bytes().size()), 0);
 }
 
+TEST(GpuDevice, ReplaysWhatWasRecorded) {
+  Stream stream, beside;
+  const Buffer host = numbers_in(Memory::pinned), back = numbers_in(Memory::pinned);
+  const Buffer first = numbers_in(Memory::device), second = numbers_in(Memory::device);
+  stream.begin_recording();
+  stream.copy(first.on_device<std::byte>(), host.bytes());
+  beside.wait_for(stream.mark());
+  beside.copy(second.on_device<std::byte>(), DeviceSpan<const std::byte>{first.on_device<std::byte>()});
+  stream.wait_for(beside.mark());
+  stream.copy(back.bytes(), DeviceSpan<const std::byte>{second.on_device<std::byte>()});
+  const Recording recording = stream.end_recording();
+  stream.wait();
+  EXPECT_TRUE(std::ranges::all_of(back.bytes(), [](std::byte b) { return b == std::byte{0}; })) << "it is not done";
+  for (const int round : {1, 2}) {
+    std::ranges::fill(host.bytes(), static_cast<std::byte>(round));
+    stream.replay(recording);
+    const Event end = stream.mark();
+    end.wait();
+    EXPECT_TRUE(end.is_done());
+    EXPECT_EQ(std::memcmp(host.bytes().data(), back.bytes().data(), host.bytes().size()), 0) << round;
+  }
+}
+
 TEST(GpuDevice, SaysHowMuchItCouldNotGive) {
   for (const Memory memory : {Memory::device, Memory::pinned}) {
     try {

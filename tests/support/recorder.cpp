@@ -6,186 +6,62 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
-#include <mutex>
-#include <span>
 #include <utility>
 
 #include "core/fnv.hpp"
+#include "support/recorder_state.hpp"
 
 namespace lockstep::test {
 
-using runtime::Memory;
 using runtime::kernel::Operation;
-using runtime::kernel::Region;
 
 namespace {
-
-constexpr const char* nowhere = "nowhere";
-
-// How many operations of each stream surely are over; missing ones: none.
-using Clock = std::vector<std::size_t>;
-
-void advance_to(Clock& clock, const Clock& other) {
-  if (clock.size() < other.size()) clock.resize(other.size());
-  for (std::size_t i = 0; i < other.size(); ++i) clock[i] = std::max(clock[i], other[i]);
-}
 
 std::uint64_t digest_of(std::span<const std::byte> bytes) {
   return core::fnv1a({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-struct Access {
-  std::size_t begin;
-  std::size_t end;
-  bool is_write;
-  int stream;
-  std::size_t index;  // of its operation in the stream, from 1
-  std::string name;
-};
-
-struct Allocation {
-  int number;
-  Memory memory;
-  std::size_t n_bytes;
-  std::vector<Access> accesses{};
-};
-
-struct Pending {
-  std::function<void()> run;
-  Clock after;  // what must have run before
-};
-
 }  // namespace
-
-struct Recorder::State {
-  std::mutex in_use{};  // ranks that are threads share a device
-  runtime::kernel::ThreadOrder order;
-  Bodies bodies;
-  std::map<const std::byte*, Allocation> allocations{};
-  int n_allocated = 0;
-  std::size_t memory = std::size_t{1} << 40;
-  int n_changes = 0;
-  int n_host_waits = 0;
-  std::size_t n_bytes = 0;
-  std::size_t peak_bytes = 0;
-  std::vector<std::string> complaints{};
-  std::vector<std::string> lines{};
-
-  Clock host{};                                 // what the host has waited for
-  std::vector<Clock> clocks{};                  // of streams: what is over before the next operation begins
-  std::vector<std::vector<Pending>> pending{};  // of streams, from the first operation on
-  std::vector<std::size_t> n_run{};             // of those
-
-  // The allocation that holds a region, or null.
-  Allocation* find(const Region& region, std::size_t& offset) {
-    const auto* begin = static_cast<const std::byte*>(region.begin);
-    auto next = allocations.upper_bound(begin);
-    if (next == allocations.begin()) return nullptr;
-    --next;
-    offset = static_cast<std::size_t>(begin - next->first);
-    return offset + region.n_bytes <= next->second.n_bytes ? &next->second : nullptr;
-  }
-
-  // Judges one region of operation `index` of a stream, and gives its place.
-  std::string touch(int stream, std::size_t index, const std::string& name, const Region& region, bool is_write) {
-    if (region.n_bytes == 0) return "nothing";
-    std::size_t offset = 0;
-    Allocation* const of = find(region, offset);
-    const char* const verb = is_write ? "writes" : "reads";
-    if (of == nullptr) {
-      complaints.push_back(fmt::format("{} {} {} bytes that are not allocated", name, verb, region.n_bytes));
-      return nowhere;
-    }
-    const std::string place = fmt::format("{}[{}:{}]", of->number, offset, offset + region.n_bytes);
-    const Clock& seen = clocks[static_cast<std::size_t>(stream)];
-    std::erase_if(of->accesses, [this](const Access& earlier) {  // what everybody has seen
-      const auto by = static_cast<std::size_t>(earlier.stream);
-      return by < host.size() && earlier.index <= host[by];
-    });
-    for (const Access& earlier : of->accesses) {
-      if (earlier.stream == stream || (!earlier.is_write && !is_write)) continue;
-      if (earlier.end <= offset || earlier.begin >= offset + region.n_bytes) continue;
-      const auto other = static_cast<std::size_t>(earlier.stream);
-      if (other < seen.size() && seen[other] >= earlier.index) continue;
-      complaints.push_back(fmt::format("{} in stream {} {} {}, which {} in stream {} may still be {}", name, stream,
-                                       verb, place, earlier.name, earlier.stream,
-                                       earlier.is_write ? "writing" : "reading"));
-      break;
-    }
-    of->accesses.push_back({offset, offset + region.n_bytes, is_write, stream, index, name});
-    return place;
-  }
-
-  void add(int stream, const std::string& name, const std::string& details, std::span<const Region> reads,
-           std::span<const Region> writes, std::function<void()> run) {
-    auto& of_stream = pending[static_cast<std::size_t>(stream)];
-    Clock& clock = clocks[static_cast<std::size_t>(stream)];
-    advance_to(clock, host);
-    const std::size_t index = of_stream.size() + 1;
-    std::string line = fmt::format("{} {}{}", stream, name, details);
-    bool is_allocated = true;
-    const auto judge = [&](const Region& region, bool is_write) {
-      const std::string place = touch(stream, index, name, region, is_write);
-      is_allocated = is_allocated && place != nowhere;
-      line += (is_write ? " >" : " <") + place;
-    };
-    for (const Region& region : reads) judge(region, false);
-    for (const Region& region : writes) judge(region, true);
-    if (!is_allocated || bodies == Bodies::skip) run = [] {};
-    lines.push_back(std::move(line));
-    of_stream.push_back({std::move(run), clock});
-    if (clock.size() <= static_cast<std::size_t>(stream)) clock.resize(static_cast<std::size_t>(stream) + 1);
-    clock[static_cast<std::size_t>(stream)] = index;
-  }
-
-  // Runs the first `n` operations of a stream, and what they wait for.
-  void run(std::size_t stream, std::size_t n) {
-    while (n_run[stream] < n) {
-      const std::size_t index = n_run[stream];
-      const Clock after = pending[stream][index].after;
-      for (std::size_t other = 0; other < after.size(); ++other)
-        if (other != stream) run(other, after[other]);
-      try {
-        pending[stream][index].run();
-      } catch (...) {  // nothing runs on a device that has failed, and owners of what is left may be gone
-        for (std::size_t other = 0; other < pending.size(); ++other) n_run[other] = pending[other].size();
-        throw;
-      }
-      ++n_run[stream];
-    }
-  }
-
-  // All that is over at a moment.
-  void get_done(const Clock& moment) {
-    for (std::size_t stream = 0; stream < moment.size(); ++stream) run(stream, moment[stream]);
-    advance_to(host, moment);
-  }
-  // By a host that stands still until it is, unless it knows that it is.
-  void wait_for(const Clock& moment) {
-    for (std::size_t stream = 0; stream < moment.size(); ++stream)
-      if (moment[stream] > (stream < host.size() ? host[stream] : 0)) {
-        ++n_host_waits;
-        break;
-      }
-    get_done(moment);
-  }
-};
 
 class Recorder::Moment final : public runtime::Mark {
  public:
-  Moment(State& state, Clock clock) : state_{state}, clock_{std::move(clock)} {}
+  Moment(State& state, int stream) : state_{state}, of_{state.record_of(stream)} {
+    if (of_ == nullptr) {
+      *clock_ = state.clocks[static_cast<std::size_t>(stream)];
+      return;
+    }
+    *clock_ = of_->clocks[stream];
+    of_->actions.emplace_back([&state, stream, again = again_](const auto& streams) {
+      *again = state.clocks[static_cast<std::size_t>(streams.at(stream))];
+    });
+  }
   void wait() const override {
     const std::lock_guard lock{state_.in_use};
-    state_.wait_for(clock_);
+    state_.forbid("waits");
+    if (of_ == nullptr) state_.wait_for(*clock_);
   }
   // Who asks will ask until it is.
   [[nodiscard]] bool is_done() const override {
     const std::lock_guard lock{state_.in_use};
-    state_.get_done(clock_);
+    state_.forbid("waits");
+    if (of_ == nullptr) state_.get_done(*clock_);
     return true;
   }
-  [[nodiscard]] const Clock& clock() const noexcept { return clock_; }
+  // `stream` waits for it.
+  void hold(int stream) const {
+    const std::shared_ptr<Record> record = state_.record_of(stream);
+    if (record != nullptr && record != of_) {
+      state_.complaints.push_back(fmt::format("stream {} waits for what is not recorded with it", stream));
+    } else if (of_ == nullptr) {
+      advance_to(state_.clocks[static_cast<std::size_t>(stream)], *clock_);
+    } else {
+      if (record == nullptr) state_.recording[stream] = of_;
+      advance_to(of_->clocks[stream], *clock_);
+      of_->actions.emplace_back([&state = state_, stream, again = again_](const auto& streams) {
+        advance_to(state.clocks[static_cast<std::size_t>(streams.at(stream))], *again);
+      });
+    }
+  }
   /// When the stream comes to it, by the host's clock.
   [[nodiscard]] std::shared_ptr<core::Seconds> time() const { return time_; }
   [[nodiscard]] core::Seconds since(const runtime::Mark& earlier) const override {
@@ -194,7 +70,9 @@ class Recorder::Moment final : public runtime::Mark {
 
  private:
   State& state_;
-  Clock clock_;
+  std::shared_ptr<Record> of_;                                // null: of no record
+  std::shared_ptr<Clock> clock_ = std::make_shared<Clock>();  // of the record, if it is of one
+  std::shared_ptr<Clock> again_ = std::make_shared<Clock>();  // when it is replayed
   std::shared_ptr<core::Seconds> time_ = std::make_shared<core::Seconds>();
 };
 
@@ -231,27 +109,56 @@ class Recorder::Line final : public runtime::Queue {
   }
   std::unique_ptr<runtime::Mark> mark() override {
     const std::lock_guard lock{state_.in_use};
-    return std::make_unique<Moment>(state_, state_.clocks[static_cast<std::size_t>(stream_)]);
+    return std::make_unique<Moment>(state_, stream_);
   }
   std::unique_ptr<runtime::Mark> mark_time() override {
     const std::lock_guard lock{state_.in_use};
-    auto moment = std::make_unique<Moment>(state_, state_.clocks[static_cast<std::size_t>(stream_)]);
+    if (state_.record_of(stream_) != nullptr) state_.complaints.emplace_back("what is recorded has no time");
+    auto moment = std::make_unique<Moment>(state_, stream_);
     state_.add(stream_, "time", "", {}, {}, [time = moment->time()] { *time = runtime::host_clock(); });
     return moment;
   }
   void wait_for(const runtime::Mark& mark) override {
     const std::lock_guard lock{state_.in_use};
-    advance_to(state_.clocks[static_cast<std::size_t>(stream_)], static_cast<const Moment&>(mark).clock());
+    static_cast<const Moment&>(mark).hold(stream_);
   }
   void wait() override {
     const std::lock_guard lock{state_.in_use};
+    state_.forbid("waits");
     state_.wait_for(all());
   }
   // Who asks will ask until it is.
   bool is_done() override {
     const std::lock_guard lock{state_.in_use};
+    state_.forbid("waits");
     state_.get_done(all());
     return true;
+  }
+  void begin_recording() override {
+    const std::lock_guard lock{state_.in_use};
+    if (state_.record_of(stream_) != nullptr) state_.complaints.emplace_back("a stream is recorded already");
+    state_.recording[stream_] = std::make_shared<Record>(Record{.origin = stream_});
+  }
+  std::unique_ptr<runtime::Graph> end_recording() override {
+    const std::lock_guard lock{state_.in_use};
+    const std::shared_ptr<Record> record = state_.recording.at(stream_);
+    const Clock& end = record->clocks[stream_];
+    for (const auto& [stream, clock] : record->clocks) {
+      const auto i = static_cast<std::size_t>(stream);
+      if (i < clock.size() && (i < end.size() ? end[i] : 0) < clock[i])
+        state_.complaints.push_back(fmt::format("stream {} is recorded, but not waited for in the end", stream));
+    }
+    std::erase_if(state_.recording, [&](const auto& one) { return one.second == record; });
+    return std::make_unique<Recorded>(record);
+  }
+  void replay(const runtime::Graph& graph) override {
+    const std::lock_guard lock{state_.in_use};
+    const auto& recorded = static_cast<const Recorded&>(graph);
+    std::map<int, int>& streams = recorded.streams();
+    for (const auto& [stream, clock] : recorded.record().clocks)
+      if (!streams.contains(stream)) streams[stream] = state_.open_stream();
+    streams[recorded.record().origin] = stream_;
+    for (const auto& action : recorded.record().actions) action(streams);
   }
 
  private:
@@ -271,6 +178,7 @@ class Recorder::Device final : public runtime::Accelerator {
     std::byte* const data = take(n_bytes);
     if (data == nullptr) return nullptr;
     const std::lock_guard lock{state_.in_use};
+    state_.forbid("allocates");
     ++state_.n_changes;
     state_.allocations.emplace(data, Allocation{.number = state_.n_allocated++, .memory = memory, .n_bytes = n_bytes});
     if (memory == Memory::device) state_.n_bytes += n_bytes;
@@ -297,10 +205,7 @@ class Recorder::Device final : public runtime::Accelerator {
   }
   std::unique_ptr<runtime::Queue> open_queue() override {
     const std::lock_guard lock{state_.in_use};
-    state_.clocks.emplace_back();
-    state_.pending.emplace_back();
-    state_.n_run.push_back(0);
-    return std::make_unique<Line>(state_, static_cast<int>(state_.pending.size()) - 1);
+    return std::make_unique<Line>(state_, state_.open_stream());
   }
   core::Bytes available() override {
     const std::lock_guard lock{state_.in_use};

@@ -184,6 +184,47 @@ TEST_F(RecorderTest, LetsTheHostWaitForAMomentAlone) {
   EXPECT_EQ(after.as<float>()[0], 3);
 }
 
+TEST_F(RecorderTest, ReplaysWhatTwoStreamsWereGiven) {
+  Stream stream;
+  Stream beside;
+  send(stream, input_, a_);
+  stream.begin_recording();
+  add(stream, input_, a_);
+  beside.wait_for(stream.mark());
+  add(beside, a_, b_);
+  stream.wait_for(beside.mark());
+  add(stream, b_, a_);
+  const runtime::Recording recording = stream.end_recording();
+  input_.as<float>()[0] = 1;
+  EXPECT_EQ(first_of(stream, a_), 1) << "what is recorded is not done";
+  stream.replay(recording);
+  EXPECT_EQ(first_of(stream, a_), 4);
+  stream.replay(recording);
+  EXPECT_EQ(first_of(stream, a_), 12) << "4 + 1, and 2 + 5";
+  EXPECT_EQ(complaints(), "");
+}
+
+TEST_F(RecorderTest, ComplainsOfWhatCannotBeRecorded) {
+  Stream stream;
+  Stream beside;
+  send(beside, input_, a_);
+  const runtime::Event before = beside.mark();
+  const auto expect = [this](const std::string& part) {
+    EXPECT_NE(complaints().find(part), std::string::npos) << part << " is not in " << complaints();
+  };
+  stream.begin_recording();
+  stream.wait_for(before);
+  expect("stream 0 waits for what is not recorded with it");
+  before.wait();
+  expect("the host waits while stream 0 is recorded");
+  const Buffer late{size, Memory::device};
+  expect("the host allocates while stream 0 is recorded");
+  beside.wait_for(stream.mark());
+  add(beside, a_, b_);
+  static_cast<void>(stream.end_recording());
+  expect("stream 1 is recorded, but not waited for in the end");
+}
+
 TEST_F(RecorderTest, TellsPartsOfOneBufferApart) {
   Stream one;
   Stream other;

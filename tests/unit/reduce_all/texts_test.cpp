@@ -31,6 +31,7 @@ TEST(Texts, TheHelpHasEveryFlag) {
                            "--ranks-per-node",
                            "--device",
                            "--share-gpu",
+                           "--graph",
                            "--max-time",
                            "--timeout",
                            "--seed",
