@@ -145,6 +145,13 @@ class Executor {
   virtual void enqueue(const data::Batch& batch, Pass pass, const core::StepNumbers& numbers, Hooks& hooks,
                        runtime::Stream& stream) = 0;
 
+  /// For devices, instead of enqueue() of a forward and a backward pass in training with the same numbers: first what
+  /// the host has to do for them, then the passes, in which it has no hand but for hooks, so that a recording of them
+  /// does for any batch of as many samples. Not where ranks are a group, and not of an empty batch.
+  virtual void send(const data::Batch& /*batch*/, const core::StepNumbers& /*numbers*/, Hooks& /*hooks*/,
+                    runtime::Stream& /*stream*/) {}
+  virtual void enqueue_sent(Hooks& /*hooks*/, runtime::Stream& /*stream*/) {}
+
   /// Of all forward passes enqueued since the last call of it. Waits for these: asked when the next step begins,
   /// nothing stands still for it.
   [[nodiscard]] virtual LossSums sums() = 0;

@@ -149,20 +149,31 @@ void DeviceSynchronizer::sum_rest(runtime::Stream& stream) {
 }
 
 void DeviceSynchronizer::step(const core::StepNumbers& numbers, double clip_norm, runtime::Stream& stream) {
-  stream_ = &stream;
+  send(numbers, stream);
+  enqueue_sent(clip_norm, stream);
+  end_step(stream);
+}
+
+void DeviceSynchronizer::send(const core::StepNumbers& numbers, runtime::Stream& stream) {
+  runtime::kernel::put(stream, numbers_.on_device<core::StepNumbers>(), numbers);
+}
+
+void DeviceSynchronizer::enqueue_sent(double clip_norm, runtime::Stream& stream) {
   sum_rest(stream);
-  const auto on_device = numbers_.on_device<core::StepNumbers>();
-  runtime::kernel::put(stream, on_device, numbers);
   optimizer_.enqueue(stream,
-                     {.numbers = on_device,
+                     {.numbers = numbers_.on_device<core::StepNumbers>(),
                       .gradient = DeviceSpan<const float>{device_gradients()},
                       .parameters = parameters_.on_device<float>()},
                      clip_norm);
   const auto progress = optimizer_.progress();
   runtime::kernel::keep_unless(stream, DeviceSpan<const std::uint32_t>::at(&progress.data()->skips, 1), statistics_,
                                kept_statistics_);
+}
+
+void DeviceSynchronizer::end_step(runtime::Stream& stream) {
+  stream_ = &stream;
   Progress& of_step = progress_[++n_steps_ % progress_.size()];
-  stream.copy(of_step.here.bytes(), runtime::as_bytes(progress));
+  stream.copy(of_step.here.bytes(), runtime::as_bytes(optimizer_.progress()));
   of_step.copied = stream.mark();
   here_.clear();
   if (guard_interval_ > 0 && n_steps_ % guard_interval_ == 0) compare_replicas();

@@ -38,6 +38,10 @@ class DeviceSynchronizer final : public Synchronizer {
   /// The norm of the sum tells each device by itself, as a gradient is not finite where a loss is not.
   void halt() override {}
   void step(const core::StepNumbers& numbers, double clip_norm, runtime::Stream& stream) override;
+  [[nodiscard]] bool can_be_recorded() const noexcept override { return only_enqueues_; }
+  void send(const core::StepNumbers& numbers, runtime::Stream& stream) override;
+  void enqueue_sent(double clip_norm, runtime::Stream& stream) override;
+  void end_step(runtime::Stream& stream) override;
   [[nodiscard]] double norm(StepBack back) override;
 
   [[nodiscard]] bool is_halted() const noexcept override { return false; }

@@ -90,6 +90,13 @@ class Synchronizer {
   /// and from the next step on if the guard finds parameters that nobody wrote.
   virtual void step(const core::StepNumbers& numbers, double clip_norm, runtime::Stream& stream) = 0;
 
+  /// Whether, on devices, step() may be had in three parts: what changes from step to step, which is sent; what else
+  /// there is to do, of which a recording may be made together with the calls of ready() before it; and the end.
+  [[nodiscard]] virtual bool can_be_recorded() const noexcept { return false; }
+  virtual void send(const core::StepNumbers& /*numbers*/, runtime::Stream& /*stream*/) {}
+  virtual void enqueue_sent(double /*clip_norm*/, runtime::Stream& /*stream*/) {}
+  virtual void end_step(runtime::Stream& /*stream*/) {}
+
   /// Of the gradient of the last step, or of the one before, before clipping; or 0, where nobody measured it. Waits for
   /// that step: asked when the next one begins, or on a device is enqueued, nothing stands still for it. On the host
   /// only of the last.

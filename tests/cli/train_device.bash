@@ -143,6 +143,14 @@ trained toy 6 --device host --resume half --resume-anyway --run-dir rest-host
 near "$(loss_of)" "$(sed -n 's/.*"loss": *\([0-9.e-]*\).*/\1/p' whole/status.json | head -1)" 0.001 ||
   fail "the host does not go on where the GPU was"
 
+# And whatever is replayed of a step: nothing, passes, or all of it, where each rank has its own GPU.
+for graph in off compute step; do
+  trained toy 6 --device cuda --digest --share-gpu --nproc 2 --graph $graph --run-dir "shared-$graph"
+  [ "$(digest_of)" = "$whole" ] || fail "other bits with --graph $graph"
+  LOCKSTEP_MADE_UP_GPUS=2 trained movielens --synthetic --max-steps 5 --digest --nproc 2 --graph $graph --run-dir "own-$graph"
+  [ "$(digest_of)" = "${own:=$(digest_of)}" ] || fail "other bits with --graph $graph on GPUs of their own"
+done
+
 # A loss that is not finite ends the run with what was there before that step, which the host can make again.
 run "$REDUCE_ALL" train toy 5 --lr 1e30 --optimizer sgd --device cuda --nproc 2 --share-gpu --run-dir bad
 expect_rc 1

@@ -160,6 +160,8 @@ constexpr std::array keys{
 
     key(Section::machine, "precision", &Recipe::precision, "P", "", words_of<precisions>),
     key(Section::machine, "strategy", &Recipe::strategy, "S", "", words_of<strategies>),
+    key(Section::machine, "graph", &Recipe::graph, "G", "on GPUs: how much of a step is recorded, and replayed at once",
+        words_of<graphs>),
     key(Section::machine, "deterministic", &Recipe::deterministic, "",
         "the same bits for any rank count that divides lanes; on GPUs for as many"),
     key(Section::machine, "lanes", &Recipe::lanes, "N", "parts of a batch that are summed in a fixed tree",

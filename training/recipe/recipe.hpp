@@ -86,6 +86,7 @@ struct Recipe {
 
   std::string precision = "f32";
   std::string strategy = "ddp";
+  std::string graph = "step";
   bool deterministic = false;
   std::uint64_t lanes = 4;
   bool is_on_device = false;  ///< no key, but found: on devices bits are the same from run to run only

@@ -49,5 +49,6 @@ inline constexpr std::array<std::string_view, 19> words_of_runs{
 inline constexpr std::array<std::string_view, 3> losses{"cross_entropy", "nll", "mse"};
 inline constexpr std::array<std::string_view, 3> precisions{"f32", "bf16", "f16"};
 inline constexpr std::array<std::string_view, 1> strategies{"ddp"};
+inline constexpr std::array<std::string_view, 3> graphs{"step", "compute", "off"};
 
 }  // namespace lockstep::training

@@ -166,6 +166,42 @@ void Learner::run_parts(const data::Batch& batch, core::StepNumbers numbers) {
   }
 }
 
+// Where all ranks do the same as in other steps, on a device: else a rank's collectives may not be those of the others.
+bool Learner::is_recorded(const data::Batch& batch) const {
+  return recipe_.graph != "off" && !runtime::is_host_the_device() && recipe_.accumulate == 1 && !group_sum_ &&
+         batch.n_global == recipe_.batch && batch.n_global >= static_cast<std::uint64_t>(world_.n_ranks());
+}
+
+template <class Enqueue>
+void Learner::record(const Enqueue& enqueue) {
+  try {
+    stream_.begin_recording();
+    enqueue();
+    recording_ = stream_.end_recording();
+  } catch (const core::Error& error) {
+    core::Problem problem = error.problem();
+    problem.where = "recording a step";
+    problem.fix = "--graph off enqueues each step anew";
+    throw core::Error{error.code(), problem, error.location()};
+  }
+}
+
+// The first one as it is, as libraries allocate and choose in it.
+void Learner::run_recorded(const data::Batch& batch, core::StepNumbers numbers) {
+  const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::forward};
+  is_update_enqueued_ = completes_gradients_ = recipe_.graph == "step" && synchronizer_->can_be_recorded();
+  if (is_update_enqueued_) synchronizer_->send(numbers, stream_);
+  numbers.sample_weight = 1.0f / static_cast<float>(batch.n_global);
+  executor_->send(batch, numbers, *this, stream_);
+  const auto enqueue = [&] {
+    executor_->enqueue_sent(*this, stream_);
+    if (is_update_enqueued_) synchronizer_->enqueue_sent(recipe_.clip_norm, stream_);
+  };
+  if (n_recorded_++ == 0) return enqueue();
+  if (n_recorded_ == 2) record(enqueue);
+  stream_.replay(recording_);
+}
+
 // Of each lane there are running statistics, and sums to be added up by the tree.
 void Learner::run_lanes(const data::Batch& batch, const core::StepNumbers& numbers) {
   const auto n_global = static_cast<std::size_t>(batch.n_global);
@@ -187,13 +223,15 @@ void Learner::run_lanes(const data::Batch& batch, const core::StepNumbers& numbe
 }
 
 void Learner::compute_gradients(const data::Batch& batch, core::StepNumbers numbers) {
-  numbers.sample_weight = 1.0f / static_cast<float>(batch.n_global);
   if (runtime::is_host_the_device()) report_before_ = report();
   std::swap(made_, made_before_);
   made_.step = numbers.step;
   made_.ids.assign(batch.ids.begin(), batch.ids.end());
   ++n_unreported_;
   keep_statistics();
+  is_update_enqueued_ = false;
+  if (is_recorded(batch)) return run_recorded(batch, numbers);
+  numbers.sample_weight = 1.0f / static_cast<float>(batch.n_global);
   if (lanes_) return run_lanes(batch, numbers);
   // Of a smaller batch some ranks have more samples than others: each moves the running statistics of all, by its part.
   const bool is_uneven = batch.n_global < recipe_.batch;
@@ -206,7 +244,10 @@ std::optional<std::uint32_t> Learner::update(const core::StepNumbers& numbers) {
   const double waited = synchronizer_->waited().value;
   {
     const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::optimizer};
-    synchronizer_->step(numbers, recipe_.clip_norm, stream_);
+    if (is_update_enqueued_)
+      synchronizer_->end_step(stream_);
+    else
+      synchronizer_->step(numbers, recipe_.clip_norm, stream_);
     executor_->end_sums(stream_);
   }
   if (synchronizer_->is_halted()) restore_statistics();

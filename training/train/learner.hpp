@@ -114,6 +114,10 @@ class Learner final : private nn::Hooks {
   void note_not_finite(const Made& of, bool is_loss_finite);
   void run_lanes(const data::Batch& batch, const core::StepNumbers& numbers);
   void run_parts(const data::Batch& batch, core::StepNumbers numbers);
+  [[nodiscard]] bool is_recorded(const data::Batch& batch) const;
+  void run_recorded(const data::Batch& batch, core::StepNumbers numbers);
+  template <class Enqueue>
+  void record(const Enqueue& enqueue);
   [[nodiscard]] std::vector<parallel::Piece> pieces();
   void require_finite(const parallel::Piece& piece) const;
   [[nodiscard]] checkpoint::Box box_of(const parallel::Piece& piece) const;
@@ -152,7 +156,10 @@ class Learner final : private nn::Hooks {
   std::size_t n_statistics_ = 0;
   std::vector<nn::ArenaSlot> slot_of_;  ///< by parameter
   runtime::Stream stream_{};
-  bool completes_gradients_ = false;      ///< the backward pass that is enqueued
+  bool completes_gradients_ = false;  ///< the backward pass that is enqueued
+  runtime::Recording recording_{};    ///< of passes with a whole batch, and of the update if that can be recorded
+  int n_recorded_ = 0;                ///< steps that were made so, the first included
+  bool is_update_enqueued_ = false;
   Made made_{}, made_before_{};           ///< the last step, and the one before
   int n_unreported_ = 0;                  ///< of those
   parallel::StepReport report_before_{};  ///< of a host

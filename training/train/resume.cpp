@@ -26,10 +26,10 @@ constexpr const char* resume_flag = "--resume";
 
 /// How far a run goes (where its rates do not depend on that), what is told and kept of it, and by what it is computed
 /// and read: never what is learned.
-constexpr std::array<std::string_view, 18> free_keys{
-    "name",      "epochs",      "samples",  "max-steps",  "evaluate-every", "save-every",
-    "val-split", "val-augment", "data",     "stage",      "cache",          "loader-threads",
-    "threads",   "precision",   "strategy", "accumulate", "lanes",          "deterministic"};
+constexpr std::array<std::string_view, 19> free_keys{
+    "name",        "epochs",     "samples", "max-steps",     "evaluate-every", "save-every", "val-split",
+    "val-augment", "data",       "stage",   "cache",         "loader-threads", "threads",    "precision",
+    "strategy",    "accumulate", "lanes",   "deterministic", "graph"};
 
 struct Difference {
   std::string key, then, now;

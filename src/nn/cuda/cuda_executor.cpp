@@ -130,18 +130,33 @@ class CudaExecutor final : public Executor {
     const bool is_forward = pass == Pass::evaluation || pass == Pass::forward;
     if (is_forward) check(batch);
     core::require(is_forward || program_ != nullptr || n_ == 0, "a backward pass follows a forward pass in training");
-    stream_ = &stream;
-    runtime::kernel::put(stream, numbers_.on_device<core::StepNumbers>(), numbers);
-    send_what_is_new(stream);
-    PassContext context{.stream = stream,
-                        .batch = is_forward ? send(batch, stream) : on_device_,
-                        .numbers = numbers_.on_device<core::StepNumbers>().data(),
-                        .hooks = &hooks,
-                        .adds = pass == Pass::backward_adding};
+    send_numbers(numbers, stream);
+    if (is_forward) send(batch, stream);
+    PassContext context = context_of(stream, hooks);
+    context.adds = pass == Pass::backward_adding;
     if (is_forward)
       forward(context, batch, pass == Pass::forward);
     else
       backward(context);
+  }
+
+  void send(const data::Batch& batch, const core::StepNumbers& numbers, Hooks& hooks,
+            runtime::Stream& stream) override {
+    check(batch);
+    core::require(batch.n > 0 && !options_.is_group_of_ranks, "passes of samples without ranks' hands may be recorded");
+    send_numbers(numbers, stream);
+    send(batch, stream);
+    n_ = batch.n;
+    program_ = &program_of(n_, true);
+    PassContext context = context_of(stream, hooks);
+    program_->send(context);
+  }
+
+  void enqueue_sent(Hooks& hooks, runtime::Stream& stream) override {
+    core::require(program_ != nullptr, "a batch was sent");
+    PassContext context = context_of(stream, hooks);
+    compute(context, *program_);
+    program_->backward(context);
   }
 
   [[nodiscard]] LossSums sums() override {
@@ -224,7 +239,21 @@ class CudaExecutor final : public Executor {
                                         is_training);
   }
 
-  DeviceBatch send(const data::Batch& batch, runtime::Stream& stream) {
+  void send_numbers(const core::StepNumbers& numbers, runtime::Stream& stream) {
+    stream_ = &stream;
+    runtime::kernel::put(stream, numbers_.on_device<core::StepNumbers>(), numbers);
+    send_what_is_new(stream);
+  }
+
+  // Of the batch that was sent last.
+  [[nodiscard]] PassContext context_of(runtime::Stream& stream, Hooks& hooks) const {
+    return {.stream = stream,
+            .batch = on_device_,
+            .numbers = numbers_.on_device<core::StepNumbers>().data(),
+            .hooks = &hooks};
+  }
+
+  void send(const data::Batch& batch, runtime::Stream& stream) {
     const BatchSender::Places at = batches_.send(batch, stream);
     on_device_ = {.ids = reinterpret_cast<const std::uint64_t*>(at.ids)};
     if (has_ids_) {
@@ -238,7 +267,20 @@ class CudaExecutor final : public Executor {
       on_device_.targets = reinterpret_cast<const float*>(at.y);
     else
       on_device_.labels = reinterpret_cast<const std::int64_t*>(at.y);
-    return on_device_;
+  }
+
+  [[nodiscard]] Program<T>& program_of(std::uint64_t n, bool is_training) {
+    auto& program = programs_[{n, is_training}];
+    if (!program) program = make_program(&arena_, n, is_training);
+    return *program;
+  }
+
+  void compute(PassContext& pass, Program<T>& program) {
+    if constexpr (!std::is_same_v<T, float>) {
+      cuda::enqueue(pass.stream,
+                    Cast<float, T>{arena_elements(), arenas_.parameters, weights_.template on_device<T>().data()});
+    }
+    program.forward(pass, &results_.device<Results>()->totals);
   }
 
   void forward(PassContext& pass, const data::Batch& batch, bool is_training) {
@@ -248,14 +290,10 @@ class CudaExecutor final : public Executor {
       if (is_training && options_.is_group_of_ranks) empty_.forward(pass, network_, arenas_.statistics);
       return;
     }
-    if constexpr (!std::is_same_v<T, float>) {
-      cuda::enqueue(pass.stream,
-                    Cast<float, T>{arena_elements(), arenas_.parameters, weights_.template on_device<T>().data()});
-    }
-    auto& program = programs_[{n_, is_training}];
-    if (!program) program = make_program(&arena_, n_, is_training);
-    program->forward(pass, &results_.device<Results>()->totals);
-    if (is_training) program_ = program.get();
+    Program<T>& program = program_of(n_, is_training);
+    program.send(pass);
+    compute(pass, program);
+    if (is_training) program_ = &program;
   }
 
   void backward(PassContext& pass) {

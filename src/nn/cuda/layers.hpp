@@ -103,6 +103,8 @@ class CudaLayer {
   virtual ~CudaLayer() = default;
 
   [[nodiscard]] const Place<T>& output() const noexcept { return output_; }
+  /// Before each forward pass: what of the batch comes from the host. Of the rest a recording may be made.
+  virtual void send(PassContext& /*pass*/) {}
   virtual void forward(PassContext& pass) = 0;
 
   /// Plans the backward pass from the gradient of its output: use()s what that reads of the forward pass. Returns the

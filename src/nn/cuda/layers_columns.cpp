@@ -31,21 +31,18 @@ class EmbeddingLayer final : public CudaLayer<T> {
     const core::Bytes size{n_ * (sizeof(std::uint64_t) + sizeof(std::uint32_t))};
     for (Sorted& sorted : sorted_) sorted.rows = runtime::Buffer{size, runtime::Memory::pinned};
     on_device_ = builder.template make<std::byte>(size.value);
+    builder.memory.use(on_device_, 0);  // sent before all layers
     rows_.resize(n_);
     order_.resize(n_);
   }
 
-  void forward(PassContext& pass) override {
-    enqueue(pass.stream,
-            GatherRows<T>{n_, width_, static_cast<std::size_t>(layer_.n_rows), table_, pass.batch.x_ids, n_columns_,
-                          static_cast<std::size_t>(layer_.column), this->output_, has_bad_id_});
+  void send(PassContext& pass) override {
     if (!is_training_) return;
     for (std::size_t i = 0; i < n_; ++i)
       rows_[i] = static_cast<std::uint64_t>(pass.batch.x_ids_on_host[i * n_columns_ + layer_.column]);
-    if (adds_rows_) pass.hooks->touched(slot_, rows_);
     std::iota(order_.begin(), order_.end(), 0U);
     std::ranges::stable_sort(order_, {}, [&](std::uint32_t i) { return rows_[i]; });
-    Sorted& sorted = sorted_[n_forward_++ % sorted_.size()];
+    Sorted& sorted = sorted_[n_sent_++ % sorted_.size()];
     sorted.sent.wait();
     std::byte* to = sorted.rows.bytes().data();
     for (std::size_t i = 0; i < n_; ++i)
@@ -53,6 +50,13 @@ class EmbeddingLayer final : public CudaLayer<T> {
     std::memcpy(to + n_ * sizeof(std::uint64_t), order_.data(), n_ * sizeof(std::uint32_t));
     pass.stream.copy(runtime::DeviceSpan<std::byte>::at(on_device_, sorted.rows.bytes().size()), sorted.rows.bytes());
     sorted.sent = pass.stream.mark();
+  }
+
+  void forward(PassContext& pass) override {
+    enqueue(pass.stream,
+            GatherRows<T>{n_, width_, static_cast<std::size_t>(layer_.n_rows), table_, pass.batch.x_ids, n_columns_,
+                          static_cast<std::size_t>(layer_.column), this->output_, has_bad_id_});
+    if (is_training_ && adds_rows_) pass.hooks->touched(slot_, rows_);
   }
 
   std::vector<Place<T>> plan_backward(Builder<T>& builder, const Place<T>& gradient) override {
@@ -90,7 +94,7 @@ class EmbeddingLayer final : public CudaLayer<T> {
     runtime::Event sent{};
   };
   std::array<Sorted, 2> sorted_{};  ///< in turn, as a step may be enqueued before the one before is done
-  std::size_t n_forward_ = 0;
+  std::size_t n_sent_ = 0;
   Place<std::byte> on_device_{};
   std::vector<std::uint64_t> rows_{};
   std::vector<std::uint32_t> order_{};

@@ -123,6 +123,11 @@ void Program<T>::enqueue_loss(PassContext& pass, bool is_backward) {
 }
 
 template <class T>
+void Program<T>::send(PassContext& pass) {
+  for (Step& step : steps_) step.layer->send(pass);
+}
+
+template <class T>
 void Program<T>::forward(PassContext& pass, LossTotals* totals) {
   for (Step& step : steps_) step.layer->forward(pass);
   enqueue_loss(pass, false);

@@ -21,6 +21,8 @@ class Program {
   /// Of the arena.
   [[nodiscard]] std::size_t n_bytes() const noexcept { return n_bytes_; }
 
+  /// What of the batch comes from the host; before forward().
+  void send(PassContext& pass);
   /// Adds the batch's loss to `totals`.
   void forward(PassContext& pass, LossTotals* totals);
   /// Once after each forward pass, whose values it overwrites.

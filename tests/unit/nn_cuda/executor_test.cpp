@@ -135,6 +135,33 @@ TEST_F(CudaExecutorTest, KeepsTheSumsOfStepsApart) {
   EXPECT_NEAR(first.loss + second.loss, wanted.loss, tolerance_ * wanted.loss);
 }
 
+// A recording does for other samples of as many, with other numbers.
+TEST_F(CudaExecutorTest, ReplaysPasses) {
+  std::vector<Case> cases = layer_cases();
+  if (!is_sanitized)
+    for (const Case& given : model_cases())
+      if (given.name == "mnist_cnn" || given.name == "movielens") cases.push_back(given);
+  for (const Case& given : cases) {
+    if (given.batch.n < 2) continue;
+    OnTestDevice wanted{given, Precision::f32};
+    wanted.forward_part(Pass::forward, 1, 2);
+    wanted.backward(0.25F);
+    OnTestDevice found{given, Precision::f32};
+    found.send(0, 1, 1);
+    found.stream().begin_recording();
+    found.enqueue_sent();
+    const runtime::Recording recording = found.stream().end_recording();
+    found.stream().replay(recording);
+    const LossSums others = found.sums();
+    found.send(1, 2, 0.25F);
+    found.stream().replay(recording);
+    const LossSums sums = found.sums();
+    EXPECT_NE(sums.loss, others.loss) << given.name;
+    EXPECT_NEAR(sums.loss, wanted.sums().loss, tolerance_ * std::abs(sums.loss)) << given.name;
+    EXPECT_LE(relative_error(found.fetch_gradients(), wanted.fetch_gradients()), tolerance_) << given.name;
+  }
+}
+
 // A rank without samples has gradients of 0, and its slots are ready like all others'.
 TEST_F(CudaExecutorTest, TakesABatchOfNone) {
   OnTestDevice on{layer_cases()[2], Precision::f32};

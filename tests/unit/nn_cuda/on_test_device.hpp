@@ -73,6 +73,17 @@ class OnTestDevice final : public Hooks {
   void forward_part(Pass pass, std::uint64_t begin, std::uint64_t end) {
     executor_->enqueue(batch().part(begin, end - begin), pass, numbers_, *this, stream_);
   }
+  /// For passes of samples [begin, end) in training.
+  void send(std::uint64_t begin, std::uint64_t end, float weight) {
+    core::StepNumbers numbers = numbers_;
+    numbers.sample_weight = weight;
+    executor_->send(batch().part(begin, end - begin), numbers, *this, stream_);
+  }
+  void enqueue_sent() {
+    n_ready_ = 0;
+    executor_->enqueue_sent(*this, stream_);
+    EXPECT_EQ(n_ready_, executor_->slots().size());
+  }
   LossSums sums() { return executor_->sums(); }
   void backward(float weight, bool adds = false) {
     n_ready_ = 0;
