@@ -233,10 +233,25 @@ void Recorder::limit_memory(core::Bytes all) { state_->memory = all.value; }
 
 std::unique_ptr<runtime::Accelerator> Recorder::device() { return std::make_unique<Device>(*state_); }
 const std::vector<std::string>& Recorder::complaints() const noexcept { return state_->complaints; }
-std::size_t Recorder::n_bytes() const noexcept { return state_->n_bytes; }
-std::size_t Recorder::peak_bytes() const noexcept { return state_->peak_bytes; }
-int Recorder::n_allocations() const noexcept { return state_->n_changes; }
-int Recorder::n_host_waits() const noexcept { return state_->n_host_waits; }
-std::vector<std::string> Recorder::take_lines() { return std::exchange(state_->lines, {}); }
+std::size_t Recorder::n_bytes() const {
+  const std::lock_guard lock{state_->in_use};
+  return state_->n_bytes;
+}
+std::size_t Recorder::peak_bytes() const {
+  const std::lock_guard lock{state_->in_use};
+  return state_->peak_bytes;
+}
+int Recorder::n_allocations() const {
+  const std::lock_guard lock{state_->in_use};
+  return state_->n_changes;
+}
+int Recorder::n_host_waits() const {
+  const std::lock_guard lock{state_->in_use};
+  return state_->n_host_waits;
+}
+std::vector<std::string> Recorder::take_lines() {
+  const std::lock_guard lock{state_->in_use};
+  return std::exchange(state_->lines, {});
+}
 
 }  // namespace lockstep::test

@@ -38,12 +38,12 @@ class Recorder {
   [[nodiscard]] const std::vector<std::string>& complaints() const noexcept;
 
   /// Bytes of the device that are allocated, and the most there were at once.
-  [[nodiscard]] std::size_t n_bytes() const noexcept;
-  [[nodiscard]] std::size_t peak_bytes() const noexcept;
+  [[nodiscard]] std::size_t n_bytes() const;
+  [[nodiscard]] std::size_t peak_bytes() const;
   /// Allocations and releases, of pinned memory too, so far; a steady step has none.
-  [[nodiscard]] int n_allocations() const noexcept;
+  [[nodiscard]] int n_allocations() const;
   /// How often the host waited for a stream so far; a steady step never does.
-  [[nodiscard]] int n_host_waits() const noexcept;
+  [[nodiscard]] int n_host_waits() const;
 
   /// All that was enqueued since the last call, a line each: stream, name, grid, places in memory, and the kernel's own
   /// bytes as a digest. Two steps that give the same may be recorded once and replayed.
