@@ -115,7 +115,7 @@ void DeviceSynchronizer::publish_initial() {
   for (std::size_t i = 0; i < here_.size(); ++i)
     staging_.send(std::as_bytes(std::span{here_[i]}), runtime::as_writable_bytes(array(i)));
   runtime::Stream stream;
-  optimizer_.restart(stream, n_steps_);
+  optimizer_.restart(stream, n_steps_, scale_);
   n_ready_ = 0;
   record_at_ = record_before_at_ = n_steps_;
   if (guard_interval_ > 0) compare_replicas();
@@ -186,6 +186,15 @@ double DeviceSynchronizer::norm(StepBack back) {
   StepState progress;
   std::memcpy(&progress, of_step.here.bytes().data(), sizeof progress);
   return progress.norm;
+}
+
+std::optional<optim::LossScale> DeviceSynchronizer::scale_to_save() {
+  if (!scales_loss_ && !scale_) return std::nullopt;
+  if (stream_ != nullptr) stream_->wait();
+  StepState now;
+  staging_.fetch(runtime::as_bytes(optimizer_.progress()), std::as_writable_bytes(std::span{&now, 1}));
+  if (!scales_loss_) return optim::LossScale{scale_->value, scale_->n_good, now.n_steps};
+  return optim::LossScale{now.loss_scale, now.n_good, now.n_steps};
 }
 
 void DeviceSynchronizer::compare_replicas() {

@@ -56,7 +56,11 @@ class DeviceSynchronizer final : public Synchronizer {
   /// All there is: the first rank saves it, and every rank loads it.
   void visit(const std::function<void(const Piece&)>& visitor) override;
   [[nodiscard]] bool saves() const noexcept override { return world_.rank() == 0; }
-  void set_n_steps(std::uint64_t n_steps) override { n_steps_ = n_steps; }
+  void set_n_steps(std::uint64_t n_steps, const std::optional<optim::LossScale>& scale) override {
+    n_steps_ = n_steps;
+    scale_ = scale;
+  }
+  [[nodiscard]] std::optional<optim::LossScale> scale_to_save() override;
 
   [[nodiscard]] const Sharding& sharding() const noexcept override { return sharding_; }
   void set_on_wait(runtime::OnWait on_wait) override { on_wait_ = std::move(on_wait); }
@@ -93,10 +97,11 @@ class DeviceSynchronizer final : public Synchronizer {
   std::vector<std::vector<float>> here_{};
   ReplicaGuard guard_;
   runtime::DeviceSpan<float> statistics_{}, kept_statistics_{};
-  runtime::Stream* stream_ = nullptr;  ///< of the last step
-  std::size_t n_ready_ = 0;            ///< buckets
-  std::uint64_t n_steps_ = 0;          ///< made, or enqueued
-  std::uint64_t record_at_ = 0;        ///< steps when replicas were hashed last
+  runtime::Stream* stream_ = nullptr;        ///< of the last step
+  std::size_t n_ready_ = 0;                  ///< buckets
+  std::uint64_t n_steps_ = 0;                ///< made, or enqueued
+  std::optional<optim::LossScale> scale_{};  ///< when publish_initial() is called
+  std::uint64_t record_at_ = 0;              ///< steps when replicas were hashed last
   std::uint64_t record_before_at_ = 0;
   std::optional<std::uint32_t> replica_hash_{};
   runtime::OnWait on_wait_{};

@@ -118,9 +118,17 @@ std::uint64_t HostSynchronizer::n_sound_steps() const noexcept {
   return record_at_ > started_at_ ? record_at_ - 1 : started_at_;
 }
 
-void HostSynchronizer::set_n_steps(std::uint64_t n_steps) noexcept {
+void HostSynchronizer::set_n_steps(std::uint64_t n_steps, const std::optional<optim::LossScale>& scale) noexcept {
   n_steps_ = n_steps;
-  for (Owned& owned : owned_) owned.optimizer.set_n_steps(n_steps);
+  scale_ = scale;
+  for (Owned& owned : owned_) owned.optimizer.set_n_steps(scale ? scale->n_updates : n_steps);
+}
+
+// No step of a host is skipped.
+std::optional<optim::LossScale> HostSynchronizer::scale_to_save() {
+  std::optional<optim::LossScale> now = scale_;
+  if (now) now->n_updates += n_steps_ - started_at_;
+  return now;
 }
 
 // All nodes but the first add zeros, to the bits and not to the values: so every value arrives as it is, -0 and NaN

@@ -64,7 +64,8 @@ class HostSynchronizer final : public Synchronizer {
   /// What this rank owns. The ranks of a node own each element once; every node has all of them.
   void visit(const std::function<void(const Piece&)>& visitor) override;
   [[nodiscard]] bool saves() const noexcept override { return node_index_ == 0; }
-  void set_n_steps(std::uint64_t n_steps) noexcept override;
+  void set_n_steps(std::uint64_t n_steps, const std::optional<optim::LossScale>& scale) noexcept override;
+  [[nodiscard]] std::optional<optim::LossScale> scale_to_save() override;
 
   [[nodiscard]] const Sharding& sharding() const noexcept override { return sharding_; }
   void set_on_wait(runtime::OnWait on_wait) override { flags_.set_on_wait(std::move(on_wait)); }
@@ -122,6 +123,7 @@ class HostSynchronizer final : public Synchronizer {
   bool is_halted_ = false;
   bool has_changed_ = false;
   std::uint64_t started_at_ = 0;             ///< steps made then
+  std::optional<optim::LossScale> scale_{};  ///< then
   std::uint64_t record_at_ = 0;              ///< steps made when the guard recorded last
   std::uint64_t record_before_at_ = 0;       ///< and when it did so before
   std::unique_ptr<comm::Plan> halt_plan_{};  ///< null on one node

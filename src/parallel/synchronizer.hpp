@@ -17,6 +17,7 @@
 #include "comm/transport.hpp"
 #include "core/step_numbers.hpp"
 #include "core/units.hpp"
+#include "optim/loss_scale.hpp"
 #include "optim/optimizer_spec.hpp"
 #include "parallel/bucket_plan.hpp"
 #include "parallel/sharding.hpp"
@@ -126,8 +127,11 @@ class Synchronizer {
   virtual void visit(const std::function<void(const Piece&)>& visitor) = 0;
   /// Whether what visit() gives here is to be saved, so that these ranks have all of it once.
   [[nodiscard]] virtual bool saves() const noexcept = 0;
-  /// Local, before publish_initial(): what visit() has written is of a run after so many steps.
-  virtual void set_n_steps(std::uint64_t n_steps) = 0;
+  /// Local, before publish_initial(): what visit() has written is of a run after so many steps, and its scaled loss was
+  /// there; none if it never was scaled.
+  virtual void set_n_steps(std::uint64_t n_steps, const std::optional<optim::LossScale>& scale) = 0;
+  /// Local: what a run with these parameters goes on from, if its loss is scaled or was. Waits for the last step.
+  [[nodiscard]] virtual std::optional<optim::LossScale> scale_to_save() = 0;
 
   /// Of the slots, over the owners of a node.
   [[nodiscard]] virtual const Sharding& sharding() const noexcept = 0;

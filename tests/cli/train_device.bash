@@ -143,6 +143,17 @@ trained toy 6 --device host --resume half --resume-anyway --run-dir rest-host
 near "$(loss_of)" "$(sed -n 's/.*"loss": *\([0-9.e-]*\).*/\1/p' whole/status.json | head -1)" 0.001 ||
   fail "the host does not go on where the GPU was"
 
+# In f16 the first steps are skipped until the scale of the loss fits: that, and how many were, is kept too.
+f16=(digits --synthetic-samples 64 --batch 4 --precision f16 --digest)
+trained "${f16[@]}" --device cuda --max-steps 8 --run-dir f16
+f16_whole=$(digest_of)
+trained "${f16[@]}" --device cuda --max-steps 4 --save-every 16 --run-dir f16-half
+grep -A4 '"loss_scale": {' f16-half/checkpoints/step-*/index.json | grep -q '"updates": [123]$' || fail "no step was skipped, or none is told"
+trained "${f16[@]}" --device cuda --max-steps 8 --resume f16-half --run-dir f16-rest
+[ "$(digest_of)" = "$f16_whole" ] || fail "in f16 other bits than without an interruption"
+trained "${f16[@]}" --device host --precision f32 --max-steps 8 --save-every 32 --resume f16-half --run-dir f16-host
+grep -A4 '"loss_scale": {' f16-host/checkpoints/step-*8/index.json | grep -q '"updates": [567]$' || fail "the host forgets skipped steps"
+
 # And whatever is replayed of a step: nothing, passes, or all of it, where each rank has its own GPU.
 for graph in off compute step; do
   trained toy 6 --device cuda --digest --share-gpu --nproc 2 --graph $graph --run-dir "shared-$graph"

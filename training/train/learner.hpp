@@ -28,6 +28,7 @@
 #include "runtime/device.hpp"
 #include "training/recipe/recipe.hpp"
 #include "training/train/batches.hpp"
+#include "training/train/state.hpp"
 
 namespace lockstep::training {
 
@@ -75,9 +76,9 @@ class Learner final : private nn::Hooks {
                                                                              const std::string& content);
   /// What that takes on the disk, but for some KiB.
   [[nodiscard]] core::Bytes checkpoint_bytes() const;
-  /// Collective: all of that again, of a run after `n_steps`, on any number of ranks. Throws core::Error, the same on
-  /// all ranks, if it is not the same network and optimizer.
-  void load_checkpoint(const checkpoint::Checkpoint& from, std::uint64_t n_steps);
+  /// Collective: all of that again, on any number of ranks; of the run it is said where that was. Throws core::Error,
+  /// the same on all ranks, if it is not the same network and optimizer.
+  void load_checkpoint(const checkpoint::Checkpoint& from, const RunState& at);
   /// Of parameters and running statistics.
   [[nodiscard]] std::string digest() const;
 

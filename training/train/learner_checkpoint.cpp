@@ -122,7 +122,7 @@ std::unique_ptr<checkpoint::BackgroundSave> Learner::begin_checkpoint(const std:
 
 core::Bytes Learner::checkpoint_bytes() const { return training::checkpoint_bytes(recipe_, network_); }
 
-void Learner::load_checkpoint(const checkpoint::Checkpoint& from, std::uint64_t n_steps) {
+void Learner::load_checkpoint(const checkpoint::Checkpoint& from, const RunState& at) {
   runtime::together(world_, [&] {
     std::vector<float> values;
     for (const parallel::Piece& piece : pieces()) {
@@ -135,7 +135,7 @@ void Learner::load_checkpoint(const checkpoint::Checkpoint& from, std::uint64_t 
     load_statistics(from);
   });
   not_finite_.reset();
-  synchronizer_->set_n_steps(n_steps);
+  synchronizer_->set_n_steps(at.n_steps, at.loss_scale);
   synchronizer_->publish_initial();
 }
 

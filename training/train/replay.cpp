@@ -226,7 +226,7 @@ int make_again(const Replay& replay, const runtime::Session& session, runtime::W
     metrics::PhaseTimers timers;
     Setup setup = set_up(world, *place, replay.resolved, {}, timers, [&] { watchdog.beat(); });
     require_same_data(replay, *setup.batches.training);
-    setup.learner->load_checkpoint(checkpoint::open_checkpoint(world, replay.path), replay.bundle.state.n_steps);
+    setup.learner->load_checkpoint(checkpoint::open_checkpoint(world, replay.path), replay.bundle.state);
     watchdog.enter(runtime::Activity::training);
     is_finite = Step{replay, setup}.make();
     core::print("verdict   {}\n", is_finite ? "finite here: suspect what differs, such as the processor, or its memory"

@@ -33,6 +33,11 @@ Json json_of(const std::optional<BestEvaluation>& best) {
   return {{"step", best->n_steps}, {"samples", best->n_samples}, {"top1", best->n_top1}, {"loss", best->loss}};
 }
 
+Json json_of(const std::optional<optim::LossScale>& scale) {
+  if (!scale) return {};
+  return {{"value", scale->value}, {"good_steps", scale->n_good}, {"updates", scale->n_updates}};
+}
+
 }  // namespace
 
 void RunState::add_loss(double loss) {
@@ -64,6 +69,7 @@ std::string to_json(const RunState& state) {
                 {"steps", state.of_epoch.n_steps}}},
               {"epoch_loss", std::isnan(state.epoch_loss) ? Json{} : Json(state.epoch_loss)},
               {"best", json_of(state.best)},
+              {"loss_scale", json_of(state.loss_scale)},
               {"losses", to_hex(state.losses)}}
       .dump();
 }
@@ -82,11 +88,15 @@ RunState parse_run_state(std::string_view text) try {
                     .n_top1 = epoch.at("top1"),
                     .n_steps = epoch.at("steps")};
   if (!json.at("epoch_loss").is_null()) state.epoch_loss = json.at("epoch_loss");
-  if (const auto best = json.find("best"); best != json.end() && !best->is_null())  // older ones do not know it
+  if (const auto best = json.find("best");
+      best != json.end() && !best->is_null())  // older ones do not know it, nor the next
     state.best = {.n_steps = best->at("step"),
                   .n_samples = best->at("samples"),
                   .n_top1 = best->at("top1"),
                   .loss = best->at("loss")};
+  if (const auto scale = json.find("loss_scale"); scale != json.end() && !scale->is_null())
+    state.loss_scale = {
+        .value = scale->at("value"), .n_good = scale->at("good_steps"), .n_updates = scale->at("updates")};
   state.losses = from_hex(json.at("losses").get<std::string>());
   return state;
 } catch (const Json::exception& error) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "optim/loss_scale.hpp"
 #include "parallel/control_word.hpp"
 #include "training/run/record.hpp"
 
@@ -53,6 +54,7 @@ struct RunState {
   double epoch_loss = std::numeric_limits<double>::quiet_NaN();  ///< mean, of the last whole epoch
   std::string losses{};                                          ///< the agreed ones, as bytes: see add_loss()
   std::optional<EvaluationRecord> evaluation{};                  ///< the last; of a run that goes on there will be one
+  std::optional<optim::LossScale> loss_scale{};                  ///< of a checkpoint; else the device has it
   std::optional<BestEvaluation> best{};                          ///< of all so far
 
   /// Of step `step` of the run, counting from 0: one of the last.

@@ -98,7 +98,7 @@ void Trainer::resume() {
 // Collective.
 void Trainer::go_on_from(const checkpoint::Checkpoint& from) {
   runtime::together(world_, [&] { state_ = resume_state(from, recipe_, epochs_, options_.resume_anyway); });
-  learner_.load_checkpoint(from, state_.n_steps);
+  learner_.load_checkpoint(from, state_);
   ledger_before_ = state_.ledger;
   saved_at_ = kept_at_ = state_.samples_seen;
   since_saved_ = {};

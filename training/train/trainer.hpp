@@ -79,6 +79,7 @@ class Trainer {
   [[nodiscard]] bool saves_checkpoints() const noexcept;
   [[nodiscard]] bool saves_in_between() const noexcept;
   [[nodiscard]] RunState kept_state() const;
+  [[nodiscard]] std::string content_to_save(RunState kept, const BadStep* bad = nullptr);
   [[nodiscard]] std::vector<std::string> names_of(const RunState& kept) const;
   [[nodiscard]] bool is_save_due() const noexcept;
   void save_last();

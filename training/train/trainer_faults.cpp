@@ -45,8 +45,7 @@ void Trainer::keep_bad_step() {
   const std::string path = fmt::format("{}/bad-{}", run_.folder(), checkpoint::name_of(state_.n_steps + 1));
   watchdog_.enter(runtime::Activity::save, time_for_disk());
   const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::save};
-  const auto complaint =
-      core::complaint_of([&] { learner_.save_checkpoint(path, checkpoint_content(recipe_, epochs_, state_, &bad)); });
+  const auto complaint = core::complaint_of([&] { learner_.save_checkpoint(path, content_to_save(state_, &bad)); });
   if (world_.rank() != 0) return;
   if (complaint)
     core::log_warning(fmt::format("the step is not kept for --replay: {}", complaint->problem().what));

@@ -94,7 +94,7 @@ std::optional<core::Error> Trainer::while_standing(Saving& saving, const std::fu
 // Collective: why there is none, the same on all ranks, if there is none. `is_due`: by the recipe's interval.
 std::optional<core::Error> Trainer::save_now(bool is_due) {
   Saving saving = begin_save(is_due);
-  const std::string content = checkpoint_content(recipe_, epochs_, kept_state(), nullptr);
+  const std::string content = content_to_save(kept_state());
   const auto complaint = while_standing(saving, [&] { learner_.save_checkpoint(saving.record.path, content); });
   if (!complaint) end_save(saving);
   return complaint;
@@ -104,7 +104,7 @@ std::optional<core::Error> Trainer::save_now(bool is_due) {
 void Trainer::save_in_between() {
   finish_save();
   saving_ = begin_save(is_save_due());
-  const std::string content = checkpoint_content(recipe_, epochs_, kept_state(), nullptr);
+  const std::string content = content_to_save(kept_state());
   const auto complaint =
       while_standing(*saving_, [&] { saving_->writer = learner_.begin_checkpoint(saving_->record.path, content); });
   if (complaint) {
@@ -138,6 +138,11 @@ RunState Trainer::kept_state() const {
   RunState kept = state_;
   if (is_epoch_over_) kept.begin_next_epoch();
   return kept;
+}
+
+std::string Trainer::content_to_save(RunState kept, const BadStep* bad) {
+  kept.loss_scale = learner_.synchronizer().scale_to_save();
+  return checkpoint_content(recipe_, epochs_, kept, bad);
 }
 
 std::vector<std::string> Trainer::names_of(const RunState& kept) const {

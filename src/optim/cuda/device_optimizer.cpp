@@ -128,9 +128,11 @@ void DeviceOptimizer::enqueue(Stream& stream, const Operands& on, double max_nor
   std::visit(Launch{stream, preparation, step, partials_}, numbers_);
 }
 
-void DeviceOptimizer::restart(Stream& stream, std::uint64_t n_steps) {
+void DeviceOptimizer::restart(Stream& stream, std::uint64_t n_steps, const std::optional<LossScale>& scale) {
   stream.wait();
-  const StepState state{.n_steps = n_steps, .loss_scale = scaling_.is_dynamic ? scaling_.initial : 1};
+  StepState state{.n_steps = scale ? scale->n_updates : n_steps};
+  if (scaling_.is_dynamic) state.loss_scale = scale ? scale->value : scaling_.initial;
+  if (scaling_.is_dynamic && scale) state.n_good = scale->n_good;
   runtime::Staging{core::Bytes{sizeof state}}.send(std::as_bytes(std::span{&state, 1}),
                                                    progress_.on_device<std::byte>());
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <variant>
@@ -16,6 +17,7 @@
 #include "optim/cuda/pieces.hpp"
 #include "optim/cuda/step_state.hpp"
 #include "optim/kernels.hpp"
+#include "optim/loss_scale.hpp"
 #include "optim/optimizer.hpp"
 
 namespace lockstep::optim::cuda {
@@ -44,8 +46,9 @@ class DeviceOptimizer {
   };
   [[nodiscard]] std::span<const DeviceState> state() const noexcept { return state_; }
 
-  /// Parameters and state are those after so many steps. Waits for what `stream` was given.
-  void restart(Stream& stream, std::uint64_t n_steps);
+  /// Parameters and state are those after so many steps, in which the scale of the loss, if it is dynamic, came to
+  /// `scale`, or has to begin. Waits for what `stream` was given.
+  void restart(Stream& stream, std::uint64_t n_steps, const std::optional<LossScale>& scale = {});
 
  private:
   using Numbers = std::variant<DeviceSpan<SgdNumbers>, DeviceSpan<AdamNumbers>, DeviceSpan<AdadeltaNumbers>,

@@ -166,7 +166,7 @@ TEST_P(OnDevices, AStepThatIsNotFiniteLeavesAllAsItWas) {
     make_step(world, course, synchronizer, 2, stream);  // known to the host by now only
     EXPECT_FALSE(std::isfinite(synchronizer.norm(StepBack::before_last)));
     EXPECT_EQ(arrays_of(synchronizer), before);
-    synchronizer.set_n_steps(1);
+    synchronizer.set_n_steps(1, {});
     synchronizer.publish_initial();
     make_step(world, course, synchronizer, 1, stream);
     EXPECT_TRUE(std::isfinite(synchronizer.norm(StepBack::last)));
@@ -190,11 +190,52 @@ TEST_P(OnDevices, GoesOnFromWhatWasVisited) {
       std::ranges::copy(kept.at(std::string{piece.state} + "/" + synchronizer.slots()[piece.tensor].name),
                         piece.values.begin());
     });
-    synchronizer.set_n_steps(2);
+    synchronizer.set_n_steps(2, {});
     synchronizer.publish_initial();
     runtime::Stream stream;
     for (int step = 2; step < 4; ++step) make_step(world, course, synchronizer, step, stream);
     EXPECT_EQ(arrays_of(synchronizer), expected);
+  });
+}
+
+// A step that was skipped is one of the run, and none of Adam's.
+TEST_P(OnDevices, GoesOnWithTheScaleOfItsLoss) {
+  Course course = course_of(OptimizerKind::adam);
+  course.options.scales_loss = true;
+  const auto step_of = [&](comm::Transport& world, DeviceSynchronizer& synchronizer, int step,
+                           runtime::Stream& stream) {
+    make_step(world, course, synchronizer, step, stream, step == 1 ? std::numeric_limits<float>::infinity() : 0);
+  };
+  Arrays kept, expected;
+  std::optional<optim::LossScale> kept_scale, expected_scale;
+  as_ranks(course, [&](comm::Transport& world, DeviceSynchronizer& synchronizer) {
+    runtime::Stream stream;
+    for (int step = 0; step < 5; ++step) {
+      step_of(world, synchronizer, step, stream);
+      const auto scale = synchronizer.scale_to_save();
+      if (!synchronizer.saves()) continue;
+      (step < 3 ? kept : expected) = arrays_of(synchronizer);
+      (step < 3 ? kept_scale : expected_scale) = scale;
+    }
+  });
+  ASSERT_TRUE(kept_scale && expected_scale);
+  EXPECT_EQ(kept_scale->value, 32768);
+  EXPECT_EQ(kept_scale->n_good, 1u);
+  EXPECT_EQ(kept_scale->n_updates, 2u);
+  as_ranks(course, [&](comm::Transport& world, DeviceSynchronizer& synchronizer) {
+    synchronizer.visit([&](const Piece& piece) {
+      std::ranges::copy(kept.at(std::string{piece.state} + "/" + synchronizer.slots()[piece.tensor].name),
+                        piece.values.begin());
+    });
+    synchronizer.set_n_steps(3, kept_scale);
+    synchronizer.publish_initial();
+    runtime::Stream stream;
+    for (int step = 3; step < 5; ++step) step_of(world, synchronizer, step, stream);
+    EXPECT_EQ(arrays_of(synchronizer), expected);
+    const auto scale = synchronizer.scale_to_save();
+    EXPECT_EQ(scale->value, expected_scale->value);
+    EXPECT_EQ(scale->n_good, expected_scale->n_good);
+    EXPECT_EQ(scale->n_updates, expected_scale->n_updates);
   });
 }
 

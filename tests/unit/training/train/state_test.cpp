@@ -18,12 +18,17 @@ TEST(RunState, ComesBackFromItsText) {
   state.of_epoch = {.loss = 1.0 / 3, .n_samples = 320, .n_top1 = 7, .n_steps = 10};
   for (int i = 0; i < 5000; ++i) state.add_loss(1.0 / (1 + i));
   for (const bool has_epoch : {false, true}) {
-    if (has_epoch) state.epoch_loss = 0.1 + 0.2;
+    if (has_epoch) {
+      state.epoch_loss = 0.1 + 0.2;
+      state.loss_scale = {.value = 0.1F, .n_good = 7, .n_updates = 998};
+    }
     const RunState again = parse_run_state(to_json(state));
     EXPECT_EQ(to_json(again), to_json(state));
     EXPECT_EQ(again.n_agreed, 1000u);
     EXPECT_EQ(again.ledger, ~std::uint64_t{0});
     EXPECT_EQ(again.of_epoch.loss, 1.0 / 3);
+    EXPECT_EQ(again.loss_scale ? again.loss_scale->value : 0, has_epoch ? 0.1F : 0);
+    EXPECT_EQ(again.loss_scale ? again.loss_scale->n_updates : 0, has_epoch ? 998u : 0u);
     EXPECT_EQ(std::isnan(again.epoch_loss), !has_epoch);
     EXPECT_EQ(again.digest_of_losses(), state.digest_of_losses());
   }
