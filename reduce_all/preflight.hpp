@@ -26,8 +26,9 @@ void check_memory(const Options& options, core::Bytes largest, const runtime::To
 void check_device_memory(const Options& options, core::Bytes largest, const runtime::DeviceChoice& device,
                          int n_local_ranks);
 
-/// What makes the numbers doubtful: placement, a debug build, sanitizers.
-[[nodiscard]] std::vector<std::string> find_warnings(const runtime::Topology& topology);
+/// At rank 0: what makes the numbers doubtful: placement, a debug build, sanitizers.
+[[nodiscard]] std::vector<std::string> find_warnings(const runtime::Topology& topology,
+                                                     const runtime::DeviceChoice& device);
 
 /// What the percentages of the table refer to; `reads_from_others`: what ranks of one node read from other cores too.
 [[nodiscard]] std::string describe_limit(const Options& options, const runtime::Topology& topology,

@@ -29,7 +29,7 @@ BenchmarkInfo describe_run(const Job& job, const CoreWatch& cores, const std::op
   BenchmarkInfo info{.options = job.options,
                      .environment = runtime::read_environment(),
                      .topology = job.topology,
-                     .warnings = find_warnings(job.topology),
+                     .warnings = find_warnings(job.topology, job.device),
                      .limit = job.device.is_host() ? describe_limit(job.options, job.topology,
                                                                     cores.is_on() && job.transport.n_nodes() == 1)
                                                    : describe_limit_of_devices(job.options),
@@ -49,7 +49,7 @@ BenchmarkInfo describe_run(const Job& job, const CoreWatch& cores, const std::op
 void print_verdict(const Job& job, const Report& report, const Outcome& outcome) {
   const VerdictContext context{.n_ranks = job.world.n_ranks(),
                                .n_nodes = job.topology.n_nodes,
-                               .n_warnings = find_warnings(job.topology).size(),
+                               .n_warnings = find_warnings(job.topology, job.device).size(),
                                .is_complete = outcome.is_complete};
   std::string text = "\n";
   for (const std::string& sentence : verdict(report.rows(), context)) text += sentence + "\n";

@@ -43,6 +43,15 @@ constexpr Algorithm by_switches(Algorithm row) {
   return row;
 }
 
+constexpr Algorithm mpi_on_devices() {
+  Algorithm row = on_devices("mpi:device", "GPUs: MPI_Allreduce on their memory, where the library says that it can",
+                             Needs::mpi_processes, mpi_native::make_for_devices);
+  row.steps = row.bytes = of_the_library;
+  row.why_not = mpi_native::why_not_for_devices;
+  row.only_all_reduce = true;
+  return row;
+}
+
 constexpr std::array table{
     Algorithm{.name = "mpi",
               .summary = "the MPI library's own collective; above 2^30 elements several calls of it",
@@ -98,6 +107,7 @@ constexpr std::array table{
               .needs = Needs::several_nodes},
     on_devices("staged", "GPUs: to pinned memory, there what the host would choose, and back; with any MPI",
                Needs::devices, staged::make),
+    mpi_on_devices(),
     nccl_row("nccl", "GPUs: NCCL, as it chooses"),
     nccl_row("nccl:ring/ll", "NCCL's ring, where each 4 bytes carry a flag"),
     nccl_row("nccl:ring/ll128", "NCCL's ring, where each 120 bytes carry a flag"),

@@ -15,6 +15,7 @@ std::string_view name(Phase phase) noexcept {
     case Phase::backward: return "backward";
     case Phase::communication: return "communication";
     case Phase::optimizer: return "optimizer";
+    case Phase::device: return "device";
     case Phase::evaluation: return "evaluation";
     case Phase::save: return "save";
     case Phase::other: break;

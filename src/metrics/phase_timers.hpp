@@ -19,14 +19,15 @@ enum class Phase : std::uint8_t {
   backward,
   communication,  ///< exposed: waiting for other ranks with nothing to compute
   optimizer,
+  device,      ///< waiting for one that computes, while the host has nothing to enqueue
   evaluation,  ///< whatever it does inside
   save,        ///< whatever it does inside
   other
 };
 
-inline constexpr std::array<Phase, 8> all_phases{Phase::data_wait,     Phase::forward,   Phase::backward,
-                                                 Phase::communication, Phase::optimizer, Phase::evaluation,
-                                                 Phase::save,          Phase::other};
+inline constexpr std::array<Phase, 9> all_phases{Phase::data_wait,     Phase::forward,   Phase::backward,
+                                                 Phase::communication, Phase::optimizer, Phase::device,
+                                                 Phase::evaluation,    Phase::save,      Phase::other};
 
 [[nodiscard]] std::string_view name(Phase phase) noexcept;
 

@@ -56,7 +56,7 @@ class Accelerator {
   /// Zeroed, aligned for any access; pinned or device memory. Throws core::Error (system) if it cannot be had.
   [[nodiscard]] virtual std::byte* allocate(std::size_t n_bytes, Memory memory) = 0;
   virtual void release(std::byte* data, Memory memory) noexcept = 0;
-  [[nodiscard]] virtual std::unique_ptr<Queue> open_queue() = 0;
+  [[nodiscard]] virtual std::unique_ptr<Queue> open_queue(Priority priority) = 0;
   /// Memory of the device that is left, for all processes that use it.
   [[nodiscard]] virtual core::Bytes available() = 0;
 };

@@ -85,7 +85,8 @@ Recording::~Recording() = default;
 Recording::Recording(Recording&&) noexcept = default;
 Recording& Recording::operator=(Recording&&) noexcept = default;
 
-Stream::Stream() : queue_{is_host_the_device() ? nullptr : accelerator()->open_queue()} {}
+Stream::Stream() : Stream{Priority::usual} {}
+Stream::Stream(Priority priority) : queue_{is_host_the_device() ? nullptr : accelerator()->open_queue(priority)} {}
 Stream::~Stream() = default;
 Stream::Stream(Stream&&) noexcept = default;
 Stream& Stream::operator=(Stream&&) noexcept = default;

@@ -28,6 +28,9 @@ enum class Memory : std::uint8_t {
   device
 };
 
+/// Of a stream where a device has several things to do that wait for nothing: what it begins with when it has room.
+enum class Priority : std::uint8_t { usual, first };
+
 /// Whether the device is the host itself, which then may look at its memory.
 [[nodiscard]] bool is_host_the_device() noexcept;
 
@@ -142,6 +145,7 @@ class Stream {
  public:
   /// Of the accelerator in use, else of the host.
   Stream();
+  explicit Stream(Priority priority);
   ~Stream();
   Stream(Stream&&) noexcept;
   Stream& operator=(Stream&&) noexcept;

@@ -21,6 +21,7 @@ struct Gpu {
   core::Bytes cache{};   ///< of the second level, which all its multiprocessors share
   int architecture = 0;  ///< 90 of sm_90
   int n_multiprocessors = 0;
+  std::vector<int> processors{};  ///< logical ones of the host that are near it (OS indices); none if nobody can tell
 };
 
 struct GpuSurvey {

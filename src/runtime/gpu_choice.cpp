@@ -3,20 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/fnv.hpp"
+#include "runtime/processor_list.hpp"
 #include "runtime/session.hpp"
 #include "runtime/together.hpp"
 
 namespace lockstep::runtime {
 namespace {
-
-// Where a launcher gave each rank a GPU of its own to see, that one; else those that all see, in turn.
-int number_for(const Place& me, std::size_t n_gpus) {
-  return static_cast<int>(static_cast<std::size_t>(me.local_rank) % n_gpus);
-}
 
 core::Error without_gpu(const GpuSurvey& survey) {
   return core::Error{core::ExitCode::usage,
@@ -35,6 +33,41 @@ std::vector<std::string> gather_everywhere(const Communicator& world, const std:
   for (std::size_t begin = 0, end = 0; (end = lines.find('\n', begin)) != std::string::npos; begin = end + 1)
     words.push_back(lines.substr(begin, end - begin));
   return words;
+}
+
+// Which GPUs a rank sees, and then its nearness to each.
+std::string describe_sight(const std::vector<Gpu>& gpus, const Place& me) {
+  std::string uuids, nearness;
+  for (const Gpu& gpu : gpus) {
+    uuids += gpu.uuid;
+    nearness += gpu.processors.empty() || have_common(gpu.processors, me.cpus) ? '1' : '0';
+  }
+  return fmt::format("{:016x}{}", core::fnv1a(uuids), nearness);
+}
+
+struct Assigned {
+  int number = 0;
+  std::vector<int> far{};
+};
+
+// Ranks of a node that see the same are a group; where a launcher shows each rank a GPU of its own, each is one.
+Assigned assign(const std::vector<std::string>& sights, const Topology& topology, int rank) {
+  constexpr std::size_t n_digits = 16;
+  std::map<std::pair<int, std::string>, std::vector<std::size_t>> groups;
+  for (std::size_t r = 0; r < sights.size(); ++r)
+    groups[{topology.places[r].node, sights[r].substr(0, n_digits)}].push_back(r);
+  Assigned result;
+  for (const auto& [seen, ranks] : groups) {
+    std::vector<std::string> nearness;
+    for (const std::size_t r : ranks) nearness.push_back(sights[r].substr(n_digits));
+    const std::vector<int> numbers = assign_gpus(nearness);
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      if (ranks[i] == static_cast<std::size_t>(rank)) result.number = numbers[i];
+      if (nearness[i][static_cast<std::size_t>(numbers[i])] == '0') result.far.push_back(static_cast<int>(ranks[i]));
+    }
+  }
+  std::ranges::sort(result.far);
+  return result;
 }
 
 // Ranks that have the same GPU as one before, as a sentence; empty if there are none.
@@ -57,6 +90,28 @@ std::string_view name(DeviceKind kind) noexcept {
   return "auto";
 }
 
+std::vector<int> assign_gpus(const std::vector<std::string>& nearness) {
+  std::vector<int> numbers(nearness.size(), -1);
+  const std::size_t n_gpus = nearness.empty() ? 0 : nearness.front().size();
+  for (std::size_t first = 0; first < nearness.size(); first += n_gpus) {
+    std::vector<bool> is_free(n_gpus, true);
+    const std::size_t end = std::min(first + n_gpus, nearness.size());
+    const auto give = [&](std::size_t rank, const auto& may) {
+      for (std::size_t gpu = 0; gpu < n_gpus && numbers[rank] < 0; ++gpu) {
+        if (!is_free[gpu] || !may(gpu)) continue;
+        is_free[gpu] = false;
+        numbers[rank] = static_cast<int>(gpu);
+      }
+    };
+    for (std::size_t n_near = 1; n_near <= n_gpus; ++n_near)
+      for (std::size_t rank = first; rank < end; ++rank)
+        if (std::ranges::count(nearness[rank], '1') == static_cast<std::ptrdiff_t>(n_near))
+          give(rank, [&](std::size_t gpu) { return nearness[rank][gpu] == '1'; });
+    for (std::size_t rank = first; rank < end; ++rank) give(rank, [](std::size_t) { return true; });
+  }
+  return numbers;
+}
+
 DeviceChoice choose_device(const Communicator& world, const Topology& topology, const DeviceRequest& request) {
   if (request.kind == DeviceKind::host) return {};
   const GpuSurvey survey = survey_gpus();
@@ -68,8 +123,9 @@ DeviceChoice choose_device(const Communicator& world, const Topology& topology, 
     });
   if (const Speaker speaker = find_speaker(world, lacking); speaker.rank >= 0)
     return {.why_not = world.broadcast(survey.toolkit.empty() ? "" : survey.obstacle, speaker.rank)};
-  const int number = number_for(topology.places[static_cast<std::size_t>(world.rank())], survey.gpus.size());
-  const Gpu& gpu = survey.gpus[static_cast<std::size_t>(number)];
+  const Place& me = topology.places[static_cast<std::size_t>(world.rank())];
+  const Assigned mine = assign(gather_everywhere(world, describe_sight(survey.gpus, me)), topology, world.rank());
+  const Gpu& gpu = survey.gpus[static_cast<std::size_t>(mine.number)];
   std::vector<std::string> uuids = gather_everywhere(world, gpu.uuid);
   const std::string shared = find_shared(uuids);
   if (!shared.empty() && !request.shares_gpu) {
@@ -81,13 +137,25 @@ DeviceChoice choose_device(const Communicator& world, const Topology& topology, 
          .fix = "fewer ranks on a node, or ask the batch system for more GPUs; --share-gpu lets them share"});
   }
   const auto n_sharing = static_cast<int>(std::ranges::count(uuids, gpu.uuid));
-  return {.number = number,
+  return {.number = mine.number,
           .gpu = gpu,
           .n_sharing = n_sharing,
           .is_shared = !shared.empty(),
           .driver = survey.driver,
           .toolkit = survey.toolkit,
-          .all = std::move(uuids)};
+          .all = std::move(uuids),
+          .far = mine.far};
+}
+
+std::string warning_of_far_gpus(const DeviceChoice& choice, const Topology& topology) {
+  if (choice.far.empty()) return {};
+  const int rank = choice.far.front();
+  return fmt::format(
+      "{} of {} ranks run{} on processors far from their GPU, such as rank {} on {}: bind ranks to cores, and let each "
+      "see "
+      "all GPUs of its node (srun --gpu-bind=none), so that it takes a near one; nvidia-smi topo -m shows which are",
+      choice.far.size(), choice.all.size(), choice.far.size() == 1 ? "s" : "", rank,
+      topology.places[static_cast<std::size_t>(rank)].host);
 }
 
 UseDevice::UseDevice(const DeviceChoice& choice) : is_in_use_{!choice.is_host()} {

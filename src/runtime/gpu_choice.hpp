@@ -34,14 +34,23 @@ struct DeviceChoice {
   std::string driver{};    ///< as GpuSurvey has them
   std::string toolkit{};
   std::vector<std::string> all{};  ///< of each rank: its GPU's UUID; none if it is the host
+  std::vector<int> far{};          ///< ranks none of whose processors is near their GPU
 
   [[nodiscard]] bool is_host() const noexcept { return number < 0; }
 };
+
+/// Of ranks that see the same GPUs, in their order: which GPU each gets. Each by its nearness to all GPUs: '1' where one
+/// of its processors is near, or nobody can tell. A rank gets a GPU near it where there is one left, first those that
+/// have the fewest such; what is left is given in turn. More ranks than GPUs begin anew.
+[[nodiscard]] std::vector<int> assign_gpus(const std::vector<std::string>& nearness);
 
 /// Collective. Throws core::Error (usage), the same on all ranks, if cuda is asked for and some rank has no GPU, or not
 /// one of its own.
 [[nodiscard]] DeviceChoice choose_device(const Communicator& world, const Topology& topology,
                                          const DeviceRequest& request);
+
+/// At rank 0: that ranks run far from their GPU, and what helps; empty if none do.
+[[nodiscard]] std::string warning_of_far_gpus(const DeviceChoice& choice, const Topology& topology);
 
 /// The accelerator of a choice in use while it lives; nothing for the host. Buffers and streams must not outlive it.
 class UseDevice {

@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <fstream>
 
 #include "core/error.hpp"
 #include "core/handle.hpp"
 #include "runtime/gpu.hpp"
 #include "runtime/kernel/launch.hpp"
+#include "runtime/processor_list.hpp"
 
 namespace lockstep::runtime {
 namespace {
@@ -37,17 +39,27 @@ std::string uuid_text(const cudaUUID_t& uuid) {
   return text;
 }
 
+// As Linux has it; containers may hide it.
+std::vector<int> read_processors_near(const std::string& pci) {
+  std::ifstream file{fmt::format("/sys/bus/pci/devices/{}/local_cpulist", pci)};
+  std::string list;
+  std::getline(file, list);
+  return parse_processors(list);
+}
+
 Gpu describe(int number) {
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, number), fmt::format("asking for the properties of GPU {}", number));
-  return {
-      .name = properties.name,
-      .uuid = uuid_text(properties.uuid),
-      .pci = fmt::format("{:04x}:{:02x}:{:02x}.0", properties.pciDomainID, properties.pciBusID, properties.pciDeviceID),
-      .memory = core::Bytes{properties.totalGlobalMem},
-      .cache = core::Bytes{static_cast<std::uint64_t>(properties.l2CacheSize)},
-      .architecture = 10 * properties.major + properties.minor,
-      .n_multiprocessors = properties.multiProcessorCount};
+  const std::string pci =
+      fmt::format("{:04x}:{:02x}:{:02x}.0", properties.pciDomainID, properties.pciBusID, properties.pciDeviceID);
+  return {.name = properties.name,
+          .uuid = uuid_text(properties.uuid),
+          .pci = pci,
+          .memory = core::Bytes{properties.totalGlobalMem},
+          .cache = core::Bytes{static_cast<std::uint64_t>(properties.l2CacheSize)},
+          .architecture = 10 * properties.major + properties.minor,
+          .n_multiprocessors = properties.multiProcessorCount,
+          .processors = read_processors_near(pci)};
 }
 
 // What keeps GPUs from being used, in a user's words, and what helps.
@@ -96,11 +108,12 @@ struct GraphExecPolicy {
   static void destroy(Raw raw) noexcept { cudaGraphExecDestroy(raw); }
 };
 
+// Kernels keep the priority of the stream that they were recorded in.
 class CudaGraph final : public Graph {
  public:
   explicit CudaGraph(cudaGraph_t of) {
     cudaGraphExec_t raw = nullptr;
-    check(cudaGraphInstantiate(&raw, of, 0), "making a graph");
+    check(cudaGraphInstantiate(&raw, of, cudaGraphInstantiateFlagUseNodePriority), "making a graph");
     exec_ = core::UniqueHandle<GraphExecPolicy>{raw};
   }
   [[nodiscard]] cudaGraphExec_t get() const noexcept { return exec_.get(); }
@@ -133,9 +146,12 @@ class CudaMark final : public Mark {
 class CudaQueue final : public Queue {
  public:
   // Not ordered by the default stream, which nobody uses.
-  CudaQueue() {
+  explicit CudaQueue(Priority priority) {
+    int usual = 0, first = 0;
+    check(cudaDeviceGetStreamPriorityRange(&usual, &first), "asking for priorities");
     cudaStream_t raw = nullptr;
-    check(cudaStreamCreateWithFlags(&raw, cudaStreamNonBlocking), "creating a stream");
+    check(cudaStreamCreateWithPriority(&raw, cudaStreamNonBlocking, priority == Priority::first ? first : usual),
+          "creating a stream");
     stream_ = core::UniqueHandle<StreamPolicy>{raw};
   }
 
@@ -199,7 +215,7 @@ class CudaDevice final : public Accelerator {
   void release(std::byte* data, Memory memory) noexcept override {
     static_cast<void>(memory == Memory::pinned ? cudaFreeHost(data) : cudaFree(data));
   }
-  std::unique_ptr<Queue> open_queue() override { return std::make_unique<CudaQueue>(); }
+  std::unique_ptr<Queue> open_queue(Priority priority) override { return std::make_unique<CudaQueue>(priority); }
   core::Bytes available() override {
     std::size_t left = 0, total = 0;
     check(cudaMemGetInfo(&left, &total), "asking how much memory is left");

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <memory>
 #include <set>
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "runtime/processor_list.hpp"
 #include "runtime/processors.hpp"
 #include "runtime/session.hpp"
 
@@ -34,40 +34,6 @@ std::vector<int> read_allowed_cpus() {
     return cpus;
   }
   core::fail_system("sched_getaffinity failed: cannot tell which processors this process may use");
-}
-
-/// "0-3,8": the kernel's list format.
-std::string format_cpus(const std::vector<int>& cpus) {
-  std::string text;
-  for (std::size_t i = 0; i < cpus.size();) {
-    std::size_t last = i;
-    while (last + 1 < cpus.size() && cpus[last + 1] == cpus[last] + 1) ++last;
-    if (!text.empty()) text += ',';
-    text += last == i ? fmt::format("{}", cpus[i]) : fmt::format("{}-{}", cpus[i], cpus[last]);
-    i = last + 1;
-  }
-  return text;
-}
-
-std::vector<int> parse_cpus(const std::string& text) {
-  std::vector<int> cpus;
-  std::istringstream ranges{text};
-  for (std::string range; std::getline(ranges, range, ',');) {
-    const char* const end = range.data() + range.size();
-    int first = 0;
-    const char* const dash = std::from_chars(range.data(), end, first).ptr;
-    int last = first;
-    if (dash != end) std::from_chars(dash + 1, end, last);
-    for (int cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
-  }
-  return cpus;
-}
-
-/// Both in ascending order.
-bool have_common(const std::vector<int>& one, const std::vector<int>& other) {
-  for (auto a = one.begin(), b = other.begin(); a != one.end() && b != other.end(); *a < *b ? ++a : ++b)
-    if (*a == *b) return true;
-  return false;
 }
 
 /// The index all `cpus` share, or -1.
@@ -93,7 +59,7 @@ std::vector<Processor> share_processors(const Communicator& node) {
 /// Collective over a node: its ranks' processors, by rank, at its first rank.
 std::vector<std::vector<int>> gather_cpus(const Communicator& node, const std::vector<int>& mine) {
   std::vector<std::vector<int>> all;
-  for (const std::string& text : node.gather(format_cpus(mine))) all.push_back(parse_cpus(text));
+  for (const std::string& text : node.gather(format_processors(mine))) all.push_back(parse_processors(text));
   return all;
 }
 
@@ -123,7 +89,7 @@ struct Report {
 std::string to_text(const Report& report) {
   const Place& p = report.place;
   return fmt::format("{} {} {} {} {} {} {} {} {} {}", report.leader, report.size.n_cores, report.size.n_cpus,
-                     p.local_rank, p.socket, p.core, p.numa, p.cache, p.host, format_cpus(p.cpus));
+                     p.local_rank, p.socket, p.core, p.numa, p.cache, p.host, format_processors(p.cpus));
 }
 
 Report from_text(const std::string& line) {
@@ -132,7 +98,7 @@ Report from_text(const std::string& line) {
   std::string cpus;
   std::istringstream{line} >> report.leader >> report.size.n_cores >> report.size.n_cpus >> p.local_rank >> p.socket >>
       p.core >> p.numa >> p.cache >> p.host >> cpus;
-  p.cpus = parse_cpus(cpus);
+  p.cpus = parse_processors(cpus);
   return report;
 }
 

@@ -60,6 +60,30 @@ expect_rc 0
 expect_out '^# device: host, as ranks 0 and 1 have one GPU, GPU-0'
 expect_out ' shm '
 
+# Bound ranks that see all GPUs take those near them; where that cannot be, it is said.
+allowed=()
+while IFS=- read -r first last; do
+  for ((cpu = first; cpu <= ${last:-$first}; ++cpu)); do allowed+=("$cpu"); done
+done < <(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status | tr , '\n')
+# bound_to CPU CPU: a rank each.
+bound_to() {
+  # shellcheck disable=SC2086  # the preflags are words
+  run "$MPIEXEC" ${MPIEXEC_PREFLAGS:-} "$MPIEXEC_NUMPROC_FLAG" 1 taskset -c "$1" "$REDUCE_ALL" -e 8 -n 8 --algorithm staged \
+    --json "$folder/near.json" : "$MPIEXEC_NUMPROC_FLAG" 1 taskset -c "$2" "$REDUCE_ALL" -e 8 -n 8 --algorithm staged \
+    --json "$folder/near.json"
+  expect_rc 0
+}
+if [ "${#allowed[@]}" -ge 2 ]; then
+  export LOCKSTEP_MADE_UP_GPUS=2 LOCKSTEP_MADE_UP_GPU_PROCESSORS="${allowed[1]};${allowed[0]}"
+  bound_to "${allowed[0]}" "${allowed[1]}"
+  tr -d ' \n' <"$folder/near.json" | grep -q '"uuids":\["GPU-00000000-0000-0000-0000-000000000001","GPU-[0-]*"\]' ||
+    fail "the ranks do not have the GPUs near them"
+  ! grep -q 'far from their GPU' "$folder/out" || fail "a warning without reason"
+  bound_to "${allowed[0]}" "${allowed[0]}"
+  expect_out 'WARNING: 1 of 2 ranks runs on processors far from their GPU, such as rank 1 on '
+  unset LOCKSTEP_MADE_UP_GPU_PROCESSORS
+fi
+
 # A GPU each: NCCL and its variants, which take part where they are named.
 export LOCKSTEP_MADE_UP_GPUS=4
 if "$REDUCE_ALL" --device cuda -e 8 -n 8 | grep -q 'NCCL'; then
@@ -72,6 +96,14 @@ if "$REDUCE_ALL" --device cuda -e 8 -n 8 | grep -q 'NCCL'; then
     expect_out '^# auto: as lockstep train chooses: nccl$'
     expect_out '^# Out of bounds values : 0 OK'
   done
+  LOCKSTEP_MADE_UP_MPI=1 launch 3 -b 8 -e 4K -n 8 --algorithm all
+  expect_rc 0
+  expect_out '^# all_reduce: staged, mpi:device, nccl, auto$'
+  expect_out ' mpi:device .* 0 +8 '
+  launch 2 -e 8 -n 8 --algorithm mpi:device
+  expect_rc 2
+  expect_one_error
+  expect_err 'mpi:device needs an MPI library that takes memory of GPUs'
   launch 2 -b 4K -e 4K -n 8 --collective reduce_scatter --algorithm nccl,nccl:ring/ll128,nccl:nvls
   expect_rc 0
   expect_out ' nccl:ring/ll128 .* 0 +8 '

@@ -118,6 +118,7 @@ learned() {
 }
 learned '1 2 3' 0.001 toy toy 3
 toy=$(loss_of)
+expect_out '^device  +[0-9.]+ .* rank [0-2] '
 LOCKSTEP_MADE_UP_GPUS=3 trained toy 3 --nproc 3 --run-dir own
 expect_err '^device  3 GPUs, such as made-up GPU$'
 near "$(loss_of)" "$toy" 0.001 || fail "on GPUs of their own ranks come to $(loss_of), where they share one to $toy"

@@ -21,6 +21,7 @@ using support::Input;
 
 class OnDevices : public testing::Test {
  protected:
+  void SetUp() override { setenv("LOCKSTEP_MADE_UP_MPI", "takes GPUs", 1); }
   void TearDown() override {
     for (const std::string& complaint : recorder_.complaints()) ADD_FAILURE() << complaint;
   }
@@ -69,6 +70,26 @@ TEST_F(OnDevices, WhatARowCannotDoIsSaid) {
   EXPECT_THROW(static_cast<void>(library.group(library, *over_)->make_plan(sixteen)), core::Error);
   for (const Algorithm& row : comm::algorithms())
     EXPECT_TRUE(row.is_for_devices() || comm::obstacle(row, {}, *over_, Devices::own)) << row.name;
+}
+
+TEST_F(OnDevices, TheMpiLibraryHasToSayAndProveThatItTakesMemoryOfGpus) {
+  const Algorithm& row = *comm::find_algorithm("mpi:device");
+  EXPECT_FALSE(comm::obstacle(row, {}, *over_, Devices::own));
+  EXPECT_NE(comm::obstacle(row, {.dtype = DType::bfloat16}, *over_, Devices::own)->find("bfloat16"), std::string::npos);
+  EXPECT_TRUE(comm::obstacle(row, {.op = ReduceOp::avg}, *over_, Devices::own));
+  EXPECT_TRUE(comm::obstacle(row, {.collective = Collective::all_gather}, *over_, Devices::own));
+  unsetenv("LOCKSTEP_MADE_UP_MPI");
+  EXPECT_NE(comm::obstacle(row, {}, *over_, Devices::own)->find("says that it does not"), std::string::npos);
+  EXPECT_THROW(static_cast<void>(row.group(row, *over_)->make_plan({})), core::Error);
+  setenv("LOCKSTEP_MADE_UP_MPI", "takes GPUs", 1);
+  test::Recorder without_results{runtime::kernel::ThreadOrder::ascending, test::Bodies::skip};
+  const test::UseRecorder use{without_results};
+  try {
+    static_cast<void>(row.group(row, *over_)->make_plan({}));
+    ADD_FAILURE() << "a wrong sum is no obstacle";
+  } catch (const core::Error& error) {
+    EXPECT_NE(std::string{error.what()}.find("adds up one number of each rank there wrongly"), std::string::npos);
+  }
 }
 
 TEST_F(OnDevices, AStepOfTheLibraryOnlyEnqueues) {

@@ -74,8 +74,7 @@ struct PlainConvolution {
 
 class PlainConvolutions final : public nn::cuda::Convolutions {
  public:
-  void choose(const nn::cuda::ConvProblem&, nn::cuda::ConvPass, core::DType, const nn::ExecutorOptions&) override {}
-  void keep_choices() override {}
+  void choose(std::span<const nn::cuda::Product>, core::DType, const nn::ExecutorOptions&) override {}
   std::unique_ptr<nn::cuda::Convolution> plan(const nn::cuda::ConvProblem& problem, nn::cuda::ConvPass pass,
                                               core::DType type) override {
     if (type == core::DType::bfloat16) return std::make_unique<Planned<core::bfloat16>>(problem, pass);

@@ -203,7 +203,7 @@ class Recorder::Device final : public runtime::Accelerator {
     else
       std::free(data);
   }
-  std::unique_ptr<runtime::Queue> open_queue() override {
+  std::unique_ptr<runtime::Queue> open_queue(runtime::Priority /*priority*/) override {
     const std::lock_guard lock{state_.in_use};
     return std::make_unique<Line>(state_, state_.open_stream());
   }

@@ -1,13 +1,15 @@
 // GPUs that are made up, and played by a recorder: what a program links in place of runtime/gpu_cuda.cpp.
 // Invariant: at the end of the process the recorder's complaints are printed and become exit code 99.
 // Used by the programs *_on_recorder. $LOCKSTEP_MADE_UP_GPUS: how many the machine has, 1 unless given, of
-// $LOCKSTEP_MADE_UP_GPU_BYTES each.
+// $LOCKSTEP_MADE_UP_GPU_BYTES each, and near which processors, by "0-3;4-7" in $LOCKSTEP_MADE_UP_GPU_PROCESSORS.
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <sstream>
 
 #include "core/print.hpp"
 #include "runtime/gpu.hpp"
+#include "runtime/processor_list.hpp"
 #include "support/recorder.hpp"
 
 namespace lockstep::runtime {
@@ -32,6 +34,15 @@ std::uint64_t number_in(const char* variable, std::uint64_t otherwise) {
 int n_made_up() { return static_cast<int>(number_in("LOCKSTEP_MADE_UP_GPUS", 1)); }
 core::Bytes memory() { return {number_in("LOCKSTEP_MADE_UP_GPU_BYTES", std::uint64_t{1} << 30)}; }
 
+std::vector<int> processors_near(int number) {
+  const char* const asked = std::getenv("LOCKSTEP_MADE_UP_GPU_PROCESSORS");
+  std::istringstream lists{asked == nullptr ? "" : asked};
+  std::string list;
+  for (int i = 0; i <= number; ++i)
+    if (!std::getline(lists, list, ';')) return {};
+  return parse_processors(list);
+}
+
 }  // namespace
 
 GpuSurvey survey_gpus() {
@@ -43,7 +54,8 @@ GpuSurvey survey_gpus() {
                            .memory = memory(),
                            .cache = core::Bytes{std::uint64_t{1} << 20},
                            .architecture = 90,
-                           .n_multiprocessors = 132});
+                           .n_multiprocessors = 132,
+                           .processors = processors_near(number)});
   if (survey.gpus.empty()) survey.obstacle = "the NVIDIA driver shows no GPU to this process";
   return survey;
 }

@@ -14,7 +14,8 @@ RunInfo run_info(const runtime::Communicator& world, const runtime::Topology& to
                  const runtime::DeviceChoice& device, const ResolvedRecipe& resolved,
                  const std::vector<std::string>& arguments) {
   std::vector<std::string> warnings = topology.warnings(resolved.recipe.threads);
-  if (const std::string warning = core::instruction_limit_warning(); !warning.empty()) warnings.push_back(warning);
+  for (const std::string& warning : {runtime::warning_of_far_gpus(device, topology), core::instruction_limit_warning()})
+    if (!warning.empty()) warnings.push_back(warning);
   return {.arguments = arguments,
           .recipe_name = resolved.recipe.name,
           .recipe_json = recipe_json(resolved.recipe),

@@ -95,6 +95,7 @@ std::string phase_table(const metrics::PhaseReport& report) {
                            {.header = "most on", .unit = "", .align = core::Align::left}}};
   std::string text = table.header();
   for (const metrics::PhaseRow& row : report.rows) {
+    if (row.phase == metrics::Phase::device && row.max_s == 0) continue;  // a host waits for none
     text += table.row({std::string{metrics::name(row.phase)}, fmt::format("{:.4f}", row.min_s),
                        fmt::format("{:.4f}", row.mean_s), fmt::format("{:.4f}", row.max_s),
                        fmt::format("{:.1f}", percent(row.mean_s, report.total().value)), most_on(row)});

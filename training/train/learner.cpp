@@ -268,9 +268,8 @@ void Learner::note_not_finite(const Made& of, bool is_loss_finite) {
 parallel::StepReport Learner::report() {
   if (n_unreported_ == 0) return {};
   n_unreported_ = 0;
-  const double norm =
-      synchronizer_->norm(StepBack::last);  // first, as this is where an end of communication is noticed
-  if (!runtime::is_host_the_device()) return report(executor_->ended_sums(), norm, made_);
+  if (!runtime::is_host_the_device()) return report_of_device(StepBack::last, made_);
+  const double norm = synchronizer_->norm(StepBack::last);  // first: an end of communication is noticed here
   return report(lanes_ ? std::exchange(of_lanes_, {}) : executor_->sums(), norm, made_);
 }
 
@@ -278,8 +277,13 @@ parallel::StepReport Learner::report_before() {
   if (runtime::is_host_the_device()) return std::exchange(report_before_, {});
   if (n_unreported_ < 2) return {};
   --n_unreported_;
-  const double norm = synchronizer_->norm(StepBack::before_last);
-  return report(executor_->ended_sums(), norm, made_before_);
+  return report_of_device(StepBack::before_last, made_before_);
+}
+
+parallel::StepReport Learner::report_of_device(StepBack back, const Made& of) {
+  const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::device};
+  const double norm = synchronizer_->norm(back);
+  return report(executor_->ended_sums(), norm, of);
 }
 
 parallel::StepReport Learner::report(const nn::LossSums& sums, double norm, const Made& of) {

@@ -112,6 +112,7 @@ class Learner final : private nn::Hooks {
     std::vector<std::uint64_t> ids{};  ///< of its samples
   };
   [[nodiscard]] parallel::StepReport report(const nn::LossSums& sums, double norm, const Made& of);
+  [[nodiscard]] parallel::StepReport report_of_device(parallel::StepBack back, const Made& of);
   void note_not_finite(const Made& of, bool is_loss_finite);
   void run_lanes(const data::Batch& batch, const core::StepNumbers& numbers);
   void run_parts(const data::Batch& batch, core::StepNumbers numbers);

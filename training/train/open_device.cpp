@@ -15,7 +15,7 @@ std::unique_ptr<OpenDevice> open_device(const runtime::Communicator& world, cons
   open->choice = runtime::choose_device(world, open->topology, request);
   runtime::together(world, [&] {
     open->use.emplace(open->choice);
-    open->device = open->choice.is_host() ? nn::open_device(n_threads) : nn::open_accelerated_device();
+    open->device = open->choice.is_host() ? nn::open_device(n_threads) : nn::open_accelerated_device(n_threads);
   });
   return open;
 }

@@ -244,7 +244,7 @@ int self_test(const runtime::Session& session, const runtime::DeviceRequest& req
       watchdog.beat();
     }
     const runtime::UseDevice use{choice};
-    const auto gpu = choice.is_host() ? nullptr : nn::open_accelerated_device();
+    const auto gpu = choice.is_host() ? nullptr : nn::open_accelerated_device(1);
     nn::Device& device = gpu ? *gpu : *host;
     const core::Table table = result_table();
     core::print(table.header());

@@ -270,7 +270,7 @@ class NcclGroup final : public DeviceGroup {
   const Algorithm& row_;
   Transport& transport_;
   core::UniqueHandle<CommunicatorPolicy> comm_;
-  runtime::Stream stream_;  ///< of the calls that are started
+  runtime::Stream stream_{runtime::Priority::first};  ///< of the calls that are started, which other ranks wait for
 };
 
 }  // namespace

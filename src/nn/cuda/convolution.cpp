@@ -10,18 +10,17 @@ bool needs_gradient(const Network& network, Value value) {
          std::ranges::any_of(node.inputs, [&](Value input) { return needs_gradient(network, input); });
 }
 
-void choose_products(const Network& network, core::DType type, const ExecutorOptions& options, Convolutions& by) {
+std::vector<Product> products_of(const Network& network, std::uint64_t n_samples) {
+  std::vector<Product> products;
   const std::vector<ValueLayout> layouts = layouts_of(network);
   for (std::size_t i = 0; i < network.nodes().size(); ++i) {
-    const std::optional<ConvProblem> problem = problem_of(network, i, layouts, options.max_batch);
+    const std::optional<ConvProblem> problem = problem_of(network, i, layouts, n_samples);
     if (!problem) continue;
-    by.choose(*problem, ConvPass::forward, type, options);
-    by.choose(*problem, ConvPass::weight_gradient, type, options);
-    if (needs_gradient(network, network.nodes()[i].inputs[0]))
-      by.choose(*problem, ConvPass::input_gradient, type, options);
-    by.keep_choices();  // what has taken time is not lost if this is as far as it gets
-    if (options.on_progress) options.on_progress();
+    products.push_back({*problem, ConvPass::forward});
+    products.push_back({*problem, ConvPass::weight_gradient});
+    if (needs_gradient(network, network.nodes()[i].inputs[0])) products.push_back({*problem, ConvPass::input_gradient});
   }
+  return products;
 }
 
 }  // namespace lockstep::nn::cuda

@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <type_traits>
+#include <vector>
 
 #include "core/dtype.hpp"
 #include "nn/cuda/conv_problem.hpp"
@@ -36,25 +38,28 @@ class Convolution {
   virtual void enqueue(runtime::Stream& stream, const ConvOperands& operands) = 0;
 };
 
+struct Product {
+  ConvProblem problem{};
+  ConvPass pass = ConvPass::forward;
+};
+
 class Convolutions {
  public:
   virtual ~Convolutions() = default;
   /// Finds out, for plan(), what is fastest; nothing if options.is_deterministic, or without options.agree, as of
-  /// executors that are made to be looked at. Collective as that is: for problems that all ranks have.
-  virtual void choose(const ConvProblem& problem, ConvPass pass, core::DType type, const ExecutorOptions& options) = 0;
-  /// All choices of an executor are made, and may be kept for other runs.
-  virtual void keep_choices() = 0;
+  /// executors that are made to be looked at. Collective as that is: for products that all ranks have.
+  virtual void choose(std::span<const Product> products, core::DType type, const ExecutorOptions& options) = 0;
   /// By what was chosen, if anything was. Throws core::Error (system) if the library has none.
   [[nodiscard]] virtual std::unique_ptr<Convolution> plan(const ConvProblem& problem, ConvPass pass,
                                                           core::DType type) = 0;
 };
 
-/// Of the accelerator in use. Throws core::Error (system) if this program is built without a library for it.
-[[nodiscard]] std::unique_ptr<Convolutions> open_convolutions();
+/// Of the accelerator in use; `n_threads` of the host choose. Throws core::Error (system) if this program is built
+/// without a library for it.
+[[nodiscard]] std::unique_ptr<Convolutions> open_convolutions(int n_threads);
 
-/// For all products of a network on batches of options.max_batch samples, and to be kept. Collective as options.agree
-/// is.
-void choose_products(const Network& network, core::DType type, const ExecutorOptions& options, Convolutions& by);
+/// Of a network in training, on batches of so many samples.
+[[nodiscard]] std::vector<Product> products_of(const Network& network, std::uint64_t n_samples);
 
 /// Whether a parameter before it, or of itself, has a gradient.
 [[nodiscard]] bool needs_gradient(const Network& network, Value value);

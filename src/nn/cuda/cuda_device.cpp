@@ -6,7 +6,7 @@ namespace {
 
 class CudaDevice final : public Device {
  public:
-  CudaDevice() : convolutions_{cuda::open_convolutions()} {}
+  explicit CudaDevice(int n_threads) : convolutions_{cuda::open_convolutions(n_threads)} {}
 
   std::unique_ptr<Executor> make_executor(const Network& network, const ExecutorOptions& options) override {
     return cuda::make_cuda_executor(network, options, *convolutions_);
@@ -18,6 +18,6 @@ class CudaDevice final : public Device {
 
 }  // namespace
 
-std::unique_ptr<Device> open_accelerated_device() { return std::make_unique<CudaDevice>(); }
+std::unique_ptr<Device> open_accelerated_device(int n_threads) { return std::make_unique<CudaDevice>(n_threads); }
 
 }  // namespace lockstep::nn

@@ -75,7 +75,7 @@ class CudaExecutor final : public Executor {
     }
     arenas_.has_bad_label = &results_.device<Results>()->has_bad_label;
     if (options_.is_group_of_ranks) empty_ = EmptyRank{network_};
-    choose_products(network_, dtype_of<T>(), options_, convolutions_);
+    convolutions_.choose(products_of(network_, options_.max_batch), dtype_of<T>(), options_);
     arena_.expect(make_program(nullptr, options.max_batch, true)->n_bytes());
   }
 

@@ -3,9 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <exception>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <set>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 
@@ -124,11 +128,17 @@ PlanFilter timed_plans(bool is_exhaustive) {
 /// described only all take no time.
 class TimedPlans final : public PlanMaker {
  public:
-  TimedPlans(const Wanted& wanted, bool is_exhaustive)
-      : wanted_{wanted}, search_{wanted.search()}, is_exhaustive_{is_exhaustive} {}
+  TimedPlans(const Wanted& wanted, bool is_exhaustive) : wanted_{wanted}, is_exhaustive_{is_exhaustive} {}
+
+  /// By any thread, with a handle that no other uses as long as this lives.
+  void prepare(cudnnHandle_t handle) {
+    wanted_.handle = handle;
+    search_.emplace(wanted_.search());
+    plans_ = search_->find(timed_plans(is_exhaustive_));
+  }
 
   std::vector<std::string> offer() override {
-    if (plans_.empty()) plans_ = search_.find(timed_plans(is_exhaustive_));
+    if (!search_) prepare(wanted_.handle);
     std::vector<std::string> names;
     for (const ConvPlan& plan : plans_) names.push_back(plan.name);
     return names;
@@ -136,12 +146,13 @@ class TimedPlans final : public PlanMaker {
 
   double seconds(std::size_t plan) override {
     if (wanted_.gpu != nullptr) return 0;
-    take_memory();
-    CudnnConvolution convolution{wanted_, search_.take(plans_[plan])};
-    const ConvOperands operands{x_.on_device<std::byte>().data(), w_.on_device<std::byte>().data(),
-                                y_.on_device<std::byte>().data(), workspace_.on_device<std::byte>().data()};
+    if (!memory_) memory_.emplace(take_memory());
+    CudnnConvolution convolution{wanted_, search_->take(plans_[plan])};
+    const ConvOperands operands{memory_->x.on_device<std::byte>().data(), memory_->w.on_device<std::byte>().data(),
+                                memory_->y.on_device<std::byte>().data(),
+                                memory_->workspace.on_device<std::byte>().data()};
     try {
-      stream_.fill(emptied_.on_device<std::byte>(), std::byte{0});
+      stream_.fill(memory_->emptied.on_device<std::byte>(), std::byte{0});
       const runtime::Event begin = stream_.mark_time();
       convolution.enqueue(stream_, operands);
       const runtime::Event end = stream_.mark_time();
@@ -152,28 +163,34 @@ class TimedPlans final : public PlanMaker {
     }
   }
 
-  std::vector<std::byte> store(std::size_t plan) override { return search_.store(plans_[plan]); }
+  std::vector<std::byte> store(std::size_t plan) override { return search_->store(plans_[plan]); }
+
+  void give_back_memory() { memory_.reset(); }
 
  private:
-  void take_memory() {
-    if (x_.on_device<std::byte>().size() > 0) return;
+  struct TimedMemory {
+    Buffer x, w, y, workspace;
+    Buffer emptied;  ///< of what it pushes out of the cache
+  };
+
+  TimedMemory take_memory() {
     core::Bytes workspace{0};
     for (const ConvPlan& plan : plans_) workspace.value = std::max(workspace.value, plan.workspace.value);
-    x_ = Buffer{core::Bytes{wanted_.x_bytes()}, Memory::device};
-    w_ = Buffer{core::Bytes{wanted_.w_bytes()}, Memory::device};
-    y_ = Buffer{core::Bytes{wanted_.y_bytes()}, Memory::device};
-    workspace_ = Buffer{workspace, Memory::device};
-    emptied_ = Buffer{core::Bytes{std::uint64_t{256} << 20}, Memory::device};  // no GPU's cache is larger
-    for (const Buffer* buffer : {&x_, &w_, &y_})  // zeros would draw less power than numbers do
+    TimedMemory memory{.x = Buffer{core::Bytes{wanted_.x_bytes()}, Memory::device},
+                       .w = Buffer{core::Bytes{wanted_.w_bytes()}, Memory::device},
+                       .y = Buffer{core::Bytes{wanted_.y_bytes()}, Memory::device},
+                       .workspace = Buffer{workspace, Memory::device},
+                       .emptied = Buffer{core::Bytes{std::uint64_t{256} << 20}, Memory::device}};  // no cache is larger
+    for (const Buffer* buffer : {&memory.x, &memory.w, &memory.y})  // zeros would draw less power than numbers do
       stream_.fill(buffer->on_device<std::byte>(), std::byte{0x3c});
+    return memory;
   }
 
   Wanted wanted_;
-  PlanSearch search_;
   bool is_exhaustive_;
+  std::optional<PlanSearch> search_{};
   std::vector<ConvPlan> plans_{};
-  Buffer x_{}, w_{}, y_{}, workspace_{};
-  Buffer emptied_{};  ///< of what it pushes out of the cache
+  std::optional<TimedMemory> memory_{};
   runtime::Stream stream_{};
 };
 
@@ -181,6 +198,54 @@ void check_cuda(cudaError_t status) {
   if (status != cudaSuccess)
     core::fail_system(fmt::format("CUDA does not tell its GPU: {}", cudaGetErrorString(status)));
 }
+
+core::UniqueHandle<HandlePolicy> open_handle() {
+  cudnnHandle_t raw = nullptr;
+  check(cudnnCreate(&raw), "cannot be opened");
+  return core::UniqueHandle<HandlePolicy>{raw};
+}
+
+/// Threads of the host that ask cuDNN for plans, each with a handle of its own: it compiles some of them, a second each.
+class Askers {
+ public:
+  Askers(int n_threads, bool has_gpu) : has_gpu_{has_gpu} {
+    if (has_gpu_) check_cuda(cudaGetDevice(&device_));
+    handles_.resize(static_cast<std::size_t>(std::max(1, n_threads)));
+  }
+
+  [[nodiscard]] std::size_t n_threads() const noexcept { return handles_.size(); }
+
+  /// All of them; what one throws is thrown when all are through. `on_progress`: in the calling thread.
+  void prepare(std::span<TimedPlans* const> all, const std::function<void()>& on_progress) {
+    std::atomic<std::size_t> next{0};
+    std::vector<std::exception_ptr> thrown(handles_.size());
+    const auto ask = [&](std::size_t thread) noexcept {
+      try {
+        if (has_gpu_) check_cuda(cudaSetDevice(device_));  // every thread has to say it
+        for (std::size_t i = next++; i < all.size(); i = next++) {
+          if (has_gpu_ && !handles_[thread]) handles_[thread] = open_handle();
+          all[i]->prepare(handles_[thread].get());
+          if (thread == 0 && on_progress) on_progress();
+        }
+      } catch (...) {
+        thrown[thread] = std::current_exception();
+      }
+    };
+    {
+      std::vector<std::jthread> others;
+      for (std::size_t thread = 1; thread < std::min(handles_.size(), all.size()); ++thread)
+        others.emplace_back(ask, thread);
+      ask(0);
+    }
+    for (const std::exception_ptr& one : thrown)
+      if (one) std::rethrow_exception(one);
+  }
+
+ private:
+  bool has_gpu_;
+  int device_ = 0;
+  std::vector<core::UniqueHandle<HandlePolicy>> handles_{};  ///< of those that had something to ask
+};
 
 // Of the GPU in use, in words.
 std::string name_gpu() {
@@ -212,9 +277,7 @@ struct CudnnConvolutions::State {
 };
 
 CudnnConvolutions::CudnnConvolutions(const PlanChoice& rules) : state_{std::make_unique<State>()} {
-  cudnnHandle_t raw = nullptr;
-  check(cudnnCreate(&raw), "cannot be opened");
-  state_->handle = core::UniqueHandle<HandlePolicy>{raw};
+  state_->handle = open_handle();
   state_->rules = rules;
   state_->cache = PlanCache{rules.folder, name_machine(name_gpu())};
 }
@@ -225,15 +288,34 @@ CudnnConvolutions::CudnnConvolutions(GpuModel gpu, const PlanChoice& rules) : st
 }
 CudnnConvolutions::~CudnnConvolutions() = default;
 
-void CudnnConvolutions::choose(const ConvProblem& problem, ConvPass pass, core::DType type,
-                               const ExecutorOptions& options) {
-  const Wanted wanted = state_->want(problem, pass, type);
-  if (options.is_deterministic || !options.agree || !state_->chosen.insert(wanted.key()).second) return;
-  TimedPlans plans{wanted, state_->rules.is_exhaustive};
-  choose_plan(wanted.key(), plans, state_->cache, options.agree);
+// Compiled side by side and timed one by one, by portions, so that what has taken time is kept if this is as far as it
+// gets. Some ranks may know some of them: so each goes through all, in one order.
+void CudnnConvolutions::choose(std::span<const Product> products, core::DType type, const ExecutorOptions& options) {
+  if (options.is_deterministic || !options.agree) return;
+  constexpr std::size_t portion = 4;  // of each thread, as some take longer
+  Askers askers{state_->rules.n_threads, !state_->gpu};
+  std::vector<Wanted> wanted;
+  for (const auto& [problem, pass] : products) {
+    Wanted one = state_->want(problem, pass, type);
+    if (state_->chosen.insert(one.key()).second) wanted.push_back(std::move(one));
+  }
+  for (std::span<const Wanted> left{wanted}; !left.empty();) {
+    const auto now = left.first(std::min(left.size(), portion * askers.n_threads()));
+    left = left.subspan(now.size());
+    std::vector<TimedPlans> plans;
+    std::vector<TimedPlans*> unknown;
+    for (const Wanted& one : now) plans.emplace_back(one, state_->rules.is_exhaustive);
+    for (std::size_t i = 0; i < now.size(); ++i)
+      if (state_->cache.find(now[i].key()) == nullptr) unknown.push_back(&plans[i]);
+    askers.prepare(unknown, options.on_progress);
+    for (std::size_t i = 0; i < now.size(); ++i) {
+      choose_plan(now[i].key(), plans[i], state_->cache, options.agree);
+      plans[i].give_back_memory();
+      if (options.on_progress) options.on_progress();
+    }
+    state_->cache.save();
+  }
 }
-
-void CudnnConvolutions::keep_choices() { state_->cache.save(); }
 
 std::unique_ptr<Convolution> CudnnConvolutions::plan(const ConvProblem& problem, ConvPass pass, core::DType type) {
   const Wanted wanted = state_->want(problem, pass, type);

@@ -61,6 +61,7 @@ struct PlanFilter {
 struct PlanChoice {
   std::string folder{};        ///< of what was chosen in other runs: plan_cache_folder(), or "" for none
   bool is_exhaustive = false;  ///< every plan is timed, which takes minutes
+  int n_threads = 1;           ///< of the host, which compile plans before they are timed; the calling one among them
 };
 
 /// Plans are the fastest of those worth their time, or the first deterministic one where nothing was chosen.
@@ -73,8 +74,7 @@ class CudnnConvolutions final : public Convolutions {
   explicit CudnnConvolutions(GpuModel gpu, const PlanChoice& rules = {});
   ~CudnnConvolutions() override;
 
-  void choose(const ConvProblem& problem, ConvPass pass, core::DType type, const ExecutorOptions& options) override;
-  void keep_choices() override;
+  void choose(std::span<const Product> products, core::DType type, const ExecutorOptions& options) override;
   [[nodiscard]] std::unique_ptr<Convolution> plan(const ConvProblem& problem, ConvPass pass, core::DType type) override;
 
  private:

@@ -3,8 +3,8 @@
 
 namespace lockstep::nn::cuda {
 
-std::unique_ptr<Convolutions> open_convolutions() {
-  return std::make_unique<CudnnConvolutions>(PlanChoice{.folder = plan_cache_folder()});
+std::unique_ptr<Convolutions> open_convolutions(int n_threads) {
+  return std::make_unique<CudnnConvolutions>(PlanChoice{.folder = plan_cache_folder(), .n_threads = n_threads});
 }
 
 }  // namespace lockstep::nn::cuda

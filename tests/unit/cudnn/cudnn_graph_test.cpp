@@ -151,9 +151,8 @@ TEST(CudnnConvolutions, KeepPlansFromRunToRun) {
     ExecutorOptions options{.is_deterministic = is_deterministic};
     options.agree = [&](std::span<double>) { ++n_agreed; };
     CudnnConvolutions cudnn{GpuModel{describe(cards[1]), 90}, rules};
-    cudnn.choose(p, ConvPass::forward, core::DType::bfloat16, options);
-    cudnn.choose(p, ConvPass::forward, core::DType::bfloat16, options);
-    cudnn.keep_choices();
+    const std::vector<Product> twice(2, {p, ConvPass::forward});
+    for (int i = 0; i < 2; ++i) cudnn.choose(twice, core::DType::bfloat16, options);
     return cudnn.plan(p, ConvPass::forward, core::DType::bfloat16)->workspace_bytes();
   };
   const auto n_files = [&] { return std::distance(std::filesystem::directory_iterator{folder.path()}, {}); };
@@ -169,6 +168,31 @@ TEST(CudnnConvolutions, KeepPlansFromRunToRun) {
   EXPECT_EQ(workspace(false), wanted);
   EXPECT_EQ(n_agreed, 2);
   EXPECT_EQ(std::filesystem::last_write_time(file), written) << "it is known, so nothing is new";
+}
+
+// However many threads ask: as many handles, one order.
+TEST(CudnnConvolutions, ChooseTheSameOnAnyNumberOfThreads) {
+  test::Recorder recorder;
+  const test::UseRecorder use{recorder};
+  std::vector<Product> products;
+  for (const std::uint64_t n_out : {8, 16, 24, 32, 40})
+    for (const ConvPass pass : {ConvPass::forward, ConvPass::input_gradient, ConvPass::weight_gradient}) {
+      products.push_back({small_problem(), pass});
+      products.back().problem.n_out = n_out;
+    }
+  const auto choices = [&](int n_threads) {
+    const io::TemporaryFolder folder;
+    ExecutorOptions options;
+    std::vector<double> agreed;
+    options.agree = [&](std::span<double> told) { agreed.insert(agreed.end(), told.begin(), told.end()); };
+    CudnnConvolutions cudnn{GpuModel{describe(cards[1]), 90}, {.folder = folder.path(), .n_threads = n_threads}};
+    cudnn.choose(products, core::DType::bfloat16, options);
+    const auto file = std::filesystem::directory_iterator { folder.path() } -> path();
+    return std::pair{agreed, std::filesystem::file_size(file)};
+  };
+  const auto expected = choices(1);
+  EXPECT_EQ(expected.first.size(), 2 * products.size());
+  for (const int n_threads : {2, 7}) EXPECT_EQ(choices(n_threads), expected) << n_threads;
 }
 
 // What is enqueued for cuDNN touches the memory that it does with plain loops.

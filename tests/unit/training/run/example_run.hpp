@@ -51,6 +51,7 @@ inline metrics::PhaseReport example_phases() {
     by_rank[rank][metrics::Phase::forward] = 0.3;
     by_rank[rank][metrics::Phase::data_wait] = 0.02 + 0.04 * static_cast<double>(rank);
     by_rank[rank][metrics::Phase::communication] = 0.16;
+    by_rank[rank][metrics::Phase::device] = 0.001;
   }
   return metrics::report_phases(by_rank, example_topology().places);
 }

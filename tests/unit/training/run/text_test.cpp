@@ -125,6 +125,9 @@ TEST(RunText, TheReportSaysWhatItMeasured) {
       << text;
   for (const metrics::Phase phase : metrics::all_phases)
     EXPECT_NE(text.find(fmt::format("\n{} ", metrics::name(phase))), std::string::npos) << text;
+  FinalRecord of_hosts = example_final();
+  of_hosts.phases.rows[static_cast<std::size_t>(metrics::Phase::device)] = {.phase = metrics::Phase::device};
+  EXPECT_EQ(final_text(of_hosts).find("\ndevice "), std::string::npos);
 }
 
 TEST(RunText, TheReportTellsWhatWasRead) {

@@ -1,0 +1,95 @@
+// mpi:device: the library's own all_reduce, given addresses of the devices' memory.
+#include <fmt/format.h>
+
+#include <array>
+
+#include "comm/algorithms/algorithms.hpp"
+#include "core/error.hpp"
+
+namespace lockstep::comm {
+namespace {
+
+class MpiDevicePlan final : public DevicePlan {
+ public:
+  MpiDevicePlan(Transport& transport, const Call& call)
+      : n_bytes_{call.bytes().value}, plan_{mpi_native::make(transport, call)} {}
+
+  // Nobody but the library looks at what the addresses are of.
+  void bind(runtime::DeviceSpan<const std::byte> input, runtime::DeviceSpan<std::byte> output) override {
+    core::require(input.size() == n_bytes_ && output.size() == n_bytes_, "buffers are of the call's sizes");
+    plan_->bind({input.data(), input.size()}, {output.data(), output.size()});
+  }
+  void start(runtime::Stream& stream) override { is_ready_ = stream.mark(); }
+  // The library knows of no stream: it begins when the input is there, and is through when it returns.
+  void finish(runtime::Stream& /*stream*/) override {
+    is_ready_.wait();
+    plan_->run();
+  }
+
+ private:
+  std::size_t n_bytes_;
+  std::unique_ptr<Plan> plan_;
+  runtime::Event is_ready_{};
+};
+
+class MpiGroup final : public DeviceGroup {
+ public:
+  MpiGroup(const Algorithm& row, Transport& transport) : row_{row}, transport_{transport} {}
+
+  [[nodiscard]] std::string_view name() const noexcept override { return row_.name; }
+  [[nodiscard]] bool only_enqueues() const noexcept override { return false; }
+  [[nodiscard]] std::unique_ptr<DevicePlan> make_plan(const Call& call) override {
+    if (const auto why_not = obstacle(row_, call, transport_, Devices::shared))
+      core::fail_usage(
+          {.what = fmt::format("algorithm {} {}", row_.name, *why_not), .where = "", .expected = "", .fix = ""});
+    if (!is_proven_) prove();
+    return std::make_unique<MpiDevicePlan>(transport_, call);
+  }
+
+ private:
+  // Before anybody relies on it: one number of each rank, there and back.
+  void prove() {
+    const std::size_t n_ranks = static_cast<std::size_t>(transport_.n_ranks());
+    const runtime::Buffer here{core::Bytes{sizeof(std::uint32_t)}, runtime::Memory::pinned};
+    const runtime::Buffer there{core::Bytes{sizeof(std::uint32_t)}, runtime::Memory::device};
+    runtime::Stream stream;
+    here.as<std::uint32_t>()[0] = static_cast<std::uint32_t>(transport_.rank()) + 1;
+    stream.copy(there.on_device<std::byte>(), here.bytes());
+    MpiDevicePlan plan{transport_, {.dtype = core::DType::uint32, .n_elements = 1}};
+    plan.bind(there.on_device<std::byte>(), there.on_device<std::byte>());
+    plan.run(stream);
+    stream.copy(here.bytes(), there.on_device<std::byte>());
+    stream.wait();
+    std::array is_wrong{std::byte{here.as<std::uint32_t>()[0] != n_ranks * (n_ranks + 1) / 2}};
+    const auto any =
+        comm::make_plan(transport_, {.dtype = core::DType::uint8, .op = ReduceOp::max, .n_elements = is_wrong.size()});
+    any->bind(is_wrong, is_wrong);
+    any->run();
+    if (is_wrong[0] != std::byte{0})
+      core::fail_system(
+          "the MPI library says that it takes memory of GPUs, and adds up one number of each rank there wrongly; "
+          "--algorithm staged,nccl does without");
+    is_proven_ = true;
+  }
+
+  const Algorithm& row_;
+  Transport& transport_;
+  bool is_proven_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceGroup> mpi_native::make_for_devices(const Algorithm& row, Transport& transport) {
+  return std::make_unique<MpiGroup>(row, transport);
+}
+
+// What mpi_native.cpp does itself the host does: 16-bit floats and averages.
+std::optional<std::string> mpi_native::why_not_for_devices(const Call& call, int /*n_ranks*/) {
+  if (!takes_gpus()) return "needs an MPI library that takes memory of GPUs, and this one says that it does not";
+  if (call.op == ReduceOp::avg) return "does not average, which MPI does not";
+  if (call.dtype == core::DType::float16 || call.dtype == core::DType::bfloat16)
+    return fmt::format("does not know {}, as MPI 3.1 does not", core::name(call.dtype));
+  return std::nullopt;
+}
+
+}  // namespace lockstep::comm
