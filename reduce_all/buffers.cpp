@@ -1,6 +1,10 @@
 #include "reduce_all/buffers.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "core/error.hpp"
 
 namespace lockstep::reduce_all {
 namespace {
@@ -15,20 +19,38 @@ std::size_t pool_bytes(core::Bytes largest, BufferMode mode, core::Bytes cache) 
   return mode == BufferMode::cold ? one + 2 * cache.value : one;
 }
 
+runtime::Buffer allocate(std::size_t bytes, comm::Registration registration) {
+  if (registration != comm::Registration::none) return comm::allocate_to_register({bytes});
+  return runtime::Buffer{{bytes}, runtime::Memory::device};
+}
+
 }  // namespace
 
 core::Bytes BufferPool::footprint(core::Bytes largest, BufferMode mode, core::Bytes cache) {
   return {2 * pool_bytes(largest, mode, cache)};
 }
 
-BufferPool::BufferPool(core::Bytes largest, BufferMode mode, bool in_place, core::Bytes cache)
+BufferPool::BufferPool(core::Bytes largest, BufferMode mode, bool in_place, core::Bytes cache,
+                       comm::Registration registration)
     : mode_{mode},
       in_place_{in_place},
       cache_{cache},
       pool_bytes_{pool_bytes(largest, mode, cache)},
-      first_{core::Bytes{pool_bytes_}, runtime::Memory::device},
-      second_{core::Bytes{pool_bytes_}, runtime::Memory::device} {
+      registration_{registration},
+      first_{allocate(pool_bytes_, registration)},
+      second_{allocate(pool_bytes_, registration)} {
   if (!runtime::is_host_the_device()) copy_ = runtime::Buffer{largest, runtime::Memory::pinned};
+}
+
+void BufferPool::register_with(comm::DeviceGroup& group) {
+  if (registration_ == comm::Registration::none || !group.registers() || known_to_.contains(&group)) return;
+  auto& known = known_to_[&group];
+  for (const runtime::Buffer* const buffer : {&first_, &second_}) {
+    known.push_back(group.register_memory(buffer->on_device<std::byte>(), registration_));
+    if (known.back() == nullptr)
+      core::fail_system(fmt::format("{} does not register {} ({}), though it has registered less; leave out --register",
+                                    group.name(), core::format_bytes({pool_bytes_}), comm::name(registration_)));
+  }
 }
 
 std::size_t BufferPool::rotate(std::size_t bytes) {

@@ -5,9 +5,13 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
+#include <memory>
 #include <span>
+#include <vector>
 
 #include "comm/collective.hpp"
+#include "comm/device_plan.hpp"
 #include "core/units.hpp"
 #include "reduce_all/options.hpp"
 #include "runtime/device.hpp"
@@ -22,11 +26,17 @@ struct CallBuffers {
 
 class BufferPool {
  public:
-  /// For calls of up to `largest` bytes; `cache`: what cold buffers must not be in.
-  BufferPool(core::Bytes largest, BufferMode mode, bool in_place, core::Bytes cache);
+  /// For calls of up to `largest` bytes; `cache`: what cold buffers must not be in; `registration`: what
+  /// register_with() does.
+  BufferPool(core::Bytes largest, BufferMode mode, bool in_place, core::Bytes cache,
+             comm::Registration registration = comm::Registration::none);
 
   /// Bytes such a pool takes.
   [[nodiscard]] static core::Bytes footprint(core::Bytes largest, BufferMode mode, core::Bytes cache);
+
+  /// Collective: lets a group that registers memory know this, once, while the pool lives; the group must outlive it.
+  /// Throws core::Error (system) if it does not take it.
+  void register_with(comm::DeviceGroup& group);
 
   /// The buffers of `call`: always the same ones, except with BufferMode::cold, where each answer is the copy used
   /// longest ago of enough copies to exceed twice the last-level cache.
@@ -49,8 +59,10 @@ class BufferPool {
   core::Bytes cache_;
   std::size_t pool_bytes_;
   std::size_t position_ = 0;
+  comm::Registration registration_;
   runtime::Buffer first_;
   runtime::Buffer second_;
+  std::map<const comm::DeviceGroup*, std::vector<std::unique_ptr<comm::Registered>>> known_to_{};
   runtime::Buffer copy_;  ///< of either, where the host cannot look at it
   runtime::Stream stream_{};
 };

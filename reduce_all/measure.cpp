@@ -152,6 +152,7 @@ void Meter::time_on_device(Contender& contender, int n_samples) {
 void Meter::run_checked(Contender& contender) {
   progress_.enter(runtime::Activity::verification);
   const CallBuffers buffers = bind_next(contender);
+  contender.runner->make_ready(1);  // which may run it, and in place that changes the input
   const TestData& data = data_[contender.n_checks++ % 2];
   pool_.write(buffers.output, [&](std::span<std::byte> output) { data.poison(output); });
   fill(buffers.input, data);  // in place this overwrites the poison where the input lies

@@ -79,6 +79,13 @@ std::string parse_algorithm(const std::string& word) {
   core::fail_unknown("algorithm", word, "--algorithm", names);
 }
 
+// Also as nccl-tests counts them.
+comm::Registration parse_registration(const std::string& word) {
+  for (std::size_t i = 0; i < comm::all_registrations.size(); ++i)
+    if (word == std::to_string(i)) return comm::all_registrations[i];
+  return core::find_named(comm::all_registrations, word, "registration", "--register");
+}
+
 void parse_dtypes(const std::string& text, Options& options) {
   options.is_every_dtype = is_all(text);
   if (options.is_every_dtype)
@@ -116,7 +123,6 @@ constexpr std::array borrowed{
     Borrowed{"-m,--agg_iters", "1", "1: runs below 10 us are timed in blocks by themselves", "use -n for more samples"},
     Borrowed{"-r,--root", "0", "0: no collective here has a root", "leave it out"},
     Borrowed{"-N,--run_cycles", "1", "1: one pass over the sizes", "use -n for more samples"},
-    Borrowed{"-R,--local_register", "0", "0: no buffers are registered", "leave it out"},
     Borrowed{"-G,--cudagraph", "0", "0: calls are not recorded in CUDA graphs",
              "--graph records and replays as many as a sample has"},
 };
@@ -170,6 +176,8 @@ void declare_where(core::Flags& flags, Options& o) {
   });
   flags.toggle("--share-gpu", o.device.shares_gpu);
   flags.toggle("--graph", o.graph);
+  flags.value("-R,--register,--local_register",
+              [&o](const std::string& text) { o.registration = parse_registration(text); });
   for (const Borrowed& flag : borrowed)
     flags.value(std::string{flag.flag}, [&flag](const std::string& text) { require_fitting(flag, text); });
   flags.text("-J,--json,--output_file", o.json);
@@ -218,7 +226,7 @@ constexpr std::array of_measuring{"--min-bytes", "--max-bytes",  "--step-factor"
                                   "--op",        "--collective", "--in-place",    "--iterations", "--warmup-iterations",
                                   "--check",     "--buffers",    "--sync",        "--seed",       "--max-time",
                                   "--json",      "--csv",        "--samples",     "--verdict",    "--inject",
-                                  "--visits",    "--device",     "--share-gpu",   "--graph"};
+                                  "--visits",    "--device",     "--share-gpu",   "--graph",      "--register"};
 
 // The demo's call is fixed.
 void check_demo(const core::Flags& flags) {
@@ -276,6 +284,9 @@ void check_combinations(const core::Flags& flags, const Options& o) {
          "--share-gpu, --device", "--device cuda, or auto", "leave out --share-gpu");
   refuse(o.graph && o.device.kind == runtime::DeviceKind::host, "nothing of the host is recorded in a graph",
          "--graph, --device", "--device cuda, or auto", "leave out --graph");
+  refuse(o.registration != comm::Registration::none && o.device.kind == runtime::DeviceKind::host,
+         "nothing of the host is registered with NCCL", "--register, --device", "--device cuda, or auto",
+         "leave out --register");
   refuse(o.graph && o.buffers == BufferMode::cold, "a graph knows one pair of buffers, and cold ones are always others",
          "--graph, --buffers", "--buffers hot or dirty", "leave out one of them");
   if (o.task == Task::demo) check_demo(flags);

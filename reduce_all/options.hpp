@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "comm/collective.hpp"
+#include "comm/device_plan.hpp"
 #include "core/dtype.hpp"
 #include "core/error.hpp"
 #include "core/units.hpp"
@@ -55,7 +56,8 @@ struct Options {
   bool verbose = false;  ///< with nproc: the launcher's own messages as well
   int expect_ranks = 0;  ///< 0: not given
   runtime::DeviceRequest device{};
-  bool graph = false;  ///< devices' calls are recorded and replayed
+  bool graph = false;                                          ///< devices' calls are recorded and replayed
+  comm::Registration registration = comm::Registration::none;  ///< --register: NCCL knows the vectors before
   int ranks_per_node = 0;
   std::string json;
   std::string csv;

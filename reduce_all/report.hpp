@@ -32,7 +32,8 @@ struct BenchmarkInfo {
   std::string why_no_cores;           ///< then the reason; empty for one rank
   int simulated_nodes = 0;            ///< by --ranks-per-node; 0: the nodes are real
   runtime::DeviceChoice device{};
-  std::string nccl{};  ///< its version; empty without
+  std::string nccl{};                                          ///< its version; empty without
+  comm::Registration registration = comm::Registration::none;  ///< in effect
 };
 
 /// A wrong element as the user reads it.

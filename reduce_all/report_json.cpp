@@ -39,6 +39,7 @@ Json device(const BenchmarkInfo& info) {
           {"uuids", d.all},
           {"shared", d.is_shared},
           {"graph", info.options.graph},
+          {"register", comm::name(info.registration)},
           {"driver_cuda", d.driver},
           {"toolkit_cuda", d.toolkit},
           {"nccl_version", info.nccl.empty() ? Json(nullptr) : Json(info.nccl)}};

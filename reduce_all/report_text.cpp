@@ -116,10 +116,13 @@ std::string about_device(const BenchmarkInfo& info) {
   const runtime::DeviceChoice& device = info.device;
   if (device.is_host()) return device.why_not.empty() ? "" : fmt::format("# device: host, as {}\n", device.why_not);
   const std::size_t n_gpus = std::set<std::string>{device.all.begin(), device.all.end()}.size();
-  return fmt::format("# device: {}{} ({}){}, CUDA {}, driver for CUDA {}{}{}\n",
+  return fmt::format("# device: {}{} ({}){}, CUDA {}, driver for CUDA {}{}{}{}\n",
                      n_gpus == 1 ? "" : fmt::format("{} GPUs, such as ", n_gpus), device.gpu.name, device.gpu.uuid,
                      device.is_shared ? ", shared by ranks" : "", device.toolkit, device.driver,
                      info.nccl.empty() ? "" : ", NCCL " + info.nccl,
+                     info.registration != comm::Registration::none
+                         ? fmt::format("; vectors are registered with NCCL ({})", comm::name(info.registration))
+                         : "",
                      info.options.graph ? "; calls but those by way of the host are replayed in a graph" : "");
 }
 

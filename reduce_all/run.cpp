@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "comm/transport_mpi.hpp"
 #include "core/log.hpp"
@@ -13,6 +16,7 @@
 #include "reduce_all/demo.hpp"
 #include "reduce_all/gate.hpp"
 #include "reduce_all/preflight.hpp"
+#include "reduce_all/registration.hpp"
 #include "reduce_all/sizes.hpp"
 #include "reduce_all/sweep.hpp"
 #include "reduce_all/texts.hpp"
@@ -36,7 +40,8 @@ BenchmarkInfo describe_run(const Job& job, const CoreWatch& cores, const std::op
                      .cores = reach,
                      .why_no_cores = cores.why_off(),
                      .device = job.device,
-                     .nccl = comm::nccl_version()};
+                     .nccl = comm::nccl_version(),
+                     .registration = job.registration};
   for (const Participant& participant : job.participants) {
     info.algorithms.emplace_back(participant.name());
     if (participant.is_auto()) info.chosen = describe_auto(job.calls, job.transport, job.groups.devices());
@@ -96,9 +101,17 @@ std::string blank_document(const Job& job) {
   info.topology = job.topology;
   info.device = job.device;
   info.nccl = comm::nccl_version();
+  info.registration = job.registration;
   info.environment.hosts = job.topology.hosts();
   if (job.options.ranks_per_node > 0) info.simulated_nodes = job.transport.n_nodes();
   return json_document(json_meta(info), "", false);
+}
+
+// Collective: of all ranks' devices, so that copies of cold buffers lie at the same offsets everywhere, which is what
+// registered memory is used by.
+core::Bytes largest_cache(const runtime::Communicator& world, const runtime::DeviceChoice& device) {
+  const std::vector<core::Bytes> all = runtime::gather_values(world, std::span{&device.gpu.cache, 1});
+  return runtime::broadcast_value(world, all.empty() ? core::Bytes{} : *std::ranges::max_element(all));
 }
 
 // Collective: everything after the checks.
@@ -164,24 +177,32 @@ int run(const runtime::Session& session, const CommandLine& line, const runtime:
     if (!is_demo) device = runtime::choose_device(world, topology, options.device);
   });
   if (const auto bad = session.agree(no_device)) return core::to_int(*bad);
-  for (const auto& [flag, is_given] : {std::pair{"--share-gpu", options.device.shares_gpu}, {"--graph", options.graph}})
+  for (const auto& [flag, is_given] : {std::pair{"--share-gpu", options.device.shares_gpu},
+                                       {"--graph", options.graph},
+                                       {"--register", options.registration != comm::Registration::none}})
     if (world.rank() == 0 && device.is_host() && is_given)
       core::log_warning(fmt::format("{} has no effect: vectors are in the memory of the host", flag));
   const runtime::UseDevice use{device};
   Groups groups{*transport, comm::devices_of(device), options.graph};
-  const core::Bytes cache = device.is_host() ? runtime::last_level_cache() : device.gpu.cache;
+  const core::Bytes cache = device.is_host() ? runtime::last_level_cache() : largest_cache(world, device);
   Job job{options, world, topology, *transport, progress, line.calls, device, groups, cache, {}};
   std::unique_ptr<Report> report;
   std::unique_ptr<Gate> gate;
   const auto complaint = core::complaint_of([&] {
+    check_registration(options, device);
     job.participants = find_participants(options, job.calls, *transport, groups.devices());
     check_device_memory(options, largest_size(line.calls), device, topology.n_local_ranks(world.rank()));
     check_memory(options, largest_size(line.calls), topology, world.rank(), job.participants.size());
     if (world.rank() == 0 && options.task == Task::measure) report = std::make_unique<Report>(options);
-    if (report != nullptr && !options.baseline.empty())
-      gate = std::make_unique<Gate>(options, job.calls, blank_document(job));
   });
   if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
+  job.registration = find_registration(job);
+  if (!options.baseline.empty()) {
+    const auto no_gate = core::complaint_of([&] {
+      if (report != nullptr) gate = std::make_unique<Gate>(options, job.calls, blank_document(job));
+    });
+    if (const auto bad = session.agree(no_gate)) return core::to_int(*bad);
+  }
   if (!is_demo) return measure(job, report.get(), gate.get());
   const bool is_right = run_demo(world, topology, *transport, job.participants);
   return core::to_int(is_right ? core::ExitCode::ok : core::ExitCode::failed);

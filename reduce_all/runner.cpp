@@ -99,11 +99,18 @@ std::unique_ptr<Runner> make_runner(std::unique_ptr<comm::Plan> plan, bool is_pr
 
 std::unique_ptr<Runner> make_device_copy() { return std::make_unique<DeviceCopy>(); }
 
-std::unique_ptr<Runner> Groups::make_runner(const comm::Algorithm& algorithm, const comm::Call& call) {
-  if (is_on_host()) return reduce_all::make_runner(comm::make_plan(algorithm, transport_, call));
+comm::DeviceGroup& Groups::of(const comm::Algorithm& algorithm) {
   std::unique_ptr<comm::DeviceGroup>& group = groups_[&algorithm];
   if (!group) group = algorithm.group(algorithm, transport_);
-  return std::make_unique<DeviceRunner>(*group, call, uses_graph_);
+  return *group;
+}
+
+std::unique_ptr<Runner> Groups::make_runner(const comm::Algorithm& algorithm, const comm::Call& call,
+                                            BufferPool& pool) {
+  if (is_on_host()) return reduce_all::make_runner(comm::make_plan(algorithm, transport_, call));
+  comm::DeviceGroup& group = of(algorithm);
+  pool.register_with(group);
+  return std::make_unique<DeviceRunner>(group, call, uses_graph_);
 }
 
 }  // namespace lockstep::reduce_all

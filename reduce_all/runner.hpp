@@ -42,8 +42,11 @@ class Groups {
 
   [[nodiscard]] comm::Devices devices() const noexcept { return devices_; }
   [[nodiscard]] bool is_on_host() const noexcept { return devices_ == comm::Devices::none; }
-  /// Collective. Throws core::Error (usage) if there is an obstacle().
-  [[nodiscard]] std::unique_ptr<Runner> make_runner(const comm::Algorithm& algorithm, const comm::Call& call);
+  /// Of an algorithm for devices.
+  [[nodiscard]] comm::DeviceGroup& of(const comm::Algorithm& algorithm);
+  /// Collective: to run on buffers of `pool`. Throws core::Error (usage) if there is an obstacle().
+  [[nodiscard]] std::unique_ptr<Runner> make_runner(const comm::Algorithm& algorithm, const comm::Call& call,
+                                                    BufferPool& pool);
 
  private:
   comm::Transport& transport_;

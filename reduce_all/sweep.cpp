@@ -54,7 +54,7 @@ Sweep::Sweep(const Job& job, CoreWatch& cores, Report* report)
     : job_{job},
       cores_{cores},
       report_{report},
-      pool_{largest_size(job.calls), job.options.buffers, job.options.in_place, job.cache},
+      pool_{largest_size(job.calls), job.options.buffers, job.options.in_place, job.cache, job.registration},
       order_{job.options.seed} {}
 
 Outcome Sweep::run() {
@@ -144,7 +144,7 @@ std::vector<Contender> Sweep::make_contenders(const comm::Call& call) {
     contenders.push_back(
         {.name = participant.name(),
          .chosen = participant.is_auto() ? std::optional{algorithm.name} : std::nullopt,
-         .runner = same != contenders.end() ? same->runner : job_.groups.make_runner(algorithm, call)});
+         .runner = same != contenders.end() ? same->runner : job_.groups.make_runner(algorithm, call, pool_)});
   }
   add_probes(call, contenders);
   return contenders;

@@ -32,6 +32,7 @@ struct Job {
   Groups& groups;
   core::Bytes cache;  ///< the device's largest
   std::vector<Participant> participants;
+  comm::Registration registration = comm::Registration::none;  ///< in effect
 };
 
 /// What rank 0 learns of each rank about a contender.

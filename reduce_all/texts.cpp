@@ -51,9 +51,11 @@ Where
       --share-gpu          several ranks may have the same GPU; by way of the host (staged), as NCCL refuses that
       --graph              on GPUs: calls are recorded once in a CUDA graph and replayed, so that the host launches
                            each sample at once; but not by way of the host (staged)
+  -R, --register H         on GPUs: vectors are memory that NCCL has registered, each rank's by itself (local) or all
+                           ranks' as one window (symmetric); in nccl-tests' words 0, 1, 2        (none)
 Of nccl-tests
   --minbytes, --maxbytes, --stepbytes, --stepfactor, --datatype, --iters, --warmup_iters, -T for --timeout,
-  -J, --output_file for --json: other names; -g, --ngpus 1, -t, --nthreads 1, -p, -z, -C 0 or 1, -a 3, -m, -N 1, -r, -R, -G 0: accepted,
+  -J, --output_file for --json: other names; -g, --ngpus 1, -t, --nthreads 1, -p, -z, -C 0 or 1, -a 3, -m, -N 1, -r, -G 0: accepted,
   as that is done anyway
 Results
       --json F, --csv F    every row with all figures; valid however the run ends (long ones lack the last second)

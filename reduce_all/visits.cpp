@@ -43,7 +43,7 @@ Visits::Visits(const Job& job, CoreWatch& cores, const core::Stopwatch& watch)
 std::vector<Visited> Visits::make() {
   for (int i = 0; i < options_.visits; ++i) {
     job_.progress.enter(runtime::Activity::setup);
-    BufferPool pool{largest_size(job_.calls), options_.buffers, options_.in_place, job_.cache};
+    BufferPool pool{largest_size(job_.calls), options_.buffers, options_.in_place, job_.cache, job_.registration};
     for (const comm::Call& call : job_.calls) {
       if (is_over()) return std::move(visited_);
       visit(call, pool);
@@ -61,7 +61,7 @@ bool Visits::is_over() {
 
 void Visits::visit(const comm::Call& call, BufferPool& pool) {
   job_.progress.enter(runtime::Activity::setup);
-  std::vector<Contender> contenders = make_contenders(call);
+  std::vector<Contender> contenders = make_contenders(call, pool);
   for (const Contender& contender : contenders) visits_of(call, contender.name);  // in the order of the table
   core::shuffle(contenders, order_);
   Meter meter{options_, job_.world, job_.progress, pool, call};
@@ -73,7 +73,7 @@ void Visits::visit(const comm::Call& call, BufferPool& pool) {
 }
 
 // `auto` only where what it runs is not visited anyway.
-std::vector<Contender> Visits::make_contenders(const comm::Call& call) const {
+std::vector<Contender> Visits::make_contenders(const comm::Call& call, BufferPool& pool) const {
   std::vector<Contender> contenders;
   std::vector<const comm::Algorithm*> visited;
   for (const Participant& participant : job_.participants) {
@@ -81,7 +81,7 @@ std::vector<Contender> Visits::make_contenders(const comm::Call& call) const {
     if (std::ranges::find(visited, algorithm) != visited.end()) continue;
     if (comm::obstacle(*algorithm, call, job_.transport, job_.groups.devices())) continue;
     visited.push_back(algorithm);
-    contenders.push_back({.name = participant.name(), .runner = job_.groups.make_runner(*algorithm, call)});
+    contenders.push_back({.name = participant.name(), .runner = job_.groups.make_runner(*algorithm, call, pool)});
   }
   return contenders;
 }

@@ -30,7 +30,7 @@ class Visits {
  private:
   [[nodiscard]] bool is_over();
   void visit(const comm::Call& call, BufferPool& pool);
-  [[nodiscard]] std::vector<Contender> make_contenders(const comm::Call& call) const;
+  [[nodiscard]] std::vector<Contender> make_contenders(const comm::Call& call, BufferPool& pool) const;
   void time(Meter& meter, Contender& contender);
   void keep(const comm::Call& call, std::vector<Contender>& contenders);
   Visited& visits_of(const comm::Call& call, std::string_view algorithm);

@@ -4,8 +4,11 @@
 // device.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -38,6 +41,22 @@ class DevicePlan {
   }
 };
 
+/// How a library of the devices knows memory before its calls use it. Enumerators equal the words of the command line.
+enum class Registration : std::uint8_t {
+  none,
+  local,      ///< by each rank's communicator for itself: network and switches then take it from there, without a copy
+  symmetric,  ///< as one window over all ranks, whose memory the kernels of each can then reach
+};
+inline constexpr std::array all_registrations{Registration::none, Registration::local, Registration::symmetric};
+[[nodiscard]] std::string_view name(Registration registration) noexcept;
+
+/// Memory that a group knows while this lives; both must outlive it. Calls use the same places of it on all ranks,
+/// except for a rank's own part.
+class Registered {
+ public:
+  virtual ~Registered() = default;
+};
+
 /// The ranks of a transport, and one way in which their devices do collectives.
 class DeviceGroup {
  public:
@@ -49,6 +68,14 @@ class DeviceGroup {
   [[nodiscard]] virtual bool only_enqueues() const noexcept = 0;
   /// Collective. Throws core::Error (usage) if this way cannot do it. The group must outlive it.
   [[nodiscard]] virtual std::unique_ptr<DevicePlan> make_plan(const Call& call) = 0;
+  /// Whether there is a library that register_memory() tells of memory.
+  [[nodiscard]] virtual bool registers() const noexcept { return false; }
+  /// Collective: the memory is all that allocate_to_register() gave, for as many bytes on every rank. From then on all
+  /// buffers of the group's plans must be registered. Null on all ranks if the library of one does not register it.
+  [[nodiscard]] virtual std::unique_ptr<Registered> register_memory(runtime::DeviceSpan<std::byte> /*memory*/,
+                                                                    Registration /*how*/) {
+    return nullptr;
+  }
   /// Local: throws core::Error (system) if a library has noticed by itself that its calls will not complete.
   virtual void check() {}
 };
@@ -66,6 +93,12 @@ void wait(const Enqueued& enqueued, DeviceGroup& group) {
 
 /// Of the library for GPUs that is in use: "2.28.9"; empty if the program is built without.
 [[nodiscard]] std::string nccl_version();
+
+/// What this program lacks for that, "needs NCCL 2.28.7 or newer, and ..."; nothing if it can be asked for.
+[[nodiscard]] std::optional<std::string> registration_obstacle(Registration registration);
+
+/// Memory of the device that a group can register. Throws core::Error (system) if it cannot be had.
+[[nodiscard]] runtime::Buffer allocate_to_register(core::Bytes size);
 
 /// What the host does with the vectors that it gets from the devices.
 struct Staging {

@@ -173,6 +173,15 @@ Devices devices_of(const runtime::DeviceChoice& choice) noexcept {
   return choice.is_shared ? Devices::shared : Devices::own;
 }
 
+std::string_view name(Registration registration) noexcept {
+  switch (registration) {
+    case Registration::local: return "local";
+    case Registration::symmetric: return "symmetric";
+    case Registration::none: break;
+  }
+  return "none";
+}
+
 std::unique_ptr<DeviceGroup> make_device_group(Transport& transport, const runtime::DeviceChoice& choice) {
   const Algorithm& row = choose_for_devices({}, transport, devices_of(choice));
   return row.group(row, transport);

@@ -128,8 +128,10 @@ std::string read_device(const Node& meta) {
   if (found == meta.json.end() || found->is_null()) return "host";
   const Node node = meta.at(device);
   const auto graph = node.json.find("graph");  // since graphs were there
+  const std::string registered = node.json.contains("register") ? node.at("register").text() : "none";  // likewise
   return node.at("name").text() + (node.at("shared").json == true ? ", shared by ranks" : "") +
-         (graph != node.json.end() && *graph == true ? ", calls replayed in a graph" : "");
+         (graph != node.json.end() && *graph == true ? ", calls replayed in a graph" : "") +
+         (registered != "none" ? fmt::format(", vectors registered ({})", registered) : "");
 }
 
 std::string read_fact(const Node& meta, std::string_view key) {

@@ -57,8 +57,17 @@ Buffer::Buffer(core::Bytes size, Memory memory)
   core::fail_system(fmt::format("cannot allocate a buffer of {}", core::format_bytes(size)));
 }
 
+Buffer Buffer::owning(std::byte* data, core::Bytes size, void (*release)(std::byte* data) noexcept) {
+  Buffer buffer;
+  buffer.data_ = {data, Free{.memory = Memory::device, .release = release}};
+  buffer.size_ = size.value;
+  return buffer;
+}
+
 void Buffer::Free::operator()(std::byte* data) const noexcept {
-  if (of != nullptr)
+  if (release != nullptr)
+    release(data);
+  else if (of != nullptr)
     of->release(data, memory);
   else
     std::free(data);

@@ -81,6 +81,9 @@ class Buffer {
   /// Throws core::Error (system) if the memory cannot be had. Where the host is the device all memory is its own.
   explicit Buffer(core::Bytes size, Memory memory = Memory::host);
 
+  /// Of the device, from a library that takes it back by `release`.
+  [[nodiscard]] static Buffer owning(std::byte* data, core::Bytes size, void (*release)(std::byte* data) noexcept);
+
   /// Not of a device's memory, unless the host is the device.
   [[nodiscard]] std::span<std::byte> bytes() const noexcept { return {data_.get(), size_}; }
   /// The same as elements; the size must be a multiple of sizeof(T).
@@ -97,7 +100,8 @@ class Buffer {
  private:
   struct Free {
     Memory memory = Memory::host;
-    Accelerator* of = nullptr;  ///< null: the host's
+    Accelerator* of = nullptr;                            ///< null: the host's
+    void (*release)(std::byte* data) noexcept = nullptr;  ///< of a library
     void operator()(std::byte* data) const noexcept;
   };
   std::unique_ptr<std::byte[], Free> data_;

@@ -1,9 +1,12 @@
 // Every row for devices over real ranks, on a made-up GPU each, with a library of the host in NCCL's place.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <vector>
 
 #include "comm/transport_mpi.hpp"
+#include "runtime/staging.hpp"
 #include "support/device_case.hpp"
 #include "support/mpi_main.hpp"
 #include "support/recorder.hpp"
@@ -108,6 +111,57 @@ TEST_F(OnDevices, AStepOfTheLibraryOnlyEnqueues) {
   EXPECT_EQ(recorder_.n_allocations(), n_allocations);
   EXPECT_EQ(recorder_.n_host_waits(), n_waits);
   comm::wait(stream, *group);
+}
+
+// With a window or without, of all that is registered: a call in other memory fails.
+TEST_F(OnDevices, TheLibraryKnowsMemoryWhileItIsRegistered) {
+  const Call call{.n_elements = 1000};
+  for (const Algorithm& row : comm::algorithms()) {
+    if (!row.is_for_devices()) continue;
+    const auto group = row.group(row, *over_);
+    if (!group->registers()) {
+      EXPECT_EQ(row.needs, comm::Needs::devices) << row.name;
+      continue;
+    }
+    for (const comm::Registration how : {comm::Registration::local, comm::Registration::symmetric}) {
+      if (comm::registration_obstacle(how)) continue;
+      const runtime::Buffer memory = comm::allocate_to_register(core::Bytes{3 * call.bytes().value});
+      const auto input = memory.on_device<std::byte>().subspan(0, call.bytes().value);
+      const auto output = memory.on_device<std::byte>().subspan(2 * call.bytes().value, call.bytes().value);
+      std::vector<std::byte> content(memory.on_device<std::byte>().size(), std::byte{1});
+      runtime::Staging{}.fetch(memory.on_device<std::byte>(), content);
+      EXPECT_EQ(std::ranges::count(content, std::byte{0}), std::ssize(content));
+      const auto plan = group->make_plan(call);
+      runtime::Stream stream;
+      const auto run = [&] {
+        plan->bind(input, output);
+        plan->run(stream);
+        comm::wait(stream, *group);
+      };
+      EXPECT_THROW(run(), core::Error) << row.name;
+      {
+        const auto registered = group->register_memory(memory.on_device<std::byte>(), how);
+        ASSERT_TRUE(registered);
+        EXPECT_NO_THROW(run()) << row.name;
+      }
+      EXPECT_THROW(run(), core::Error) << row.name;
+    }
+  }
+}
+
+// One that cannot is enough.
+TEST_F(OnDevices, AllRanksRegisterOrNone) {
+  if (const auto why_not = comm::registration_obstacle(comm::Registration::symmetric)) GTEST_SKIP() << *why_not;
+  const Algorithm& library = comm::choose_for_devices({}, *over_, Devices::own);
+  const auto group = library.group(library, *over_);
+  const runtime::Buffer memory = comm::allocate_to_register(core::Bytes{4096});
+  const bool is_last = over_->rank() == over_->n_ranks() - 1;
+  if (is_last) setenv("LOCKSTEP_HOST_NCCL_REGISTERS", "local", 1);
+  EXPECT_FALSE(group->register_memory(memory.on_device<std::byte>(), comm::Registration::symmetric));
+  EXPECT_TRUE(group->register_memory(memory.on_device<std::byte>(), comm::Registration::local));
+  if (is_last) setenv("LOCKSTEP_HOST_NCCL_REGISTERS", "none", 1);
+  EXPECT_FALSE(group->register_memory(memory.on_device<std::byte>(), comm::Registration::local));
+  unsetenv("LOCKSTEP_HOST_NCCL_REGISTERS");
 }
 
 TEST_F(OnDevices, AnErrorOfTheLibraryIsTold) {

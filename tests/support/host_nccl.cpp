@@ -1,24 +1,48 @@
 // What Lockstep uses of NCCL, on memory of the host and by MPI: a test links it in NCCL's place to see that it is asked
 // for the right things, by all ranks in one order.
-// Invariant: combines in order of the ranks; streams are ignored, as whoever calls has waited for them.
-// $LOCKSTEP_HOST_NCCL_FAILS: the call from which on all fail, counted from 1.
+// Invariant: combines in order of the ranks; streams are ignored, as whoever calls has waited for them. A communicator
+// that knows memory refuses calls in other memory, and each refuses memory of ncclMemAlloc that it does not know, or of
+// which ranks use different places. What goes before it is deregistered ends the process with 99.
+// $LOCKSTEP_HOST_NCCL_FAILS: the call from which on all fail, counted from 1. $LOCKSTEP_HOST_NCCL_REGISTERS: "none", or
+// "local": windows are null, as where GPUs do not reach one another.
 #include <mpi.h>
 #include <nccl.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <list>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include "core/dtype.hpp"
+#include "runtime/accelerator.hpp"
+
+namespace {
+
+struct Range {
+  const std::byte* begin = nullptr;
+  std::size_t n_bytes = 0;
+  bool is_window = false;
+
+  [[nodiscard]] bool has(const void* data, std::size_t n) const {
+    const auto* const first = static_cast<const std::byte*>(data);
+    return first >= begin && first + n <= begin + n_bytes;
+  }
+};
+
+}  // namespace
 
 struct ncclComm {
   MPI_Comm raw = MPI_COMM_NULL;
   int rank = 0;
   int n_ranks = 1;
   std::string last_error;
+  std::list<Range> known{};  // whose addresses are the handles
 };
 
 namespace {
@@ -76,6 +100,60 @@ ncclResult_t begin(ncclComm_t comm) {
   return ncclSystemError;
 }
 
+std::list<Range>& allocated() {
+  static std::list<Range> all;
+  return all;
+}
+std::list<ncclComm_t>& communicators() {
+  static std::list<ncclComm_t> all;
+  return all;
+}
+
+[[noreturn]] void end(const char* complaint) {
+  std::fprintf(stderr, "NCCL of the host: %s\n", complaint);
+  std::_Exit(99);
+}
+
+// Of a number and its negative.
+bool is_same_for_all(const std::array<std::int64_t, 2>& number, ncclComm_t comm) {
+  std::array<std::int64_t, 2> most{};
+  MPI_Allreduce(number.data(), most.data(), 2, MPI_INT64_T, MPI_MAX, comm->raw);
+  return most == number;
+}
+
+const Range* find(const std::list<Range>& ranges, const void* data, std::size_t n_bytes) {
+  const auto found = std::ranges::find_if(ranges, [&](const Range& range) { return range.has(data, n_bytes); });
+  return found == ranges.end() ? nullptr : &*found;
+}
+
+// In registered memory or in none of NCCL's; what others use, in the same place of it on all ranks.
+ncclResult_t check_place(const void* data, std::size_t n_bytes, ncclComm_t comm, bool is_shared) {
+  const Range* const range = find(comm->known, data, n_bytes);
+  if (range == nullptr && (!comm->known.empty() || find(allocated(), data, n_bytes) != nullptr)) {
+    comm->last_error = "memory that is not registered";
+    return ncclInvalidUsage;
+  }
+  if (range == nullptr || !is_shared) return ncclSuccess;
+  const std::int64_t offset = static_cast<const std::byte*>(data) - range->begin;
+  if (is_same_for_all({offset, -offset}, comm)) return ncclSuccess;
+  comm->last_error = "offsets in registered memory differ";
+  return ncclInvalidUsage;
+}
+
+[[maybe_unused]] bool registers(bool is_window) {
+  const char* const most = std::getenv("LOCKSTEP_HOST_NCCL_REGISTERS");
+  return most == nullptr || (!is_window && std::strcmp(most, "local") == 0);
+}
+
+[[maybe_unused]] Range* make_known(ncclComm_t comm, void* data, std::size_t n_bytes, bool is_window) {
+  return &comm->known.emplace_back(Range{static_cast<std::byte*>(data), n_bytes, is_window});
+}
+
+[[maybe_unused]] ncclResult_t make_unknown(ncclComm_t comm, const void* handle, bool is_window) {
+  const auto is_it = [&](const Range& range) { return &range == handle && range.is_window == is_window; };
+  return comm->known.remove_if(is_it) == 1 ? ncclSuccess : ncclInvalidArgument;
+}
+
 }  // namespace
 
 extern "C" {
@@ -92,11 +170,14 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int n_ranks, ncclUniqueId id, int rank, ncclConfig_t*) {
   *comm = new ncclComm{.rank = rank, .n_ranks = n_ranks, .last_error = {}};
   MPI_Comm_dup(MPI_COMM_WORLD, &(*comm)->raw);
+  communicators().push_back(*comm);
   ncclUniqueId right;
   ncclGetUniqueId(&right);
   return std::memcmp(&id, &right, sizeof id) == 0 ? ncclSuccess : ncclInvalidArgument;
 }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  if (!comm->known.empty()) end("a communicator goes while it knows memory");
+  communicators().remove(comm);
   MPI_Comm_free(&comm->raw);
   delete comm;
   return ncclSuccess;
@@ -111,9 +192,45 @@ const char* ncclGetLastError(ncclComm_t comm) { return comm != nullptr ? comm->l
 ncclResult_t ncclGroupStart() { return ncclSuccess; }
 ncclResult_t ncclGroupEnd() { return ncclSuccess; }
 
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 19, 0)
+// Of the recorder, which then judges its uses as any memory of the device.
+ncclResult_t ncclMemAlloc(void** data, size_t n_bytes) {
+  *data = lockstep::runtime::accelerator()->allocate(n_bytes, lockstep::runtime::Memory::device);
+  if (*data == nullptr) return ncclUnhandledCudaError;
+  std::memset(*data, 0x5a, n_bytes);
+  allocated().push_back({static_cast<std::byte*>(*data), n_bytes});
+  return ncclSuccess;
+}
+ncclResult_t ncclMemFree(void* data) {
+  for (const ncclComm* const comm : communicators())
+    if (find(comm->known, data, 1) != nullptr) end("memory goes while a communicator knows it");
+  allocated().remove_if([data](const Range& range) { return range.begin == data; });
+  lockstep::runtime::accelerator()->release(static_cast<std::byte*>(data), lockstep::runtime::Memory::device);
+  return ncclSuccess;
+}
+ncclResult_t ncclCommRegister(const ncclComm_t comm, void* data, size_t n_bytes, void** handle) {
+  if (find(allocated(), data, n_bytes) == nullptr) return ncclInvalidArgument;
+  *handle = registers(false) ? make_known(comm, data, n_bytes, false) : nullptr;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommDeregister(const ncclComm_t comm, void* handle) { return make_unknown(comm, handle, false); }
+#endif
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 0)
+ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* data, size_t n_bytes, ncclWindow_t* window, int flags) {
+  if (find(allocated(), data, n_bytes) == nullptr || flags != NCCL_WIN_COLL_SYMMETRIC) return ncclInvalidArgument;
+  const auto size = static_cast<std::int64_t>(n_bytes);
+  if (!is_same_for_all({size, -size}, comm)) return ncclInvalidArgument;
+  *window = registers(true) ? reinterpret_cast<ncclWindow_t>(make_known(comm, data, n_bytes, true)) : nullptr;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window) { return make_unknown(comm, window, true); }
+#endif
+
 ncclResult_t ncclAllReduce(const void* from, void* to, size_t n, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
                            cudaStream_t) {
   const std::vector<std::byte> result = reduce(from, n, type, op, comm);
+  if (const auto bad = check_place(from, result.size(), comm, true)) return bad;
+  if (const auto bad = check_place(to, result.size(), comm, true)) return bad;
   std::copy(result.begin(), result.end(), static_cast<std::byte*>(to));
   return begin(comm);
 }
@@ -121,19 +238,27 @@ ncclResult_t ncclReduceScatter(const void* from, void* to, size_t n, ncclDataTyp
                                ncclComm_t comm, cudaStream_t) {
   const auto n_ranks = static_cast<std::size_t>(comm->n_ranks);
   const std::vector<std::byte> result = reduce(from, n * n_ranks, type, op, comm);
+  if (const auto bad = check_place(from, result.size(), comm, true)) return bad;
+  if (const auto bad = check_place(to, result.size() / n_ranks, comm, false)) return bad;
   std::memcpy(to, result.data() + result.size() / n_ranks * static_cast<std::size_t>(comm->rank),
               result.size() / n_ranks);
   return begin(comm);
 }
 ncclResult_t ncclAllGather(const void* from, void* to, size_t n, ncclDataType_t type, ncclComm_t comm, cudaStream_t) {
-  const std::vector<std::byte> all = gather(from, n * lockstep::core::size_of(type_of(type)), comm);
+  const std::size_t n_bytes = n * lockstep::core::size_of(type_of(type));
+  const std::vector<std::byte> all = gather(from, n_bytes, comm);
+  if (const auto bad = check_place(from, n_bytes, comm, false)) return bad;
+  if (const auto bad = check_place(to, all.size(), comm, true)) return bad;
   std::copy(all.begin(), all.end(), static_cast<std::byte*>(to));
   return begin(comm);
 }
 ncclResult_t ncclReduce(const void* from, void* to, size_t n, ncclDataType_t type, ncclRedOp_t op, int root,
                         ncclComm_t comm, cudaStream_t) {
   const std::vector<std::byte> result = reduce(from, n, type, op, comm);
-  if (comm->rank == root) std::copy(result.begin(), result.end(), static_cast<std::byte*>(to));
+  if (const auto bad = check_place(from, result.size(), comm, false)) return bad;
+  if (comm->rank != root) return begin(comm);
+  if (const auto bad = check_place(to, result.size(), comm, false)) return bad;
+  std::copy(result.begin(), result.end(), static_cast<std::byte*>(to));
   return begin(comm);
 }
 ncclResult_t ncclBroadcast(const void* from, void* to, size_t n, ncclDataType_t type, int root, ncclComm_t comm,
@@ -141,6 +266,8 @@ ncclResult_t ncclBroadcast(const void* from, void* to, size_t n, ncclDataType_t 
   const std::size_t n_bytes = n * lockstep::core::size_of(type_of(type));
   if (comm->rank == root && from != to) std::memcpy(to, from, n_bytes);
   MPI_Bcast(to, static_cast<int>(n_bytes), MPI_BYTE, root, comm->raw);
+  if (const auto bad = check_place(from, n_bytes, comm, false)) return bad;
+  if (const auto bad = check_place(to, n_bytes, comm, false)) return bad;
   return begin(comm);
 }
 

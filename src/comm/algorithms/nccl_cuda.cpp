@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "comm/algorithms/algorithms.hpp"
+#include "comm/algorithms/nccl_registration.hpp"
 #include "core/error.hpp"
 #include "core/handle.hpp"
 #include "runtime/kernel/launch.hpp"
@@ -18,18 +19,6 @@ static_assert(NCCL_VERSION_CODE >= NCCL_VERSION(2, 18, 0), "NCCL 2.18 or newer")
 
 namespace lockstep::comm {
 namespace {
-
-void check_nccl(ncclResult_t result, ncclComm_t comm, std::string_view what) {
-  if (result == ncclSuccess || result == ncclInProgress) return;
-  const char* const last = ncclGetLastError(comm);
-  const std::string details = last != nullptr && *last != '\0' ? fmt::format(": {}", last) : std::string{};
-  const char* const fix =
-      result == ncclInvalidUsage || result == ncclInvalidArgument
-          ? "NCCL_DEBUG=WARN tells what it does not like"
-          : "NCCL_DEBUG=INFO tells which network and GPUs it took; NCCL_SOCKET_IFNAME names another";
-  core::fail_system(
-      fmt::format("NCCL {}, {}: {}{}; {}", nccl_version(), what, ncclGetErrorString(result), details, fix));
-}
 
 std::optional<ncclDataType_t> type_of(core::DType dtype) {
   switch (dtype) {
@@ -102,16 +91,26 @@ struct Variant {
   std::string protocol;
 };
 
+// Collective: the bytes of all ranks as one.
+void combine(Transport& transport, ReduceOp op, std::span<std::byte> bytes) {
+  const auto plan = make_plan(transport, {.dtype = core::DType::uint8, .op = op, .n_elements = bytes.size()});
+  plan->bind(bytes, bytes);
+  plan->run();
+}
+
 // Rank 0's for all: the others have nothing, which is less.
 ncclUniqueId agree_on_id(Transport& transport) {
   ncclUniqueId id{};
-  if (transport.rank() == 0) check_nccl(ncclGetUniqueId(&id), nullptr, "making an identifier");
-  const auto bytes = std::as_writable_bytes(std::span{id.internal});
-  const auto plan =
-      make_plan(transport, {.dtype = core::DType::uint8, .op = ReduceOp::max, .n_elements = bytes.size()});
-  plan->bind(bytes, bytes);
-  plan->run();
+  if (transport.rank() == 0) nccl::check(ncclGetUniqueId(&id), nullptr, "making an identifier");
+  combine(transport, ReduceOp::max, std::as_writable_bytes(std::span{id.internal}));
   return id;
+}
+
+// Collective.
+bool is_so_for_all(Transport& transport, bool is_so) {
+  std::byte answer{is_so};
+  combine(transport, ReduceOp::min, {&answer, 1});
+  return answer != std::byte{0};
 }
 
 struct CommunicatorPolicy {
@@ -121,6 +120,27 @@ struct CommunicatorPolicy {
   static void destroy(Raw raw) noexcept {
     static_cast<void>(std::uncaught_exceptions() > 0 ? ncclCommAbort(raw) : ncclCommDestroy(raw));
   }
+};
+
+using Communicator = core::UniqueHandle<CommunicatorPolicy>;
+
+class NcclRegistered final : public Registered {
+ public:
+  NcclRegistered(const Communicator& comm, runtime::DeviceSpan<std::byte> memory, Registration how)
+      : comm_{comm}, how_{how}, handle_{nccl::register_memory(comm.get(), memory, how)} {}
+  // A communicator that has ended knows nothing any more.
+  ~NcclRegistered() override {
+    if (comm_ && is_known()) nccl::deregister(comm_.get(), handle_, how_);
+  }
+  NcclRegistered(const NcclRegistered&) = delete;
+  NcclRegistered& operator=(const NcclRegistered&) = delete;
+
+  [[nodiscard]] bool is_known() const noexcept { return handle_ != nullptr; }
+
+ private:
+  const Communicator& comm_;
+  Registration how_;
+  void* handle_;
 };
 
 class NcclPlan final : public DevicePlan {
@@ -192,7 +212,7 @@ class NcclPlan final : public DevicePlan {
                           : gather_unevenly(stream);
         break;
     }
-    check_nccl(result, comm_, name(call_.collective));
+    nccl::check(result, comm_, name(call_.collective));
   }
 
   // NCCL's own have equal parts only: so one for each part, all at once.
@@ -243,6 +263,14 @@ class NcclGroup final : public DeviceGroup {
     if (!comm_) connect();
     return std::make_unique<NcclPlan>(comm_.get(), stream_, call, transport_.rank(), transport_.n_ranks());
   }
+  [[nodiscard]] bool registers() const noexcept override { return true; }
+  [[nodiscard]] std::unique_ptr<Registered> register_memory(runtime::DeviceSpan<std::byte> memory,
+                                                            Registration how) override {
+    if (!comm_) connect();
+    auto registered = std::make_unique<NcclRegistered>(comm_, memory, how);
+    if (!is_so_for_all(transport_, registered->is_known())) return nullptr;
+    return registered;
+  }
   void check() override {
     if (!comm_) return;
     ncclResult_t noticed = ncclSuccess;
@@ -250,8 +278,8 @@ class NcclGroup final : public DeviceGroup {
     const ncclResult_t result = asked != ncclSuccess ? asked : noticed;
     if (result == ncclSuccess || result == ncclInProgress) return;
     // It ends now, as its kernels may never: whatever is freed on the way out waits for them.
-    const core::UniqueHandle<CommunicatorPolicy> broken = std::move(comm_);
-    check_nccl(result, broken.get(), "a collective on GPUs");
+    const Communicator broken = std::move(comm_);
+    nccl::check(result, broken.get(), "a collective on GPUs");
   }
 
  private:
@@ -262,18 +290,30 @@ class NcclGroup final : public DeviceGroup {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     ncclComm_t raw = nullptr;
     const ncclUniqueId id = agree_on_id(transport_);
-    check_nccl(ncclCommInitRankConfig(&raw, transport_.n_ranks(), id, transport_.rank(), &config), nullptr,
-               "connecting the GPUs");
-    comm_ = core::UniqueHandle<CommunicatorPolicy>{raw};
+    nccl::check(ncclCommInitRankConfig(&raw, transport_.n_ranks(), id, transport_.rank(), &config), nullptr,
+                "connecting the GPUs");
+    comm_ = Communicator{raw};
   }
 
   const Algorithm& row_;
   Transport& transport_;
-  core::UniqueHandle<CommunicatorPolicy> comm_;
+  Communicator comm_;
   runtime::Stream stream_{runtime::Priority::first};  ///< of the calls that are started, which other ranks wait for
 };
 
 }  // namespace
+
+void nccl::check(ncclResult_t result, ncclComm_t comm, std::string_view what) {
+  if (result == ncclSuccess || result == ncclInProgress) return;
+  const char* const last = ncclGetLastError(comm);
+  const std::string details = last != nullptr && *last != '\0' ? fmt::format(": {}", last) : std::string{};
+  const char* const fix =
+      result == ncclInvalidUsage || result == ncclInvalidArgument
+          ? "NCCL_DEBUG=WARN tells what it does not like"
+          : "NCCL_DEBUG=INFO tells which network and GPUs it took; NCCL_SOCKET_IFNAME names another";
+  core::fail_system(
+      fmt::format("NCCL {}, {}: {}{}; {}", nccl_version(), what, ncclGetErrorString(result), details, fix));
+}
 
 std::unique_ptr<DeviceGroup> nccl::make(const Algorithm& row, Transport& transport) {
   return std::make_unique<NcclGroup>(row, transport);
@@ -294,10 +334,14 @@ std::optional<std::string> nccl::why_not_by_switches(const Call& call, int n_ran
   return why_not(call, n_ranks);
 }
 
+std::string nccl::to_text(int version) {
+  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
 std::string nccl_version() {
   int version = 0;
   if (ncclGetVersion(&version) != ncclSuccess) return "of no version";
-  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+  return nccl::to_text(version);
 }
 
 }  // namespace lockstep::comm

@@ -14,4 +14,10 @@ std::optional<std::string> nccl::why_not_by_switches(const Call& call, int n_ran
 
 std::string nccl_version() { return {}; }
 
+std::optional<std::string> registration_obstacle(Registration registration) {
+  return registration == Registration::none ? std::nullopt : nccl::why_not({}, 1);
+}
+
+runtime::Buffer allocate_to_register(core::Bytes size) { return runtime::Buffer{size, runtime::Memory::device}; }
+
 }  // namespace lockstep::comm

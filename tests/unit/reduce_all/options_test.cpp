@@ -76,13 +76,31 @@ TEST(Options, TakesTheLongFlagsOfNcclTests) {
 
 TEST(Options, TakesOfNcclTestsWhatIsDoneAnyway) {
   EXPECT_NO_THROW(static_cast<void>(
-      parse({"-z", "1", "-p", "1", "-C", "0", "-a", "3", "-m", "1", "-r", "0", "-G", "0", "-N", "1", "-R", "0"})));
-  for (const char* flag : {"-z", "-p", "-C", "-a", "-m", "-r", "-G", "-N", "-R"}) {
+      parse({"-z", "1", "-p", "1", "-C", "0", "-a", "3", "-m", "1", "-r", "0", "-G", "0", "-N", "1"})));
+  for (const char* flag : {"-z", "-p", "-C", "-a", "-m", "-r", "-G", "-N"}) {
     const CommandLine line = parse_command_line({flag, "2"});
     ASSERT_TRUE(line.error) << flag;
     EXPECT_EQ(line.error->code(), core::ExitCode::usage);
     EXPECT_FALSE(line.error->problem().fix.empty()) << flag;
   }
+}
+
+TEST(Options, RegistersAsAskedInOurWordsOrThoseOfNcclTests) {
+  using comm::Registration;
+  EXPECT_EQ(parse({}).registration, Registration::none);
+  for (const Registration registration : comm::all_registrations)
+    EXPECT_EQ(parse({"--register", std::string{comm::name(registration)}}).registration, registration);
+  EXPECT_EQ(parse({"-R", "0"}).registration, Registration::none);
+  EXPECT_EQ(parse({"-R", "1"}).registration, Registration::local);
+  EXPECT_EQ(parse({"--local_register", "2"}).registration, Registration::symmetric);
+  for (const char* word : {"3", "symetric", ""}) {
+    const CommandLine line = parse_command_line({"-R", word});
+    ASSERT_TRUE(line.error) << word;
+    EXPECT_EQ(line.error->code(), core::ExitCode::usage);
+    EXPECT_EQ(line.error->problem().where, "--register");
+  }
+  EXPECT_TRUE(parse_command_line({"--register", "local", "--device", "host"}).error);
+  EXPECT_FALSE(parse_command_line({"--register", "none", "--device", "host"}).error);
 }
 
 TEST(Options, TakesTheLongFlags) {

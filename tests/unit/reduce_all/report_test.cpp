@@ -174,6 +174,10 @@ TEST(Reports, SayWhereTheVectorsAre) {
   const auto device = nlohmann::json::parse(json_meta(info))["device"];
   EXPECT_EQ(device["uuids"], (std::vector<std::string>{"GPU-a", "GPU-b"}));
   EXPECT_EQ(device["nccl_version"], "2.28.9");
+  EXPECT_EQ(device["register"], "none");
+  info.registration = comm::Registration::local;
+  EXPECT_NE(text_header(info).find(", NCCL 2.28.9; vectors are registered with NCCL (local)\n"), std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(json_meta(info))["device"]["register"], "local");
   info.nccl.clear();
   EXPECT_TRUE(nlohmann::json::parse(json_meta(info))["device"]["nccl_version"].is_null());
 

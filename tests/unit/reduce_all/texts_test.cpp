@@ -32,6 +32,7 @@ TEST(Texts, TheHelpHasEveryFlag) {
                            "--device",
                            "--share-gpu",
                            "--graph",
+                           "-R, --register",
                            "--max-time",
                            "--timeout",
                            "--seed",

@@ -131,6 +131,11 @@ TEST(Results, FilesWithoutADeviceAreOfTheHost) {
   const Results before = parse_results(gpu.dump(), "before.json");
   EXPECT_THROW(require_comparable(before, parse_results(shared.dump(), "now"), "--now"), core::Error);
   EXPECT_NO_THROW(require_comparable(before, parse_results(newer.dump(), "now"), "--now"));
+  nlohmann::json registered = gpu, unregistered = gpu;
+  registered["meta"]["device"]["register"] = "symmetric";
+  unregistered["meta"]["device"]["register"] = "none";
+  EXPECT_THROW(require_comparable(before, parse_results(registered.dump(), "now"), "--now"), core::Error);
+  EXPECT_NO_THROW(require_comparable(before, parse_results(unregistered.dump(), "now"), "--now"));
   EXPECT_EQ(name_changes(before, parse_results(newer.dump(), "now")),
             std::vector<std::string>{"nccl_version: 2.28.9, now 2.30.1"});
 }

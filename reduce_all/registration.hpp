@@ -1,0 +1,16 @@
+// --register: whether NCCL knows the vectors before its calls use them.
+// Invariant: all of NCCL's rows of a run have it alike, as far as the one goes that has least.
+// Used by run.
+#pragma once
+
+#include "reduce_all/sweep.hpp"
+
+namespace lockstep::reduce_all {
+
+/// Throws core::Error (usage) if this program is not built for what is asked for.
+void check_registration(const Options& options, const runtime::DeviceChoice& device);
+
+/// Collective: what is in effect. Where that is less than was asked for, rank 0 says why.
+[[nodiscard]] comm::Registration find_registration(const Job& job);
+
+}  // namespace lockstep::reduce_all
