@@ -4,8 +4,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
-#include <span>
 
 #include "comm/collective.hpp"
 #include "core/units.hpp"
@@ -34,11 +32,6 @@ class BufferPool {
   /// Two separate buffers of the call's whole size, rotated likewise: what the copy probe uses.
   [[nodiscard]] CallBuffers next_pair(std::size_t bytes);
 
-  /// Lets `fill` write what `to` shall have; and gives what `from` has, until the next call of either: itself, or a
-  /// copy in memory of the host. Each waits for the device, so nothing that is timed does this.
-  void write(runtime::DeviceSpan<std::byte> to, const std::function<void(std::span<std::byte>)>& fill);
-  [[nodiscard]] std::span<std::byte> read(runtime::DeviceSpan<std::byte> from);
-
   [[nodiscard]] core::Bytes cache() const noexcept { return cache_; }
 
  private:
@@ -51,8 +44,6 @@ class BufferPool {
   std::size_t position_ = 0;
   runtime::Buffer first_;
   runtime::Buffer second_;
-  runtime::Buffer copy_;  ///< of either, where the host cannot look at it
-  runtime::Stream stream_{};
 };
 
 }  // namespace lockstep::reduce_all

@@ -7,6 +7,7 @@
 #include "core/instruction_sets.hpp"
 #include "core/version.hpp"
 #include "reduce_all/buffers.hpp"
+#include "reduce_all/checker.hpp"
 #include "runtime/memory.hpp"
 
 namespace lockstep::reduce_all {
@@ -14,6 +15,8 @@ namespace {
 
 // From the build; empty without sanitizers.
 constexpr std::string_view sanitizers = LOCKSTEP_SANITIZE;
+
+constexpr std::uint64_t line = 64;  // of a cache
 
 // Memory of a rank for vectors of up to `largest`. The plans of all algorithms exist together; their scratch is up to
 // three vectors.
@@ -33,15 +36,36 @@ core::Bytes largest_fitting(core::Bytes per_rank, BufferMode mode) {
   return {per_rank > fixed ? (per_rank.value - fixed.value) / 5 : 0};
 }
 
+// Memory of a device for vectors of up to `largest`.
+core::Bytes device_footprint(core::Bytes largest, BufferMode mode, core::Bytes cache) {
+  return {BufferPool::footprint(largest, mode, cache).value + Checker::footprint(largest).value};
+}
+
+// The size of vector, in whole lines of a cache, whose device_footprint() is at most `room`; 0 if none fits.
+core::Bytes largest_on_device(core::Bytes room, BufferMode mode, core::Bytes cache) {
+  std::uint64_t fits = 0, too_much = room.value / line + 1;
+  while (too_much - fits > 1) {
+    const std::uint64_t middle = fits + (too_much - fits) / 2;
+    (device_footprint({middle * line}, mode, cache) <= room ? fits : too_much) = middle;
+  }
+  return {fits * line};
+}
+
+// Rounded up to what can be read.
+std::string readable(core::Bytes size) {
+  const int exponent = size.value >> 20 > 0 ? 20 : size.value >> 10 > 0 ? 10 : 0;
+  return core::format_bytes({(((size.value - 1) >> exponent) + 1) << exponent});
+}
+
 // As -e takes it, rounded down; in whole lines of a cache, as buffers are.
 std::string size_word(core::Bytes size) {
   if (size.value >> 20 > 0) return fmt::format("{}M", size.value >> 20);
-  return size.value >> 10 > 0 ? fmt::format("{}K", size.value >> 10) : fmt::format("{}", size.value / 64 * 64);
+  return size.value >> 10 > 0 ? fmt::format("{}K", size.value >> 10) : fmt::format("{}", size.value / line * line);
 }
 
 // `instead`: what else makes room.
 std::string use_at_most(core::Bytes size, const Options& options, const std::string& instead) {
-  if (size.value < 64) return instead;
+  if (size.value < line) return instead;
   const bool is_below_all = size < options.min_bytes;
   return fmt::format("use {}-e {} or less, or {}", is_below_all ? "-b and " : "", size_word(size), instead);
 }
@@ -101,17 +125,15 @@ void check_device_memory(const Options& options, core::Bytes largest, const runt
   if (device.is_host()) return;
   const auto n_sharing = static_cast<std::uint64_t>(device.is_shared ? n_local_ranks : 1);
   const core::Bytes room{device.gpu.memory.value / n_sharing};
-  const core::Bytes fixed = BufferPool::footprint({}, options.buffers, device.gpu.cache);
-  const core::Bytes needed = BufferPool::footprint(largest, options.buffers, device.gpu.cache);
+  const core::Bytes needed = device_footprint(largest, options.buffers, device.gpu.cache);
   if (needed <= room) return;
-  core::fail_usage(
-      {.what = fmt::format("vectors of {} need {} of GPU {}, which has {}{}", core::format_bytes(largest),
-                           core::format_bytes(needed), device.gpu.uuid, core::format_bytes(device.gpu.memory),
-                           n_sharing > 1 ? fmt::format(" for {} ranks", n_sharing) : ""),
-       .where = "--max-bytes",
-       .expected = "room for two vectors per rank",
-       .fix = use_at_most({room > fixed ? (room.value - fixed.value) / 2 : 0}, options,
-                          n_sharing > 1 ? "fewer ranks on a GPU" : "--device host")});
+  core::fail_usage({.what = fmt::format("vectors of {} need {} of GPU {}, which has {}{}", core::format_bytes(largest),
+                                        readable(needed), device.gpu.uuid, core::format_bytes(device.gpu.memory),
+                                        n_sharing > 1 ? fmt::format(" for {} ranks", n_sharing) : ""),
+                    .where = "--max-bytes",
+                    .expected = "room for two vectors per rank",
+                    .fix = use_at_most(largest_on_device(room, options.buffers, device.gpu.cache), options,
+                                       n_sharing > 1 ? "fewer ranks on a GPU" : "--device host")});
 }
 
 std::vector<std::string> find_warnings(const runtime::Topology& topology) {
