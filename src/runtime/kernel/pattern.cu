@@ -243,12 +243,9 @@ void repeat(Stream& stream, DeviceSpan<const std::byte> packed, DeviceSpan<std::
   enqueue(stream, "repeat", grid_of(body.to.n_packs()), {region_of(packed)}, {region_of(to)}, body);
 }
 
-void repeat(Stream& stream, const std::array<std::byte, bytes_of_pack>& elements, DeviceSpan<std::byte> to) {
+void repeat(Stream& stream, const std::array<std::byte, bytes_of_pack>& pack, DeviceSpan<std::byte> to) {
   if (to.size() == 0) return;
-  RepeatOne body{{}, place_of(to)};
-  std::array<std::byte, bytes_of_pack> turned{};
-  pack(elements, to.data(), turned);
-  std::memcpy(static_cast<void*>(&body.words), turned.data(), sizeof turned);
+  const RepeatOne body{std::bit_cast<Words>(pack), place_of(to)};
   for_each(stream, "repeat_one", body.to.n_packs(), {}, {region_of(to)}, body);
 }
 

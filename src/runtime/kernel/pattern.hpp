@@ -37,8 +37,8 @@ void pack(std::span<const std::byte> tile, const void* where, std::span<std::byt
 
 /// `packed` is a tile for just this place.
 void repeat(Stream& stream, DeviceSpan<const std::byte> packed, DeviceSpan<std::byte> to);
-/// A whole number of elements is repeated.
-void repeat(Stream& stream, const std::array<std::byte, bytes_of_pack>& elements, DeviceSpan<std::byte> to);
+/// One element, which `pack` holds as often as it has room; `to` begins at a multiple of its size.
+void repeat(Stream& stream, const std::array<std::byte, bytes_of_pack>& pack, DeviceSpan<std::byte> to);
 
 /// Blocks that compare() takes for so many bytes.
 [[nodiscard]] std::size_t n_partial_differences(std::size_t n_bytes) noexcept;

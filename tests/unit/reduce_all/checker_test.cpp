@@ -153,6 +153,14 @@ TEST_P(CheckerOnDevice, FindsWhatTheHostFindsInManyPeriods) {
     expect_same({.dtype = GetParam(), .op = op, .n_elements = 17 * TestData::period + 9}, 2, ThreadOrder::ascending);
 }
 
+// So long that every thread has several packs.
+TEST(CheckerOnOneDevice, FindsWhatTheHostFindsInLongVectors) {
+  for (const core::DType dtype : {core::DType::uint8, core::DType::float64}) {
+    const std::size_t n_bytes = (std::size_t{20} << 20) + 8;
+    expect_same({.dtype = dtype, .n_elements = n_bytes / core::size_of(dtype)}, 0, ThreadOrder::shuffled);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(AllTypes, CheckerOnDevice, testing::ValuesIn(core::all_dtypes),
                          [](const auto& test) { return std::string{core::name(test.param)}; });
 
