@@ -21,6 +21,7 @@ struct Gpu {
   core::Bytes cache{};   ///< of the second level, which all its multiprocessors share
   int architecture = 0;  ///< 90 of sm_90
   int n_multiprocessors = 0;
+  bool has_switches = false;  ///< NVSwitches that send to several GPUs and add up (multicast), as the driver says
 };
 
 struct GpuSurvey {

@@ -1,3 +1,4 @@
+#include <cuda.h>
 #include <cuda_runtime.h>
 #include <fmt/format.h>
 
@@ -37,6 +38,35 @@ std::string uuid_text(const cudaUUID_t& uuid) {
   return text;
 }
 
+#if CUDART_VERSION >= 12010
+// The runtime has a name for it no more than this program is linked with the driver.
+template <class Function>
+Function driver_function(const char* name) {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult result{};
+#if CUDART_VERSION >= 12050
+  const auto status = cudaGetDriverEntryPointByVersion(name, &function, 12010, cudaEnableDefault, &result);
+#else
+  const auto status = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &result);
+#endif
+  if (status != cudaSuccess) static_cast<void>(cudaGetLastError());
+  return status == cudaSuccess && result == cudaDriverEntryPointSuccess ? reinterpret_cast<Function>(function)
+                                                                        : nullptr;
+}
+
+// An older driver does not know the attribute.
+bool has_switches(int number) {
+  const auto find = driver_function<decltype(&cuDeviceGet)>("cuDeviceGet");
+  const auto ask = driver_function<decltype(&cuDeviceGetAttribute)>("cuDeviceGetAttribute");
+  CUdevice device{};
+  int answer = 0;
+  return find != nullptr && ask != nullptr && find(&device, number) == CUDA_SUCCESS &&
+         ask(&answer, CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, device) == CUDA_SUCCESS && answer != 0;
+}
+#else
+bool has_switches(int) { return false; }
+#endif
+
 Gpu describe(int number) {
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, number), fmt::format("asking for the properties of GPU {}", number));
@@ -47,7 +77,8 @@ Gpu describe(int number) {
       .memory = core::Bytes{properties.totalGlobalMem},
       .cache = core::Bytes{static_cast<std::uint64_t>(properties.l2CacheSize)},
       .architecture = 10 * properties.major + properties.minor,
-      .n_multiprocessors = properties.multiProcessorCount};
+      .n_multiprocessors = properties.multiProcessorCount,
+      .has_switches = has_switches(number)};
 }
 
 // What keeps GPUs from being used, in a user's words, and what helps.

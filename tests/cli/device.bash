@@ -77,9 +77,17 @@ if "$REDUCE_ALL" --device cuda -e 8 -n 8 | grep -q 'NCCL'; then
     expect_out '^# auto: as lockstep train chooses: nccl$'
     expect_out '^# Out of bounds values : 0 OK'
   done
-  launch 2 -b 4K -e 4K -n 8 --collective reduce_scatter --algorithm nccl,nccl:ring/ll128,nccl:nvls
+  launch 3 -b 4K -e 4K -n 8 --collective reduce_scatter --algorithm nccl,nccl:ring/ll128,nccl:nvls
   expect_rc 0
   expect_out ' nccl:ring/ll128 .* 0 +8 '
+  # What NCCL would do in another way than the row says is refused.
+  LOCKSTEP_MADE_UP_SWITCHES=0 launch 3 -e 8 -n 8 --algorithm nccl:nvls
+  expect_rc 2
+  expect_one_error
+  expect_err 'nccl:nvls needs NVSwitches that add up .*, and some of these GPUs have none'
+  launch 3 -e 8 -n 8 --algorithm nccl:nvlstree
+  expect_rc 2
+  expect_err 'nccl:nvlstree needs ranks on several nodes'
   # Calls in a graph give what they give without; a library's own are in it, those of the host are not.
   launch 2 -b 8 -e 4K -n 8 --graph --algorithm staged,nccl,nccl:tree/ll --json "$folder/g.json"
   expect_rc 0
