@@ -18,11 +18,15 @@ constexpr std::string_view sanitizers = LOCKSTEP_SANITIZE;
 
 constexpr std::uint64_t line = 64;  // of a cache
 
-// Memory of a rank for vectors of up to `largest`. The plans of all algorithms exist together; their scratch is up to
-// three vectors.
+// Memory of a rank, on its node, for vectors of up to `largest`: two of them, unless they are a device's. The plans of
+// all algorithms exist together; their scratch is up to three vectors, what passes through the host among it.
 core::Bytes footprint(core::Bytes largest, BufferMode mode) {
-  return {BufferPool::footprint(largest, mode, runtime::last_level_cache()).value + 3 * largest.value};
+  const core::Bytes pool = runtime::is_host_the_device()
+                               ? BufferPool::footprint(largest, mode, runtime::last_level_cache())
+                               : core::Bytes{0};
+  return {pool.value + 3 * largest.value};
 }
+int n_vectors() { return runtime::is_host_the_device() ? 5 : 3; }
 
 // Memory of a rank for the times of a size: its own, and what finding the slowest rank's takes, and sorting them.
 core::Bytes samples_footprint(const Options& options, std::size_t n_participants) {
@@ -33,7 +37,7 @@ core::Bytes samples_footprint(const Options& options, std::size_t n_participants
 // The size of vector whose footprint is `per_rank`; 0 if not even an empty one fits.
 core::Bytes largest_fitting(core::Bytes per_rank, BufferMode mode) {
   const core::Bytes fixed = footprint({}, mode);
-  return {per_rank > fixed ? (per_rank.value - fixed.value) / 5 : 0};
+  return {per_rank > fixed ? (per_rank.value - fixed.value) / static_cast<std::uint64_t>(n_vectors()) : 0};
 }
 
 // Memory of a device for vectors of up to `largest`.
@@ -115,7 +119,7 @@ void check_memory(const Options& options, core::Bytes largest, const runtime::To
   core::fail_usage({.what = fmt::format("{}: vectors of {} need more memory than the {} it has left", ranks,
                                         core::format_bytes(largest), core::format_bytes({available.value >> 20 << 20})),
                     .where = "--max-bytes",
-                    .expected = "room for about five vectors per rank",
+                    .expected = fmt::format("room for about {} vectors per rank", n_vectors()),
                     .fix = use_at_most(largest_fitting({room.value - samples.value}, options.buffers), options,
                                        "fewer ranks per node")});
 }

@@ -126,6 +126,11 @@ expect_err 'fix: use -e 511M or less'
 LOCKSTEP_MADE_UP_GPUS=1 launch 2 -e 512M --device cuda --share-gpu -n 8
 expect_rc 2
 expect_err 'has 1 GiB for 2 ranks'
+# What passes through the host takes memory there, the vectors do not.
+LOCKSTEP_MADE_UP_GPU_BYTES=$((1 << 50)) launch 1 -b 64T -e 64T --device cuda -n 8
+expect_rc 2
+expect_err 'vectors of 64 TiB need more memory than the'
+expect_err 'expected: room for about 3 vectors per rank'
 # However little fits, it is named, and does.
 for bytes in 3000000 100000 1000; do
   LOCKSTEP_MADE_UP_GPU_BYTES=$bytes launch 1 -e 64M --device cuda -n 8
