@@ -38,9 +38,7 @@ BufferPool::BufferPool(core::Bytes largest, BufferMode mode, bool in_place, core
       pool_bytes_{pool_bytes(largest, mode, cache)},
       registration_{registration},
       first_{allocate(pool_bytes_, registration)},
-      second_{allocate(pool_bytes_, registration)} {
-  if (!runtime::is_host_the_device()) copy_ = runtime::Buffer{largest, runtime::Memory::pinned};
-}
+      second_{allocate(pool_bytes_, registration)} {}
 
 void BufferPool::register_with(comm::DeviceGroup& group) {
   if (registration_ == comm::Registration::none || !group.registers() || known_to_.contains(&group)) return;
@@ -82,22 +80,6 @@ CallBuffers BufferPool::next(const comm::Call& call, int rank, int n_ranks) {
     if (scatters) buffers.output = buffers.output.subspan(0, part.count * size);
   }
   return buffers;
-}
-
-void BufferPool::write(runtime::DeviceSpan<std::byte> to, const std::function<void(std::span<std::byte>)>& fill) {
-  if (runtime::is_host_the_device()) return fill(runtime::on_host(to));
-  const std::span<std::byte> copy = copy_.bytes().first(to.size());
-  fill(copy);
-  stream_.copy(to, copy);
-  stream_.wait();
-}
-
-std::span<std::byte> BufferPool::read(runtime::DeviceSpan<std::byte> from) {
-  if (runtime::is_host_the_device()) return runtime::on_host(from);
-  const std::span<std::byte> copy = copy_.bytes().first(from.size());
-  stream_.copy(copy, from);
-  stream_.wait();
-  return copy;
 }
 
 }  // namespace lockstep::reduce_all

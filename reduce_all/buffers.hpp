@@ -4,10 +4,8 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <map>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "comm/collective.hpp"
@@ -44,11 +42,6 @@ class BufferPool {
   /// Two separate buffers of the call's whole size, rotated likewise: what the copy probe uses.
   [[nodiscard]] CallBuffers next_pair(std::size_t bytes);
 
-  /// Lets `fill` write what `to` shall have; and gives what `from` has, until the next call of either: itself, or a
-  /// copy in memory of the host. Each waits for the device, so nothing that is timed does this.
-  void write(runtime::DeviceSpan<std::byte> to, const std::function<void(std::span<std::byte>)>& fill);
-  [[nodiscard]] std::span<std::byte> read(runtime::DeviceSpan<std::byte> from);
-
   [[nodiscard]] core::Bytes cache() const noexcept { return cache_; }
 
  private:
@@ -63,8 +56,6 @@ class BufferPool {
   runtime::Buffer first_;
   runtime::Buffer second_;
   std::map<const comm::DeviceGroup*, std::vector<std::unique_ptr<comm::Registered>>> known_to_{};
-  runtime::Buffer copy_;  ///< of either, where the host cannot look at it
-  runtime::Stream stream_{};
 };
 
 }  // namespace lockstep::reduce_all

@@ -87,11 +87,12 @@ void Drill::enter(runtime::Activity phase, int rank) {
   std::raise(SIGSTOP);
 }
 
-void Drill::corrupt(std::span<std::byte> output, std::size_t element_size, int rank) {
-  if (!pending_ || pending_->kind != Injection::Kind::wrong || pending_->rank != rank) return;
-  if (pending_->index >= output.size() / element_size) return;
-  output[pending_->index * element_size] ^= std::byte{1};
+std::optional<std::size_t> Drill::take_wrong(std::size_t n_elements, int rank) {
+  if (!pending_ || pending_->kind != Injection::Kind::wrong || pending_->rank != rank) return std::nullopt;
+  if (pending_->index >= n_elements) return std::nullopt;
+  const std::size_t index = pending_->index;
   pending_.reset();
+  return index;
 }
 
 void Drill::slow_down(const core::Stopwatch& watch, int rank) const noexcept {

@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <optional>
-#include <span>
 #include <string_view>
 
 #include "core/timer.hpp"
@@ -32,8 +31,8 @@ class Drill {
 
   /// Stops this process by SIGSTOP if the drill says so. `rank` may still be a guess of the launcher's.
   void enter(runtime::Activity phase, int rank);
-  /// Flips a bit of the element if the drill says so and `output` has it.
-  void corrupt(std::span<std::byte> output, std::size_t element_size, int rank);
+  /// The element of which a bit is to be flipped, if the drill says so and an output of so many has it.
+  [[nodiscard]] std::optional<std::size_t> take_wrong(std::size_t n_elements, int rank);
   /// What a look at the cores' distance finds, in ns: if the drill says so, 100 for so many looks, then 400 for as
   /// many, and so on, on every rank.
   [[nodiscard]] double distance(double measured_ns);

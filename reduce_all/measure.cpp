@@ -68,7 +68,8 @@ Meter::Meter(const Options& options, const runtime::Communicator& world, Progres
       pool_{pool},
       call_{call},
       data_{{call, world.rank(), world.n_ranks(), options.seed},
-            {call, world.rank(), world.n_ranks(), options.seed + 1}} {}
+            {call, world.rank(), world.n_ranks(), options.seed + 1}},
+      checker_{call} {}
 
 CallBuffers Meter::bind_next(Contender& contender) {
   const CallBuffers buffers = contender.role != Role::algorithm ? pool_.next_pair(call_.bytes().value)
@@ -92,7 +93,7 @@ void Meter::warm_up(Contender& contender, const IsOver& is_over) {
   progress_.enter(runtime::Activity::warmup);
   const bool is_checked = options_.check > 0 && options_.warmup_iterations > 0 && contender.role == Role::algorithm;
   if (is_checked) run_checked(contender);
-  fill(bind_next(contender).input, data_[0]);
+  checker_.fill(bind_next(contender).input, data_[0]);
   contender.estimate = std::numeric_limits<double>::infinity();
   // At least one run, for the estimate, even if no warm-up is asked for.
   const int n_runs = std::max(1, options_.warmup_iterations - (is_checked ? 1 : 0));
@@ -120,7 +121,7 @@ void Meter::run_batch(Contender& contender, int n_samples) {
   CallBuffers buffers = bind_next(contender);
   contender.runner->make_ready(contender.pace.block);
   // In place, values grow from run to run. That costs no time, but every batch starts afresh.
-  if (options_.in_place) fill(buffers.input, data_[0]);
+  if (options_.in_place) checker_.fill(buffers.input, data_[0]);
   // One untimed run brings the buffers back into the caches after another contender, if they fit.
   const std::size_t bytes = 2 * call_.bytes().value;
   if (options_.buffers != BufferMode::cold && bytes <= pool_.cache().value) contender.runner->run(1);
@@ -128,7 +129,7 @@ void Meter::run_batch(Contender& contender, int n_samples) {
   const core::Stopwatch watch;
   for (int i = 0; i < n_samples; ++i) {
     if (options_.buffers == BufferMode::cold) buffers = bind_next(contender);
-    if (options_.buffers == BufferMode::dirty) fill(buffers.input, data_[0]);
+    if (options_.buffers == BufferMode::dirty) checker_.fill(buffers.input, data_[0]);
     if (options_.sync == Sync::barrier) world_.barrier();
     contender.samples.push_back(time_block(contender, contender.pace.block));
     progress_.beat();
@@ -154,16 +155,12 @@ void Meter::run_checked(Contender& contender) {
   const CallBuffers buffers = bind_next(contender);
   contender.runner->make_ready(1);  // which may run it, and in place that changes the input
   const TestData& data = data_[contender.n_checks++ % 2];
-  pool_.write(buffers.output, [&](std::span<std::byte> output) { data.poison(output); });
-  fill(buffers.input, data);  // in place this overwrites the poison where the input lies
+  checker_.poison(buffers.output, data);
+  checker_.fill(buffers.input, data);  // in place this overwrites the poison where the input lies
   contender.runner->run(1);
-  const std::span<std::byte> output = pool_.read(buffers.output);
-  progress_.corrupt(output, call_.element_size());
-  contender.mismatch.add(data.check(output));
-}
-
-void Meter::fill(runtime::DeviceSpan<std::byte> input, const TestData& data) {
-  pool_.write(input, [&](std::span<std::byte> bytes) { data.fill(bytes); });
+  if (const auto wrong = progress_.take_wrong(buffers.output.size() / call_.element_size()))
+    checker_.flip_bit(buffers.output, *wrong * call_.element_size());
+  contender.mismatch.add(checker_.check(buffers.output, data));
 }
 
 }  // namespace lockstep::reduce_all

@@ -11,6 +11,7 @@
 
 #include "core/units.hpp"
 #include "reduce_all/buffers.hpp"
+#include "reduce_all/checker.hpp"
 #include "reduce_all/options.hpp"
 #include "reduce_all/progress.hpp"
 #include "reduce_all/runner.hpp"
@@ -68,7 +69,6 @@ class Meter {
 
  private:
   CallBuffers bind_next(Contender& contender);
-  void fill(runtime::DeviceSpan<std::byte> input, const TestData& data);
   double time_block(Contender& contender, int block);
   void time_on_device(Contender& contender, int n_samples);
 
@@ -79,6 +79,7 @@ class Meter {
   comm::Call call_;
   /// Taken in turn by the checked runs of a contender, so that the result of an earlier call is never the right one.
   TestData data_[2];
+  Checker checker_;
 };
 
 /// Rank 0's decision from its estimate: blocks of at least 50 us for operations under 10 us, and as many samples as

@@ -7,6 +7,7 @@
 #include "core/instruction_sets.hpp"
 #include "core/version.hpp"
 #include "reduce_all/buffers.hpp"
+#include "reduce_all/checker.hpp"
 #include "runtime/memory.hpp"
 
 namespace lockstep::reduce_all {
@@ -15,11 +16,17 @@ namespace {
 // From the build; empty without sanitizers.
 constexpr std::string_view sanitizers = LOCKSTEP_SANITIZE;
 
-// Memory of a rank for vectors of up to `largest`. The plans of all algorithms exist together; their scratch is up to
-// three vectors.
+constexpr std::uint64_t line = 64;  // of a cache
+
+// Memory of a rank, on its node, for vectors of up to `largest`: two of them, unless they are a device's. The plans of
+// all algorithms exist together; their scratch is up to three vectors, what passes through the host among it.
 core::Bytes footprint(core::Bytes largest, BufferMode mode) {
-  return {BufferPool::footprint(largest, mode, runtime::last_level_cache()).value + 3 * largest.value};
+  const core::Bytes pool = runtime::is_host_the_device()
+                               ? BufferPool::footprint(largest, mode, runtime::last_level_cache())
+                               : core::Bytes{0};
+  return {pool.value + 3 * largest.value};
 }
+int n_vectors() { return runtime::is_host_the_device() ? 5 : 3; }
 
 // Memory of a rank for the times of a size: its own, and what finding the slowest rank's takes, and sorting them.
 core::Bytes samples_footprint(const Options& options, std::size_t n_participants) {
@@ -30,18 +37,39 @@ core::Bytes samples_footprint(const Options& options, std::size_t n_participants
 // The size of vector whose footprint is `per_rank`; 0 if not even an empty one fits.
 core::Bytes largest_fitting(core::Bytes per_rank, BufferMode mode) {
   const core::Bytes fixed = footprint({}, mode);
-  return {per_rank > fixed ? (per_rank.value - fixed.value) / 5 : 0};
+  return {per_rank > fixed ? (per_rank.value - fixed.value) / static_cast<std::uint64_t>(n_vectors()) : 0};
+}
+
+// Memory of a device for vectors of up to `largest`.
+core::Bytes device_footprint(core::Bytes largest, BufferMode mode, core::Bytes cache) {
+  return {BufferPool::footprint(largest, mode, cache).value + Checker::footprint(largest).value};
+}
+
+// The size of vector, in whole lines of a cache, whose device_footprint() is at most `room`; 0 if none fits.
+core::Bytes largest_on_device(core::Bytes room, BufferMode mode, core::Bytes cache) {
+  std::uint64_t fits = 0, too_much = room.value / line + 1;
+  while (too_much - fits > 1) {
+    const std::uint64_t middle = fits + (too_much - fits) / 2;
+    (device_footprint({middle * line}, mode, cache) <= room ? fits : too_much) = middle;
+  }
+  return {fits * line};
+}
+
+// Rounded up to what can be read.
+std::string readable(core::Bytes size) {
+  const int exponent = size.value >> 20 > 0 ? 20 : size.value >> 10 > 0 ? 10 : 0;
+  return core::format_bytes({(((size.value - 1) >> exponent) + 1) << exponent});
 }
 
 // As -e takes it, rounded down; in whole lines of a cache, as buffers are.
 std::string size_word(core::Bytes size) {
   if (size.value >> 20 > 0) return fmt::format("{}M", size.value >> 20);
-  return size.value >> 10 > 0 ? fmt::format("{}K", size.value >> 10) : fmt::format("{}", size.value / 64 * 64);
+  return size.value >> 10 > 0 ? fmt::format("{}K", size.value >> 10) : fmt::format("{}", size.value / line * line);
 }
 
 // `instead`: what else makes room.
 std::string use_at_most(core::Bytes size, const Options& options, const std::string& instead) {
-  if (size.value < 64) return instead;
+  if (size.value < line) return instead;
   const bool is_below_all = size < options.min_bytes;
   return fmt::format("use {}-e {} or less, or {}", is_below_all ? "-b and " : "", size_word(size), instead);
 }
@@ -91,7 +119,7 @@ void check_memory(const Options& options, core::Bytes largest, const runtime::To
   core::fail_usage({.what = fmt::format("{}: vectors of {} need more memory than the {} it has left", ranks,
                                         core::format_bytes(largest), core::format_bytes({available.value >> 20 << 20})),
                     .where = "--max-bytes",
-                    .expected = "room for about five vectors per rank",
+                    .expected = fmt::format("room for about {} vectors per rank", n_vectors()),
                     .fix = use_at_most(largest_fitting({room.value - samples.value}, options.buffers), options,
                                        "fewer ranks per node")});
 }
@@ -101,17 +129,15 @@ void check_device_memory(const Options& options, core::Bytes largest, const runt
   if (device.is_host()) return;
   const auto n_sharing = static_cast<std::uint64_t>(device.is_shared ? n_local_ranks : 1);
   const core::Bytes room{device.gpu.memory.value / n_sharing};
-  const core::Bytes fixed = BufferPool::footprint({}, options.buffers, device.gpu.cache);
-  const core::Bytes needed = BufferPool::footprint(largest, options.buffers, device.gpu.cache);
+  const core::Bytes needed = device_footprint(largest, options.buffers, device.gpu.cache);
   if (needed <= room) return;
-  core::fail_usage(
-      {.what = fmt::format("vectors of {} need {} of GPU {}, which has {}{}", core::format_bytes(largest),
-                           core::format_bytes(needed), device.gpu.uuid, core::format_bytes(device.gpu.memory),
-                           n_sharing > 1 ? fmt::format(" for {} ranks", n_sharing) : ""),
-       .where = "--max-bytes",
-       .expected = "room for two vectors per rank",
-       .fix = use_at_most({room > fixed ? (room.value - fixed.value) / 2 : 0}, options,
-                          n_sharing > 1 ? "fewer ranks on a GPU" : "--device host")});
+  core::fail_usage({.what = fmt::format("vectors of {} need {} of GPU {}, which has {}{}", core::format_bytes(largest),
+                                        readable(needed), device.gpu.uuid, core::format_bytes(device.gpu.memory),
+                                        n_sharing > 1 ? fmt::format(" for {} ranks", n_sharing) : ""),
+                    .where = "--max-bytes",
+                    .expected = "room for two vectors per rank",
+                    .fix = use_at_most(largest_on_device(room, options.buffers, device.gpu.cache), options,
+                                       n_sharing > 1 ? "fewer ranks on a GPU" : "--device host")});
 }
 
 std::vector<std::string> find_warnings(const runtime::Topology& topology, const runtime::DeviceChoice& device) {

@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 
@@ -34,7 +33,9 @@ class Progress {
   void set_last_words(std::string words) { watchdog_.set_last_words(std::move(words)); }
   /// Takes them back: empty if they are out.
   [[nodiscard]] std::string withdraw_last_words() { return watchdog_.withdraw_last_words(); }
-  void corrupt(std::span<std::byte> output, std::size_t element_size) { drill_.corrupt(output, element_size, rank_); }
+  [[nodiscard]] std::optional<std::size_t> take_wrong(std::size_t n_elements) {
+    return drill_.take_wrong(n_elements, rank_);
+  }
   void slow_down(const core::Stopwatch& watch) const noexcept { drill_.slow_down(watch, rank_); }
   [[nodiscard]] double drilled_distance(double measured_ns) { return drill_.distance(measured_ns); }
   [[nodiscard]] runtime::Activity phase() const noexcept { return phase_; }

@@ -189,7 +189,7 @@ std::uint64_t load(const std::byte* element, std::size_t size) {
 }
 
 // Compares `output` with the repetition of `tile`.
-Mismatch compare(std::span<const std::byte> output, std::span<const std::byte> tile, std::size_t size) {
+Mismatch compare_on_host(std::span<const std::byte> output, std::span<const std::byte> tile, std::size_t size) {
   Mismatch result;
   for_each_repetition(tile.size(), output.size(), [&](std::size_t offset, std::size_t bytes) {
     const std::byte* found = output.data() + offset;
@@ -249,13 +249,19 @@ void TestData::poison(std::span<std::byte> output) const {
 }
 
 Mismatch TestData::check(std::span<const std::byte> output) const {
+  return check_by(output.size(), [&](const core::Slice& part, std::span<const std::byte> tile) {
+    return compare_on_host(part.of(output), tile, call_.element_size());
+  });
+}
+
+Mismatch TestData::check_by(std::size_t n_bytes, const Compare& compare) const {
   const std::size_t size = call_.element_size();
-  if (call_.collective != comm::Collective::all_gather) return compare(output, expected_, size);
+  if (call_.collective != comm::Collective::all_gather) return compare({0, n_bytes}, expected_);
   Mismatch all;
   for (int q = 0; q < n_ranks_; ++q) {
     const core::Slice part = call_.part(q, n_ranks_);
     const std::vector<std::byte> tile = q == rank_ ? input_ : make_input(call_, q, n_ranks_, seed_, part);
-    Mismatch one = compare(output.subspan(part.offset * size, part.count * size), tile, size);
+    Mismatch one = compare({part.offset * size, part.count * size}, tile);
     one.index += part.offset;
     all.add(one);
   }

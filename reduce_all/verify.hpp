@@ -5,7 +5,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -51,6 +51,13 @@ class TestData {
   void poison(std::span<std::byte> output) const;
   /// Compares this rank's whole output, byte by byte.
   [[nodiscard]] Mismatch check(std::span<const std::byte> output) const;
+
+  /// The tile of which the input is the repetition, up to a period.
+  [[nodiscard]] std::span<const std::byte> input() const noexcept { return input_; }
+  /// How a part of the output, in bytes, differs from the repetition of a tile, which may be gone afterwards.
+  using Compare = std::function<Mismatch(const core::Slice& part, std::span<const std::byte> tile)>;
+  /// check() of an output of `n_bytes`, for who compares elsewhere.
+  [[nodiscard]] Mismatch check_by(std::size_t n_bytes, const Compare& compare) const;
 
  private:
   comm::Call call_;

@@ -38,8 +38,9 @@ constexpr Algorithm nccl_row(std::string_view name, std::string_view summary, bo
   return row;
 }
 
-constexpr Algorithm by_switches(Algorithm row) {
-  row.why_not = nccl::why_not_by_switches;
+constexpr Algorithm by_switches(Algorithm row, WhyNot why_not) {
+  row.needs = Needs::switches;
+  row.why_not = why_not;
   return row;
 }
 
@@ -115,8 +116,9 @@ constexpr std::array table{
     nccl_row("nccl:tree/ll", "NCCL's double binary tree, likewise", true),
     nccl_row("nccl:tree/ll128", "NCCL's double binary tree, likewise", true),
     nccl_row("nccl:tree/simple", "NCCL's double binary tree, likewise", true),
-    by_switches(nccl_row("nccl:nvls", "NCCL through the switches of a node (NVLink SHARP)")),
-    by_switches(nccl_row("nccl:nvlstree", "NCCL through the switches of each of several nodes, and trees", true)),
+    by_switches(nccl_row("nccl:nvls", "NCCL through the switches of a node (NVLink SHARP)"), nccl::why_not_by_switches),
+    by_switches(nccl_row("nccl:nvlstree", "NCCL through the switches of each of several nodes, and trees", true),
+                nccl::why_not_by_trees_of_switches),
 };
 
 /// Does not compile for a name that the table lacks.
@@ -170,7 +172,8 @@ const Algorithm& choose_for_devices(const Call& call, const Transport& transport
 
 Devices devices_of(const runtime::DeviceChoice& choice) noexcept {
   if (choice.is_host()) return Devices::none;
-  return choice.is_shared ? Devices::shared : Devices::own;
+  if (choice.is_shared) return Devices::shared;
+  return choice.all_have_switches ? Devices::switched : Devices::own;
 }
 
 std::string_view name(Registration registration) noexcept {
@@ -204,12 +207,15 @@ std::optional<std::string> obstacle(const Algorithm& algorithm, const Call& call
       if (transport.n_nodes() == 1) return "needs ranks on several nodes, and these are all on one";
       break;
     case Needs::own_devices:
+    case Needs::switches:
       if (devices == Devices::shared) return "needs a GPU for each rank, and some of these share one";
+      if (algorithm.needs == Needs::switches && devices == Devices::own)
+        return "needs NVSwitches that add up (Hopper or newer, CUDA 12.1), and some of these GPUs have none";
       break;
     case Needs::nothing:
     case Needs::devices: break;
   }
-  return algorithm.why_not != nullptr ? algorithm.why_not(call, transport.n_ranks()) : std::nullopt;
+  return algorithm.why_not != nullptr ? algorithm.why_not(call, transport) : std::nullopt;
 }
 
 std::unique_ptr<Plan> make_plan(const Algorithm& algorithm, Transport& transport, const Call& call) {

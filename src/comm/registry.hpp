@@ -36,14 +36,15 @@ struct Implementation {
   CostFormula cost = nullptr;  ///< null where the library hides it (`mpi`)
 };
 
-/// What an algorithm asks of its ranks; the last two are of those that work on memory of devices.
-enum class Needs : std::uint8_t { nothing, mpi_processes, one_node, several_nodes, devices, own_devices };
+/// What an algorithm asks of its ranks; the last three are of those that work on memory of devices.
+enum class Needs : std::uint8_t { nothing, mpi_processes, one_node, several_nodes, devices, own_devices, switches };
 
 /// What the ranks compute with, and have their vectors in.
 enum class Devices : std::uint8_t {
-  none,    ///< the host
-  shared,  ///< GPUs, of which some serve several ranks
-  own      ///< GPUs, one each
+  none,     ///< the host
+  shared,   ///< GPUs, of which some serve several ranks
+  own,      ///< GPUs, one each
+  switched  ///< likewise, and switches between those of a node add up
 };
 
 [[nodiscard]] Devices devices_of(const runtime::DeviceChoice& choice) noexcept;
@@ -51,7 +52,7 @@ enum class Devices : std::uint8_t {
 /// Collective: `row` is the algorithm's own.
 using MakeGroup = std::unique_ptr<DeviceGroup> (*)(const Algorithm& row, Transport& transport);
 /// As obstacle(), for what is of this algorithm alone.
-using WhyNot = std::optional<std::string> (*)(const Call& call, int n_ranks);
+using WhyNot = std::optional<std::string> (*)(const Call& call, const Transport& transport);
 
 struct Algorithm {
   std::string_view name;

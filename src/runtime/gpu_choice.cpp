@@ -136,11 +136,13 @@ DeviceChoice choose_device(const Communicator& world, const Topology& topology, 
          .expected = "a GPU for every rank",
          .fix = "fewer ranks on a node, or ask the batch system for more GPUs; --share-gpu lets them share"});
   }
+  const auto switches = gather_everywhere(world, gpu.has_switches ? "yes" : "no");
   const auto n_sharing = static_cast<int>(std::ranges::count(uuids, gpu.uuid));
   return {.number = mine.number,
           .gpu = gpu,
           .n_sharing = n_sharing,
           .is_shared = !shared.empty(),
+          .all_have_switches = std::ranges::count(switches, "no") == 0,
           .driver = survey.driver,
           .toolkit = survey.toolkit,
           .all = std::move(uuids),

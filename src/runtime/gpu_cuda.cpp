@@ -1,3 +1,4 @@
+#include <cuda.h>
 #include <cuda_runtime.h>
 #include <fmt/format.h>
 
@@ -47,6 +48,35 @@ std::vector<int> read_processors_near(const std::string& pci) {
   return parse_processors(list);
 }
 
+#if CUDART_VERSION >= 12010
+// The runtime has a name for it no more than this program is linked with the driver.
+template <class Function>
+Function driver_function(const char* name) {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult result{};
+#if CUDART_VERSION >= 12050
+  const auto status = cudaGetDriverEntryPointByVersion(name, &function, 12010, cudaEnableDefault, &result);
+#else
+  const auto status = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &result);
+#endif
+  if (status != cudaSuccess) static_cast<void>(cudaGetLastError());
+  return status == cudaSuccess && result == cudaDriverEntryPointSuccess ? reinterpret_cast<Function>(function)
+                                                                        : nullptr;
+}
+
+// An older driver does not know the attribute.
+bool has_switches(int number) {
+  const auto find = driver_function<decltype(&cuDeviceGet)>("cuDeviceGet");
+  const auto ask = driver_function<decltype(&cuDeviceGetAttribute)>("cuDeviceGetAttribute");
+  CUdevice device{};
+  int answer = 0;
+  return find != nullptr && ask != nullptr && find(&device, number) == CUDA_SUCCESS &&
+         ask(&answer, CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, device) == CUDA_SUCCESS && answer != 0;
+}
+#else
+bool has_switches(int) { return false; }
+#endif
+
 Gpu describe(int number) {
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, number), fmt::format("asking for the properties of GPU {}", number));
@@ -59,7 +89,8 @@ Gpu describe(int number) {
           .cache = core::Bytes{static_cast<std::uint64_t>(properties.l2CacheSize)},
           .architecture = 10 * properties.major + properties.minor,
           .n_multiprocessors = properties.multiProcessorCount,
-          .processors = read_processors_near(pci)};
+          .processors = read_processors_near(pci),
+          .has_switches = has_switches(number)};
 }
 
 // What keeps GPUs from being used, in a user's words, and what helps.

@@ -43,11 +43,16 @@ for words in '--collective reduce_scatter --buffers dirty' '--collective all_gat
   expect_out '^# Out of bounds values : 0 OK'
 done
 
-# A wrong element is found there as well.
-launch 3 -b 4K -e 4K -n 10 --share-gpu --device cuda --inject wrong:1:7
-expect_rc 1
-expect_out '^# WRONG: .* rank 1 on [^,]+, index 7: expected .*, found .*'
-expect_out '^# Out of bounds values : 1 FAILED$'
+# A wrong element is found there as well, in periods of data and where parts begin between two multiples of 16 bytes.
+for words in '-b 4K -e 4K --inject wrong:1:7' '-b 300K -e 300K -d int8 --in-place --inject wrong:1:299000' \
+  '-b 130K -e 130K -d float16 -o prod --collective reduce_scatter --in-place --inject wrong:1:22000' \
+  '-b 130K -e 130K -d int16 --collective all_gather --inject wrong:1:65000'; do
+  # shellcheck disable=SC2086
+  launch 3 -n 10 --share-gpu --device cuda --algorithm staged $words
+  expect_rc 1
+  expect_out "^# WRONG: .* rank 1 on [^,]+, index ${words##*:}: expected .*, found .*"
+  expect_out '^# Out of bounds values : 1 FAILED$'
+done
 
 # No two ranks get one GPU unasked; `auto` then stays on the host, and says why.
 launch 2 -e 8 -n 8 --device cuda
@@ -104,9 +109,17 @@ if "$REDUCE_ALL" --device cuda -e 8 -n 8 | grep -q 'NCCL'; then
   expect_rc 2
   expect_one_error
   expect_err 'mpi:device needs an MPI library that takes memory of GPUs'
-  launch 2 -b 4K -e 4K -n 8 --collective reduce_scatter --algorithm nccl,nccl:ring/ll128,nccl:nvls
+  launch 3 -b 4K -e 4K -n 8 --collective reduce_scatter --algorithm nccl,nccl:ring/ll128,nccl:nvls
   expect_rc 0
   expect_out ' nccl:ring/ll128 .* 0 +8 '
+  # What NCCL would do in another way than the row says is refused.
+  LOCKSTEP_MADE_UP_SWITCHES=0 launch 3 -e 8 -n 8 --algorithm nccl:nvls
+  expect_rc 2
+  expect_one_error
+  expect_err 'nccl:nvls needs NVSwitches that add up .*, and some of these GPUs have none'
+  launch 3 -e 8 -n 8 --algorithm nccl:nvlstree
+  expect_rc 2
+  expect_err 'nccl:nvlstree needs ranks on several nodes'
   # Calls in a graph give what they give without; a library's own are in it, those of the host are not.
   launch 2 -b 8 -e 4K -n 8 --graph --algorithm staged,nccl,nccl:tree/ll --json "$folder/g.json"
   expect_rc 0
@@ -174,11 +187,16 @@ expect_err 'ring works on the memory of the host'
 launch 2 -e 2G --device cuda -n 8
 expect_rc 2
 expect_one_error
-expect_err 'vectors of 2 GiB need 4 GiB of GPU GPU-0.*, which has 1 GiB'
-expect_err 'fix: use -e 512M or less'
+expect_err 'vectors of 2 GiB need 4097 MiB of GPU GPU-0.*, which has 1 GiB'
+expect_err 'fix: use -e 511M or less'
 LOCKSTEP_MADE_UP_GPUS=1 launch 2 -e 512M --device cuda --share-gpu -n 8
 expect_rc 2
 expect_err 'has 1 GiB for 2 ranks'
+# What passes through the host takes memory there, the vectors do not.
+LOCKSTEP_MADE_UP_GPU_BYTES=$((1 << 50)) launch 1 -b 64T -e 64T --device cuda -n 8
+expect_rc 2
+expect_err 'vectors of 64 TiB need more memory than the'
+expect_err 'expected: room for about 3 vectors per rank'
 # However little fits, it is named, and does.
 for bytes in 3000000 100000 1000; do
   LOCKSTEP_MADE_UP_GPU_BYTES=$bytes launch 1 -e 64M --device cuda -n 8
@@ -190,7 +208,7 @@ for bytes in 3000000 100000 1000; do
 done
 LOCKSTEP_MADE_UP_GPU_BYTES=100000 launch 1 -b 1M --device cuda -n 8
 expect_rc 2
-expect_err 'fix: use -b and -e 48K or less'
+expect_err 'fix: use -b and -e 32K or less'
 LOCKSTEP_MADE_UP_GPU_BYTES=100 launch 1 --device cuda -n 8
 expect_rc 2
 expect_err 'fix: --device host$'

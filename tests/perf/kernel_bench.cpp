@@ -44,7 +44,7 @@ KernelRow copy_row(KernelArrays& arrays, std::size_t n_bytes) {
 void measure(std::size_t n) {
   KernelArrays arrays;
   std::vector<KernelRow> rows{copy_row(arrays, 4 * n)};
-  for (auto* const make : {network_rows, optimizer_rows})
+  for (auto* const make : {network_rows, optimizer_rows, pattern_rows})
     for (KernelRow& row : make(arrays, n)) rows.push_back(std::move(row));
   runtime::Stream stream;
   const core::Table table{{{.header = "kernel", .width = 22, .align = core::Align::left},

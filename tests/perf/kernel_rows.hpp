@@ -39,9 +39,10 @@ class KernelArrays {
   std::vector<runtime::Buffer> buffers_{};
 };
 
-/// Of networks, in bf16, whose largest arrays have `n` elements, a multiple of 2^16; and of optimizers, in float32 with
-/// n parameters. The arrays must outlive them.
+/// Of networks, in bf16, whose largest arrays have `n` elements, a multiple of 2^16; of optimizers, in float32 with n
+/// parameters; and of reduce_all's test data, n floats. The arrays must outlive them.
 [[nodiscard]] std::vector<KernelRow> network_rows(KernelArrays& arrays, std::size_t n);
 [[nodiscard]] std::vector<KernelRow> optimizer_rows(KernelArrays& arrays, std::size_t n);
+[[nodiscard]] std::vector<KernelRow> pattern_rows(KernelArrays& arrays, std::size_t n);
 
 }  // namespace lockstep::perf

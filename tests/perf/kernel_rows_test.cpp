@@ -29,7 +29,8 @@ TEST(KernelRows, MoveWhatTheirOperationsTell) {
   KernelArrays arrays;
   constexpr std::size_t n = std::size_t{1} << 17;
   std::vector<KernelRow> rows = network_rows(arrays, n);
-  for (KernelRow& row : optimizer_rows(arrays, n)) rows.push_back(std::move(row));
+  for (auto* const make : {optimizer_rows, pattern_rows})
+    for (KernelRow& row : make(arrays, n)) rows.push_back(std::move(row));
   std::set<std::string> names;
   runtime::Stream stream;
   static_cast<void>(recorder.take_lines());

@@ -1,7 +1,8 @@
 // GPUs that are made up, and played by a recorder: what a program links in place of runtime/gpu_cuda.cpp.
 // Invariant: at the end of the process the recorder's complaints are printed and become exit code 99.
 // Used by the programs *_on_recorder. $LOCKSTEP_MADE_UP_GPUS: how many the machine has, 1 unless given, of
-// $LOCKSTEP_MADE_UP_GPU_BYTES each, and near which processors, by "0-3;4-7" in $LOCKSTEP_MADE_UP_GPU_PROCESSORS.
+// $LOCKSTEP_MADE_UP_GPU_BYTES each, near the processors of "0-3;4-7" in $LOCKSTEP_MADE_UP_GPU_PROCESSORS;
+// $LOCKSTEP_MADE_UP_SWITCHES: 0 if they have none.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -55,7 +56,8 @@ GpuSurvey survey_gpus() {
                            .cache = core::Bytes{std::uint64_t{1} << 20},
                            .architecture = 90,
                            .n_multiprocessors = 132,
-                           .processors = processors_near(number)});
+                           .processors = processors_near(number),
+                           .has_switches = number_in("LOCKSTEP_MADE_UP_SWITCHES", 1) != 0});
   if (survey.gpus.empty()) survey.obstacle = "the NVIDIA driver shows no GPU to this process";
   return survey;
 }

@@ -67,9 +67,10 @@ std::unique_ptr<DeviceGroup> make(const Algorithm& row, Transport& transport);
 /// By nccl_cuda.cpp or no_nccl.cpp.
 namespace nccl {
 std::unique_ptr<DeviceGroup> make(const Algorithm& row, Transport& transport);
-std::optional<std::string> why_not(const Call& call, int n_ranks);
-/// Where switches add up.
-std::optional<std::string> why_not_by_switches(const Call& call, int n_ranks);
+std::optional<std::string> why_not(const Call& call, const Transport& transport);
+/// Where switches add up, and where that is of several nodes.
+std::optional<std::string> why_not_by_switches(const Call& call, const Transport& transport);
+std::optional<std::string> why_not_by_trees_of_switches(const Call& call, const Transport& transport);
 }  // namespace nccl
 
 }  // namespace lockstep::comm

@@ -257,7 +257,8 @@ class NcclGroup final : public DeviceGroup {
   [[nodiscard]] std::string_view name() const noexcept override { return row_.name; }
   [[nodiscard]] bool only_enqueues() const noexcept override { return true; }
   [[nodiscard]] std::unique_ptr<DevicePlan> make_plan(const Call& call) override {
-    if (const auto why_not = obstacle(row_, call, transport_, Devices::own))
+    // Who asks for a row by switches has seen to them.
+    if (const auto why_not = obstacle(row_, call, transport_, Devices::switched))
       core::fail_usage(
           {.what = fmt::format("algorithm {} {}", row_.name, *why_not), .where = "", .expected = "", .fix = ""});
     if (!comm_) connect();
@@ -321,17 +322,29 @@ std::unique_ptr<DeviceGroup> nccl::make(const Algorithm& row, Transport& transpo
 
 // Its averages of floats are sums of products with 1/P, which is the quotient for powers of two alone; for those of
 // integers nothing says how it rounds.
-std::optional<std::string> nccl::why_not(const Call& call, int n_ranks) {
+std::optional<std::string> nccl::why_not(const Call& call, const Transport& transport) {
   if (!type_of(call.dtype)) return fmt::format("does not know {}", core::name(call.dtype));
-  const bool is_power = std::has_single_bit(static_cast<unsigned>(n_ranks));
+  const bool is_power = std::has_single_bit(static_cast<unsigned>(transport.n_ranks()));
   if (call.collective != Collective::all_gather && call.op == ReduceOp::avg && !(is_float(call.dtype) && is_power))
     return "averages floats over a power of two of ranks only, as others are not rounded once";
   return std::nullopt;
 }
 
-std::optional<std::string> nccl::why_not_by_switches(const Call& call, int n_ranks) {
+// As NCCL decides it (ncclNvlsInit), which then takes another algorithm or gives up. How many GPUs of several hosts its
+// switches connect is not known here.
+std::optional<std::string> nccl::why_not_by_switches(const Call& call, const Transport& transport) {
   if (call.op != ReduceOp::sum) return "adds up only";
-  return why_not(call, n_ranks);
+  int version = 0;
+  const bool is_known = ncclGetVersion(&version) == ncclSuccess;
+  const int fewest = is_known && version >= NCCL_VERSION(2, 28, 7) ? 2 : 3;
+  if (transport.n_nodes() == 1 && transport.n_ranks() < fewest)
+    return fmt::format("needs {} GPUs or more, with NCCL {}", fewest, nccl_version());
+  return why_not(call, transport);
+}
+
+std::optional<std::string> nccl::why_not_by_trees_of_switches(const Call& call, const Transport& transport) {
+  if (transport.n_nodes() == 1) return "needs ranks on several nodes, and these are all on one";
+  return why_not_by_switches(call, transport);
 }
 
 std::string nccl::to_text(int version) {

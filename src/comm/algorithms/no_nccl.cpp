@@ -4,13 +4,17 @@
 
 namespace lockstep::comm {
 
-std::unique_ptr<DeviceGroup> nccl::make(const Algorithm& row, Transport&) {
-  core::fail_usage({.what = *why_not({}, 1), .where = std::string{row.name}, .expected = "", .fix = ""});
+namespace {
+constexpr const char* lacking = "needs NCCL, which this program is built without";
 }
 
-std::optional<std::string> nccl::why_not(const Call&, int) { return "needs NCCL, which this program is built without"; }
+std::unique_ptr<DeviceGroup> nccl::make(const Algorithm& row, Transport&) {
+  core::fail_usage({.what = lacking, .where = std::string{row.name}, .expected = "", .fix = ""});
+}
 
-std::optional<std::string> nccl::why_not_by_switches(const Call& call, int n_ranks) { return why_not(call, n_ranks); }
+std::optional<std::string> nccl::why_not(const Call&, const Transport&) { return lacking; }
+std::optional<std::string> nccl::why_not_by_switches(const Call&, const Transport&) { return lacking; }
+std::optional<std::string> nccl::why_not_by_trees_of_switches(const Call&, const Transport&) { return lacking; }
 
 std::string nccl_version() { return {}; }
 

@@ -58,6 +58,21 @@ TEST(Participants, OnDevicesAreThoseForThem) {
   EXPECT_THROW(names(options, {0, 0}, Devices::own, {"-d", "all"}), core::Error);  // it knows no int16
 }
 
+TEST(Participants, ThoseBySwitchesNeedThem) {
+  using comm::Devices;
+  if (comm::nccl_version().empty()) return;
+  Options options;
+  options.algorithm = {"nccl:nvls"};
+  EXPECT_EQ(names(options, {0, 0, 0}, Devices::switched), Names{"nccl:nvls"});
+  EXPECT_THROW(names(options, {0, 0, 0}, Devices::own), core::Error);
+  EXPECT_THROW(names(options, {0, 0, 0}, Devices::shared), core::Error);
+  EXPECT_THROW(names(options, {0}, Devices::switched), core::Error);  // nobody to add to
+  options.algorithm = {"nccl:nvlstree"};
+  EXPECT_EQ(names(options, {0, 0, 0, 1, 1, 1}, Devices::switched), Names{"nccl:nvlstree"});
+  EXPECT_THROW(names(options, {0, 0, 0}, Devices::switched), core::Error);
+  EXPECT_THROW(names(options, {0, 0, 0, 1, 1, 1}, Devices::own), core::Error);
+}
+
 TEST(Participants, AutoRunsWhatIsChosenForTheCall) {
   comm::run_as_threads({0, 1, 2}, [](comm::Transport& apart) {
     const Participant automatic{};

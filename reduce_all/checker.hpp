@@ -1,0 +1,46 @@
+// Test data written and judged where the vectors lie: by the host, or by kernels of a device.
+// Invariant: both find the same; each member returns when it is done, so nothing that is timed holds any of it.
+// Used by the measuring loop.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "comm/collective.hpp"
+#include "core/units.hpp"
+#include "reduce_all/verify.hpp"
+#include "runtime/device.hpp"
+#include "runtime/kernel/pattern.hpp"
+
+namespace lockstep::reduce_all {
+
+class Checker {
+ public:
+  /// For the vectors of one call.
+  explicit Checker(const comm::Call& call);
+
+  /// Bytes of a device that this takes for calls of up to `largest`.
+  [[nodiscard]] static core::Bytes footprint(core::Bytes largest);
+
+  // As TestData's.
+  void fill(runtime::DeviceSpan<std::byte> input, const TestData& data);
+  void poison(runtime::DeviceSpan<std::byte> output, const TestData& data);
+  [[nodiscard]] Mismatch check(runtime::DeviceSpan<const std::byte> output, const TestData& data);
+
+  /// The lowest of the byte.
+  void flip_bit(runtime::DeviceSpan<std::byte> output, std::size_t at);
+
+ private:
+  [[nodiscard]] runtime::DeviceSpan<const std::byte> send(std::span<const std::byte> tile,
+                                                          runtime::DeviceSpan<const std::byte> where);
+  [[nodiscard]] Mismatch compare(runtime::DeviceSpan<const std::byte> found, std::span<const std::byte> tile);
+
+  bool is_on_host_ = runtime::is_host_the_device();
+  std::size_t element_size_;
+  // Of the device, and what goes there and comes back; all empty where the host is the device.
+  runtime::Buffer tile_, partials_, result_;
+  runtime::Buffer tile_here_, result_here_;
+  runtime::Stream stream_{};
+};
+
+}  // namespace lockstep::reduce_all
