@@ -182,5 +182,19 @@ TEST_F(CudaExecutorTest, RefusesLabelsThatAreNoClass) {
   EXPECT_ANY_THROW(static_cast<void>(on.sums()));
 }
 
+TEST_F(CudaExecutorTest, RefusesMorePacksThanKernelsCount) {
+  const Node node{.name = "pool", .layer = MaxPool{}, .inputs = {}, .output = {}};
+  const ValueLayout layout{.n_positions = std::size_t{1} << 20, .n_channels = 13, .padded_channels = 16};
+  EXPECT_NO_THROW(require_indices(node, layout, 2047));
+  try {
+    require_indices(node, layout, 2048);
+    FAIL() << "2^32 packs were taken";
+  } catch (const core::Error& error) {
+    EXPECT_EQ(error.code(), core::ExitCode::usage);
+    EXPECT_NE(error.problem().expected.find("at most 2047"), std::string::npos);
+    EXPECT_NE(error.problem().what.find("'pool'"), std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::nn::cuda
