@@ -8,8 +8,8 @@
 
 namespace lockstep::nn::cuda {
 
-/// Images of n_channels, and the maxima of their windows; fewer than n_indices packs of both. Padding is never the maximum: windows are cut off at the
-/// edges of the image, and none lies beyond them.
+/// Images of n_channels, and the maxima of their windows: fewer than n_indices packs of both. Padding is never the
+/// maximum: windows are cut off at the edges of the image, and none lies beyond them.
 struct PoolSizes {
   std::size_t n_images;
   int height, width;
