@@ -17,6 +17,9 @@ class Device {
   /// `network` need not outlive it. Collective as options.agree is.
   [[nodiscard]] virtual std::unique_ptr<Executor> make_executor(const Network& network,
                                                                 const ExecutorOptions& options) = 0;
+
+  /// Of images whose pixels may be left to it (Input::is_pixels): channels, at most; 0: of none.
+  [[nodiscard]] virtual std::uint64_t most_pixel_channels() const noexcept { return 0; }
 };
 
 /// The host, by oneDNN and Kokkos, with `n_threads` threads, the calling one among them. Throws core::Error (system) if

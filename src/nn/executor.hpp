@@ -138,16 +138,17 @@ class Executor {
   /// None where the host is the device.
   [[nodiscard]] virtual DeviceStatistics device_statistics() noexcept { return {}; }
 
-  /// Collective where ranks are a group. `batch`: of max_batch samples at most: x float32 (or int64 ids), y int64
-  /// classes or float32 targets; it is read again by a backward pass, and stays as it is until that is done. A backward
-  /// pass is for the batch of the forward pass before; its gradient is that of the summed loss times scale and sample
-  /// weight. No ReLU hides a NaN from the loss.
+  /// Collective where ranks are a group. `batch`: of max_batch samples at most: x float32 (or int64 ids, or images
+  /// of no more pixels than the network's input has), y int64 classes or float32 targets; it is read again by a
+  /// backward pass, and stays as it is until that is done. A backward pass is for the batch of the forward pass before;
+  /// its gradient is that of the summed loss times scale and sample weight. No ReLU hides a NaN from the loss.
   virtual void enqueue(const data::Batch& batch, Pass pass, const core::StepNumbers& numbers, Hooks& hooks,
                        runtime::Stream& stream) = 0;
 
   /// For devices, instead of enqueue() of a forward and a backward pass in training with the same numbers: first what
   /// the host has to do for them, then the passes, in which it has no hand but for hooks, so that a recording of them
-  /// does for any batch of as many samples. Not where ranks are a group, and not of an empty batch.
+  /// does for any batch of as many samples, whose images have one size. Not where ranks are a group, and not of an
+  /// empty batch.
   virtual void send(const data::Batch& /*batch*/, const core::StepNumbers& /*numbers*/, Hooks& /*hooks*/,
                     runtime::Stream& /*stream*/) {}
   virtual void enqueue_sent(Hooks& /*hooks*/, runtime::Stream& /*stream*/) {}

@@ -15,7 +15,7 @@ namespace {
 /// torch.nn.Linear, as in the "DDP tutorial series".
 Network toy(const ModelSpec& spec) {
   Network net;
-  const Value x = net.input(spec.input);
+  const Value x = net.input(spec.input, {.is_pixels = spec.takes_pixels});
   net.linear("", x, {.n_out = spec.n_outputs});
   return net;
 }
@@ -23,7 +23,7 @@ Network toy(const ModelSpec& spec) {
 /// pytorch/examples mnist: Net.
 Network mnist_cnn(const ModelSpec& spec) {
   Network net;
-  Value x = net.input(spec.input);
+  Value x = net.input(spec.input, {.is_pixels = spec.takes_pixels});
   x = net.conv("conv1", x, {.n_out = 32, .kernel = 3});
   x = net.relu(x);
   x = net.conv("conv2", x, {.n_out = 64, .kernel = 3});
@@ -81,7 +81,7 @@ struct ResNet {
 /// torchvision ResNet; with the CIFAR stem as the FSDP tutorial alters it.
 Network make_resnet(const ModelSpec& spec, const ResNet& resnet) {
   Network net;
-  Value x = net.input(spec.input);
+  Value x = net.input(spec.input, {.is_pixels = spec.takes_pixels});
   if (spec.cifar_stem) {
     x = conv_bn(net, "conv1", "bn1", x, {.n_out = 64, .kernel = 3, .stride = 1, .padding = 1}, with_relu);
   } else {

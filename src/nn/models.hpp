@@ -19,6 +19,7 @@ struct ModelSpec {
   Shape input{};                       ///< of one sample; not needed by models of ids
   std::uint64_t n_outputs = 0;         ///< classes, or numbers to predict
   std::vector<std::uint64_t> n_ids{};  ///< rows of each table: users, items
+  bool takes_pixels = false;           ///< samples are images of uint8: see Input
   bool has_dropout = true;             ///< false: without, to compare with others step by step
   bool cifar_stem = false;             ///< ResNets begin with a 3x3 convolution of stride 1 and without max pooling
   bool has_log_softmax = false;        ///< of classes: behind the model's own layers, as Loss::nll expects

@@ -57,10 +57,11 @@ std::uint64_t n_elements(const Shape& shape) noexcept {
 
 std::string to_string(const Shape& shape) { return fmt::format("{}", fmt::join(shape, "x")); }
 
-Value Network::input(Shape shape) {
+Value Network::input(Shape shape, Input layer) {
   if ((shape.size() != 1 && shape.size() != 3) || n_elements(shape) == 0)
     refuse("input", fmt::format("samples of shape '{}'", to_string(shape)), "features, or channels x height x width");
-  return append("input", Input{}, {}, std::move(shape));
+  core::require(!layer.is_pixels || shape.size() == 3, "pixels are those of images");
+  return append("input", layer, {}, std::move(shape));
 }
 
 Value Network::ids(std::uint64_t n_columns) {

@@ -45,7 +45,9 @@ struct Statistic {
   float initial = 0;
 };
 
-struct Input {};
+struct Input {
+  bool is_pixels = false;  ///< samples are images of uint8 (data::Batch::images), and become numbers on the device
+};
 /// The integers of an input of ids, such as (user, item).
 struct Ids {};
 struct Linear {
@@ -114,7 +116,7 @@ struct Node {
 class Network {
  public:
   /// The first node, here or by ids().
-  Value input(Shape shape);
+  Value input(Shape shape, Input layer = {});
   /// `n_columns` whole numbers per sample.
   Value ids(std::uint64_t n_columns);
   /// An empty name is that of a model which is one layer: its parameters are "weight" and "bias".

@@ -10,6 +10,7 @@ trained() {
   expect_rc 0
 }
 loss_of() { sed -n 's/^training  *loss \([^,]*\).*/\1/p' "$folder/out"; }
+evaluated_of() { sed -n 's/^evaluation  *loss \([^,]*\).*/\1/p' "$folder/out"; }
 digest_of() { sed -n 's/^digest *//p' "$folder/out"; }
 near() { awk -v a="$1" -v b="$2" -v tolerance="$3" 'BEGIN { d = a - b; exit !(d <= tolerance * b && -d <= tolerance * b) }'; }
 
@@ -107,13 +108,14 @@ learned() {
   local ranks=$1 tolerance=$2 name=$3
   shift 3
   trained "$@" --device host --run-dir "$name-host"
-  local expected n
-  expected=$(loss_of)
+  local expected evaluated n
+  expected=$(loss_of) evaluated=$(evaluated_of)
   for n in $ranks; do
     trained "$@" --device cuda --share-gpu --nproc "$n" --run-dir "$name-$n"
     expect_err '^device  made-up GPU'
     expect_err '^memory  .* of GPU memory per rank '
     near "$(loss_of)" "$expected" "$tolerance" || fail "on $n GPUs the loss is $(loss_of), on the host $expected"
+    near "$(evaluated_of)" "$evaluated" "$tolerance" || fail "on $n GPUs $(evaluated_of) is evaluated, on the host $evaluated"
   done
 }
 learned '1 2 3' 0.001 toy toy 3
@@ -125,6 +127,9 @@ near "$(loss_of)" "$toy" 0.001 || fail "on GPUs of their own ranks come to $(los
 learned '1 2 3' 0.001 movielens movielens --synthetic --max-steps 4
 learned '1 2 3' 0.001 clipped movielens --synthetic --max-steps 4 --clip-norm 0.1 --accumulate 2
 learned '1 2 3' 0.001 digits digits --synthetic-samples 120 --batch 24 --max-steps 2
+# What GPUs are sent of images are pixels, of one size to train on and of another to evaluate.
+learned '1 2' 0.001 cropped digits --synthetic-samples 120 --batch 24 --max-steps 3 --graph step \
+  --augment crop:28:3,flip,normalize:0.156:0.186 --val-augment centercrop:20,resize:24,centercrop:28,normalize:0.2:0.3
 learned '1 3' 0.02 bf16 digits --synthetic-samples 120 --batch 24 --max-steps 2 --precision bf16
 learned 1 0.001 resnet resnet50_synthetic --model resnet18 --image-size 64 --batch 16 --bn-group 8 --synthetic-steps 1 \
   --max-steps 2 --lr 0.0001

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "data/image/image.hpp"
 #include "runtime/communicator.hpp"
 #include "shared_set.hpp"
 #include "support/mpi_main.hpp"
@@ -86,6 +87,48 @@ TEST_P(LoaderOrders, BatchesDependOnNothingThatMakesThemFaster) {
         EXPECT_TRUE(epoch_of(loader, 1) != expected || GetParam() == Order::sequential);
         EXPECT_TRUE(epoch_of(loader, 2) == expected) << threads << " threads, cache " << name(cache);
         EXPECT_EQ(loader.stats().threads, threads);
+      }
+    }
+  }
+}
+
+// With what a device has to know of them. Of more channels than it takes they become floats, as elsewhere.
+TEST_P(LoaderOrders, ImagesStayPixelsWhereThatIsAskedFor) {
+  for (const SetShape& shape : {SetShape{}, SetShape{.is_encoded = true}}) {
+    const SharedSet shared{shape};
+    for (const int threads : {0, 3}) {
+      LoaderOptions options = raw_options(GetParam(), Cache::none, threads);
+      options.augment.dtype = core::DType::float32;
+      options.augment.steps = parse_augment("rrcrop:6,crop:6:1,flip,normalize:0.5:0.25", "--augment");
+      if (!shape.is_encoded) options.augment.steps.erase(options.augment.steps.begin());
+      options.most_pixel_channels = 2;
+      EXPECT_FALSE((Loader{world(), shared.open(), options}.keeps_pixels()));
+      options.most_pixel_channels = 3;
+      Loader loader{world(), shared.open(), options};
+      ASSERT_TRUE(loader.keeps_pixels());
+      const Augment& augment = loader.augment();
+      std::vector<std::byte> pixels(augment.pixels()->bytes()), scratch(augment.scratch_bytes());
+      loader.begin_epoch(2);
+      while (const Batch* const all = loader.next()) {
+        ASSERT_TRUE(all->images);
+        for (std::uint64_t i = 0; i < all->n; ++i) {
+          const Batch one = all->part(i, 1);
+          std::vector<std::byte> stored = sample_of(shape, one.ids[0]);
+          std::uint64_t height = 8, width = 8;
+          if (shape.is_encoded) {
+            Image image = decode_image(stored, 3);
+            height = image.height, width = image.width;
+            stored = std::move(image.pixels);
+          }
+          const ImageView view = augment.take(stored, height, width, 2, one.ids[0], pixels, scratch);
+          ASSERT_EQ(one.images->views.size(), 1u);
+          EXPECT_EQ(one.images->views[0], view);
+          EXPECT_TRUE(std::ranges::equal(one.x, pixels));
+          EXPECT_EQ(one.images->levels.data(), augment.levels().data());
+        }
+        EXPECT_EQ(all->images->height, 6);
+        EXPECT_EQ(all->images->width, 6);
+        EXPECT_EQ(all->images->n_channels, 3);
       }
     }
   }

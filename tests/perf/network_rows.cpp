@@ -150,8 +150,8 @@ class NetworkRows {
     const std::size_t n_pictures = n_ / (8 * size * size), n_table = 3 * LookUpPixels<T>::n_levels;
     auto* const pixels = arrays_.make<std::uint8_t>(n_pictures * size * size * 3);
     auto* const views = arrays_.make<ImageView>(n_pictures);
-    add("look_up_pixels", n_pictures * (size * size * 3 + sizeof(ImageView)) + of_value * (n_table + n_),
-        LookUpPixels<T>{n_pictures, size, size, 3, pixels, views, arrays_.make<T>(n_table), size, size, out_});
+    add("look_up_pixels", n_pictures * (size * size * 3 + sizeof(ImageView)) + sizeof(float) * n_table + of_value * n_,
+        LookUpPixels<T>{n_pictures, size, size, 3, pixels, views, arrays_.make<float>(n_table), size, size, out_});
   }
 
   /// Of tables whose rows are all read or written once.

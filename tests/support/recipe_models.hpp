@@ -19,14 +19,20 @@ struct RecipeModel {
 
 inline std::vector<RecipeModel> recipe_models() {
   using nn::Loss;
-  const nn::ModelSpec digits{.name = "mnist_cnn", .input = {1, 28, 28}, .n_outputs = 10};
+  const nn::ModelSpec digits{.name = "mnist_cnn", .input = {1, 28, 28}, .n_outputs = 10, .takes_pixels = true};
   return {{"toy", {.name = "toy", .input = {20}, .n_outputs = 1}, 32, Loss::mse},
           {"movielens", {.name = "movielens", .n_outputs = 1, .n_ids = {943, 1682}}, 256, Loss::mse},
           {"digits", digits, 64},
           {"mnist_cnn", digits, 64},
-          {"cifar_resnet18", {.name = "resnet18", .input = {3, 32, 32}, .n_outputs = 10, .cifar_stem = true}, 64},
-          {"tinyimagenet_resnet50", {.name = "resnet50", .input = {3, 64, 64}, .n_outputs = 200}, 128},
-          {"resnet50_synthetic", {.name = "resnet50", .input = {3, 224, 224}, .n_outputs = 1000}, 256}};
+          {"cifar_resnet18",
+           {.name = "resnet18", .input = {3, 32, 32}, .n_outputs = 10, .takes_pixels = true, .cifar_stem = true},
+           64},
+          {"tinyimagenet_resnet50",
+           {.name = "resnet50", .input = {3, 64, 64}, .n_outputs = 200, .takes_pixels = true},
+           128},
+          {"resnet50_synthetic",
+           {.name = "resnet50", .input = {3, 224, 224}, .n_outputs = 1000, .takes_pixels = true},
+           256}};
 }
 
 }  // namespace lockstep::test

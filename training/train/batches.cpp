@@ -19,11 +19,19 @@
 namespace lockstep::training {
 namespace {
 
-data::LoaderOptions options_for(const runtime::Communicator& world, const Recipe& recipe, const data::SetSpec& spec,
-                                bool is_evaluation) {
+/// Who trains, and on what.
+struct Trained {
+  const runtime::Communicator& world;
+  const nn::Device& device;
+  const Recipe& recipe;
+};
+
+data::LoaderOptions options_for(const Trained& trained, const data::SetSpec& spec, bool is_evaluation) {
+  const auto& [world, device, recipe] = trained;
   data::LoaderOptions options = loader_options(recipe, is_evaluation, world.n_ranks());
   options.augment.dtype = nn::find_model(recipe.model).takes_ids ? core::DType::int64 : core::DType::float32;
   options.y_dtype = spec.classes.empty() ? core::DType::float32 : core::DType::int64;
+  options.most_pixel_channels = device.most_pixel_channels();
   options.is_repeated = recipe.synthetic && recipe.synthetic_steps > 0 && !is_evaluation;
   return options;
 }
@@ -44,7 +52,8 @@ std::vector<std::uint64_t> synthetic_ids(const Recipe& recipe) {
                           splits.empty() ? "NAME" : splits.front())});
 }
 
-std::unique_ptr<Batches> open_synthetic(const runtime::Communicator& world, const Recipe& recipe, bool is_evaluation) {
+std::unique_ptr<Batches> open_synthetic(const Trained& trained, bool is_evaluation) {
+  const Recipe& recipe = trained.recipe;
   std::unique_ptr<data::Source> source = synthesizer_of(recipe).open(synth_options(recipe));
   check_set(recipe, source->spec());
   const std::string& wanted = is_evaluation ? recipe.val_split : recipe.train_split;
@@ -55,14 +64,14 @@ std::unique_ptr<Batches> open_synthetic(const runtime::Communicator& world, cons
     fail_no_training_split(recipe, core::names_of(splits));
   }
   DataInfo info{.spec = source->spec(), .n_ids = synthetic_ids(recipe), .n_samples = split->n_samples};
-  data::Loader loader{world, std::move(source), static_cast<std::size_t>(split - splits.begin()),
-                      options_for(world, recipe, info.spec, is_evaluation)};
+  data::Loader loader{trained.world, std::move(source), static_cast<std::size_t>(split - splits.begin()),
+                      options_for(trained, info.spec, is_evaluation)};
   return std::make_unique<Batches>(std::move(loader), std::move(info));
 }
 
-std::unique_ptr<Batches> open_split(const runtime::Communicator& world, const Recipe& recipe, const std::string& folder,
-                                    const data::Manifest& manifest, const std::string& split,
-                                    const std::vector<std::uint64_t>& n_ids, bool is_evaluation) {
+std::unique_ptr<Batches> open_split(const Trained& trained, const std::string& folder, const data::Manifest& manifest,
+                                    const std::string& split, const std::vector<std::uint64_t>& n_ids,
+                                    bool is_evaluation) {
   const auto set = std::make_shared<const data::ShardSet>(folder, manifest, split);
   DataInfo info{.spec = set->spec(),
                 .n_ids = n_ids,
@@ -70,18 +79,19 @@ std::unique_ptr<Batches> open_split(const runtime::Communicator& world, const Re
                 .stored_bytes = manifest.split(split, folder).stored_bytes().value,
                 .split = split,
                 .splits = core::names_of(manifest.splits)};
-  return std::make_unique<Batches>(data::Loader{world, set, options_for(world, recipe, info.spec, is_evaluation)},
+  return std::make_unique<Batches>(data::Loader{trained.world, set, options_for(trained, info.spec, is_evaluation)},
                                    std::move(info));
 }
 
 }  // namespace
 
-OpenBatches open_batches(const runtime::Communicator& world, const Recipe& recipe, bool is_trained, const Fit& fit,
-                         const std::function<void()>& on_progress) {
+OpenBatches open_batches(const runtime::Communicator& world, const nn::Device& device, const Recipe& recipe,
+                         bool is_trained, const Fit& fit, const std::function<void()>& on_progress) {
+  const Trained trained{world, device, recipe};
   OpenBatches open;
   if (recipe.synthetic) {
-    if (is_trained) open.training = open_synthetic(world, recipe, false);
-    if (!recipe.val_split.empty()) open.evaluation = open_synthetic(world, recipe, true);
+    if (is_trained) open.training = open_synthetic(trained, false);
+    if (!recipe.val_split.empty()) open.evaluation = open_synthetic(trained, true);
     return open;
   }
   const data::Manifest manifest = data::read_manifest(recipe.data, world);
@@ -97,17 +107,20 @@ OpenBatches open_batches(const runtime::Communicator& world, const Recipe& recip
   const bool takes_ids = nn::find_model(recipe.model).takes_ids;
   if (!takes_ids && !recipe.stage.empty()) {
     const data::Split& split = manifest.split(is_trained ? train_split : recipe.val_split, recipe.data);
-    const data::LoaderOptions options = options_for(world, recipe, manifest.spec, !is_trained);
+    const data::LoaderOptions options = options_for(trained, manifest.spec, !is_trained);
     const data::Augment augment{manifest.spec, options.augment};
-    fit({.spec = manifest.spec, .input = augment.output().shape, .n_samples = split.n_samples},
+    fit({.spec = manifest.spec,
+         .input = augment.output().shape,
+         .are_pixels = data::keeps_pixels(options, augment),
+         .n_samples = split.n_samples},
         data::batch_plan(options, split.n_samples, world.rank(), world.n_ranks()).most());
   }
   const std::string folder =
       recipe.stage.empty() ? recipe.data : data::stage(world, recipe.data, recipe.stage, on_progress);
   std::vector<std::uint64_t> n_ids;
   if (takes_ids) n_ids = data::count_ids(world, folder, manifest, on_progress);
-  if (is_trained) open.training = open_split(world, recipe, folder, manifest, train_split, n_ids, false);
-  if (is_evaluated) open.evaluation = open_split(world, recipe, folder, manifest, recipe.val_split, n_ids, true);
+  if (is_trained) open.training = open_split(trained, folder, manifest, train_split, n_ids, false);
+  if (is_evaluated) open.evaluation = open_split(trained, folder, manifest, recipe.val_split, n_ids, true);
   return open;
 }
 

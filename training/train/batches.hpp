@@ -1,6 +1,6 @@
 // Batches for training and evaluation, from shards or made on the spot.
 // Invariant: which samples make up a batch depends on recipe and rank count only as data/load/batch_plan says; they
-// come as an executor takes them: x float32 or int64 ids, y int64 classes or float32 numbers.
+// come as an executor takes them: x float32, int64 ids or pixels, y int64 classes or float32 numbers.
 // Used by the trainer and by evaluate.
 #pragma once
 
@@ -14,6 +14,7 @@
 
 #include "data/format/spec.hpp"
 #include "data/load/loader.hpp"
+#include "nn/device.hpp"
 #include "nn/network.hpp"
 #include "runtime/communicator.hpp"
 #include "training/recipe/recipe.hpp"
@@ -24,7 +25,8 @@ namespace lockstep::training {
 /// What a set is, before any batch.
 struct DataInfo {
   data::SetSpec spec{};
-  nn::Shape input{};  ///< of one sample as the executor gets it
+  nn::Shape input{};        ///< of one sample as the network takes it
+  bool are_pixels = false;  ///< samples are given as pixels, which the device makes that of
   /// Ids from 0 to below these in the columns of x, in all of the set; empty if the model takes none.
   std::vector<std::uint64_t> n_ids{};
   std::uint64_t n_samples = 0;        ///< of the split
@@ -36,9 +38,10 @@ struct DataInfo {
 /// The loader of a split, and what is known of it before any batch.
 class Batches final : public data::Loader {
  public:
-  /// `info`: but for `input`, which the loader knows.
+  /// `info`: but for what the loader knows.
   Batches(data::Loader loader, DataInfo info) : Loader{std::move(loader)}, info_{std::move(info)} {
     info_.input = augment().output().shape;
+    info_.are_pixels = keeps_pixels();
   }
 
   [[nodiscard]] const DataInfo& info() const noexcept { return info_; }
@@ -56,11 +59,13 @@ struct OpenBatches {
 /// data::Loader::most().
 using Fit = std::function<void(const DataInfo& info, std::uint64_t most)>;
 
-/// Collective. `on_progress` is called now and then while the set is staged, and while ids are counted. `fit` is called
-/// before the set is staged, if it is, and its model takes no ids, of which nobody knows before they are read. Throws
-/// core::Error as check_set(), before anything is staged, and as data::Loader.
-[[nodiscard]] OpenBatches open_batches(const runtime::Communicator& world, const Recipe& recipe, bool is_trained,
-                                       const Fit& fit, const std::function<void()>& on_progress);
+/// Collective. Images stay pixels as far as `device` takes them. `on_progress` is called now and then while the set is
+/// staged, and while ids are counted. `fit` is called before the set is staged, if it is, and its model takes no ids,
+/// of which nobody knows before they are read. Throws core::Error as check_set(), before anything is staged, and as
+/// data::Loader.
+[[nodiscard]] OpenBatches open_batches(const runtime::Communicator& world, const nn::Device& device,
+                                       const Recipe& recipe, bool is_trained, const Fit& fit,
+                                       const std::function<void()>& on_progress);
 
 /// Of all batches of an epoch; the order torch repeats some where ranks do not divide them.
 [[nodiscard]] std::uint64_t n_epoch_samples(const Recipe& recipe, const Batches& batches, int n_ranks) noexcept;

@@ -138,6 +138,7 @@ nn::Network make_network(const Recipe& recipe, const DataInfo& data) try {
                          .input = data.input,
                          .n_outputs = n_outputs(recipe, data.spec),
                          .n_ids = n_ids_of(recipe, data),
+                         .takes_pixels = data.are_pixels,
                          .has_dropout = recipe.dropout,
                          .cifar_stem = recipe.cifar_stem,
                          .has_log_softmax = recipe.loss == "nll"});

@@ -41,7 +41,7 @@ Setup set_up(const runtime::Communicator& world, const OpenDevice& place, const 
   };
   Recipe to_read = recipe;
   if (options.dry_run) to_read.stage.clear();  // nothing is left behind
-  Setup setup{.batches = open_batches(world, to_read, !options.evaluate_only, fit, on_progress)};
+  Setup setup{.batches = open_batches(world, *place.device, to_read, !options.evaluate_only, fit, on_progress)};
   const Batches* const training = setup.batches.training.get();
   const Batches* const evaluation = setup.batches.evaluation.get();
   if (training != nullptr) {

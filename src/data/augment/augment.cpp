@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <vector>
 
 #include "core/error.hpp"
 #include "data/augment/augment_chain.hpp"
@@ -48,7 +49,11 @@ class Canvas {
   /// Mirrored images are resized as they are in memory, and mirrored later.
   void resize(Size to) {
     if (to == size()) return;
-    if (!view_.is_all_of(size_)) copy_window();
+    if (!view_.is_all_of(size_)) {
+      const std::span<std::byte> copy = scratch_.take(n_bytes(size()));
+      copy_window(copy);
+      replace(copy, size());
+    }
     const std::span<std::byte> pixels = scratch_.take(n_bytes(to));
     const Box all{0, 0, static_cast<double>(size_.height), static_cast<double>(size_.width)};
     data::resize(pixels_, unsigned_of(size_.height), unsigned_of(size_.width), n_channels_, all, unsigned_of(to.height),
@@ -63,6 +68,28 @@ class Canvas {
                  {view_.window.top - seen.top, view_.window.left - seen.left, unsigned_of(view_.window.height),
                   unsigned_of(view_.window.width), view_.is_flipped},
                  out);
+  }
+
+  /// Of pixels that are all visible.
+  [[nodiscard]] ImageView copy(std::span<std::byte> out) const {
+    std::ranges::copy(pixels_, out.begin());
+    return {static_cast<std::int32_t>(view_.window.top), static_cast<std::int32_t>(view_.window.left),
+            view_.is_flipped ? 1U : 0U};
+  }
+  /// Neither a resize nor who looks at it must see pixels that a crop has cut off: they are zeros, as those beyond the
+  /// image.
+  ImageView copy_window(std::span<std::byte> out) const {
+    const Rect& window = view_.window;
+    const Rect there = intersection(window, view_.visible);
+    if (there.size() != window.size()) std::ranges::fill(out, std::byte{0});
+    const std::size_t row = unsigned_of(window.width) * n_channels_;
+    for (std::int64_t y = 0; y < there.height; ++y) {
+      const Rect from{there.top + y, there.left, 1, there.width};
+      const std::size_t to =
+          unsigned_of(from.top - window.top) * row + unsigned_of(from.left - window.left) * n_channels_;
+      std::memcpy(out.data() + to, pixels_.data() + offset(from), unsigned_of(there.width) * n_channels_);
+    }
+    return {0, 0, view_.is_flipped ? 1U : 0U};
   }
 
  private:
@@ -81,22 +108,6 @@ class Canvas {
     size_ = size;
     view_ = View::of(size);
     view_.is_flipped = is_flipped;
-  }
-
-  /// A resize must not blend in pixels that a crop has cut off, but the zeros beyond the image.
-  void copy_window() {
-    const Rect& window = view_.window;
-    const Rect there = intersection(window, view_.visible);
-    const std::span<std::byte> copy = scratch_.take(n_bytes(window.size()));
-    std::fill(copy.begin(), copy.end(), std::byte{0});
-    const std::size_t row = unsigned_of(window.width) * n_channels_;
-    for (std::int64_t y = 0; y < there.height; ++y) {
-      const Rect from{there.top + y, there.left, 1, there.width};
-      const std::size_t to =
-          unsigned_of(from.top - window.top) * row + unsigned_of(from.left - window.left) * n_channels_;
-      std::memcpy(copy.data() + to, pixels_.data() + offset(from), unsigned_of(there.width) * n_channels_);
-    }
-    replace(copy, window.size());
   }
 
   std::span<const std::byte> pixels_;
@@ -135,13 +146,29 @@ void apply_step(const AugmentStep& step, std::uint64_t id, core::Random random, 
 struct Augment::State {
   State(const SetSpec& spec, AugmentOptions augment_options)
       : stored{spec.x.dtype}, options{std::move(augment_options)}, chain{make_chain(spec, options)} {
-    if (chain.path == AugmentPath::pixels) lookup.emplace(levels_of(chain), options.dtype, chain.layout);
+    if (chain.path != AugmentPath::pixels) return;
+    const std::vector<Levels> of_channels = levels_of(chain);
+    lookup.emplace(of_channels, options.dtype, chain.layout);
+    for (const Levels& of_channel : of_channels) levels.insert(levels.end(), of_channel.begin(), of_channel.end());
+  }
+
+  /// After all steps but the last, that of numbers.
+  Canvas look(std::span<const std::byte> x, std::uint64_t height, std::uint64_t width, std::uint64_t epoch,
+              std::uint64_t id, std::span<std::byte> scratch) const {
+    const Size size = chain.size.value_or(Size{static_cast<std::int64_t>(height), static_cast<std::int64_t>(width)});
+    core::require(x.size() == static_cast<std::size_t>(size.height * size.width) * chain.n_channels,
+                  "pixels as many as said");
+    Canvas canvas{x, size, chain.n_channels, scratch};
+    for (std::size_t i = 0; i < chain.geometry.size(); ++i)
+      apply_step(chain.geometry[i], id, draws_of(options.seed, epoch, id, i), canvas);
+    return canvas;
   }
 
   core::DType stored;
   AugmentOptions options;
   AugmentChain chain;
   std::optional<Lookup> lookup{};
+  std::vector<float> levels{};  ///< of each channel, one after another
 };
 
 Augment::Augment(const SetSpec& spec, AugmentOptions options)
@@ -155,6 +182,8 @@ bool Augment::is_identity() const noexcept {
   return is_elementwise() && state_->chain.mean.empty() && output().dtype == state_->stored;
 }
 std::size_t Augment::scratch_bytes() const noexcept { return state_->chain.scratch_bytes; }
+const std::optional<ArraySpec>& Augment::pixels() const noexcept { return state_->chain.pixels; }
+std::span<const float> Augment::levels() const noexcept { return state_->levels; }
 
 void Augment::apply(std::span<const std::byte> x, std::uint64_t height, std::uint64_t width, std::uint64_t epoch,
                     std::uint64_t id, std::span<std::byte> out, std::span<std::byte> scratch) const {
@@ -162,13 +191,15 @@ void Augment::apply(std::span<const std::byte> x, std::uint64_t height, std::uin
   if (chain.path == AugmentPath::numbers)
     return convert(state_->stored, x, chain.output.dtype, out, {.mean = chain.mean, .stddev = chain.stddev});
   core::require(out.size() == chain.output.bytes(), "room for the augmented sample");
-  const Size size = chain.size.value_or(Size{static_cast<std::int64_t>(height), static_cast<std::int64_t>(width)});
-  core::require(x.size() == static_cast<std::size_t>(size.height * size.width) * chain.n_channels,
-                "pixels as many as said");
-  Canvas canvas{x, size, chain.n_channels, scratch};
-  for (std::size_t i = 0; i < chain.geometry.size(); ++i)
-    apply_step(chain.geometry[i], id, draws_of(state_->options.seed, epoch, id, i), canvas);
-  canvas.convert(*state_->lookup, out);
+  state_->look(x, height, width, epoch, id, scratch).convert(*state_->lookup, out);
+}
+
+ImageView Augment::take(std::span<const std::byte> x, std::uint64_t height, std::uint64_t width, std::uint64_t epoch,
+                        std::uint64_t id, std::span<std::byte> out, std::span<std::byte> scratch) const {
+  const AugmentChain& chain = state_->chain;
+  core::require(chain.pixels && out.size() == chain.pixels->bytes(), "room for the pixels of an image");
+  const Canvas canvas = state_->look(x, height, width, epoch, id, scratch);
+  return chain.keeps_stored ? canvas.copy(out) : canvas.copy_window(out);
 }
 
 }  // namespace lockstep::data

@@ -7,11 +7,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "data/augment/image_view.hpp"
 #include "data/augment/lookup.hpp"
 #include "data/format/spec.hpp"
 
@@ -66,12 +68,23 @@ class Augment {
   /// Whether samples are passed on as stored.
   [[nodiscard]] bool is_identity() const noexcept;
   [[nodiscard]] std::size_t scratch_bytes() const noexcept;
+  /// Images as take() leaves them: rows, columns, channels of uint8, never more than those of output(). Nothing where
+  /// no images come out.
+  [[nodiscard]] const std::optional<ArraySpec>& pixels() const noexcept;
+  /// Of these: what the 256 levels of each channel become.
+  [[nodiscard]] std::span<const float> levels() const noexcept;
 
   /// `x`: one sample as stored, or for encoded sets as decoded by the caller (rows, columns, channels of uint8, with
   /// its height and width; 0, 0: those of the spec). `scratch`: scratch_bytes(); memory for an encoded image that needs
   /// more than that is allocated. Throws core::Error (usage) if an encoded image is too small for a crop.
   void apply(std::span<const std::byte> x, std::uint64_t height, std::uint64_t width, std::uint64_t epoch,
              std::uint64_t id, std::span<std::byte> out, std::span<std::byte> scratch) const;
+
+  /// Instead: an image before its pixels become numbers, to `out`, of pixels(), and what apply() would see of it. Sizes
+  /// are made here; crops are left to who looks where that takes no more pixels, flips always.
+  [[nodiscard]] ImageView take(std::span<const std::byte> x, std::uint64_t height, std::uint64_t width,
+                               std::uint64_t epoch, std::uint64_t id, std::span<std::byte> out,
+                               std::span<std::byte> scratch) const;
 
  private:
   struct State;

@@ -93,6 +93,18 @@ std::optional<Size> walk(const AugmentOptions& options, AugmentChain& chain) {
   return size;
 }
 
+/// What is cropped once, without a resize, can be looked at as it is stored; a second crop sees zeros where the first
+/// one has cut off.
+bool is_one_view(const AugmentChain& chain) {
+  std::size_t n_crops = 0;
+  for (const AugmentStep& step : chain.geometry) {
+    if (step.kind == Kind::horizontal_flip) continue;
+    if (step.kind != Kind::random_crop && step.kind != Kind::center_crop) return false;
+    ++n_crops;
+  }
+  return n_crops <= 1;
+}
+
 void make_image_chain(const AugmentOptions& options, AugmentChain& chain) {
   const std::optional<Size> size = walk(options, chain);
   if (!size)
@@ -105,6 +117,13 @@ void make_image_chain(const AugmentOptions& options, AugmentChain& chain) {
     chain.output.shape = {chain.n_channels, height, width};
   else
     chain.output.shape = {height, width, chain.n_channels};
+  if (chain.path != AugmentPath::pixels) return;
+  chain.keeps_stored =
+      chain.size && is_one_view(chain) && chain.size->height * chain.size->width <= size->height * size->width;
+  const Size kept = chain.keeps_stored ? *chain.size : *size;
+  chain.pixels =
+      ArraySpec{DType::uint8,
+                {static_cast<std::uint64_t>(kept.height), static_cast<std::uint64_t>(kept.width), chain.n_channels}};
 }
 
 }  // namespace

@@ -28,6 +28,8 @@ struct AugmentChain {
   std::vector<AugmentStep> geometry{};       ///< the steps before normalize
   std::vector<float> mean{}, stddev{};       ///< of each channel; empty without normalize
   ArraySpec output{};
+  std::optional<ArraySpec> pixels{};  ///< of images, before they become numbers
+  bool keeps_stored = false;          ///< these are the stored ones, as a view tells of all steps
   std::size_t scratch_bytes = 0;
 };
 

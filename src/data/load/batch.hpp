@@ -5,7 +5,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+
+#include "data/augment/image_view.hpp"
 
 namespace lockstep::data {
 
@@ -16,6 +19,7 @@ struct Batch {
   std::span<const std::byte> x{};        ///< n samples, one after another
   std::span<const std::byte> y{};        ///< n labels or targets
   std::span<const std::uint64_t> ids{};  ///< of the samples, if they have any
+  std::optional<Images> images{};        ///< x is their pixels, and what is to be made of these
 
   /// Samples [first, first + n_part) of it.
   [[nodiscard]] Batch part(std::uint64_t first, std::uint64_t n_part) const noexcept {
@@ -23,7 +27,9 @@ struct Batch {
       const std::size_t each = n > 0 ? values.size() / n : 0;
       return values.subspan(first * each, n_part * each);
     };
-    return {.number = number, .n_global = n_global, .n = n_part, .x = cut(x), .y = cut(y), .ids = cut(ids)};
+    Batch part{.number = number, .n_global = n_global, .n = n_part, .x = cut(x), .y = cut(y), .ids = cut(ids)};
+    if (images) (part.images = images)->views = cut(images->views);
+    return part;
   }
 };
 

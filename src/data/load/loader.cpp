@@ -101,6 +101,7 @@ struct BatchBuffer {
   std::uint64_t n = 0;  ///< samples in it, where they are used again
   runtime::Buffer x, y;
   std::vector<std::uint64_t> ids;
+  std::vector<ImageView> views{};                     ///< of x, if that is pixels
   std::span<const std::byte> x_there{}, y_there{};    ///< the batch, if the store has it as it is
   std::vector<std::shared_ptr<const void>> owners{};  ///< of what these point into
 };
@@ -146,6 +147,10 @@ BatchPlan batch_plan(const LoaderOptions& options, std::uint64_t n_samples, int 
                     .n_ranks = static_cast<std::uint64_t>(n_ranks)}};
 }
 
+bool keeps_pixels(const LoaderOptions& options, const Augment& augment) noexcept {
+  return augment.pixels() && augment.pixels()->shape.back() <= options.most_pixel_channels;
+}
+
 struct Loader::State {
   State(const runtime::Communicator& world, const SetSpec& set_spec, std::uint64_t n_set_samples,
         const LoaderOptions& checked_options, std::vector<std::uint64_t> block_starts = {});
@@ -156,9 +161,10 @@ struct Loader::State {
   std::uint64_t id_at(const Share& share, std::uint64_t index) const;
   void point_to(BatchBuffer& buffer, Fetched& fetched) const;
   void make_x(std::span<const StoredSample> samples, std::span<const std::uint64_t> ids, std::span<std::byte> x,
-              Workspace& workspace) const;
+              std::span<ImageView> views, Workspace& workspace) const;
   void make_y(std::span<const StoredSample> samples, std::span<std::byte> y) const;
-  void apply(const StoredSample& sample, std::uint64_t id, std::span<std::byte> out, Workspace& workspace) const;
+  void apply(const StoredSample& sample, std::uint64_t id, std::span<std::byte> out, ImageView* view,
+             Workspace& workspace) const;
 
   LoaderOptions options;
   SetSpec spec;
@@ -167,6 +173,7 @@ struct Loader::State {
   Sampler sampler;
   BatchPlan plan;
   core::DType y_dtype;
+  bool keeps_pixels;
   std::size_t x_bytes;  ///< of a sample as it is delivered
   std::size_t y_bytes;
   std::size_t n_threads;
@@ -193,7 +200,8 @@ Loader::State::State(const runtime::Communicator& world, const SetSpec& set_spec
       sampler{n_samples, options.sampler, std::move(block_starts)},
       plan{batch_plan(options, n_samples, world.rank(), world.n_ranks())},
       y_dtype{options.y_dtype.value_or(spec.y.dtype)},
-      x_bytes{augment.output().bytes()},
+      keeps_pixels{data::keeps_pixels(options, augment)},
+      x_bytes{(keeps_pixels ? *augment.pixels() : augment.output()).bytes()},
       y_bytes{spec.y.n_elements() * core::size_of(y_dtype)},
       n_threads{options.threads < 0 ? std::min(most_threads, runtime::spare_cores(world))
                                     : static_cast<std::size_t>(options.threads)},
@@ -217,6 +225,7 @@ void Loader::State::make_buffers() {
     buffer.x = runtime::Buffer{{most * x_bytes}, runtime::Memory::pinned};
     buffer.y = runtime::Buffer{{most * y_bytes}, runtime::Memory::pinned};
     buffer.ids.resize(most);
+    if (keeps_pixels) buffer.views.resize(most);
   }
 }
 
@@ -239,7 +248,9 @@ void Loader::State::make(const Pipeline::Piece& piece) {
 
   if (augment.is_identity()) point_to(buffer, workspace.fetched);
   const std::span<const StoredSample> samples = workspace.fetched.samples;
-  if (buffer.x_there.empty()) make_x(samples, ids, buffer.x.bytes().subspan(first * x_bytes, n * x_bytes), workspace);
+  if (buffer.x_there.empty())
+    make_x(samples, ids, buffer.x.bytes().subspan(first * x_bytes, n * x_bytes),
+           keeps_pixels ? std::span{buffer.views}.subspan(first, n) : std::span<ImageView>{}, workspace);
   if (buffer.y_there.empty()) make_y(samples, buffer.y.bytes().subspan(first * y_bytes, n * y_bytes));
 }
 
@@ -254,14 +265,14 @@ void Loader::State::point_to(BatchBuffer& buffer, Fetched& fetched) const {
 }
 
 void Loader::State::make_x(std::span<const StoredSample> samples, std::span<const std::uint64_t> ids,
-                           std::span<std::byte> x, Workspace& workspace) const {
+                           std::span<std::byte> x, std::span<ImageView> views, Workspace& workspace) const {
   if (augment.is_elementwise())
     if (const auto all = joined(samples, &StoredSample::x); !all.empty())
       return augment.apply(all, 0, 0, epoch, 0, x, workspace.scratch);
   for (std::size_t i = 0; i < std::min(samples.size(), prefetch_distance); ++i) prefetch(samples[i].x);
   for (std::size_t i = 0; i < samples.size(); ++i) {
     if (i + prefetch_distance < samples.size()) prefetch(samples[i + prefetch_distance].x);
-    apply(samples[i], ids[i], x.subspan(i * x_bytes, x_bytes), workspace);
+    apply(samples[i], ids[i], x.subspan(i * x_bytes, x_bytes), keeps_pixels ? &views[i] : nullptr, workspace);
   }
 }
 
@@ -271,12 +282,17 @@ void Loader::State::make_y(std::span<const StoredSample> samples, std::span<std:
     convert(spec.y.dtype, samples[i].y, y_dtype, y.subspan(i * y_bytes, y_bytes));
 }
 
-void Loader::State::apply(const StoredSample& sample, std::uint64_t id, std::span<std::byte> out,
+// `view`: of an image whose pixels are kept, else null.
+void Loader::State::apply(const StoredSample& sample, std::uint64_t id, std::span<std::byte> out, ImageView* view,
                           Workspace& workspace) const {
-  if (!spec.is_encoded()) return augment.apply(sample.x, 0, 0, epoch, id, out, workspace.scratch);
+  const auto make = [&](std::span<const std::byte> x, std::uint64_t height, std::uint64_t width) {
+    if (view == nullptr) return augment.apply(x, height, width, epoch, id, out, workspace.scratch);
+    *view = augment.take(x, height, width, epoch, id, out, workspace.scratch);
+  };
+  if (!spec.is_encoded()) return make(sample.x, 0, 0);
   try {
     const Image image = decode_image(sample.x, n_rgb);
-    augment.apply(image.pixels, image.height, image.width, epoch, id, out, workspace.scratch);
+    make(image.pixels, image.height, image.width);
   } catch (const ImageError& error) {
     fail_damaged(fmt::format("sample {} cannot be decoded: {}", id, error.reason), set->folder());
   }
@@ -310,6 +326,8 @@ Loader::~Loader() = default;
 Loader::Loader(Loader&&) noexcept = default;
 
 const Augment& Loader::augment() const noexcept { return state_->augment; }
+
+bool Loader::keeps_pixels() const noexcept { return state_->keeps_pixels; }
 
 std::uint64_t Loader::n_batches() const noexcept { return state_->plan.n_batches(); }
 
@@ -346,6 +364,14 @@ const Batch* Loader::next() {
              .x = buffer.x_there.empty() ? buffer.x.bytes().first(n * s.x_bytes) : buffer.x_there,
              .y = buffer.y_there.empty() ? buffer.y.bytes().first(n * s.y_bytes) : buffer.y_there,
              .ids = std::span{buffer.ids}.first(n)};
+  if (s.keeps_pixels) {
+    const std::vector<std::uint64_t>& shape = s.augment.pixels()->shape;
+    s.batch.images = Images{.height = static_cast<int>(shape[0]),
+                            .width = static_cast<int>(shape[1]),
+                            .n_channels = static_cast<int>(shape[2]),
+                            .levels = s.augment.levels(),
+                            .views = std::span{buffer.views}.first(n)};
+  }
   for (const std::uint64_t id : s.batch.ids) s.ledger.add(id);
   return &s.batch;
 }

@@ -39,6 +39,8 @@ struct LoaderOptions {
   bool is_evaluation = false;       ///< sequential; each rank takes one contiguous range of the set
   /// The first batch is made, without threads, and delivered again and again: what is left then is not data.
   bool is_repeated = false;
+  /// Images of so many channels at most stay pixels of uint8 (Batch::images) where Augment has them.
+  std::uint64_t most_pixel_channels = 0;
   /// What stays together where a batch is dealt, and by how many ranks: see BatchPlan::Options.
   std::uint64_t unit = 1, n_together = 1;
 };
@@ -46,6 +48,9 @@ struct LoaderOptions {
 /// How batches of a set of `n_samples` are dealt.
 [[nodiscard]] BatchPlan batch_plan(const LoaderOptions& options, std::uint64_t n_samples, int rank,
                                    int n_ranks) noexcept;
+
+/// Whether batches are of pixels.
+[[nodiscard]] bool keeps_pixels(const LoaderOptions& options, const Augment& augment) noexcept;
 
 struct LoaderStats {
   double data_wait_ms = 0;       ///< time next() kept its caller waiting
@@ -69,6 +74,7 @@ class Loader {
   Loader(Loader&&) noexcept;
 
   [[nodiscard]] const Augment& augment() const noexcept;
+  [[nodiscard]] bool keeps_pixels() const noexcept;
   /// Steps of an epoch, the same on all ranks.
   [[nodiscard]] std::uint64_t n_batches() const noexcept;
   /// Samples of this rank in a batch, at most.

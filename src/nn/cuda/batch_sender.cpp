@@ -14,8 +14,12 @@ std::size_t whole_lines(std::size_t n_bytes) { return (n_bytes + line - 1) / lin
 
 }  // namespace
 
-BatchSender::BatchSender(std::size_t y_bytes, std::size_t ids_bytes, std::size_t x_bytes)
-    : ids_at_{whole_lines(y_bytes)}, x_at_{ids_at_ + whole_lines(ids_bytes)}, x_bytes_{x_bytes} {
+BatchSender::BatchSender(const Sizes& sizes)
+    : ids_at_{whole_lines(sizes.y)},
+      views_at_{ids_at_ + whole_lines(sizes.ids)},
+      levels_at_{views_at_ + whole_lines(sizes.views)},
+      x_at_{levels_at_ + whole_lines(sizes.levels)},
+      x_bytes_{sizes.x} {
   const core::Bytes size{x_at_ + x_bytes_};
   for (Sent& sent : sent_) sent.here = Buffer{size, Memory::pinned};
   arriving_ = Buffer{size, Memory::device};
@@ -30,6 +34,10 @@ BatchSender::Places BatchSender::send(const data::Batch& batch, runtime::Stream&
   const auto arrived = arrived_.on_device<std::byte>();
   std::ranges::copy(batch.y, here.begin());
   std::ranges::copy(std::as_bytes(batch.ids), here.subspan(ids_at_).begin());
+  if (batch.images) {
+    std::ranges::copy(std::as_bytes(batch.images->views), here.subspan(views_at_).begin());
+    std::ranges::copy(std::as_bytes(batch.images->levels), here.subspan(levels_at_).begin());
+  }
   std::ranges::copy(batch.x, here.subspan(x_at_).begin());
   if (const std::size_t n = x_at_ + batch.x.size(); batch.n > 0) {
     const auto arriving = arriving_.on_device<std::byte>().subspan(0, n);
@@ -40,7 +48,13 @@ BatchSender::Places BatchSender::send(const data::Batch& batch, runtime::Stream&
     stream.copy(arrived.subspan(0, n), arriving);
     is_taken_ = stream.mark();
   }
-  return {arrived.data(), arrived.data() + ids_at_, arrived.data() + x_at_, here.subspan(x_at_, batch.x.size())};
+  std::byte* const there = arrived.data();
+  return {there,
+          there + ids_at_,
+          there + views_at_,
+          there + levels_at_,
+          there + x_at_,
+          here.subspan(x_at_, batch.x.size())};
 }
 
 }  // namespace lockstep::nn::cuda

@@ -15,13 +15,19 @@ namespace lockstep::nn::cuda {
 
 class BatchSender {
  public:
+  /// Of what a batch has, in bytes, at most; views and levels: of its images.
+  struct Sizes {
+    std::size_t y = 0, ids = 0, views = 0, levels = 0, x = 0;
+  };
+
   BatchSender() = default;
-  /// For batches of at most so many bytes each.
-  BatchSender(std::size_t y_bytes, std::size_t ids_bytes, std::size_t x_bytes);
+  explicit BatchSender(const Sizes& sizes);
 
   struct Places {
     const std::byte* y = nullptr;
     const std::byte* ids = nullptr;
+    const std::byte* views = nullptr;
+    const std::byte* levels = nullptr;
     const std::byte* x = nullptr;
     std::span<const std::byte> x_on_host{};  ///< until the second batch after this
   };
@@ -37,8 +43,8 @@ class BatchSender {
     runtime::Event done{};
   };
 
-  std::size_t ids_at_ = 0, x_at_ = 0, x_bytes_ = 0;  ///< y is first
-  std::array<Sent, 2> sent_{};                       ///< in turn
+  std::size_t ids_at_ = 0, views_at_ = 0, levels_at_ = 0, x_at_ = 0, x_bytes_ = 0;  ///< y is first
+  std::array<Sent, 2> sent_{};                                                      ///< in turn
   std::size_t n_sent_ = 0;
   runtime::Buffer arriving_{}, arrived_{};
   runtime::Event is_taken_{};  ///< what has arrived last, to its place

@@ -1,4 +1,5 @@
 #include "nn/cuda/cuda_executor.hpp"
+#include "nn/cuda/kernels/math.hpp"
 #include "nn/device.hpp"
 
 namespace lockstep::nn {
@@ -11,6 +12,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<Executor> make_executor(const Network& network, const ExecutorOptions& options) override {
     return cuda::make_cuda_executor(network, options, *convolutions_);
   }
+  [[nodiscard]] std::uint64_t most_pixel_channels() const noexcept override { return cuda::pack_channels; }
 
  private:
   std::unique_ptr<cuda::Convolutions> convolutions_;

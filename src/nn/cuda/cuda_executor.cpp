@@ -4,11 +4,13 @@
 #include <array>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "core/error.hpp"
 #include "nn/cuda/batch_sender.hpp"
 #include "nn/cuda/kernels/elementwise.hpp"
+#include "nn/cuda/kernels/images.hpp"
 #include "nn/cuda/program.hpp"
 #include "nn/cuda/rank_groups.hpp"
 #include "runtime/kernel/numbers.hpp"
@@ -57,9 +59,17 @@ class CudaExecutor final : public Executor {
     const Node& first = network_.nodes().front();
     has_ids_ = std::holds_alternative<Ids>(first.layer);
     const auto n = static_cast<std::size_t>(options.max_batch);
-    x_bytes_ = n_elements(first.output) * (has_ids_ ? sizeof(std::int64_t) : sizeof(float));
+    const auto* const input = std::get_if<Input>(&first.layer);
+    has_pixels_ = input != nullptr && input->is_pixels;
+    x_bytes_ = n_elements(first.output) * (has_ids_      ? sizeof(std::int64_t)
+                                           : has_pixels_ ? sizeof(std::uint8_t)
+                                                         : sizeof(float));
     y_bytes_ = options.loss == Loss::mse ? n_elements(network_.output()) * sizeof(float) : sizeof(std::int64_t);
-    batches_ = BatchSender{n * y_bytes_, n * sizeof(std::uint64_t), n * x_bytes_};
+    batches_ = BatchSender{{.y = n * y_bytes_,
+                            .ids = n * sizeof(std::uint64_t),
+                            .views = has_pixels_ ? n * sizeof(data::ImageView) : 0,
+                            .levels = has_pixels_ ? n_levels() * sizeof(float) : 0,
+                            .x = n * x_bytes_}};
     numbers_ = Buffer{core::Bytes{sizeof(core::StepNumbers)}, Memory::device};
     results_ = Mirror{sizeof(Results)};
     for (Ended& ended : ended_) ended.results = Buffer{core::Bytes{sizeof(Results)}, Memory::pinned};
@@ -146,6 +156,9 @@ class CudaExecutor final : public Executor {
     core::require(batch.n > 0 && !options_.is_group_of_ranks, "passes of samples without ranks' hands may be recorded");
     send_numbers(numbers, stream);
     send(batch, stream);
+    const auto size = std::pair{on_device_.images.height, on_device_.images.width};
+    core::require(size_of_sent_.value_or(size) == size, "images that are sent have one size");
+    size_of_sent_ = size;
     n_ = batch.n;
     program_ = &program_of(n_, true);
     PassContext context = context_of(stream, hooks);
@@ -217,9 +230,22 @@ class CudaExecutor final : public Executor {
   void check(const data::Batch& batch) const {
     core::require(arenas_.parameters != nullptr, "an executor is bound to its arenas");
     core::require(batch.n <= options_.max_batch, "a batch has max_batch samples at most");
-    core::require(batch.x.size() == batch.n * x_bytes_, "a batch's samples are those of the network");
+    core::require(has_pixels_ ? has_its_pixels(batch) : batch.x.size() == batch.n * x_bytes_,
+                  "a batch's samples are those of the network");
     core::require(batch.y.size() == batch.n * y_bytes_, "every sample of a batch has a label or target");
     core::require(batch.ids.empty() || batch.ids.size() == batch.n, "every sample of a batch has an id");
+  }
+
+  /// Of all channels of the network's input.
+  [[nodiscard]] std::size_t n_levels() const { return network_.nodes().front().output[0] * LookUpPixels<T>::n_levels; }
+  [[nodiscard]] bool has_its_pixels(const data::Batch& batch) const {
+    if (batch.n == 0) return true;
+    if (!batch.images || batch.images->views.size() != batch.n || batch.images->levels.size() != n_levels())
+      return false;
+    const auto height = static_cast<std::size_t>(batch.images->height);
+    const auto width = static_cast<std::size_t>(batch.images->width);
+    const std::size_t of_sample = height * width * network_.nodes().front().output[0];
+    return of_sample <= x_bytes_ && batch.x.size() == batch.n * of_sample;
   }
 
   void send_what_is_new(runtime::Stream& stream) {
@@ -260,6 +286,11 @@ class CudaExecutor final : public Executor {
       on_device_.x_ids = reinterpret_cast<const std::int64_t*>(at.x);
       on_device_.x_ids_on_host = {reinterpret_cast<const std::int64_t*>(at.x_on_host.data()),
                                   at.x_on_host.size() / sizeof(std::int64_t)};
+    } else if (has_pixels_) {
+      on_device_.images = {.pixels = reinterpret_cast<const std::uint8_t*>(at.x),
+                           .views = reinterpret_cast<const data::ImageView*>(at.views),
+                           .levels = reinterpret_cast<const float*>(at.levels)};
+      if (batch.images) on_device_.images.height = batch.images->height, on_device_.images.width = batch.images->width;
     } else {
       on_device_.x = reinterpret_cast<const float*>(at.x);
     }
@@ -311,6 +342,7 @@ class CudaExecutor final : public Executor {
   Convolutions& convolutions_;
   ParameterLayout parameters_;
   bool has_ids_ = false;
+  bool has_pixels_ = false;
   std::size_t x_bytes_ = 0;
   std::size_t y_bytes_ = 0;
   BatchSender batches_{};
@@ -331,7 +363,8 @@ class CudaExecutor final : public Executor {
   Program<T>* program_ = nullptr;  ///< of the last forward pass, in training
   std::uint64_t n_ = 0;            ///< its samples
   DeviceBatch on_device_{};
-  runtime::Stream* stream_ = nullptr;  ///< of the last pass
+  std::optional<std::pair<int, int>> size_of_sent_{};  ///< of images, in passes that may be recorded
+  runtime::Stream* stream_ = nullptr;                  ///< of the last pass
 };
 
 }  // namespace

@@ -18,9 +18,18 @@
 
 namespace lockstep::nn::cuda {
 
+/// Of a batch of pixels, and their size: data::Images.
+struct DeviceImages {
+  const std::uint8_t* pixels = nullptr;
+  const data::ImageView* views = nullptr;
+  const float* levels = nullptr;
+  int height = 0, width = 0;
+};
+
 /// A batch in the device's memory, and what of it the host has to know.
 struct DeviceBatch {
   const float* x = nullptr;             ///< samples, planes of channels one after another
+  DeviceImages images{};                ///< instead, of a network that begins with pixels
   const std::int64_t* x_ids = nullptr;  ///< instead, of a network that begins with ids
   const std::int64_t* labels = nullptr;
   const float* targets = nullptr;

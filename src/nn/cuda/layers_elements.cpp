@@ -3,22 +3,35 @@
 
 #include "nn/cuda/kernels/dropout.hpp"
 #include "nn/cuda/kernels/elementwise.hpp"
+#include "nn/cuda/kernels/images.hpp"
 #include "nn/cuda/kernels/samples.hpp"
 #include "nn/cuda/layers.hpp"
 
 namespace lockstep::nn::cuda {
 namespace {
 
-/// Samples, brought to the layout of activations; ids stay where they are.
+/// Samples, brought to the layout of activations, and pixels to numbers; ids stay where they are.
 template <class T>
 class InputLayer final : public CudaLayer<T> {
  public:
   explicit InputLayer(const Planned<T>& planned)
-      : n_{static_cast<std::size_t>(planned.builder.n)}, layout_{planned.builder.values[planned.index]} {
-    if (std::holds_alternative<Input>(planned.node.layer)) this->output_ = planned.builder.make_value(layout_);
+      : node_{planned.node},
+        n_{static_cast<std::size_t>(planned.builder.n)},
+        layout_{planned.builder.values[planned.index]} {
+    const auto* const input = std::get_if<Input>(&node_.layer);
+    if (input == nullptr) return;
+    is_pixels_ = input->is_pixels;
+    if (is_pixels_) require_indices(node_, layout_, planned.builder.n);
+    this->output_ = planned.builder.make_value(layout_);
   }
   void forward(PassContext& pass) override {
     if (!this->output_.is_given()) return;
+    const DeviceImages& images = pass.batch.images;
+    if (is_pixels_)
+      return enqueue(pass.stream,
+                     LookUpPixels<T>{n_, images.height, images.width, static_cast<int>(layout_.n_channels),
+                                     images.pixels, images.views, images.levels, static_cast<int>(node_.output[1]),
+                                     static_cast<int>(node_.output[2]), this->output_});
     enqueue(pass.stream, TakeSamples<T>{n_, layout_.n_positions, layout_.n_channels, layout_.padded_channels,
                                         pass.batch.x, this->output_});
   }
@@ -26,8 +39,10 @@ class InputLayer final : public CudaLayer<T> {
   void backward(PassContext&) override {}
 
  private:
+  const Node& node_;
   std::size_t n_;
   ValueLayout layout_;
+  bool is_pixels_ = false;
 };
 
 /// Hands on what it is given.

@@ -30,6 +30,9 @@ class MaxPoolLayer final : public CudaLayer<T> {
   static PoolSizes sizes_of(const Planned<T>& planned, const MaxPool& layer) {
     const Shape& in = planned.builder.network.shape(planned.node.inputs[0]);
     const Shape& out = planned.node.output;
+    for (const ValueLayout& layout :
+         {planned.builder.layout(planned.node.inputs[0]), planned.builder.values[planned.index]})
+      require_indices(planned.node, layout, planned.builder.n);
     return {.n_images = static_cast<std::size_t>(planned.builder.n),
             .height = static_cast<int>(in[1]),
             .width = static_cast<int>(in[2]),

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "nn/cuda/kernels/math.hpp"
 
 namespace lockstep::nn::cuda {
 namespace {
@@ -58,6 +59,15 @@ std::vector<ValueLayout> layouts_of(const Network& network) {
     layouts.push_back(plain(node.output));
   }
   return layouts;
+}
+
+void require_indices(const Node& node, const ValueLayout& layout, std::uint64_t n) {
+  const std::uint64_t of_sample = layout.n_elements() / pack_channels, most = (n_indices - 1) / of_sample;
+  if (n <= most) return;
+  core::fail_usage({.what = fmt::format("{} samples at a time, in layer '{}'", n, node.name),
+                    .where = "batch",
+                    .expected = fmt::format("at most {}: kernels count in 32 bits", most),
+                    .fix = "--accumulate, a smaller --batch, or more ranks"});
 }
 
 ParameterLayout::ParameterLayout(const Network& network) : places_(network.parameters().size()) {

@@ -25,6 +25,10 @@ struct ValueLayout {
 /// do not have: only linear, relu, dropout, add and batches' loss of one position may.
 [[nodiscard]] std::vector<ValueLayout> layouts_of(const Network& network);
 
+/// Throws core::Error (usage) naming the node if `n` samples of the value have too many packs for kernels that divide
+/// their indices (n_indices in kernels/math.hpp).
+void require_indices(const Node& node, const ValueLayout& layout, std::uint64_t n);
+
 /// Rows are output channels, or those of a table. Parameters of one dimension are rows of one element.
 class ParameterLayout {
  public:

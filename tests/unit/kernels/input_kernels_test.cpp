@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "data/augment/augment.hpp"
 #include "nn/cuda/kernels/embedding.hpp"
 #include "nn/cuda/kernels/images.hpp"
+#include "nn/cuda/kernels/samples.hpp"
 #include "unit/kernels/nn_cuda.hpp"
 
 namespace lockstep::nn::cuda {
@@ -25,7 +27,7 @@ TYPED_TEST(InputKernels, ImagesAreCroppedFlippedAndLookedUp) {
     const auto channels = static_cast<std::size_t>(n_channels);
     Vector<std::uint8_t> pixels(views.size() * static_cast<std::size_t>(height * width) * channels);
     for (auto& pixel : pixels) pixel = static_cast<std::uint8_t>(random());
-    const auto table = random_values<T>(256 * channels, 2);
+    const auto table = random_values<float>(256 * channels, 2);
     Vector<T> out(views.size() * static_cast<std::size_t>(out_height * out_width) * 8, round_to<T>(9));
     expect_same_in_all_orders([&](Runner run) {
       run(LookUpPixels<T>{views.size(), height, width, n_channels, pixels.data(), views.data(), table.data(),
@@ -45,10 +47,68 @@ TYPED_TEST(InputKernels, ImagesAreCroppedFlippedAndLookedUp) {
                               static_cast<std::size_t>(row * width + column)) *
                                  channels +
                              c % channels];
-            ASSERT_EQ(number(out[i]), c < channels ? number(table[c * 256 + level]) : 0);
+            ASSERT_EQ(number(out[i]), c < channels ? number(round_to<T>(table[c * 256 + level])) : 0);
           }
         }
       }
+    }
+  }
+}
+
+/// What `augment` makes of samples of uint8, one after another, brought to a network's layout: of the floats that a
+/// loader makes, and of the pixels that it leaves to the kernel. Returns how many bytes differ.
+template <class T>
+std::string difference_of_paths(const data::Augment& augment, const Vector<std::uint8_t>& samples, std::uint64_t height,
+                                std::uint64_t width, std::size_t n_samples) {
+  const std::vector<std::uint64_t>& shape = augment.output().shape;  // channels, rows, columns
+  const std::size_t channels = shape[0], n_positions = shape[1] * shape[2], stored = samples.size() / n_samples;
+  const data::ArraySpec& kept = *augment.pixels();
+  std::vector<std::byte> scratch(augment.scratch_bytes());
+  Vector<float> floats(n_samples * channels * n_positions);
+  Vector<std::uint8_t> pixels(n_samples * kept.bytes());
+  Vector<ImageView> views;
+  for (std::size_t i = 0; i < n_samples; ++i) {
+    const auto x = std::as_bytes(std::span{samples}).subspan(i * stored, stored);
+    const auto floats_of_it =
+        std::as_writable_bytes(std::span{floats}).subspan(i * augment.output().bytes(), augment.output().bytes());
+    augment.apply(x, height, width, 3, i, floats_of_it, scratch);
+    const auto pixels_of_it = std::as_writable_bytes(std::span{pixels}).subspan(i * kept.bytes(), kept.bytes());
+    views.push_back(augment.take(x, height, width, 3, i, pixels_of_it, scratch));
+  }
+  const Vector<float> levels(augment.levels().begin(), augment.levels().end());
+  Vector<T> of_floats(n_samples * n_positions * 8, round_to<T>(9)), of_pixels = of_floats;
+  Runner{ThreadOrder::ascending}(TakeSamples<T>{n_samples, n_positions, channels, 8, floats.data(), of_floats.data()});
+  Runner{ThreadOrder::ascending}(LookUpPixels<T>{n_samples, static_cast<int>(kept.shape[0]),
+                                                 static_cast<int>(kept.shape[1]), static_cast<int>(channels),
+                                                 pixels.data(), views.data(), levels.data(), static_cast<int>(shape[1]),
+                                                 static_cast<int>(shape[2]), of_pixels.data()});
+  return difference(bytes_of(of_pixels), bytes_of(of_floats));
+}
+
+TYPED_TEST(InputKernels, PixelsBecomeTheBitsThatALoaderMakes) {
+  constexpr std::size_t n_samples = 40;
+  constexpr std::uint64_t height = 9, width = 7;
+  std::mt19937 random{1};
+  for (const std::uint64_t n_channels : {1, 3, 8}) {
+    Vector<std::uint8_t> samples(n_samples * height * width * n_channels);
+    for (auto& pixel : samples) pixel = static_cast<std::uint8_t>(random());
+    for (const std::string chain :
+         {"flip:0.5", "normalize:0.4:0.3", "crop:9x7:2,flip", "crop:12x10:4", "crop:5,flip", "flip,crop:6:1,flip:0.3",
+          "centercrop:4", "centercrop:13,flip,normalize:0.13:0.31", "crop:4,crop:8:3", "rrcrop:6x5,flip",
+          "resize:6,crop:5,flip", "crop:5,resize:12x11,centercrop:14"}) {
+      const bool is_resized = chain.find("rrcrop") != chain.npos || chain.find("resize") != chain.npos;
+      if (is_resized && n_channels > 3) continue;
+      SCOPED_TRACE(fmt::format("{} channels, {}", n_channels, chain));
+      data::SetSpec spec;
+      spec.x.shape = {height, width, n_channels};
+      const data::Augment augment{spec, {.steps = data::parse_augment(chain, "chain")}};
+      EXPECT_LE(augment.pixels()->bytes() * sizeof(float), augment.output().bytes());
+      EXPECT_EQ(difference_of_paths<TypeParam>(augment, samples, 0, 0, n_samples), "");
+      if (n_channels != 3 || chain.find("resize") == chain.npos) continue;
+      spec.encoding = "image";
+      spec.x.shape.clear();
+      const data::Augment encoded{spec, {.steps = data::parse_augment("resize:6x7," + chain, "chain")}};
+      EXPECT_EQ(difference_of_paths<TypeParam>(encoded, samples, height, width, n_samples), "");
     }
   }
 }

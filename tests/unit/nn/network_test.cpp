@@ -222,5 +222,11 @@ TEST(Network, AValueOfAnotherNetworkIsADefectHere) {
   }
 }
 
+TEST(Network, PixelsAreThoseOfImages) {
+  Network net;
+  EXPECT_ANY_THROW(net.input({20}, {.is_pixels = true}));
+  EXPECT_NO_THROW(net.input({1, 4, 5}, {.is_pixels = true}));
+}
+
 }  // namespace
 }  // namespace lockstep::nn

@@ -2,6 +2,8 @@
 // device.
 #include <gtest/gtest.h>
 
+#include "core/rng.hpp"
+#include "data/augment/augment.hpp"
 #include "support/sanitized.hpp"
 #include "unit/nn_cuda/on_test_device.hpp"
 
@@ -162,6 +164,77 @@ TEST_F(CudaExecutorTest, ReplaysPasses) {
   }
 }
 
+/// Four images of 7x5, of which parts of 6x6 are looked at, and the same as a loader makes floats of them.
+struct Pictures {
+  static constexpr int height = 7, width = 5, n_channels = 3, side = 6;
+  static constexpr std::uint64_t n = 4;
+
+  explicit Pictures(const data::AugmentOptions& options) {
+    data::SetSpec spec;
+    spec.x.shape = {height, width, n_channels};
+    const data::Augment augment{spec, options};
+    levels.assign(augment.levels().begin(), augment.levels().end());
+    std::vector<std::byte> stored(spec.x.bytes()), kept(augment.pixels()->bytes());
+    std::vector<float> of_sample(augment.output().n_elements());
+    core::Random random{1};
+    for (std::uint64_t i = 0; i < n; ++i) {
+      for (std::byte& pixel : stored) pixel = static_cast<std::byte>(random.below(256));
+      augment.apply(stored, 0, 0, 1, i, std::as_writable_bytes(std::span{of_sample}), {});
+      floats.insert(floats.end(), of_sample.begin(), of_sample.end());
+      views.push_back(augment.take(stored, 0, 0, 1, i, kept, {}));
+      for (const std::byte pixel : kept) pixels.push_back(std::to_integer<std::uint8_t>(pixel));
+    }
+  }
+  [[nodiscard]] static Case given(const std::vector<float>& floats, bool is_pixels) {
+    Network net;
+    Value x = net.input({n_channels, side, side}, {.is_pixels = is_pixels});
+    x = net.conv("conv1", x, {.n_out = 5, .kernel = 3, .padding = 1});
+    net.linear("fc", net.global_avg_pool(net.relu(x)), {.n_out = 4});
+    Case given{is_pixels ? "pixels" : "floats", net};
+    given.batch = {.n = n, .classes = {3, 0, 1, 2}};
+    given.batch.x.assign(floats.begin(), floats.end());
+    return given;
+  }
+
+  std::vector<float> floats{}, levels{};
+  std::vector<std::uint8_t> pixels{};
+  std::vector<data::ImageView> views{};
+};
+
+TEST_F(CudaExecutorTest, MakesTheFloatsOfALoaderOfPixels) {
+  const Pictures pictures{{.steps = data::parse_augment("crop:6:1,flip,normalize:0.4/0.5/0.6:0.2/0.3/0.4", "chain")}};
+  for (const Precision precision : {Precision::f32, Precision::bf16, Precision::f16}) {
+    OnTestDevice wanted{Pictures::given(pictures.floats, false), precision};
+    OnTestDevice found{Pictures::given(pictures.floats, true), precision};
+    EXPECT_ANY_THROW(found.forward(true)) << "floats for a network that takes pixels";
+    found.pixels = pictures.pixels;
+    found.images = {.height = 7, .width = 5, .n_channels = 3, .levels = pictures.levels, .views = pictures.views};
+    const auto expect_same = [&] {
+      EXPECT_EQ(found.sums().loss, wanted.sums().loss);
+      EXPECT_TRUE(std::ranges::equal(found.fetch_gradients(), wanted.fetch_gradients()));
+    };
+    for (OnTestDevice* const on : {&wanted, &found}) {
+      on->forward(true);
+      on->backward(0.25F);
+    }
+    expect_same();
+    for (OnTestDevice* const on : {&wanted, &found}) on->forward_part(Pass::evaluation, 1, 4);
+    expect_same();
+
+    found.send(0, 2, 1);
+    found.stream().begin_recording();
+    found.enqueue_sent();
+    const runtime::Recording recording = found.stream().end_recording();
+    found.send(2, 4, 0.5F);
+    found.stream().replay(recording);
+    wanted.forward_part(Pass::forward, 2, 4);
+    wanted.backward(0.5F);
+    expect_same();
+    found.images->height = 5, found.images->width = 7;
+    EXPECT_ANY_THROW(found.send(0, 2, 1)) << "a recording is of images of one size";
+  }
+}
+
 // A rank without samples has gradients of 0, and its slots are ready like all others'.
 TEST_F(CudaExecutorTest, TakesABatchOfNone) {
   OnTestDevice on{layer_cases()[2], Precision::f32};
@@ -180,6 +253,20 @@ TEST_F(CudaExecutorTest, RefusesLabelsThatAreNoClass) {
   OnTestDevice on{given, Precision::f32};
   on.forward(true);
   EXPECT_ANY_THROW(static_cast<void>(on.sums()));
+}
+
+TEST_F(CudaExecutorTest, RefusesMorePacksThanKernelsCount) {
+  const Node node{.name = "pool", .layer = MaxPool{}, .inputs = {}, .output = {}};
+  const ValueLayout layout{.n_positions = std::size_t{1} << 20, .n_channels = 13, .padded_channels = 16};
+  EXPECT_NO_THROW(require_indices(node, layout, 2047));
+  try {
+    require_indices(node, layout, 2048);
+    FAIL() << "2^32 packs were taken";
+  } catch (const core::Error& error) {
+    EXPECT_EQ(error.code(), core::ExitCode::usage);
+    EXPECT_NE(error.problem().expected.find("at most 2047"), std::string::npos);
+    EXPECT_NE(error.problem().what.find("'pool'"), std::string::npos);
+  }
 }
 
 }  // namespace

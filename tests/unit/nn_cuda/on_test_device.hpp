@@ -9,6 +9,7 @@
 #include <bit>
 #include <cmath>
 #include <functional>
+#include <optional>
 
 #include "nn/cuda/cuda_executor.hpp"
 #include "support/error_table.hpp"
@@ -138,6 +139,10 @@ class OnTestDevice final : public Hooks {
   [[nodiscard]] runtime::DeviceSpan<float> parameters() const { return parameters_.on_device<float>(); }
   [[nodiscard]] runtime::DeviceSpan<float> gradients() const { return gradients_.on_device<float>(); }
 
+  /// Of samples that are given as pixels, for a network that takes these.
+  std::vector<std::uint8_t> pixels{};
+  std::optional<data::Images> images{};
+
   static constexpr float f16_scale = std::bit_cast<float>(0x42424242U);  ///< of the loss: 48.6
   std::function<void(runtime::DeviceSpan<double>, runtime::Stream&)> on_sum{};
 
@@ -150,11 +155,14 @@ class OnTestDevice final : public Hooks {
         << of << " is off by " << error << ", more than " << tolerance;
   }
   [[nodiscard]] data::Batch batch() const {
-    return {
+    data::Batch batch{
         .n = tested_.batch.n,
         .x = tested_.batch.ids.empty() ? std::as_bytes(std::span{x_}) : std::as_bytes(std::span{tested_.batch.ids}),
         .y = targets_.empty() ? std::as_bytes(std::span{tested_.batch.classes}) : std::as_bytes(std::span{targets_}),
-        .ids = ids_};
+        .ids = ids_,
+        .images = images};
+    if (images) batch.x = std::as_bytes(std::span{pixels});
+    return batch;
   }
   [[nodiscard]] const ArenaSlot& slot_of(std::size_t parameter) const {
     const auto slots = executor_->slots();

@@ -36,7 +36,19 @@ class Steps {
     executor_->bind(parameters_.on_device<float>(), gradients_.on_device<float>());
     const Node& first = network_.nodes().front();
     const bool has_ids = std::holds_alternative<Ids>(first.layer);
-    x_.resize(of.batch * n_elements(first.output) * (has_ids ? sizeof(std::int64_t) : sizeof(float)));
+    x_.resize(of.batch * n_elements(first.output) *
+              (has_ids                ? sizeof(std::int64_t)
+               : of.spec.takes_pixels ? 1
+                                      : sizeof(float)));
+    if (of.spec.takes_pixels) {
+      views_.resize(of.batch);
+      levels_.resize(256 * first.output[0]);
+      batch_.images = data::Images{.height = static_cast<int>(first.output[1]),
+                                   .width = static_cast<int>(first.output[2]),
+                                   .n_channels = static_cast<int>(first.output[0]),
+                                   .levels = levels_,
+                                   .views = views_};
+    }
     y_.resize(of.batch * (of.loss == Loss::mse ? n_elements(network_.output()) * sizeof(float) : sizeof(std::int64_t)));
     batch_.x = x_;
     batch_.y = y_;
@@ -63,6 +75,8 @@ class Steps {
   Quiet hooks_{};
   bool has_trained_ = false;
   std::vector<std::byte> x_{}, y_{};
+  std::vector<data::ImageView> views_{};
+  std::vector<float> levels_{};
   data::Batch batch_;
 };
 

@@ -3,19 +3,15 @@
 // Used by nn/cuda.
 #pragma once
 
+#include "data/augment/image_view.hpp"
 #include "nn/cuda/kernels/math.hpp"
 #include "runtime/device.hpp"
 
 namespace lockstep::nn::cuda {
 
-/// The part of an image that is wanted; what lies outside of the image reads as pixels of 0.
-struct ImageView {
-  std::int32_t top;
-  std::int32_t left;
-  std::uint32_t is_flipped;  ///< mirrored left to right
-};
+using data::ImageView;
 
-/// One thread takes one pixel, whose eight channels it writes at once.
+/// One thread takes one pixel, whose eight channels it writes at once; of fewer than n_indices pixels.
 template <class T>
 struct LookUpPixels {
   static constexpr int max_threads = 256;
@@ -25,7 +21,7 @@ struct LookUpPixels {
   int n_channels;              ///< of the image, at most 8; the others become 0
   const std::uint8_t* pixels;  ///< images one after another: rows of pixels of interleaved channels
   const ImageView* views;      ///< one for each image
-  const T* table;              ///< what the 256 levels of each channel become
+  const float* table;          ///< what the 256 levels of each channel become
   int out_height, out_width;
   T* out;
 
@@ -39,26 +35,27 @@ struct LookUpPixels {
   LOCKSTEP_HOST_DEVICE std::size_t n_table() const { return static_cast<std::size_t>(n_channels) * n_levels; }
   [[nodiscard]] Grid grid() const {
     Grid grid = runtime::kernel::grid_of(n(), max_threads);
-    grid.scratch_bytes = n_table() * sizeof(T);
+    grid.scratch_bytes = n_table() * sizeof(float);
     return grid;
   }
 
   template <class Team>
   LOCKSTEP_HOST_DEVICE void operator()(Team& team) const {
-    T* const levels = team.template scratch<T>(n_table()).data();
+    float* const levels = team.template scratch<float>(n_table()).data();
     team.each([&](int thread) {
       for (auto i = static_cast<std::size_t>(thread); i < n_table(); i += static_cast<std::size_t>(team.n_threads()))
         levels[i] = table[i];
     });
     team.each([&](int thread) {
-      const auto width = static_cast<std::size_t>(out_width), height = static_cast<std::size_t>(out_height);
+      const auto width = static_cast<std::uint32_t>(out_width), height = static_cast<std::uint32_t>(out_height);
       const std::size_t stride = static_cast<std::size_t>(team.n_blocks()) * static_cast<std::size_t>(team.n_threads());
       std::size_t i = static_cast<std::size_t>(team.block()) * static_cast<std::size_t>(team.n_threads());
       LOCKSTEP_NO_UNROLL
       for (i += static_cast<std::size_t>(thread); i < n_images * height * width; i += stride) {
-        const std::size_t image = i / width / height;
+        const std::uint32_t out_row = static_cast<std::uint32_t>(i) / width, image = out_row / height;
         const ImageView view = views[image];
-        const int x = static_cast<int>(i % width), row = view.top + static_cast<int>(i / width % height);
+        const int x = static_cast<int>(static_cast<std::uint32_t>(i) - out_row * width);
+        const int row = view.top + static_cast<int>(out_row - image * height);
         const int column = view.left + (view.is_flipped != 0 ? out_width - 1 - x : x);
         const bool is_inside = row >= 0 && row < in_height && column >= 0 && column < in_width;
         const std::uint8_t* const pixel = is_inside ? pixels + image * in_bytes() + offset(row, column) : nullptr;
@@ -66,7 +63,7 @@ struct LookUpPixels {
         for (int k = 0; k < pack_channels; ++k) {
           if (k >= n_channels) continue;
           const std::size_t level = pixel == nullptr ? 0 : pixel[k];
-          result.set(k, to_float(levels[static_cast<std::size_t>(k) * n_levels + level]));
+          result.set(k, levels[static_cast<std::size_t>(k) * n_levels + level]);
         }
         store_channels(out, i, result);
       }

@@ -30,6 +30,9 @@ using runtime::kernel::to_float;
 
 inline constexpr int pack_channels = 8;
 
+/// Kernels that divide the index of each pack do so in 32 bits, as a GPU has no instruction for 64: they take fewer.
+inline constexpr std::uint64_t n_indices = std::uint64_t{1} << 32;
+
 /// Channels that one thread takes at once: 16 bytes of 16-bit elements, two to a word until they are asked for, as a
 /// GPU would else spend a register on each; twice as many bytes of floats.
 template <class T>

@@ -8,8 +8,8 @@
 
 namespace lockstep::nn::cuda {
 
-/// Images of n_channels, and the maxima of their windows. Padding is never the maximum: windows are cut off at the
-/// edges of the image, and none lies beyond them.
+/// Images of n_channels, and the maxima of their windows: fewer than n_indices packs of both. Padding is never the
+/// maximum: windows are cut off at the edges of the image, and none lies beyond them.
 struct PoolSizes {
   std::size_t n_images;
   int height, width;
@@ -28,22 +28,25 @@ struct PoolSizes {
   }
 };
 
-/// Where a pack of channels lies in images of a certain height and width.
+/// Where a pack of channels lies in images of a certain height and width. Of fewer than n_indices packs.
 struct PoolPlace {
-  LOCKSTEP_HOST_DEVICE PoolPlace(std::size_t i, std::size_t n_packs, int height, int width)
-      : pack{i % n_packs},
-        x{static_cast<int>(i / n_packs % static_cast<std::size_t>(width))},
-        y{static_cast<int>(i / n_packs / static_cast<std::size_t>(width) % static_cast<std::size_t>(height))},
-        image{i / n_packs / static_cast<std::size_t>(width) / static_cast<std::size_t>(height)} {}
+  LOCKSTEP_HOST_DEVICE PoolPlace(std::size_t i, std::size_t n_packs, int height, int width) {
+    const auto index = static_cast<std::uint32_t>(i), packs = static_cast<std::uint32_t>(n_packs);
+    const std::uint32_t position = index / packs, row = position / static_cast<std::uint32_t>(width);
+    pack = index - position * packs;
+    x = static_cast<int>(position - row * static_cast<std::uint32_t>(width));
+    image = row / static_cast<std::uint32_t>(height);
+    y = static_cast<int>(row - image * static_cast<std::uint32_t>(height));
+  }
   /// Its index at another place of its image, in images of a certain height and width.
   LOCKSTEP_HOST_DEVICE std::size_t at(int row, int column, std::size_t n_packs, int height, int width) const {
-    const std::size_t rows = image * static_cast<std::size_t>(height) + static_cast<std::size_t>(row);
-    return (rows * static_cast<std::size_t>(width) + static_cast<std::size_t>(column)) * n_packs + pack;
+    const std::uint32_t rows = image * static_cast<std::uint32_t>(height) + static_cast<std::uint32_t>(row);
+    const std::uint32_t position = rows * static_cast<std::uint32_t>(width) + static_cast<std::uint32_t>(column);
+    return position * static_cast<std::uint32_t>(n_packs) + pack;
   }
 
-  std::size_t pack;
+  std::uint32_t pack, image;
   int x, y;
-  std::size_t image;
 };
 
 template <class T>

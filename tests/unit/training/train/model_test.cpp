@@ -188,5 +188,17 @@ TEST(Groups, AreThoseOfRanksInTheOrderOfTorch) {
   EXPECT_TRUE(has(refused_groups(recipe, 34, {4}), "of 4 in place of 32 samples"));  // padded to 36
 }
 
+TEST(MakeNetwork, TakesPixelsWhereTheDataAre) {
+  Recipe recipe;
+  recipe.model = "mnist_cnn";
+  DataInfo data;
+  data.spec.classes.resize(10);
+  data.input = {1, 28, 28};
+  for (const bool are_pixels : {false, true}) {
+    data.are_pixels = are_pixels;
+    EXPECT_EQ(std::get<nn::Input>(make_network(recipe, data).nodes().front().layer).is_pixels, are_pixels);
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::training

@@ -1,0 +1,28 @@
+// Images whose pixels have not become numbers yet, and what is to be made of them: by a GPU, to the bits of Lookup.
+// Invariant: what a view looks at is what Augment makes numbers of, in the same order.
+// Used by data/augment/augment, data/load/batch and nn/cuda.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace lockstep::data {
+
+/// The part of an image that is wanted; what lies outside of the image reads as pixels of 0.
+struct ImageView {
+  std::int32_t top = 0;
+  std::int32_t left = 0;
+  std::uint32_t is_flipped = 0;  ///< 1: mirrored left to right
+  bool operator==(const ImageView&) const = default;
+};
+
+/// Rows of pixels of interleaved channels of uint8, all images of one size.
+struct Images {
+  int height = 0;
+  int width = 0;
+  int n_channels = 0;
+  std::span<const float> levels{};     ///< what the 256 levels of each channel become
+  std::span<const ImageView> views{};  ///< one for each image
+};
+
+}  // namespace lockstep::data
