@@ -140,13 +140,15 @@ void check_device_memory(const Options& options, core::Bytes largest, const runt
                                        n_sharing > 1 ? "fewer ranks on a GPU" : "--device host")});
 }
 
-std::vector<std::string> find_warnings(const runtime::Topology& topology, const runtime::DeviceChoice& device) {
+std::vector<std::string> find_warnings(const runtime::Topology& topology, const runtime::DeviceChoice& device,
+                                       const comm::AllConnections& connections) {
   std::vector<std::string> warnings = topology.warnings();
   if (core::is_debug_build())
     warnings.push_back(fmt::format("this is a {} build: times are not those of a Release build", core::build_type()));
   if (!sanitizers.empty())
     warnings.push_back(fmt::format("built with sanitizers ({}): times mean nothing", sanitizers));
-  for (const std::string& warning : {runtime::warning_of_far_gpus(device, topology), core::instruction_limit_warning()})
+  for (const std::string& warning :
+       {runtime::warning_of_far_gpus(device, topology), connections.warning, core::instruction_limit_warning()})
     if (!warning.empty()) warnings.push_back(warning);
   return warnings;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "comm/collective.hpp"
+#include "comm/connection.hpp"
 #include "core/error.hpp"
 #include "reduce_all/options.hpp"
 #include "runtime/launcher.hpp"
@@ -28,7 +29,8 @@ void check_device_memory(const Options& options, core::Bytes largest, const runt
 
 /// At rank 0: what makes the numbers doubtful: placement, a debug build, sanitizers.
 [[nodiscard]] std::vector<std::string> find_warnings(const runtime::Topology& topology,
-                                                     const runtime::DeviceChoice& device);
+                                                     const runtime::DeviceChoice& device,
+                                                     const comm::AllConnections& connections);
 
 /// What the percentages of the table refer to; `reads_from_others`: what ranks of one node read from other cores too.
 [[nodiscard]] std::string describe_limit(const Options& options, const runtime::Topology& topology,

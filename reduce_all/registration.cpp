@@ -10,10 +10,17 @@
 #include "core/log.hpp"
 
 namespace lockstep::reduce_all {
-namespace {
+void check_registration(const Options& options, const runtime::DeviceChoice& device) {
+  if (device.is_host()) return;
+  if (const auto obstacle = comm::registration_obstacle(options.registration))
+    core::fail_usage(
+        {.what = fmt::format("'{}' {}", comm::name(options.registration), *obstacle),
+         .where = "--register",
+         .expected = "a program built and run with an NCCL that can register memory so",
+         .fix = "build and run with such an NCCL (on a cluster: module load nccl), or leave out --register"});
+}
 
-// Collective: those of libraries that take part, made if need be.
-std::vector<comm::DeviceGroup*> groups_that_register(const Job& job) {
+std::vector<comm::DeviceGroup*> libraries_of(const Job& job) {
   std::set<const comm::Algorithm*> seen;
   std::vector<comm::DeviceGroup*> groups;
   for (const Participant& participant : job.participants)
@@ -27,22 +34,10 @@ std::vector<comm::DeviceGroup*> groups_that_register(const Job& job) {
   return groups;
 }
 
-}  // namespace
-
-void check_registration(const Options& options, const runtime::DeviceChoice& device) {
-  if (device.is_host()) return;
-  if (const auto obstacle = comm::registration_obstacle(options.registration))
-    core::fail_usage(
-        {.what = fmt::format("'{}' {}", comm::name(options.registration), *obstacle),
-         .where = "--register",
-         .expected = "a program built and run with an NCCL that can register memory so",
-         .fix = "build and run with such an NCCL (on a cluster: module load nccl), or leave out --register"});
-}
-
 comm::Registration find_registration(const Job& job) {
   const comm::Registration asked = job.options.registration;
   if (asked == comm::Registration::none || job.device.is_host()) return comm::Registration::none;
-  const std::vector<comm::DeviceGroup*> groups = groups_that_register(job);
+  const std::vector<comm::DeviceGroup*> groups = libraries_of(job);
   const runtime::Buffer sample = comm::allocate_to_register(core::Bytes{4096});
   const bool is_had = std::ranges::all_of(groups, [&](comm::DeviceGroup* group) {
     return group->register_memory(sample.on_device<std::byte>(), asked) != nullptr;

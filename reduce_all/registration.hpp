@@ -3,12 +3,17 @@
 // Used by run.
 #pragma once
 
+#include <vector>
+
 #include "reduce_all/sweep.hpp"
 
 namespace lockstep::reduce_all {
 
 /// Throws core::Error (usage) if this program is not built for what is asked for.
 void check_registration(const Options& options, const runtime::DeviceChoice& device);
+
+/// Collective: the groups of libraries of the devices that take part, made if need be.
+[[nodiscard]] std::vector<comm::DeviceGroup*> libraries_of(const Job& job);
 
 /// Collective: what is in effect. Where that is less than was asked for, rank 0 says why.
 [[nodiscard]] comm::Registration find_registration(const Job& job);

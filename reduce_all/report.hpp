@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/connection.hpp"
 #include "core/timer.hpp"
 #include "reduce_all/cores.hpp"
 #include "reduce_all/options.hpp"
@@ -32,6 +33,7 @@ struct BenchmarkInfo {
   std::string why_no_cores;           ///< then the reason; empty for one rank
   int simulated_nodes = 0;            ///< by --ranks-per-node; 0: the nodes are real
   runtime::DeviceChoice device{};
+  comm::AllConnections connections{};
   std::string nccl{};                                          ///< its version; empty without
   comm::Registration registration = comm::Registration::none;  ///< in effect
 };

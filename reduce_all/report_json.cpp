@@ -42,7 +42,9 @@ Json device(const BenchmarkInfo& info) {
           {"register", comm::name(info.registration)},
           {"driver_cuda", d.driver},
           {"toolkit_cuda", d.toolkit},
-          {"nccl_version", info.nccl.empty() ? Json(nullptr) : Json(info.nccl)}};
+          {"nccl_version", info.nccl.empty() ? Json(nullptr) : Json(info.nccl)},
+          {"nccl_network", info.connections.networks.empty() ? Json(nullptr) : Json(info.connections.networks)},
+          {"nccl_channels", info.connections.n_channels == 0 ? Json(nullptr) : Json(info.connections.n_channels)}};
 }
 
 // But for the placement.

@@ -111,6 +111,16 @@ std::string about_cores(std::span<const Row> rows, const Outcome& outcome) {
   return text;
 }
 
+// ", NCCL 2.28.9 (network IB, 24 channels)": what of that is known.
+std::string about_nccl(const BenchmarkInfo& info) {
+  if (info.nccl.empty()) return "";
+  std::string details;
+  if (!info.connections.networks.empty()) details = "network " + info.connections.networks;
+  if (info.connections.n_channels > 0)
+    details += fmt::format("{}{} channels", details.empty() ? "" : ", ", info.connections.n_channels);
+  return fmt::format(", NCCL {}{}", info.nccl, details.empty() ? "" : " (" + details + ")");
+}
+
 // "2 GPUs, such as NVIDIA H200 (GPU-...), CUDA 13.0, driver for CUDA 13.0, NCCL 2.28.9"; or why it is the host.
 std::string about_device(const BenchmarkInfo& info) {
   const runtime::DeviceChoice& device = info.device;
@@ -118,8 +128,7 @@ std::string about_device(const BenchmarkInfo& info) {
   const std::size_t n_gpus = std::set<std::string>{device.all.begin(), device.all.end()}.size();
   return fmt::format("# device: {}{} ({}){}, CUDA {}, driver for CUDA {}{}{}{}\n",
                      n_gpus == 1 ? "" : fmt::format("{} GPUs, such as ", n_gpus), device.gpu.name, device.gpu.uuid,
-                     device.is_shared ? ", shared by ranks" : "", device.toolkit, device.driver,
-                     info.nccl.empty() ? "" : ", NCCL " + info.nccl,
+                     device.is_shared ? ", shared by ranks" : "", device.toolkit, device.driver, about_nccl(info),
                      info.registration != comm::Registration::none
                          ? fmt::format("; vectors are registered with NCCL ({})", comm::name(info.registration))
                          : "",

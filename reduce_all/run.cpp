@@ -33,13 +33,14 @@ BenchmarkInfo describe_run(const Job& job, const CoreWatch& cores, const std::op
   BenchmarkInfo info{.options = job.options,
                      .environment = runtime::read_environment(),
                      .topology = job.topology,
-                     .warnings = find_warnings(job.topology, job.device),
+                     .warnings = find_warnings(job.topology, job.device, job.connections),
                      .limit = job.device.is_host() ? describe_limit(job.options, job.topology,
                                                                     cores.is_on() && job.transport.n_nodes() == 1)
                                                    : describe_limit_of_devices(job.options),
                      .cores = reach,
                      .why_no_cores = cores.why_off(),
                      .device = job.device,
+                     .connections = job.connections,
                      .nccl = comm::nccl_version(),
                      .registration = job.registration};
   for (const Participant& participant : job.participants) {
@@ -54,7 +55,7 @@ BenchmarkInfo describe_run(const Job& job, const CoreWatch& cores, const std::op
 void print_verdict(const Job& job, const Report& report, const Outcome& outcome) {
   const VerdictContext context{.n_ranks = job.world.n_ranks(),
                                .n_nodes = job.topology.n_nodes,
-                               .n_warnings = find_warnings(job.topology, job.device).size(),
+                               .n_warnings = find_warnings(job.topology, job.device, job.connections).size(),
                                .is_complete = outcome.is_complete};
   std::string text = "\n";
   for (const std::string& sentence : verdict(report.rows(), context)) text += sentence + "\n";
@@ -101,6 +102,7 @@ std::string blank_document(const Job& job) {
   info.topology = job.topology;
   info.device = job.device;
   info.nccl = comm::nccl_version();
+  info.connections = job.connections;
   info.registration = job.registration;
   info.environment.hosts = job.topology.hosts();
   if (job.options.ranks_per_node > 0) info.simulated_nodes = job.transport.n_nodes();
@@ -196,7 +198,12 @@ int run(const runtime::Session& session, const CommandLine& line, const runtime:
     if (world.rank() == 0 && options.task == Task::measure) report = std::make_unique<Report>(options);
   });
   if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
-  job.registration = find_registration(job);
+  if (!device.is_host()) {
+    const std::vector<comm::DeviceGroup*> libraries = libraries_of(job);
+    if (!libraries.empty())
+      job.connections = comm::gather_connections(world, topology, libraries.front()->connection());
+    job.registration = find_registration(job);
+  }
   if (!options.baseline.empty()) {
     const auto no_gate = core::complaint_of([&] {
       if (report != nullptr) gate = std::make_unique<Gate>(options, job.calls, blank_document(job));

@@ -33,6 +33,7 @@ struct Job {
   core::Bytes cache;  ///< the device's largest
   std::vector<Participant> participants;
   comm::Registration registration = comm::Registration::none;  ///< in effect
+  comm::AllConnections connections{};                          ///< of libraries of the devices
 };
 
 /// What rank 0 learns of each rank about a contender.

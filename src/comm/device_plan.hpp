@@ -50,6 +50,12 @@ enum class Registration : std::uint8_t {
 inline constexpr std::array all_registrations{Registration::none, Registration::local, Registration::symmetric};
 [[nodiscard]] std::string_view name(Registration registration) noexcept;
 
+/// What a library has connected the devices of this rank by, as far as it says.
+struct Connection {
+  std::string network{};  ///< between nodes: "IB", "Socket", "AWS Libfabric"; used where there are several
+  int n_channels = 0;     ///< that carry a call at a time, a thread block each; 0: unknown
+};
+
 /// Memory that a group knows while this lives; both must outlive it. Calls use the same places of it on all ranks,
 /// except for a rank's own part.
 class Registered {
@@ -68,6 +74,8 @@ class DeviceGroup {
   [[nodiscard]] virtual bool only_enqueues() const noexcept = 0;
   /// Collective. Throws core::Error (usage) if this way cannot do it. The group must outlive it.
   [[nodiscard]] virtual std::unique_ptr<DevicePlan> make_plan(const Call& call) = 0;
+  /// Collective: connects, unless a plan has.
+  [[nodiscard]] virtual Connection connection() { return {}; }
   /// Whether there is a library that register_memory() tells of memory.
   [[nodiscard]] virtual bool registers() const noexcept { return false; }
   /// Collective: the memory is all that allocate_to_register() gave, for as many bytes on every rank. From then on all

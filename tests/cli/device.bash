@@ -95,6 +95,8 @@ if "$REDUCE_ALL" --device cuda -e 8 -n 8 | grep -q 'NCCL'; then
   for n in 2 3; do
     # shellcheck disable=SC2086
     launch "$n" $few --json "$folder/r.json"
+    expect_out '^# device: .*, NCCL [0-9.]+ \(24 channels\)$'
+    grep -q '"nccl_channels": *24' "$folder/r.json" || fail "the result does not tell of the channels"
     expect_rc 0
     expect_out "^# device: $n GPUs, such as made-up GPU"
     expect_out '^# all_reduce: staged, nccl, auto$'

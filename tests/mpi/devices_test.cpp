@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "comm/connection.hpp"
 #include "comm/transport_mpi.hpp"
 #include "runtime/staging.hpp"
 #include "support/device_case.hpp"
@@ -93,6 +94,24 @@ TEST_F(OnDevices, TheMpiLibraryHasToSayAndProveThatItTakesMemoryOfGpus) {
   } catch (const core::Error& error) {
     EXPECT_NE(std::string{error.what()}.find("adds up one number of each rank there wrongly"), std::string::npos);
   }
+}
+
+TEST_F(OnDevices, WhatTheLibraryHasConnectedByIsKnown) {
+  const Algorithm& library = comm::choose_for_devices({}, *over_, Devices::own);
+  setenv("LOCKSTEP_HOST_NCCL_NETWORK", over_->rank() == 0 ? "IB" : "Socket", 1);
+  const comm::Connection mine = library.group(library, *over_)->connection();
+  unsetenv("LOCKSTEP_HOST_NCCL_NETWORK");
+  EXPECT_EQ(mine.network, over_->rank() == 0 ? "IB" : "Socket");
+  EXPECT_EQ(mine.n_channels, 24);
+  EXPECT_EQ(std::getenv("NCCL_DEBUG"), nullptr);
+  runtime::Topology topology = runtime::discover_topology(support::world());
+  EXPECT_EQ(comm::gather_connections(support::world(), topology, mine).networks, "");
+  topology.n_nodes = 2;
+  const comm::AllConnections all = comm::gather_connections(support::world(), topology, mine);
+  EXPECT_EQ(all.n_channels, 24);
+  EXPECT_EQ(all.networks, over_->n_ranks() == 1 ? "IB" : "IB, Socket");
+  const std::string ranks = "on " + std::to_string(over_->n_ranks() - 1) + " of " + std::to_string(over_->n_ranks());
+  EXPECT_EQ(all.warning.find(ranks) != std::string::npos, over_->n_ranks() > 1) << all.warning;
 }
 
 TEST_F(OnDevices, AStepOfTheLibraryOnlyEnqueues) {

@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "comm/connection.hpp"
 #include "comm/transport_mpi.hpp"
 #include "runtime/session.hpp"
 #include "training/recipe/specs.hpp"
@@ -69,6 +70,10 @@ Setup set_up(const runtime::Communicator& world, const OpenDevice& place, const 
   setup.transport = comm::make_mpi_transport(world, {.topology = &place.topology});
   if (!place.choice.is_host() && world.n_ranks() > 1)
     setup.devices = comm::make_device_group(*setup.transport, place.choice);
+  if (setup.devices) {
+    const comm::AllConnections all = comm::gather_connections(world, place.topology, setup.devices->connection());
+    if (!all.warning.empty()) setup.warnings.push_back(all.warning);
+  }
   const std::uint64_t most =
       options.dry_run ? std::min(batches.most(), whole_groups(recipe, most_tried)) : batches.most();
   setup.learner = std::make_unique<Learner>(world, *setup.transport, setup.devices.get(), *place.device, recipe,

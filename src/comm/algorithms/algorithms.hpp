@@ -55,7 +55,7 @@ Cost cost(const Call& call, std::span<const int> nodes);
 namespace mpi_native {
 std::unique_ptr<Plan> make(Transport& transport, const Call& call);
 std::unique_ptr<DeviceGroup> make_for_devices(const Algorithm& row, Transport& transport);
-std::optional<std::string> why_not_for_devices(const Call& call, int n_ranks);
+std::optional<std::string> why_not_for_devices(const Call& call, const Transport& transport);
 /// Whether the library says that it takes addresses of memory of GPUs. After MPI_Init; mpi_takes_gpus.cpp.
 bool takes_gpus();
 }  // namespace mpi_native

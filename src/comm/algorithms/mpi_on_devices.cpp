@@ -84,7 +84,7 @@ std::unique_ptr<DeviceGroup> mpi_native::make_for_devices(const Algorithm& row, 
 }
 
 // What mpi_native.cpp does itself the host does: 16-bit floats and averages.
-std::optional<std::string> mpi_native::why_not_for_devices(const Call& call, int /*n_ranks*/) {
+std::optional<std::string> mpi_native::why_not_for_devices(const Call& call, const Transport& /*transport*/) {
   if (!takes_gpus()) return "needs an MPI library that takes memory of GPUs, and this one says that it does not";
   if (call.op == ReduceOp::avg) return "does not average, which MPI does not";
   if (call.dtype == core::DType::float16 || call.dtype == core::DType::bfloat16)

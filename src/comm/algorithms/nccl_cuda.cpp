@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "comm/algorithms/algorithms.hpp"
+#include "comm/algorithms/nccl_log.hpp"
 #include "comm/algorithms/nccl_registration.hpp"
 #include "core/error.hpp"
 #include "core/handle.hpp"
@@ -264,6 +265,10 @@ class NcclGroup final : public DeviceGroup {
     if (!comm_) connect();
     return std::make_unique<NcclPlan>(comm_.get(), stream_, call, transport_.rank(), transport_.n_ranks());
   }
+  [[nodiscard]] Connection connection() override {
+    if (!comm_) connect();
+    return connection_;
+  }
   [[nodiscard]] bool registers() const noexcept override { return true; }
   [[nodiscard]] std::unique_ptr<Registered> register_memory(runtime::DeviceSpan<std::byte> memory,
                                                             Registration how) override {
@@ -288,17 +293,22 @@ class NcclGroup final : public DeviceGroup {
     const Variant variant{row_.name};
     const Variable algorithm{"NCCL_ALGO", variant.algorithm};
     const Variable protocol{"NCCL_PROTO", variant.protocol};
+    nccl::Log& log = nccl::Log::only();
+    const Variable level{"NCCL_DEBUG", log.level()}, subsystems{"NCCL_DEBUG_SUBSYS", log.subsystems()},
+        file{"NCCL_DEBUG_FILE", log.path()};
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     ncclComm_t raw = nullptr;
     const ncclUniqueId id = agree_on_id(transport_);
     nccl::check(ncclCommInitRankConfig(&raw, transport_.n_ranks(), id, transport_.rank(), &config), nullptr,
                 "connecting the GPUs");
     comm_ = Communicator{raw};
+    connection_ = nccl::read_connection(log.take());
   }
 
   const Algorithm& row_;
   Transport& transport_;
   Communicator comm_;
+  Connection connection_{};
   runtime::Stream stream_{runtime::Priority::first};  ///< of the calls that are started, which other ranks wait for
 };
 

@@ -1,0 +1,38 @@
+#include "comm/connection.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "runtime/together.hpp"
+
+namespace lockstep::comm {
+
+AllConnections gather_connections(const runtime::Communicator& world, const runtime::Topology& topology,
+                                  const Connection& mine) {
+  AllConnections all;
+  all.n_channels = runtime::broadcast_value(world, mine.n_channels);
+  if (topology.n_nodes == 1) return all;
+  const std::vector<std::string> networks = world.gather(mine.network);  // at rank 0
+  std::vector<std::string> names = networks;
+  std::ranges::sort(names);
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  std::erase(names, "");
+  all.networks = world.broadcast(fmt::format("{}", fmt::join(names, ", ")));
+  const auto sockets = std::ranges::find(networks, "Socket");
+  if (sockets != networks.end()) {
+    const auto rank = static_cast<std::size_t>(sockets - networks.begin());
+    all.warning = fmt::format(
+        "NCCL goes through TCP sockets between nodes on {} of {} ranks, such as rank {} on {}: it has found no "
+        "InfiniBand, "
+        "and no plugin for the network (on Slingshot: aws-ofi-nccl; module avail tells its name); NCCL_DEBUG=INFO "
+        "tells "
+        "what it looked for",
+        std::ranges::count(networks, "Socket"), networks.size(), rank, topology.places[rank].host);
+  }
+  all.warning = world.broadcast(all.warning);
+  return all;
+}
+
+}  // namespace lockstep::comm

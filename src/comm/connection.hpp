@@ -1,0 +1,24 @@
+// What the devices of all ranks are connected by, in a user's words.
+// Invariant: the same on all ranks.
+// Used by the programs.
+#pragma once
+
+#include <string>
+
+#include "comm/device_plan.hpp"
+#include "runtime/communicator.hpp"
+#include "runtime/topology.hpp"
+
+namespace lockstep::comm {
+
+struct AllConnections {
+  std::string networks{};  ///< "IB", or "IB, Socket" where ranks differ; empty on one node, or if nobody tells
+  int n_channels = 0;      ///< rank 0's
+  std::string warning{};   ///< where ranks of several nodes talk through TCP sockets; else empty
+};
+
+/// Collective: `mine` is this rank's DeviceGroup::connection().
+[[nodiscard]] AllConnections gather_connections(const runtime::Communicator& world, const runtime::Topology& topology,
+                                                const Connection& mine);
+
+}  // namespace lockstep::comm
