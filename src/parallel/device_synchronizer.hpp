@@ -58,6 +58,7 @@ class DeviceSynchronizer final : public Synchronizer {
   [[nodiscard]] bool saves() const noexcept override { return world_.rank() == 0; }
   void set_n_steps(std::uint64_t n_steps) override { n_steps_ = n_steps; }
 
+  [[nodiscard]] bool is_registered() const noexcept override { return registered_ != nullptr; }
   [[nodiscard]] const Sharding& sharding() const noexcept override { return sharding_; }
   void set_on_wait(runtime::OnWait on_wait) override { on_wait_ = std::move(on_wait); }
   [[nodiscard]] core::Seconds waited() const noexcept override { return {waited_}; }
@@ -86,6 +87,7 @@ class DeviceSynchronizer final : public Synchronizer {
     runtime::Event copied{};
   };
   std::array<Progress, 2> progress_{};                      ///< of the optimizer, after each step, in turn
+  std::unique_ptr<comm::Registered> registered_{};          ///< the gradients
   std::vector<std::unique_ptr<comm::DevicePlan>> plans_{};  ///< of buckets; none for one rank
   runtime::Staging staging_{};
   /// Parameters, then states, as far as somebody asked for them since the last step: what there is on the device, or,
