@@ -18,6 +18,12 @@ using runtime::Memory;
 
 Buffer floats_on_device(std::size_t n) { return Buffer{core::Bytes{n * sizeof(float)}, Memory::device}; }
 
+// What `devices` sum, such that their library may register it.
+Buffer sums_on_device(std::size_t n, const comm::DeviceGroup* devices) {
+  const bool registers = devices != nullptr && devices->registers();
+  return registers ? comm::allocate_to_register(core::Bytes{n * sizeof(float)}) : floats_on_device(n);
+}
+
 std::vector<optim::Segment> whole_tensors(std::span<const Slot> slots) {
   std::vector<optim::Segment> segments;
   for (const Slot& slot : slots) segments.push_back({slot.slice, slot.decays});
@@ -43,13 +49,16 @@ DeviceSynchronizer::DeviceSynchronizer(comm::Transport& world, comm::DeviceGroup
       buckets_{plan_buckets(slots_, options.buckets)},
       sharding_{slots_, buckets_, 1},
       parameters_{floats_on_device(arena_elements(slots_))},
-      gradients_{floats_on_device(arena_elements(slots_))},
+      gradients_{sums_on_device(arena_elements(slots_), devices)},
       numbers_{core::Bytes{sizeof(core::StepNumbers)}, Memory::device},
       optimizer_{options.optimizer, whole_tensors(slots_), arena_elements(slots_), {.is_dynamic = scales_loss_}},
       guard_{slots_, slices_of(buckets_), world, world} {
   core::require(devices != nullptr || world.n_ranks() == 1, "several ranks have a way to sum");
   for (Progress& progress : progress_) progress.here = Buffer{core::Bytes{sizeof(StepState)}, Memory::pinned};
   if (world.n_ranks() == 1) return;
+  // Not as a window, whose kernels nobody has seen yet give all ranks the same bits.
+  if (devices->registers() && !comm::registration_obstacle(comm::Registration::local))
+    registered_ = devices->register_memory(gradients_.on_device<std::byte>(), comm::Registration::local);
   for (const Bucket& bucket : buckets_) {
     plans_.push_back(devices->make_plan({.dtype = core::DType::float32, .n_elements = bucket.slice.count}));
     const auto bytes = runtime::as_writable_bytes(

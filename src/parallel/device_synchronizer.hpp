@@ -62,6 +62,7 @@ class DeviceSynchronizer final : public Synchronizer {
   }
   [[nodiscard]] std::optional<optim::LossScale> scale_to_save() override;
 
+  [[nodiscard]] bool is_registered() const noexcept override { return registered_ != nullptr; }
   [[nodiscard]] const Sharding& sharding() const noexcept override { return sharding_; }
   void set_on_wait(runtime::OnWait on_wait) override { on_wait_ = std::move(on_wait); }
   [[nodiscard]] core::Seconds waited() const noexcept override { return {waited_}; }
@@ -90,6 +91,7 @@ class DeviceSynchronizer final : public Synchronizer {
     runtime::Event copied{};
   };
   std::array<Progress, 2> progress_{};                      ///< of the optimizer, after each step, in turn
+  std::unique_ptr<comm::Registered> registered_{};          ///< the gradients
   std::vector<std::unique_ptr<comm::DevicePlan>> plans_{};  ///< of buckets; none for one rank
   runtime::Staging staging_{};
   /// Parameters, then states, as far as somebody asked for them since the last step: what there is on the device, or,

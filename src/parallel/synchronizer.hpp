@@ -120,6 +120,9 @@ class Synchronizer {
   /// rank.
   [[noreturn]] virtual void fail_for_replicas() = 0;
 
+  /// Whether the library that sums the gradients knows their memory.
+  [[nodiscard]] virtual bool is_registered() const noexcept { return false; }
+
   [[nodiscard]] virtual std::span<const Slot> slots() const noexcept = 0;
   /// Local: calls `visitor` for all that this rank has to save, which are parameters and the states of its optimizers,
   /// or has to load. Of the ranks for which saves() each element is of one; of all ranks together every one that is to

@@ -127,10 +127,16 @@ const Range* find(const std::list<Range>& ranges, const void* data, std::size_t 
   return found == ranges.end() ? nullptr : &*found;
 }
 
+bool registers(bool is_window) {
+  const char* const most = std::getenv("LOCKSTEP_HOST_NCCL_REGISTERS");
+  return most == nullptr || (!is_window && std::strcmp(most, "local") == 0);
+}
+
 // In registered memory or in none of NCCL's; what others use, in the same place of it on all ranks.
 ncclResult_t check_place(const void* data, std::size_t n_bytes, ncclComm_t comm, bool is_shared) {
   const Range* const range = find(comm->known, data, n_bytes);
-  if (range == nullptr && (!comm->known.empty() || find(allocated(), data, n_bytes) != nullptr)) {
+  const bool could_be_known = registers(false) && find(allocated(), data, n_bytes) != nullptr;
+  if (range == nullptr && (!comm->known.empty() || could_be_known)) {
     comm->last_error = "memory that is not registered";
     return ncclInvalidUsage;
   }
@@ -153,11 +159,6 @@ void log_connection() {
   std::fprintf(file,
                "node:1:1 [0] NCCL INFO 24 coll channels, 0 collnet channels, 16 nvls channels, 32 p2p channels\n");
   std::fclose(file);
-}
-
-[[maybe_unused]] bool registers(bool is_window) {
-  const char* const most = std::getenv("LOCKSTEP_HOST_NCCL_REGISTERS");
-  return most == nullptr || (!is_window && std::strcmp(most, "local") == 0);
 }
 
 [[maybe_unused]] Range* make_known(ncclComm_t comm, void* data, std::size_t n_bytes, bool is_window) {

@@ -21,7 +21,13 @@ constexpr int oldest_for(Registration how) {
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 19, 0)
 namespace {
 
-void free_memory(std::byte* data) noexcept { static_cast<void>(ncclMemFree(data)); }
+// cudaFree waits by itself for kernels that use the memory.
+void wait_for_kernels() noexcept { static_cast<void>(cudaDeviceSynchronize()); }
+
+void free_memory(std::byte* data) noexcept {
+  wait_for_kernels();
+  static_cast<void>(ncclMemFree(data));
+}
 
 }  // namespace
 
@@ -72,6 +78,9 @@ void* nccl::register_memory([[maybe_unused]] ncclComm_t comm, [[maybe_unused]] r
 
 void nccl::deregister([[maybe_unused]] ncclComm_t comm, [[maybe_unused]] void* handle,
                       [[maybe_unused]] Registration how) noexcept {
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 19, 0)
+  wait_for_kernels();
+#endif
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 0)
   if (how == Registration::symmetric)
     static_cast<void>(ncclCommWindowDeregister(comm, static_cast<ncclWindow_t>(handle)));
