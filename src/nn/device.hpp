@@ -26,8 +26,8 @@ class Device {
 /// there is or was one before.
 [[nodiscard]] std::unique_ptr<Device> open_device(int n_threads);
 
-/// The accelerator in use, by the library of its vendor; the host's `n_threads` compile for it while executors are made.
-/// Throws core::Error (system) if this program is built without.
+/// The accelerator in use, by the library of its vendor; `n_threads` of the host compile for it while executors are
+/// made. Throws core::Error (system) if this program is built without.
 [[nodiscard]] std::unique_ptr<Device> open_accelerated_device(int n_threads);
 
 }  // namespace lockstep::nn

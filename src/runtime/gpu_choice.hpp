@@ -40,9 +40,9 @@ struct DeviceChoice {
   [[nodiscard]] bool is_host() const noexcept { return number < 0; }
 };
 
-/// Of ranks that see the same GPUs, in their order: which GPU each gets. Each by its nearness to all GPUs: '1' where one
-/// of its processors is near, or nobody can tell. A rank gets a GPU near it where there is one left, first those that
-/// have the fewest such; what is left is given in turn. More ranks than GPUs begin anew.
+/// Of ranks that see the same GPUs, in their order: which GPU each gets. Each rank by its nearness to all GPUs: '1'
+/// where a processor of it is near, or nobody can tell. A rank gets a GPU near it where there is one left, first those
+/// that have the fewest such; what is left is given in turn. More ranks than GPUs begin anew.
 [[nodiscard]] std::vector<int> assign_gpus(const std::vector<std::string>& nearness);
 
 /// Collective. Throws core::Error (usage), the same on all ranks, if cuda is asked for and some rank has no GPU, or not

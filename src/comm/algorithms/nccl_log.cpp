@@ -31,7 +31,7 @@ Log& Log::only() {
 }
 
 Log::Log() {
-  if (std::getenv("NCCL_DEBUG") == nullptr) file_ = core::Descriptor{memfd_create("nccl", MFD_CLOEXEC)};
+  if (std::getenv("NCCL_DEBUG") == nullptr) file_ = core::Descriptor{memfd_create("log of NCCL", MFD_CLOEXEC)};
 }
 
 std::string Log::path() const { return file_ ? fmt::format("/proc/self/fd/{}", file_.get()) : ""; }

@@ -205,7 +205,7 @@ core::UniqueHandle<HandlePolicy> open_handle() {
   return core::UniqueHandle<HandlePolicy>{raw};
 }
 
-/// Threads of the host that ask cuDNN for plans, each with a handle of its own: it compiles some of them, a second each.
+/// Threads of the host that ask cuDNN for plans, of which it compiles some, a second each. A handle is of one thread.
 class Askers {
  public:
   Askers(int n_threads, bool has_gpu) : has_gpu_{has_gpu} {
