@@ -290,7 +290,10 @@ class CudaExecutor final : public Executor {
       on_device_.images = {.pixels = reinterpret_cast<const std::uint8_t*>(at.x),
                            .views = reinterpret_cast<const data::ImageView*>(at.views),
                            .levels = reinterpret_cast<const float*>(at.levels)};
-      if (batch.images) on_device_.images.height = batch.images->height, on_device_.images.width = batch.images->width;
+      if (batch.images) {
+        on_device_.images.height = batch.images->height;
+        on_device_.images.width = batch.images->width;
+      }
     } else {
       on_device_.x = reinterpret_cast<const float*>(at.x);
     }
