@@ -39,6 +39,7 @@ bool applies(const Algorithm& algorithm, Collective collective, const std::vecto
     case comm::Needs::several_nodes: return n_nodes > 1;
     case comm::Needs::devices:
     case comm::Needs::own_devices:
+    case comm::Needs::switches:
     case comm::Needs::nothing: break;
   }
   return n_nodes == 1;  // nodes make no difference to messages
