@@ -146,7 +146,7 @@ if "$REDUCE_ALL" --device cuda -e 8 -n 8 | grep -q 'NCCL'; then
       # shellcheck disable=SC2086
       launch 3 $few --register $words --algorithm staged,nccl,nccl:ring/ll --visits 2 --json "$folder/$how.json"
       expect_rc 0
-      expect_out "^# device: .* NCCL [0-9.]+; vectors are registered with NCCL \\($how\\)"
+      expect_out "^# device: .* NCCL [0-9.]+ \\(24 channels\\); vectors are registered with NCCL \\($how\\)"
       expect_out '^# Out of bounds values : 0 OK'
       grep -q "\"register\": *\"$how\"" "$folder/$how.json" || fail "the result does not tell how it was registered"
     done

@@ -58,6 +58,7 @@ class MpiGroup final : public DeviceGroup {
     MpiDevicePlan plan{transport_, {.dtype = core::DType::uint32, .n_elements = 1}};
     plan.bind(there.on_device<std::byte>(), there.on_device<std::byte>());
     plan.run(stream);
+    here.as<std::uint32_t>()[0] = 0;
     stream.copy(here.bytes(), there.on_device<std::byte>());
     stream.wait();
     std::array is_wrong{std::byte{here.as<std::uint32_t>()[0] != n_ranks * (n_ranks + 1) / 2}};

@@ -175,11 +175,10 @@ TEST(CudnnConvolutions, ChooseTheSameOnAnyNumberOfThreads) {
   test::Recorder recorder;
   const test::UseRecorder use{recorder};
   std::vector<Product> products;
-  for (const std::uint64_t n_out : {8, 16, 24, 32, 40})
-    for (const ConvPass pass : {ConvPass::forward, ConvPass::input_gradient, ConvPass::weight_gradient}) {
-      products.push_back({small_problem(), pass});
-      products.back().problem.n_out = n_out;
-    }
+  for (const std::uint64_t n_out : {8, 16, 24}) {
+    products.push_back({small_problem(), ConvPass::forward});
+    products.back().problem.n_out = n_out;
+  }
   const auto choices = [&](int n_threads) {
     const io::TemporaryFolder folder;
     ExecutorOptions options;
@@ -192,7 +191,7 @@ TEST(CudnnConvolutions, ChooseTheSameOnAnyNumberOfThreads) {
   };
   const auto expected = choices(1);
   EXPECT_EQ(expected.first.size(), 2 * products.size());
-  for (const int n_threads : {2, 7}) EXPECT_EQ(choices(n_threads), expected) << n_threads;
+  EXPECT_EQ(choices(3), expected);
 }
 
 // What is enqueued for cuDNN touches the memory that it does with plain loops.
