@@ -34,8 +34,7 @@ __device__ inline std::uint16_t bfloat16_bits(float value) noexcept {
   return bits;
 #else
   const auto bits = std::bit_cast<std::uint32_t>(value);
-  if (value != value) return 0x7fff;
-  return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+  return static_cast<std::uint16_t>(value != value ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 #endif
 }
 __device__ inline std::uint16_t float16_bits(float value) noexcept {
