@@ -47,8 +47,8 @@ find_cuda() {
   done
   [[ $missing ]] || return 0
   complaint="this node lacks, of CUDA:$missing${others:+, and has only $others}
-fix: load modules of CUDA and cuDNN of those versions, or install them as wheels of Python (nvidia-cudnn-cu13 and the like), or
-     name the folders that have them in LOCKSTEP_CUDA_LIBRARIES, with ':' between"
+fix: load modules of CUDA and cuDNN of those versions, or install them as wheels of Python (nvidia-cudnn-cu13 and the like;
+     of CUDA 12: -cu12), or name the folders that have them in LOCKSTEP_CUDA_LIBRARIES, with ':' between"
   return 1
 }
 

@@ -93,7 +93,7 @@ elseif(NOT LOCKSTEP_HAVE_CUDA)
 else()
   set(_hints HINTS ${NCCL_ROOT} $ENV{NCCL_ROOT} $ENV{NCCL_HOME} ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_LIBRARY_DIR})
   find_path(LOCKSTEP_NCCL_INCLUDE nccl.h ${_hints} PATH_SUFFIXES include)
-  find_library(LOCKSTEP_NCCL_LIBRARY NAMES nccl libnccl.so.2 ${_hints} PATH_SUFFIXES lib lib64)
+  find_library(LOCKSTEP_NCCL_LIBRARY NAMES nccl libnccl.so.2 NAMES_PER_DIR ${_hints} PATH_SUFFIXES lib lib64)
   if(LOCKSTEP_NCCL_INCLUDE)
     file(STRINGS ${LOCKSTEP_NCCL_INCLUDE}/nccl.h _lines REGEX "^#define NCCL_(MAJOR|MINOR|PATCH) ")
     string(REGEX REPLACE "[^0-9;]" "" _lines "${_lines}")
@@ -120,7 +120,7 @@ set(LOCKSTEP_HAVE_CUDNN OFF)
 if(LOCKSTEP_HAVE_CUDA AND NOT LOCKSTEP_BUILD_TRAINING STREQUAL "OFF")
   set(_hints HINTS ${CUDNN_ROOT} $ENV{CUDNN_ROOT} ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_LIBRARY_DIR})
   find_path(LOCKSTEP_CUDNN_INCLUDE cudnn_version.h ${_hints} PATH_SUFFIXES include)
-  find_library(LOCKSTEP_CUDNN_LIBRARY NAMES cudnn libcudnn.so.9 ${_hints} PATH_SUFFIXES lib lib64)
+  find_library(LOCKSTEP_CUDNN_LIBRARY NAMES cudnn libcudnn.so.9 NAMES_PER_DIR ${_hints} PATH_SUFFIXES lib lib64)
   find_path(LOCKSTEP_CUDNN_FRONTEND_INCLUDE cudnn_frontend.h PATH_SUFFIXES include
             HINTS ${CUDNN_FRONTEND_ROOT} $ENV{CUDNN_FRONTEND_ROOT} ${LOCKSTEP_CUDNN_INCLUDE}
                   ${PROJECT_SOURCE_DIR}/build/deps/cudnn-frontend)  # where bootstrap fetches it

@@ -26,11 +26,16 @@ using core::float16;
 namespace detail {
 
 #ifdef __CUDA_ARCH__
-// One instruction each, of sm_90 and newer for bfloat16 (two before); a NaN keeps no payload.
+// One instruction each, for bfloat16 of sm_90 and newer (two on sm_80, a handful before); a NaN keeps no payload.
 __device__ inline std::uint16_t bfloat16_bits(float value) noexcept {
+#if __CUDA_ARCH__ >= 800
   std::uint16_t bits;
   asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
   return bits;
+#else
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  return static_cast<std::uint16_t>(value != value ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+#endif
 }
 __device__ inline std::uint16_t float16_bits(float value) noexcept {
   std::uint16_t bits;

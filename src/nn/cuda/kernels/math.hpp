@@ -13,11 +13,14 @@
 
 #include "runtime/kernel/launch.hpp"
 
-/// Before a loop whose iterations a GPU's compiler would else take together, at the cost of registers.
+/// Before a loop whose iterations a GPU's compiler would else take together, at the cost of registers; and before one
+/// that it would else leave a loop, at the cost of memory for the array which that indexes.
 #ifdef __CUDA_ARCH__
 #define LOCKSTEP_NO_UNROLL _Pragma("unroll 1")
+#define LOCKSTEP_UNROLL _Pragma("unroll")
 #else
 #define LOCKSTEP_NO_UNROLL
+#define LOCKSTEP_UNROLL
 #endif
 
 namespace lockstep::nn::cuda {

@@ -82,6 +82,7 @@ class GroupedRows {
       decltype(load(row)) loaded[n_at_once];
       for (int i = 0; i < n_at_once; ++i)
         loaded[i] = load((row + static_cast<std::size_t>(i) * stride) * n_packs_ + pack);
+      LOCKSTEP_UNROLL
       for (int i = 0; i < n_at_once; ++i)
         use((row + static_cast<std::size_t>(i) * stride) * n_packs_ + pack, loaded[i]);
     }
