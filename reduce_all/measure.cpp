@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/timer.hpp"
+#include "runtime/device.hpp"
 
 namespace lockstep::reduce_all {
 namespace {
@@ -12,6 +13,7 @@ namespace {
 constexpr double short_operation = 10e-6;
 // Long enough that the spread with which ranks leave a barrier, some 0.2 us, is below 1 % of a block.
 constexpr double block_seconds = 50e-6;
+constexpr int most_runs_on_device = 20;  // as many as nccl-tests' --iters
 constexpr double row_seconds = 0.15;
 constexpr double batch_seconds = 0.1;
 constexpr int fewest_batches = 8;
@@ -19,15 +21,21 @@ constexpr double fewest_samples = 8;
 constexpr double fewest_once_spent = 3;  // of --max-time: a median still
 constexpr double most_samples = 1000;
 
+// Below 10 us; on a device, where the host waits for a block as a whole, for all, so that all times are of one kind:
+// the fewer there are of long ones the less waiting is of them.
 int runs_per_block(double estimate) {
-  return static_cast<int>(std::clamp(std::ceil(block_seconds / std::max(estimate, 1e-9)), 1.0, 10000.0));
+  const double seconds = std::max(estimate, 1e-9);
+  if (!runtime::is_host_the_device())
+    return static_cast<int>(std::clamp(row_seconds / fewest_samples / seconds, 1.0, double{most_runs_on_device}));
+  return estimate < short_operation ? static_cast<int>(std::clamp(std::ceil(block_seconds / seconds), 1.0, 10000.0))
+                                    : 1;
 }
 
 }  // namespace
 
 Pace choose_pace(const Options& options, double estimate, double barrier) {
   // Dirty and cold buffers are prepared before every run, so runs cannot follow one another.
-  const bool in_blocks = options.buffers == BufferMode::hot && estimate < short_operation;
+  const bool in_blocks = options.buffers == BufferMode::hot;
   Pace pace{.block = in_blocks ? runs_per_block(estimate) : 1, .n_samples = options.iterations};
   if (pace.n_samples == 0)
     pace.n_samples = static_cast<int>(
@@ -98,6 +106,7 @@ void Meter::warm_up(Contender& contender, const IsOver& is_over) {
   // At least one run, for the estimate, even if no warm-up is asked for.
   const int n_runs = std::max(1, options_.warmup_iterations - (is_checked ? 1 : 0));
   double waited = 0;
+  contender.runner->make_ready(1);
   for (int i = 0; i < n_runs && (i == 0 || !is_over()); ++i) {
     const core::Stopwatch watch;
     world_.barrier();
@@ -109,6 +118,7 @@ void Meter::warm_up(Contender& contender, const IsOver& is_over) {
 }
 
 void Meter::calibrate(Contender& contender, int block) {
+  contender.runner->make_ready(block);
   for (int i = 0; i < 3; ++i) {
     world_.barrier();
     contender.estimate = std::min(contender.estimate, time_block(contender, block));
@@ -138,8 +148,10 @@ void Meter::run_batch(Contender& contender, int n_samples) {
   if (contender.role == Role::algorithm) time_on_device(contender, n_samples);
 }
 
-// A few calls more, between two events each, so that the events cost the times of the host's clock nothing.
+// A few calls more, between two events each, so that the events cost the times of the host's clock nothing. Such a call
+// follows others in the same buffers, which are then neither cold nor dirty.
 void Meter::time_on_device(Contender& contender, int n_samples) {
+  if (options_.buffers != BufferMode::hot) return;
   constexpr int host_samples_per_sample = 4;
   for (int i = 0; i < n_samples; i += host_samples_per_sample) {
     if (options_.sync == Sync::barrier) world_.barrier();

@@ -82,8 +82,9 @@ class Meter {
   Checker checker_;
 };
 
-/// Rank 0's decision from its estimate: blocks of at least 50 us for operations under 10 us, and as many samples as
-/// asked for or, by default, as fit 0.15 s, from 8 to 1000.
+/// Rank 0's decision from its estimate: blocks of at least 50 us for operations under 10 us, or on a device of 20 runs
+/// as long as 8 of these fit 0.15 s, and of fewer then; and as many samples as asked for or, by default, as fit 0.15 s,
+/// from 8 to 1000.
 [[nodiscard]] Pace choose_pace(const Options& options, double estimate_seconds, double barrier_seconds = 0);
 
 /// Rank 0's decision on the length of the next batch: an eighth of the row, or what takes 0.1 s if that is less, so

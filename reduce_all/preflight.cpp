@@ -156,7 +156,7 @@ std::vector<std::string> find_warnings(const runtime::Topology& topology, const 
 std::string describe_limit_of_devices(const Options& options) {
   return fmt::format(
       "algbw against all ranks copying their vector at the same time within the memory of their GPUs{}; measured at "
-      "every size in this run, each copy waited for as a call is",
+      "every size in this run, as many copies waited for at once as calls are",
       options.collective == comm::Collective::all_reduce ? "" : ", scaled to the part that is read or written");
 }
 

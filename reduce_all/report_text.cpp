@@ -67,13 +67,14 @@ std::vector<std::string> cells(const Row& row, bool is_best_row) {
           is_best_row ? "*" : ""};
 }
 
-// The row of a library that has its own idea of min and max, if one takes part.
-std::string_view librarys_own(const BenchmarkInfo& info) {
+// The rows of libraries that have their own idea of min and max, of those that take part.
+std::vector<std::string> librarys_own(const BenchmarkInfo& info) {
+  std::vector<std::string> names;
   for (const std::string& name : info.algorithms)
     if (const comm::Algorithm* const row = comm::find_algorithm(name);
         row != nullptr && (is_the_librarys(name) || row->needs == comm::Needs::own_devices))
-      return row->name;
-  return "";
+      names.push_back(name);
+  return names;
 }
 
 // 16-bit floats are ours to combine on the host.
@@ -140,8 +141,10 @@ std::string about_one_rank(const BenchmarkInfo& info) {
   if (info.device.is_host())
     return in_place ? ", and in place nothing to copy: these are empty calls, so rates and %limit mean nothing"
                     : "; algbw and busbw are the rate at which input is copied to output";
-  return fmt::format("; the library of the GPU {}; staged copies to the host and back; busbw is algbw",
-                     in_place ? "does nothing in place, so its rates mean nothing" : "copies input to output");
+  return fmt::format(
+      "; the library of the GPU {}; staged copies to the host and back, and mpi:device is one call of MPI; busbw is "
+      "algbw",
+      in_place ? "does nothing in place, so its rates mean nothing" : "copies input to output");
 }
 
 }  // namespace
@@ -161,15 +164,17 @@ std::string text_header(const BenchmarkInfo& info) {
   if (may_differ_in_nan(info))
     text += fmt::format(
         "# {}: what it makes of a NaN in min and max is up to the library; in all others the result is NaN\n",
-        librarys_own(info));
+        core::join(librarys_own(info)));
   text += fmt::format("# {}\n", how_it_was_timed(info.options));
-  text +=
-      "# time: median over the samples of the slowest rank's time; a sample is one run, or below 10 us the mean of a "
-      "block of runs\n";
+  text += fmt::format(
+      "# time: median over the samples of the slowest rank's time; a sample is one run, or {} the mean of a block of "
+      "runs\n",
+      info.device.is_host() ? "below 10 us" : "with hot buffers");
   if (!info.device.is_host())
     text +=
-        "# time is the host's, from before the runs to the end of one wait for the GPU; GPU p50 is the GPU's, between "
-        "events before and after a call\n";
+        "# time is the host's, from before up to 20 runs to the end of one wait for the GPU; GPU p50 is the GPU's, "
+        "between "
+        "events before and after a call behind others\n";
   text += fmt::format("# %limit: {}\n", info.limit);
   if (info.topology.places.size() == 1)
     text += fmt::format("# one rank: there is no communication{}\n", about_one_rank(info));

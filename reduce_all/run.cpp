@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -185,6 +186,8 @@ int run(const runtime::Session& session, const CommandLine& line, const runtime:
     if (world.rank() == 0 && device.is_host() && is_given)
       core::log_warning(fmt::format("{} has no effect: vectors are in the memory of the host", flag));
   const runtime::UseDevice use{device};
+  // Else calls in a graph have their vectors registered by NCCL itself, which other rows have not.
+  if (options.registration == comm::Registration::none) setenv("NCCL_GRAPH_REGISTER", "0", 0);
   Groups groups{*transport, comm::devices_of(device), options.graph};
   const core::Bytes cache = device.is_host() ? runtime::last_level_cache() : largest_cache(world, device);
   Job job{options, world, topology, *transport, progress, line.calls, device, groups, cache, {}};

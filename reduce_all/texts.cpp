@@ -33,7 +33,7 @@ What is measured                                                                
       --algorithm A,...|all  see --list; auto: the one that lockstep train chooses              (all that apply)
       --in-place           input and output are the same memory                               (out of place)
 How it is measured
-  -n, --iterations N       samples per row; below 10 us a sample is the mean of a block of runs  (8 to 1000 by time)
+  -n, --iterations N       samples per row; below 10 us, and on GPUs, a sample is the mean of a block of runs  (8 to 1000 by time)
   -w, --warmup-iterations N  untimed runs before each row; the first is checked too           (5)
   -c, --check N            checked runs per row, between the timed ones, all elements; 0: none  (4)
       --buffers B          hot: same buffers; dirty: input rewritten before each sample; cold: not in cache  (hot)
@@ -48,9 +48,9 @@ Where
       --ranks-per-node K   pretend that every K ranks of a node are a node of their own
       --device D           where the vectors are. auto: GPUs where every rank has one, else the host; host; cuda: GPUs, or
                            an error  (auto)
-      --share-gpu          several ranks may have the same GPU; by way of the host (staged), as NCCL refuses that
+      --share-gpu          several ranks may have the same GPU; by way of the host (staged) or by MPI, as NCCL refuses that
       --graph              on GPUs: calls are recorded once in a CUDA graph and replayed, so that the host launches
-                           each sample at once; but not by way of the host (staged)
+                           each sample at once; of NCCL's rows alone
   -R, --register H         on GPUs: vectors are memory that NCCL has registered, each rank's by itself (local) or all
                            ranks' as one window (symmetric); in nccl-tests' words 0, 1, 2        (none)
 Of nccl-tests
@@ -76,7 +76,8 @@ Is it slower than before? (share/doc/regression.md)
 How to read a row: `time p50` is the median of the slowest rank's time, with the 95 % interval of that median; algbw is
 size/time; busbw is algbw times 2(P-1)/P, as in nccl-tests; %limit: algbw against what copying or, in caches, reading
 from other cores allows; cores: round trip of a cache line between them (110>560: they moved meanwhile); `*`: fastest.
-On GPUs time is that of the host's clock, from before the call to the end of one wait; GPU p50 that between two events.
+On GPUs time is that of the host's clock, from before the call to the end of one wait; GPU p50 that between two events,
+behind other calls.
 For reduce_scatter and all_gather busbw is algbw times (P-1)/P. On an idle machine the bare command takes half a minute.
 In the environment ONEDNN_MAX_CPU_ISA=AVX2 (or SSE41) does without newer vector instructions, in lockstep train alike.
 Exit codes: 0 right, 1 a wrong element or slower than the baseline, 2 usage, 3 system or MPI, 4 a hang; 128+n ended by signal n (a launcher may make

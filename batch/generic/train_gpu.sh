@@ -5,7 +5,7 @@
 
 lib=${LOCKSTEP_ROOT:-}/share/lockstep/batch/lib
 [ -r "$lib/generic-mpirun.sh" ] || { echo "error: no lockstep in LOCKSTEP_ROOT='${LOCKSTEP_ROOT:-}' (fix: module load lockstep)" >&2; exit 2; }
-. "$lib/generic-mpirun.sh" gpu
+. "$lib/generic-mpirun.sh"
 recipe=tinyimagenet_resnet50 # `lockstep train --help` names others
 data=CHANGE_ME # EDIT: a set of shards; `lockstep shard --help` says how to make one
 edited "$data" data

@@ -25,5 +25,4 @@ if [[ $device == gpu ]]; then
   ((n_nodes == 1)) || export NCCL_NET='AWS Libfabric' # a job without the plugin ends, where it would go on over sockets
   export MPICH_GPU_SUPPORT_ENABLED=1 # MPI on memory of GPUs
   export NCCL_SOCKET_IFNAME=hsn      # the name service of NCCL over Slingshot, not over the management network
-  export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET # says which network it uses: it falls back to sockets without a word
 fi

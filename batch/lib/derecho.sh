@@ -27,5 +27,4 @@ if [[ $device == gpu ]]; then
   export NCCL_NET_GDR_LEVEL=PHB # GPUs hand data to ports of their own part of the node without the host
   ((n_nodes == 1)) || export NCCL_NET='AWS Libfabric' # a job without the plugin ends, where it would go on over sockets
   export FI_CXI_DEFAULT_CQ_SIZE=131072 # completions are lost when more come than fit
-  export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET # says which network it uses: it falls back to sockets without a word
 fi

@@ -1,5 +1,5 @@
 # No batch system: mpirun on this machine, or on those of a file of hosts ($HOSTS, one line each: NAME slots=N), which are alike.
-# Read as `. generic-mpirun.sh`, or with gpu after it.
+# Read as `. generic-mpirun.sh`.
 . "${BASH_SOURCE[0]%/*}/job.sh"
 n_ranks=${RANKS:-2} n_nodes=1
 [[ $n_ranks =~ ^[1-9][0-9]{0,6}$ ]] || give_up "RANKS=$n_ranks is no number of ranks" "RANKS=4 $0"
@@ -32,7 +32,3 @@ start_ranks() {
   exec mpirun -n "$n_ranks" "${binding[@]}" ${HOSTS:+--hostfile "$HOSTS" -x PATH -x LD_LIBRARY_PATH} "$@"
 }
 is_cancelled() { return 0; }
-
-if [[ ${1:-} == gpu ]]; then
-  export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET # says which network it uses: it falls back to sockets without a word
-fi

@@ -1,5 +1,5 @@
 # Any cluster with PBS and Open MPI: with what was loaded when the job was submitted (qsub -V, or loaded in your shell's start-up).
-# Read as `. generic-pbs.sh`, or with gpu after it.
+# Read as `. generic-pbs.sh`.
 . "${BASH_SOURCE[0]%/*}/pbs.sh"
 local_disk=${TMPDIR:-/tmp}
 load_modules() { :; }
@@ -12,7 +12,3 @@ start_ranks() {
   bind_by_mpirun "${OMP_NUM_THREADS:-1}"
   exec mpirun -n "$n_ranks" --hostfile "$folder/hosts" "${binding[@]}" -x PATH -x LD_LIBRARY_PATH -x LOCKSTEP_ROOT "$@"
 }
-
-if [[ ${1:-} == gpu ]]; then
-  export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET # says which network it uses: it falls back to sockets without a word
-fi

@@ -16,7 +16,3 @@ load_modules() {
   mpi=${HPC_PMIX:-}
   [[ $mpi ]] || give_up "HPC_PMIX is not set, which says what srun --mpi needs" "a module openmpi that sets it: module show openmpi"
 }
-
-if [[ $device == gpu ]]; then
-  export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET # says which network it uses: it falls back to sockets without a word
-fi

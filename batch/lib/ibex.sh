@@ -25,6 +25,5 @@ start_ranks() {
 }
 
 if [[ $device == gpu ]]; then
-  export NCCL_SOCKET_IFNAME=ib0                     # the name service of NCCL over InfiniBand
-  export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET # says which network it uses: it falls back to sockets without a word
+  export NCCL_SOCKET_IFNAME=ib0 # the name service of NCCL over InfiniBand
 fi

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "comm/collective.hpp"
 #include "runtime/device.hpp"
@@ -92,7 +93,10 @@ class DeviceGroup {
 /// a core busy.
 template <class Enqueued>
 void wait(const Enqueued& enqueued, DeviceGroup& group) {
-  while (!enqueued.is_done()) group.check();
+  while (!enqueued.is_done()) {
+    group.check();
+    std::this_thread::yield();  // threads of the library may have no other core
+  }
 }
 
 /// Collective: for the GPUs that the ranks have chosen, by what choose_for_devices() gives for an all_reduce. The

@@ -50,6 +50,7 @@ constexpr Algorithm mpi_on_devices() {
   row.steps = row.bytes = of_the_library;
   row.why_not = mpi_native::why_not_for_devices;
   row.only_all_reduce = true;
+  row.is_variant = true;  // what an MPI says of itself need not be so, and would end the run
   return row;
 }
 
@@ -116,7 +117,8 @@ constexpr std::array table{
     nccl_row("nccl:tree/ll", "NCCL's double binary tree, likewise", true),
     nccl_row("nccl:tree/ll128", "NCCL's double binary tree, likewise", true),
     nccl_row("nccl:tree/simple", "NCCL's double binary tree, likewise", true),
-    by_switches(nccl_row("nccl:nvls", "NCCL through the switches of a node (NVLink SHARP)"), nccl::why_not_by_switches),
+    by_switches(nccl_row("nccl:nvls", "NCCL through the switches of a node (NVLink SHARP)"),
+                nccl::why_not_by_switches_of_a_node),
     by_switches(nccl_row("nccl:nvlstree", "NCCL through the switches of each of several nodes, and trees", true),
                 nccl::why_not_by_trees_of_switches),
 };

@@ -65,7 +65,7 @@ struct Algorithm {
   Needs needs = Needs::nothing;
   MakeGroup group = nullptr;  ///< of those for devices, which have no Implementation
   WhyNot why_not = nullptr;
-  bool is_variant = false;  ///< of the row before; takes part only where it is named
+  bool is_variant = false;  ///< takes part only where it is named
 
   bool only_all_reduce = false;  ///< of those for devices
 

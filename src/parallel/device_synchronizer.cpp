@@ -76,8 +76,14 @@ DeviceSpan<float> DeviceSynchronizer::array(std::size_t i) const noexcept {
   return i == 0 ? parameters_.on_device<float>() : optimizer_.state()[i - 1].values;
 }
 
+void DeviceSynchronizer::wait_for_steps() {
+  if (stream_ == nullptr) return;
+  if (devices_ != nullptr) comm::wait(*stream_, *devices_);  // which notices what never ends
+  stream_->wait();
+}
+
 void DeviceSynchronizer::fetch(std::size_t n_arrays) {
-  if (here_.size() < n_arrays && stream_ != nullptr) stream_->wait();
+  if (here_.size() < n_arrays) wait_for_steps();
   while (here_.size() < n_arrays) {
     const DeviceSpan<float> there = array(here_.size());
     here_.emplace_back(there.size());
@@ -120,7 +126,7 @@ void DeviceSynchronizer::publish_parameters() {
 void DeviceSynchronizer::publish_initial() {
   fetch(1);
   publish_parameters();
-  if (stream_ != nullptr) stream_->wait();
+  wait_for_steps();
   for (std::size_t i = 0; i < here_.size(); ++i)
     staging_.send(std::as_bytes(std::span{here_[i]}), runtime::as_writable_bytes(array(i)));
   runtime::Stream stream;
@@ -199,7 +205,7 @@ double DeviceSynchronizer::norm(StepBack back) {
 
 std::optional<optim::LossScale> DeviceSynchronizer::scale_to_save() {
   if (!scales_loss_ && !scale_) return std::nullopt;
-  if (stream_ != nullptr) stream_->wait();
+  wait_for_steps();
   StepState now;
   staging_.fetch(runtime::as_bytes(optimizer_.progress()), std::as_writable_bytes(std::span{&now, 1}));
   if (!scales_loss_) return optim::LossScale{scale_->value, scale_->n_good, now.n_steps};

@@ -68,6 +68,7 @@ class DeviceSynchronizer final : public Synchronizer {
   [[nodiscard]] core::Seconds waited() const noexcept override { return {waited_}; }
 
  private:
+  void wait_for_steps();
   void fetch(std::size_t n_arrays);
   [[nodiscard]] runtime::DeviceSpan<float> array(std::size_t i) const noexcept;
   void publish_parameters();

@@ -170,6 +170,13 @@ Recording Stream::end_recording() {
   return recording;
 }
 
+void Stream::abandon_recording() noexcept {
+  try {
+    static_cast<void>(queue_->end_recording());
+  } catch (const core::Error&) {  // nothing of it is wanted
+  }
+}
+
 void Stream::replay(const Recording& recording) {
   core::require(recording.graph_ != nullptr, "something was recorded");
   queue_->replay(*recording.graph_);

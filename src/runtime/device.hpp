@@ -179,10 +179,23 @@ class Stream {
   /// for the others in the end.
   void begin_recording();
   [[nodiscard]] Recording end_recording();
+  /// Both around `enqueue`. Where that throws nothing is left of it, and the stream does again what it is given.
+  template <class Enqueue>
+  [[nodiscard]] Recording record(const Enqueue& enqueue) {
+    begin_recording();
+    try {
+      enqueue();
+    } catch (...) {
+      abandon_recording();
+      throw;
+    }
+    return end_recording();
+  }
   /// Enqueues all of it, in the same places and with the same values.
   void replay(const Recording& recording);
 
  private:
+  void abandon_recording() noexcept;
   void copy_bytes(void* to, const void* from, std::size_t n_to, std::size_t n_from);
   std::unique_ptr<Queue> queue_;
 };

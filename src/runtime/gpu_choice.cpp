@@ -70,11 +70,12 @@ Assigned assign(const std::vector<std::string>& sights, const Topology& topology
   return result;
 }
 
-// Ranks that have the same GPU as one before, as a sentence; empty if there are none.
-std::string find_shared(const std::vector<std::string>& uuids) {
+// Ranks that have the same GPU as one before, as a sentence; empty if there are none. Parts of one (MIG) have UUIDs of
+// their own, but its `slots`, and NCCL takes them for the same.
+std::string find_shared(const std::vector<std::string>& uuids, const std::vector<std::string>& slots) {
   for (std::size_t rank = 0; rank < uuids.size(); ++rank)
     for (std::size_t before = 0; before < rank; ++before)
-      if (uuids[rank] == uuids[before])
+      if (uuids[rank] == uuids[before] || slots[rank] == slots[before])
         return fmt::format("ranks {} and {} have one GPU, {}", before, rank, uuids[rank]);
   return {};
 }
@@ -127,7 +128,7 @@ DeviceChoice choose_device(const Communicator& world, const Topology& topology, 
   const Assigned mine = assign(gather_everywhere(world, describe_sight(survey.gpus, me)), topology, world.rank());
   const Gpu& gpu = survey.gpus[static_cast<std::size_t>(mine.number)];
   std::vector<std::string> uuids = gather_everywhere(world, gpu.uuid);
-  const std::string shared = find_shared(uuids);
+  const std::string shared = find_shared(uuids, gather_everywhere(world, fmt::format("{} {}", me.node, gpu.pci)));
   if (!shared.empty() && !request.shares_gpu) {
     if (!is_asked) return {.why_not = shared};
     core::fail_usage(

@@ -271,7 +271,13 @@ GpuSurvey survey_gpus() {
     explain(survey, status == cudaSuccess ? cudaErrorNoDevice : status);
     return survey;
   }
-  for (int number = 0; number < n_gpus; ++number) survey.gpus.push_back(describe(number));
+  try {
+    for (int number = 0; number < n_gpus; ++number) survey.gpus.push_back(describe(number));
+  } catch (const core::Error& error) {
+    survey.gpus.clear();
+    survey.obstacle = error.problem().what;
+    survey.fix = "nvidia-smi on this node tells more";
+  }
   return survey;
 }
 

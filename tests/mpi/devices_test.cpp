@@ -81,6 +81,7 @@ TEST_F(OnDevices, TheMpiLibraryHasToSayAndProveThatItTakesMemoryOfGpus) {
   EXPECT_FALSE(comm::obstacle(row, {}, *over_, Devices::own));
   EXPECT_NE(comm::obstacle(row, {.dtype = DType::bfloat16}, *over_, Devices::own)->find("bfloat16"), std::string::npos);
   EXPECT_TRUE(comm::obstacle(row, {.op = ReduceOp::avg}, *over_, Devices::own));
+  EXPECT_TRUE(comm::obstacle(row, {.n_elements = (std::size_t{1} << 30) + 1}, *over_, Devices::own));
   EXPECT_TRUE(comm::obstacle(row, {.collective = Collective::all_gather}, *over_, Devices::own));
   unsetenv("LOCKSTEP_MADE_UP_MPI");
   EXPECT_NE(comm::obstacle(row, {}, *over_, Devices::own)->find("says that it does not"), std::string::npos);

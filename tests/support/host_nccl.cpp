@@ -29,6 +29,7 @@ struct Range {
   const std::byte* begin = nullptr;
   std::size_t n_bytes = 0;
   bool is_window = false;
+  int n_times = 1;  // that it was registered
 
   [[nodiscard]] bool has(const void* data, std::size_t n) const {
     const auto* const first = static_cast<const std::byte*>(data);
@@ -162,12 +163,15 @@ void log_connection() {
 }
 
 [[maybe_unused]] Range* make_known(ncclComm_t comm, void* data, std::size_t n_bytes, bool is_window) {
-  return &comm->known.emplace_back(Range{static_cast<std::byte*>(data), n_bytes, is_window});
+  return &comm->known.emplace_back(Range{static_cast<std::byte*>(data), n_bytes, is_window, 1});
 }
 
 [[maybe_unused]] ncclResult_t make_unknown(ncclComm_t comm, const void* handle, bool is_window) {
-  const auto is_it = [&](const Range& range) { return &range == handle && range.is_window == is_window; };
-  return comm->known.remove_if(is_it) == 1 ? ncclSuccess : ncclInvalidArgument;
+  const auto of = std::ranges::find_if(
+      comm->known, [&](const Range& range) { return &range == handle && range.is_window == is_window; });
+  if (of == comm->known.end()) return ncclInvalidArgument;
+  if (--of->n_times == 0) comm->known.erase(of);
+  return ncclSuccess;
 }
 
 }  // namespace
@@ -225,9 +229,14 @@ ncclResult_t ncclMemFree(void* data) {
   lockstep::runtime::accelerator()->release(static_cast<std::byte*>(data), lockstep::runtime::Memory::device);
   return ncclSuccess;
 }
+// Of memory that it knows so already it gives the same handle, once more.
 ncclResult_t ncclCommRegister(const ncclComm_t comm, void* data, size_t n_bytes, void** handle) {
   if (find(allocated(), data, n_bytes) == nullptr) return ncclInvalidArgument;
-  *handle = registers(false) ? make_known(comm, data, n_bytes, false) : nullptr;
+  const auto again = std::ranges::find_if(comm->known, [&](const Range& range) {
+    return range.begin == data && range.n_bytes == n_bytes && !range.is_window;
+  });
+  if (again != comm->known.end()) ++again->n_times;
+  *handle = again != comm->known.end() ? &*again : registers(false) ? make_known(comm, data, n_bytes, false) : nullptr;
   return ncclSuccess;
 }
 ncclResult_t ncclCommDeregister(const ncclComm_t comm, void* handle) { return make_unknown(comm, handle, false); }
@@ -237,10 +246,18 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* data, size_t n_bytes,
   if (find(allocated(), data, n_bytes) == nullptr || flags != NCCL_WIN_COLL_SYMMETRIC) return ncclInvalidArgument;
   const auto size = static_cast<std::int64_t>(n_bytes);
   if (!is_same_for_all({size, -size}, comm)) return ncclInvalidArgument;
-  *window = registers(true) ? reinterpret_cast<ncclWindow_t>(make_known(comm, data, n_bytes, true)) : nullptr;
-  return ncclSuccess;
+  if (registers(true)) {
+    *window = reinterpret_cast<ncclWindow_t>(make_known(comm, data, n_bytes, true));
+    return ncclSuccess;
+  }
+  void* local = nullptr;  // as 2.28.9 does it
+  const ncclResult_t result = ncclCommRegister(comm, data, n_bytes, &local);
+  *window = static_cast<ncclWindow_t>(local);
+  return result;
 }
-ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window) { return make_unknown(comm, window, true); }
+ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window) {
+  return make_unknown(comm, window, true) == ncclSuccess ? ncclSuccess : make_unknown(comm, window, false);
+}
 #endif
 
 ncclResult_t ncclAllReduce(const void* from, void* to, size_t n, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,

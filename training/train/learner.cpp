@@ -166,18 +166,18 @@ void Learner::run_parts(const data::Batch& batch, core::StepNumbers numbers) {
   }
 }
 
-// Where all ranks do the same as in other steps, on a device: else a rank's collectives may not be those of the others.
+// Where all ranks do the same as in other steps, on a device: else a rank's collectives may not be those of others.
 bool Learner::is_recorded(const data::Batch& batch) const {
+  const auto n_ranks = static_cast<std::uint64_t>(world_.n_ranks());
   return recipe_.graph != "off" && !runtime::is_host_the_device() && recipe_.accumulate == 1 && !group_sum_ &&
-         batch.n_global == recipe_.batch && batch.n_global >= static_cast<std::uint64_t>(world_.n_ranks());
+         batch.n_global == recipe_.batch && batch.n_global >= n_ranks &&
+         (recipe_.order != "torch" || batch.n_global % n_ranks == 0);
 }
 
 template <class Enqueue>
 void Learner::record(const Enqueue& enqueue) {
   try {
-    stream_.begin_recording();
-    enqueue();
-    recording_ = stream_.end_recording();
+    recording_ = stream_.record(enqueue);
   } catch (const core::Error& error) {
     core::Problem problem = error.problem();
     problem.where = "recording a step";

@@ -72,6 +72,7 @@ Setup set_up(const runtime::Communicator& world, const OpenDevice& place, const 
     setup.devices = comm::make_device_group(*setup.transport, place.choice);
   if (setup.devices) {
     const comm::AllConnections all = comm::gather_connections(world, place.topology, setup.devices->connection());
+    setup.networks = all.networks;
     if (!all.warning.empty()) setup.warnings.push_back(all.warning);
   }
   const std::uint64_t most =
@@ -99,8 +100,8 @@ StartRecord start_record(const runtime::Communicator& world, const runtime::Topo
       .n_evaluation = evaluation != nullptr ? evaluation->info().n_samples : 0,
       .n_ranks = static_cast<std::uint64_t>(world.n_ranks()),
       .n_nodes = topology.n_nodes,
-      .device =
-          to_text(choice) + (setup.learner->synchronizer().is_registered() ? ", gradients registered with NCCL" : ""),
+      .device = to_text(choice) + (setup.networks.empty() ? "" : ", NCCL between nodes by " + setup.networks) +
+                (setup.learner->synchronizer().is_registered() ? ", gradients registered with NCCL" : ""),
       .global_batch = recipe.batch,
       .memory = {executor.n_bytes() + 2 * executor.arena_elements() * sizeof(float)},
       .is_on_gpu = !choice.is_host(),

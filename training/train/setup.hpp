@@ -39,6 +39,7 @@ struct Setup {
   std::unique_ptr<comm::DeviceGroup> devices{};  ///< null where the host is the device, and for one rank
   std::optional<MemoryCheck> memory{};  ///< what was found for the samples of a rank; nothing where nobody asks
   std::unique_ptr<Learner> learner{};   ///< null in a dry run on GPUs that lack the memory
+  std::string networks{};               ///< as AllConnections has them
   std::vector<std::string> warnings{};
 
   [[nodiscard]] const Batches& main_batches() const noexcept {

@@ -70,6 +70,7 @@ std::unique_ptr<DeviceGroup> make(const Algorithm& row, Transport& transport);
 std::optional<std::string> why_not(const Call& call, const Transport& transport);
 /// Where switches add up, and where that is of several nodes.
 std::optional<std::string> why_not_by_switches(const Call& call, const Transport& transport);
+std::optional<std::string> why_not_by_switches_of_a_node(const Call& call, const Transport& transport);
 std::optional<std::string> why_not_by_trees_of_switches(const Call& call, const Transport& transport);
 }  // namespace nccl
 

@@ -19,7 +19,7 @@ class MpiDevicePlan final : public DevicePlan {
     core::require(input.size() == n_bytes_ && output.size() == n_bytes_, "buffers are of the call's sizes");
     plan_->bind({input.data(), input.size()}, {output.data(), output.size()});
   }
-  void start(runtime::Stream& stream) override { is_ready_ = stream.mark(); }
+  void start(runtime::Stream& stream) override { is_ready_ = stream.is_done() ? runtime::Event{} : stream.mark(); }
   // The library knows of no stream: it begins when the input is there, and is through when it returns.
   void finish(runtime::Stream& /*stream*/) override {
     is_ready_.wait();
@@ -84,9 +84,11 @@ std::unique_ptr<DeviceGroup> mpi_native::make_for_devices(const Algorithm& row, 
   return std::make_unique<MpiGroup>(row, transport);
 }
 
-// What mpi_native.cpp does itself the host does: 16-bit floats and averages.
+// What mpi_native.cpp does itself the host does: 16-bit floats and averages. Longer vectors than one call of MPI takes
+// it starts without waiting, and libraries do not take memory of GPUs for that.
 std::optional<std::string> mpi_native::why_not_for_devices(const Call& call, const Transport& /*transport*/) {
   if (!takes_gpus()) return "needs an MPI library that takes memory of GPUs, and this one says that it does not";
+  if (call.n_elements > std::size_t{1} << 30) return "takes 2^30 elements at most";
   if (call.op == ReduceOp::avg) return "does not average, which MPI does not";
   if (call.dtype == core::DType::float16 || call.dtype == core::DType::bfloat16)
     return fmt::format("does not know {}, as MPI 3.1 does not", core::name(call.dtype));

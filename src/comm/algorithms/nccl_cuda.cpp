@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <thread>
 #include <utility>
 
 #include "comm/algorithms/algorithms.hpp"
@@ -63,11 +64,7 @@ class Variable {
     if (is_set_) setenv(name, value.c_str(), 1);
   }
   ~Variable() {
-    if (!is_set_) return;
-    if (before_)
-      setenv(name_, before_->c_str(), 1);
-    else
-      unsetenv(name_);
+    if (is_set_) static_cast<void>(before_ ? setenv(name_, before_->c_str(), 1) : unsetenv(name_));
   }
   Variable(const Variable&) = delete;
   Variable& operator=(const Variable&) = delete;
@@ -125,9 +122,33 @@ struct CommunicatorPolicy {
 
 using Communicator = core::UniqueHandle<CommunicatorPolicy>;
 
+/// A communicator, until an error ends it.
+class Link {
+ public:
+  [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(comm_); }
+  [[nodiscard]] ncclComm_t get() const noexcept { return comm_.get(); }
+  void connect(ncclComm_t raw) { comm_ = Communicator{raw}; }
+
+  /// Throws core::Error (system) unless the result is a success. Then it has ended, as its kernels may never do so by
+  /// themselves, and whatever is freed on the way out waits for them. In another thread: NCCL waits in turn for
+  /// recordings that hold calls of it, which go on the way out, too.
+  void check(ncclResult_t result, std::string_view what) {
+    try {
+      nccl::check(result, comm_.get(), what);
+    } catch (...) {
+      ending_ = std::jthread{[raw = comm_.release()] { static_cast<void>(ncclCommAbort(raw)); }};
+      throw;
+    }
+  }
+
+ private:
+  Communicator comm_;
+  std::jthread ending_;
+};
+
 class NcclRegistered final : public Registered {
  public:
-  NcclRegistered(const Communicator& comm, runtime::DeviceSpan<std::byte> memory, Registration how)
+  NcclRegistered(const Link& comm, runtime::DeviceSpan<std::byte> memory, Registration how)
       : comm_{comm}, how_{how}, handle_{nccl::register_memory(comm.get(), memory, how)} {}
   // A communicator that has ended knows nothing any more.
   ~NcclRegistered() override {
@@ -139,14 +160,14 @@ class NcclRegistered final : public Registered {
   [[nodiscard]] bool is_known() const noexcept { return handle_ != nullptr; }
 
  private:
-  const Communicator& comm_;
+  const Link& comm_;
   Registration how_;
   void* handle_;
 };
 
 class NcclPlan final : public DevicePlan {
  public:
-  NcclPlan(ncclComm_t comm, runtime::Stream& own, const Call& call, int rank, int n_ranks)
+  NcclPlan(Link& comm, runtime::Stream& own, const Call& call, int rank, int n_ranks)
       : comm_{comm}, own_{own}, call_{call}, rank_{rank}, n_ranks_{n_ranks} {
     is_even_ = true;
     for (int q = 0; q < n_ranks; ++q) is_even_ = is_even_ && part(q).count == part(0).count;
@@ -202,18 +223,19 @@ class NcclPlan final : public DevicePlan {
     ncclResult_t result = ncclSuccess;
     switch (call_.collective) {
       case Collective::all_reduce:
-        result = ncclAllReduce(input_.data(), output_.data(), call_.n_elements, type_, op_, comm_, stream);
+        result = ncclAllReduce(input_.data(), output_.data(), call_.n_elements, type_, op_, comm_.get(), stream);
         break;
       case Collective::reduce_scatter:
-        result = is_even_ ? ncclReduceScatter(input_.data(), output_.data(), part(0).count, type_, op_, comm_, stream)
-                          : scatter_unevenly(stream);
+        result = is_even_
+                     ? ncclReduceScatter(input_.data(), output_.data(), part(0).count, type_, op_, comm_.get(), stream)
+                     : scatter_unevenly(stream);
         break;
       case Collective::all_gather:
-        result = is_even_ ? ncclAllGather(input_.data(), output_.data(), part(0).count, type_, comm_, stream)
+        result = is_even_ ? ncclAllGather(input_.data(), output_.data(), part(0).count, type_, comm_.get(), stream)
                           : gather_unevenly(stream);
         break;
     }
-    nccl::check(result, comm_, name(call_.collective));
+    comm_.check(result, name(call_.collective));
   }
 
   // NCCL's own have equal parts only: so one for each part, all at once.
@@ -228,17 +250,17 @@ class NcclPlan final : public DevicePlan {
   ncclResult_t scatter_unevenly(cudaStream_t stream) const {
     return for_each_part([&](int q, const core::Slice& part_of_q) {
       return ncclReduce(input_.data() + part_of_q.offset * call_.element_size(), q == rank_ ? output_.data() : nullptr,
-                        part_of_q.count, type_, op_, q, comm_, stream);
+                        part_of_q.count, type_, op_, q, comm_.get(), stream);
     });
   }
   ncclResult_t gather_unevenly(cudaStream_t stream) const {
     return for_each_part([&](int q, const core::Slice& part_of_q) {
       std::byte* const place = output_.data() + part_of_q.offset * call_.element_size();
-      return ncclBroadcast(q == rank_ ? input_.data() : place, place, part_of_q.count, type_, q, comm_, stream);
+      return ncclBroadcast(q == rank_ ? input_.data() : place, place, part_of_q.count, type_, q, comm_.get(), stream);
     });
   }
 
-  ncclComm_t comm_;
+  Link& comm_;
   runtime::Stream& own_;
   Call call_;
   int rank_;
@@ -263,7 +285,7 @@ class NcclGroup final : public DeviceGroup {
       core::fail_usage(
           {.what = fmt::format("algorithm {} {}", row_.name, *why_not), .where = "", .expected = "", .fix = ""});
     if (!comm_) connect();
-    return std::make_unique<NcclPlan>(comm_.get(), stream_, call, transport_.rank(), transport_.n_ranks());
+    return std::make_unique<NcclPlan>(comm_, stream_, call, transport_.rank(), transport_.n_ranks());
   }
   [[nodiscard]] Connection connection() override {
     if (!comm_) connect();
@@ -281,11 +303,7 @@ class NcclGroup final : public DeviceGroup {
     if (!comm_) return;
     ncclResult_t noticed = ncclSuccess;
     const ncclResult_t asked = ncclCommGetAsyncError(comm_.get(), &noticed);
-    const ncclResult_t result = asked != ncclSuccess ? asked : noticed;
-    if (result == ncclSuccess || result == ncclInProgress) return;
-    // It ends now, as its kernels may never: whatever is freed on the way out waits for them.
-    const Communicator broken = std::move(comm_);
-    nccl::check(result, broken.get(), "a collective on GPUs");
+    comm_.check(asked != ncclSuccess ? asked : noticed, "a collective on GPUs");
   }
 
  private:
@@ -301,13 +319,13 @@ class NcclGroup final : public DeviceGroup {
     const ncclUniqueId id = agree_on_id(transport_);
     nccl::check(ncclCommInitRankConfig(&raw, transport_.n_ranks(), id, transport_.rank(), &config), nullptr,
                 "connecting the GPUs");
-    comm_ = Communicator{raw};
+    comm_.connect(raw);
     connection_ = nccl::read_connection(log.take());
   }
 
   const Algorithm& row_;
   Transport& transport_;
-  Communicator comm_;
+  Link comm_;
   Connection connection_{};
   runtime::Stream stream_{runtime::Priority::first};  ///< of the calls that are started, which other ranks wait for
 };
@@ -344,12 +362,24 @@ std::optional<std::string> nccl::why_not(const Call& call, const Transport& tran
 // switches connect is not known here.
 std::optional<std::string> nccl::why_not_by_switches(const Call& call, const Transport& transport) {
   if (call.op != ReduceOp::sum) return "adds up only";
+  const bool gathers = call.collective == Collective::all_gather;
+  if (!gathers && call.element_size() == 1) return fmt::format("does not add up {}", core::name(call.dtype));
+  if (call.collective != Collective::all_reduce && call.n_elements % static_cast<std::size_t>(transport.n_ranks()) != 0)
+    return "needs parts of equal length";
   int version = 0;
   const bool is_known = ncclGetVersion(&version) == ncclSuccess;
   const int fewest = is_known && version >= NCCL_VERSION(2, 28, 7) ? 2 : 3;
   if (transport.n_nodes() == 1 && transport.n_ranks() < fewest)
     return fmt::format("needs {} GPUs or more, with NCCL {}", fewest, nccl_version());
   return why_not(call, transport);
+}
+
+// Between nodes its network has to add up, too, which NCCL does not look for unless told.
+std::optional<std::string> nccl::why_not_by_switches_of_a_node(const Call& call, const Transport& transport) {
+  const char* const sharp = std::getenv("NCCL_COLLNET_ENABLE");
+  if (transport.n_nodes() > 1 && (sharp == nullptr || std::string_view{sharp} != "1"))
+    return "needs all ranks on one node, or a network that adds up (NCCL_COLLNET_ENABLE=1)";
+  return why_not_by_switches(call, transport);
 }
 
 std::optional<std::string> nccl::why_not_by_trees_of_switches(const Call& call, const Transport& transport) {

@@ -62,7 +62,13 @@ void* nccl::register_memory([[maybe_unused]] ncclComm_t comm, [[maybe_unused]] r
     ncclWindow_t window = nullptr;
     check(ncclCommWindowRegister(comm, memory.data(), memory.size(), &window, NCCL_WIN_COLL_SYMMETRIC), comm,
           "making a window");
-    return window;
+    // Where there is none 2.28 registers locally without a word: its handle is then the one of that.
+    void* local = nullptr;
+    check(ncclCommRegister(comm, memory.data(), memory.size(), &local), comm, "registering memory");
+    if (local != nullptr) check(ncclCommDeregister(comm, local), comm, "registering memory");
+    if (local == nullptr || local != window) return window;
+    check(ncclCommWindowDeregister(comm, window), comm, "making a window");
+    return nullptr;
   }
 #endif
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 19, 0)

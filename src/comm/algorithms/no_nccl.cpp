@@ -15,11 +15,12 @@ std::unique_ptr<DeviceGroup> nccl::make(const Algorithm& row, Transport&) {
 std::optional<std::string> nccl::why_not(const Call&, const Transport&) { return lacking; }
 std::optional<std::string> nccl::why_not_by_switches(const Call&, const Transport&) { return lacking; }
 std::optional<std::string> nccl::why_not_by_trees_of_switches(const Call&, const Transport&) { return lacking; }
+std::optional<std::string> nccl::why_not_by_switches_of_a_node(const Call&, const Transport&) { return lacking; }
 
 std::string nccl_version() { return {}; }
 
 std::optional<std::string> registration_obstacle(Registration registration) {
-  return registration == Registration::none ? std::nullopt : nccl::why_not({}, 1);
+  return registration == Registration::none ? std::nullopt : std::optional<std::string>{lacking};
 }
 
 runtime::Buffer allocate_to_register(core::Bytes size) { return runtime::Buffer{size, runtime::Memory::device}; }
