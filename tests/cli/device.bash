@@ -111,7 +111,7 @@ if "$REDUCE_ALL" --device cuda -e 8 -n 8 | grep -q 'NCCL'; then
   expect_rc 2
   expect_one_error
   expect_err 'mpi:device needs an MPI library that takes memory of GPUs'
-  launch 3 -b 4K -e 4K -n 8 --collective reduce_scatter --algorithm nccl,nccl:ring/ll128,nccl:nvls
+  launch 3 -b 6K -e 6K -n 8 --collective reduce_scatter --algorithm nccl,nccl:ring/ll128,nccl:nvls
   expect_rc 0
   expect_out ' nccl:ring/ll128 .* 0 +8 '
   # What NCCL would do in another way than the row says is refused.
@@ -119,6 +119,12 @@ if "$REDUCE_ALL" --device cuda -e 8 -n 8 | grep -q 'NCCL'; then
   expect_rc 2
   expect_one_error
   expect_err 'nccl:nvls needs NVSwitches that add up .*, and some of these GPUs have none'
+  launch 3 -b 4K -e 4K -n 8 --collective reduce_scatter --algorithm nccl:nvls
+  expect_rc 2
+  expect_err 'nccl:nvls needs parts of equal length'
+  launch 3 -e 8 -n 8 --algorithm nccl:nvls -d int8
+  expect_rc 2
+  expect_err 'nccl:nvls does not add up int8'
   launch 3 -e 8 -n 8 --algorithm nccl:nvlstree
   expect_rc 2
   expect_err 'nccl:nvlstree needs ranks on several nodes'

@@ -6,15 +6,13 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
-#include <thread>
 #include <utility>
 
 #include "comm/algorithms/algorithms.hpp"
+#include "comm/algorithms/nccl_link.hpp"
 #include "comm/algorithms/nccl_log.hpp"
 #include "comm/algorithms/nccl_registration.hpp"
 #include "core/error.hpp"
-#include "core/handle.hpp"
 #include "runtime/kernel/launch.hpp"
 
 static_assert(NCCL_VERSION_CODE >= NCCL_VERSION(2, 18, 0), "NCCL 2.18 or newer");
@@ -111,48 +109,14 @@ bool is_so_for_all(Transport& transport, bool is_so) {
   return answer != std::byte{0};
 }
 
-struct CommunicatorPolicy {
-  using Raw = ncclComm_t;
-  static Raw null() noexcept { return nullptr; }
-  // Whoever leaves by an error must not wait for the others.
-  static void destroy(Raw raw) noexcept {
-    static_cast<void>(std::uncaught_exceptions() > 0 ? ncclCommAbort(raw) : ncclCommDestroy(raw));
-  }
-};
-
-using Communicator = core::UniqueHandle<CommunicatorPolicy>;
-
-/// A communicator, until an error ends it.
-class Link {
- public:
-  [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(comm_); }
-  [[nodiscard]] ncclComm_t get() const noexcept { return comm_.get(); }
-  void connect(ncclComm_t raw) { comm_ = Communicator{raw}; }
-
-  /// Throws core::Error (system) unless the result is a success. Then it has ended, as its kernels may never do so by
-  /// themselves, and whatever is freed on the way out waits for them. In another thread: NCCL waits in turn for
-  /// recordings that hold calls of it, which go on the way out, too.
-  void check(ncclResult_t result, std::string_view what) {
-    try {
-      nccl::check(result, comm_.get(), what);
-    } catch (...) {
-      ending_ = std::jthread{[raw = comm_.release()] { static_cast<void>(ncclCommAbort(raw)); }};
-      throw;
-    }
-  }
-
- private:
-  Communicator comm_;
-  std::jthread ending_;
-};
-
 class NcclRegistered final : public Registered {
  public:
-  NcclRegistered(const Link& comm, runtime::DeviceSpan<std::byte> memory, Registration how)
+  NcclRegistered(nccl::Link& comm, runtime::DeviceSpan<std::byte> memory, Registration how)
       : comm_{comm}, how_{how}, handle_{nccl::register_memory(comm.get(), memory, how)} {}
-  // A communicator that has ended knows nothing any more.
+  // A communicator knows nothing any more once it has ended.
   ~NcclRegistered() override {
     if (comm_ && is_known()) nccl::deregister(comm_.get(), handle_, how_);
+    if (!comm_) comm_.end();
   }
   NcclRegistered(const NcclRegistered&) = delete;
   NcclRegistered& operator=(const NcclRegistered&) = delete;
@@ -160,14 +124,14 @@ class NcclRegistered final : public Registered {
   [[nodiscard]] bool is_known() const noexcept { return handle_ != nullptr; }
 
  private:
-  const Link& comm_;
+  nccl::Link& comm_;
   Registration how_;
   void* handle_;
 };
 
 class NcclPlan final : public DevicePlan {
  public:
-  NcclPlan(Link& comm, runtime::Stream& own, const Call& call, int rank, int n_ranks)
+  NcclPlan(nccl::Link& comm, runtime::Stream& own, const Call& call, int rank, int n_ranks)
       : comm_{comm}, own_{own}, call_{call}, rank_{rank}, n_ranks_{n_ranks} {
     is_even_ = true;
     for (int q = 0; q < n_ranks; ++q) is_even_ = is_even_ && part(q).count == part(0).count;
@@ -260,7 +224,7 @@ class NcclPlan final : public DevicePlan {
     });
   }
 
-  Link& comm_;
+  nccl::Link& comm_;
   runtime::Stream& own_;
   Call call_;
   int rank_;
@@ -325,7 +289,7 @@ class NcclGroup final : public DeviceGroup {
 
   const Algorithm& row_;
   Transport& transport_;
-  Link comm_;
+  nccl::Link comm_;
   Connection connection_{};
   runtime::Stream stream_{runtime::Priority::first};  ///< of the calls that are started, which other ranks wait for
 };
