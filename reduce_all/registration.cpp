@@ -10,6 +10,7 @@
 #include "core/log.hpp"
 
 namespace lockstep::reduce_all {
+
 void check_registration(const Options& options, const runtime::DeviceChoice& device) {
   if (device.is_host()) return;
   if (const auto obstacle = comm::registration_obstacle(options.registration))
