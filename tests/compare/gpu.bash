@@ -63,7 +63,7 @@ echo "$*" >>"${0%/*}/calls"
 words=$*
 folder=${words##*--run-dir }
 mkdir "$folder"
-echo '{"kind":"final","steady":{"step_ms_p50":1.0}}' >"$folder/log.jsonl"
+echo '{"kind":"final","steady":{"samples_per_s":32000}}' >"$folder/log.jsonl"
 EOF
 chmod +x "$folder"/bin/*
 compare_played() {
