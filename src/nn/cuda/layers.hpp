@@ -116,6 +116,8 @@ class CudaLayer {
   virtual void send(PassContext& /*pass*/) {}
   virtual void forward(PassContext& pass) = 0;
 
+  /// Whether it adds this to the gradient of its output by itself; before plan_backward().
+  virtual bool takes_skip(const Place<T>& /*skip*/) { return false; }
   /// Plans the backward pass from the gradient of its output: use()s what that reads of the forward pass. Returns the
   /// gradients of its inputs, none for those that need none; they may be `gradient`, which nobody overwrites.
   [[nodiscard]] virtual std::vector<Place<T>> plan_backward(Builder<T>& builder, const Place<T>& gradient) = 0;
@@ -141,6 +143,11 @@ template <class T>
 [[nodiscard]] std::unique_ptr<CudaLayer<T>> make_product(const Planned<T>& planned, const ConvProblem& problem);
 template <class T>
 [[nodiscard]] std::unique_ptr<CudaLayer<T>> make_batch_norm(const Planned<T>& planned, const BatchNorm& layer);
+/// Of an Add node whose input `normalized`, a batch normalization, is left to it: planned.inputs has what that would
+/// normalize.
+template <class T>
+[[nodiscard]] std::unique_ptr<CudaLayer<T>> make_added_batch_norm(const Planned<T>& planned, const Add& add,
+                                                                  Value normalized);
 template <class T>
 [[nodiscard]] std::unique_ptr<CudaLayer<T>> make_relu(const Planned<T>& planned);
 template <class T>

@@ -6,15 +6,23 @@
 namespace lockstep::nn::cuda {
 namespace {
 
+/// Of its input alone, or with another value that is added before ReLU: of an Add node, in whose place it then is.
 template <class T>
 class BatchNormLayer final : public CudaLayer<T> {
  public:
-  BatchNormLayer(const Planned<T>& planned, const BatchNorm& layer)
+  struct Added {
+    std::optional<Value> value{};
+    Place<T> place{};
+    bool is_first = false;  ///< of the Add node's inputs
+  };
+
+  BatchNormLayer(const Planned<T>& planned, const BatchNorm& layer, const Added& added = {})
       : node_{planned.node},
         layer_{layer},
         is_training_{planned.builder.is_training},
         is_group_of_ranks_{planned.builder.options.is_group_of_ranks},
         x_{planned.inputs[0]},
+        added_{added},
         weight_{planned.builder.parameter(node_.parameters[0])},
         bias_{planned.builder.parameter(node_.parameters[1])},
         running_mean_{planned.builder.arenas.statistics[static_cast<std::size_t>(node_.statistics[0])]},
@@ -42,8 +50,14 @@ class BatchNormLayer final : public CudaLayer<T> {
     } else {
       enqueue(pass.stream, InvertDeviations{rows_.n_channels(), running_variance_, layer_.eps, inverse_});
     }
-    enqueue(pass.stream, Normalize<T>{rows_, x_, nullptr, is_training_ ? static_cast<float*>(mean_) : running_mean_,
-                                      inverse_, weight_, bias_, layer_.has_relu, this->output_, mask_});
+    enqueue(pass.stream,
+            Normalize<T>{rows_, x_, added_.place, is_training_ ? static_cast<float*>(mean_) : running_mean_, inverse_,
+                         weight_, bias_, layer_.has_relu, this->output_, mask_});
+  }
+
+  bool takes_skip(const Place<T>& skip) override {
+    skip_ = skip;
+    return true;
   }
 
   std::vector<Place<T>> plan_backward(Builder<T>& builder, const Place<T>& gradient) override {
@@ -60,14 +74,22 @@ class BatchNormLayer final : public CudaLayer<T> {
     slope_ = builder.template make<float>(n);
     weight_gradient_ = builder.gradient(node_.parameters[0]);
     bias_gradient_ = builder.gradient(node_.parameters[1]);
-    if (!builder.needs_gradient(node_.inputs[0])) return {Place<T>{}};
-    input_gradient_ = builder.make_value(builder.layout(node_.inputs[0]));
-    return {input_gradient_};
+    const ValueLayout& layout = builder.layout(node_.inputs[0]);
+    if (builder.needs_gradient(node_.inputs[0])) input_gradient_ = builder.make_value(layout);
+    if (!added_.value) return {input_gradient_};
+    Place<T> of_added{};
+    if (builder.needs_gradient(*added_.value)) {
+      if (layer_.has_relu || skip_.is_given()) residual_gradient_ = builder.make_value(layout);
+      of_added = residual_gradient_.is_given() ? residual_gradient_ : gradient;
+    }
+    if (added_.is_first) return {of_added, input_gradient_};
+    return {input_gradient_, of_added};
   }
 
   void backward(PassContext& pass) override {
-    const PassedGradient<T> passed{gradient_, nullptr, mask_};
-    enqueue(pass.stream, PartialGradients<T>{rows_, x_, passed, mean_, nullptr, backward_partials_});
+    PassedGradient<T> passed{gradient_, skip_, mask_};
+    enqueue(pass.stream, PartialGradients<T>{rows_, x_, passed, mean_, residual_gradient_, backward_partials_});
+    if (residual_gradient_.is_given()) passed = {residual_gradient_, nullptr, nullptr};
     enqueue(pass.stream, GroupGradients{rows_, backward_partials_, inverse_, sums_, offset_, slope_});
     enqueue(pass.stream, ScaleShiftGradients{rows_.n_groups(), rows_.n_channels(), sums_, inverse_, pass.adds,
                                              weight_gradient_, bias_gradient_});
@@ -94,6 +116,7 @@ class BatchNormLayer final : public CudaLayer<T> {
   bool is_training_;
   bool is_group_of_ranks_;
   Place<T> x_;
+  Added added_;
   const float* weight_;
   const float* bias_;
   float* running_mean_;
@@ -103,7 +126,7 @@ class BatchNormLayer final : public CudaLayer<T> {
   Place<double> shared_{};  ///< among ranks
   Place<float> mean_{}, inverse_{};
   Place<std::uint8_t> mask_{};
-  Place<T> gradient_{}, input_gradient_{};
+  Place<T> gradient_{}, skip_{}, input_gradient_{}, residual_gradient_{};
   Place<GradientSums> backward_partials_{}, sums_{};
   Place<float> offset_{}, slope_{};
   float* weight_gradient_ = nullptr;
@@ -116,8 +139,23 @@ template <class T>
 std::unique_ptr<CudaLayer<T>> make_batch_norm(const Planned<T>& planned, const BatchNorm& layer) {
   return std::make_unique<BatchNormLayer<T>>(planned, layer);
 }
-template std::unique_ptr<CudaLayer<core::bfloat16>> make_batch_norm(const Planned<core::bfloat16>&, const BatchNorm&);
-template std::unique_ptr<CudaLayer<core::float16>> make_batch_norm(const Planned<core::float16>&, const BatchNorm&);
-template std::unique_ptr<CudaLayer<float>> make_batch_norm(const Planned<float>&, const BatchNorm&);
+template <class T>
+std::unique_ptr<CudaLayer<T>> make_added_batch_norm(const Planned<T>& planned, const Add& add, Value normalized) {
+  const bool is_first = planned.node.inputs[1].node == normalized.node;
+  const std::size_t added = is_first ? 0 : 1;
+  const Node& node = planned.builder.network.nodes()[static_cast<std::size_t>(normalized.node)];
+  BatchNorm layer = std::get<BatchNorm>(node.layer);
+  layer.has_relu = add.has_relu;
+  return std::make_unique<BatchNormLayer<T>>(
+      Planned<T>{planned.builder, node, planned.index, {planned.inputs[1 - added]}}, layer,
+      typename BatchNormLayer<T>::Added{planned.node.inputs[added], planned.inputs[added], is_first});
+}
+#define LOCKSTEP_BATCH_NORM_LAYERS(T)                                                          \
+  template std::unique_ptr<CudaLayer<T>> make_batch_norm(const Planned<T>&, const BatchNorm&); \
+  template std::unique_ptr<CudaLayer<T>> make_added_batch_norm(const Planned<T>&, const Add&, Value);
+LOCKSTEP_BATCH_NORM_LAYERS(core::bfloat16)
+LOCKSTEP_BATCH_NORM_LAYERS(core::float16)
+LOCKSTEP_BATCH_NORM_LAYERS(float)
+#undef LOCKSTEP_BATCH_NORM_LAYERS
 
 }  // namespace lockstep::nn::cuda

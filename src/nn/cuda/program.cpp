@@ -65,6 +65,7 @@ void Program<T>::plan_backward(Builder<T>& builder) {
     if (options_.on_progress) options_.on_progress();
     step.has_backward = true;
     for (const Place<T>& gradient : step.gradients) builder.use(gradient);
+    if (step.gradients.size() == 2 && step.layer->takes_skip(step.gradients[1])) step.gradients.pop_back();
     for (std::size_t k = 1; k < step.gradients.size(); ++k) step.sums.push_back(builder.make_value(values_[i]));
     const Node& node = network_.nodes()[i];
     const auto results =
@@ -86,9 +87,14 @@ std::unique_ptr<CudaLayer<T>> Program<T>::make_layer(Builder<T>& builder, std::s
       [&](const Ids&) { return make_input(planned); },
       [&](const Linear&) { return product(); },
       [&](const Conv&) { return product(); },
-      [&](const BatchNorm& layer) { return make_batch_norm(planned, layer); },
+      [&](const BatchNorm& layer) {
+        return is_left_to_reader(index) ? make_same(planned) : make_batch_norm(planned, layer);
+      },
       [&](const Relu&) { return make_relu(planned); },
-      [&](const Add& layer) { return make_add(planned, layer); },
+      [&](const Add& layer) {
+        const std::optional<Value> normalized = left_to(node);
+        return normalized ? make_added_batch_norm(planned, layer, *normalized) : make_add(planned, layer);
+      },
       [&](const MaxPool& layer) { return make_max_pool(planned, layer); },
       [&](const GlobalAvgPool&) { return make_global_avg_pool(planned); },
       [&](const Flatten&) { return make_same(planned); },
@@ -98,6 +104,32 @@ std::unique_ptr<CudaLayer<T>> Program<T>::make_layer(Builder<T>& builder, std::s
       [&](const LogSoftmax&) { return make_same(planned); },  // it is part of the loss
   };
   return std::visit(make, node.layer);
+}
+
+// Normalized, added and rectified in one pass over memory. Not where ranks share their statistics, which they do in
+// the order of nodes.
+template <class T>
+std::optional<Value> Program<T>::left_to(const Node& add) const {
+  if (options_.is_group_of_ranks || add.inputs.size() != 2) return std::nullopt;
+  const auto is_left = [&](Value input) {
+    const auto* const layer = std::get_if<BatchNorm>(&network_.nodes()[static_cast<std::size_t>(input.node)].layer);
+    if (layer == nullptr || layer->has_relu) return false;
+    std::ptrdiff_t n_readers = 0;
+    for (const Node& reader : network_.nodes())
+      n_readers += std::ranges::count(reader.inputs, input.node, &Value::node);
+    return n_readers == 1;
+  };
+  const auto found = std::ranges::find_if(add.inputs, is_left);
+  return found == add.inputs.end() ? std::nullopt : std::optional{*found};
+}
+
+template <class T>
+bool Program<T>::is_left_to_reader(std::size_t index) const {
+  return std::ranges::any_of(network_.nodes(), [&](const Node& reader) {
+    if (!std::holds_alternative<Add>(reader.layer)) return false;
+    const std::optional<Value> normalized = left_to(reader);
+    return normalized && static_cast<std::size_t>(normalized->node) == index;
+  });
 }
 
 template <class T>

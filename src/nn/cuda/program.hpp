@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "nn/cuda/kernels/loss.hpp"
@@ -39,6 +40,9 @@ class Program {
   void plan_forward(Builder<T>& builder);
   void plan_backward(Builder<T>& builder);
   [[nodiscard]] std::unique_ptr<CudaLayer<T>> make_layer(Builder<T>& builder, std::size_t index) const;
+  /// The batch normalization that an Add node computes besides, if one of its inputs is read by nobody else.
+  [[nodiscard]] std::optional<Value> left_to(const Node& add) const;
+  [[nodiscard]] bool is_left_to_reader(std::size_t index) const;
   void enqueue_loss(PassContext& pass, bool is_backward);
 
   const Network& network_;

@@ -1,7 +1,7 @@
 // Means and variances by group and channel, and how running ones follow: batch normalization's first half.
-// Invariant: the same bits for any order of threads; each thread takes deviations from its first value, and partial
-// results are joined in double, so that a variance is good however far from 0 the mean is (and an outlier as first
-// value is itself part of the variance, to which its rounding errors are small).
+// Invariant: the same bits for any order of threads; each part takes deviations from its first value, and sums are
+// joined in double, so that a variance is good however far from 0 the mean is (and an outlier as first value is itself
+// part of the variance, to which its rounding errors are small).
 // Used by nn/cuda.
 #pragma once
 
@@ -45,25 +45,24 @@ struct PartialMoments {
   static constexpr int max_threads = GroupedRows::n_threads;
   static constexpr unsigned min_blocks = GroupedRows::min_blocks;
   static constexpr std::size_t n_scratch = max_threads * pack_channels;
+  static constexpr int n_at_once = sizeof(T) == 2 ? 4 : 2;
   GroupedRows rows;
   const T* x;
   Moments* partials;  ///< rows.n_partials()
 
-  [[nodiscard]] Grid grid() const { return rows.grid(3 * n_scratch * sizeof(float)); }
+  [[nodiscard]] Grid grid() const { return rows.grid(2 * n_scratch * sizeof(float)); }
 
   template <class Team>
   LOCKSTEP_HOST_DEVICE void operator()(Team& team) const {
     const GroupedRows::Part part = rows.part(team.block());
-    float* const origins = team.template scratch<float>(n_scratch).data();
     float* const sums = team.template scratch<float>(n_scratch).data();
     float* const squares = team.template scratch<float>(n_scratch).data();
+    const bool is_empty = part.begin == part.end;
     team.each([&](int thread) {
       rows.with_column(part, thread, [&](std::size_t pack, int lane) {
-        if (rows.n_rows_of_lane(part, lane) == 0) return;
-        const auto first = load_channels(x, (part.begin + static_cast<std::size_t>(lane)) * rows.n_packs() + pack);
-        Pack<float, pack_channels> origin, sum{}, square{};
-        for (int k = 0; k < pack_channels; ++k) origin[k] = first[k];
-        rows.for_rows<2>(
+        const auto origin = is_empty ? Channels<T>{} : load_channels(x, part.begin * rows.n_packs() + pack);
+        Pack<float, pack_channels> sum{}, square{};
+        rows.for_rows<n_at_once>(
             part, pack, lane, [&](std::size_t at) { return load_channels(x, at); },
             [&](std::size_t, const Channels<T>& values) {
               for (int k = 0; k < pack_channels; ++k) {
@@ -73,20 +72,27 @@ struct PartialMoments {
               }
             });
         const auto at = static_cast<std::size_t>(thread);
-        runtime::kernel::store(origins, at, origin);
         runtime::kernel::store(sums, at, sum);
         runtime::kernel::store(squares, at, square);
       });
     });
     team.each([&](int thread) {
       rows.with_channel(part, thread, [&](std::size_t place, std::size_t channel) {
-        partials[rows.partial(part.group, part.index, channel)] = join_moments(rows.n_lanes(), [&](int lane) {
-          const auto n = static_cast<double>(rows.n_rows_of_lane(part, lane));
-          if (n == 0) return Moments{0, 0, 0};
+        Moments& moments = partials[rows.partial(part.group, part.index, channel)];
+        if (is_empty) {
+          moments = {0, 0, 0};
+          return;
+        }
+        double sum = 0, square = 0;
+        for (int lane = 0; lane < rows.n_lanes(); ++lane) {
           const std::size_t at = static_cast<std::size_t>(lane) * rows.place_stride() + place;
-          const auto sum = static_cast<double>(sums[at]), m2 = static_cast<double>(squares[at]) - sum * sum / n;
-          return Moments{n, static_cast<double>(origins[at]) + sum / n, m2 > 0 || m2 != m2 ? m2 : 0};
-        });
+          sum += static_cast<double>(sums[at]);
+          square += static_cast<double>(squares[at]);
+        }
+        const auto n = static_cast<double>(part.end - part.begin);
+        const double m2 = square - sum * sum / n;
+        moments = {n, static_cast<double>(to_float(x[part.begin * rows.n_channels() + channel])) + sum / n,
+                   m2 > 0 || m2 != m2 ? m2 : 0};
       });
     });
   }

@@ -92,12 +92,6 @@ class GroupedRows {
     }
   }
 
-  /// Rows of a lane in the part.
-  LOCKSTEP_HOST_DEVICE std::size_t n_rows_of_lane(const Part& part, int lane) const {
-    const std::size_t n = part.end - part.begin, first = static_cast<std::size_t>(lane);
-    return n > first ? (n - first - 1) / static_cast<std::size_t>(n_lanes_) + 1 : 0;
-  }
-
   /// f(place, channel) for one channel of the part, if the thread has one: after the rows, of each of which lanes left
   /// something at scratch place lane * width_ * 8 + place.
   template <class F>
