@@ -103,7 +103,7 @@ class NetworkRows {
     add("partial_moments", of_value * n_ + rows.n_partials() * sizeof(Moments),
         PartialMoments<T>{rows, x_, partial_moments});
     add("group_moments", rows.n_partials() * sizeof(Moments) + of_moments + 2 * of_floats,
-        GroupMoments{rows, partial_moments, 1e-5, moments, floats[0], floats[1]});
+        GroupMoments{rows, partial_moments, 1e-5, moments, floats[0], floats[1], {}});
     add("move_statistics", of_moments + sizeof(core::StepNumbers) + 4 * of_floats,
         MoveStatistics{1, n_channels, moments, 0.1, numbers_, floats[6], floats[7]});
     add("invert_deviations", 2 * of_floats, InvertDeviations{n_channels, floats[7], 1e-5, floats[1]});
@@ -113,7 +113,7 @@ class NetworkRows {
         2 * of_value * n_ + n_ / pack_channels + of_floats + rows.n_partials() * sizeof(GradientSums),
         PartialGradients<T>{rows, x_, passed, floats[0], nullptr, partial_sums});
     add("group_gradients", rows.n_partials() * sizeof(GradientSums) + of_sums + 3 * of_floats,
-        GroupGradients{rows, partial_sums, floats[1], sums, floats[2], floats[3]});
+        GroupGradients{rows, partial_sums, floats[1], sums, floats[2], floats[3], {}});
     add("scale_shift_gradients", of_sums + 3 * of_floats,
         ScaleShiftGradients{1, n_channels, sums, floats[1], false, floats[4], floats[5]});
     add("normalize_backward", 3 * of_value * n_ + n_ / pack_channels + 5 * of_floats,

@@ -43,10 +43,12 @@ class BatchNormLayer final : public CudaLayer<T> {
   void forward(PassContext& pass) override {
     if (is_training_) {
       enqueue(pass.stream, PartialMoments<T>{rows_, x_, forward_partials_});
-      enqueue(pass.stream, GroupMoments{rows_, forward_partials_, layer_.eps, moments_, mean_, inverse_});
+      const MoveStatistics move{rows_.n_groups(), rows_.n_channels(), moments_,         layer_.momentum,
+                                pass.numbers,     running_mean_,      running_variance_};
+      enqueue(pass.stream, GroupMoments{rows_, forward_partials_, layer_.eps, moments_, mean_, inverse_,
+                                        is_one_group() ? move : MoveStatistics{}});
       if (is_group_of_ranks_) share_moments(pass, {rows_.n_channels(), moments_, shared_, mean_, inverse_}, layer_.eps);
-      enqueue(pass.stream, MoveStatistics{rows_.n_groups(), rows_.n_channels(), moments_, layer_.momentum, pass.numbers,
-                                          running_mean_, running_variance_});
+      if (!is_one_group()) enqueue(pass.stream, move);
     } else {
       enqueue(pass.stream, InvertDeviations{rows_.n_channels(), running_variance_, layer_.eps, inverse_});
     }
@@ -90,9 +92,11 @@ class BatchNormLayer final : public CudaLayer<T> {
     PassedGradient<T> passed{gradient_, skip_, mask_};
     enqueue(pass.stream, PartialGradients<T>{rows_, x_, passed, mean_, residual_gradient_, backward_partials_});
     if (residual_gradient_.is_given()) passed = {residual_gradient_, nullptr, nullptr};
-    enqueue(pass.stream, GroupGradients{rows_, backward_partials_, inverse_, sums_, offset_, slope_});
-    enqueue(pass.stream, ScaleShiftGradients{rows_.n_groups(), rows_.n_channels(), sums_, inverse_, pass.adds,
-                                             weight_gradient_, bias_gradient_});
+    const ScaleShiftGradients of_parameters{rows_.n_groups(), rows_.n_channels(), sums_,         inverse_,
+                                            pass.adds,        weight_gradient_,   bias_gradient_};
+    enqueue(pass.stream, GroupGradients{rows_, backward_partials_, inverse_, sums_, offset_, slope_,
+                                        is_one_group() ? of_parameters : ScaleShiftGradients{}});
+    if (!is_one_group()) enqueue(pass.stream, of_parameters);
     if (is_group_of_ranks_) {
       share_gradients(pass, rows_.n_channels(), sums_);
       enqueue(pass.stream, JoinGradients{rows_.n_channels(), sums_, moments_, inverse_, offset_, slope_});
@@ -110,6 +114,9 @@ class BatchNormLayer final : public CudaLayer<T> {
         !planned.builder.is_training || planned.builder.options.is_group_of_ranks || of_group == 0 || of_group > n;
     return {n * layout.n_positions, (is_one ? n : of_group) * layout.n_positions, layout.padded_channels};
   }
+
+  /// What follows from it is then computed where it is.
+  [[nodiscard]] bool is_one_group() const { return rows_.n_groups() == 1 && !is_group_of_ranks_; }
 
   const Node& node_;
   BatchNorm layer_;

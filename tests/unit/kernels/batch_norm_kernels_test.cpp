@@ -61,7 +61,7 @@ struct Layer {
 
   void take_statistics(Runner& run) {
     run(PartialMoments<T>{rows, x.data(), partials.data()});
-    run(GroupMoments{rows, partials.data(), eps, moments.data(), mean.data(), inverse.data()});
+    run(GroupMoments{rows, partials.data(), eps, moments.data(), mean.data(), inverse.data(), {}});
   }
   Normalize<T> normalize(bool adds, bool has_relu) {
     return {
@@ -219,7 +219,8 @@ struct Backward {
     if (!residual_gradient.empty()) again = {residual_gradient.data(), nullptr, nullptr};
     run(PartialGradients<T>{layer.rows, layer.x.data(), passed, layer.mean.data(),
                             residual_gradient.empty() ? nullptr : residual_gradient.data(), partials.data()});
-    run(GroupGradients{layer.rows, partials.data(), layer.inverse.data(), sums.data(), offset.data(), slope.data()});
+    run(GroupGradients{
+        layer.rows, partials.data(), layer.inverse.data(), sums.data(), offset.data(), slope.data(), {}});
     run(ScaleShiftGradients{layer.rows.n_groups(), layer.rows.n_channels(), sums.data(), layer.inverse.data(), adds,
                             of_weight.data(), of_bias.data()});
     run(NormalizeBackward<T>{layer.rows, layer.x.data(), again, layer.mean.data(), layer.inverse.data(), offset.data(),

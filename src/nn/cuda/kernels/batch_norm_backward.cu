@@ -19,9 +19,14 @@ void enqueue(runtime::Stream& stream, const PartialGradients<T>& body) {
 
 void enqueue(runtime::Stream& stream, const GroupGradients& body) {
   const std::size_t n = body.rows.n_groups() * body.rows.n_channels();
+  const ScaleShiftGradients& of = body.of_parameters;
+  const std::size_t n_read = of.adds ? of.n_channels : 0;
   runtime::kernel::enqueue(stream, "group_gradients", body.grid(),
-                           {region(body.partials, body.rows.n_partials()), region(body.inverse, n)},
-                           {region(body.sums, n), region(body.offset, n), region(body.slope, n)}, body);
+                           {region(body.partials, body.rows.n_partials()), region(body.inverse, n),
+                            region(of.of_weight, n_read), region(of.of_bias, n_read)},
+                           {region(body.sums, n), region(body.offset, n), region(body.slope, n),
+                            region(of.of_weight, of.n_channels), region(of.of_bias, of.n_channels)},
+                           body);
 }
 
 void enqueue(runtime::Stream& stream, const ScaleShiftGradients& body) {

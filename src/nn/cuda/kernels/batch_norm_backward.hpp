@@ -96,6 +96,28 @@ struct PartialGradients {
   }
 };
 
+/// Of scale and shift, over groups in order.
+struct ScaleShiftGradients {
+  std::size_t n_groups;
+  std::size_t n_channels;
+  const GradientSums* sums;
+  const float* inverse;
+  bool adds;  ///< to what is there
+  float* of_weight;
+  float* of_bias;
+
+  [[nodiscard]] std::size_t n() const { return n_channels; }
+  LOCKSTEP_HOST_DEVICE void operator()(std::size_t channel) const {
+    double weight = 0, bias = 0;
+    for (std::size_t at = channel; at < n_groups * n_channels; at += n_channels) {
+      weight += sums[at].product * static_cast<double>(inverse[at]);
+      bias += sums[at].gradient;
+    }
+    of_weight[channel] = (adds ? of_weight[channel] : 0) + static_cast<float>(weight);
+    of_bias[channel] = (adds ? of_bias[channel] : 0) + static_cast<float>(bias);
+  }
+};
+
 /// Of whole groups: arrays of n_groups times n_channels.
 struct GroupGradients {
   static constexpr int max_threads = PartJoin::n_threads;
@@ -105,6 +127,7 @@ struct GroupGradients {
   GradientSums* sums;
   float* offset;  ///< what the gradient of the input subtracts: offset + (x - mean) * slope
   float* slope;
+  ScaleShiftGradients of_parameters;  ///< by the sums of one group; or of no channels
 
   [[nodiscard]] Grid grid() const { return PartJoin::grid<GradientSums>(rows); }
 
@@ -134,29 +157,8 @@ struct GroupGradients {
           sums[at] = all;
           offset[at] = static_cast<float>(all.gradient / n);
           slope[at] = static_cast<float>(all.product / n * factor * factor);
+          if (of_parameters.n_channels > 0) of_parameters(channel);
         });
-  }
-};
-
-/// Of scale and shift, over groups in order.
-struct ScaleShiftGradients {
-  std::size_t n_groups;
-  std::size_t n_channels;
-  const GradientSums* sums;
-  const float* inverse;
-  bool adds;  ///< to what is there
-  float* of_weight;
-  float* of_bias;
-
-  [[nodiscard]] std::size_t n() const { return n_channels; }
-  LOCKSTEP_HOST_DEVICE void operator()(std::size_t channel) const {
-    double weight = 0, bias = 0;
-    for (std::size_t at = channel; at < n_groups * n_channels; at += n_channels) {
-      weight += sums[at].product * static_cast<double>(inverse[at]);
-      bias += sums[at].gradient;
-    }
-    of_weight[channel] = (adds ? of_weight[channel] : 0) + static_cast<float>(weight);
-    of_bias[channel] = (adds ? of_bias[channel] : 0) + static_cast<float>(bias);
   }
 };
 

@@ -14,9 +14,14 @@ template void enqueue(runtime::Stream&, const PartialMoments<core::float16>&);
 template void enqueue(runtime::Stream&, const PartialMoments<float>&);
 
 void enqueue(runtime::Stream& stream, const GroupMoments& body) {
-  const std::size_t n = body.rows.n_groups() * body.rows.n_channels();
-  runtime::kernel::enqueue(stream, "group_moments", body.grid(), {region(body.partials, body.rows.n_partials())},
-                           {region(body.moments, n), region(body.mean, n), region(body.inverse, n)}, body);
+  const std::size_t n = body.rows.n_groups() * body.rows.n_channels(), n_moved = body.move.n_channels;
+  runtime::kernel::enqueue(
+      stream, "group_moments", body.grid(),
+      {region(body.partials, body.rows.n_partials()), region(body.move.numbers, n_moved > 0 ? 1 : 0),
+       region(body.move.running_mean, n_moved), region(body.move.running_variance, n_moved)},
+      {region(body.moments, n), region(body.mean, n), region(body.inverse, n), region(body.move.running_mean, n_moved),
+       region(body.move.running_variance, n_moved)},
+      body);
 }
 
 void enqueue(runtime::Stream& stream, const MoveStatistics& body) {

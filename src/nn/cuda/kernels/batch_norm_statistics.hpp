@@ -98,42 +98,6 @@ struct PartialMoments {
   }
 };
 
-/// Of whole groups, from those of their parts: arrays of n_groups times n_channels.
-struct GroupMoments {
-  static constexpr int max_threads = PartJoin::n_threads;
-  GroupedRows rows;
-  const Moments* partials;
-  double eps;
-  Moments* moments;
-  float* mean;
-  float* inverse;  ///< 1 / sqrt(variance + eps)
-
-  [[nodiscard]] Grid grid() const { return PartJoin::grid<Moments>(rows); }
-
-  template <class Team>
-  LOCKSTEP_HOST_DEVICE void operator()(Team& team) const {
-    const auto n_parts = static_cast<int>(rows.n_parts());
-    PartJoin::run<Moments>(
-        team, rows,
-        [&](int lane, std::size_t group, std::size_t channel) {
-          const int n = n_parts > lane ? (n_parts - lane - 1) / PartJoin::n_lanes + 1 : 0;
-          if (n == 0) return Moments{0, 0, 0};
-          return join_moments(n, [&](int i) {
-            return partials[rows.partial(group, static_cast<std::size_t>(lane + i * PartJoin::n_lanes), channel)];
-          });
-        },
-        [](const Moments* of_lanes) {
-          return join_moments(PartJoin::n_lanes, [&](int lane) { return of_lanes[lane * pack_channels]; });
-        },
-        [&](const Moments& all, std::size_t group, std::size_t channel) {
-          const std::size_t at = group * rows.n_channels() + channel;
-          moments[at] = all;
-          mean[at] = static_cast<float>(all.mean);
-          inverse[at] = static_cast<float>(1 / __builtin_sqrt(all.m2 / all.n + eps));
-        });
-  }
-};
-
 /// Running statistics move towards the mean over groups, weighted by their values: nn/host's rule.
 struct MoveStatistics {
   std::size_t n_groups;
@@ -159,6 +123,44 @@ struct MoveStatistics {
     running_mean[channel] = static_cast<float>(kept * static_cast<double>(running_mean[channel]) + taken * (mean / n));
     running_variance[channel] =
         static_cast<float>(kept * static_cast<double>(running_variance[channel]) + taken * (variance / n));
+  }
+};
+
+/// Of whole groups, from those of their parts: arrays of n_groups times n_channels.
+struct GroupMoments {
+  static constexpr int max_threads = PartJoin::n_threads;
+  GroupedRows rows;
+  const Moments* partials;
+  double eps;
+  Moments* moments;
+  float* mean;
+  float* inverse;       ///< 1 / sqrt(variance + eps)
+  MoveStatistics move;  ///< by the moments of one group; or of no channels
+
+  [[nodiscard]] Grid grid() const { return PartJoin::grid<Moments>(rows); }
+
+  template <class Team>
+  LOCKSTEP_HOST_DEVICE void operator()(Team& team) const {
+    const auto n_parts = static_cast<int>(rows.n_parts());
+    PartJoin::run<Moments>(
+        team, rows,
+        [&](int lane, std::size_t group, std::size_t channel) {
+          const int n = n_parts > lane ? (n_parts - lane - 1) / PartJoin::n_lanes + 1 : 0;
+          if (n == 0) return Moments{0, 0, 0};
+          return join_moments(n, [&](int i) {
+            return partials[rows.partial(group, static_cast<std::size_t>(lane + i * PartJoin::n_lanes), channel)];
+          });
+        },
+        [](const Moments* of_lanes) {
+          return join_moments(PartJoin::n_lanes, [&](int lane) { return of_lanes[lane * pack_channels]; });
+        },
+        [&](const Moments& all, std::size_t group, std::size_t channel) {
+          const std::size_t at = group * rows.n_channels() + channel;
+          moments[at] = all;
+          mean[at] = static_cast<float>(all.mean);
+          inverse[at] = static_cast<float>(1 / __builtin_sqrt(all.m2 / all.n + eps));
+          if (move.n_channels > 0) move(channel);
+        });
   }
 };
 
