@@ -139,8 +139,10 @@ struct Planned {
 // layers_*.cpp
 template <class T>
 [[nodiscard]] std::unique_ptr<CudaLayer<T>> make_input(const Planned<T>& planned);
+/// `has_relu`, of one with a bias: its output is rectified.
 template <class T>
-[[nodiscard]] std::unique_ptr<CudaLayer<T>> make_product(const Planned<T>& planned, const ConvProblem& problem);
+[[nodiscard]] std::unique_ptr<CudaLayer<T>> make_product(const Planned<T>& planned, const ConvProblem& problem,
+                                                         bool has_relu);
 template <class T>
 [[nodiscard]] std::unique_ptr<CudaLayer<T>> make_batch_norm(const Planned<T>& planned, const BatchNorm& layer);
 /// Of an Add node whose input `normalized`, a batch normalization, is left to it: planned.inputs has what that would
@@ -148,8 +150,9 @@ template <class T>
 template <class T>
 [[nodiscard]] std::unique_ptr<CudaLayer<T>> make_added_batch_norm(const Planned<T>& planned, const Add& add,
                                                                   Value normalized);
+/// `is_done`: its input is rectified already.
 template <class T>
-[[nodiscard]] std::unique_ptr<CudaLayer<T>> make_relu(const Planned<T>& planned);
+[[nodiscard]] std::unique_ptr<CudaLayer<T>> make_relu(const Planned<T>& planned, bool is_done);
 template <class T>
 [[nodiscard]] std::unique_ptr<CudaLayer<T>> make_add(const Planned<T>& planned, const Add& layer);
 template <class T>

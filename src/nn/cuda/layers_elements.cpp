@@ -59,15 +59,17 @@ class SameLayer final : public CudaLayer<T> {
 template <class T>
 class SumLayer final : public CudaLayer<T> {
  public:
-  SumLayer(const Planned<T>& planned, bool has_relu)
+  SumLayer(const Planned<T>& planned, bool has_relu, bool is_done = false)
       : node_{planned.node},
         inputs_{planned.inputs},
         has_relu_{has_relu},
+        is_done_{is_done},
         layout_{planned.builder.values[planned.index]},
         n_elements_{planned.builder.n * layout_.n_elements()} {
-    this->output_ = planned.builder.make_value(layout_);
+    this->output_ = is_done ? inputs_[0] : planned.builder.make_value(layout_);
   }
   void forward(PassContext& pass) override {
+    if (is_done_) return;
     if (inputs_.size() == 1)
       enqueue(pass.stream, Rectify<T>{n_elements_, inputs_[0], this->output_});
     else
@@ -93,6 +95,7 @@ class SumLayer final : public CudaLayer<T> {
   const Node& node_;
   std::vector<Place<T>> inputs_;
   bool has_relu_;
+  bool is_done_;  ///< its input is what it would make of it
   ValueLayout layout_;
   std::size_t n_elements_;
   Place<T> gradient_{}, input_gradient_{};
@@ -155,8 +158,8 @@ std::unique_ptr<CudaLayer<T>> make_same(const Planned<T>& planned) {
   return std::make_unique<SameLayer<T>>(planned);
 }
 template <class T>
-std::unique_ptr<CudaLayer<T>> make_relu(const Planned<T>& planned) {
-  return std::make_unique<SumLayer<T>>(planned, true);
+std::unique_ptr<CudaLayer<T>> make_relu(const Planned<T>& planned, bool is_done) {
+  return std::make_unique<SumLayer<T>>(planned, true, is_done);
 }
 template <class T>
 std::unique_ptr<CudaLayer<T>> make_add(const Planned<T>& planned, const Add& layer) {
@@ -171,7 +174,7 @@ std::unique_ptr<CudaLayer<T>> make_dropout(const Planned<T>& planned, const Drop
 #define LOCKSTEP_ELEMENT_LAYERS(T)                                                \
   template std::unique_ptr<CudaLayer<T>> make_input(const Planned<T>&);           \
   template std::unique_ptr<CudaLayer<T>> make_same(const Planned<T>&);            \
-  template std::unique_ptr<CudaLayer<T>> make_relu(const Planned<T>&);            \
+  template std::unique_ptr<CudaLayer<T>> make_relu(const Planned<T>&, bool);      \
   template std::unique_ptr<CudaLayer<T>> make_add(const Planned<T>&, const Add&); \
   template std::unique_ptr<CudaLayer<T>> make_dropout(const Planned<T>&, const Dropout&);
 LOCKSTEP_ELEMENT_LAYERS(core::bfloat16)

@@ -12,8 +12,9 @@ namespace {
 template <class T>
 class ProductLayer final : public CudaLayer<T> {
  public:
-  ProductLayer(const Planned<T>& planned, const ConvProblem& problem)
+  ProductLayer(const Planned<T>& planned, const ConvProblem& problem, bool has_relu)
       : node_{planned.node},
+        has_relu_{has_relu},
         problem_{problem},
         x_{planned.inputs[0]},
         weight_{const_cast<T*>(planned.builder.weight(node_.parameters[0]))},
@@ -28,7 +29,8 @@ class ProductLayer final : public CudaLayer<T> {
     forward_->enqueue(pass.stream, operands(x_, weight_, this->output_, forward_workspace_));
     if (bias_ == nullptr) return;
     const auto n_channels = static_cast<std::size_t>(problem_.n_out);
-    enqueue(pass.stream, AddBias<T>{n_outputs_ * n_channels, n_channels, this->output_, bias_, false, this->output_});
+    enqueue(pass.stream,
+            AddBias<T>{n_outputs_ * n_channels, n_channels, this->output_, bias_, has_relu_, this->output_});
   }
 
   std::vector<Place<T>> plan_backward(Builder<T>& builder, const Place<T>& gradient) override {
@@ -72,6 +74,7 @@ class ProductLayer final : public CudaLayer<T> {
   GroupedRows rows() const { return {n_outputs_, n_outputs_, static_cast<std::size_t>(problem_.n_out)}; }
 
   const Node& node_;
+  bool has_relu_;
   ConvProblem problem_;
   Place<T> x_;
   T* weight_;
@@ -89,11 +92,13 @@ class ProductLayer final : public CudaLayer<T> {
 }  // namespace
 
 template <class T>
-std::unique_ptr<CudaLayer<T>> make_product(const Planned<T>& planned, const ConvProblem& problem) {
-  return std::make_unique<ProductLayer<T>>(planned, problem);
+std::unique_ptr<CudaLayer<T>> make_product(const Planned<T>& planned, const ConvProblem& problem, bool has_relu) {
+  return std::make_unique<ProductLayer<T>>(planned, problem, has_relu);
 }
-template std::unique_ptr<CudaLayer<core::bfloat16>> make_product(const Planned<core::bfloat16>&, const ConvProblem&);
-template std::unique_ptr<CudaLayer<core::float16>> make_product(const Planned<core::float16>&, const ConvProblem&);
-template std::unique_ptr<CudaLayer<float>> make_product(const Planned<float>&, const ConvProblem&);
+template std::unique_ptr<CudaLayer<core::bfloat16>> make_product(const Planned<core::bfloat16>&, const ConvProblem&,
+                                                                 bool);
+template std::unique_ptr<CudaLayer<core::float16>> make_product(const Planned<core::float16>&, const ConvProblem&,
+                                                                bool);
+template std::unique_ptr<CudaLayer<float>> make_product(const Planned<float>&, const ConvProblem&, bool);
 
 }  // namespace lockstep::nn::cuda

@@ -81,19 +81,25 @@ std::unique_ptr<CudaLayer<T>> Program<T>::make_layer(Builder<T>& builder, std::s
   Planned<T> planned{builder, node, index, {}};
   for (const Value input : node.inputs)
     planned.inputs.push_back(builder.use(steps_[static_cast<std::size_t>(input.node)].layer->output()));
-  const auto product = [&] { return make_product(planned, *problem_of(network_, index, values_, builder.n)); };
+  const Value value{static_cast<int>(index)};
+  const auto product = [&] {
+    return make_product(planned, *problem_of(network_, index, values_, builder.n), is_rectified(value));
+  };
   const auto make = Overloaded{
       [&](const Input&) { return make_input(planned); },
       [&](const Ids&) { return make_input(planned); },
       [&](const Linear&) { return product(); },
       [&](const Conv&) { return product(); },
       [&](const BatchNorm& layer) {
-        return is_left_to_reader(index) ? make_same(planned) : make_batch_norm(planned, layer);
+        const Node* const reader = sole_reader(value);
+        const bool is_added = reader != nullptr && std::holds_alternative<Add>(reader->layer);
+        const Value* const left = is_added ? left_to(*reader) : nullptr;
+        return left != nullptr && left->node == value.node ? make_same(planned) : make_batch_norm(planned, layer);
       },
-      [&](const Relu&) { return make_relu(planned); },
+      [&](const Relu&) { return make_relu(planned, is_rectified(node.inputs[0])); },
       [&](const Add& layer) {
-        const std::optional<Value> normalized = left_to(node);
-        return normalized ? make_added_batch_norm(planned, layer, *normalized) : make_add(planned, layer);
+        const Value* const normalized = left_to(node);
+        return normalized != nullptr ? make_added_batch_norm(planned, layer, *normalized) : make_add(planned, layer);
       },
       [&](const MaxPool& layer) { return make_max_pool(planned, layer); },
       [&](const GlobalAvgPool&) { return make_global_avg_pool(planned); },
@@ -109,27 +115,35 @@ std::unique_ptr<CudaLayer<T>> Program<T>::make_layer(Builder<T>& builder, std::s
 // Normalized, added and rectified in one pass over memory. Not where ranks share their statistics, which they do in
 // the order of nodes.
 template <class T>
-std::optional<Value> Program<T>::left_to(const Node& add) const {
-  if (options_.is_group_of_ranks || add.inputs.size() != 2) return std::nullopt;
+const Value* Program<T>::left_to(const Node& add) const {
+  if (options_.is_group_of_ranks || add.inputs.size() != 2) return nullptr;
   const auto is_left = [&](Value input) {
-    const auto* const layer = std::get_if<BatchNorm>(&network_.nodes()[static_cast<std::size_t>(input.node)].layer);
-    if (layer == nullptr || layer->has_relu) return false;
-    std::ptrdiff_t n_readers = 0;
-    for (const Node& reader : network_.nodes())
-      n_readers += std::ranges::count(reader.inputs, input.node, &Value::node);
-    return n_readers == 1;
+    const auto* const layer = std::get_if<BatchNorm>(&node_of(input).layer);
+    return layer != nullptr && !layer->has_relu && sole_reader(input) == &add;
   };
   const auto found = std::ranges::find_if(add.inputs, is_left);
-  return found == add.inputs.end() ? std::nullopt : std::optional{*found};
+  return found == add.inputs.end() ? nullptr : &*found;
+}
+
+// Where a bias is added anyway.
+template <class T>
+bool Program<T>::is_rectified(Value product) const {
+  const Node& node = node_of(product);
+  const Node* const reader = sole_reader(product);
+  return (std::holds_alternative<Conv>(node.layer) || std::holds_alternative<Linear>(node.layer)) &&
+         node.parameters.size() > 1 && reader != nullptr && std::holds_alternative<Relu>(reader->layer);
 }
 
 template <class T>
-bool Program<T>::is_left_to_reader(std::size_t index) const {
-  return std::ranges::any_of(network_.nodes(), [&](const Node& reader) {
-    if (!std::holds_alternative<Add>(reader.layer)) return false;
-    const std::optional<Value> normalized = left_to(reader);
-    return normalized && static_cast<std::size_t>(normalized->node) == index;
-  });
+const Node* Program<T>::sole_reader(Value value) const {
+  const Node* reader = nullptr;
+  for (const Node& node : network_.nodes())
+    for (const Value& input : node.inputs) {
+      if (input.node != value.node) continue;
+      if (reader != nullptr) return nullptr;
+      reader = &node;
+    }
+  return reader;
 }
 
 template <class T>
