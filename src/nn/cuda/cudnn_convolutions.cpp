@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
+#include <condition_variable>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <limits>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <thread>
@@ -130,15 +132,17 @@ class TimedPlans final : public PlanMaker {
  public:
   TimedPlans(const Wanted& wanted, bool is_exhaustive) : wanted_{wanted}, is_exhaustive_{is_exhaustive} {}
 
-  /// By any thread, with a handle that no other uses as long as this lives.
+  void prepare() { prepare(wanted_.handle); }
+  /// By any thread, with a handle that no other uses meanwhile.
   void prepare(cudnnHandle_t handle) {
-    wanted_.handle = handle;
-    search_.emplace(wanted_.search());
+    Wanted wanted = wanted_;
+    wanted.handle = handle;
+    search_.emplace(wanted.search());
     plans_ = search_->find(timed_plans(is_exhaustive_));
   }
 
   std::vector<std::string> offer() override {
-    if (!search_) prepare(wanted_.handle);
+    if (!search_) prepare();
     std::vector<std::string> names;
     for (const ConvPlan& plan : plans_) names.push_back(plan.name);
     return names;
@@ -165,7 +169,12 @@ class TimedPlans final : public PlanMaker {
 
   std::vector<std::byte> store(std::size_t plan) override { return search_->store(plans_[plan]); }
 
-  void give_back_memory() { memory_.reset(); }
+  /// Of its memory and plans nothing is left.
+  void forget() {
+    memory_.reset();
+    plans_.clear();
+    search_.reset();
+  }
 
  private:
   struct TimedMemory {
@@ -205,46 +214,85 @@ core::UniqueHandle<HandlePolicy> open_handle() {
   return core::UniqueHandle<HandlePolicy>{raw};
 }
 
-/// Threads of the host that ask cuDNN for plans, of which it compiles some, a second each. A handle is of one thread.
+/// Threads of the host that ask cuDNN for plans, of which it compiles some, a second each, ahead of the calling one,
+/// which times them. A handle is of one thread, and outlives what was made with it.
 class Askers {
  public:
-  Askers(int n_threads, bool has_gpu) : has_gpu_{has_gpu} {
+  using Handles = std::deque<core::UniqueHandle<HandlePolicy>>;
+
+  /// `n_threads`: with the calling one.
+  Askers(std::vector<TimedPlans*> all, int n_threads, bool has_gpu, Handles& handles)
+      : all_{std::move(all)}, states_(all_.size()), thrown_(all_.size()), has_gpu_{has_gpu}, handles_{handles} {
     if (has_gpu_) check_cuda(cudaGetDevice(&device_));
-    handles_.resize(static_cast<std::size_t>(std::max(1, n_threads)));
+    const std::size_t n_others = n_threads > 1 ? static_cast<std::size_t>(n_threads) - 1 : 0;
+    for (std::size_t i = 0; i < std::min(n_others, all_.size()); ++i) others_.emplace_back([this] { ask(); });
   }
+  /// What nobody has begun stays so.
+  ~Askers() {
+    const std::lock_guard lock{mutex_};
+    next_ = all_.size();
+  }
+  Askers(const Askers&) = delete;
+  Askers& operator=(const Askers&) = delete;
 
-  [[nodiscard]] std::size_t n_threads() const noexcept { return handles_.size(); }
-
-  /// All of them; what one throws is thrown when all are through. `on_progress`: in the calling thread.
-  void prepare(std::span<TimedPlans* const> all, const std::function<void()>& on_progress) {
-    std::atomic<std::size_t> next{0};
-    std::vector<std::exception_ptr> thrown(handles_.size());
-    const auto ask = [&](std::size_t thread) noexcept {
-      try {
-        if (has_gpu_) check_cuda(cudaSetDevice(device_));  // every thread has to say it
-        for (std::size_t i = next++; i < all.size(); i = next++) {
-          if (has_gpu_ && !handles_[thread]) handles_[thread] = open_handle();
-          all[i]->prepare(handles_[thread].get());
-          if (thread == 0 && on_progress) on_progress();
-        }
-      } catch (...) {
-        thrown[thread] = std::current_exception();
-      }
-    };
-    {
-      std::vector<std::jthread> others;
-      for (std::size_t thread = 1; thread < std::min(handles_.size(), all.size()); ++thread)
-        others.emplace_back(ask, thread);
-      ask(0);
+  /// Returns when `plans` are prepared, here if nobody has begun; throws what that threw. `on_progress`: when any are.
+  void wait_for(const TimedPlans* plans, const std::function<void()>& on_progress) {
+    const auto found = std::ranges::find(all_, plans);
+    if (found == all_.end()) return;
+    const auto i = static_cast<std::size_t>(found - all_.begin());
+    std::unique_lock lock{mutex_};
+    if (states_[i] == State::waiting) {
+      states_[i] = State::begun;
+      lock.unlock();
+      return all_[i]->prepare();
     }
-    for (const std::exception_ptr& one : thrown)
-      if (one) std::rethrow_exception(one);
+    while (states_[i] != State::done) {
+      const std::size_t n_done = n_done_;
+      changed_.wait(lock, [&] { return n_done_ > n_done; });
+      if (on_progress) on_progress();
+    }
+    if (thrown_[i]) std::rethrow_exception(thrown_[i]);
   }
 
  private:
+  enum class State : std::uint8_t { waiting, begun, done };
+
+  void ask() noexcept {
+    std::unique_lock lock{mutex_};
+    core::UniqueHandle<HandlePolicy>& handle = handles_.emplace_back();
+    for (; next_ < all_.size(); ++next_) {
+      if (states_[next_] != State::waiting) continue;
+      const std::size_t i = next_;
+      states_[i] = State::begun;
+      lock.unlock();
+      std::exception_ptr thrown;
+      try {
+        if (has_gpu_ && !handle) {
+          check_cuda(cudaSetDevice(device_));  // every thread has to say it
+          handle = open_handle();
+        }
+        all_[i]->prepare(handle.get());
+      } catch (...) {
+        thrown = std::current_exception();
+      }
+      lock.lock();
+      thrown_[i] = thrown;
+      states_[i] = State::done;
+      ++n_done_;
+      changed_.notify_one();
+    }
+  }
+
+  std::vector<TimedPlans*> all_;
+  std::vector<State> states_;
+  std::vector<std::exception_ptr> thrown_;
   bool has_gpu_;
+  Handles& handles_;
   int device_ = 0;
-  std::vector<core::UniqueHandle<HandlePolicy>> handles_{};  ///< of those that had something to ask
+  std::size_t next_ = 0, n_done_ = 0;
+  std::mutex mutex_{};
+  std::condition_variable changed_{};
+  std::vector<std::jthread> others_{};  // last: they use the rest
 };
 
 // Of the GPU in use, in words.
@@ -288,32 +336,30 @@ CudnnConvolutions::CudnnConvolutions(GpuModel gpu, const PlanChoice& rules) : st
 }
 CudnnConvolutions::~CudnnConvolutions() = default;
 
-// Compiled side by side and timed one by one, by portions, so that what has taken time is kept if this is as far as it
-// gets. Some ranks may know some of them: so each goes through all, in one order.
+// Some are compiled while others are timed, one by one. Some ranks may know some of them: so each goes through all, in
+// one order.
 void CudnnConvolutions::choose(std::span<const Product> products, core::DType type, const ExecutorOptions& options) {
   if (options.is_deterministic || !options.agree) return;
-  constexpr std::size_t portion = 4;  // of each thread, as some take longer
-  Askers askers{state_->rules.n_threads, !state_->gpu};
+  constexpr std::size_t portion = 16;  // that are kept if this is as far as it gets
   std::vector<Wanted> wanted;
   for (const auto& [problem, pass] : products) {
     Wanted one = state_->want(problem, pass, type);
     if (state_->chosen.insert(one.key()).second) wanted.push_back(std::move(one));
   }
-  for (std::span<const Wanted> left{wanted}; !left.empty();) {
-    const auto now = left.first(std::min(left.size(), portion * askers.n_threads()));
-    left = left.subspan(now.size());
-    std::vector<TimedPlans> plans;
-    std::vector<TimedPlans*> unknown;
-    for (const Wanted& one : now) plans.emplace_back(one, state_->rules.is_exhaustive);
-    for (std::size_t i = 0; i < now.size(); ++i)
-      if (state_->cache.find(now[i].key()) == nullptr) unknown.push_back(&plans[i]);
-    askers.prepare(unknown, options.on_progress);
-    for (std::size_t i = 0; i < now.size(); ++i) {
-      choose_plan(now[i].key(), plans[i], state_->cache, options.agree);
-      plans[i].give_back_memory();
-      if (options.on_progress) options.on_progress();
-    }
-    state_->cache.save();
+  Askers::Handles handles;
+  std::deque<TimedPlans> plans;
+  std::vector<TimedPlans*> unknown;
+  for (const Wanted& one : wanted) {
+    plans.emplace_back(one, state_->rules.is_exhaustive);
+    if (state_->cache.find(one.key()) == nullptr) unknown.push_back(&plans.back());
+  }
+  Askers askers{unknown, state_->rules.n_threads, !state_->gpu, handles};
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    askers.wait_for(&plans[i], options.on_progress);
+    choose_plan(wanted[i].key(), plans[i], state_->cache, options.agree);
+    plans[i].forget();
+    if (options.on_progress) options.on_progress();
+    if ((i + 1) % portion == 0 || i + 1 == wanted.size()) state_->cache.save();
   }
 }
 

@@ -15,6 +15,9 @@ namespace {
 
 constexpr int n_rounds = 5;
 constexpr double hopeless = 1.5;
+// Of the first turn, in which some code is still to be loaded.
+constexpr double hopeless_at_once = 5;
+constexpr double loading_s = 0.01;
 
 // A name as a number that a double holds.
 double number_of(const std::string& name) { return static_cast<double>(core::fnv1a(name) >> 12); }
@@ -44,7 +47,11 @@ std::vector<double> median_seconds(std::size_t n, const std::function<double(std
   constexpr double never = std::numeric_limits<double>::infinity();
   std::vector<std::vector<double>> times(n);
   std::vector<bool> is_in(n, true);
-  for (std::size_t i = 0; i < n; ++i) is_in[i] = !std::isinf(seconds(i));
+  std::vector<double> first(n, never);
+  for (std::size_t i = 0; i < n; ++i) first[i] = seconds(i);
+  const double best_first = n > 0 ? std::ranges::min(first) : never;
+  for (std::size_t i = 0; i < n; ++i)
+    is_in[i] = !std::isinf(first[i]) && first[i] <= hopeless_at_once * best_first + loading_s;
   for (int round = 0; round < n_rounds; ++round) {
     double best = never;
     for (std::size_t i = 0; i < n; ++i)

@@ -31,7 +31,8 @@ void choose_plan(const std::string& key, PlanMaker& maker, PlanCache& cache,
                  const std::function<void(std::span<double>)>& agree);
 
 /// Of `n` things, each measured by seconds(i): medians of rounds in which all take turns, after one that does not
-/// count. What takes 1.5 times as long as the best is measured no further; infinity for what cannot run.
+/// count. What takes 1.5 times as long as the best, or in the first round 5 times and 10 ms, is measured no further;
+/// infinity for what cannot run, or was not measured.
 [[nodiscard]] std::vector<double> median_seconds(std::size_t n, const std::function<double(std::size_t)>& seconds);
 
 }  // namespace lockstep::nn::cuda

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace lockstep::nn::cuda {
@@ -90,7 +91,7 @@ TEST(PlanChoice, FailsTogetherWhereNothingRuns) {
 
 TEST(MedianSeconds, AreOfFiveTurnsAfterAColdOne) {
   std::vector<std::size_t> turns;
-  const std::vector<double> of_first{100, 5, 1, 2, 1, 9};  // the first turn is cold
+  const std::vector<double> of_first{6, 5, 1, 2, 1, 9};  // the first turn is cold
   std::vector<std::size_t> n_turns(2);
   const auto medians = median_seconds(2, [&](std::size_t i) {
     turns.push_back(i);
@@ -100,6 +101,17 @@ TEST(MedianSeconds, AreOfFiveTurnsAfterAColdOne) {
   EXPECT_EQ(turns, (std::vector<std::size_t>{0, 1, 0, 1, 1, 1, 1, 1})) << "what was hopeless once is out";
   EXPECT_EQ(medians[0], 5);
   EXPECT_EQ(medians[1], 1.25);
+}
+
+TEST(MedianSeconds, LeaveOutAtOnceWhatIsFarOff) {
+  std::vector<std::size_t> n_turns(3);
+  const auto medians = median_seconds(3, [&](std::size_t i) {
+    ++n_turns[i];
+    return i == 0 ? 7.0 : i == 1 ? 0.009 : 0.0001;  // the second may have had something to load
+  });
+  EXPECT_EQ(n_turns, (std::vector<std::size_t>{1, 2, 6}));
+  EXPECT_TRUE(std::isinf(medians[0]));
+  EXPECT_EQ(medians[1], 0.009);
 }
 
 TEST(MedianSeconds, ForgiveOneSlowTurn) {
