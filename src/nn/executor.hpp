@@ -17,6 +17,7 @@
 #include "core/step_numbers.hpp"
 #include "data/load/batch.hpp"
 #include "nn/inspection.hpp"
+#include "nn/layer_times.hpp"
 #include "nn/network.hpp"
 #include "runtime/device.hpp"
 
@@ -161,6 +162,8 @@ class Executor {
   /// the first step that they were not asked for, and waits for it alone. Of two steps there may be such sums.
   virtual void end_sums(runtime::Stream& /*stream*/) {}
   [[nodiscard]] virtual LossSums ended_sums() { return {}; }
+
+  [[nodiscard]] virtual LayerTimes& layer_times() noexcept = 0;
 
   /// What this backend can tell of its passes; null if nothing.
   [[nodiscard]] virtual Inspection* inspection() noexcept { return nullptr; }

@@ -181,13 +181,14 @@ const Shape& Network::shape(Value value) const {
 
 std::uint64_t Network::n_multiply_adds() const {
   std::uint64_t n = 0;
-  for (const Node& node : nodes_) {
-    const bool is_product = std::holds_alternative<Conv>(node.layer) || std::holds_alternative<Linear>(node.layer);
-    if (!is_product) continue;
-    const Shape& weight = parameters_[static_cast<std::size_t>(node.parameters.front())].shape;
-    n += n_elements(node.output) * (n_elements(weight) / weight[0]);
-  }
+  for (const Node& node : nodes_) n += n_multiply_adds(node);
   return n;
+}
+
+std::uint64_t Network::n_multiply_adds(const Node& node) const {
+  if (!std::holds_alternative<Conv>(node.layer) && !std::holds_alternative<Linear>(node.layer)) return 0;
+  const Shape& weight = parameters_[static_cast<std::size_t>(node.parameters.front())].shape;
+  return n_elements(node.output) * (n_elements(weight) / weight[0]);
 }
 
 std::uint64_t Network::n_parameter_elements() const noexcept {

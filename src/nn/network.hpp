@@ -141,6 +141,7 @@ class Network {
   [[nodiscard]] const Shape& shape(Value value) const;
   /// Multiply-adds of one sample, forward.
   [[nodiscard]] std::uint64_t n_multiply_adds() const;
+  [[nodiscard]] std::uint64_t n_multiply_adds(const Node& node) const;
   [[nodiscard]] std::uint64_t n_parameter_elements() const noexcept;
 
  private:

@@ -125,7 +125,7 @@ expect_out '^Epoch 0 \| Training checkpoint saved at '
 
 # By layer; and whatever a run of several ranks writes down.
 trained digits --synthetic-samples 640 --max-steps 15 --profile --nproc 2 --run-dir profile
-expect_out '^conv2 +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+  oneDNN +[0-9]+$'
+expect_out '^conv2 +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+  product +[0-9]+$'
 expect_out '^all layers '
 expect_valid profile train evaluation profile
 

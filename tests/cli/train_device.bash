@@ -174,6 +174,26 @@ for graph in off compute step; do
   [ "$(digest_of)" = "${own:=$(digest_of)}" ] || fail "other bits with --graph $graph on GPUs of their own"
 done
 
+# Time by layer, between marks that change nothing: the limits are as small as what this memory has room for.
+export LOCKSTEP_MADE_UP_GPU_BYTES=100000000
+for n in 1 2; do
+  profiled=(digits --synthetic-samples 64 --batch 8 --max-steps 8 --device cuda --share-gpu --digest --nproc "$n" --precision bf16)
+  trained "${profiled[@]}" --run-dir "unprofiled-$n"
+  plain=$(digest_of)
+  trained "${profiled[@]}" --profile --run-dir "profiled-$n"
+  [ "$(digest_of)" = "$plain" ] || fail "other bits with --profile"
+  expect_out '^conv2 +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+  product +[0-9]+$'
+  expect_out '^all layers '
+  expect_out '^step  .*, mean of [1-9][0-9]* steps and all ranks'
+  expect_out '^limits  .* matrices of 256x256; .* a ReLU of 256 KiB;$'
+  grep -q '"kind": *"profile".*"limit_product_side": *256,' "profiled-$n/log.jsonl" || fail "no line of the profile"
+done
+unset LOCKSTEP_MADE_UP_GPU_BYTES
+if python3 -c 'import jsonschema' 2>/dev/null; then
+  run python3 "$tests/../unit/training/run/validate_run.py" profiled-2 "$tests/../../share/schemas" train evaluation profile
+  expect_rc 0
+fi
+
 # A loss that is not finite ends the run with what was there before that step, which the host can make again.
 run "$REDUCE_ALL" train toy 5 --lr 1e30 --optimizer sgd --device cuda --nproc 2 --share-gpu --run-dir bad
 expect_rc 1

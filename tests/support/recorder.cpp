@@ -25,7 +25,9 @@ std::uint64_t digest_of(std::span<const std::byte> bytes) {
 
 class Recorder::Moment final : public runtime::Mark {
  public:
-  Moment(State& state, int stream) : state_{state}, of_{state.record_of(stream)} {
+  /// `time`: when the stream comes to it, by the host's clock; of marks that tell.
+  Moment(State& state, int stream, std::shared_ptr<const core::Seconds> time = {})
+      : state_{state}, of_{state.record_of(stream)}, time_{std::move(time)} {
     if (of_ == nullptr) {
       *clock_ = state.clocks[static_cast<std::size_t>(stream)];
       return;
@@ -62,8 +64,6 @@ class Recorder::Moment final : public runtime::Mark {
       });
     }
   }
-  /// When the stream comes to it, by the host's clock.
-  [[nodiscard]] std::shared_ptr<core::Seconds> time() const { return time_; }
   [[nodiscard]] core::Seconds since(const runtime::Mark& earlier) const override {
     return {time_->value - static_cast<const Moment&>(earlier).time_->value};
   }
@@ -73,7 +73,7 @@ class Recorder::Moment final : public runtime::Mark {
   std::shared_ptr<Record> of_;                                // null: of no record
   std::shared_ptr<Clock> clock_ = std::make_shared<Clock>();  // of the record, if it is of one
   std::shared_ptr<Clock> again_ = std::make_shared<Clock>();  // when it is replayed
-  std::shared_ptr<core::Seconds> time_ = std::make_shared<core::Seconds>();
+  std::shared_ptr<const core::Seconds> time_;
 };
 
 class Recorder::Line final : public runtime::Queue {
@@ -114,9 +114,9 @@ class Recorder::Line final : public runtime::Queue {
   std::unique_ptr<runtime::Mark> mark_time() override {
     const std::lock_guard lock{state_.in_use};
     if (state_.record_of(stream_) != nullptr) state_.complaints.emplace_back("what is recorded has no time");
-    auto moment = std::make_unique<Moment>(state_, stream_);
-    state_.add(stream_, "time", "", {}, {}, [time = moment->time()] { *time = runtime::host_clock(); });
-    return moment;
+    const auto time = std::make_shared<core::Seconds>();
+    state_.add(stream_, "time", "", {}, {}, [time] { *time = runtime::host_clock(); });
+    return std::make_unique<Moment>(state_, stream_, time);  // which is over when the time is known
   }
   void wait_for(const runtime::Mark& mark) override {
     const std::lock_guard lock{state_.in_use};

@@ -8,12 +8,25 @@
 #include <utility>
 #include <vector>
 
+#include "core/rng.hpp"
+#include "runtime/accelerator.hpp"
+
 namespace lockstep::training {
 namespace {
 
-constexpr std::uint64_t matrix_side = MachineLimits::matrix_side;
-constexpr std::uint64_t stream_bytes = MachineLimits::stream_bytes;
 constexpr int n_trials = 5;
+
+/// What limits are measured with: no less than a machine needs to reach them. On a GPU smaller where training has left
+/// too little of its memory: each element of the square is there a dozen times, of floats and what comes of them, and
+/// ranks may share the GPU.
+MachineLimits sizes_of_limits() {
+  if (runtime::is_host_the_device()) return {.matrix_side = 1024, .stream_bytes = std::uint64_t{64} << 20};
+  constexpr std::uint64_t bytes_per_element = 12 * sizeof(float), most_ranks = 8;
+  const std::uint64_t most = runtime::accelerator()->available().value / most_ranks / bytes_per_element;
+  std::uint64_t side = 8192;
+  while (side > 64 && side * side > most) side /= 2;
+  return {.matrix_side = side, .stream_bytes = side * side * sizeof(float)};
+}
 
 /// An evaluation tells nothing and asks for nothing.
 struct Nobody final : nn::Hooks {
@@ -22,27 +35,38 @@ struct Nobody final : nn::Hooks {
   void sum(runtime::DeviceSpan<double>, runtime::Stream&) override {}
 };
 
-/// The least time of `node` in a forward pass over `n` samples of zeros.
+/// Random, as products of zeros take less power than others, and so less time.
+runtime::Buffer uniform_floats(std::size_t n) {
+  runtime::Buffer floats{core::Bytes{n * sizeof(float)}, runtime::Memory::pinned};
+  core::Random random{1};
+  for (float& value : floats.as<float>()) value = static_cast<float>(2 * random.uniform() - 1);
+  return floats;
+}
+
+/// The least time of `node` in a forward pass over `n` samples.
 double best_forward_s(nn::Device& device, const nn::Network& network, nn::ExecutorOptions options, std::uint64_t n,
                       const std::string& node) {
   options.max_batch = n;
   options.loss = nn::Loss::mse;
   const std::unique_ptr<nn::Executor> executor = device.make_executor(network, options);
-  const std::vector<float> parameters(executor->arena_elements(), 0.01f);
-  std::vector<float> gradients(executor->arena_elements());
-  executor->bind(runtime::on_device(std::span{parameters}), runtime::on_device(std::span{gradients}));
-  const std::vector<float> x(n * network.nodes().front().output[0], 1.0f), y(n * network.output()[0]);
-  const data::Batch batch{.n = n, .x = std::as_bytes(std::span{x}), .y = std::as_bytes(std::span{y})};
+  const core::Bytes arena{executor->arena_elements() * sizeof(float)};
+  const runtime::Buffer x = uniform_floats(n * network.nodes().front().output[0]);
+  const runtime::Buffer parameters{arena, runtime::Memory::device}, gradients{arena, runtime::Memory::device};
+  const std::vector<float> y(n * network.output()[0]);
+  const data::Batch batch{.n = n, .x = x.bytes(), .y = std::as_bytes(std::span{y})};
+  runtime::Stream stream;
+  const std::size_t n_bytes = std::min<std::size_t>(x.bytes().size(), arena.value);
+  stream.copy(parameters.on_device<std::byte>().subspan(0, n_bytes), x.bytes().first(n_bytes));
+  executor->bind(parameters.on_device<float>(), gradients.on_device<float>());
   double best_s = std::numeric_limits<double>::infinity();
   Nobody nobody;
-  runtime::Stream stream;
   for (int trial = 0; trial <= n_trials; ++trial) {
-    executor->inspection()->start_profile();
+    executor->layer_times().start_profile();
     executor->enqueue(batch, nn::Pass::evaluation, {}, nobody, stream);
-    stream.wait();
-    for (const nn::ProfileRow& row : executor->inspection()->profile())
+    for (const nn::ProfileRow& row : executor->layer_times().end_profile())
       if (row.node == node && trial > 0) best_s = std::min(best_s, row.forward_s);
   }
+  stream.wait();
   return best_s;
 }
 
@@ -55,7 +79,7 @@ struct Arithmetic {
 
 /// Forward reads inputs and writes the output; backward reads the output's gradient and the inputs, and writes the
 /// inputs' gradients where something before them learns. Both read the weights; backward writes their gradients.
-Arithmetic work_of(const nn::Network& network, const nn::Node& node, std::uint64_t n_multiply_adds) {
+Arithmetic work_of(const nn::Network& network, const nn::Node& node) {
   Arithmetic work;
   const auto n_out = static_cast<double>(nn::n_elements(node.output));
   double n_in = 0;
@@ -68,7 +92,7 @@ Arithmetic work_of(const nn::Network& network, const nn::Node& node, std::uint64
   for (const int parameter : node.parameters)
     work.weights +=
         3 * static_cast<double>(nn::n_elements(network.parameters()[static_cast<std::size_t>(parameter)].shape));
-  work.multiply_adds = (is_first ? 2 : 3) * static_cast<double>(n_multiply_adds);
+  work.multiply_adds = (is_first ? 2 : 3) * static_cast<double>(network.n_multiply_adds(node));
   return work;
 }
 
@@ -76,23 +100,25 @@ Arithmetic work_of(const nn::Network& network, const nn::Node& node, std::uint64
 struct Measured {
   double forward_s = 0;
   double backward_s = 0;
-  double compute_s = 0;  ///< at the limit of oneDNN
+  double compute_s = 0;  ///< at the limit of products
   double memory_s = 0;   ///< at the limit of memory
   double flops = 0;
 };
 
-/// Takes about half a second, on all ranks at once.
-MachineLimits measure_limits(nn::Device& device, nn::ExecutorOptions options) {
+/// On all ranks at once; takes a host about half a second.
+MachineLimits measure_limits(nn::Device& device, nn::ExecutorOptions options, MachineLimits limits) {
+  const std::uint64_t side = limits.matrix_side;
   nn::Network product;
-  product.linear("product", product.input({matrix_side}), {.n_out = matrix_side, .has_bias = false});
-  const double product_s = best_forward_s(device, product, options, matrix_side, "product");
+  product.linear("product", product.input({side}), {.n_out = side, .has_bias = false});
+  const double product_s = best_forward_s(device, product, options, side, "product");
   options.precision = nn::Precision::f32;
   nn::Network stream;
-  const std::uint64_t n = stream_bytes / sizeof(float) / matrix_side;
-  stream.linear("sum", stream.relu(stream.input({matrix_side}), "relu"), {.n_out = 1});
+  const std::uint64_t n = limits.stream_bytes / sizeof(float) / side;
+  stream.linear("sum", stream.relu(stream.input({side}), "relu"), {.n_out = 1});
   const double stream_s = best_forward_s(device, stream, options, n, "relu");
-  return {.gflops = 2e-9 * static_cast<double>(matrix_side * matrix_side * matrix_side) / product_s,
-          .memory_GBps = 2e-9 * static_cast<double>(stream_bytes) / stream_s};
+  limits.gflops = 2e-9 * static_cast<double>(side * side * side) / product_s;
+  limits.memory_GBps = 2e-9 * static_cast<double>(limits.stream_bytes) / stream_s;
+  return limits;
 }
 
 }  // namespace
@@ -103,8 +129,7 @@ Profiler::Profiler(const runtime::Communicator& world, nn::Device& device, const
 
 void Profiler::step_begun(std::uint64_t n_made) {
   if (n_made != warmup_steps) return;
-  if (executor_.inspection() == nullptr) return;
-  executor_.inspection()->start_profile();
+  executor_.layer_times().start_profile();
   is_running_ = true;
 }
 
@@ -118,15 +143,16 @@ void Profiler::step_made(const StepWork& work) {
 
 void Profiler::steps_over() {
   if (!std::exchange(is_running_, false)) return;
-  const std::vector<nn::ProfileRow> rows = executor_.inspection()->profile();
+  const std::vector<nn::ProfileRow> rows = executor_.layer_times().end_profile();
+  const MachineLimits sizes = sizes_of_limits();
   world_.barrier();  // limits are those of all ranks at work
-  const MachineLimits limits = measure_limits(device_, options_);
+  const MachineLimits limits = measure_limits(device_, options_, sizes);
   const std::size_t n_nodes = network_.nodes().size();
   std::vector<Measured> mine(n_nodes);
   const double value_bytes = options_.precision == nn::Precision::f32 ? 4 : 2;
   for (const nn::ProfileRow& row : rows) {
     const auto node = std::ranges::find(network_.nodes(), row.node, &nn::Node::name);
-    const Arithmetic work = work_of(network_, *node, row.n_multiply_adds);
+    const Arithmetic work = work_of(network_, *node);
     const double flops = 2 * work.multiply_adds * static_cast<double>(n_samples_);
     const double bytes = value_bytes * work.values * static_cast<double>(n_samples_) +
                          sizeof(float) * work.weights * static_cast<double>(n_calls_);
@@ -138,9 +164,14 @@ void Profiler::steps_over() {
   const std::vector<MachineLimits> all_limits = runtime::gather_values(world_, std::span{&limits, 1});
   if (all.empty()) return;
   const double per_step = 1e3 / static_cast<double>(world_.n_ranks()) / static_cast<double>(n_steps_);
-  ProfileReport report{.limits = {}, .n_steps = n_steps_, .step_ms = 0, .layers = {}};
+  ProfileReport report{.limits = {.matrix_side = limits.matrix_side, .stream_bytes = limits.stream_bytes},
+                       .n_steps = n_steps_,
+                       .step_ms = 0,
+                       .layers = {}};
   for (const double seconds : steps_s) report.step_ms += seconds * per_step;
   for (const MachineLimits& of_rank : all_limits) {
+    report.limits.matrix_side = std::min(report.limits.matrix_side, of_rank.matrix_side);
+    report.limits.stream_bytes = std::min(report.limits.stream_bytes, of_rank.stream_bytes);
     report.limits.gflops += of_rank.gflops / world_.n_ranks();
     report.limits.memory_GBps += of_rank.memory_GBps / world_.n_ranks();
   }

@@ -15,8 +15,7 @@
 
 namespace lockstep::training {
 
-/// Watches steps of training, from the first after the warm-up to the end of its epoch. Does nothing if the
-/// executor cannot tell.
+/// Watches steps of training, from the first after the warm-up to the end of its epoch.
 class Profiler final : public Observer {
  public:
   /// All must outlive it but `options`.

@@ -157,13 +157,15 @@ std::string to_line(const ProfileReport& report) {
                       {"forward_ms", layer.forward_ms},
                       {"backward_ms", layer.backward_ms},
                       {"speed_gflops", layer.gflops},
-                      {"limit", layer.is_compute_bound ? "onednn" : "memory"},
+                      {"limit", layer.is_compute_bound ? "product" : "memory"},
                       {"limit_ms", layer.limit_ms}});
   const Json line{{"kind", "profile"},
                   {"steps", report.n_steps},
                   {"step_ms_mean", report.step_ms},
-                  {"limit_onednn_gflops", report.limits.gflops},
+                  {"limit_product_gflops", report.limits.gflops},
+                  {"limit_product_side", report.limits.matrix_side},
                   {"limit_memory_GBps", report.limits.memory_GBps},
+                  {"limit_memory_bytes", report.limits.stream_bytes},
                   {"layers", layers}};
   return line_of(line);
 }

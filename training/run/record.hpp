@@ -148,10 +148,10 @@ struct DataRecord {
 
 /// What one rank reaches while all ranks are at work.
 struct MachineLimits {
-  double gflops = 0;       ///< of oneDNN: a product of square matrices of `matrix_side`
+  std::uint64_t matrix_side = 0;
+  std::uint64_t stream_bytes = 0;
+  double gflops = 0;       ///< of the library: a product of square matrices of `matrix_side`
   double memory_GBps = 0;  ///< read and written: a ReLU of `stream_bytes`
-  static constexpr std::uint64_t matrix_side = 1024;
-  static constexpr std::uint64_t stream_bytes = std::uint64_t{64} << 20;
 };
 
 /// Where the time of a step goes.

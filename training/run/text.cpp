@@ -204,7 +204,7 @@ std::string profile_text(const ProfileReport& report) {
                            {.header = "backward", .unit = "(ms)", .width = 9},
                            {.header = "share", .unit = "(%)", .width = 6},
                            {.header = "speed", .unit = "(GFLOP/s)", .width = 9},
-                           {.header = "limit", .unit = "", .width = 6, .align = core::Align::left},
+                           {.header = "limit", .unit = "", .width = 7, .align = core::Align::left},
                            {.header = "reached", .unit = "(%)", .width = 7}}};
   std::string text = table.header();
   double forward_ms = 0, backward_ms = 0, limit_ms = 0;
@@ -219,7 +219,7 @@ std::string profile_text(const ProfileReport& report) {
     const bool moves_data = layer.forward_ms + layer.backward_ms > 0.01 * layer.limit_ms;
     const double layer_limit_ms = moves_data ? layer.limit_ms : 0;
     row(layer.layer, layer.forward_ms, layer.backward_ms, layer.gflops > 0 ? fmt::format("{:.1f}", layer.gflops) : "-",
-        layer.is_compute_bound ? "oneDNN" : "memory", layer_limit_ms);
+        layer.is_compute_bound ? "product" : "memory", layer_limit_ms);
     forward_ms += layer.forward_ms;
     backward_ms += layer.backward_ms;
     limit_ms += layer_limit_ms;
@@ -227,13 +227,12 @@ std::string profile_text(const ProfileReport& report) {
   row("all layers", forward_ms, backward_ms, "-", "both", limit_ms);
   return text + fmt::format(
                     "step        {:.3f} ms, mean of {} steps and all ranks; {:.3f} ms outside of the layers\n"
-                    "limits      oneDNN {:.1f} GFLOP/s, a product of matrices of {}x{}; memory {:.1f} GB/s, a ReLU of "
-                    "{} MiB;\n"
+                    "limits      product {:.1f} GFLOP/s, matrices of {}x{}; memory {:.1f} GB/s, a ReLU of {} KiB;\n"
                     "            of a rank, measured in this run on all ranks at once. What stays in caches may exceed "
                     "the latter.\n",
                     report.step_ms, report.n_steps, report.step_ms - layers_ms(report), report.limits.gflops,
                     report.limits.matrix_side, report.limits.matrix_side, report.limits.memory_GBps,
-                    report.limits.stream_bytes >> 20);
+                    report.limits.stream_bytes >> 10);
 }
 
 std::string profile_part(const FinalRecord& record) {

@@ -170,7 +170,7 @@ void Learner::run_parts(const data::Batch& batch, core::StepNumbers numbers) {
 bool Learner::is_recorded(const data::Batch& batch) const {
   const auto n_ranks = static_cast<std::uint64_t>(world_.n_ranks());
   return recipe_.graph != "off" && !runtime::is_host_the_device() && recipe_.accumulate == 1 && !group_sum_ &&
-         batch.n_global == recipe_.batch && batch.n_global >= n_ranks &&
+         !executor_->layer_times().is_profiling() && batch.n_global == recipe_.batch && batch.n_global >= n_ranks &&
          (recipe_.order != "torch" || batch.n_global % n_ranks == 0);
 }
 

@@ -60,14 +60,7 @@ int train(TrainCommand& command, const runtime::Session& session, runtime::Watch
   recipe.is_on_device = !device->choice.is_host();
   // Whoever computes on all cores has none to spare for reading ahead.
   if (!recipe.is_on_device && recipe.loader_threads < 0 && recipe.threads == 0) recipe.loader_threads = 0;
-  const auto bad_cuts = core::complaint_of([&] {
-    check_ranks(recipe, session.world().n_ranks());
-    if (recipe.is_on_device && command.options.profile)
-      core::fail_usage({.what = "layers are timed on the host, and this run is on GPUs",
-                        .where = "--profile",
-                        .expected = "a run on the host",
-                        .fix = "--device host; or leave it out, and use CUDA's nsys"});
-  });
+  const auto bad_cuts = core::complaint_of([&] { check_ranks(recipe, session.world().n_ranks()); });
   if (const auto bad = session.agree(bad_cuts)) return core::to_int(*bad);
   if (command.options.dry_run && recipe.is_on_device)
     return describe_on_gpus(session, *device, command.resolved, command.options, watchdog);

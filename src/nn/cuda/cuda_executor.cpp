@@ -166,10 +166,10 @@ class CudaExecutor final : public Executor {
   }
 
   void enqueue_sent(Hooks& hooks, runtime::Stream& stream) override {
-    core::require(program_ != nullptr, "a batch was sent");
+    core::require(program_ != nullptr && !times_.is_profiling(), "a batch was sent, and nobody times its layers");
     PassContext context = context_of(stream, hooks);
     compute(context, *program_);
-    program_->backward(context);
+    program_->backward(context, times_);
   }
 
   [[nodiscard]] LossSums sums() override {
@@ -196,6 +196,7 @@ class CudaExecutor final : public Executor {
     return sums_of(ended.results.bytes());
   }
 
+  [[nodiscard]] LayerTimes& layer_times() noexcept override { return times_; }
   [[nodiscard]] std::vector<std::string> slow_layers() const override { return {}; }
   [[nodiscard]] bool computes_in_floats() const override { return false; }
   [[nodiscard]] std::size_t n_bytes() const noexcept override {
@@ -314,7 +315,7 @@ class CudaExecutor final : public Executor {
       cuda::enqueue(pass.stream,
                     Cast<float, T>{arena_elements(), arenas_.parameters, weights_.template on_device<T>().data()});
     }
-    program.forward(pass, &results_.device<Results>()->totals);
+    program.forward(pass, &results_.device<Results>()->totals, times_);
   }
 
   void forward(PassContext& pass, const data::Batch& batch, bool is_training) {
@@ -331,7 +332,7 @@ class CudaExecutor final : public Executor {
   }
 
   void backward(PassContext& pass) {
-    if (program_ != nullptr) return program_->backward(pass);
+    if (program_ != nullptr) return program_->backward(pass, times_);
     if (!pass.adds) {
       auto* const bytes = reinterpret_cast<std::byte*>(arenas_.gradients);
       pass.stream.fill(DeviceSpan<std::byte>::at(bytes, arena_elements() * sizeof(float)), std::byte{0});
@@ -344,6 +345,7 @@ class CudaExecutor final : public Executor {
   ExecutorOptions options_;
   Convolutions& convolutions_;
   ParameterLayout parameters_;
+  MarkedTimes times_{network_};
   bool has_ids_ = false;
   bool has_pixels_ = false;
   std::size_t x_bytes_ = 0;

@@ -174,14 +174,20 @@ void Program<T>::send(PassContext& pass) {
 }
 
 template <class T>
-void Program<T>::forward(PassContext& pass, LossTotals* totals) {
-  for (Step& step : steps_) step.layer->forward(pass);
+void Program<T>::forward(PassContext& pass, LossTotals* totals, MarkedTimes& times) {
+  times.begin(pass.stream);
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    steps_[i].layer->forward(pass);
+    times.forward_done(pass.stream, i);
+  }
   enqueue_loss(pass, false);
   enqueue(pass.stream, SumLosses{n_, losses_, totals});
+  times.forward_done(pass.stream, steps_.size() - 1);
 }
 
 template <class T>
-void Program<T>::backward(PassContext& pass) {
+void Program<T>::backward(PassContext& pass, MarkedTimes& times) {
+  times.begin(pass.stream);
   enqueue_loss(pass, true);
   for (std::size_t i = steps_.size(); i-- > 0;) {
     Step& step = steps_[i];
@@ -192,7 +198,10 @@ void Program<T>::backward(PassContext& pass) {
       sum = step.sums[k];
     }
     step.layer->backward(pass);
-    for (const int parameter : network_.nodes()[i].parameters) pass.hooks->ready(parameters_.slot_number(parameter));
+    times.backward_done(pass.stream, i);
+    const std::vector<int>& parameters = network_.nodes()[i].parameters;
+    for (const int parameter : parameters) pass.hooks->ready(parameters_.slot_number(parameter));
+    if (!parameters.empty()) times.begin(pass.stream);  // again: hooks may have enqueued something
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "nn/cuda/kernels/loss.hpp"
 #include "nn/cuda/layers.hpp"
+#include "nn/cuda/marked_times.hpp"
 
 namespace lockstep::nn::cuda {
 
@@ -23,10 +24,10 @@ class Program {
 
   /// What of the batch comes from the host; before forward().
   void send(PassContext& pass);
-  /// Adds the batch's loss to `totals`.
-  void forward(PassContext& pass, LossTotals* totals);
+  /// Adds the batch's loss to `totals`. The time of the loss is that of the last node.
+  void forward(PassContext& pass, LossTotals* totals, MarkedTimes& times);
   /// Once after each forward pass, whose values it overwrites.
-  void backward(PassContext& pass);
+  void backward(PassContext& pass, MarkedTimes& times);
 
  private:
   struct Step {

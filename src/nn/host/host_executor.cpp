@@ -10,16 +10,6 @@
 #include "nn/host/layers/batch_statistics.hpp"
 
 namespace lockstep::nn::host {
-namespace {
-
-std::uint64_t multiply_adds(const Network& network, const Node& node) {
-  const bool is_product = std::holds_alternative<Conv>(node.layer) || std::holds_alternative<Linear>(node.layer);
-  if (!is_product) return 0;
-  const Shape& weights = network.parameters()[static_cast<std::size_t>(node.parameters[0])].shape;
-  return n_elements(weights) * n_elements(node.output) / weights[0];
-}
-
-}  // namespace
 
 HostExecutor::HostExecutor(const Network& network, const ExecutorOptions& options) {
   core::require(Kokkos::is_initialized(), "a Kokkos session is there");
@@ -140,14 +130,16 @@ std::size_t HostExecutor::n_reorders() const noexcept { return state_->last.n_re
 
 void HostExecutor::start_profile() { state_->profile = std::make_unique<Profile>(state_->network.nodes().size()); }
 
-std::vector<ProfileRow> HostExecutor::profile() const {
+bool HostExecutor::is_profiling() const noexcept { return state_->profile != nullptr; }
+
+std::vector<ProfileRow> HostExecutor::end_profile() {
   std::vector<ProfileRow> rows;
-  if (!state_->profile) return rows;
+  const std::unique_ptr<Profile> profile = std::move(state_->profile);
+  if (!profile) return rows;
   const auto& nodes = state_->network.nodes();
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const double forward_s = state_->profile->forward_s[i], backward_s = state_->profile->backward_s[i];
-    if (forward_s + backward_s > 0)
-      rows.push_back({nodes[i].name, forward_s, backward_s, multiply_adds(state_->network, nodes[i])});
+    const double forward_s = profile->forward_s[i], backward_s = profile->backward_s[i];
+    if (forward_s + backward_s > 0) rows.push_back({nodes[i].name, forward_s, backward_s});
   }
   return rows;
 }

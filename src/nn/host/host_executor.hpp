@@ -14,7 +14,7 @@ namespace lockstep::nn::host {
 struct PassContext;
 struct ExecutorState;
 
-class HostExecutor final : public Executor, public Inspection {
+class HostExecutor final : public Executor, public Inspection, public LayerTimes {
  public:
   HostExecutor(const Network& network, const ExecutorOptions& options);
   ~HostExecutor() override;
@@ -29,6 +29,7 @@ class HostExecutor final : public Executor, public Inspection {
   void enqueue(const data::Batch& batch, Pass pass, const core::StepNumbers& numbers, Hooks& hooks,
                runtime::Stream& stream) override;
   [[nodiscard]] LossSums sums() override;
+  [[nodiscard]] LayerTimes& layer_times() noexcept override { return *this; }
   [[nodiscard]] Inspection* inspection() noexcept override { return this; }
   [[nodiscard]] std::vector<std::string> slow_layers() const override;
   [[nodiscard]] bool computes_in_floats() const override;
@@ -38,7 +39,8 @@ class HostExecutor final : public Executor, public Inspection {
   [[nodiscard]] std::size_t n_reorders() const noexcept;
 
   void start_profile() override;
-  [[nodiscard]] std::vector<ProfileRow> profile() const override;
+  [[nodiscard]] bool is_profiling() const noexcept override;
+  [[nodiscard]] std::vector<ProfileRow> end_profile() override;
   [[nodiscard]] bool is_finite() const override;
   [[nodiscard]] std::string find_not_finite() const override;
 

@@ -79,7 +79,7 @@ TEST_F(RecorderTest, TimesAreThoseAtWhichAStreamGetsThere) {
   const Buffer device{size, Memory::device};
   stream.fill(device.on_device<std::byte>(), std::byte{1});
   const runtime::Event end = stream.mark_time();
-  stream.wait();
+  end.wait();
   EXPECT_GT(end.since(begin).value, 0);
 }
 

@@ -1,0 +1,29 @@
+// Where the time of an executor's passes goes, layer by layer.
+// Invariant: timing changes nothing that is computed, and no pass waits for it.
+// Used by the trainer, for --profile; implemented by nn/host and nn/cuda.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace lockstep::nn {
+
+/// Time in one node while it was watched.
+struct ProfileRow {
+  std::string node{};
+  double forward_s = 0;
+  double backward_s = 0;
+};
+
+class LayerTimes {
+ public:
+  virtual ~LayerTimes() = default;
+
+  /// Of passes that are enqueued from now on, by Executor::enqueue(): none of them may be recorded.
+  virtual void start_profile() = 0;
+  [[nodiscard]] virtual bool is_profiling() const noexcept = 0;
+  /// Waits for these passes. In forward order; nodes that did nothing are left out.
+  [[nodiscard]] virtual std::vector<ProfileRow> end_profile() = 0;
+};
+
+}  // namespace lockstep::nn
