@@ -227,12 +227,12 @@ std::string profile_text(const ProfileReport& report) {
   row("all layers", forward_ms, backward_ms, "-", "both", limit_ms);
   return text + fmt::format(
                     "step        {:.3f} ms, mean of {} steps and all ranks; {:.3f} ms outside of the layers\n"
-                    "limits      product {:.1f} GFLOP/s, matrices of {}x{}; memory {:.1f} GB/s, a ReLU of {} KiB;\n"
+                    "limits      product {:.1f} GFLOP/s, matrices of {}x{}; memory {:.1f} GB/s, a ReLU of {};\n"
                     "            of a rank, measured in this run on all ranks at once. What stays in caches may exceed "
                     "the latter.\n",
                     report.step_ms, report.n_steps, report.step_ms - layers_ms(report), report.limits.gflops,
                     report.limits.matrix_side, report.limits.matrix_side, report.limits.memory_GBps,
-                    report.limits.stream_bytes >> 10);
+                    core::format_bytes({report.limits.stream_bytes}));
 }
 
 std::string profile_part(const FinalRecord& record) {
