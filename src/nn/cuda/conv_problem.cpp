@@ -9,6 +9,16 @@ std::string describe(const ConvProblem& p) {
                      p.kernel, p.stride, p.padding);
 }
 
+std::optional<Fold> fold_of(const Network& network, const Node& node) {
+  const auto* const conv = std::get_if<Conv>(&node.layer);
+  if (conv == nullptr || conv->stride != 2 || conv->kernel < 3 || conv->kernel != 2 * conv->padding + 1) return {};
+  const Node& input = network.nodes()[static_cast<std::size_t>(node.inputs[0].node)];
+  if (!std::holds_alternative<Input>(input.layer) || input.output.size() != 3) return {};
+  const bool is_even = input.output[1] % 2 == 0 && input.output[2] % 2 == 0;
+  if (!is_even || input.output[0] > Fold::most_channels) return {};
+  return Fold{static_cast<int>(conv->kernel)};
+}
+
 std::optional<ConvProblem> problem_of(const Network& network, std::size_t index, std::span<const ValueLayout> layouts,
                                       std::uint64_t n_samples) {
   const Node& node = network.nodes()[index];
@@ -25,6 +35,14 @@ std::optional<ConvProblem> problem_of(const Network& network, std::size_t index,
   problem.kernel = conv->kernel;
   problem.stride = conv->stride;
   problem.padding = conv->padding;
+  if (const std::optional<Fold> fold = fold_of(network, node)) {
+    problem.height = static_cast<std::uint64_t>(fold->folded_size(static_cast<int>(image[1])));
+    problem.width = static_cast<std::uint64_t>(fold->folded_size(static_cast<int>(image[2])));
+    problem.n_in = Fold::n_channels;
+    problem.kernel = static_cast<std::uint64_t>(fold->n_squares());
+    problem.stride = 1;
+    problem.padding = 0;
+  }
   return problem;
 }
 

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "nn/cuda/kernels/fold.hpp"
 #include "nn/cuda/layout.hpp"
 #include "nn/network.hpp"
 
@@ -29,10 +30,14 @@ struct ConvProblem {
   [[nodiscard]] std::uint64_t width_out() const noexcept { return (width + 2 * padding - kernel) / stride + 1; }
 };
 
+/// How a convolution of the network's input is computed instead (kernels/fold.hpp): one that nothing of before is to
+/// learn from, of at most four channels and images of an even size, with a stride of 2.
+[[nodiscard]] std::optional<Fold> fold_of(const Network& network, const Node& node);
+
 /// All of it but the name: "256x56x56x64 by 64x3x3/1+1".
 [[nodiscard]] std::string describe(const ConvProblem& problem);
 
-/// Of a node that is one; `layouts`: layouts_of(network).
+/// Of a node that is one, folded where it is; `layouts`: layouts_of(network).
 [[nodiscard]] std::optional<ConvProblem> problem_of(const Network& network, std::size_t node,
                                                     std::span<const ValueLayout> layouts, std::uint64_t n_samples);
 

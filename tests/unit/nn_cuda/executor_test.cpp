@@ -101,6 +101,26 @@ TEST_F(CudaExecutorTest, AddsUpTheGradientsOfAllReaders) {
   expect_as_reference(given, Precision::f32, tolerance_);
 }
 
+// Convolutions of the input by steps of two pixels, in squares of pixels.
+TEST_F(CudaExecutorTest, FoldsConvolutionsOfImages) {
+  for (const std::uint64_t kernel : {3U, 5U, 7U})
+    for (const std::size_t n_channels : {std::size_t{1}, std::size_t{3}, std::size_t{4}}) {
+      Network net;
+      const Value x = net.conv("conv", net.input({n_channels, 6, 10}),
+                               {.n_out = 5, .kernel = kernel, .stride = 2, .padding = kernel / 2});
+      net.linear("fc", net.global_avg_pool(net.relu(x)), {.n_out = 4});
+      Case given{fmt::format("folded {} of {}", kernel, n_channels), net};
+      given.batch = {.n = 2, .classes = {3, 0}};
+      for (std::uint64_t i = 0; i < 2 * n_channels * 6 * 10; ++i) given.batch.x.push_back(value(22, i));
+      static_cast<void>(device_.take_lines());
+      expect_as_reference(given, Precision::f32, tolerance_);
+      if (!device_.is_recorder()) continue;
+      const std::vector<std::string> lines = device_.take_lines();
+      EXPECT_TRUE(std::ranges::any_of(
+          lines, [](const std::string& line) { return line.find("fold_images") != std::string::npos; }));
+    }
+}
+
 // What batches are sent from is not overwritten before it is sent.
 TEST_F(CudaExecutorTest, AddsUpPassesThatNobodyWaitedFor) {
   const Case given = layer_cases()[2];
