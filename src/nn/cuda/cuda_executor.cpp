@@ -168,7 +168,7 @@ class CudaExecutor final : public Executor {
   void enqueue_sent(Hooks& hooks, runtime::Stream& stream) override {
     core::require(program_ != nullptr && !times_.is_profiling(), "a batch was sent, and nobody times its layers");
     PassContext context = context_of(stream, hooks);
-    compute(context, *program_);
+    compute(context, *program_, true);
     program_->backward(context, times_);
   }
 
@@ -310,12 +310,12 @@ class CudaExecutor final : public Executor {
     return *program;
   }
 
-  void compute(PassContext& pass, Program<T>& program) {
+  void compute(PassContext& pass, Program<T>& program, bool is_backward_next) {
     if constexpr (!std::is_same_v<T, float>) {
       cuda::enqueue(pass.stream,
                     Cast<float, T>{arena_elements(), arenas_.parameters, weights_.template on_device<T>().data()});
     }
-    program.forward(pass, &results_.device<Results>()->totals, times_);
+    program.forward(pass, &results_.device<Results>()->totals, times_, is_backward_next);
   }
 
   void forward(PassContext& pass, const data::Batch& batch, bool is_training) {
@@ -327,7 +327,7 @@ class CudaExecutor final : public Executor {
     }
     Program<T>& program = program_of(n_, is_training);
     program.send(pass);
-    compute(pass, program);
+    compute(pass, program, false);
     if (is_training) program_ = &program;
   }
 

@@ -52,10 +52,11 @@ void Program<T>::plan_forward(Builder<T>& builder) {
 
 template <class T>
 void Program<T>::plan_backward(Builder<T>& builder) {
+  loss_gradient_ = builder.make_value(values_.back());  // from the loss on, which may give it
   ++builder.time;
   builder.use(steps_.back().layer->output());
   builder.use(losses_);
-  loss_gradient_ = builder.make_value(values_.back());
+  builder.use(loss_gradient_);
   steps_.back().gradients.push_back(loss_gradient_);
   for (std::size_t i = steps_.size(); i-- > 0;) {
     Step& step = steps_[i];
@@ -174,13 +175,14 @@ void Program<T>::send(PassContext& pass) {
 }
 
 template <class T>
-void Program<T>::forward(PassContext& pass, LossTotals* totals, MarkedTimes& times) {
+void Program<T>::forward(PassContext& pass, LossTotals* totals, MarkedTimes& times, bool is_backward_next) {
   times.begin(pass.stream);
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     steps_[i].layer->forward(pass);
     times.forward_done(pass.stream, i);
   }
-  enqueue_loss(pass, false);
+  enqueue_loss(pass, is_backward_next);
+  has_loss_gradient_ = is_backward_next;
   enqueue(pass.stream, SumLosses{n_, losses_, totals});
   times.forward_done(pass.stream, steps_.size() - 1);
 }
@@ -188,7 +190,7 @@ void Program<T>::forward(PassContext& pass, LossTotals* totals, MarkedTimes& tim
 template <class T>
 void Program<T>::backward(PassContext& pass, MarkedTimes& times) {
   times.begin(pass.stream);
-  enqueue_loss(pass, true);
+  if (!std::exchange(has_loss_gradient_, false)) enqueue_loss(pass, true);
   for (std::size_t i = steps_.size(); i-- > 0;) {
     Step& step = steps_[i];
     if (!step.has_backward) continue;

@@ -24,8 +24,9 @@ class Program {
 
   /// What of the batch comes from the host; before forward().
   void send(PassContext& pass);
-  /// Adds the batch's loss to `totals`. The time of the loss is that of the last node.
-  void forward(PassContext& pass, LossTotals* totals, MarkedTimes& times);
+  /// Adds the batch's loss to `totals`. The time of the loss is that of the last node. `is_backward_next`: with the same
+  /// numbers, so that the loss is computed once.
+  void forward(PassContext& pass, LossTotals* totals, MarkedTimes& times, bool is_backward_next);
   /// Once after each forward pass, whose values it overwrites.
   void backward(PassContext& pass, MarkedTimes& times);
 
@@ -60,6 +61,7 @@ class Program {
   ProgramMemory memory_{};
   std::size_t n_bytes_ = 0;
   Place<T> loss_gradient_{};
+  bool has_loss_gradient_ = false;  ///< of the last forward pass
   Place<SampleLoss> losses_{};
   std::uint32_t* has_bad_label_;
   const float* loss_scale_;
