@@ -11,6 +11,7 @@
 #include "nn/cuda/kernels/dropout.hpp"
 #include "nn/cuda/kernels/elementwise.hpp"
 #include "nn/cuda/kernels/embedding.hpp"
+#include "nn/cuda/kernels/fold.hpp"
 #include "nn/cuda/kernels/images.hpp"
 #include "nn/cuda/kernels/loss.hpp"
 #include "nn/cuda/kernels/pool.hpp"
@@ -69,6 +70,10 @@ class NetworkRows {
     const std::size_t n_samples = n_ / (8 * 1024);
     add("take_samples", n_samples * 1024 * (3 * sizeof(float) + 8 * of_value),
         TakeSamples<T>{n_samples, 1024, 3, 8, floats, out_});
+    // Squares of 32x32 pixels, with those of a kernel of 7 around them; four of eight channels of a pixel are read with all.
+    const Fold fold{7};
+    const FoldImages<T> images{fold, n_samples / 2, 32, 32, x_, out_};
+    add("fold_images", (n_samples / 2 * 1024 * 8 + images.n() * Fold::n_channels) * of_value, images);
     auto* const of_samples = arrays_.make<std::uint64_t>(n_ / n_channels);
     add("drop_elements", 2 * of_value * n_ + n_ / n_channels * sizeof(std::uint64_t) + sizeof(core::StepNumbers),
         DropElements<T>{.n_samples = n_ / n_channels,
