@@ -70,7 +70,7 @@ class NetworkRows {
     const std::size_t n_samples = n_ / (8 * 1024);
     add("take_samples", n_samples * 1024 * (3 * sizeof(float) + 8 * of_value),
         TakeSamples<T>{n_samples, 1024, 3, 8, floats, out_});
-    // Squares of 32x32 pixels, with those of a kernel of 7 around them; four of eight channels of a pixel are read with all.
+    // Squares of 32x32 pixels, with those of a kernel of 7 around them; of a pixel all eight channels are read.
     const Fold fold{7};
     const FoldImages<T> images{fold, n_samples / 2, 32, 32, x_, out_};
     add("fold_images", (n_samples / 2 * 1024 * 8 + images.n() * Fold::n_channels) * of_value, images);

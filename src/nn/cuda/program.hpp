@@ -24,8 +24,8 @@ class Program {
 
   /// What of the batch comes from the host; before forward().
   void send(PassContext& pass);
-  /// Adds the batch's loss to `totals`. The time of the loss is that of the last node. `is_backward_next`: with the same
-  /// numbers, so that the loss is computed once.
+  /// Adds the batch's loss to `totals`. The time of the loss is that of the last node. `is_backward_next`: with the
+  /// same numbers, so that the loss is computed once.
   void forward(PassContext& pass, LossTotals* totals, MarkedTimes& times, bool is_backward_next);
   /// Once after each forward pass, whose values it overwrites.
   void backward(PassContext& pass, MarkedTimes& times);
