@@ -16,15 +16,16 @@ namespace {
 
 constexpr int n_trials = 5;
 
-/// What limits are measured with: no less than a machine needs to reach them. On a GPU smaller where training has left
-/// too little of its memory: each element of the square is there a dozen times, of floats and what comes of them, and
-/// ranks may share the GPU.
-MachineLimits sizes_of_limits() {
+/// Collective: what limits are measured with, the same on all ranks, as they choose together how they compute: no less
+/// than a machine needs to reach them. On a GPU smaller where training has left too little of its memory: each element
+/// of the square is there a dozen times, of floats and what comes of them, and ranks may share the GPU.
+MachineLimits sizes_of_limits(const runtime::Communicator& world) {
   if (runtime::is_host_the_device()) return {.matrix_side = 1024, .stream_bytes = std::uint64_t{64} << 20};
-  constexpr std::uint64_t bytes_per_element = 12 * sizeof(float), most_ranks = 8;
+  constexpr std::uint64_t largest = 8192, bytes_per_element = 12 * sizeof(float), most_ranks = 8;
   const std::uint64_t most = runtime::accelerator()->available().value / most_ranks / bytes_per_element;
-  std::uint64_t side = 8192;
-  while (side > 64 && side * side > most) side /= 2;
+  std::uint8_t n_halved = 0;
+  for (std::uint64_t side = largest; side > 64 && side * side > most; side /= 2) ++n_halved;
+  const std::uint64_t side = largest >> world.highest(n_halved);
   return {.matrix_side = side, .stream_bytes = side * side * sizeof(float)};
 }
 
@@ -125,7 +126,10 @@ MachineLimits measure_limits(nn::Device& device, nn::ExecutorOptions options, Ma
 
 Profiler::Profiler(const runtime::Communicator& world, nn::Device& device, const nn::Network& network,
                    const nn::ExecutorOptions& options, nn::Executor& executor)
-    : world_{world}, device_{device}, network_{network}, options_{options}, executor_{executor} {}
+    : world_{world}, device_{device}, network_{network}, options_{options}, executor_{executor} {
+  // Limits are those of the plans that layers have: the fastest.
+  options_.agree = [&world](std::span<double> times) { world.broadcast(std::as_writable_bytes(times)); };
+}
 
 void Profiler::step_begun(std::uint64_t n_made) {
   if (n_made != warmup_steps) return;
@@ -144,7 +148,7 @@ void Profiler::step_made(const StepWork& work) {
 void Profiler::steps_over() {
   if (!std::exchange(is_running_, false)) return;
   const std::vector<nn::ProfileRow> rows = executor_.layer_times().end_profile();
-  const MachineLimits sizes = sizes_of_limits();
+  const MachineLimits sizes = sizes_of_limits(world_);
   world_.barrier();  // limits are those of all ranks at work
   const MachineLimits limits = measure_limits(device_, options_, sizes);
   const std::size_t n_nodes = network_.nodes().size();
@@ -170,8 +174,6 @@ void Profiler::steps_over() {
                        .layers = {}};
   for (const double seconds : steps_s) report.step_ms += seconds * per_step;
   for (const MachineLimits& of_rank : all_limits) {
-    report.limits.matrix_side = std::min(report.limits.matrix_side, of_rank.matrix_side);
-    report.limits.stream_bytes = std::min(report.limits.stream_bytes, of_rank.stream_bytes);
     report.limits.gflops += of_rank.gflops / world_.n_ranks();
     report.limits.memory_GBps += of_rank.memory_GBps / world_.n_ranks();
   }

@@ -256,7 +256,9 @@ class Askers {
     while (states_[i] != State::done) {
       const std::size_t n_done = n_done_;
       changed_.wait(lock, [&] { return n_done_ > n_done; });
+      lock.unlock();
       if (on_progress) on_progress();
+      lock.lock();
     }
     if (thrown_[i]) std::rethrow_exception(thrown_[i]);
   }

@@ -120,7 +120,8 @@ const Value* Program<T>::left_to(const Node& add) const {
   if (options_.is_group_of_ranks || add.inputs.size() != 2) return nullptr;
   const auto is_left = [&](Value input) {
     const auto* const layer = std::get_if<BatchNorm>(&node_of(input).layer);
-    return layer != nullptr && !layer->has_relu && sole_reader(input) == &add;
+    if (layer == nullptr || layer->has_relu || sole_reader(input) != &add) return false;
+    return needs_gradient(network_, node_of(input).inputs[0]);  // else none would come to its node
   };
   const auto found = std::ranges::find_if(add.inputs, is_left);
   return found == add.inputs.end() ? nullptr : &*found;

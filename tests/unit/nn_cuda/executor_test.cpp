@@ -101,6 +101,20 @@ TEST_F(CudaExecutorTest, AddsUpTheGradientsOfAllReaders) {
   expect_as_reference(given, Precision::f32, tolerance_);
 }
 
+// What a sum normalizes besides may be the samples themselves, which need no gradient.
+TEST_F(CudaExecutorTest, AddsNormalizedSamples) {
+  for (const bool is_first : {true, false}) {
+    Network net;
+    const Value x = net.input({3, 6, 6});
+    const Value a = net.conv("conv", x, {.n_out = 3, .kernel = 1}), b = net.batch_norm("bn", x);
+    net.linear("fc", net.global_avg_pool(is_first ? net.add(b, a) : net.add(a, b)), {.n_out = 4});
+    Case given{"samples", net};
+    given.batch = {.n = 2, .classes = {3, 0}};
+    for (std::uint64_t i = 0; i < 2 * 3 * 6 * 6; ++i) given.batch.x.push_back(value(23, i));
+    expect_as_reference(given, Precision::f32, tolerance_);
+  }
+}
+
 // Convolutions of the input by steps of two pixels, in squares of pixels.
 TEST_F(CudaExecutorTest, FoldsConvolutionsOfImages) {
   for (const std::uint64_t kernel : {3U, 5U, 7U})
