@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstdlib>
 
 #include "comm/algorithms/algorithms.hpp"
 #include "comm/transport_mpi.hpp"
@@ -175,8 +174,7 @@ const Algorithm& choose_for_devices(const Call& call, const Transport& transport
 
 Devices devices_of(const runtime::DeviceChoice& choice) noexcept {
   if (choice.is_host()) return Devices::none;
-  // NCCL refuses ranks that share a GPU unless they tell it of different hosts.
-  if (choice.is_shared && std::getenv("NCCL_HOSTID") == nullptr) return Devices::shared;
+  if (choice.is_shared && !choice.has_hosts_for_nccl) return Devices::shared;
   return choice.all_have_switches ? Devices::switched : Devices::own;
 }
 

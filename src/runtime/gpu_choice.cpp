@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <optional>
 #include <utility>
@@ -80,6 +81,14 @@ std::string find_shared(const std::vector<std::string>& uuids, const std::vector
   return {};
 }
 
+// NCCL refuses ranks that share a GPU unless this tells it of different hosts.
+bool name_different_hosts(const Communicator& world) {
+  const char* const own = std::getenv("NCCL_HOSTID");
+  std::vector<std::string> hosts = gather_everywhere(world, own == nullptr ? "" : own);
+  std::ranges::sort(hosts);
+  return !hosts.front().empty() && std::ranges::adjacent_find(hosts) == hosts.end();
+}
+
 }  // namespace
 
 std::string_view name(DeviceKind kind) noexcept {
@@ -143,6 +152,7 @@ DeviceChoice choose_device(const Communicator& world, const Topology& topology, 
           .gpu = gpu,
           .n_sharing = n_sharing,
           .is_shared = !shared.empty(),
+          .has_hosts_for_nccl = !shared.empty() && name_different_hosts(world),
           .all_have_switches = std::ranges::count(switches, "no") == 0,
           .driver = survey.driver,
           .toolkit = survey.toolkit,

@@ -26,13 +26,14 @@ struct DeviceRequest {
 };
 
 struct DeviceChoice {
-  int number = -1;                 ///< of the GPU in this process's survey; -1: the host
-  Gpu gpu{};                       ///< that one
-  int n_sharing = 1;               ///< ranks that have this GPU
-  bool is_shared = false;          ///< some GPU has several ranks
-  bool all_have_switches = false;  ///< Gpu::has_switches of every rank's
-  std::string why_not{};           ///< with `automatic`, why it is the host; empty if this program knows of no GPUs
-  std::string driver{};            ///< as GpuSurvey has them
+  int number = -1;                  ///< of the GPU in this process's survey; -1: the host
+  Gpu gpu{};                        ///< that one
+  int n_sharing = 1;                ///< ranks that have this GPU
+  bool is_shared = false;           ///< some GPU has several ranks
+  bool has_hosts_for_nccl = false;  ///< then NCCL_HOSTID is another word for each of all ranks
+  bool all_have_switches = false;   ///< Gpu::has_switches of every rank's
+  std::string why_not{};            ///< with `automatic`, why it is the host; empty if this program knows of no GPUs
+  std::string driver{};             ///< as GpuSurvey has them
   std::string toolkit{};
   std::vector<std::string> all{};  ///< of each rank: its GPU's UUID; none if it is the host
   std::vector<int> far{};          ///< ranks none of whose processors is near their GPU

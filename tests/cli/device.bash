@@ -24,6 +24,17 @@ for n in 1 2 3 4; do
   grep -q '"device_time_us_p50":[0-9]' "$folder/r.json" || fail "no times of the GPU's clock"
   head -1 "$folder/r.csv" | grep -q ',device_time_us_p50$' || fail "no such column"
 done
+# NCCL serves them if each names another host.
+# shellcheck disable=SC2016,SC2086  # words, of the ranks
+run "$MPIEXEC" "$MPIEXEC_NUMPROC_FLAG" 2 ${MPIEXEC_PREFLAGS:-} bash -c 'NCCL_HOSTID=$$ exec "$@"' rank "$REDUCE_ALL" $few --share-gpu --device cuda
+expect_rc 0
+expect_out ' nccl '
+expect_out '^# Out of bounds values : 0 OK'
+# shellcheck disable=SC2086
+NCCL_HOSTID=one launch 2 $few --share-gpu --device cuda
+expect_rc 0
+grep -q ' nccl ' "$folder/out" && fail "NCCL takes part though ranks name one host"
+
 ! python3 -c 'import jsonschema' 2>/dev/null || python3 "$here/validate.py" "$SCHEMA" "$folder/r.json" complete || fail "the file is not as its schema says"
 
 # What is measured on GPUs is not compared with what is measured on the host.

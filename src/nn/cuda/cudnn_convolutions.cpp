@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <thread>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -128,6 +129,18 @@ PlanFilter timed_plans(const Wanted& wanted, bool is_exhaustive) {
   return filter;
 }
 
+/// They, and the search that takes them.
+std::pair<PlanSearch, std::vector<ConvPlan>> find_timed(const Wanted& wanted, bool is_exhaustive) {
+  PlanFilter filter = timed_plans(wanted, is_exhaustive);
+  PlanSearch search = wanted.search();
+  std::vector<ConvPlan> plans = search.find(filter);
+  if (!plans.empty() || filter.most_compiled > 0) return {std::move(search), std::move(plans)};
+  filter.most_compiled = PlanFilter{}.most_compiled;  // there is no other
+  PlanSearch again = wanted.search();
+  plans = again.find(filter);
+  return {std::move(again), std::move(plans)};
+}
+
 /// Times plans by the device's clock on memory of the problem's own sizes, which no cache holds yet. On a GPU that is
 /// described only all take no time.
 class TimedPlans final : public PlanMaker {
@@ -139,13 +152,7 @@ class TimedPlans final : public PlanMaker {
   void prepare(cudnnHandle_t handle) {
     Wanted wanted = wanted_;
     wanted.handle = handle;
-    PlanFilter filter = timed_plans(wanted, is_exhaustive_);
-    search_.emplace(wanted.search());
-    plans_ = search_->find(filter);
-    if (!plans_.empty() || filter.most_compiled > 0) return;
-    filter.most_compiled = PlanFilter{}.most_compiled;  // there is no other
-    search_.emplace(wanted.search());
-    plans_ = search_->find(filter);
+    std::tie(search_, plans_) = find_timed(wanted, is_exhaustive_);
   }
 
   std::vector<std::string> offer() override {
@@ -163,11 +170,12 @@ class TimedPlans final : public PlanMaker {
                                 memory_->y.on_device<std::byte>().data(),
                                 memory_->workspace.on_device<std::byte>().data()};
     try {
-      stream_.fill(memory_->emptied.on_device<std::byte>(), std::byte{0});
-      const runtime::Event begin = stream_.mark_time();
-      convolution.enqueue(stream_, operands);
-      const runtime::Event end = stream_.mark_time();
-      stream_.wait();
+      runtime::Stream& stream = memory_->stream;
+      stream.fill(memory_->emptied.on_device<std::byte>(), std::byte{0});
+      const runtime::Event begin = stream.mark_time();
+      convolution.enqueue(stream, operands);
+      const runtime::Event end = stream.mark_time();
+      stream.wait();
       return end.since(begin).value;
     } catch (const core::Error&) {
       return std::numeric_limits<double>::infinity();
@@ -187,6 +195,7 @@ class TimedPlans final : public PlanMaker {
   struct TimedMemory {
     Buffer x, w, y, workspace;
     Buffer emptied;  ///< of what it pushes out of the cache
+    runtime::Stream stream{};
   };
 
   TimedMemory take_memory() {
@@ -198,7 +207,7 @@ class TimedPlans final : public PlanMaker {
                        .workspace = Buffer{workspace, Memory::device},
                        .emptied = Buffer{core::Bytes{std::uint64_t{256} << 20}, Memory::device}};  // no cache is larger
     for (const Buffer* buffer : {&memory.x, &memory.w, &memory.y})  // zeros would draw less power than numbers do
-      stream_.fill(buffer->on_device<std::byte>(), std::byte{0x3c});
+      memory.stream.fill(buffer->on_device<std::byte>(), std::byte{0x3c});
     return memory;
   }
 
@@ -207,7 +216,6 @@ class TimedPlans final : public PlanMaker {
   std::optional<PlanSearch> search_{};
   std::vector<ConvPlan> plans_{};
   std::optional<TimedMemory> memory_{};
-  runtime::Stream stream_{};
 };
 
 void check_cuda(cudaError_t status) {
@@ -304,6 +312,9 @@ class Askers {
   std::vector<std::jthread> others_{};  // last: they use the rest
 };
 
+/// Of timed_plans(): what others have kept may not be among those that these offer.
+constexpr int choice_version = 2;
+
 // Of the GPU in use, in words.
 std::string name_gpu() {
   int device = 0, driver = 0;
@@ -315,7 +326,8 @@ std::string name_gpu() {
 }
 
 std::string name_machine(const std::string& gpu) {
-  return fmt::format("{}, cuDNN {}, frontend {}", gpu, cudnnGetVersion(), CUDNN_FRONTEND_VERSION);
+  return fmt::format("{}, cuDNN {}, frontend {}, choice {}", gpu, cudnnGetVersion(), CUDNN_FRONTEND_VERSION,
+                     choice_version);
 }
 
 }  // namespace
@@ -378,9 +390,12 @@ std::unique_ptr<Convolution> CudnnConvolutions::plan(const ConvProblem& problem,
   CudnnGraph& graph = state_->planned[{wanted.key(), chosen != nullptr}];  // running it changes nothing of it
   if (!graph && chosen != nullptr) graph = PlanSearch::restore(chosen->code, wanted.gpu, wanted.handle);
   if (graph) return std::make_unique<CudnnConvolution>(wanted, graph);
-  PlanSearch search = wanted.search();
-  std::vector<ConvPlan> plans = search.find(chosen == nullptr ? PlanFilter{.prefers_ready = true}
-                                                              : timed_plans(wanted, state_->rules.is_exhaustive));
+  const auto find_first = [&] {
+    PlanSearch search = wanted.search();
+    std::vector<ConvPlan> found = search.find({.prefers_ready = true});
+    return std::pair{std::move(search), std::move(found)};
+  };
+  auto [search, plans] = chosen == nullptr ? find_first() : find_timed(wanted, state_->rules.is_exhaustive);
   if (chosen != nullptr) std::erase_if(plans, [&](const ConvPlan& plan) { return plan.name != chosen->name; });
   if (plans.empty())
     core::fail_system(fmt::format("cuDNN {} has no deterministic plan within {} for {} of {}", cudnnGetVersion(),

@@ -112,6 +112,8 @@ class CudaLayer {
   virtual ~CudaLayer() = default;
 
   [[nodiscard]] const Place<T>& output() const noexcept { return output_; }
+  /// Else it enqueues nothing: what it computes is part of another layer, or nothing.
+  [[nodiscard]] virtual bool has_work() const noexcept { return true; }
   /// Before each forward pass: what of the batch comes from the host. Of the rest a recording may be made.
   virtual void send(PassContext& /*pass*/) {}
   virtual void forward(PassContext& pass) = 0;

@@ -1,7 +1,5 @@
 #include "nn/cuda/marked_times.hpp"
 
-#include <variant>
-
 namespace lockstep::nn::cuda {
 
 void MarkedTimes::start_profile() {
@@ -18,9 +16,7 @@ std::vector<ProfileRow> MarkedTimes::end_profile() {
   is_profiling_ = false;
   std::vector<ProfileRow> rows;
   for (std::size_t i = 0; i < forward_s_.size(); ++i) {
-    const Node& node = network_.nodes()[i];
-    if (std::holds_alternative<Flatten>(node.layer)) continue;  // between its marks there is nothing
-    if (forward_s_[i] + backward_s_[i] > 0) rows.push_back({node.name, forward_s_[i], backward_s_[i]});
+    if (forward_s_[i] + backward_s_[i] > 0) rows.push_back({network_.nodes()[i].name, forward_s_[i], backward_s_[i]});
   }
   return rows;
 }

@@ -180,7 +180,7 @@ void Program<T>::forward(PassContext& pass, LossTotals* totals, MarkedTimes& tim
   times.begin(pass.stream);
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     steps_[i].layer->forward(pass);
-    times.forward_done(pass.stream, i);
+    if (steps_[i].layer->has_work()) times.forward_done(pass.stream, i);
   }
   enqueue_loss(pass, is_backward_next);
   has_loss_gradient_ = is_backward_next;
@@ -201,7 +201,7 @@ void Program<T>::backward(PassContext& pass, MarkedTimes& times) {
       sum = step.sums[k];
     }
     step.layer->backward(pass);
-    times.backward_done(pass.stream, i);
+    if (step.layer->has_work() || !step.sums.empty()) times.backward_done(pass.stream, i);
     const std::vector<int>& parameters = network_.nodes()[i].parameters;
     for (const int parameter : parameters) pass.hooks->ready(parameters_.slot_number(parameter));
     if (!parameters.empty()) times.begin(pass.stream);  // again: hooks may have enqueued something
