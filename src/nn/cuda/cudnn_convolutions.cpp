@@ -3,21 +3,19 @@
 
 #include <algorithm>
 #include <array>
-#include <condition_variable>
 #include <deque>
 #include <exception>
 #include <functional>
 #include <limits>
-#include <mutex>
 #include <optional>
 #include <set>
-#include <thread>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
 
 #include "core/error.hpp"
 #include "core/handle.hpp"
+#include "nn/cuda/cudnn_askers.hpp"
 #include "nn/cuda/cudnn_search.hpp"
 #include "nn/cuda/plan_choice.hpp"
 #include "runtime/kernel/launch.hpp"
@@ -27,12 +25,6 @@ namespace {
 
 using runtime::Buffer;
 using runtime::Memory;
-
-struct HandlePolicy {
-  using Raw = cudnnHandle_t;
-  static Raw null() noexcept { return nullptr; }
-  static void destroy(Raw raw) noexcept { cudnnDestroy(raw); }
-};
 
 /// What is planned, and for which GPU: one that is described, or that of a handle.
 struct Wanted {
@@ -218,100 +210,6 @@ class TimedPlans final : public PlanMaker {
   std::optional<TimedMemory> memory_{};
 };
 
-void check_cuda(cudaError_t status) {
-  if (status != cudaSuccess)
-    core::fail_system(fmt::format("CUDA does not tell its GPU: {}", cudaGetErrorString(status)));
-}
-
-core::UniqueHandle<HandlePolicy> open_handle() {
-  cudnnHandle_t raw = nullptr;
-  check(cudnnCreate(&raw), "cannot be opened");
-  return core::UniqueHandle<HandlePolicy>{raw};
-}
-
-/// Threads of the host that ask cuDNN for plans, of which it compiles some, a second each, ahead of the calling one,
-/// which times them. A handle is of one thread, and outlives what was made with it.
-class Askers {
- public:
-  using Handles = std::deque<core::UniqueHandle<HandlePolicy>>;
-
-  /// `n_threads`: with the calling one.
-  Askers(std::vector<TimedPlans*> all, int n_threads, bool has_gpu, Handles& handles)
-      : all_{std::move(all)}, states_(all_.size()), thrown_(all_.size()), has_gpu_{has_gpu}, handles_{handles} {
-    if (has_gpu_) check_cuda(cudaGetDevice(&device_));
-    const std::size_t n_others = n_threads > 1 ? static_cast<std::size_t>(n_threads) - 1 : 0;
-    for (std::size_t i = 0; i < std::min(n_others, all_.size()); ++i) others_.emplace_back([this] { ask(); });
-  }
-  /// What nobody has begun stays so.
-  ~Askers() {
-    const std::lock_guard lock{mutex_};
-    next_ = all_.size();
-  }
-  Askers(const Askers&) = delete;
-  Askers& operator=(const Askers&) = delete;
-
-  /// Returns when `plans` are prepared, here if nobody has begun; throws what that threw. `on_progress`: when any are.
-  void wait_for(const TimedPlans* plans, const std::function<void()>& on_progress) {
-    const auto found = std::ranges::find(all_, plans);
-    if (found == all_.end()) return;
-    const auto i = static_cast<std::size_t>(found - all_.begin());
-    std::unique_lock lock{mutex_};
-    if (states_[i] == State::waiting) {
-      states_[i] = State::begun;
-      lock.unlock();
-      return all_[i]->prepare();
-    }
-    while (states_[i] != State::done) {
-      const std::size_t n_done = n_done_;
-      changed_.wait(lock, [&] { return n_done_ > n_done; });
-      lock.unlock();
-      if (on_progress) on_progress();
-      lock.lock();
-    }
-    if (thrown_[i]) std::rethrow_exception(thrown_[i]);
-  }
-
- private:
-  enum class State : std::uint8_t { waiting, begun, done };
-
-  void ask() noexcept {
-    std::unique_lock lock{mutex_};
-    core::UniqueHandle<HandlePolicy>& handle = handles_.emplace_back();
-    for (; next_ < all_.size(); ++next_) {
-      if (states_[next_] != State::waiting) continue;
-      const std::size_t i = next_;
-      states_[i] = State::begun;
-      lock.unlock();
-      std::exception_ptr thrown;
-      try {
-        if (has_gpu_ && !handle) {
-          check_cuda(cudaSetDevice(device_));  // every thread has to say it
-          handle = open_handle();
-        }
-        all_[i]->prepare(handle.get());
-      } catch (...) {
-        thrown = std::current_exception();
-      }
-      lock.lock();
-      thrown_[i] = thrown;
-      states_[i] = State::done;
-      ++n_done_;
-      changed_.notify_one();
-    }
-  }
-
-  std::vector<TimedPlans*> all_;
-  std::vector<State> states_;
-  std::vector<std::exception_ptr> thrown_;
-  bool has_gpu_;
-  Handles& handles_;
-  int device_ = 0;
-  std::size_t next_ = 0, n_done_ = 0;
-  std::mutex mutex_{};
-  std::condition_variable changed_{};
-  std::vector<std::jthread> others_{};  // last: they use the rest
-};
-
 /// Of timed_plans(): what others have kept may not be among those that these offer.
 constexpr int choice_version = 2;
 
@@ -334,7 +232,7 @@ std::string name_machine(const std::string& gpu) {
 
 struct CudnnConvolutions::State {
   std::optional<GpuModel> gpu{};
-  core::UniqueHandle<HandlePolicy> handle{};
+  CudnnHandle handle{};
   PlanChoice rules{};
   PlanCache cache{"", ""};
   std::set<std::string> chosen{};
@@ -367,14 +265,14 @@ void CudnnConvolutions::choose(std::span<const Product> products, core::DType ty
     Wanted one = state_->want(problem, pass, type);
     if (state_->chosen.insert(one.key()).second) wanted.push_back(std::move(one));
   }
-  Askers::Handles handles;
+  Askers<TimedPlans>::Handles handles;
   std::deque<TimedPlans> plans;
   std::vector<TimedPlans*> unknown;
   for (const Wanted& one : wanted) {
     plans.emplace_back(one, state_->rules.is_exhaustive);
     if (state_->cache.find(one.key()) == nullptr) unknown.push_back(&plans.back());
   }
-  Askers askers{unknown, state_->rules.n_threads, !state_->gpu, handles};
+  Askers<TimedPlans> askers{unknown, state_->rules.n_threads, !state_->gpu, handles};
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     askers.wait_for(&plans[i], options.on_progress);
     choose_plan(wanted[i].key(), plans[i], state_->cache, options.agree);
