@@ -42,8 +42,8 @@ enum class Needs : std::uint8_t { nothing, mpi_processes, one_node, several_node
 /// What the ranks compute with, and have their vectors in.
 enum class Devices : std::uint8_t {
   none,     ///< the host
-  shared,   ///< GPUs, of which some serve several ranks
-  own,      ///< GPUs, one each
+  shared,   ///< GPUs, of which some serve several ranks, and NCCL does not
+  own,      ///< GPUs, one each, or DeviceChoice::has_hosts_for_nccl
   switched  ///< likewise, and switches between those of a node add up
 };
 
