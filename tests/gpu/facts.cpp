@@ -79,8 +79,7 @@ void print_products() {
   const Buffer x{core::Bytes{n * n * 4}, Memory::device}, w{core::Bytes{n * n * 4}, Memory::device};
   const Buffer y{core::Bytes{n * n * 4}, Memory::device};
   for (const core::DType type : {core::DType::bfloat16, core::DType::float16, core::DType::float32}) {
-    const auto plan = convolutions.plan({.name = "matrix product", .n_samples = n, .n_in = n, .n_out = n},
-                                        nn::cuda::ConvPass::forward, type);
+    const auto plan = convolutions.plan({{.name = "matrix product", .n_samples = n, .n_in = n, .n_out = n}}, type);
     const Buffer workspace{core::Bytes{plan->workspace_bytes()}, Memory::device};
     const nn::cuda::ConvOperands operands{.x = x.on_device<std::byte>().data(),
                                           .w = w.on_device<std::byte>().data(),

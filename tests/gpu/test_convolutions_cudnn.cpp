@@ -5,7 +5,9 @@
 
 namespace lockstep::test {
 
-std::unique_ptr<nn::cuda::Convolutions> make_convolutions() { return std::make_unique<nn::cuda::CudnnConvolutions>(); }
+std::unique_ptr<nn::cuda::Convolutions> make_convolutions(bool fuses) {
+  return std::make_unique<nn::cuda::CudnnConvolutions>(nn::cuda::PlanChoice{.always_fuses = fuses});
+}
 
 // Other orders of summation; errors grow from layer to layer.
 double tolerance_in_f32(double exact) { return std::max(exact, 1e-3); }

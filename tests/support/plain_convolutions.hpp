@@ -4,6 +4,7 @@
 #pragma once
 
 #include "nn/cuda/convolution.hpp"
+#include "nn/cuda/split_convolution.hpp"
 #include "runtime/kernel/launch.hpp"
 
 namespace lockstep::test {
@@ -16,6 +17,11 @@ struct PlainConvolution {
   T* x;
   T* w;
   T* y;
+  nn::cuda::Epilogue epilogue = nn::cuda::Epilogue::none;
+  const T* bias = nullptr;
+  const T* rectified = nullptr;
+  float* kept = nullptr;
+  bool adds = false;
 
   [[nodiscard]] std::size_t n_x() const { return n * height * width * n_in; }
   [[nodiscard]] std::size_t n_w() const { return n_out * kernel * kernel * n_in; }
@@ -68,54 +74,94 @@ struct PlainConvolution {
                   add_channels(sums.data(), of_x(s, r, c, 0), of_w(o, i, j, 0), of_y(s, row, column, o));
               });
     T* const out = pass == nn::cuda::ConvPass::forward ? y : pass == nn::cuda::ConvPass::input_gradient ? x : w;
-    for (std::size_t i = 0; i < sums.size(); ++i) out[i] = runtime::kernel::round_to<T>(static_cast<float>(sums[i]));
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      if (kept != nullptr)
+        kept[i] = (adds ? kept[i] : 0) + static_cast<float>(sums[i]);
+      else
+        out[i] = runtime::kernel::round_to<T>(finished(static_cast<float>(sums[i]), i));
+    }
+  }
+
+  [[nodiscard]] float finished(float sum, std::size_t i) const {
+    using nn::cuda::Epilogue;
+    if (epilogue == Epilogue::relu_backward) return value(rectified, i) <= 0 ? 0 : sum;
+    if (epilogue != Epilogue::bias && epilogue != Epilogue::bias_relu) return sum;
+    sum += runtime::kernel::to_float(bias[i % n_out]);
+    return epilogue == Epilogue::bias_relu && sum <= 0 ? 0 : sum;
   }
 };
 
 class PlainConvolutions final : public nn::cuda::Convolutions {
  public:
+  /// `fuses`: an epilogue is part of its product's operation, not one of ours behind it.
+  explicit PlainConvolutions(bool fuses = false) : fuses_{fuses} {}
+
   void choose(std::span<const nn::cuda::Product>, core::DType, const nn::ExecutorOptions&) override {}
-  std::unique_ptr<nn::cuda::Convolution> plan(const nn::cuda::ConvProblem& problem, nn::cuda::ConvPass pass,
-                                              core::DType type) override {
-    if (type == core::DType::bfloat16) return std::make_unique<Planned<core::bfloat16>>(problem, pass);
-    if (type == core::DType::float16) return std::make_unique<Planned<core::float16>>(problem, pass);
-    return std::make_unique<Planned<float>>(problem, pass);
+  std::unique_ptr<nn::cuda::Convolution> plan(const nn::cuda::Product& product, core::DType type) override {
+    if (product.epilogue != nn::cuda::Epilogue::none && !fuses_) {
+      nn::cuda::Product plain = product;
+      plain.epilogue = nn::cuda::Epilogue::none;
+      return nn::cuda::make_split(product, type, plan(plain, type));
+    }
+    if (type == core::DType::bfloat16) return std::make_unique<Planned<core::bfloat16>>(product);
+    if (type == core::DType::float16) return std::make_unique<Planned<core::float16>>(product);
+    return std::make_unique<Planned<float>>(product);
   }
 
  private:
   template <class T>
   class Planned final : public nn::cuda::Convolution {
    public:
-    Planned(const nn::cuda::ConvProblem& p, nn::cuda::ConvPass pass)
-        : body_{pass,     p.n_samples, p.height,       p.width,       p.n_in,  p.n_out, p.kernel,
-                p.stride, p.padding,   p.height_out(), p.width_out(), nullptr, nullptr, nullptr} {}
+    explicit Planned(const nn::cuda::Product& product) : product_{product} {}
 
     std::size_t workspace_bytes() const noexcept override { return 256; }  // to be seen to be shared
     void enqueue(runtime::Stream& stream, const nn::cuda::ConvOperands& operands) override {
+      using nn::cuda::Epilogue;
       using runtime::kernel::region;
-      PlainConvolution<T> body = body_;
-      body.x = static_cast<T*>(operands.x);
-      body.w = static_cast<T*>(operands.w);
-      body.y = static_cast<T*>(operands.y);
-      const auto x = region(body.x, body.n_x()), w = region(body.w, body.n_w()), y = region(body.y, body.n_y());
+      const auto& [p, pass, epilogue] = product_;
+      PlainConvolution<T> body{pass,
+                               p.n_samples,
+                               p.height,
+                               p.width,
+                               p.n_in,
+                               p.n_out,
+                               p.kernel,
+                               p.stride,
+                               p.padding,
+                               p.height_out(),
+                               p.width_out(),
+                               static_cast<T*>(operands.x),
+                               static_cast<T*>(operands.w),
+                               static_cast<T*>(operands.y)};
+      body.epilogue = epilogue;
+      body.bias = static_cast<const T*>(operands.rounded_bias);
+      body.rectified = static_cast<const T*>(operands.rectified);
+      body.adds = operands.adds;
+      if (epilogue == Epilogue::kept) body.kept = static_cast<float*>(operands.w);
+      const auto x = region(body.x, body.n_x()), y = region(body.y, body.n_y());
+      const auto w = body.kept != nullptr ? region(body.kept, body.n_w()) : region(body.w, body.n_w());
       const auto scratch = region(operands.workspace, workspace_bytes());
-      const bool is_forward = body.pass == nn::cuda::ConvPass::forward;
-      const bool is_input = body.pass == nn::cuda::ConvPass::input_gradient;
-      runtime::kernel::for_each(stream,
-                                is_forward ? "conv"
-                                : is_input ? "conv_input_gradient"
-                                           : "conv_weight_gradient",
-                                1, {is_input ? y : x, is_forward || is_input ? w : y},
-                                {is_forward ? y
-                                 : is_input ? x
-                                            : w,
-                                 scratch},
-                                body);
+      const bool is_forward = pass == nn::cuda::ConvPass::forward;
+      const bool is_input = pass == nn::cuda::ConvPass::input_gradient;
+      const auto first = is_input ? y : x, second = is_forward || is_input ? w : y;
+      const auto result = is_forward ? y : is_input ? x : w;
+      const auto run = [&](std::initializer_list<runtime::kernel::Region> reads) {
+        runtime::kernel::for_each(stream, name(product_), 1, reads, {result, scratch}, body);
+      };
+      switch (epilogue) {
+        case Epilogue::none: return run({first, second});
+        case Epilogue::bias:
+        case Epilogue::bias_relu: return run({first, second, region(body.bias, p.n_out)});
+        case Epilogue::relu_backward: return run({first, second, region(body.rectified, body.n_x())});
+        case Epilogue::kept: return body.adds ? run({first, second, result}) : run({first, second});
+      }
     }
 
    private:
-    PlainConvolution<T> body_;
+    nn::cuda::Product product_;
   };
+
+  bool fuses_;
 };
 
 }  // namespace lockstep::test

@@ -9,7 +9,8 @@
 
 namespace lockstep::test {
 
-[[nodiscard]] std::unique_ptr<nn::cuda::Convolutions> make_convolutions();
+/// `fuses`: epilogues are parts of their products.
+[[nodiscard]] std::unique_ptr<nn::cuda::Convolutions> make_convolutions(bool fuses = false);
 
 /// How far results in float32 may be from those of exact products that are at most `exact` away.
 [[nodiscard]] double tolerance_in_f32(double exact);

@@ -3,6 +3,7 @@
 // Used by nn/cuda: the program plans them, implementations of Convolutions compute them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -28,6 +29,10 @@ struct ConvProblem {
 
   [[nodiscard]] std::uint64_t height_out() const noexcept { return (height + 2 * padding - kernel) / stride + 1; }
   [[nodiscard]] std::uint64_t width_out() const noexcept { return (width + 2 * padding - kernel) / stride + 1; }
+  /// Of inputs, weights and outputs.
+  [[nodiscard]] std::size_t x_elements() const noexcept { return n_samples * height * width * n_in; }
+  [[nodiscard]] std::size_t w_elements() const noexcept { return n_out * kernel * kernel * n_in; }
+  [[nodiscard]] std::size_t y_elements() const noexcept { return n_samples * height_out() * width_out() * n_out; }
 };
 
 /// How a convolution of the network's input is computed instead (kernels/fold.hpp): one that nothing of before is to

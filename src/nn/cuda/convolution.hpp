@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -22,13 +24,35 @@ enum class ConvPass : std::uint8_t {
   weight_gradient  ///< dw, in the place of w, from dy and x
 };
 
+/// What is done to each element of a result before it is written.
+enum class Epilogue : std::uint8_t {
+  none,
+  bias,           ///< forward: one number for each channel is added
+  bias_relu,      ///< and what is not positive becomes 0
+  relu_backward,  ///< input_gradient: 0 where ReLU gave 0
+  kept            ///< weight_gradient: in float32, alone or added to what is there
+};
+
+struct Product {
+  ConvProblem problem{};
+  ConvPass pass = ConvPass::forward;
+  Epilogue epilogue = Epilogue::none;
+};
+
+/// Of the operation that computes it: "conv_bias_relu".
+[[nodiscard]] std::string_view name(const Product& product) noexcept;
+
 /// In the device's memory, of the type planned for: x {n, height, width, n_in}, w {n_out, kernel, kernel, n_in}, y {n,
 /// height_out, width_out, n_out}.
 struct ConvOperands {
   void* x = nullptr;
-  void* w = nullptr;
+  void* w = nullptr;  ///< in float32 if it is `kept`
   void* y = nullptr;
-  std::byte* workspace = nullptr;  ///< of workspace_bytes()
+  std::byte* workspace = nullptr;      ///< of workspace_bytes()
+  const float* bias = nullptr;         ///< of n_out
+  const void* rounded_bias = nullptr;  ///< the same in the type planned for, which products themselves add
+  const void* rectified = nullptr;     ///< for relu_backward: what ReLU gave, as x
+  bool adds = false;                   ///< if it is `kept`
 };
 
 class Convolution {
@@ -38,11 +62,6 @@ class Convolution {
   virtual void enqueue(runtime::Stream& stream, const ConvOperands& operands) = 0;
 };
 
-struct Product {
-  ConvProblem problem{};
-  ConvPass pass = ConvPass::forward;
-};
-
 class Convolutions {
  public:
   virtual ~Convolutions() = default;
@@ -50,19 +69,25 @@ class Convolutions {
   /// executors that are made to be looked at. Collective as that is: for products that all ranks have.
   virtual void choose(std::span<const Product> products, core::DType type, const ExecutorOptions& options) = 0;
   /// By what was chosen, if anything was. Throws core::Error (system) if the library has none.
-  [[nodiscard]] virtual std::unique_ptr<Convolution> plan(const ConvProblem& problem, ConvPass pass,
-                                                          core::DType type) = 0;
+  [[nodiscard]] virtual std::unique_ptr<Convolution> plan(const Product& product, core::DType type) = 0;
 };
 
 /// Of the accelerator in use; `n_threads` of the host choose. Throws core::Error (system) if this program is built
 /// without a library for it.
 [[nodiscard]] std::unique_ptr<Convolutions> open_convolutions(int n_threads);
 
-/// Of a network in training, on batches of so many samples.
-[[nodiscard]] std::vector<Product> products_of(const Network& network, std::uint64_t n_samples);
+/// Of a node in training.
+struct NodeProducts {
+  Product forward{};
+  Product weight_gradient{};
+  std::optional<Product> input_gradient{};  ///< none where nothing of before learns from it
+};
 
-/// Whether a parameter before it, or of itself, has a gradient.
-[[nodiscard]] bool needs_gradient(const Network& network, Value value);
+/// Nothing of a node that is none; `layouts`: layouts_of(network).
+[[nodiscard]] std::optional<NodeProducts> products_of(const Network& network, std::size_t node,
+                                                      std::span<const ValueLayout> layouts, std::uint64_t n_samples);
+/// Of all nodes, on batches of so many samples.
+[[nodiscard]] std::vector<Product> products_of(const Network& network, std::uint64_t n_samples);
 
 template <class T>
 constexpr core::DType dtype_of() {

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <cmath>
 #include <deque>
 #include <exception>
 #include <functional>
@@ -10,15 +10,14 @@
 #include <optional>
 #include <set>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
 #include "core/error.hpp"
 #include "core/handle.hpp"
 #include "nn/cuda/cudnn_askers.hpp"
-#include "nn/cuda/cudnn_search.hpp"
+#include "nn/cuda/cudnn_convolution.hpp"
 #include "nn/cuda/plan_choice.hpp"
-#include "runtime/kernel/launch.hpp"
+#include "nn/cuda/split_convolution.hpp"
 
 namespace lockstep::nn::cuda {
 namespace {
@@ -26,97 +25,39 @@ namespace {
 using runtime::Buffer;
 using runtime::Memory;
 
-/// What is planned, and for which GPU: one that is described, or that of a handle.
-struct Wanted {
-  ConvProblem problem;
-  ConvPass pass;
-  core::DType type;
-  const GpuModel* gpu;
-  cudnnHandle_t handle;
-
-  [[nodiscard]] const char* name() const {
-    switch (pass) {
-      case ConvPass::forward: return "conv";
-      case ConvPass::input_gradient: return "conv_input_gradient";
-      case ConvPass::weight_gradient: break;
-    }
-    return "conv_weight_gradient";
-  }
-  [[nodiscard]] std::string key() const { return fmt::format("{} {} {}", name(), core::name(type), describe(problem)); }
-  [[nodiscard]] std::size_t x_bytes() const {
-    return core::size_of(type) * problem.n_samples * problem.height * problem.width * problem.n_in;
-  }
-  [[nodiscard]] std::size_t w_bytes() const {
-    return core::size_of(type) * problem.n_out * problem.kernel * problem.kernel * problem.n_in;
-  }
-  [[nodiscard]] std::size_t y_bytes() const {
-    return core::size_of(type) * problem.n_samples * problem.height_out() * problem.width_out() * problem.n_out;
-  }
-  [[nodiscard]] PlanSearch search() const { return {problem, pass, type, gpu, handle}; }
-};
-
-class CudnnConvolution final : public Convolution {
+/// In one operation where the result is only written, else in two.
+class KeptConvolution final : public Convolution {
  public:
-  CudnnConvolution(Wanted wanted, CudnnGraph graph)
-      : wanted_{std::move(wanted)},
-        graph_{std::move(graph)},
-        workspace_bytes_{static_cast<std::size_t>(graph_->get_workspace_size())} {}
+  KeptConvolution(std::unique_ptr<Convolution> writing, std::unique_ptr<Convolution> adding)
+      : writing_{std::move(writing)}, adding_{std::move(adding)} {}
 
-  std::size_t workspace_bytes() const noexcept override { return workspace_bytes_; }
-
+  std::size_t workspace_bytes() const noexcept override {
+    return std::max(writing_->workspace_bytes(), adding_->workspace_bytes());
+  }
   void enqueue(runtime::Stream& stream, const ConvOperands& operands) override {
-    using runtime::kernel::Region;
-    const ConvPass pass = wanted_.pass;
-    const Region x{operands.x, wanted_.x_bytes()};
-    const Region w{operands.w, wanted_.w_bytes()};
-    const Region y{operands.y, wanted_.y_bytes()};
-    const Region workspace{operands.workspace, workspace_bytes()};
-    const std::array<Region, 2> reads{pass == ConvPass::input_gradient ? y : x,
-                                      pass == ConvPass::weight_gradient ? y : w};
-    const std::array<Region, 2> writes{pass == ConvPass::forward          ? y
-                                       : pass == ConvPass::input_gradient ? x
-                                                                          : w,
-                                       workspace};
-    const Body body{this, operands};
-    stream.enqueue({.name = wanted_.name(),
-                    .reads = reads,
-                    .writes = std::span{writes}.first(workspace.n_bytes > 0 ? 2 : 1),
-                    .grid = {},
-                    .body = std::as_bytes(std::span{&body, 1}),
-                    .on_host = nullptr,
-                    .on_cuda = &execute});
+    (operands.adds ? adding_ : writing_)->enqueue(stream, operands);
   }
 
  private:
-  struct Body {
-    CudnnConvolution* convolution;
-    ConvOperands operands;
-  };
-
-  static int execute(const std::byte* bytes, const runtime::kernel::Grid&, void* stream) {
-    const auto& [self, operands] = *reinterpret_cast<const Body*>(bytes);
-    cudnnHandle_t handle = self->wanted_.handle;
-    check(cudnnSetStream(handle, static_cast<cudaStream_t>(stream)), "does not take a stream");
-    self->pointers_[uid_x] = operands.x;
-    self->pointers_[uid_w] = operands.w;
-    self->pointers_[uid_y] = operands.y;
-    check(self->graph_->execute(handle, self->pointers_, operands.workspace),
-          fmt::format("cannot compute {} of {}", self->wanted_.name(), self->wanted_.problem.name));
-    return 0;
-  }
-
-  Wanted wanted_;
-  CudnnGraph graph_;
-  std::size_t workspace_bytes_;
-  std::unordered_map<std::int64_t, void*> pointers_{};
+  std::unique_ptr<Convolution> writing_, adding_;
 };
 
-/// Those worth their time. Compiled ones were never the fastest for larger problems (H100, cuDNN 9.14: none of 71 of
-/// ResNet-50 at 256 samples; 6 of 35 of ResNet-18 at 64x64, by up to a fifth), and take the longest to have.
+/// As the name of a plan: the plain product, and a kernel of ours.
+constexpr std::string_view split_name = "split";
+
+/// Compiled plans were never the fastest of larger products (H100, cuDNN 9.14: none of 71 of ResNet-50 at 256 samples;
+/// 6 of 35 of ResNet-18 at 64x64, by up to a fifth), and take the longest to have.
+bool is_small(const Product& product, core::DType type) {
+  const ConvProblem& p = product.problem;
+  return core::size_of(type) * (p.x_elements() + p.w_elements() + p.y_elements()) <= std::size_t{16} << 20;
+}
+
+/// Those worth their time.
 PlanFilter timed_plans(const Wanted& wanted, bool is_exhaustive) {
-  constexpr std::size_t all = std::numeric_limits<std::size_t>::max(), small_bytes = std::size_t{16} << 20;
+  constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
   PlanFilter filter{.is_deterministic = false, .most = 8, .has_all_engines = true};
-  if (wanted.x_bytes() + wanted.w_bytes() + wanted.y_bytes() > small_bytes) filter.most_compiled = 0;
+  if (wanted.is_fused()) filter.most_compiled = 2;
+  if (!is_small(wanted.product, wanted.type)) filter.most_compiled = 0;
   if (is_exhaustive) filter.most = filter.most_compiled = all;
   return filter;
 }
@@ -126,7 +67,7 @@ std::pair<PlanSearch, std::vector<ConvPlan>> find_timed(const Wanted& wanted, bo
   PlanFilter filter = timed_plans(wanted, is_exhaustive);
   PlanSearch search = wanted.search();
   std::vector<ConvPlan> plans = search.find(filter);
-  if (!plans.empty() || filter.most_compiled > 0) return {std::move(search), std::move(plans)};
+  if (!plans.empty() || filter.most_compiled > 0 || wanted.is_fused()) return {std::move(search), std::move(plans)};
   filter.most_compiled = PlanFilter{}.most_compiled;  // there is no other
   PlanSearch again = wanted.search();
   plans = again.find(filter);
@@ -137,7 +78,11 @@ std::pair<PlanSearch, std::vector<ConvPlan>> find_timed(const Wanted& wanted, bo
 /// described only all take no time.
 class TimedPlans final : public PlanMaker {
  public:
-  TimedPlans(const Wanted& wanted, bool is_exhaustive) : wanted_{wanted}, is_exhaustive_{is_exhaustive} {}
+  using MakeSplit = std::function<std::unique_ptr<Convolution>()>;
+
+  /// `make_split`, of a product with an epilogue: asked when its plain product has been chosen.
+  TimedPlans(const Wanted& wanted, bool is_exhaustive, MakeSplit make_split)
+      : wanted_{wanted}, is_exhaustive_{is_exhaustive}, make_split_{std::move(make_split)} {}
 
   void prepare() { prepare(wanted_.handle); }
   /// By any thread, with a handle that no other uses meanwhile.
@@ -151,21 +96,24 @@ class TimedPlans final : public PlanMaker {
     if (!search_) prepare();
     std::vector<std::string> names;
     for (const ConvPlan& plan : plans_) names.push_back(plan.name);
+    if (wanted_.is_fused()) names.emplace_back(split_name);
     return names;
   }
 
   double seconds(std::size_t plan) override {
     if (wanted_.gpu != nullptr) return 0;
+    if (plan == plans_.size() && !split_) split_ = make_split_();
     if (!memory_) memory_.emplace(take_memory());
-    CudnnConvolution convolution{wanted_, search_->take(plans_[plan])};
-    const ConvOperands operands{memory_->x.on_device<std::byte>().data(), memory_->w.on_device<std::byte>().data(),
-                                memory_->y.on_device<std::byte>().data(),
-                                memory_->workspace.on_device<std::byte>().data()};
+    std::unique_ptr<Convolution> planned;
+    if (plan < plans_.size()) planned = make_cudnn_convolution(wanted_, search_->take(plans_[plan]));
+    Convolution& convolution = planned ? *planned : *split_;
     try {
+      const bool is_new = wanted_.product.epilogue == Epilogue::bias_relu && n_seen_++ < plans_.size();
+      if (planned && is_new && !keeps_nan(convolution)) return std::numeric_limits<double>::infinity();
       runtime::Stream& stream = memory_->stream;
       stream.fill(memory_->emptied.on_device<std::byte>(), std::byte{0});
       const runtime::Event begin = stream.mark_time();
-      convolution.enqueue(stream, operands);
+      convolution.enqueue(stream, memory_->operands());
       const runtime::Event end = stream.mark_time();
       stream.wait();
       return end.since(begin).value;
@@ -174,44 +122,83 @@ class TimedPlans final : public PlanMaker {
     }
   }
 
-  std::vector<std::byte> store(std::size_t plan) override { return search_->store(plans_[plan]); }
+  std::vector<std::byte> store(std::size_t plan) override {
+    return plan < plans_.size() ? search_->store(plans_[plan]) : std::vector<std::byte>{};
+  }
 
   /// Of its memory and plans nothing is left.
   void forget() {
     memory_.reset();
+    split_.reset();
     plans_.clear();
     search_.reset();
   }
 
  private:
+  static constexpr std::byte some_number{0x3c};  ///< in every type; zeros would draw less power
+
   struct TimedMemory {
-    Buffer x, w, y, workspace;
+    Buffer x, w, y, workspace, bias, rectified;
     Buffer emptied;  ///< of what it pushes out of the cache
     runtime::Stream stream{};
+
+    [[nodiscard]] ConvOperands operands() const {
+      return {.x = x.on_device<std::byte>().data(),
+              .w = w.on_device<std::byte>().data(),
+              .y = y.on_device<std::byte>().data(),
+              .workspace = workspace.on_device<std::byte>().data(),
+              .bias = bias.on_device<float>().data(),
+              .rounded_bias = bias.on_device<float>().data(),
+              .rectified = rectified.on_device<std::byte>().data()};
+    }
   };
+
+  /// ReLU by the larger of two numbers would make 0 of NaN, and nobody would see that a run has come to nothing.
+  bool keeps_nan(Convolution& convolution) {
+    const auto bias = memory_->bias.on_device<std::byte>();
+    const std::size_t n = wanted_.product.problem.n_out, n_bytes = n * core::size_of(wanted_.type);
+    const Buffer found{core::Bytes{n_bytes}, Memory::pinned};
+    runtime::Stream& stream = memory_->stream;
+    stream.fill(bias, std::byte{0xff});  // NaN in every type
+    convolution.enqueue(stream, memory_->operands());
+    stream.copy(found.bytes(),
+                runtime::DeviceSpan<const std::byte>::at(memory_->y.on_device<std::byte>().data(), n_bytes));
+    stream.fill(bias, some_number);
+    stream.wait();
+    return core::visit(wanted_.type, [&]<class T>(std::type_identity<T>) {
+      return std::ranges::all_of(found.as<T>(), [](T y) { return std::isnan(static_cast<float>(y)); });
+    });
+  }
 
   TimedMemory take_memory() {
     core::Bytes workspace{0};
     for (const ConvPlan& plan : plans_) workspace.value = std::max(workspace.value, plan.workspace.value);
+    if (wanted_.is_fused()) workspace.value = std::max(workspace.value, most_workspace.value + wanted_.w_bytes());
+    const bool is_rectified = wanted_.product.epilogue == Epilogue::relu_backward;
     TimedMemory memory{.x = Buffer{core::Bytes{wanted_.x_bytes()}, Memory::device},
                        .w = Buffer{core::Bytes{wanted_.w_bytes()}, Memory::device},
                        .y = Buffer{core::Bytes{wanted_.y_bytes()}, Memory::device},
                        .workspace = Buffer{workspace, Memory::device},
+                       .bias = Buffer{core::Bytes{wanted_.product.problem.n_out * sizeof(float)}, Memory::device},
+                       .rectified = Buffer{core::Bytes{is_rectified ? wanted_.x_bytes() : 0}, Memory::device},
                        .emptied = Buffer{core::Bytes{std::uint64_t{256} << 20}, Memory::device}};  // no cache is larger
-    for (const Buffer* buffer : {&memory.x, &memory.w, &memory.y})  // zeros would draw less power than numbers do
-      memory.stream.fill(buffer->on_device<std::byte>(), std::byte{0x3c});
+    for (const Buffer* buffer : {&memory.x, &memory.w, &memory.y, &memory.bias, &memory.rectified})
+      memory.stream.fill(buffer->on_device<std::byte>(), some_number);
     return memory;
   }
 
   Wanted wanted_;
   bool is_exhaustive_;
+  MakeSplit make_split_;
+  std::unique_ptr<Convolution> split_{};
   std::optional<PlanSearch> search_{};
   std::vector<ConvPlan> plans_{};
   std::optional<TimedMemory> memory_{};
+  std::size_t n_seen_ = 0;  ///< plans are timed in turns, first all of them
 };
 
 /// Of timed_plans(): what others have kept may not be among those that these offer.
-constexpr int choice_version = 2;
+constexpr int choice_version = 3;
 
 // Of the GPU in use, in words.
 std::string name_gpu() {
@@ -223,12 +210,22 @@ std::string name_gpu() {
   return fmt::format("{}, {} SMs, CUDA driver {}", gpu.name, gpu.multiProcessorCount, driver);
 }
 
+Product without_epilogue(Product product) {
+  product.epilogue = Epilogue::none;
+  return product;
+}
+
 std::string name_machine(const std::string& gpu) {
   return fmt::format("{}, cuDNN {}, frontend {}, choice {}", gpu, cudnnGetVersion(), CUDNN_FRONTEND_VERSION,
                      choice_version);
 }
 
 }  // namespace
+
+bool may_fuse(const Product& product, core::DType type) {
+  if (product.pass == ConvPass::forward) return product.epilogue != Epilogue::none;
+  return product.epilogue != Epilogue::none && is_small(product, type);
+}
 
 struct CudnnConvolutions::State {
   std::optional<GpuModel> gpu{};
@@ -238,8 +235,24 @@ struct CudnnConvolutions::State {
   std::set<std::string> chosen{};
   std::map<std::pair<std::string, bool>, CudnnGraph> planned{};  ///< by key, and whether it was chosen then
 
-  [[nodiscard]] Wanted want(const ConvProblem& problem, ConvPass pass, core::DType type) const {
-    return {problem, pass, type, gpu ? &*gpu : nullptr, handle.get()};
+  [[nodiscard]] Wanted want(const Product& product, core::DType type) const {
+    return {product, type, gpu ? &*gpu : nullptr, handle.get()};
+  }
+
+  /// With its plan: the chosen one, or the first there is; null if there is none. Running it changes nothing of it.
+  [[nodiscard]] CudnnGraph graph_of(const Wanted& wanted, const StoredPlan* stored) {
+    CudnnGraph& graph = planned[{wanted.key(), stored != nullptr}];
+    if (!graph && stored != nullptr) graph = PlanSearch::restore(stored->code, wanted.gpu, wanted.handle);
+    if (graph) return graph;
+    const auto find_first = [&] {
+      PlanSearch search = wanted.search();
+      std::vector<ConvPlan> found = search.find({.prefers_ready = true});
+      return std::pair{std::move(search), std::move(found)};
+    };
+    auto [search, plans] = stored == nullptr ? find_first() : find_timed(wanted, rules.is_exhaustive);
+    if (stored != nullptr) std::erase_if(plans, [&](const ConvPlan& plan) { return plan.name != stored->name; });
+    if (!plans.empty()) graph = search.take(plans.front());
+    return graph;
   }
 };
 
@@ -261,15 +274,19 @@ void CudnnConvolutions::choose(std::span<const Product> products, core::DType ty
   if (options.is_deterministic || !options.agree) return;
   constexpr std::size_t portion = 16;  // that are kept if this is as far as it gets
   std::vector<Wanted> wanted;
-  for (const auto& [problem, pass] : products) {
-    Wanted one = state_->want(problem, pass, type);
+  const auto want = [&](const Product& product) {
+    Wanted one = state_->want(product, type);
     if (state_->chosen.insert(one.key()).second) wanted.push_back(std::move(one));
+  };
+  for (const Product& product : products) {
+    want(without_epilogue(product));
+    if (may_fuse(product, type)) want(product);
   }
   Askers<TimedPlans>::Handles handles;
   std::deque<TimedPlans> plans;
   std::vector<TimedPlans*> unknown;
   for (const Wanted& one : wanted) {
-    plans.emplace_back(one, state_->rules.is_exhaustive);
+    plans.emplace_back(one, state_->rules.is_exhaustive, [&] { return plan_split(one.product, type); });
     if (state_->cache.find(one.key()) == nullptr) unknown.push_back(&plans.back());
   }
   Askers<TimedPlans> askers{unknown, state_->rules.n_threads, !state_->gpu, handles};
@@ -282,24 +299,22 @@ void CudnnConvolutions::choose(std::span<const Product> products, core::DType ty
   }
 }
 
-std::unique_ptr<Convolution> CudnnConvolutions::plan(const ConvProblem& problem, ConvPass pass, core::DType type) {
-  const Wanted wanted = state_->want(problem, pass, type);
+std::unique_ptr<Convolution> CudnnConvolutions::plan_split(const Product& product, core::DType type) {
+  return make_split(product, type, plan(without_epilogue(product), type));
+}
+
+std::unique_ptr<Convolution> CudnnConvolutions::plan(const Product& product, core::DType type) {
+  const Wanted wanted = state_->want(product, type);
   const StoredPlan* const chosen = state_->chosen.contains(wanted.key()) ? state_->cache.find(wanted.key()) : nullptr;
-  CudnnGraph& graph = state_->planned[{wanted.key(), chosen != nullptr}];  // running it changes nothing of it
-  if (!graph && chosen != nullptr) graph = PlanSearch::restore(chosen->code, wanted.gpu, wanted.handle);
-  if (graph) return std::make_unique<CudnnConvolution>(wanted, graph);
-  const auto find_first = [&] {
-    PlanSearch search = wanted.search();
-    std::vector<ConvPlan> found = search.find({.prefers_ready = true});
-    return std::pair{std::move(search), std::move(found)};
-  };
-  auto [search, plans] = chosen == nullptr ? find_first() : find_timed(wanted, state_->rules.is_exhaustive);
-  if (chosen != nullptr) std::erase_if(plans, [&](const ConvPlan& plan) { return plan.name != chosen->name; });
-  if (plans.empty())
+  const bool is_split = chosen != nullptr ? chosen->name == split_name : !state_->rules.always_fuses;
+  const CudnnGraph graph = wanted.is_fused() && is_split ? nullptr : state_->graph_of(wanted, chosen);
+  if (!graph && wanted.is_fused()) return plan_split(product, type);
+  if (!graph)
     core::fail_system(fmt::format("cuDNN {} has no deterministic plan within {} for {} of {}", cudnnGetVersion(),
-                                  core::format_bytes(most_workspace), wanted.name(), problem.name));
-  graph = search.take(plans.front());
-  return std::make_unique<CudnnConvolution>(wanted, graph);
+                                  core::format_bytes(most_workspace), name(product), product.problem.name));
+  auto planned = make_cudnn_convolution(wanted, graph);
+  if (product.epilogue != Epilogue::kept) return planned;
+  return std::make_unique<KeptConvolution>(std::move(planned), plan_split(product, type));
 }
 
 }  // namespace lockstep::nn::cuda

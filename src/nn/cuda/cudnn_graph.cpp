@@ -47,10 +47,6 @@ Tensor add_tensor(fe::graph::Graph& graph, const Dimensions& of, Uid uid) {
   return graph.tensor(fe::graph::Tensor_attributes{}.set_dim(of.sizes).set_stride(of.strides).set_uid(uid));
 }
 
-void make_output(const Tensor& tensor, const Dimensions& of, Uid uid) {
-  tensor->set_dim(of.sizes).set_stride(of.strides).set_output(true).set_uid(uid);
-}
-
 template <class Attributes>
 Attributes attributes_of(const ConvProblem& problem) {
   const auto padding = static_cast<std::int64_t>(problem.padding);
@@ -58,31 +54,73 @@ Attributes attributes_of(const ConvProblem& problem) {
   return Attributes{}.set_padding({padding, padding}).set_stride({stride, stride}).set_dilation({1, 1});
 }
 
-void add_convolution(fe::graph::Graph& graph, const ConvProblem& p, ConvPass pass) {
-  const Dimensions x = channels_last(p.n_samples, p.n_in, p.height, p.width);
-  const Dimensions w = channels_last(p.n_out, p.n_in, p.kernel, p.kernel);
-  const Dimensions y = channels_last(p.n_samples, p.n_out, p.height_out(), p.width_out());
-  switch (pass) {
-    case ConvPass::forward: {
-      const Tensor input = add_tensor(graph, x, uid_x);
-      const Tensor weight = add_tensor(graph, w, uid_w);
-      make_output(graph.conv_fprop(input, weight, attributes_of<fe::graph::Conv_fprop_attributes>(p)), y, uid_y);
-      return;
-    }
-    case ConvPass::input_gradient: {
-      const Tensor gradient = add_tensor(graph, y, uid_y);
-      const Tensor weight = add_tensor(graph, w, uid_w);
-      make_output(graph.conv_dgrad(gradient, weight, attributes_of<fe::graph::Conv_dgrad_attributes>(p)), x, uid_x);
-      return;
-    }
-    case ConvPass::weight_gradient: {
-      const Tensor gradient = add_tensor(graph, y, uid_y);
-      const Tensor input = add_tensor(graph, x, uid_x);
-      make_output(graph.conv_wgrad(gradient, input, attributes_of<fe::graph::Conv_wgrad_attributes>(p)), w, uid_w);
-      return;
-    }
+/// A product, what is done to it, and its result.
+class ProductGraph {
+ public:
+  ProductGraph(fe::graph::Graph& graph, const Product& product) : graph_{graph}, product_{product} {}
+
+  void add() {
+    const Tensor plain = add_product();
+    const Dimensions of_result = product_.pass == ConvPass::forward          ? y_
+                                 : product_.pass == ConvPass::input_gradient ? x_
+                                                                             : w_;
+    plain->set_dim(of_result.sizes).set_stride(of_result.strides);
+    const Tensor result = add_epilogue(plain);
+    if (product_.epilogue == Epilogue::kept) result->set_data_type(fe::DataType_t::FLOAT);
+    result->set_dim(of_result.sizes).set_stride(of_result.strides).set_output(true).set_uid(uid_of_result());
   }
-}
+
+ private:
+  [[nodiscard]] Uid uid_of_result() const {
+    return product_.pass == ConvPass::forward ? uid_y : product_.pass == ConvPass::input_gradient ? uid_x : uid_w;
+  }
+
+  Tensor add_product() {
+    switch (product_.pass) {
+      case ConvPass::forward: {
+        const Tensor input = add_tensor(graph_, x_, uid_x);
+        const Tensor weight = add_tensor(graph_, w_, uid_w);
+        return graph_.conv_fprop(input, weight, attributes_of<fe::graph::Conv_fprop_attributes>(product_.problem));
+      }
+      case ConvPass::input_gradient: {
+        const Tensor gradient = add_tensor(graph_, y_, uid_y);
+        const Tensor weight = add_tensor(graph_, w_, uid_w);
+        return graph_.conv_dgrad(gradient, weight, attributes_of<fe::graph::Conv_dgrad_attributes>(product_.problem));
+      }
+      case ConvPass::weight_gradient: break;
+    }
+    const Tensor gradient = add_tensor(graph_, y_, uid_y);
+    const Tensor input = add_tensor(graph_, x_, uid_x);
+    return graph_.conv_wgrad(gradient, input, attributes_of<fe::graph::Conv_wgrad_attributes>(product_.problem));
+  }
+
+  Tensor add_epilogue(const Tensor& plain) {
+    const auto pointwise = [](fe::PointwiseMode_t mode) { return fe::graph::Pointwise_attributes{}.set_mode(mode); };
+    switch (product_.epilogue) {
+      case Epilogue::none: break;
+      case Epilogue::bias:
+      case Epilogue::bias_relu: {
+        const Tensor bias = add_tensor(graph_, channels_last(1, product_.problem.n_out, 1, 1), uid_bias);
+        const Tensor sum = graph_.pointwise(plain, bias, pointwise(fe::PointwiseMode_t::ADD));
+        if (product_.epilogue == Epilogue::bias) return sum;
+        return graph_.pointwise(sum, pointwise(fe::PointwiseMode_t::RELU_FWD));
+      }
+      case Epilogue::relu_backward: {
+        const Tensor rectified = add_tensor(graph_, x_, uid_rectified);
+        return graph_.pointwise(plain, rectified, pointwise(fe::PointwiseMode_t::RELU_BWD));
+      }
+      case Epilogue::kept: return graph_.pointwise(plain, pointwise(fe::PointwiseMode_t::IDENTITY));
+    }
+    return plain;
+  }
+
+  fe::graph::Graph& graph_;
+  const Product& product_;
+  const ConvProblem& problem_ = product_.problem;
+  Dimensions x_ = channels_last(problem_.n_samples, problem_.n_in, problem_.height, problem_.width);
+  Dimensions w_ = channels_last(problem_.n_out, problem_.n_in, problem_.kernel, problem_.kernel);
+  Dimensions y_ = channels_last(problem_.n_samples, problem_.n_out, problem_.height_out(), problem_.width_out());
+};
 
 // "eng62" of "eng62_k2=0_k13=1".
 std::string engine_of(const std::string& plan) { return plan.substr(0, plan.find('_')); }
@@ -118,13 +156,12 @@ GpuModel::~GpuModel() = default;
 GpuModel::GpuModel(GpuModel&&) noexcept = default;
 GpuModel& GpuModel::operator=(GpuModel&&) noexcept = default;
 
-PlanSearch::PlanSearch(const ConvProblem& problem, ConvPass pass, core::DType type, const GpuModel* gpu,
-                       cudnnHandle_t handle) {
+PlanSearch::PlanSearch(const Product& product, core::DType type, const GpuModel* gpu, cudnnHandle_t handle) {
   graph_->set_io_data_type(data_type(type))
       .set_intermediate_data_type(fe::DataType_t::FLOAT)
       .set_compute_data_type(fe::DataType_t::FLOAT);
   if (gpu != nullptr) set_gpu(*graph_, *gpu);
-  add_convolution(*graph_, problem, pass);
+  ProductGraph{*graph_, product}.add();
   check(graph_->validate(), "does not accept a convolution");
   check(gpu != nullptr ? graph_->build_operation_graph() : graph_->build_operation_graph(handle),
         "cannot build a convolution");
@@ -149,8 +186,9 @@ std::vector<ConvPlan> PlanSearch::find(const PlanFilter& filter) {
   const std::int64_t n_offered = graph_->get_execution_plan_count();
   const auto consider = [&](std::int64_t i, bool compiles) {
     if (i < n_of_heuristics && plans.size() >= filter.most) return;
-    if ((compiles && n_compiled == filter.most_compiled) || graph_->build_plan_at_index(i).is_bad()) return;
-    const auto workspace = static_cast<std::uint64_t>(graph_->get_workspace_size_plan_at_index(i));
+    if (compiles && n_compiled == filter.most_compiled) return;
+    if (filter.builds && graph_->build_plan_at_index(i).is_bad()) return;
+    const auto workspace = filter.builds ? static_cast<std::uint64_t>(graph_->get_workspace_size_plan_at_index(i)) : 0;
     if (workspace > filter.most_workspace.value) return;
     plans.push_back({name(i), core::Bytes{workspace}, compiles, i});
     if (compiles) ++n_compiled;
@@ -212,9 +250,9 @@ bool PlanSearch::is_compiled(std::int64_t plan) const {
   return std::ranges::find(notes, fe::BehaviorNote_t::RUNTIME_COMPILATION) != notes.end();
 }
 
-std::vector<ConvPlan> find_plans(const ConvProblem& problem, ConvPass pass, core::DType type, const GpuModel& gpu,
+std::vector<ConvPlan> find_plans(const Product& product, core::DType type, const GpuModel& gpu,
                                  const PlanFilter& filter) {
-  return PlanSearch{problem, pass, type, &gpu, nullptr}.find(filter);
+  return PlanSearch{product, type, &gpu, nullptr}.find(filter);
 }
 
 }  // namespace lockstep::nn::cuda

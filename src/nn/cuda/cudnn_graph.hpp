@@ -51,20 +51,27 @@ struct PlanFilter {
   std::size_t most_compiled = 4;  ///< at run time, which takes a second each
   bool prefers_ready = false;     ///< compiled ones only where there is no other
   bool has_all_engines = false;   ///< one more of each engine that heuristics hide, as they do Hopper's best
+  bool builds = true;             ///< else they are what cuDNN offers, without their workspace
 };
 
-/// For a convolution in `type` (float16, bfloat16 or float32, which takes TF32), in the order of cuDNN's heuristics,
+/// For a product in `type` (float16, bfloat16 or float32, which takes TF32), in the order of cuDNN's heuristics,
 /// then by engine. Empty if cuDNN has none. Throws core::Error (system) in cuDNN's words if it does not take the graph.
-[[nodiscard]] std::vector<ConvPlan> find_plans(const ConvProblem& problem, ConvPass pass, core::DType type,
-                                               const GpuModel& gpu, const PlanFilter& filter);
+[[nodiscard]] std::vector<ConvPlan> find_plans(const Product& product, core::DType type, const GpuModel& gpu,
+                                               const PlanFilter& filter);
+
+/// Whether an epilogue is tried as part of its product. Where cuDNN compiles that at run time, a second each, it is for
+/// small products only, of which a kernel more is much of their time.
+[[nodiscard]] bool may_fuse(const Product& product, core::DType type);
 
 struct PlanChoice {
   std::string folder{};        ///< of what was chosen in other runs: plan_cache_folder(), or "" for none
   bool is_exhaustive = false;  ///< every plan is timed, which takes minutes
   int n_threads = 1;           ///< of the host, which compile plans before they are timed; the calling one among them
+  bool always_fuses = false;   ///< an epilogue that nothing was chosen for, which is a test's wish only
 };
 
-/// Plans are the fastest of those worth their time, or the first deterministic one where nothing was chosen.
+/// Plans are the fastest of those worth their time, or the first deterministic one where nothing was chosen. An
+/// epilogue is computed with its product only where that was faster than by itself.
 /// Throws core::Error (system) in cuDNN's words where there is none.
 class CudnnConvolutions final : public Convolutions {
  public:
@@ -75,9 +82,11 @@ class CudnnConvolutions final : public Convolutions {
   ~CudnnConvolutions() override;
 
   void choose(std::span<const Product> products, core::DType type, const ExecutorOptions& options) override;
-  [[nodiscard]] std::unique_ptr<Convolution> plan(const ConvProblem& problem, ConvPass pass, core::DType type) override;
+  [[nodiscard]] std::unique_ptr<Convolution> plan(const Product& product, core::DType type) override;
 
  private:
+  [[nodiscard]] std::unique_ptr<Convolution> plan_split(const Product& product, core::DType type);
+
   struct State;
   std::unique_ptr<State> state_;
 };

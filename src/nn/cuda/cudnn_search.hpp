@@ -15,7 +15,7 @@
 namespace lockstep::nn::cuda {
 
 /// Names of tensors for those who bring the memory; they survive a plan's being stored.
-enum Uid : std::int64_t { uid_x = 1, uid_w, uid_y };
+enum Uid : std::int64_t { uid_x = 1, uid_w, uid_y, uid_bias, uid_rectified };
 
 using CudnnGraph = std::shared_ptr<cudnn_frontend::graph::Graph>;
 
@@ -26,7 +26,7 @@ void check(cudnnStatus_t status, const char* what);
 /// A graph that is built, and plans for it: for a GPU that is described, or for that of a handle.
 class PlanSearch {
  public:
-  PlanSearch(const ConvProblem& problem, ConvPass pass, core::DType type, const GpuModel* gpu, cudnnHandle_t handle);
+  PlanSearch(const Product& product, core::DType type, const GpuModel* gpu, cudnnHandle_t handle);
 
   /// Once.
   [[nodiscard]] std::vector<ConvPlan> find(const PlanFilter& filter);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "nn/cuda/convolution.hpp"
+#include "nn/cuda/fusion.hpp"
 #include "nn/cuda/layout.hpp"
 #include "nn/cuda/program_memory.hpp"
 #include "nn/executor.hpp"
@@ -141,10 +142,8 @@ struct Planned {
 // layers_*.cpp
 template <class T>
 [[nodiscard]] std::unique_ptr<CudaLayer<T>> make_input(const Planned<T>& planned);
-/// `has_relu`, of one with a bias: its output is rectified.
 template <class T>
-[[nodiscard]] std::unique_ptr<CudaLayer<T>> make_product(const Planned<T>& planned, const ConvProblem& problem,
-                                                         bool has_relu);
+[[nodiscard]] std::unique_ptr<CudaLayer<T>> make_product(const Planned<T>& planned, const NodeProducts& products);
 template <class T>
 [[nodiscard]] std::unique_ptr<CudaLayer<T>> make_batch_norm(const Planned<T>& planned, const BatchNorm& layer);
 /// Of an Add node whose input `normalized`, a batch normalization, is left to it: planned.inputs has what that would
@@ -152,9 +151,9 @@ template <class T>
 template <class T>
 [[nodiscard]] std::unique_ptr<CudaLayer<T>> make_added_batch_norm(const Planned<T>& planned, const Add& add,
                                                                   Value normalized);
-/// `is_done`: its input is rectified already.
+/// `is_done`: its input is rectified already. `is_masked`: so is its gradient.
 template <class T>
-[[nodiscard]] std::unique_ptr<CudaLayer<T>> make_relu(const Planned<T>& planned, bool is_done);
+[[nodiscard]] std::unique_ptr<CudaLayer<T>> make_relu(const Planned<T>& planned, bool is_done, bool is_masked);
 template <class T>
 [[nodiscard]] std::unique_ptr<CudaLayer<T>> make_add(const Planned<T>& planned, const Add& layer);
 template <class T>

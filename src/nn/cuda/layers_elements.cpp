@@ -60,11 +60,12 @@ class SameLayer final : public CudaLayer<T> {
 template <class T>
 class SumLayer final : public CudaLayer<T> {
  public:
-  SumLayer(const Planned<T>& planned, bool has_relu, bool is_done = false)
+  SumLayer(const Planned<T>& planned, bool has_relu, bool is_done = false, bool is_masked = false)
       : node_{planned.node},
         inputs_{planned.inputs},
         has_relu_{has_relu},
         is_done_{is_done},
+        masks_{has_relu && !is_masked},
         layout_{planned.builder.values[planned.index]},
         n_elements_{planned.builder.n * layout_.n_elements()} {
     this->output_ = is_done ? inputs_[0] : planned.builder.make_value(layout_);
@@ -79,7 +80,7 @@ class SumLayer final : public CudaLayer<T> {
   std::vector<Place<T>> plan_backward(Builder<T>& builder, const Place<T>& gradient) override {
     gradient_ = gradient;
     Place<T> of_inputs = gradient;
-    if (has_relu_) {
+    if (masks_) {
       builder.use(this->output_);
       of_inputs = input_gradient_ = builder.make_value(layout_);
     }
@@ -88,7 +89,7 @@ class SumLayer final : public CudaLayer<T> {
     return gradients;
   }
   void backward(PassContext& pass) override {
-    if (!has_relu_) return;
+    if (!masks_) return;
     enqueue(pass.stream, RectifyBackward<T>{n_elements_, this->output_, gradient_, nullptr, input_gradient_});
   }
 
@@ -97,6 +98,7 @@ class SumLayer final : public CudaLayer<T> {
   std::vector<Place<T>> inputs_;
   bool has_relu_;
   bool is_done_;  ///< its input is what it would make of it
+  bool masks_;    ///< its gradient
   ValueLayout layout_;
   std::size_t n_elements_;
   Place<T> gradient_{}, input_gradient_{};
@@ -159,8 +161,8 @@ std::unique_ptr<CudaLayer<T>> make_same(const Planned<T>& planned) {
   return std::make_unique<SameLayer<T>>(planned);
 }
 template <class T>
-std::unique_ptr<CudaLayer<T>> make_relu(const Planned<T>& planned, bool is_done) {
-  return std::make_unique<SumLayer<T>>(planned, true, is_done);
+std::unique_ptr<CudaLayer<T>> make_relu(const Planned<T>& planned, bool is_done, bool is_masked) {
+  return std::make_unique<SumLayer<T>>(planned, true, is_done, is_masked);
 }
 template <class T>
 std::unique_ptr<CudaLayer<T>> make_add(const Planned<T>& planned, const Add& layer) {
@@ -172,11 +174,11 @@ std::unique_ptr<CudaLayer<T>> make_dropout(const Planned<T>& planned, const Drop
   return std::make_unique<DropoutLayer<T>>(planned, layer);
 }
 
-#define LOCKSTEP_ELEMENT_LAYERS(T)                                                \
-  template std::unique_ptr<CudaLayer<T>> make_input(const Planned<T>&);           \
-  template std::unique_ptr<CudaLayer<T>> make_same(const Planned<T>&);            \
-  template std::unique_ptr<CudaLayer<T>> make_relu(const Planned<T>&, bool);      \
-  template std::unique_ptr<CudaLayer<T>> make_add(const Planned<T>&, const Add&); \
+#define LOCKSTEP_ELEMENT_LAYERS(T)                                                 \
+  template std::unique_ptr<CudaLayer<T>> make_input(const Planned<T>&);            \
+  template std::unique_ptr<CudaLayer<T>> make_same(const Planned<T>&);             \
+  template std::unique_ptr<CudaLayer<T>> make_relu(const Planned<T>&, bool, bool); \
+  template std::unique_ptr<CudaLayer<T>> make_add(const Planned<T>&, const Add&);  \
   template std::unique_ptr<CudaLayer<T>> make_dropout(const Planned<T>&, const Dropout&);
 LOCKSTEP_ELEMENT_LAYERS(core::bfloat16)
 LOCKSTEP_ELEMENT_LAYERS(core::float16)

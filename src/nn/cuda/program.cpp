@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "nn/cuda/fusion.hpp"
 #include "nn/cuda/kernels/elementwise.hpp"
 #include "nn/cuda/kernels/softmax_cross_entropy.hpp"
 
@@ -83,21 +84,21 @@ std::unique_ptr<CudaLayer<T>> Program<T>::make_layer(Builder<T>& builder, std::s
   for (const Value input : node.inputs)
     planned.inputs.push_back(builder.use(steps_[static_cast<std::size_t>(input.node)].layer->output()));
   const Value value{static_cast<int>(index)};
-  const auto product = [&] {
-    return make_product(planned, *problem_of(network_, index, values_, builder.n), is_rectified(value));
-  };
+  const auto product = [&] { return make_product(planned, *products_of(network_, index, values_, builder.n)); };
   const auto make = Overloaded{
       [&](const Input&) { return make_input(planned); },
       [&](const Ids&) { return make_input(planned); },
       [&](const Linear&) { return product(); },
       [&](const Conv&) { return product(); },
       [&](const BatchNorm& layer) {
-        const Node* const reader = sole_reader(value);
+        const Node* const reader = sole_reader(network_, value);
         const bool is_added = reader != nullptr && std::holds_alternative<Add>(reader->layer);
         const Value* const left = is_added ? left_to(*reader) : nullptr;
         return left != nullptr && left->node == value.node ? make_same(planned) : make_batch_norm(planned, layer);
       },
-      [&](const Relu&) { return make_relu(planned, is_rectified(node.inputs[0])); },
+      [&](const Relu&) {
+        return make_relu(planned, is_rectified(network_, node.inputs[0]), has_masked_gradient(network_, value));
+      },
       [&](const Add& layer) {
         const Value* const normalized = left_to(node);
         return normalized != nullptr ? make_added_batch_norm(planned, layer, *normalized) : make_add(planned, layer);
@@ -113,39 +114,10 @@ std::unique_ptr<CudaLayer<T>> Program<T>::make_layer(Builder<T>& builder, std::s
   return std::visit(make, node.layer);
 }
 
-// Normalized, added and rectified in one pass over memory. Not where ranks share their statistics, which they do in
-// the order of nodes.
+// Not where ranks share their statistics, which they do in the order of nodes.
 template <class T>
 const Value* Program<T>::left_to(const Node& add) const {
-  if (options_.is_group_of_ranks || add.inputs.size() != 2) return nullptr;
-  const auto is_left = [&](Value input) {
-    const auto* const layer = std::get_if<BatchNorm>(&node_of(input).layer);
-    if (layer == nullptr || layer->has_relu || sole_reader(input) != &add) return false;
-    return needs_gradient(network_, node_of(input).inputs[0]);  // else none would come to its node
-  };
-  const auto found = std::ranges::find_if(add.inputs, is_left);
-  return found == add.inputs.end() ? nullptr : &*found;
-}
-
-// Where a bias is added anyway.
-template <class T>
-bool Program<T>::is_rectified(Value product) const {
-  const Node& node = node_of(product);
-  const Node* const reader = sole_reader(product);
-  return (std::holds_alternative<Conv>(node.layer) || std::holds_alternative<Linear>(node.layer)) &&
-         node.parameters.size() > 1 && reader != nullptr && std::holds_alternative<Relu>(reader->layer);
-}
-
-template <class T>
-const Node* Program<T>::sole_reader(Value value) const {
-  const Node* reader = nullptr;
-  for (const Node& node : network_.nodes())
-    for (const Value& input : node.inputs) {
-      if (input.node != value.node) continue;
-      if (reader != nullptr) return nullptr;
-      reader = &node;
-    }
-  return reader;
+  return options_.is_group_of_ranks ? nullptr : normalized_by(network_, add);
 }
 
 template <class T>

@@ -41,15 +41,8 @@ class Program {
   void plan_forward(Builder<T>& builder);
   void plan_backward(Builder<T>& builder);
   [[nodiscard]] std::unique_ptr<CudaLayer<T>> make_layer(Builder<T>& builder, std::size_t index) const;
-  /// The batch normalization that an Add node computes besides, if an input that nobody else reads is one; or null.
+  /// The batch normalization that an Add node computes besides, or null.
   [[nodiscard]] const Value* left_to(const Node& add) const;
-  /// Whether a product is given to its only reader, a ReLU, as that would leave it.
-  [[nodiscard]] bool is_rectified(Value product) const;
-  [[nodiscard]] const Node& node_of(Value value) const {
-    return network_.nodes()[static_cast<std::size_t>(value.node)];
-  }
-  /// Null if none or several read it, or one twice.
-  [[nodiscard]] const Node* sole_reader(Value value) const;
   void enqueue_loss(PassContext& pass, bool is_backward);
 
   const Network& network_;

@@ -6,12 +6,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <iterator>
 #include <limits>
-#include <optional>
 #include <set>
 #include <tuple>
+#include <utility>
 
+#include "core/fnv.hpp"
 #include "support/plain_convolutions.hpp"
 #include "support/recipe_models.hpp"
 #include "support/recorder.hpp"
@@ -54,15 +56,16 @@ TEST_P(CudnnPlans, AreThereForEveryProduct) {
   const Card& card = cards[number];
   const GpuModel gpu{describe(card), card.architecture};
   for (const test::RecipeModel& model : test::recipe_models()) {
-    const Network network = make_model(model.spec);
-    const std::vector<ValueLayout> layouts = layouts_of(network);
-    std::set<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t>> seen;
-    for (std::size_t i = 0; i < network.nodes().size(); ++i) {
-      const std::optional<ConvProblem> p = problem_of(network, i, layouts, model.batch);
-      if (!p || !seen.insert({p->height, p->n_in, p->n_out, p->kernel, p->stride}).second) continue;
-      for (const ConvPass pass : {ConvPass::forward, ConvPass::input_gradient, ConvPass::weight_gradient}) {
-        const std::vector<ConvPlan> plans = find_plans(*p, pass, type, gpu, {});
-        ASSERT_FALSE(plans.empty()) << model.recipe << ' ' << p->name << " pass " << static_cast<int>(pass);
+    std::set<std::string> seen;
+    for (const Product& product : products_of(make_model(model.spec), model.batch)) {
+      for (const Epilogue epilogue : {Epilogue::none, product.epilogue}) {
+        const Product asked{product.problem, product.pass, epilogue};
+        const std::string words = fmt::format("{} {}", name(asked), describe(asked.problem));
+        if (!seen.insert(words).second || (epilogue != Epilogue::none && !may_fuse(asked, type))) continue;
+        // What compiles at run time is offered here, and built where there is a GPU.
+        const bool builds = epilogue != Epilogue::relu_backward && epilogue != Epilogue::kept;
+        const std::vector<ConvPlan> plans = find_plans(asked, type, gpu, {.prefers_ready = true, .builds = builds});
+        ASSERT_FALSE(plans.empty()) << model.recipe << ' ' << words;
         EXPECT_LE(plans[0].workspace, most_workspace);
       }
     }
@@ -94,7 +97,7 @@ TEST(CudnnGraph, HasNoPlanBeyondItsWorkspace) {
                          .stride = 2,
                          .padding = 3};
   const PlanFilter filter{.most_workspace = core::Bytes{0}, .most = 100};
-  for (const ConvPlan& plan : find_plans(stem, ConvPass::forward, core::DType::bfloat16, gpu, filter))
+  for (const ConvPlan& plan : find_plans({stem}, core::DType::bfloat16, gpu, filter))
     EXPECT_EQ(plan.workspace, core::Bytes{0});
 }
 
@@ -124,7 +127,7 @@ TEST(CudnnGraph, SearchesAllEngines) {
                         .n_out = 128,
                         .kernel = 3,
                         .padding = 1};
-    return find_plans(p, ConvPass::forward, core::DType::bfloat16, gpu, filter);
+    return find_plans({p}, core::DType::bfloat16, gpu, filter);
   };
   const auto engines = [](const std::vector<ConvPlan>& of) {
     std::set<std::string> names;
@@ -153,7 +156,7 @@ TEST(CudnnConvolutions, KeepPlansFromRunToRun) {
     CudnnConvolutions cudnn{GpuModel{describe(cards[1]), 90}, rules};
     const std::vector<Product> twice(2, {p, ConvPass::forward});
     for (int i = 0; i < 2; ++i) cudnn.choose(twice, core::DType::bfloat16, options);
-    return cudnn.plan(p, ConvPass::forward, core::DType::bfloat16)->workspace_bytes();
+    return cudnn.plan({p}, core::DType::bfloat16)->workspace_bytes();
   };
   const auto n_files = [&] { return std::distance(std::filesystem::directory_iterator{folder.path()}, {}); };
   const std::size_t wanted = workspace(true);
@@ -194,6 +197,47 @@ TEST(CudnnConvolutions, ChooseTheSameOnAnyNumberOfThreads) {
   EXPECT_EQ(choices(3), expected);
 }
 
+// An epilogue is part of its product where that is chosen, and else of an operation behind it; not where nothing is.
+TEST(CudnnConvolutions, FuseWhatWasChosen) {
+  test::Recorder recorder;
+  const test::UseRecorder use{recorder};
+  const Product product{small_problem(), ConvPass::forward, Epilogue::bias_relu};
+  const runtime::Buffer memory{core::Bytes{1 << 20}, runtime::Memory::device};
+  runtime::Stream stream;
+  std::byte* const at = memory.on_device<std::byte>().data();
+  const auto operations = [&](const std::function<void(std::span<double>)>& agree) {
+    const io::TemporaryFolder folder;
+    std::vector<std::string> names;
+    for (int run = 0; run < 2; ++run) {  // the second one finds what the first has kept
+      ExecutorOptions options;
+      options.agree = agree;
+      CudnnConvolutions cudnn{GpuModel{describe(cards[1]), 90}, {.folder = folder.path()}};
+      cudnn.choose({&product, 1}, core::DType::bfloat16, options);
+      const auto convolution = cudnn.plan(product, core::DType::bfloat16);
+      convolution->enqueue(stream, {.x = at,
+                                    .w = at + (1 << 16),
+                                    .y = at + (2 << 16),
+                                    .workspace = at + (3 << 16),
+                                    .bias = reinterpret_cast<const float*>(at + (4 << 16)),
+                                    .rounded_bias = at + (5 << 16)});
+      for (const std::string& line : recorder.take_lines()) {
+        const std::size_t name = line.find(' ') + 1;
+        names.push_back(line.substr(name, line.find(' ', name) - name));
+      }
+    }
+    return names;
+  };
+  const std::vector<std::string> split{"conv", "add_bias", "conv", "add_bias"};
+  EXPECT_EQ(operations([](std::span<double>) {}), (std::vector<std::string>{"conv_bias_relu", "conv_bias_relu"}));
+  EXPECT_EQ(operations({}), split);
+  int n_asked = 0;
+  EXPECT_EQ(operations([&](std::span<double> told) {
+              if (n_asked++ % 2 == 1) told[0] = static_cast<double>(core::fnv1a("split") >> 12);  // rank 0's choice
+            }),
+            split);
+  for (const std::string& complaint : recorder.complaints()) ADD_FAILURE() << complaint;
+}
+
 // What is enqueued for cuDNN touches the memory that it does with plain loops.
 TEST(CudnnConvolutions, TouchWhatPlainOnesDo) {
   test::Recorder recorder;
@@ -204,20 +248,28 @@ TEST(CudnnConvolutions, TouchWhatPlainOnesDo) {
   const runtime::Buffer y{core::Bytes{2 * 5 * 5 * 16 * 2}, runtime::Memory::device};
   const runtime::Buffer workspace{most_workspace, runtime::Memory::device};
   const auto of = [](const runtime::Buffer& buffer) { return buffer.on_device<std::byte>().data(); };
-  const ConvOperands operands{of(x), of(w), of(y), of(workspace)};
-  CudnnConvolutions cudnn{GpuModel{describe(cards[1]), 90}};
-  test::PlainConvolutions plain;
+  const runtime::Buffer bias{core::Bytes{16 * 2}, runtime::Memory::device};
+  CudnnConvolutions cudnn{GpuModel{describe(cards[1]), 90}, {.always_fuses = true}};
+  test::PlainConvolutions plain{true};
   // Name and places, without what differs: grid, body, and the workspace.
   runtime::Stream stream;
-  const auto places = [&](Convolutions& by, ConvPass pass) {
-    by.plan(p, pass, core::DType::bfloat16)->enqueue(stream, operands);
+  const auto places = [&](Convolutions& by, const Product& product) {
+    const ConvOperands operands{
+        .x = of(x), .w = of(w), .y = of(y), .workspace = of(workspace), .rounded_bias = of(bias)};
+    by.plan(product, core::DType::bfloat16)->enqueue(stream, operands);
     std::string line = recorder.take_lines().front();
     const std::size_t name = line.find(' '), first = line.find('<');
     line = line.substr(name, line.find(' ', name + 1) - name) + line.substr(first);
     return line.substr(0, line.find(" >3["));
   };
-  for (const ConvPass pass : {ConvPass::forward, ConvPass::input_gradient, ConvPass::weight_gradient})
-    EXPECT_EQ(places(cudnn, pass), places(plain, pass));
+  // Of the other epilogues no plan is built without a GPU.
+  constexpr std::pair<ConvPass, Epilogue> products[]{{ConvPass::forward, Epilogue::none},
+                                                     {ConvPass::forward, Epilogue::bias},
+                                                     {ConvPass::forward, Epilogue::bias_relu},
+                                                     {ConvPass::input_gradient, Epilogue::none},
+                                                     {ConvPass::weight_gradient, Epilogue::none}};
+  for (const auto& [pass, epilogue] : products)
+    EXPECT_EQ(places(cudnn, {p, pass, epilogue}), places(plain, {p, pass, epilogue}));
   for (const std::string& complaint : recorder.complaints()) ADD_FAILURE() << complaint;
 }
 

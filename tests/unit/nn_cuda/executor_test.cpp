@@ -17,9 +17,9 @@ class CudaExecutorTest : public ::testing::Test {
   }
 
   /// A training step, the same added once more, and an evaluation.
-  static void expect_as_reference(const Case& given, Precision precision, double tolerance) {
+  static void expect_as_reference(const Case& given, Precision precision, double tolerance, bool fuses = false) {
     SCOPED_TRACE(given.name);
-    OnTestDevice on{given, precision};
+    OnTestDevice on{given, precision, false, fuses};
     const LossSums wanted = on.reference_forward(true);
     on.forward(true);
     on.backward(0.125F);
@@ -63,6 +63,24 @@ TEST_F(CudaExecutorTest, ModelsAreAsTheReference) {
     if (given.name == "resnet50" || (is_sanitized && given.name == "resnet18_cifar")) continue;
     expect_as_reference(given, Precision::f32, 2 * tolerance_);
   }
+}
+
+// Biases, ReLU, and what keeps gradients, as parts of products.
+TEST_F(CudaExecutorTest, FusedProductsAreAsTheReference) {
+  std::vector<Case> cases = layer_cases();
+  for (const Case& given : model_cases())
+    if (given.name == "mnist_cnn") cases.push_back(given);
+  std::string seen;
+  for (const Case& given : cases) {
+    expect_as_reference(given, Precision::f32, 2 * tolerance_, true);
+    expect_as_reference(given, Precision::bf16, 0.05, true);
+    if (!device_.is_recorder()) continue;
+    for (const std::string& line : device_.take_lines()) seen += line + '\n';
+  }
+  if (!device_.is_recorder()) return;
+  for (const char* name :
+       {" conv_bias ", " conv_bias_relu ", " conv_input_gradient_relu ", " conv_weight_gradient_kept "})
+    EXPECT_NE(seen.find(name), std::string::npos) << name;
 }
 
 TEST_F(CudaExecutorTest, AsksForTheSameStepAgain) {

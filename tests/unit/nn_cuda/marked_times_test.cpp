@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "nn/cuda/fusion.hpp"
 #include "unit/nn_cuda/on_test_device.hpp"
 
 namespace lockstep::nn::cuda {

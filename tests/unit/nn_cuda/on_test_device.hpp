@@ -33,8 +33,9 @@ template <class Device>
 /// An executor and the reference, on the same parameters and samples.
 class OnTestDevice final : public Hooks {
  public:
-  OnTestDevice(const Case& given, Precision precision, bool is_group_of_ranks = false)
-      : tested_{given},
+  OnTestDevice(const Case& given, Precision precision, bool is_group_of_ranks = false, bool fuses = false)
+      : convolutions_{test::make_convolutions(fuses)},
+        tested_{given},
         loss_scale_{core::Bytes{sizeof(float)}, Memory::device},
         options_{options_of(given, precision)},
         executor_{make_cuda_executor(given.network, joined(options_, is_group_of_ranks), *convolutions_)},
@@ -183,10 +184,10 @@ class OnTestDevice final : public Hooks {
     return options;
   }
 
+  std::unique_ptr<Convolutions> convolutions_;
   Case tested_;
   Buffer loss_scale_;
   ExecutorOptions options_;
-  std::unique_ptr<Convolutions> convolutions_ = test::make_convolutions();
   std::unique_ptr<Executor> executor_;
   Reference reference_;
   Buffer parameters_, gradients_, on_host_;

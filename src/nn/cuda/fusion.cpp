@@ -1,0 +1,60 @@
+#include "nn/cuda/fusion.hpp"
+
+#include <algorithm>
+#include <variant>
+
+namespace lockstep::nn::cuda {
+namespace {
+
+bool is_product(const Node& node) {
+  return std::holds_alternative<Conv>(node.layer) || std::holds_alternative<Linear>(node.layer);
+}
+
+bool is_relu(const Node& node) { return std::holds_alternative<Relu>(node.layer); }
+
+}  // namespace
+
+const Node& node_of(const Network& network, Value value) {
+  return network.nodes()[static_cast<std::size_t>(value.node)];
+}
+
+bool needs_gradient(const Network& network, Value value) {
+  const Node& node = node_of(network, value);
+  return !node.parameters.empty() ||
+         std::ranges::any_of(node.inputs, [&](Value input) { return needs_gradient(network, input); });
+}
+
+const Node* sole_reader(const Network& network, Value value) {
+  const Node* reader = nullptr;
+  for (const Node& node : network.nodes())
+    for (const Value& input : node.inputs) {
+      if (input.node != value.node) continue;
+      if (reader != nullptr) return nullptr;
+      reader = &node;
+    }
+  return reader;
+}
+
+const Value* normalized_by(const Network& network, const Node& add) {
+  if (add.inputs.size() != 2) return nullptr;
+  const auto is_left = [&](Value input) {
+    const auto* const layer = std::get_if<BatchNorm>(&node_of(network, input).layer);
+    if (layer == nullptr || layer->has_relu || sole_reader(network, input) != &add) return false;
+    return needs_gradient(network, node_of(network, input).inputs[0]);  // else none would come to its node
+  };
+  const auto found = std::ranges::find_if(add.inputs, is_left);
+  return found == add.inputs.end() ? nullptr : &*found;
+}
+
+bool is_rectified(const Network& network, Value product) {
+  const Node& node = node_of(network, product);
+  const Node* const reader = sole_reader(network, product);
+  return is_product(node) && node.parameters.size() > 1 && reader != nullptr && is_relu(*reader);
+}
+
+bool has_masked_gradient(const Network& network, Value relu) {
+  const Node* const reader = sole_reader(network, relu);
+  return is_relu(node_of(network, relu)) && reader != nullptr && is_product(*reader);
+}
+
+}  // namespace lockstep::nn::cuda

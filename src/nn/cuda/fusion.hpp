@@ -1,0 +1,28 @@
+// Which nodes of a network are computed as part of others.
+// Invariant: asked of the network alone, so that whoever plans one node finds what was planned for the others.
+// Used by nn/cuda: the program and its layers, and what lists their products.
+#pragma once
+
+#include "nn/network.hpp"
+
+namespace lockstep::nn::cuda {
+
+[[nodiscard]] const Node& node_of(const Network& network, Value value);
+
+/// Whether a parameter before it, or of itself, has a gradient.
+[[nodiscard]] bool needs_gradient(const Network& network, Value value);
+
+/// Null if none or several nodes read it, or one twice.
+[[nodiscard]] const Node* sole_reader(const Network& network, Value value);
+
+/// The batch normalization that an Add node computes besides, in one pass over memory, if an input that nobody else
+/// reads is one; or null.
+[[nodiscard]] const Value* normalized_by(const Network& network, const Node& add);
+
+/// Whether a product is given to its only reader, a ReLU, as that would leave it: where a bias is added anyway.
+[[nodiscard]] bool is_rectified(const Network& network, Value product);
+
+/// Whether the gradient of a ReLU's output comes as that of its input: from a product that alone reads it.
+[[nodiscard]] bool has_masked_gradient(const Network& network, Value relu);
+
+}  // namespace lockstep::nn::cuda
