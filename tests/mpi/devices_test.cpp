@@ -175,8 +175,9 @@ TEST_F(OnDevices, AnExchangeBringsWhatRanksOnTheLeftHaveSent) {
 TEST_F(OnDevices, SwitchesAddUpWhereTheyAre) {
   const Call sum{.n_elements = 24};
   EXPECT_FALSE(comm::is_added_up_by_switches(sum, *over_, Devices::own));
-  if (over_->n_ranks() != 2)  // of which only newer NCCL takes two
+  if (over_->n_ranks() != 2) {  // of which only newer NCCL takes two
     EXPECT_EQ(comm::is_added_up_by_switches(sum, *over_, Devices::switched), over_->n_ranks() > 2);
+  }
   for (const Call& other : {Call{.op = ReduceOp::max, .n_elements = 24}, Call{.dtype = DType::int8, .n_elements = 24},
                             Call{.collective = Collective::all_gather, .n_elements = 24}})
     EXPECT_FALSE(comm::is_added_up_by_switches(other, *over_, Devices::switched));
