@@ -172,6 +172,20 @@ TEST_F(OnDevices, AnExchangeBringsWhatRanksOnTheLeftHaveSent) {
   }
 }
 
+TEST_F(OnDevices, AnExchangeThatFailsIsTold) {
+  if (over_->n_ranks() == 1) GTEST_SKIP() << "there are no neighbours";
+  const Algorithm& library = comm::choose_for_devices({}, *over_, Devices::own);
+  const auto group = library.group(library, *over_);
+  const auto plan = group->make_exchange({4096}, 1);
+  const runtime::Buffer memory{{8192}, runtime::Memory::device};
+  plan->bind(memory.on_device<std::byte>().subspan(0, 4096), memory.on_device<std::byte>().subspan(4096, 4096));
+  runtime::Stream stream;
+  setenv("LOCKSTEP_HOST_NCCL_FAILS", "1", 1);
+  plan->run(stream);
+  EXPECT_THROW(comm::wait(stream, *group), core::Error);
+  unsetenv("LOCKSTEP_HOST_NCCL_FAILS");
+}
+
 TEST_F(OnDevices, SwitchesAddUpWhereTheyAre) {
   const Call sum{.n_elements = 24};
   EXPECT_FALSE(comm::is_added_up_by_switches(sum, *over_, Devices::own));

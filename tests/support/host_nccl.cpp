@@ -199,7 +199,9 @@ ncclResult_t keep(Message message, std::size_t n, ncclDataType_t type, ncclComm_
   message.n_bytes = static_cast<int>(n * lockstep::core::size_of(type_of(type)));
   message.comm = comm->raw;
   messages().push_back(message);
-  return begin(comm);
+  const ncclResult_t result = begin(comm);
+  if (result != ncclSuccess) messages().clear();  // as nobody else's are sent either
+  return result;
 }
 
 }  // namespace
