@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "comm/kernels.hpp"
 #include "core/error.hpp"
@@ -53,6 +54,8 @@ class ReadingPlan final : public comm::Plan {
 };
 
 constexpr core::Bytes least_read{64 << 10};
+constexpr core::Bytes least_exchanged{4 << 20};
+constexpr core::Bytes most_exchanged{64 << 20};
 
 double seconds_of_copying(const comm::Call& call, core::Seconds whole, int n_ranks) {
   return whole.value * (call.collective == comm::Collective::all_reduce ? 1.0 : (1.0 + 1.0 / n_ranks) / 2);
@@ -66,6 +69,12 @@ double seconds_of_reading(const comm::Call& call, const LimitTimes& times, int n
   const double first_line = all_wait ? std::min(times.one_way.value, times.reading.value) : 0;
   const auto needed = static_cast<double>(bytes_from_others(call, n_ranks).value);
   return first_line + (times.reading.value - first_line) * needed / static_cast<double>(times.read.value);
+}
+
+double seconds_over_links(const comm::Call& call, const LimitTimes& times, int n_ranks) {
+  if (times.exchanged.value == 0) return 0;
+  const auto needed = static_cast<double>(bytes_over_links(call, n_ranks, times.switches_add).value);
+  return times.exchanging.value * needed / static_cast<double>(times.exchanged.value);
 }
 
 }  // namespace
@@ -87,13 +96,40 @@ core::Bytes bytes_to_read(const comm::Call& call, int n_ranks, core::Bytes room)
   return needed > room ? core::Bytes{} : std::max(needed, least_read);
 }
 
-std::string_view name(LimitedBy by) noexcept { return by == LimitedBy::copying ? "copying" : "cores"; }
+core::Bytes bytes_over_links(const comm::Call& call, int n_ranks, bool switches_add) {
+  const bool is_once = switches_add && call.collective == comm::Collective::all_reduce && n_ranks > 1;
+  return is_once ? call.bytes() : bytes_from_others(call, n_ranks);
+}
+
+core::Bytes bytes_to_exchange(const comm::Call& call, int n_ranks) {
+  return std::clamp(bytes_from_others(call, n_ranks), least_exchanged, most_exchanged);
+}
+
+core::Bytes largest_exchange(std::span<const comm::Call> calls, int n_ranks) {
+  core::Bytes largest;
+  for (const comm::Call& call : calls) largest = std::max(largest, bytes_to_exchange(call, n_ranks));
+  return largest;
+}
+
+std::string_view name(LimitedBy by) noexcept {
+  switch (by) {
+    case LimitedBy::cores: return "cores";
+    case LimitedBy::links: return "links";
+    case LimitedBy::copying: break;
+  }
+  return "copying";
+}
 
 Limit find_limit(const comm::Call& call, const LimitTimes& times, int n_ranks) {
-  const double copying = seconds_of_copying(call, times.copying, n_ranks);
-  const double reading = seconds_of_reading(call, times, n_ranks);
-  return {core::gigabytes_per_second(call.bytes(), {std::max(copying, reading)}),
-          reading > copying ? LimitedBy::cores : LimitedBy::copying};
+  double slowest = seconds_of_copying(call, times.copying, n_ranks);
+  LimitedBy by = LimitedBy::copying;
+  for (const auto& [seconds, what] : {std::pair{seconds_of_reading(call, times, n_ranks), LimitedBy::cores},
+                                      {seconds_over_links(call, times, n_ranks), LimitedBy::links}})
+    if (seconds > slowest) {
+      slowest = seconds;
+      by = what;
+    }
+  return {core::gigabytes_per_second(call.bytes(), {slowest}), by};
 }
 
 }  // namespace lockstep::reduce_all

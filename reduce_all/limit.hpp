@@ -1,10 +1,11 @@
 // What no algorithm can beat on this machine: all ranks at once read their input and write their output; and on one
-// node all ranks at once read from other cores what they cannot do without.
+// node all ranks at once read from other cores, or get over the links of their GPUs, what they cannot do without.
 // Invariant: measured by the same loop and in the same rounds as the algorithms, copies on the same kind of buffers.
 // Used by the sweep (up to three more contenders a size) and the results (percentage of the limit).
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string_view>
 
 #include "comm/collective.hpp"
@@ -32,16 +33,30 @@ enum class CopyKind { cached, streaming };
 /// where it is more than `room`: what leaves the caches comes from memory, and then copying is the limit.
 [[nodiscard]] core::Bytes bytes_to_read(const comm::Call& call, int n_ranks, core::Bytes room);
 
+/// Bytes that the links of a GPU must carry in one direction, for the same reason: bytes_from_others(). Where switches
+/// add up on the way an all_reduce takes the vector once: all that a rank has to add goes out, and all sums come in.
+[[nodiscard]] core::Bytes bytes_over_links(const comm::Call& call, int n_ranks, bool switches_add);
+
+/// How many bytes to exchange to measure that: bytes_from_others(), but 4 MiB at least, or the launch would count for
+/// too much, and 64 MiB at most, which says as much as more.
+[[nodiscard]] core::Bytes bytes_to_exchange(const comm::Call& call, int n_ranks);
+
+/// The most of any call.
+[[nodiscard]] core::Bytes largest_exchange(std::span<const comm::Call> calls, int n_ranks);
+
 /// What was measured for the limit at one size, all ranks at once.
 struct LimitTimes {
-  core::Seconds copying;    ///< the call's whole size
+  core::Seconds copying{};  ///< the call's whole size
   core::Seconds one_way{};  ///< a line, between the cores farthest apart; the next three are 0 where nothing is read
   core::Seconds reading{};
   core::Bytes read{};
+  core::Seconds exchanging{};  ///< so many bytes with other GPUs; 0 where that is not measured
+  core::Bytes exchanged{};
+  bool switches_add = false;  ///< on their way
 };
 
 /// Enumerators equal the words of the result files.
-enum class LimitedBy { copying, cores };
+enum class LimitedBy { copying, cores, links };
 [[nodiscard]] std::string_view name(LimitedBy by) noexcept;
 
 struct Limit {
@@ -49,9 +64,10 @@ struct Limit {
   LimitedBy by = LimitedBy::copying;
 };
 
-/// The slower of the two. Copying: all_reduce reads and writes the whole vector on every rank; reduce_scatter and
+/// The slowest of all. Copying: all_reduce reads and writes the whole vector on every rank; reduce_scatter and
 /// all_gather read or write only 1/P of it: (1 + 1/P) / 2 of that time. Cores: reading what comes from others; for less
-/// than was read, in proportion between a line's way and the time of that.
+/// than was read, in proportion between a line's way and the time of that. Links: exchanging what they must carry, in
+/// proportion to what was exchanged.
 [[nodiscard]] Limit find_limit(const comm::Call& call, const LimitTimes& times, int n_ranks);
 
 }  // namespace lockstep::reduce_all

@@ -29,8 +29,9 @@ struct Pace {
 /// What a contender is measured for.
 enum class Role {
   algorithm,
-  copying,  ///< the limit's: between two buffers of the call's whole size
-  reading,  ///< the limit's: what prepare() has made ready
+  copying,     ///< the limit's: between two buffers of the call's whole size
+  reading,     ///< the limit's: what prepare() has made ready
+  exchanging,  ///< the limit's: with other GPUs, in buffers of its own
 };
 
 /// One plan that competes at one call.

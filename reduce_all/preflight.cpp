@@ -124,19 +124,21 @@ void check_memory(const Options& options, core::Bytes largest, const runtime::To
                                        "fewer ranks per node")});
 }
 
-void check_device_memory(const Options& options, core::Bytes largest, const runtime::DeviceChoice& device,
-                         int n_local_ranks) {
+void check_device_memory(const Options& options, core::Bytes largest, core::Bytes exchanged,
+                         const runtime::DeviceChoice& device, int n_local_ranks) {
   if (device.is_host()) return;
   const auto n_sharing = static_cast<std::uint64_t>(device.is_shared ? n_local_ranks : 1);
   const core::Bytes room{device.gpu.memory.value / n_sharing};
-  const core::Bytes needed = device_footprint(largest, options.buffers, device.gpu.cache);
+  const std::uint64_t beside = 2 * exchanged.value;
+  const core::Bytes needed{device_footprint(largest, options.buffers, device.gpu.cache).value + beside};
   if (needed <= room) return;
+  const core::Bytes room_for_vectors{room.value - std::min(room.value, beside)};
   core::fail_usage({.what = fmt::format("vectors of {} need {} of GPU {}, which has {}{}", core::format_bytes(largest),
                                         readable(needed), device.gpu.uuid, core::format_bytes(device.gpu.memory),
                                         n_sharing > 1 ? fmt::format(" for {} ranks", n_sharing) : ""),
                     .where = "--max-bytes",
                     .expected = "room for two vectors per rank",
-                    .fix = use_at_most(largest_on_device(room, options.buffers, device.gpu.cache), options,
+                    .fix = use_at_most(largest_on_device(room_for_vectors, options.buffers, device.gpu.cache), options,
                                        n_sharing > 1 ? "fewer ranks on a GPU" : "--device host")});
 }
 
@@ -153,11 +155,19 @@ std::vector<std::string> find_warnings(const runtime::Topology& topology, const 
   return warnings;
 }
 
-std::string describe_limit_of_devices(const Options& options) {
-  return fmt::format(
-      "algbw against all ranks copying their vector at the same time within the memory of their GPUs{}; measured at "
-      "every size in this run, as many copies waited for at once as calls are",
-      options.collective == comm::Collective::all_reduce ? "" : ", scaled to the part that is read or written");
+std::string describe_limit_of_devices(const Options& options, const runtime::Topology& topology, bool has_links) {
+  const bool is_whole = options.collective == comm::Collective::all_reduce;
+  std::string text = fmt::format(
+      "algbw against {}all ranks copying their vector at the same time within the memory of their GPUs{}{}; measured "
+      "at every size in this run, as many copies waited for at once as calls are",
+      has_links ? "the slower of " : "", is_whole ? "" : ", scaled to the part that is read or written",
+      has_links ? fmt::format(", and all exchanging over the links between their GPUs what they need of others ({}; "
+                              "with one neighbour or with all, whichever is faster)",
+                              is_whole ? "2(P-1)/P of the vector, or all of it once where switches add up"
+                                       : "(P-1)/P of the vector")
+                : "");
+  if (topology.n_nodes > 1 && !has_links) text += "; the network between the nodes is not part of it";
+  return text;
 }
 
 std::string describe_limit(const Options& options, const runtime::Topology& topology, bool reads_from_others) {

@@ -23,9 +23,10 @@ void check_world(const Options& options, std::span<const comm::Call> calls, int 
 void check_memory(const Options& options, core::Bytes largest, const runtime::Topology& topology, int rank,
                   std::size_t n_participants);
 
-/// Whether the buffers fit the GPU that this rank has, perhaps with all ranks of its node.
-void check_device_memory(const Options& options, core::Bytes largest, const runtime::DeviceChoice& device,
-                         int n_local_ranks);
+/// Whether the buffers fit the GPU that this rank has, perhaps with all ranks of its node, and beside them twice
+/// `exchanged`.
+void check_device_memory(const Options& options, core::Bytes largest, core::Bytes exchanged,
+                         const runtime::DeviceChoice& device, int n_local_ranks);
 
 /// At rank 0: what makes the numbers doubtful: placement, a debug build, sanitizers.
 [[nodiscard]] std::vector<std::string> find_warnings(const runtime::Topology& topology,
@@ -35,7 +36,9 @@ void check_device_memory(const Options& options, core::Bytes largest, const runt
 /// What the percentages of the table refer to; `reads_from_others`: what ranks of one node read from other cores too.
 [[nodiscard]] std::string describe_limit(const Options& options, const runtime::Topology& topology,
                                          bool reads_from_others);
-/// The same where vectors are in memory of GPUs.
-[[nodiscard]] std::string describe_limit_of_devices(const Options& options);
+/// The same where vectors are in memory of GPUs; `has_links`: of several, over whose links ranks exchange what they
+/// need.
+[[nodiscard]] std::string describe_limit_of_devices(const Options& options, const runtime::Topology& topology,
+                                                    bool has_links);
 
 }  // namespace lockstep::reduce_all

@@ -11,6 +11,7 @@
 #include "comm/connection.hpp"
 #include "core/timer.hpp"
 #include "reduce_all/cores.hpp"
+#include "reduce_all/links.hpp"
 #include "reduce_all/options.hpp"
 #include "reduce_all/result.hpp"
 #include "reduce_all/verify.hpp"
@@ -33,6 +34,7 @@ struct BenchmarkInfo {
   std::string why_no_cores;           ///< then the reason; empty for one rank
   int simulated_nodes = 0;            ///< by --ranks-per-node; 0: the nodes are real
   runtime::DeviceChoice device{};
+  std::optional<HostLink> host_link{};  ///< nothing for the host, or if there is no memory to measure it
   comm::AllConnections connections{};
   std::string nccl{};                                          ///< its version; empty without
   comm::Registration registration = comm::Registration::none;  ///< in effect

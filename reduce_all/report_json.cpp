@@ -42,6 +42,8 @@ Json device(const BenchmarkInfo& info) {
           {"register", comm::name(info.registration)},
           {"driver_cuda", d.driver},
           {"toolkit_cuda", d.toolkit},
+          {"host_to_gpu_GBps", info.host_link ? Json(info.host_link->to_gpu_GBps) : Json(nullptr)},
+          {"gpu_to_host_GBps", info.host_link ? Json(info.host_link->from_gpu_GBps) : Json(nullptr)},
           {"nccl_version", info.nccl.empty() ? Json(nullptr) : Json(info.nccl)},
           {"nccl_network", info.connections.networks.empty() ? Json(nullptr) : Json(info.connections.networks)},
           {"nccl_channels", info.connections.n_channels == 0 ? Json(nullptr) : Json(info.connections.n_channels)}};

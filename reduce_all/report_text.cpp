@@ -159,6 +159,8 @@ std::string text_header(const BenchmarkInfo& info) {
                         info.simulated_nodes, info.options.ranks_per_node);
   text += fmt::format("# MPI: {} (standard {})\n# CPU: {}\n", e.mpi_library, e.mpi_standard, e.cpu_model);
   text += about_device(info);
+  if (info.host_link)
+    text += fmt::format("# host link: {}\n", describe_host_link(*info.host_link, info.topology.places.size()));
   text += fmt::format("# {}: {}\n", comm::name(info.options.collective), core::join(info.algorithms));
   if (!info.chosen.empty()) text += fmt::format("# {}: as lockstep train chooses: {}\n", auto_name, info.chosen);
   if (may_differ_in_nan(info))

@@ -36,7 +36,7 @@ struct Row {
   double busbw_GBps = 0;
   double limit_GBps = 0;
   double limit_percent = 0;
-  std::string limit_by;  ///< "copying" or "cores"
+  std::string limit_by;  ///< of LimitedBy
   int slowest_rank = 0;
   std::optional<std::uint64_t> wrong;  ///< nothing if no run was checked
   /// Round trip of a cache line between neighbours farthest apart, before the row was measured and when it was done.

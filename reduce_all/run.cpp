@@ -16,6 +16,8 @@
 #include "metrics/fingerprint.hpp"
 #include "reduce_all/demo.hpp"
 #include "reduce_all/gate.hpp"
+#include "reduce_all/limit.hpp"
+#include "reduce_all/links.hpp"
 #include "reduce_all/preflight.hpp"
 #include "reduce_all/registration.hpp"
 #include "reduce_all/sizes.hpp"
@@ -30,20 +32,23 @@ namespace lockstep::reduce_all {
 namespace {
 
 // Rank 0.
-BenchmarkInfo describe_run(const Job& job, const CoreWatch& cores, const std::optional<CoreReach>& reach) {
-  BenchmarkInfo info{.options = job.options,
-                     .environment = runtime::read_environment(),
-                     .topology = job.topology,
-                     .warnings = find_warnings(job.topology, job.device, job.connections),
-                     .limit = job.device.is_host() ? describe_limit(job.options, job.topology,
-                                                                    cores.is_on() && job.transport.n_nodes() == 1)
-                                                   : describe_limit_of_devices(job.options),
-                     .cores = reach,
-                     .why_no_cores = cores.why_off(),
-                     .device = job.device,
-                     .connections = job.connections,
-                     .nccl = comm::nccl_version(),
-                     .registration = job.registration};
+BenchmarkInfo describe_run(const Job& job, const CoreWatch& cores, const std::optional<CoreReach>& reach,
+                           const std::optional<HostLink>& host_link) {
+  BenchmarkInfo info{
+      .options = job.options,
+      .environment = runtime::read_environment(),
+      .topology = job.topology,
+      .warnings = find_warnings(job.topology, job.device, job.connections),
+      .limit = job.device.is_host()
+                   ? describe_limit(job.options, job.topology, cores.is_on() && job.transport.n_nodes() == 1)
+                   : describe_limit_of_devices(job.options, job.topology, job.links != nullptr),
+      .cores = reach,
+      .why_no_cores = cores.why_off(),
+      .device = job.device,
+      .host_link = host_link,
+      .connections = job.connections,
+      .nccl = comm::nccl_version(),
+      .registration = job.registration};
   for (const Participant& participant : job.participants) {
     info.algorithms.emplace_back(participant.name());
     if (participant.is_auto()) info.chosen = describe_auto(job.calls, job.transport, job.groups.devices());
@@ -121,8 +126,9 @@ core::Bytes largest_cache(const runtime::Communicator& world, const runtime::Dev
 int measure(const Job& job, Report* report, const Gate* gate) {
   CoreWatch cores{job.world, job.transport, job.topology.is_oversubscribed(), job.progress, job.groups.is_on_host()};
   const std::optional<CoreReach> reach = cores.reach();
+  const std::optional<HostLink> host_link = job.device.is_host() ? std::nullopt : measure_host_link(job.world);
   if (report != nullptr) {
-    report->begin(describe_run(job, cores, reach));
+    report->begin(describe_run(job, cores, reach, host_link));
     // Long vectors take seconds to set up.
     job.progress.set_last_words(text_closing({}, {.is_complete = false, .cut_short_by = "nothing is measured"}));
   }
@@ -196,7 +202,10 @@ int run(const runtime::Session& session, const CommandLine& line, const runtime:
   const auto complaint = core::complaint_of([&] {
     check_registration(options, device);
     job.participants = find_participants(options, job.calls, *transport, groups.devices());
-    check_device_memory(options, largest_size(line.calls), device, topology.n_local_ranks(world.rank()));
+    check_device_memory(
+        options, largest_size(line.calls),
+        may_have_links(device, topology) ? largest_exchange(line.calls, world.n_ranks()) : core::Bytes{}, device,
+        topology.n_local_ranks(world.rank()));
     check_memory(options, largest_size(line.calls), topology, world.rank(), job.participants.size());
     if (world.rank() == 0 && options.task == Task::measure) report = std::make_unique<Report>(options);
   });
@@ -205,6 +214,7 @@ int run(const runtime::Session& session, const CommandLine& line, const runtime:
     const std::vector<comm::DeviceGroup*> libraries = libraries_of(job);
     if (!libraries.empty())
       job.connections = comm::gather_connections(world, topology, libraries.front()->connection());
+    if (!libraries.empty() && may_have_links(device, topology)) job.links = libraries.front();
     job.registration = find_registration(job);
   }
   if (!options.baseline.empty()) {

@@ -26,10 +26,10 @@ class PlanRunner final : public Runner {
   bool is_prepared_;
 };
 
-class DeviceRunner final : public Runner {
+class DeviceRunner : public Runner {
  public:
-  DeviceRunner(comm::DeviceGroup& group, const comm::Call& call, bool uses_graph)
-      : group_{group}, plan_{group.make_plan(call)}, uses_graph_{uses_graph && group.only_enqueues()} {}
+  DeviceRunner(comm::DeviceGroup& group, std::unique_ptr<comm::DevicePlan> plan, bool uses_graph)
+      : group_{group}, plan_{std::move(plan)}, uses_graph_{uses_graph && group.only_enqueues()} {}
 
   void bind(const CallBuffers& buffers) override {
     if (buffers.input.data() != input_ || buffers.output.data() != output_) recordings_.clear();
@@ -81,6 +81,15 @@ class DeviceRunner final : public Runner {
   runtime::Stream stream_;
 };
 
+class ExchangeRunner final : public DeviceRunner {
+ public:
+  ExchangeRunner(comm::DeviceGroup& group, const CallBuffers& buffers, int n_neighbours)
+      : DeviceRunner{group, group.make_exchange({buffers.input.size()}, n_neighbours), false} {
+    DeviceRunner::bind(buffers);
+  }
+  void bind(const CallBuffers& /*buffers*/) override {}
+};
+
 class DeviceCopy final : public Runner {
  public:
   void bind(const CallBuffers& buffers) override { buffers_ = buffers; }
@@ -103,6 +112,10 @@ std::unique_ptr<Runner> make_runner(std::unique_ptr<comm::Plan> plan, bool is_pr
 
 std::unique_ptr<Runner> make_device_copy() { return std::make_unique<DeviceCopy>(); }
 
+std::unique_ptr<Runner> make_exchange(comm::DeviceGroup& group, const CallBuffers& buffers, int n_neighbours) {
+  return std::make_unique<ExchangeRunner>(group, buffers, n_neighbours);
+}
+
 comm::DeviceGroup& Groups::of(const comm::Algorithm& algorithm) {
   std::unique_ptr<comm::DeviceGroup>& group = groups_[&algorithm];
   if (!group) group = algorithm.group(algorithm, transport_);
@@ -114,7 +127,7 @@ std::unique_ptr<Runner> Groups::make_runner(const comm::Algorithm& algorithm, co
   if (is_on_host()) return reduce_all::make_runner(comm::make_plan(algorithm, transport_, call));
   comm::DeviceGroup& group = of(algorithm);
   pool.register_with(group);
-  return std::make_unique<DeviceRunner>(group, call, uses_graph_);
+  return std::make_unique<DeviceRunner>(group, group.make_plan(call), uses_graph_);
 }
 
 }  // namespace lockstep::reduce_all

@@ -33,6 +33,11 @@ class Runner {
 /// Copies input to output within the device's memory.
 [[nodiscard]] std::unique_ptr<Runner> make_device_copy();
 
+/// Collective: exchanges these buffers, of equal size, with other ranks by DeviceGroup::make_exchange(), which may not
+/// be null; bind() does nothing.
+[[nodiscard]] std::unique_ptr<Runner> make_exchange(comm::DeviceGroup& group, const CallBuffers& buffers,
+                                                    int n_neighbours);
+
 /// The groups of the devices' algorithms, each made when it is first asked for.
 class Groups {
  public:

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <limits>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "core/statistics.hpp"
@@ -44,6 +44,15 @@ void start_afresh(std::vector<Contender>& contenders) {
   }
 }
 
+// Of several probes with one role the fastest counts.
+void keep_fastest(LimitTimes& limit, const Contender& probe) {
+  core::Seconds& kept = probe.role == Role::copying   ? limit.copying
+                        : probe.role == Role::reading ? limit.reading
+                                                      : limit.exchanging;
+  const core::Seconds time{core::summarize(probe.samples).median};
+  kept = kept.value > 0 ? std::min(kept, time) : time;
+}
+
 std::string describe_call(const comm::Call& call) {
   return fmt::format("{} {} {}", core::format_bytes(call.bytes()), core::name(call.dtype), comm::name(call.op));
 }
@@ -55,6 +64,9 @@ Sweep::Sweep(const Job& job, CoreWatch& cores, Report* report)
       cores_{cores},
       report_{report},
       pool_{largest_size(job.calls), job.options.buffers, job.options.in_place, job.cache, job.registration},
+      exchanged_{job.links == nullptr ? runtime::Buffer{}
+                                      : runtime::Buffer{{2 * largest_exchange(job.calls, job.world.n_ranks()).value},
+                                                        runtime::Memory::device}},
       order_{job.options.seed} {}
 
 Outcome Sweep::run() {
@@ -154,7 +166,7 @@ std::vector<Contender> Sweep::make_contenders(const comm::Call& call) {
 void Sweep::add_probes(const comm::Call& call, std::vector<Contender>& contenders) {
   if (!job_.groups.is_on_host()) {
     contenders.push_back({.name = "copy", .runner = make_device_copy(), .role = Role::copying});
-    return;
+    return add_exchanges(call, contenders);
   }
   for (const CopyKind kind : {CopyKind::cached, CopyKind::streaming})
     contenders.push_back({.name = "copy", .runner = make_runner(make_copy_plan(kind)), .role = Role::copying});
@@ -162,6 +174,17 @@ void Sweep::add_probes(const comm::Call& call, std::vector<Contender>& contender
     contenders.push_back({.name = "reading",
                           .runner = make_runner(make_reading_plan(cores_.probe(), bytes), true),
                           .role = Role::reading});
+}
+
+// With one neighbour, and with all: what joins GPUs pair by pair carries more by all, what several share by one.
+void Sweep::add_exchanges(const comm::Call& call, std::vector<Contender>& contenders) {
+  if (job_.links == nullptr) return;
+  const std::size_t n_bytes = bytes_to_exchange(call, job_.world.n_ranks()).value;
+  const runtime::DeviceSpan<std::byte> all = exchanged_.on_device<std::byte>();
+  const CallBuffers buffers{all.subspan(0, n_bytes), all.subspan(all.size() / 2, n_bytes)};
+  for (const int n_neighbours : std::set{1, job_.world.n_ranks() - 1})
+    contenders.push_back(
+        {.name = "exchange", .runner = make_exchange(*job_.links, buffers, n_neighbours), .role = Role::exchanging});
 }
 
 // False if a signal ended it.
@@ -237,19 +260,15 @@ void Sweep::collect(const comm::Call& call, std::vector<Contender>& contenders) 
   std::vector<Measured> measured;
   std::vector<WrongElement> wrong;
   std::uint64_t n_wrong = 0;
-  LimitTimes limit{.copying = {std::numeric_limits<double>::infinity()}};
+  LimitTimes limit{};
   for (Contender& contender : contenders) {
     const Tally mine{keep_slowest(job_.transport, contender.samples), contender.mismatch};
     if (!contender.samples_on_device.empty())
       static_cast<void>(keep_slowest(job_.transport, contender.samples_on_device));
     const std::vector<Tally> tallies = runtime::gather_values(job_.world, std::span{&mine, 1});
     if (report_ == nullptr) continue;
-    if (contender.role == Role::copying) {
-      limit.copying = std::min(limit.copying, core::Seconds{core::summarize(contender.samples).median});
-      continue;
-    }
-    if (contender.role == Role::reading) {
-      limit.reading = {core::summarize(contender.samples).median};
+    if (contender.role != Role::algorithm) {
+      keep_fastest(limit, contender);
       continue;
     }
     measured.push_back(describe(call, contender, tallies));
@@ -292,6 +311,10 @@ void Sweep::report_rows(const comm::Call& call, LimitTimes limit, std::vector<Me
   if (report_ == nullptr) return;
   limit.one_way = {shortest_ns / 2 * 1e-9};
   limit.read = bytes_to_read(call);
+  if (job_.links != nullptr) {
+    limit.exchanged = bytes_to_exchange(call, job_.world.n_ranks());
+    limit.switches_add = comm::is_added_up_by_switches(call, job_.transport, job_.groups.devices());
+  }
   std::vector<Row> rows;
   for (Measured& m : measured) {
     m.limit = find_limit(call, limit, m.n_ranks);

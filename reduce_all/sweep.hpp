@@ -34,6 +34,7 @@ struct Job {
   std::vector<Participant> participants;
   comm::Registration registration = comm::Registration::none;  ///< in effect
   comm::AllConnections connections{};                          ///< of libraries of the devices
+  comm::DeviceGroup* links = nullptr;  ///< exchanges over links between GPUs; null where they are no part of the limit
 };
 
 /// What rank 0 learns of each rank about a contender.
@@ -60,6 +61,7 @@ class Sweep {
   core::Bytes bytes_to_read(const comm::Call& call) const;
   std::vector<Contender> make_contenders(const comm::Call& call);
   void add_probes(const comm::Call& call, std::vector<Contender>& contenders);
+  void add_exchanges(const comm::Call& call, std::vector<Contender>& contenders);
   bool set_pace(Meter& meter, std::vector<Contender>& contenders);
   Ended run_rounds(Meter& meter, std::vector<Contender>& contenders, bool may_repeat);
   bool run_turn(Meter& meter, Contender& contender);
@@ -76,6 +78,7 @@ class Sweep {
   CoreWatch& cores_;
   Report* report_;
   BufferPool pool_;
+  runtime::Buffer exchanged_;  ///< what is sent, then what is received
   core::Random order_;
   core::Stopwatch watch_;
   bool has_measured_ = false;    ///< any size

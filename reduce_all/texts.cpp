@@ -75,7 +75,8 @@ Is it slower than before? (share/doc/regression.md)
 
 How to read a row: `time p50` is the median of the slowest rank's time, with the 95 % interval of that median; algbw is
 size/time; busbw is algbw times 2(P-1)/P, as in nccl-tests; %limit: algbw against what copying or, in caches, reading
-from other cores allows; cores: round trip of a cache line between them (110>560: they moved meanwhile); `*`: fastest.
+from other cores, or on GPUs the links between them allow; cores: round trip of a cache line between them (110>560: they
+moved meanwhile); `*`: fastest.
 On GPUs time is that of the host's clock, from before the call to the end of one wait; GPU p50 that between two events,
 behind other calls.
 For reduce_scatter and all_gather busbw is algbw times (P-1)/P. On an idle machine the bare command takes half a minute.

@@ -97,11 +97,12 @@ std::string rate_large(const std::vector<Row>& best, const VerdictContext& conte
     return fmt::format("Nothing is known about bandwidth: the run ended at {}, and that takes sizes of {} and more.",
                        size_text(largest.bytes), size_text(large_bytes));
   if (largest.bytes < large_bytes) return "";
-  const bool is_copying = largest.limit_by != name(LimitedBy::cores);
+  const std::string_view by = largest.limit_by == name(LimitedBy::cores)   ? "only reading what others have written"
+                              : largest.limit_by == name(LimitedBy::links) ? "only exchanging over the links of GPUs"
+                                                                           : "copying alone";
   std::string text =
       fmt::format("At {} it moves {:.1f} GB/s of vector per rank, {:.0f} % of what all ranks reach by {} ({:.1f} GB/s)",
-                  size_text(largest.bytes), largest.algbw_GBps, largest.limit_percent,
-                  is_copying ? "copying alone" : "only reading what others have written", largest.limit_GBps);
+                  size_text(largest.bytes), largest.algbw_GBps, largest.limit_percent, by, largest.limit_GBps);
   if (context.n_nodes > 1) text += "; the rest goes to the network as well";
   return text + ".";
 }

@@ -75,6 +75,12 @@ class DeviceGroup {
   [[nodiscard]] virtual bool only_enqueues() const noexcept = 0;
   /// Collective. Throws core::Error (usage) if this way cannot do it. The group must outlive it.
   [[nodiscard]] virtual std::unique_ptr<DevicePlan> make_plan(const Call& call) = 0;
+  /// Collective: a plan by which each rank sends `bytes`, equal parts to as many ranks right of it in their ring, and
+  /// receives as many from those left of it: bind() to what is sent and what is received. For more than `n_neighbours`
+  /// ranks. Null where this way does not go from device to device. The group must outlive it.
+  [[nodiscard]] virtual std::unique_ptr<DevicePlan> make_exchange(core::Bytes /*bytes*/, int /*n_neighbours*/) {
+    return nullptr;
+  }
   /// Collective: connects, unless a plan has.
   [[nodiscard]] virtual Connection connection() { return {}; }
   /// Whether there is a library that register_memory() tells of memory.

@@ -220,6 +220,10 @@ std::optional<std::string> obstacle(const Algorithm& algorithm, const Call& call
   return algorithm.why_not != nullptr ? algorithm.why_not(call, transport) : std::nullopt;
 }
 
+bool is_added_up_by_switches(const Call& call, const Transport& transport, Devices devices) {
+  return call.collective != Collective::all_gather && !obstacle(*row("nccl:nvls"), call, transport, devices);
+}
+
 std::unique_ptr<Plan> make_plan(const Algorithm& algorithm, Transport& transport, const Call& call) {
   if (const auto why_not = obstacle(algorithm, call, transport))
     core::fail_usage(

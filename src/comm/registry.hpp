@@ -105,6 +105,9 @@ struct Choice {
 [[nodiscard]] std::optional<std::string> obstacle(const Algorithm& algorithm, const Call& call,
                                                   const Transport& transport, Devices devices = Devices::none);
 
+/// Whether switches between these devices can add up a sum on its way, as the row of a node's switches does it.
+[[nodiscard]] bool is_added_up_by_switches(const Call& call, const Transport& transport, Devices devices);
+
 /// Collective: prepares `call` on the host. Throws core::Error (usage) if there is an obstacle().
 [[nodiscard]] std::unique_ptr<Plan> make_plan(const Algorithm& algorithm, Transport& transport, const Call& call);
 

@@ -15,7 +15,10 @@ for n in 1 2 3 4; do
   expect_out '^# all_reduce: staged.*, auto$'
   expect_out 'GPU p50'
   expect_out ' staged '
+  expect_out '^# host link: [0-9.]+ GB/s to the GPU, [0-9.]+ back'
   expect_out '^# Out of bounds values : 0 OK'
+  [ "$(grep -cE '"(host_to_gpu|gpu_to_host)_GBps": *[0-9.]*[1-9]' "$folder/r.json")" -eq 2 ] || fail "no link to the host"
+  grep -q '"limit_by":"links"' "$folder/r.json" && fail "a limit by links that are not there"
   if [ "$n" -gt 1 ]; then
     expect_out ', shared by ranks,'
     grep -q ' nccl ' "$folder/out" && fail "NCCL takes part though ranks share a GPU"
@@ -110,10 +113,25 @@ if "$REDUCE_ALL" --device cuda -e 8 -n 8 | grep -q 'NCCL'; then
     grep -q '"nccl_channels": *24' "$folder/r.json" || fail "the result does not tell of the channels"
     expect_rc 0
     expect_out "^# device: $n GPUs, such as made-up GPU"
+    expect_out '^# host link: .* \(slowest: rank [0-9]'
+    expect_out '^# %limit: .* over the links between their GPUs .*2\(P-1\)/P of the vector'
     expect_out '^# all_reduce: staged, nccl, auto$'
     expect_out '^# auto: as lockstep train chooses: nccl$'
     expect_out '^# Out of bounds values : 0 OK'
   done
+  # Of three ranks each gets 4/3 of the vector by messages, which take longer than the recorder's copies.
+  launch 3 -b 4M -e 4M -n 8 --algorithm nccl --json "$folder/r.json"
+  expect_rc 0
+  grep -q '"limit_by":"links"' "$folder/r.json" || fail "the links are no limit"
+  ! python3 -c 'import jsonschema' 2>/dev/null || python3 "$here/validate.py" "$SCHEMA" "$folder/r.json" complete ||
+    fail "the file is not as its schema says"
+  launch 2 -e 8 -n 8 --collective all_gather --algorithm nccl
+  expect_rc 0
+  expect_out '^# %limit: .* \(\(P-1\)/P of the vector;'
+  # Where none of NCCL's rows takes part nothing is exchanged.
+  launch 2 -e 8 -n 8 --algorithm staged
+  expect_rc 0
+  grep -q '^# %limit: .*links' "$folder/out" && fail "links are a limit without NCCL"
   LOCKSTEP_MADE_UP_MPI=1 launch 3 -b 8 -e 4K -n 8 --algorithm staged,mpi:device,nccl
   expect_rc 0
   expect_out '^# all_reduce: staged, mpi:device, nccl$'
@@ -206,8 +224,8 @@ expect_err 'ring works on the memory of the host'
 launch 2 -e 2G --device cuda -n 8
 expect_rc 2
 expect_one_error
-expect_err 'vectors of 2 GiB need 4097 MiB of GPU GPU-0.*, which has 1 GiB'
-expect_err 'fix: use -e 511M or less'
+expect_err 'vectors of 2 GiB need 4225 MiB of GPU GPU-0.*, which has 1 GiB'
+expect_err 'fix: use -e 447M or less'
 LOCKSTEP_MADE_UP_GPUS=1 launch 2 -e 512M --device cuda --share-gpu -n 8
 expect_rc 2
 expect_err 'has 1 GiB for 2 ranks'

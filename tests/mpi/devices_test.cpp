@@ -7,6 +7,7 @@
 
 #include "comm/connection.hpp"
 #include "comm/transport_mpi.hpp"
+#include "core/slice.hpp"
 #include "runtime/staging.hpp"
 #include "support/device_case.hpp"
 #include "support/mpi_main.hpp"
@@ -131,6 +132,69 @@ TEST_F(OnDevices, AStepOfTheLibraryOnlyEnqueues) {
   EXPECT_EQ(recorder_.n_allocations(), n_allocations);
   EXPECT_EQ(recorder_.n_host_waits(), n_waits);
   comm::wait(stream, *group);
+}
+
+// What is of the sender and its place: the neighbour at distance d sends part d of its own.
+TEST_F(OnDevices, AnExchangeBringsWhatRanksOnTheLeftHaveSent) {
+  const int n_ranks = over_->n_ranks();
+  const auto value = [](int rank, std::size_t i) {
+    return static_cast<std::byte>(rank * 50 + static_cast<int>(i % 47));
+  };
+  for (const Algorithm& row : comm::algorithms()) {
+    if (!row.is_for_devices() || n_ranks == 1) continue;
+    const auto group = row.group(row, *over_);
+    for (int n_neighbours = 1; n_neighbours < n_ranks; ++n_neighbours) {
+      constexpr std::size_t n = 10'007;  // no multiple of any number of neighbours
+      const auto plan = group->make_exchange({n}, n_neighbours);
+      EXPECT_EQ(plan != nullptr, row.needs == comm::Needs::own_devices || row.needs == comm::Needs::switches)
+          << row.name;
+      if (!plan) continue;
+      const runtime::Buffer memory{{2 * n}, runtime::Memory::device}, here{{n}, runtime::Memory::pinned};
+      const auto sent = memory.on_device<std::byte>().subspan(0, n);
+      const auto received = memory.on_device<std::byte>().subspan(n, n);
+      for (std::size_t i = 0; i < n; ++i) here.bytes()[i] = value(over_->rank(), i);
+      runtime::Stream stream;
+      stream.copy(sent, here.bytes());
+      plan->bind(sent, received);
+      plan->run(stream);
+      comm::wait(stream, *group);
+      stream.copy(here.bytes(), received);
+      stream.wait();
+      std::size_t n_wrong = 0;
+      for (int k = 0; k < n_neighbours; ++k) {
+        const core::Slice part =
+            core::partition(n, static_cast<std::size_t>(n_neighbours), static_cast<std::size_t>(k));
+        const int from = (over_->rank() - (k + 1) + n_ranks) % n_ranks;
+        for (std::size_t i = part.offset; i < part.end(); ++i) n_wrong += here.bytes()[i] != value(from, i);
+      }
+      EXPECT_EQ(n_wrong, 0U) << row.name << ", " << n_neighbours;
+    }
+  }
+}
+
+TEST_F(OnDevices, AnExchangeThatFailsIsTold) {
+  if (over_->n_ranks() == 1) GTEST_SKIP() << "there are no neighbours";
+  const Algorithm& library = comm::choose_for_devices({}, *over_, Devices::own);
+  const auto group = library.group(library, *over_);
+  const auto plan = group->make_exchange({4096}, 1);
+  const runtime::Buffer memory{{8192}, runtime::Memory::device};
+  plan->bind(memory.on_device<std::byte>().subspan(0, 4096), memory.on_device<std::byte>().subspan(4096, 4096));
+  runtime::Stream stream;
+  setenv("LOCKSTEP_HOST_NCCL_FAILS", "1", 1);
+  plan->run(stream);
+  EXPECT_THROW(comm::wait(stream, *group), core::Error);
+  unsetenv("LOCKSTEP_HOST_NCCL_FAILS");
+}
+
+TEST_F(OnDevices, SwitchesAddUpWhereTheyAre) {
+  const Call sum{.n_elements = 24};
+  EXPECT_FALSE(comm::is_added_up_by_switches(sum, *over_, Devices::own));
+  if (over_->n_ranks() != 2) {  // of which only newer NCCL takes two
+    EXPECT_EQ(comm::is_added_up_by_switches(sum, *over_, Devices::switched), over_->n_ranks() > 2);
+  }
+  for (const Call& other : {Call{.op = ReduceOp::max, .n_elements = 24}, Call{.dtype = DType::int8, .n_elements = 24},
+                            Call{.collective = Collective::all_gather, .n_elements = 24}})
+    EXPECT_FALSE(comm::is_added_up_by_switches(other, *over_, Devices::switched));
 }
 
 // With a window or without, of all that is registered: a call in other memory fails.

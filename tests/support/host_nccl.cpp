@@ -18,6 +18,7 @@
 #include <list>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "core/dtype.hpp"
@@ -174,6 +175,35 @@ void log_connection() {
   return ncclSuccess;
 }
 
+// In a group, of which it is done at the end: one of the two addresses is null.
+struct Message {
+  const void* from = nullptr;
+  void* to = nullptr;
+  int n_bytes = 0;
+  int peer = 0;
+  MPI_Comm comm = MPI_COMM_NULL;
+};
+int n_groups_open = 0;
+std::vector<Message>& messages() {
+  static std::vector<Message> all;
+  return all;
+}
+
+// Outside of a group each rank of a ring would wait for the next.
+ncclResult_t keep(Message message, std::size_t n, ncclDataType_t type, ncclComm_t comm) {
+  if (n_groups_open == 0) {
+    comm->last_error = "a message outside of a group";
+    return ncclInvalidUsage;
+  }
+  if (message.peer < 0 || message.peer >= comm->n_ranks) return ncclInvalidArgument;
+  message.n_bytes = static_cast<int>(n * lockstep::core::size_of(type_of(type)));
+  message.comm = comm->raw;
+  messages().push_back(message);
+  const ncclResult_t result = begin(comm);
+  if (result != ncclSuccess) messages().clear();  // as nobody else's are sent either
+  return result;
+}
+
 }  // namespace
 
 extern "C" {
@@ -214,8 +244,25 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t* error) {
 }
 const char* ncclGetErrorString(ncclResult_t result) { return result == ncclSystemError ? "system error" : "an error"; }
 const char* ncclGetLastError(ncclComm_t comm) { return comm != nullptr ? comm->last_error.c_str() : ""; }
-ncclResult_t ncclGroupStart() { return ncclSuccess; }
-ncclResult_t ncclGroupEnd() { return ncclSuccess; }
+ncclResult_t ncclGroupStart() {
+  ++n_groups_open;
+  return ncclSuccess;
+}
+// Sends and receives begin when all of a group are known; others were done when they were called.
+ncclResult_t ncclGroupEnd() {
+  if (n_groups_open == 0) return ncclInvalidUsage;
+  if (--n_groups_open > 0) return ncclSuccess;
+  std::vector<MPI_Request> requests;
+  for (const Message& message : std::exchange(messages(), {})) {
+    requests.push_back(MPI_REQUEST_NULL);
+    if (message.from != nullptr)
+      MPI_Isend(message.from, message.n_bytes, MPI_BYTE, message.peer, 0, message.comm, &requests.back());
+    else
+      MPI_Irecv(message.to, message.n_bytes, MPI_BYTE, message.peer, 0, message.comm, &requests.back());
+  }
+  MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+  return ncclSuccess;
+}
 
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 19, 0)
 // Of the recorder, which then judges its uses as any memory of the device.
@@ -307,6 +354,12 @@ ncclResult_t ncclBroadcast(const void* from, void* to, size_t n, ncclDataType_t 
   if (const auto bad = check_place(from, n_bytes, comm, false)) return bad;
   if (const auto bad = check_place(to, n_bytes, comm, false)) return bad;
   return begin(comm);
+}
+ncclResult_t ncclSend(const void* from, size_t n, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t) {
+  return keep({.from = from, .peer = peer}, n, type, comm);
+}
+ncclResult_t ncclRecv(void* to, size_t n, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t) {
+  return keep({.to = to, .peer = peer}, n, type, comm);
 }
 
 }  // extern "C"

@@ -5,15 +5,15 @@
 
 #include <bit>
 #include <cstdlib>
-#include <cstring>
 #include <utility>
 
 #include "comm/algorithms/algorithms.hpp"
+#include "comm/algorithms/nccl_call.hpp"
+#include "comm/algorithms/nccl_exchange.hpp"
 #include "comm/algorithms/nccl_link.hpp"
 #include "comm/algorithms/nccl_log.hpp"
 #include "comm/algorithms/nccl_registration.hpp"
 #include "core/error.hpp"
-#include "runtime/kernel/launch.hpp"
 
 static_assert(NCCL_VERSION_CODE >= NCCL_VERSION(2, 18, 0), "NCCL 2.18 or newer");
 
@@ -155,33 +155,9 @@ class NcclPlan final : public DevicePlan {
 
   void run(runtime::Stream& stream) override {
     if (call_.n_elements == 0) return;
-    using runtime::kernel::Region;
-    const Region read{input_.data(), input_.size()};
-    const Region write{output_.data(), output_.size()};
-    const NcclPlan* const self = this;
-    stream.enqueue({.name = name(call_.collective),
-                    .reads = {&read, 1},
-                    .writes = {&write, 1},
-                    .grid = {},
-                    .body = std::as_bytes(std::span{&self, 1}),
-                    // For a library of the host, which tests put in NCCL's place.
-                    .on_host = [](const std::byte* body, const runtime::kernel::Grid&,
-                                  runtime::kernel::ThreadOrder) { plan_of(body).call(nullptr); },
-                    .on_cuda =
-                        [](const std::byte* body, const runtime::kernel::Grid&, void* on) {
-                          plan_of(body).call(static_cast<cudaStream_t>(on));
-                          return static_cast<int>(cudaSuccess);
-                        }});
+    nccl::enqueue(stream, name(call_.collective), {input_.data(), input_.size()}, {output_.data(), output_.size()},
+                  *this);
   }
-
- private:
-  static const NcclPlan& plan_of(const std::byte* body) {
-    const NcclPlan* plan = nullptr;
-    std::memcpy(&plan, body, sizeof plan);
-    return *plan;
-  }
-
-  [[nodiscard]] core::Slice part(int rank) const { return call_.part(rank, n_ranks_); }
 
   void call(cudaStream_t stream) const {
     ncclResult_t result = ncclSuccess;
@@ -201,6 +177,9 @@ class NcclPlan final : public DevicePlan {
     }
     comm_.check(result, name(call_.collective));
   }
+
+ private:
+  [[nodiscard]] core::Slice part(int rank) const { return call_.part(rank, n_ranks_); }
 
   // NCCL's own have equal parts only: so one for each part, all at once.
   template <class OfPart>
@@ -250,6 +229,10 @@ class NcclGroup final : public DeviceGroup {
           {.what = fmt::format("algorithm {} {}", row_.name, *why_not), .where = "", .expected = "", .fix = ""});
     if (!comm_) connect();
     return std::make_unique<NcclPlan>(comm_, stream_, call, transport_.rank(), transport_.n_ranks());
+  }
+  [[nodiscard]] std::unique_ptr<DevicePlan> make_exchange(core::Bytes bytes, int n_neighbours) override {
+    if (!comm_) connect();
+    return nccl::make_exchange(comm_, transport_.rank(), transport_.n_ranks(), bytes, n_neighbours);
   }
   [[nodiscard]] Connection connection() override {
     if (!comm_) connect();

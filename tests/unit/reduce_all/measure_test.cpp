@@ -134,6 +134,49 @@ TEST(Limit, RanksThatNeedNothingOfEachOtherDoNotWait) {
   EXPECT_EQ(find_limit({.collective = comm::Collective::all_gather, .n_elements = 4}, times, 4).by, LimitedBy::cores);
 }
 
+TEST(Limit, LinksCarryWhatOthersHaveOrOnceWhatSwitchesAddUp) {
+  for (const bool switches_add : {false, true}) {
+    EXPECT_EQ(bytes_over_links(call_of(comm::Collective::reduce_scatter), 4, switches_add).value, 750U);
+    EXPECT_EQ(bytes_over_links(call_of(comm::Collective::all_gather), 4, switches_add).value, 750U);
+    EXPECT_EQ(bytes_over_links(call_of(comm::Collective::all_reduce), 2, switches_add).value, 1000U);
+    EXPECT_EQ(bytes_over_links(call_of(comm::Collective::all_reduce), 1, switches_add).value, 0U);
+  }
+  EXPECT_EQ(bytes_over_links(call_of(comm::Collective::all_reduce), 4, false).value, 1500U);
+  EXPECT_EQ(bytes_over_links(call_of(comm::Collective::all_reduce), 4, true).value, 1000U);
+}
+
+TEST(Limit, FourToSixtyFourMebibytesAreExchanged) {
+  const comm::Call between{.n_elements = 4 << 20};  // float32
+  const comm::Call most{.n_elements = std::size_t{1} << 30};
+  EXPECT_EQ(bytes_to_exchange({.n_elements = 1}, 2).value, 4U << 20);
+  EXPECT_EQ(bytes_to_exchange(between, 4).value, 24U << 20);
+  EXPECT_EQ(bytes_to_exchange(most, 4).value, 64U << 20);
+  EXPECT_EQ(largest_exchange({{between, most, between}}, 4).value, 64U << 20);
+  EXPECT_EQ(largest_exchange({{{.n_elements = 1}, between}}, 4).value, 24U << 20);
+}
+
+TEST(Limit, TheSlowestOfAllBinds) {
+  const comm::Call call = call_of(comm::Collective::all_reduce);
+  // 1500 B of 3000 B: half of the time.
+  LimitTimes times{.copying = {1e-6}, .exchanging = {4e-6}, .exchanged = {3000}};
+  Limit limit = find_limit(call, times, 4);
+  EXPECT_DOUBLE_EQ(limit.GBps, 0.5);
+  EXPECT_EQ(limit.by, LimitedBy::links);
+  EXPECT_EQ(name(limit.by), "links");
+  times.switches_add = true;
+  EXPECT_DOUBLE_EQ(find_limit(call, times, 4).GBps, 0.75);
+  EXPECT_DOUBLE_EQ(find_limit(call_of(comm::Collective::all_gather), times, 4).GBps, 1);
+  times.copying = {2e-6};
+  EXPECT_EQ(find_limit(call, times, 4).by, LimitedBy::copying);
+  times.reading = {5e-6};
+  times.read = {1500};
+  EXPECT_EQ(find_limit(call, times, 4).by, LimitedBy::cores);
+  times.exchanging = {4e-5};
+  EXPECT_EQ(find_limit(call, times, 4).by, LimitedBy::links);
+  times.exchanged = {};
+  EXPECT_EQ(find_limit(call, times, 4).by, LimitedBy::cores) << "nothing was exchanged";
+}
+
 TEST(Limit, BothProbesCopy) {
   for (const CopyKind kind : {CopyKind::cached, CopyKind::streaming}) {
     std::vector<std::byte> input(1000, std::byte{7});

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "reduce_all/links.hpp"
+
 namespace lockstep::reduce_all {
 namespace {
 
@@ -24,6 +26,39 @@ TEST(Memory, KeptTimesCount) {
     EXPECT_EQ(error.code(), core::ExitCode::usage);
     EXPECT_EQ(error.problem().where, "--iterations");
   }
+}
+
+TEST(Memory, WhatIsExchangedIsOnTheGpuToo) {
+  runtime::DeviceChoice device;
+  device.number = 0;
+  device.gpu.memory = {std::uint64_t{1} << 30};
+  EXPECT_NO_THROW(check_device_memory({}, {480 << 20}, {}, device, 2));
+  EXPECT_NO_THROW(check_device_memory({}, {440 << 20}, {64 << 20}, device, 2));
+  const auto complaint = core::complaint_of([&] { check_device_memory({}, {480 << 20}, {64 << 20}, device, 2); });
+  ASSERT_TRUE(complaint);
+  EXPECT_NE(complaint->problem().fix.find("-e 447M"), std::string::npos) << complaint->problem().fix;
+}
+
+TEST(Links, AreALimitWhereARingHasNoneOfSeveralNetworkCards) {
+  const auto of = [](std::size_t n_ranks, int n_nodes) {
+    runtime::Topology topology = one_node(n_ranks);
+    topology.n_nodes = n_nodes;
+    return topology;
+  };
+  runtime::DeviceChoice device;
+  EXPECT_FALSE(may_have_links(device, of(4, 1))) << "the host";
+  device.number = 0;
+  EXPECT_TRUE(may_have_links(device, of(4, 1)));
+  EXPECT_TRUE(may_have_links(device, of(4, 4)));
+  EXPECT_FALSE(may_have_links(device, of(4, 2)));
+  EXPECT_FALSE(may_have_links(device, of(1, 1)));
+  const std::string limit = describe_limit_of_devices({}, of(4, 1), true);
+  EXPECT_NE(limit.find("the slower of all ranks copying"), std::string::npos) << limit;
+  EXPECT_NE(limit.find("2(P-1)/P of the vector, or all of it once where switches add up"), std::string::npos) << limit;
+  EXPECT_EQ(describe_limit_of_devices({}, of(4, 1), false).find("links"), std::string::npos);
+  EXPECT_NE(describe_limit_of_devices({}, of(4, 2), false).find("network"), std::string::npos);
+  device.is_shared = true;
+  EXPECT_FALSE(may_have_links(device, of(4, 1)));
 }
 
 TEST(World, OneRankIsNoPlural) {

@@ -222,6 +222,23 @@ TEST(TextReport, SaysHowFarApartTheCoresAreOrWhyNot) {
       << text_header(info);
 }
 
+TEST(Reports, SayHowFastTheHostIsReached) {
+  BenchmarkInfo info = sample_info();
+  info.device.number = 0;
+  EXPECT_EQ(text_header(info).find("# host link"), std::string::npos);
+  const auto device_of = [](const BenchmarkInfo& of) { return nlohmann::json::parse(json_meta(of))["device"]; };
+  EXPECT_TRUE(device_of(info)["host_to_gpu_GBps"].is_null());
+  EXPECT_TRUE(device_of(info)["gpu_to_host_GBps"].is_null());
+  info.host_link = HostLink{54.94, 53.2, 3, 3};
+  EXPECT_NE(text_header(info).find("\n# host link: 54.9 GB/s to the GPU, 53.2 back (slowest: rank 3)\n"),
+            std::string::npos)
+      << text_header(info);
+  EXPECT_EQ(device_of(info)["host_to_gpu_GBps"], 54.94);
+  EXPECT_EQ(device_of(info)["gpu_to_host_GBps"], 53.2);
+  EXPECT_EQ(describe_host_link({1, 2, 0, 1}, 2), "1.0 GB/s to the GPU, 2.0 back (slowest: rank 0, back rank 1)");
+  EXPECT_EQ(describe_host_link({1, 2, 0, 0}, 1), "1.0 GB/s to the GPU, 2.0 back");
+}
+
 TEST(TextReport, SaysWhatWasMeasuredAgainAndWhatIsDoubtful) {
   std::vector<Row> rows{sample_row()};
   EXPECT_NE(text_rows(rows).find(" 118>560"), std::string::npos) << text_rows(rows);

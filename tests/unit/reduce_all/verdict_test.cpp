@@ -85,6 +85,8 @@ TEST(Verdict, SaysWhatTheLargestSizeIsComparedWith) {
   EXPECT_NE(text_of(rows, {.n_ranks = 2}).find("67 % of what all ranks reach by copying alone"), std::string::npos);
   for (Row& row : rows) row.limit_by = name(LimitedBy::cores);
   EXPECT_NE(text_of(rows, {.n_ranks = 2}).find("by only reading what others have written"), std::string::npos);
+  for (Row& row : rows) row.limit_by = name(LimitedBy::links);
+  EXPECT_NE(text_of(rows, {.n_ranks = 2}).find("by only exchanging over the links of GPUs"), std::string::npos);
 }
 
 TEST(Verdict, SaysThatCoresMoved) {

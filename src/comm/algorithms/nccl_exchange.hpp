@@ -1,0 +1,17 @@
+// All ranks at once send to others and receive from others: what the links between their GPUs carry.
+// Invariant: all that a rank sends and receives is one group, whose calls wait for none of each other.
+// Used by nccl_cuda.cpp; includes NCCL's header, as only files for NCCL do.
+#pragma once
+
+#include <memory>
+
+#include "comm/algorithms/nccl_link.hpp"
+#include "comm/device_plan.hpp"
+
+namespace lockstep::comm::nccl {
+
+/// As DeviceGroup::make_exchange() has it, for the ranks of a communicator, which must outlive it.
+[[nodiscard]] std::unique_ptr<DevicePlan> make_exchange(Link& comm, int rank, int n_ranks, core::Bytes bytes,
+                                                        int n_neighbours);
+
+}  // namespace lockstep::comm::nccl
