@@ -246,4 +246,11 @@ const Shape& Network::numbers(Value x, const std::string& name) const {
   return in;
 }
 
+void fail_for_single_value(const Node& node) {
+  core::fail_usage({.what = "batch normalization of a single value per channel",
+                    .where = fmt::format("layer '{}', a group of 1 sample of 1x1 pixels", node.name),
+                    .expected = "more than 1 value per channel when training",
+                    .fix = "larger batches, another bn_group, or larger images"});
+}
+
 }  // namespace lockstep::nn

@@ -159,4 +159,7 @@ class Network {
   std::vector<Statistic> statistics_{};
 };
 
+/// Throws core::Error (usage): a batch normalization in training has one value per channel, which has no variance.
+[[noreturn]] void fail_for_single_value(const Node& node);
+
 }  // namespace lockstep::nn

@@ -204,11 +204,11 @@ void refuse_flags_of_training(const std::vector<std::string>& arguments, const s
   declare_launch(flags, launch);
   const std::vector<std::string> of_training = flags.names();
   for (const std::string& argument : arguments) {
-    const std::string flag = argument.substr(0, argument.find('='));
-    if (std::ranges::find(of_training, flag) == of_training.end() || std::ranges::find(taken, flag) != taken.end())
+    const std::string name = argument.substr(0, argument.find('='));
+    if (std::ranges::find(of_training, name) == of_training.end() || std::ranges::find(taken, name) != taken.end())
       continue;
-    core::fail_usage({.what = fmt::format("{} does not go with {}", flag, self_test_flag),
-                      .where = flag,
+    core::fail_usage({.what = fmt::format("{} does not go with {}", name, self_test_flag),
+                      .where = name,
                       .expected = fmt::format("names of models, and of flags {}", core::join(taken)),
                       .fix = "leave it out"});
   }

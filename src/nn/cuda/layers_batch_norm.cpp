@@ -33,6 +33,7 @@ class BatchNormLayer final : public CudaLayer<T> {
     this->output_ = builder.make_value(builder.values[planned.index]);
     inverse_ = builder.template make<float>(n);
     if (!is_training_) return;
+    if (!is_group_of_ranks_ && rows_.n_rows_of(rows_.n_groups() - 1) == 1) fail_for_single_value(node_);
     mean_ = builder.template make<float>(n);
     moments_ = builder.template make<Moments>(n);
     if (is_group_of_ranks_) shared_ = builder.template make<double>(shared_elements(n));

@@ -307,6 +307,25 @@ TEST_F(CudaExecutorTest, RefusesLabelsThatAreNoClass) {
   EXPECT_ANY_THROW(static_cast<void>(on.sums()));
 }
 
+TEST_F(CudaExecutorTest, RefusesToNormalizeASingleValue) {
+  Network net;
+  const Value x = net.conv("conv1", net.input({1, 3, 3}), {.n_out = 2, .kernel = 3});
+  net.linear("fc", net.flatten(net.batch_norm("bn1", x)), {.n_out = 2});
+  Case given{"single", net};
+  given.batch = {.n = 3, .classes = {1, 0, 1}};
+  for (std::uint64_t i = 0; i < given.batch.n * 9; ++i) given.batch.x.push_back(value(24, i));
+  OnTestDevice on{given, Precision::f32};
+  on.forward(true);
+  try {
+    on.forward_part(Pass::forward, 0, 1);
+    ADD_FAILURE() << "one value has no variance";
+  } catch (const core::Error& error) {
+    EXPECT_EQ(error.code(), core::ExitCode::usage);
+    EXPECT_NE(std::string{error.what()}.find("bn1"), std::string::npos) << error.what();
+  }
+  on.forward_part(Pass::evaluation, 0, 1);
+}
+
 TEST_F(CudaExecutorTest, RefusesMorePacksThanKernelsCount) {
   const Node node{.name = "pool", .layer = MaxPool{}, .inputs = {}, .output = {}};
   const ValueLayout layout{.n_positions = std::size_t{1} << 20, .n_channels = 13, .padded_channels = 16};

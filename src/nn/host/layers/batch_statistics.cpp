@@ -1,19 +1,8 @@
 #include "nn/host/layers/batch_statistics.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
-#include "core/error.hpp"
-
 namespace lockstep::nn::host {
-
-void fail_for_single_value(const Node& node) {
-  core::fail_usage({.what = "batch normalization of a single value per channel",
-                    .where = fmt::format("layer '{}', a group of 1 sample of 1x1 pixels", node.name),
-                    .expected = "more than 1 value per channel when training",
-                    .fix = "larger batches, another bn_group, or larger images"});
-}
 
 void share_means(const Node& node, const PassContext& pass, std::span<double> sums_and_n) {
   pass.sum(sums_and_n);

@@ -25,8 +25,6 @@ class RunningMove {
   double kept_, taken_;
 };
 
-[[noreturn]] void fail_for_single_value(const Node& node);
-
 /// Collective over the group: from sums over this rank's values, and their number behind them, to means over those of
 /// all ranks and the number of these. Throws core::Error (usage) if it is 1.
 void share_means(const Node& node, const PassContext& pass, std::span<double> sums_and_n);
