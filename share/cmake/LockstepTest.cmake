@@ -41,6 +41,9 @@ set(LOCKSTEP_LAUNCHER_TEST_ENVIRONMENT
     "${LOCKSTEP_MPI_TEST_ENVIRONMENT};MPIEXEC=${MPIEXEC_EXECUTABLE};MPIEXEC_NUMPROC_FLAG=${MPIEXEC_NUMPROC_FLAG}"
     "MPIEXEC_PREFLAGS=${MPIEXEC_PREFLAGS}")
 
+# Builds what the address sanitizer judges: unit tests, those of MPI, and what cli tests of the label sanitized run.
+add_custom_target(sanitized_tests)
+
 # Builds what the thread sanitizer can judge: ranks as threads only, as MPI libraries are not built for it.
 add_custom_target(tsan_tests)
 
@@ -77,6 +80,7 @@ function(lockstep_add_unit_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES;LABELS")
   lockstep_reject_unparsed(lockstep_add_unit_test "${arg_UNPARSED_ARGUMENTS}")
   lockstep_add_test_program(${name} SOURCES ${arg_SOURCES} LIBRARIES ${arg_LIBRARIES} GTest::gtest_main)
+  add_dependencies(sanitized_tests ${name})
   if("tsan" IN_LIST arg_LABELS)
     add_dependencies(tsan_tests ${name})
   endif()
@@ -91,6 +95,7 @@ function(lockstep_add_mpi_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "PROGRAM" "RANKS;LABELS")
   lockstep_reject_unparsed(lockstep_add_mpi_test "${arg_UNPARSED_ARGUMENTS}")
   add_dependencies(mpi_tests ${arg_PROGRAM})
+  add_dependencies(sanitized_tests ${arg_PROGRAM})
   separate_arguments(preflags UNIX_COMMAND "${MPIEXEC_PREFLAGS}")
   foreach(n IN LISTS arg_RANKS)
     lockstep_add_test(mpi.${name}.np${n}
