@@ -23,11 +23,12 @@ std::unique_ptr<comm::Transport> transport(int ranks_per_node) {
   return comm::make_mpi_transport(support::world(), {.ranks_per_node = ranks_per_node, .oversubscribed = true});
 }
 
-/// Runs `body` for every algorithm and collective that these ranks can do.
+/// Runs `body` for every algorithm and collective that these ranks can do: MPI's own, or, where its collectives are
+/// forbidden, all others.
 template <class Body>
 void for_each_algorithm(comm::Transport& over, Body body) {
   for (const comm::Algorithm& algorithm : comm::algorithms()) {
-    if (algorithm.needs == comm::Needs::mpi_processes && support::mpi_collectives_are_forbidden()) continue;
+    if ((algorithm.needs == comm::Needs::mpi_processes) == support::mpi_collectives_are_forbidden()) continue;
     for (const Collective collective : comm::all_collectives)
       if (!comm::obstacle(algorithm, {collective}, over)) body(algorithm, collective);
   }
