@@ -3,6 +3,7 @@
 // Used by tests of nn/cuda.
 #pragma once
 
+#include "core/error.hpp"
 #include "nn/cuda/convolution.hpp"
 #include "nn/cuda/split_convolution.hpp"
 #include "runtime/kernel/launch.hpp"
@@ -119,6 +120,7 @@ class PlainConvolutions final : public nn::cuda::Convolutions {
       using nn::cuda::Epilogue;
       using runtime::kernel::region;
       const auto& [p, pass, epilogue] = product_;
+      core::require(!operands.adds || epilogue == Epilogue::kept, "a plain product is written");
       PlainConvolution<T> body{pass,
                                p.n_samples,
                                p.height,

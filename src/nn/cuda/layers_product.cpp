@@ -69,12 +69,12 @@ class ProductLayer final : public CudaLayer<T> {
   }
 
   void backward(PassContext& pass) override {
-    weight_pass_->enqueue(pass.stream,
-                          {.x = multiplied(),
-                           .w = fold_ ? static_cast<void*>(static_cast<T*>(folded_gradient_)) : weight_gradient_,
-                           .y = gradient_,
-                           .workspace = backward_workspace_,
-                           .adds = pass.adds});
+    void* const weight_gradient = fold_ ? static_cast<void*>(static_cast<T*>(folded_gradient_)) : weight_gradient_;
+    weight_pass_->enqueue(pass.stream, {.x = multiplied(),
+                                        .w = weight_gradient,
+                                        .y = gradient_,
+                                        .workspace = backward_workspace_,
+                                        .adds = pass.adds && !fold_});
     if (fold_)
       enqueue(pass.stream, KeepFoldedGradient<T>{*fold_, static_cast<std::size_t>(problem().n_out), folded_gradient_,
                                                  pass.adds, weight_gradient_});

@@ -41,6 +41,7 @@ class SplitConvolution final : public Convolution {
     T* const rounded = reinterpret_cast<T*>(operands.workspace + rounded_offset());
     ConvOperands of_plain = operands;
     of_plain.w = rounded;
+    of_plain.adds = false;
     plain_->enqueue(stream, of_plain);
     cuda::enqueue(stream, KeepGradient<T>{product_.problem.w_elements(), rounded, operands.adds,
                                           static_cast<float*>(operands.w)});

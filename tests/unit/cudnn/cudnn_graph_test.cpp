@@ -238,6 +238,27 @@ TEST(CudnnConvolutions, FuseWhatWasChosen) {
   for (const std::string& complaint : recorder.complaints()) ADD_FAILURE() << complaint;
 }
 
+// A plain product is written, and what is kept of it is added by what is behind it.
+TEST(CudnnConvolutions, KeepGradientsAloneOrAdded) {
+  test::Recorder recorder;
+  const test::UseRecorder use{recorder};
+  const runtime::Buffer memory{core::Bytes{1 << 20}, runtime::Memory::device};
+  std::byte* const at = memory.on_device<std::byte>().data();
+  runtime::Stream stream;
+  CudnnConvolutions cudnn{GpuModel{describe(cards[1]), 90}};
+  const auto convolution =
+      cudnn.plan({small_problem(), ConvPass::weight_gradient, Epilogue::kept}, core::DType::bfloat16);
+  for (const bool adds : {false, true}) {
+    convolution->enqueue(
+        stream, {.x = at, .w = at + (1 << 16), .y = at + (2 << 16), .workspace = at + (3 << 16), .adds = adds});
+    const std::vector<std::string> lines = recorder.take_lines();
+    ASSERT_EQ(lines.size(), 2U);
+    EXPECT_NE(lines[0].find(" conv_weight_gradient "), std::string::npos) << lines[0];
+    EXPECT_NE(lines[1].find(" keep_gradient "), std::string::npos) << lines[1];
+  }
+  for (const std::string& complaint : recorder.complaints()) ADD_FAILURE() << complaint;
+}
+
 // What is enqueued for cuDNN touches the memory that it does with plain loops.
 TEST(CudnnConvolutions, TouchWhatPlainOnesDo) {
   test::Recorder recorder;
