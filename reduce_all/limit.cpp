@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "comm/device_plan.hpp"
 #include "comm/kernels.hpp"
 #include "core/error.hpp"
 
@@ -102,7 +103,9 @@ core::Bytes bytes_over_links(const comm::Call& call, int n_ranks, bool switches_
 }
 
 core::Bytes bytes_to_exchange(const comm::Call& call, int n_ranks) {
-  return std::clamp(bytes_from_others(call, n_ranks), least_exchanged, most_exchanged);
+  const core::Bytes bytes = std::clamp(bytes_from_others(call, n_ranks), least_exchanged, most_exchanged);
+  constexpr std::uint64_t unit = comm::exchange_alignment;
+  return {(bytes.value + unit - 1) / unit * unit};
 }
 
 core::Bytes largest_exchange(std::span<const comm::Call> calls, int n_ranks) {

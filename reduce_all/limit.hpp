@@ -38,7 +38,7 @@ enum class CopyKind { cached, streaming };
 [[nodiscard]] core::Bytes bytes_over_links(const comm::Call& call, int n_ranks, bool switches_add);
 
 /// How many bytes to exchange to measure that: bytes_from_others(), but 4 MiB at least, or the launch would count for
-/// too much, and 64 MiB at most, which says as much as more.
+/// too much, and 64 MiB at most, which says as much as more; a multiple of comm::exchange_alignment.
 [[nodiscard]] core::Bytes bytes_to_exchange(const comm::Call& call, int n_ranks);
 
 /// The most of any call.

@@ -202,10 +202,10 @@ int run(const runtime::Session& session, const CommandLine& line, const runtime:
   const auto complaint = core::complaint_of([&] {
     check_registration(options, device);
     job.participants = find_participants(options, job.calls, *transport, groups.devices());
-    check_device_memory(
-        options, largest_size(line.calls),
-        may_have_links(device, topology) ? largest_exchange(line.calls, world.n_ranks()) : core::Bytes{}, device,
-        topology.n_local_ranks(world.rank()));
+    const bool exchanges = may_have_links(device, topology) && !libraries_of(job).empty();
+    check_device_memory(options, largest_size(line.calls),
+                        exchanges ? largest_exchange(line.calls, world.n_ranks()) : core::Bytes{}, device,
+                        topology.n_local_ranks(world.rank()));
     check_memory(options, largest_size(line.calls), topology, world.rank(), job.participants.size());
     if (world.rank() == 0 && options.task == Task::measure) report = std::make_unique<Report>(options);
   });

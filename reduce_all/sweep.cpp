@@ -176,13 +176,15 @@ void Sweep::add_probes(const comm::Call& call, std::vector<Contender>& contender
                           .role = Role::reading});
 }
 
-// With one neighbour, and with all: what joins GPUs pair by pair carries more by all, what several share by one.
+// With one neighbour, and on one node with all: what joins GPUs pair by pair carries more by all, what several share by
+// one.
 void Sweep::add_exchanges(const comm::Call& call, std::vector<Contender>& contenders) {
   if (job_.links == nullptr) return;
   const std::size_t n_bytes = bytes_to_exchange(call, job_.world.n_ranks()).value;
   const runtime::DeviceSpan<std::byte> all = exchanged_.on_device<std::byte>();
   const CallBuffers buffers{all.subspan(0, n_bytes), all.subspan(all.size() / 2, n_bytes)};
-  for (const int n_neighbours : std::set{1, job_.world.n_ranks() - 1})
+  const int most_neighbours = job_.topology.n_nodes == 1 ? job_.world.n_ranks() - 1 : 1;
+  for (const int n_neighbours : std::set{1, most_neighbours})
     contenders.push_back(
         {.name = "exchange", .runner = make_exchange(*job_.links, buffers, n_neighbours), .role = Role::exchanging});
 }
@@ -313,7 +315,7 @@ void Sweep::report_rows(const comm::Call& call, LimitTimes limit, std::vector<Me
   limit.read = bytes_to_read(call);
   if (job_.links != nullptr) {
     limit.exchanged = bytes_to_exchange(call, job_.world.n_ranks());
-    limit.switches_add = comm::is_added_up_by_switches(call, job_.transport, job_.groups.devices());
+    limit.switches_add = comm::may_be_added_up_on_the_way(call, job_.groups.devices());
   }
   std::vector<Row> rows;
   for (Measured& m : measured) {

@@ -103,7 +103,8 @@ std::string rate_large(const std::vector<Row>& best, const VerdictContext& conte
   std::string text =
       fmt::format("At {} it moves {:.1f} GB/s of vector per rank, {:.0f} % of what all ranks reach by {} ({:.1f} GB/s)",
                   size_text(largest.bytes), largest.algbw_GBps, largest.limit_percent, by, largest.limit_GBps);
-  if (context.n_nodes > 1) text += "; the rest goes to the network as well";
+  if (context.n_nodes > 1 && largest.limit_by != name(LimitedBy::links))
+    text += "; the rest goes to the network as well";
   return text + ".";
 }
 

@@ -64,6 +64,9 @@ class Registered {
   virtual ~Registered() = default;
 };
 
+/// In bytes: GPUs copy what begins at no multiple of 16 in smaller pieces.
+inline constexpr std::size_t exchange_alignment = 512;
+
 /// The ranks of a transport, and one way in which their devices do collectives.
 class DeviceGroup {
  public:
@@ -75,9 +78,10 @@ class DeviceGroup {
   [[nodiscard]] virtual bool only_enqueues() const noexcept = 0;
   /// Collective. Throws core::Error (usage) if this way cannot do it. The group must outlive it.
   [[nodiscard]] virtual std::unique_ptr<DevicePlan> make_plan(const Call& call) = 0;
-  /// Collective: a plan by which each rank sends `bytes`, equal parts to as many ranks right of it in their ring, and
-  /// receives as many from those left of it: bind() to what is sent and what is received. For more than `n_neighbours`
-  /// ranks. Null where this way does not go from device to device. The group must outlive it.
+  /// Collective: a plan by which each rank sends `bytes`, equal parts (core::partition by exchange_alignment) to as
+  /// many ranks right of it in their ring, and receives as many from those left of it: bind() to what is sent and what
+  /// is received. For more than `n_neighbours` ranks. Null where this way does not go from device to device. The group
+  /// must outlive it.
   [[nodiscard]] virtual std::unique_ptr<DevicePlan> make_exchange(core::Bytes /*bytes*/, int /*n_neighbours*/) {
     return nullptr;
   }
@@ -86,7 +90,8 @@ class DeviceGroup {
   /// Whether there is a library that register_memory() tells of memory.
   [[nodiscard]] virtual bool registers() const noexcept { return false; }
   /// Collective: the memory is all that allocate_to_register() gave, for as many bytes on every rank. From then on all
-  /// buffers of the group's plans must be registered. Null on all ranks if the library of one does not register it.
+  /// buffers of the group's plans must be registered, but those of exchanges. Null on all ranks if the library of one
+  /// does not register it.
   [[nodiscard]] virtual std::unique_ptr<Registered> register_memory(runtime::DeviceSpan<std::byte> /*memory*/,
                                                                     Registration /*how*/) {
     return nullptr;

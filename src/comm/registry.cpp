@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstdlib>
+#include <string_view>
 
 #include "comm/algorithms/algorithms.hpp"
 #include "comm/transport_mpi.hpp"
@@ -220,8 +222,10 @@ std::optional<std::string> obstacle(const Algorithm& algorithm, const Call& call
   return algorithm.why_not != nullptr ? algorithm.why_not(call, transport) : std::nullopt;
 }
 
-bool is_added_up_by_switches(const Call& call, const Transport& transport, Devices devices) {
-  return call.collective != Collective::all_gather && !obstacle(*row("nccl:nvls"), call, transport, devices);
+bool may_be_added_up_on_the_way(const Call& call, Devices devices) {
+  const char* const sharp = std::getenv("NCCL_COLLNET_ENABLE");
+  return call.collective == Collective::all_reduce &&
+         (devices == Devices::switched || (sharp != nullptr && std::string_view{sharp} == "1"));
 }
 
 std::unique_ptr<Plan> make_plan(const Algorithm& algorithm, Transport& transport, const Call& call) {

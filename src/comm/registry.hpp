@@ -105,8 +105,9 @@ struct Choice {
 [[nodiscard]] std::optional<std::string> obstacle(const Algorithm& algorithm, const Call& call,
                                                   const Transport& transport, Devices devices = Devices::none);
 
-/// Whether switches between these devices can add up a sum on its way, as the row of a node's switches does it.
-[[nodiscard]] bool is_added_up_by_switches(const Call& call, const Transport& transport, Devices devices);
+/// Whether vectors may be combined on their way, by switches between these devices or by those of a network that NCCL
+/// is told of (NCCL_COLLNET_ENABLE).
+[[nodiscard]] bool may_be_added_up_on_the_way(const Call& call, Devices devices);
 
 /// Collective: prepares `call` on the host. Throws core::Error (usage) if there is an obstacle().
 [[nodiscard]] std::unique_ptr<Plan> make_plan(const Algorithm& algorithm, Transport& transport, const Call& call);

@@ -162,8 +162,8 @@ TEST_F(OnDevices, AnExchangeBringsWhatRanksOnTheLeftHaveSent) {
       stream.wait();
       std::size_t n_wrong = 0;
       for (int k = 0; k < n_neighbours; ++k) {
-        const core::Slice part =
-            core::partition(n, static_cast<std::size_t>(n_neighbours), static_cast<std::size_t>(k));
+        const core::Slice part = core::partition(n, static_cast<std::size_t>(n_neighbours), static_cast<std::size_t>(k),
+                                                 comm::exchange_alignment);
         const int from = (over_->rank() - (k + 1) + n_ranks) % n_ranks;
         for (std::size_t i = part.offset; i < part.end(); ++i) n_wrong += here.bytes()[i] != value(from, i);
       }
@@ -186,15 +186,14 @@ TEST_F(OnDevices, AnExchangeThatFailsIsTold) {
   unsetenv("LOCKSTEP_HOST_NCCL_FAILS");
 }
 
-TEST_F(OnDevices, SwitchesAddUpWhereTheyAre) {
+TEST_F(OnDevices, MayBeAddedUpOnTheWay) {
   const Call sum{.n_elements = 24};
-  EXPECT_FALSE(comm::is_added_up_by_switches(sum, *over_, Devices::own));
-  if (over_->n_ranks() != 2) {  // of which only newer NCCL takes two
-    EXPECT_EQ(comm::is_added_up_by_switches(sum, *over_, Devices::switched), over_->n_ranks() > 2);
-  }
-  for (const Call& other : {Call{.op = ReduceOp::max, .n_elements = 24}, Call{.dtype = DType::int8, .n_elements = 24},
-                            Call{.collective = Collective::all_gather, .n_elements = 24}})
-    EXPECT_FALSE(comm::is_added_up_by_switches(other, *over_, Devices::switched));
+  EXPECT_FALSE(comm::may_be_added_up_on_the_way(sum, Devices::own));
+  EXPECT_TRUE(comm::may_be_added_up_on_the_way(sum, Devices::switched));
+  EXPECT_FALSE(comm::may_be_added_up_on_the_way({.collective = Collective::all_gather}, Devices::switched));
+  setenv("NCCL_COLLNET_ENABLE", "1", 1);
+  EXPECT_TRUE(comm::may_be_added_up_on_the_way(sum, Devices::own));
+  unsetenv("NCCL_COLLNET_ENABLE");
 }
 
 // With a window or without, of all that is registered: a call in other memory fails.

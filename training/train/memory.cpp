@@ -18,6 +18,7 @@
 #include "optim/optimizer.hpp"
 #include "runtime/accelerator.hpp"
 #include "runtime/together.hpp"
+#include "training/recipe/cuts.hpp"
 #include "training/recipe/specs.hpp"
 #include "training/train/model.hpp"
 
@@ -94,8 +95,9 @@ constexpr std::uint64_t most_planned = 4096;
 
 /// Without timing, which takes memory; what oneDNN has compiled for it is used again.
 std::unique_ptr<nn::Executor> executor_for(nn::Device& device, const Recipe& recipe, const nn::Network& network,
-                                           std::uint64_t n) {
+                                           std::uint64_t n, int n_ranks) {
   nn::ExecutorOptions options = executor_options(recipe, n);
+  options.is_group_of_ranks = ranks_of_group(recipe, n_ranks) > 1;
   options.is_deterministic = true;
   return device.make_executor(network, options);
 }
@@ -143,11 +145,11 @@ MemoryNeed memory_need(nn::Device& device, const Recipe& recipe, const nn::Netwo
   MemoryNeed need{.at_a_time = samples_at_a_time(recipe, most, n_ranks),
                   .batch = std::min(recipe.batch, most * static_cast<std::uint64_t>(n_ranks))};
   const std::uint64_t planned = std::min(need.at_a_time, whole_groups(recipe, most_planned));
-  const auto executor = executor_for(device, recipe, network, planned);
+  const auto executor = executor_for(device, recipe, network, planned, n_ranks);
   need.activations = executor->n_bytes();
   if (const std::uint64_t fewer = whole_groups(recipe, planned / 2); planned < need.at_a_time && fewer < planned) {
     const std::uint64_t of_fewer =
-        std::min<std::uint64_t>(need.activations, executor_for(device, recipe, network, fewer)->n_bytes());
+        std::min<std::uint64_t>(need.activations, executor_for(device, recipe, network, fewer, n_ranks)->n_bytes());
     need.activations += (need.activations - of_fewer) / (planned - fewer) * (need.at_a_time - planned);
   }
   need.arena = executor->arena_elements() * sizeof(float);

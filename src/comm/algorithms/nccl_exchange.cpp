@@ -31,8 +31,8 @@ class NcclExchange final : public DevicePlan {
 
  private:
   ncclResult_t exchange_part(int i, cudaStream_t stream) const {
-    const core::Slice part =
-        core::partition(n_bytes_, static_cast<std::size_t>(n_neighbours_), static_cast<std::size_t>(i));
+    const core::Slice part = core::partition(n_bytes_, static_cast<std::size_t>(n_neighbours_),
+                                             static_cast<std::size_t>(i), exchange_alignment);
     const int distance = i + 1;
     const ncclResult_t sent =
         ncclSend(sent_.data() + part.offset, part.count, ncclUint8, (rank_ + distance) % n_ranks_, comm_.get(), stream);

@@ -111,6 +111,7 @@ class TimedPlans final : public PlanMaker {
       const bool is_new = wanted_.product.epilogue == Epilogue::bias_relu && n_seen_++ < plans_.size();
       if (planned && is_new && !keeps_nan(convolution)) return std::numeric_limits<double>::infinity();
       runtime::Stream& stream = memory_->stream;
+      stream.fill(memory_->bias.on_device<std::byte>(), some_number);
       stream.fill(memory_->emptied.on_device<std::byte>(), std::byte{0});
       const runtime::Event begin = stream.mark_time();
       convolution.enqueue(stream, memory_->operands());
@@ -155,15 +156,13 @@ class TimedPlans final : public PlanMaker {
 
   /// ReLU by the larger of two numbers would make 0 of NaN, and nobody would see that a run has come to nothing.
   bool keeps_nan(Convolution& convolution) {
-    const auto bias = memory_->bias.on_device<std::byte>();
-    const std::size_t n = wanted_.product.problem.n_out, n_bytes = n * core::size_of(wanted_.type);
+    const std::size_t n_bytes = wanted_.product.problem.n_out * core::size_of(wanted_.type);
     const Buffer found{core::Bytes{n_bytes}, Memory::pinned};
     runtime::Stream& stream = memory_->stream;
-    stream.fill(bias, std::byte{0xff});  // NaN in every type
+    stream.fill(memory_->bias.on_device<std::byte>(), std::byte{0xff});  // NaN in every type
     convolution.enqueue(stream, memory_->operands());
     stream.copy(found.bytes(),
                 runtime::DeviceSpan<const std::byte>::at(memory_->y.on_device<std::byte>().data(), n_bytes));
-    stream.fill(bias, some_number);
     stream.wait();
     return core::visit(wanted_.type, [&]<class T>(std::type_identity<T>) {
       return std::ranges::all_of(found.as<T>(), [](T y) { return std::isnan(static_cast<float>(y)); });
@@ -224,6 +223,7 @@ std::string name_machine(const std::string& gpu) {
 
 bool may_fuse(const Product& product, core::DType type) {
   if (product.pass == ConvPass::forward) return product.epilogue != Epilogue::none;
+  if (product.epilogue == Epilogue::kept && type == core::DType::float32) return false;  // a plain product keeps it
   return product.epilogue != Epilogue::none && is_small(product, type);
 }
 

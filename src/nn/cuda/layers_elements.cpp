@@ -70,6 +70,7 @@ class SumLayer final : public CudaLayer<T> {
         n_elements_{planned.builder.n * layout_.n_elements()} {
     this->output_ = is_done ? inputs_[0] : planned.builder.make_value(layout_);
   }
+  bool has_work() const noexcept override { return !is_done_ || masks_; }
   void forward(PassContext& pass) override {
     if (is_done_) return;
     if (inputs_.size() == 1)
