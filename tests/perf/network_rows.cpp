@@ -66,7 +66,7 @@ class NetworkRows {
     add("sum", 3 * of_value * n_, Sum<T>{n_, x_, y_, true, out_});
     add("add_bias", 2 * of_value * n_ + n_channels * sizeof(float), AddBias<T>{n_, n_channels, x_, bias, false, out_});
     add("cast", (sizeof(float) + of_value) * n_, Cast<float, T>{n_, floats, out_});
-    add("keep_gradient", (of_value + sizeof(float)) * n_, KeepGradient<T>{n_, x_, false, floats});
+    add("keep_gradient", (of_value + sizeof(float)) * n_, KeepGradient<T>{n_, x_, nullptr, floats});
     const std::size_t n_samples = n_ / (8 * 1024);
     add("take_samples", n_samples * 1024 * (3 * sizeof(float) + 8 * of_value),
         TakeSamples<T>{n_samples, 1024, 3, 8, floats, out_});
@@ -113,7 +113,7 @@ class NetworkRows {
         MoveStatistics{1, n_channels, moments, 0.1, numbers_, floats[6], floats[7]});
     add("invert_deviations", 2 * of_floats, InvertDeviations{n_channels, floats[7], 1e-5, floats[1]});
     add("normalize", 2 * of_value * n_ + n_ / pack_channels + 4 * of_floats,
-        Normalize<T>{rows, x_, nullptr, floats[0], floats[1], floats[4], floats[5], true, out_, mask});
+        Normalize<T>{rows.spread(), x_, nullptr, floats[0], floats[1], floats[4], floats[5], true, out_, mask});
     add("partial_gradients",
         2 * of_value * n_ + n_ / pack_channels + of_floats + rows.n_partials() * sizeof(GradientSums),
         PartialGradients<T>{rows, x_, passed, floats[0], nullptr, partial_sums});
@@ -122,7 +122,7 @@ class NetworkRows {
     add("scale_shift_gradients", of_sums + 3 * of_floats,
         ScaleShiftGradients{1, n_channels, sums, floats[1], false, floats[4], floats[5]});
     add("normalize_backward", 3 * of_value * n_ + n_ / pack_channels + 5 * of_floats,
-        NormalizeBackward<T>{rows, x_, passed, floats[0], floats[1], floats[2], floats[3], floats[4], out_});
+        NormalizeBackward<T>{rows.spread(), x_, passed, floats[0], floats[1], floats[2], floats[3], floats[4], out_});
     add("weigh_means", of_moments + of_shared, WeighMeans{n_channels, moments, shared});
     add("weigh_deviations", of_moments + 2 * of_shared - sizeof(double),
         WeighDeviations{n_channels, moments, shared, shared + n_channels + 1});

@@ -33,6 +33,7 @@ struct ConvProblem {
   [[nodiscard]] std::size_t x_elements() const noexcept { return n_samples * height * width * n_in; }
   [[nodiscard]] std::size_t w_elements() const noexcept { return n_out * kernel * kernel * n_in; }
   [[nodiscard]] std::size_t y_elements() const noexcept { return n_samples * height_out() * width_out() * n_out; }
+  [[nodiscard]] std::size_t n_elements() const noexcept { return x_elements() + w_elements() + y_elements(); }
 };
 
 /// How a convolution of the network's input is computed instead (kernels/fold.hpp): one that nothing of before is to

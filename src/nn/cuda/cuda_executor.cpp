@@ -273,8 +273,9 @@ class CudaExecutor final : public Executor {
   }
 
   // Of the batch that was sent last.
-  [[nodiscard]] PassContext context_of(runtime::Stream& stream, Hooks& hooks) const {
+  [[nodiscard]] PassContext context_of(runtime::Stream& stream, Hooks& hooks) {
     return {.stream = stream,
+            .beside = times_.is_profiling() ? nullptr : &beside_,
             .batch = on_device_,
             .numbers = numbers_.on_device<core::StepNumbers>().data(),
             .hooks = &hooks};
@@ -346,6 +347,7 @@ class CudaExecutor final : public Executor {
   Convolutions& convolutions_;
   ParameterLayout parameters_;
   MarkedTimes times_{network_};
+  runtime::Stream beside_{};  ///< PassContext's, unless layers are timed
   bool has_ids_ = false;
   bool has_pixels_ = false;
   std::size_t x_bytes_ = 0;

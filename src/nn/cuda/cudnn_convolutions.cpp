@@ -48,8 +48,7 @@ constexpr std::string_view split_name = "split";
 /// Compiled plans were never the fastest of larger products (H100, cuDNN 9.14: none of 71 of ResNet-50 at 256 samples;
 /// 6 of 35 of ResNet-18 at 64x64, by up to a fifth), and take the longest to have.
 bool is_small(const Product& product, core::DType type) {
-  const ConvProblem& p = product.problem;
-  return core::size_of(type) * (p.x_elements() + p.w_elements() + p.y_elements()) <= std::size_t{16} << 20;
+  return core::size_of(type) * product.problem.n_elements() <= std::size_t{16} << 20;
 }
 
 /// Those worth their time.

@@ -41,6 +41,7 @@ struct DeviceBatch {
 /// One forward or backward pass.
 struct PassContext {
   runtime::Stream& stream;
+  runtime::Stream* beside = nullptr;  ///< for gradients of parameters, which nothing of the pass reads; null: `stream`
   DeviceBatch batch{};
   const core::StepNumbers* numbers = nullptr;  ///< in the device's memory
   Hooks* hooks = nullptr;
@@ -100,6 +101,13 @@ class Builder {
     return place;
   }
 
+  /// Read or written beside the backward pass, by the layer that is planned.
+  template <class U>
+  Place<U> hold(const Place<U>& place) {
+    memory.hold(place);
+    return place;
+  }
+
   [[nodiscard]] const ValueLayout& layout(Value value) const { return values[static_cast<std::size_t>(value.node)]; }
   [[nodiscard]] const float* parameter(int number) const { return arenas.parameters + parameters.offset(number); }
   [[nodiscard]] const T* weight(int number) const { return arenas.weights + parameters.offset(number); }
@@ -125,6 +133,8 @@ class CudaLayer {
   /// gradients of its inputs, none for those that need none; they may be `gradient`, which nobody overwrites.
   [[nodiscard]] virtual std::vector<Place<T>> plan_backward(Builder<T>& builder, const Place<T>& gradient) = 0;
   virtual void backward(PassContext& pass) = 0;
+  /// Whether backward() enqueues something in PassContext::beside; what that touches is held (Builder::hold()).
+  [[nodiscard]] virtual bool runs_beside() const noexcept { return false; }
 
  protected:
   Place<T> output_{};

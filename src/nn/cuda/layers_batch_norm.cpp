@@ -54,8 +54,8 @@ class BatchNormLayer final : public CudaLayer<T> {
       enqueue(pass.stream, InvertDeviations{rows_.n_channels(), running_variance_, layer_.eps, inverse_});
     }
     enqueue(pass.stream,
-            Normalize<T>{rows_, x_, added_.place, is_training_ ? static_cast<float*>(mean_) : running_mean_, inverse_,
-                         weight_, bias_, layer_.has_relu, this->output_, mask_});
+            Normalize<T>{rows_.spread(), x_, added_.place, is_training_ ? static_cast<float*>(mean_) : running_mean_,
+                         inverse_, weight_, bias_, layer_.has_relu, this->output_, mask_});
   }
 
   bool takes_skip(const Place<T>& skip) override {
@@ -103,8 +103,8 @@ class BatchNormLayer final : public CudaLayer<T> {
       enqueue(pass.stream, JoinGradients{rows_.n_channels(), sums_, moments_, inverse_, offset_, slope_});
     }
     if (input_gradient_.is_given())
-      enqueue(pass.stream,
-              NormalizeBackward<T>{rows_, x_, passed, mean_, inverse_, offset_, slope_, weight_, input_gradient_});
+      enqueue(pass.stream, NormalizeBackward<T>{rows_.spread(), x_, passed, mean_, inverse_, offset_, slope_, weight_,
+                                                input_gradient_});
   }
 
  private:

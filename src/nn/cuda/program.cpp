@@ -18,6 +18,9 @@ struct Overloaded : F... {
 template <class... F>
 Overloaded(F...) -> Overloaded<F...>;
 
+/// What a layer enqueues beside the backward pass may take as long as so many of the next layers with parameters.
+constexpr int n_turns_beside = 3;
+
 }  // namespace
 
 template <class T>
@@ -66,10 +69,12 @@ void Program<T>::plan_backward(Builder<T>& builder) {
     core::require(!step.gradients.empty(), "the loss depends on every node with parameters");
     if (options_.on_progress) options_.on_progress();
     step.has_backward = true;
+    const Node& node = network_.nodes()[i];
+    if (!node.parameters.empty()) memory_.let_go(n_turns_beside);
+    memory_.use_held(builder.time);
     for (const Place<T>& gradient : step.gradients) builder.use(gradient);
     if (step.gradients.size() == 2 && step.layer->takes_skip(step.gradients[1])) step.gradients.pop_back();
     for (std::size_t k = 1; k < step.gradients.size(); ++k) step.sums.push_back(builder.make_value(values_[i]));
-    const Node& node = network_.nodes()[i];
     const auto results =
         step.layer->plan_backward(builder, step.sums.empty() ? step.gradients.front() : step.sums.back());
     for (std::size_t k = 0; k < results.size(); ++k)
@@ -163,20 +168,39 @@ void Program<T>::forward(PassContext& pass, LossTotals* totals, MarkedTimes& tim
 template <class T>
 void Program<T>::backward(PassContext& pass, MarkedTimes& times) {
   times.begin(pass.stream);
+  int turn = 0;  // one for each layer with parameters
   if (!std::exchange(has_loss_gradient_, false)) enqueue_loss(pass, true);
   for (std::size_t i = steps_.size(); i-- > 0;) {
     Step& step = steps_[i];
     if (!step.has_backward) continue;
+    const std::vector<int>& parameters = network_.nodes()[i].parameters;
+    if (!parameters.empty()) join(pass, ++turn - n_turns_beside);
     const T* sum = step.gradients.front();
     for (std::size_t k = 0; k < step.sums.size(); ++k) {
       enqueue(pass.stream, Sum<T>{n_ * values_[i].n_elements(), sum, step.gradients[k + 1], false, step.sums[k]});
       sum = step.sums[k];
     }
+    const bool is_beside = pass.beside != nullptr && step.layer->runs_beside();
+    if (is_beside) pass.beside->wait_for(pass.stream.mark());
     step.layer->backward(pass);
+    if (is_beside) beside_.push_back({turn, pass.beside->mark(), {}});
     if (step.layer->has_work() || !step.sums.empty()) times.backward_done(pass.stream, i);
-    const std::vector<int>& parameters = network_.nodes()[i].parameters;
-    for (const int parameter : parameters) pass.hooks->ready(parameters_.slot_number(parameter));
+    for (const int parameter : parameters) {
+      if (beside_.empty())
+        pass.hooks->ready(parameters_.slot_number(parameter));
+      else
+        beside_.back().parameters.push_back(parameter);
+    }
     if (!parameters.empty()) times.begin(pass.stream);  // again: hooks may have enqueued something
+  }
+  join(pass, turn + 1);
+}
+
+template <class T>
+void Program<T>::join(PassContext& pass, int turn) {
+  for (; !beside_.empty() && beside_.front().turn < turn; beside_.pop_front()) {
+    pass.stream.wait_for(beside_.front().end);
+    for (const int parameter : beside_.front().parameters) pass.hooks->ready(parameters_.slot_number(parameter));
   }
 }
 

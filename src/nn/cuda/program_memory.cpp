@@ -4,6 +4,22 @@
 
 namespace lockstep::nn::cuda {
 
+void ProgramMemory::use(Piece& piece, int time) {
+  Lifetime& lifetime = piece.lifetime;
+  const bool is_first = lifetime.last < lifetime.first;
+  lifetime.first = is_first ? time : std::min(lifetime.first, time);
+  lifetime.last = is_first ? time : std::max(lifetime.last, time);
+}
+
+void ProgramMemory::let_go(int n_turns) {
+  ++n_turns_;
+  std::erase_if(held_, [&](const Held& held) { return held.turn < n_turns_ - n_turns; });
+}
+
+void ProgramMemory::use_held(int time) {
+  for (const Held& held : held_) use(*held.piece, time);
+}
+
 std::size_t ProgramMemory::plan() {
   constexpr std::size_t alignment = 256;  // as cudaMalloc's: cuDNN's fastest plans ask for 16
   std::vector<Lifetime> lifetimes;

@@ -48,19 +48,33 @@ class ProgramMemory {
   /// The piece is needed from its first use to its last; one that is never used has no address.
   template <class T>
   void use(const Place<T>& place, int time) {
-    if (!place.is_given()) return;
-    Lifetime& lifetime = place.piece_->lifetime;
-    const bool is_first = lifetime.last < lifetime.first;
-    lifetime.first = is_first ? time : std::min(lifetime.first, time);
-    lifetime.last = is_first ? time : std::max(lifetime.last, time);
+    if (place.is_given()) use(*place.piece_, time);
   }
+
+  /// The piece is needed at all times of use_held() too, until it is let go.
+  template <class T>
+  void hold(const Place<T>& place) {
+    if (place.is_given()) held_.push_back({n_turns_, place.piece_});
+  }
+  /// Begins a turn, and lets go of what was held more than `n_turns` turns ago.
+  void let_go(int n_turns);
+  void use_held(int time);
 
   /// After all uses: the arena's size.
   [[nodiscard]] std::size_t plan();
   void place_at(std::byte* arena);
 
  private:
+  struct Held {
+    int turn;
+    Piece* piece;
+  };
+
+  static void use(Piece& piece, int time);
+
   std::deque<Piece> pieces_{};  // whose addresses stay
+  std::vector<Held> held_{};
+  int n_turns_ = 0;
   ArenaPlan plan_{};
 };
 

@@ -43,8 +43,9 @@ class SplitConvolution final : public Convolution {
     of_plain.w = rounded;
     of_plain.adds = false;
     plain_->enqueue(stream, of_plain);
-    cuda::enqueue(stream, KeepGradient<T>{product_.problem.w_elements(), rounded, operands.adds,
-                                          static_cast<float*>(operands.w)});
+    auto* const kept = static_cast<float*>(operands.w);
+    cuda::enqueue(stream,
+                  KeepGradient<T>{product_.problem.w_elements(), rounded, operands.adds ? kept : nullptr, kept});
   }
 
   /// In the workspace, of the plain product's result.

@@ -167,8 +167,8 @@ struct GroupGradients {
 template <class T>
 struct NormalizeBackward {
   static constexpr int max_threads = GroupedRows::n_threads;
-  static constexpr unsigned min_blocks = sizeof(T) == 2 ? GroupedRows::min_blocks : 3;  // floats need 80 registers
-  GroupedRows rows;
+  static constexpr unsigned min_blocks = GroupedRows::spread_blocks;
+  GroupedRows rows;  ///< spread()
   const T* x;
   PassedGradient<T> passed;
   const float* mean;
@@ -194,7 +194,7 @@ struct NormalizeBackward {
         const auto tilt = load_channels(slope, of_group), scale = load_channels(weight, pack);
         auto factor = load_channels(inverse, of_group);
         for (int k = 0; k < pack_channels; ++k) factor.set(k, factor[k] * scale[k]);
-        rows.for_rows<1>(
+        rows.for_rows<sizeof(T) == 2 ? 2 : 1>(
             part, pack, lane,
             [&](std::size_t at) {
               return Loaded{load_channels(x, at), passed.load(at)};

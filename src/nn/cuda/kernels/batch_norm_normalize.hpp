@@ -12,9 +12,9 @@ namespace lockstep::nn::cuda {
 template <class T>
 struct Normalize {
   static constexpr int max_threads = GroupedRows::n_threads;
-  static constexpr unsigned min_blocks = GroupedRows::min_blocks;
-  static constexpr int n_at_once = sizeof(T) == 2 ? 2 : 1;
-  GroupedRows rows;
+  static constexpr unsigned min_blocks = GroupedRows::spread_blocks;
+  static constexpr int n_at_once = sizeof(T) == 2 ? 4 : 1;
+  GroupedRows rows;  ///< spread()
   const T* x;
   const T* residual;     ///< added, unless null
   const float* mean;     ///< of groups and channels

@@ -15,7 +15,8 @@ namespace lockstep::nn::cuda {
 class GroupedRows {
  public:
   static constexpr int n_threads = 256;
-  static constexpr unsigned min_blocks = 4;  ///< at most 64 registers
+  static constexpr unsigned min_blocks = 4;     ///< at most 64 registers
+  static constexpr unsigned spread_blocks = 3;  ///< at most 80
 
   /// What one block does.
   struct Part {
@@ -33,10 +34,15 @@ class GroupedRows {
         n_tiles_{(n_packs_ + 31) / 32},
         width_{static_cast<int>((n_packs_ + n_tiles_ - 1) / n_tiles_)},
         n_lanes_{n_threads / width_} {
-    // Enough blocks for the largest GPU, but several rows for each thread.
-    const std::size_t rows_at_least = 8 * static_cast<std::size_t>(n_lanes_);
-    n_parts_ = std::min(
-        {(rows_of_group + rows_at_least - 1) / rows_at_least, 1024 / (n_groups_ * n_tiles_) + 1, std::size_t{512}});
+    n_parts_ = parts_of(1024, 512);
+  }
+
+  /// The same rows among more blocks, for kernels that leave nothing of their parts: as many as fill a GPU of 132 SMs
+  /// some whole times, of which each holds `spread_blocks`.
+  [[nodiscard]] GroupedRows spread() const {
+    GroupedRows rows = *this;
+    rows.n_parts_ = parts_of(spread_blocks * 132 * 3, rows_of_group_);
+    return rows;
   }
 
   LOCKSTEP_HOST_DEVICE std::size_t n_channels() const { return n_packs_ * pack_channels; }
@@ -107,6 +113,13 @@ class GroupedRows {
   [[nodiscard]] std::size_t n_partials() const { return n_groups_ * n_parts_ * n_channels(); }
 
  private:
+  /// Of each group: enough for about so many blocks in all, but several rows for each thread.
+  [[nodiscard]] std::size_t parts_of(std::size_t n_blocks, std::size_t most) const {
+    const std::size_t rows_at_least = 4 * static_cast<std::size_t>(n_lanes_);
+    const std::size_t of_group = std::max(n_blocks / (n_groups_ * n_tiles_), std::size_t{1});
+    return std::min({(rows_of_group_ + rows_at_least - 1) / rows_at_least, of_group, most});
+  }
+
   std::size_t n_rows_, rows_of_group_, n_packs_, n_groups_;
   std::size_t n_tiles_;  ///< of columns, each for other blocks
   int width_;            ///< packs side by side that a block takes; the last tile may have fewer

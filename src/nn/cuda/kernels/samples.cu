@@ -15,7 +15,7 @@ void enqueue(runtime::Stream& stream, const TakeSamples<T>& body) {
 template <class T>
 void enqueue(runtime::Stream& stream, const KeepGradient<T>& body) {
   for_each(stream, "keep_gradient", body.n(),
-           {region(body.gradient, body.n_elements), region(body.out, body.adds ? body.n_elements : 0)},
+           {region(body.gradient, body.n_elements), region(body.added, body.added == nullptr ? 0 : body.n_elements)},
            {region(body.out, body.n_elements)}, body);
 }
 

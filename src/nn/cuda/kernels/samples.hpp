@@ -36,13 +36,13 @@ template <class T>
 struct KeepGradient {
   std::size_t n_elements;
   const T* gradient;
-  bool adds;  ///< to what is there
+  const float* added;  ///< what is there; or null
   float* out;
 
   [[nodiscard]] std::size_t n() const { return n_elements / pack_channels; }
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
     const auto values = load_channels(gradient, i);
-    auto kept = load_channels_or_0(adds ? out : nullptr, i);
+    auto kept = load_channels_or_0(added, i);
     for (int k = 0; k < pack_channels; ++k) kept.set(k, kept[k] + values[k]);
     store_channels(out, i, kept);
   }
