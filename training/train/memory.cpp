@@ -79,8 +79,8 @@ struct Room {
   const auto text = [](std::uint64_t bytes) { return core::format_decimal({bytes}); };
   const std::uint64_t rest = room.needed - room.n_sharing * need.activations;
   std::uint64_t for_activations = (room.bytes - std::min(room.bytes, rest)) / room.n_sharing;
-  // Of fewer samples they take a little more than their share: workspaces stay.
-  if (!runtime::is_host_the_device()) for_activations -= for_activations / 8;
+  // Of fewer samples they take more than their share: workspaces stay, and more is computed at the same time.
+  if (!runtime::is_host_the_device()) for_activations -= for_activations / 4;
   core::fail_usage(
       {.what = fmt::format("{} need{} {}, of it {} for activations, and {} {}", room.who, room.n_sharing > 1 ? "" : "s",
                            text(room.needed), text(room.n_sharing * need.activations), room.left, text(room.bytes)),

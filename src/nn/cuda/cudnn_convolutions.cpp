@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <deque>
 #include <exception>
@@ -62,8 +63,7 @@ PlanFilter timed_plans(const Wanted& wanted, bool is_exhaustive) {
 }
 
 /// They, and the search that takes them.
-std::pair<PlanSearch, std::vector<ConvPlan>> find_timed(const Wanted& wanted, bool is_exhaustive) {
-  PlanFilter filter = timed_plans(wanted, is_exhaustive);
+std::pair<PlanSearch, std::vector<ConvPlan>> find_timed(const Wanted& wanted, PlanFilter filter) {
   PlanSearch search = wanted.search();
   std::vector<ConvPlan> plans = search.find(filter);
   if (!plans.empty() || filter.most_compiled > 0 || wanted.is_fused()) return {std::move(search), std::move(plans)};
@@ -78,21 +78,27 @@ std::pair<PlanSearch, std::vector<ConvPlan>> find_timed(const Wanted& wanted, bo
 class TimedPlans final : public PlanMaker {
  public:
   using MakeSplit = std::function<std::unique_ptr<Convolution>()>;
+  using Clock = std::chrono::steady_clock;
 
   /// `make_split`, of a product with an epilogue: asked when its plain product has been chosen.
-  TimedPlans(const Wanted& wanted, bool is_exhaustive, MakeSplit make_split)
-      : wanted_{wanted}, is_exhaustive_{is_exhaustive}, make_split_{std::move(make_split)} {}
+  /// `compiles_until`: what is prepared later is without plans that are compiled, which is a matter of the clock.
+  TimedPlans(const Wanted& wanted, const PlanFilter& filter, Clock::time_point compiles_until, MakeSplit make_split)
+      : wanted_{wanted}, filter_{filter}, compiles_until_{compiles_until}, make_split_{std::move(make_split)} {}
 
   void prepare() { prepare(wanted_.handle); }
   /// By any thread, with a handle that no other uses meanwhile.
   void prepare(cudnnHandle_t handle) {
     Wanted wanted = wanted_;
     wanted.handle = handle;
-    std::tie(search_, plans_) = find_timed(wanted, is_exhaustive_);
+    PlanFilter filter = filter_;
+    is_hurried_ = filter.most_compiled > 0 && Clock::now() > compiles_until_;
+    if (is_hurried_) filter.most_compiled = 0;
+    std::tie(search_, plans_) = find_timed(wanted, filter);
   }
 
-  std::vector<std::string> offer() override {
-    if (!search_) prepare();
+  std::vector<std::string> offer(bool all) override {
+    if (all && is_hurried_) compiles_until_ = Clock::time_point::max();
+    if (!search_ || (all && is_hurried_)) prepare();
     std::vector<std::string> names;
     for (const ConvPlan& plan : plans_) names.push_back(plan.name);
     if (wanted_.is_fused()) names.emplace_back(split_name);
@@ -186,7 +192,9 @@ class TimedPlans final : public PlanMaker {
   }
 
   Wanted wanted_;
-  bool is_exhaustive_;
+  PlanFilter filter_;
+  Clock::time_point compiles_until_;
+  bool is_hurried_ = false;
   MakeSplit make_split_;
   std::unique_ptr<Convolution> split_{};
   std::optional<PlanSearch> search_{};
@@ -248,7 +256,8 @@ struct CudnnConvolutions::State {
       std::vector<ConvPlan> found = search.find({.prefers_ready = true});
       return std::pair{std::move(search), std::move(found)};
     };
-    auto [search, plans] = stored == nullptr ? find_first() : find_timed(wanted, rules.is_exhaustive);
+    auto [search, plans] =
+        stored == nullptr ? find_first() : find_timed(wanted, timed_plans(wanted, rules.is_exhaustive));
     if (stored != nullptr) std::erase_if(plans, [&](const ConvPlan& plan) { return plan.name != stored->name; });
     if (!plans.empty()) graph = search.take(plans.front());
     return graph;
@@ -284,8 +293,13 @@ void CudnnConvolutions::choose(std::span<const Product> products, core::DType ty
   Askers<TimedPlans>::Handles handles;
   std::deque<TimedPlans> plans;
   std::vector<TimedPlans*> unknown;
+  const auto compiles_until =
+      state_->rules.is_exhaustive
+          ? TimedPlans::Clock::time_point::max()
+          : TimedPlans::Clock::now() + std::chrono::milliseconds{std::llround(1e3 * state_->rules.compiling_s)};
   for (const Wanted& one : wanted) {
-    plans.emplace_back(one, state_->rules.is_exhaustive, [&] { return plan_split(one.product, type); });
+    plans.emplace_back(one, timed_plans(one, state_->rules.is_exhaustive), compiles_until,
+                       [&] { return plan_split(one.product, type); });
     if (state_->cache.find(one.key()) == nullptr) unknown.push_back(&plans.back());
   }
   Askers<TimedPlans> askers{unknown, state_->rules.n_threads, !state_->gpu, handles};

@@ -67,7 +67,8 @@ struct PlanChoice {
   std::string folder{};        ///< of what was chosen in other runs: plan_cache_folder(), or "" for none
   bool is_exhaustive = false;  ///< every plan is timed, which takes minutes
   int n_threads = 1;           ///< of the host, which compile plans before they are timed; the calling one among them
-  bool always_fuses = false;   ///< an epilogue that nothing was chosen for, which is a test's wish only
+  double compiling_s = 5;  ///< from the beginning of a choice: after that no more are compiled, but for want of others
+  bool always_fuses = false;  ///< an epilogue that nothing was chosen for, which is a test's wish only
 };
 
 /// Plans are the fastest of those worth their time, or the first deterministic one where nothing was chosen. An

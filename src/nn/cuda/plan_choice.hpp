@@ -18,7 +18,8 @@ class PlanMaker {
  public:
   virtual ~PlanMaker() = default;
   /// Names of the plans there are, each once, the most promising first; the same whenever asked. May take a while.
-  [[nodiscard]] virtual std::vector<std::string> offer() = 0;
+  /// `all`: from then on also those that were left out for want of time.
+  [[nodiscard]] virtual std::vector<std::string> offer(bool all) = 0;
   /// Runs one of them; how long it took, infinity if it cannot run.
   [[nodiscard]] virtual double seconds(std::size_t plan) = 0;
   [[nodiscard]] virtual std::vector<std::byte> store(std::size_t plan) = 0;

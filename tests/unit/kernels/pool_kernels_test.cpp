@@ -13,9 +13,11 @@ PoolSizes pool_sizes(std::size_t n, int height, int width, std::size_t channels,
   const auto out = [&](int size) { return (size + 2 * padding - kernel) / stride + 1; };
   return {n, height, width, channels, kernel, stride, padding, out(height), out(width)};
 }
-// ResNet's, one without overlap that is cut off at the far edges, one whose windows leave gaps, the largest.
-const std::vector<PoolSizes> all_sizes{pool_sizes(2, 14, 11, 16, 3, 2, 1), pool_sizes(3, 7, 5, 8, 2, 2, 0),
-                                       pool_sizes(1, 9, 9, 24, 2, 3, 0), pool_sizes(1, 13, 12, 8, 11, 1, 5)};
+// ResNet's, which halves images of an even size; one without overlap that is cut off at the far edges, one whose
+// windows leave gaps, the largest.
+const std::vector<PoolSizes> all_sizes{pool_sizes(2, 14, 11, 16, 3, 2, 1), pool_sizes(2, 14, 12, 16, 3, 2, 1),
+                                       pool_sizes(1, 2, 2, 8, 3, 2, 1),    pool_sizes(3, 7, 5, 8, 2, 2, 0),
+                                       pool_sizes(1, 9, 9, 24, 2, 3, 0),   pool_sizes(1, 13, 12, 8, 11, 1, 5)};
 
 template <class T>
 class PoolKernels : public ::testing::Test {};

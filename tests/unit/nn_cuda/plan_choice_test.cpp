@@ -19,11 +19,14 @@ class MadeUpPlans final : public PlanMaker {
     std::string name;
     double seconds;
   };
-  explicit MadeUpPlans(std::vector<Plan> plans) : plans_{std::move(plans)} {}
+  /// The last `n_late` are left out for want of time.
+  explicit MadeUpPlans(std::vector<Plan> plans, std::size_t n_late = 0) : plans_{std::move(plans)}, n_late_{n_late} {}
 
-  std::vector<std::string> offer() override {
+  std::vector<std::string> offer(bool all) override {
+    has_all_ = has_all_ || all;
     std::vector<std::string> names;
     for (const Plan& plan : plans_) names.push_back(plan.name);
+    if (!has_all_) names.resize(names.size() - n_late_);
     return names;
   }
   double seconds(std::size_t plan) override {
@@ -39,6 +42,8 @@ class MadeUpPlans final : public PlanMaker {
 
  private:
   std::vector<Plan> plans_;
+  std::size_t n_late_;
+  bool has_all_ = false;
 };
 
 std::string chosen(MadeUpPlans& plans, PlanCache& cache, const std::function<void(std::span<double>)>& agree = {}) {
@@ -78,6 +83,17 @@ TEST(PlanChoice, IsThatOfTheRankWhoseTimesDecide) {
   PlanCache cache{"", "here"};
   MadeUpPlans others{{{"c", 1}}};
   EXPECT_ANY_THROW(chosen(others, cache, listen)) << "another library";
+}
+
+// Which had time for more plans.
+TEST(PlanChoice, IsThatOfARankWithMoreTime) {
+  const std::vector<MadeUpPlans::Plan> plans{{"a", 2}, {"b", 1}};
+  std::vector<double> told;
+  PlanCache first{"", "here"}, second{"", "here"}, third{"", "here"};
+  MadeUpPlans there{plans}, here{plans, 1}, alone{plans, 1};
+  EXPECT_EQ(chosen(there, first, [&](std::span<double> times) { told.assign(times.begin(), times.end()); }), "b");
+  EXPECT_EQ(chosen(here, second, [&](std::span<double> times) { std::ranges::copy(told, times.begin()); }), "b");
+  EXPECT_EQ(chosen(alone, third), "a") << "what nobody needs takes no time";
 }
 
 // Every rank tells what it found before it gives up, so that none waits for it.

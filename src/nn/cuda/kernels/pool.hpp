@@ -51,6 +51,7 @@ struct PoolPlace {
 
 template <class T>
 struct PoolMaxima {
+  static constexpr int n_at_once = 3;  ///< loaded, of a row
   PoolSizes sizes;
   const T* x;
   T* out;
@@ -70,16 +71,26 @@ struct PoolMaxima {
     for (int row = 0; row < sizes.kernel; ++row) {
       if (top + row < 0 || top + row >= sizes.height) continue;
       LOCKSTEP_NO_UNROLL
-      for (int column = 0; column < sizes.kernel; ++column) {
-        if (left + column < 0 || left + column >= sizes.width) continue;
-        const auto values =
-            load_channels(x, place.at(top + row, left + column, sizes.n_packs(), sizes.height, sizes.width));
-        for (int k = 0; k < pack_channels; ++k) {
-          const float value = values[k];
-          if (chosen[k] >= 0 && value <= largest[k]) continue;
-          if (largest[k] != largest[k]) continue;  // a NaN stays
-          largest[k] = value;
-          chosen[k] = static_cast<std::int8_t>(row * sizes.kernel + column);
+      for (int first = 0; first < sizes.kernel; first += n_at_once) {
+        Channels<T> values[n_at_once];
+        bool is_there[n_at_once];
+        LOCKSTEP_UNROLL
+        for (int j = 0; j < n_at_once; ++j) {
+          const int column = left + first + j;
+          is_there[j] = first + j < sizes.kernel && column >= 0 && column < sizes.width;
+          if (is_there[j])
+            values[j] = load_channels(x, place.at(top + row, column, sizes.n_packs(), sizes.height, sizes.width));
+        }
+        LOCKSTEP_UNROLL
+        for (int j = 0; j < n_at_once; ++j) {
+          if (!is_there[j]) continue;
+          for (int k = 0; k < pack_channels; ++k) {
+            const float value = values[j][k];
+            if (chosen[k] >= 0 && value <= largest[k]) continue;
+            if (largest[k] != largest[k]) continue;  // a NaN stays
+            largest[k] = value;
+            chosen[k] = static_cast<std::int8_t>(row * sizes.kernel + first + j);
+          }
         }
       }
     }
@@ -89,6 +100,33 @@ struct PoolMaxima {
     if (places != nullptr) runtime::kernel::store(places, i, chosen);
   }
 };
+
+/// What a gradient of maxima is gathered from: one window, which may lie beyond the last.
+template <class T>
+struct PoolWindow {
+  Channels<T> gradient;
+  std::uint64_t chosen;  ///< a byte for each channel, in two registers as it is
+  bool is_there;
+
+  LOCKSTEP_HOST_DEVICE PoolWindow(const T* gradients, const std::int8_t* places, std::size_t at, bool is_one)
+      : is_there{is_one} {
+    if (!is_one) return;
+    gradient = load_channels(gradients, at);
+    chosen = std::bit_cast<std::uint64_t>(runtime::kernel::load<std::int8_t, pack_channels>(places, at));
+  }
+  /// To the sums of the element at a place in the window.
+  LOCKSTEP_HOST_DEVICE void add_to(Pack<float, pack_channels>& sum, unsigned here) const {
+    if (!is_there) return;
+    for (int k = 0; k < pack_channels; ++k) sum[k] += (chosen >> 8 * k & 0xff) == here ? gradient[k] : 0;
+  }
+};
+
+template <class T>
+LOCKSTEP_HOST_DEVICE void store_rounded(T* out, std::size_t at, const Pack<float, pack_channels>& sum) {
+  Channels<T> result;
+  for (int k = 0; k < pack_channels; ++k) result.set(k, sum[k]);
+  store_channels(out, at, result);
+}
 
 template <class T>
 struct PoolMaximaBackward {
@@ -108,20 +146,65 @@ struct PoolMaximaBackward {
       for (int column = first(x); column <= x / sizes.stride && column < sizes.out_width; ++column) {
         const std::size_t at = place.at(row, column, sizes.n_packs(), sizes.out_height, sizes.out_width);
         const int here = (y - row * sizes.stride) * sizes.kernel + x - column * sizes.stride;
-        const auto chosen = runtime::kernel::load<std::int8_t, pack_channels>(places, at);
-        const auto values = load_channels(gradient, at);
-        for (int k = 0; k < pack_channels; ++k) sum[k] += chosen[k] == here ? values[k] : 0;
+        PoolWindow<T>{gradient, places, at, true}.add_to(sum, static_cast<unsigned>(here));
       }
     }
-    Channels<T> result;
-    for (int k = 0; k < pack_channels; ++k) result.set(k, sum[k]);
-    store_channels(out, i, result);
+    store_rounded(out, i, sum);
   }
 
  private:
   /// The first window that reaches a place, counted from the padding.
   LOCKSTEP_HOST_DEVICE int first(int at) const {
     return at < sizes.kernel ? 0 : (at - sizes.kernel) / sizes.stride + 1;
+  }
+};
+
+/// The same of windows of 3x3 with a stride of 2 that reach one element beyond images of an even size, as ResNets have
+/// them: a thread has a square of 2x2 elements, which four windows cover.
+template <class T>
+struct HalvedMaximaBackward {
+  PoolMaximaBackward<T> all;
+
+  [[nodiscard]] static bool takes(const PoolSizes& sizes) {
+    return sizes.kernel == 3 && sizes.stride == 2 && sizes.padding == 1 && sizes.height == 2 * sizes.out_height &&
+           sizes.width == 2 * sizes.out_width;
+  }
+  [[nodiscard]] std::size_t n() const { return all.sizes.n_out(); }
+  LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
+    const PoolSizes& sizes = all.sizes;
+    const PoolPlace place{i, sizes.n_packs(), sizes.out_height, sizes.out_width};
+    const bool has_right = place.x + 1 < sizes.out_width, has_below = place.y + 1 < sizes.out_height;
+    const std::size_t right = i + sizes.n_packs();
+    const std::size_t below = i + static_cast<std::size_t>(sizes.out_width) * sizes.n_packs();
+    // Sums are of windows in order; what is needed later is loaded later, so that registers do.
+    const PoolWindow<T> here{all.gradient, all.places, i, true};
+    Pack<float, pack_channels> sum{};
+    here.add_to(sum, 4);
+    store(place, 0, 0, sum);
+    const PoolWindow<T> beside{all.gradient, all.places, right, has_right};
+    sum = {};
+    here.add_to(sum, 5);
+    beside.add_to(sum, 3);
+    store(place, 0, 1, sum);
+    const PoolWindow<T> under{all.gradient, all.places, below, has_below};
+    sum = {};
+    here.add_to(sum, 7);
+    under.add_to(sum, 1);
+    store(place, 1, 0, sum);
+    sum = {};
+    here.add_to(sum, 8);
+    beside.add_to(sum, 6);
+    under.add_to(sum, 2);
+    PoolWindow<T>{all.gradient, all.places, below + sizes.n_packs(), has_right && has_below}.add_to(sum, 0);
+    store(place, 1, 1, sum);
+  }
+
+ private:
+  LOCKSTEP_HOST_DEVICE void store(const PoolPlace& place, int row, int column,
+                                  const Pack<float, pack_channels>& sum) const {
+    const PoolSizes& sizes = all.sizes;
+    store_rounded(all.out,
+                  place.at(2 * place.y + row, 2 * place.x + column, sizes.n_packs(), sizes.height, sizes.width), sum);
   }
 };
 
