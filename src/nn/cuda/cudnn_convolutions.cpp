@@ -204,7 +204,7 @@ class TimedPlans final : public PlanMaker {
 };
 
 /// Of timed_plans(): what others have kept may not be among those that these offer.
-constexpr int choice_version = 3;
+constexpr int choice_version = 4;
 
 // Of the GPU in use, in words.
 std::string name_gpu() {
@@ -293,16 +293,16 @@ void CudnnConvolutions::choose(std::span<const Product> products, core::DType ty
   Askers<TimedPlans>::Handles handles;
   std::deque<TimedPlans> plans;
   std::vector<TimedPlans*> unknown;
-  const auto compiles_until =
-      state_->rules.is_exhaustive
-          ? TimedPlans::Clock::time_point::max()
-          : TimedPlans::Clock::now() + std::chrono::milliseconds{std::llround(1e3 * state_->rules.compiling_s)};
+  const PlanChoice& rules = state_->rules;
+  auto compiles_until = TimedPlans::Clock::time_point::max();
+  if (!rules.is_exhaustive && !std::isinf(rules.compiling_s))
+    compiles_until = TimedPlans::Clock::now() + std::chrono::milliseconds{std::llround(1e3 * rules.compiling_s)};
   for (const Wanted& one : wanted) {
-    plans.emplace_back(one, timed_plans(one, state_->rules.is_exhaustive), compiles_until,
+    plans.emplace_back(one, timed_plans(one, rules.is_exhaustive), compiles_until,
                        [&] { return plan_split(one.product, type); });
     if (state_->cache.find(one.key()) == nullptr) unknown.push_back(&plans.back());
   }
-  Askers<TimedPlans> askers{unknown, state_->rules.n_threads, !state_->gpu, handles};
+  Askers<TimedPlans> askers{unknown, rules.n_threads, !state_->gpu, handles};
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     askers.wait_for(&plans[i], options.on_progress);
     choose_plan(wanted[i].key(), plans[i], state_->cache, options.agree);

@@ -185,7 +185,7 @@ std::vector<ConvPlan> PlanSearch::find(const PlanFilter& filter) {
   std::size_t n_compiled = 0;
   const std::int64_t n_offered = graph_->get_execution_plan_count();
   const auto consider = [&](std::int64_t i, bool compiles) {
-    if (i < n_of_heuristics && plans.size() >= filter.most) return;
+    if (i < n_of_heuristics && plans.size() - n_compiled >= filter.most) return;
     if (compiles && n_compiled == filter.most_compiled) return;
     if (filter.builds && graph_->build_plan_at_index(i).is_bad()) return;
     const auto workspace = filter.builds ? static_cast<std::uint64_t>(graph_->get_workspace_size_plan_at_index(i)) : 0;

@@ -47,7 +47,7 @@ inline constexpr core::Bytes most_workspace{std::uint64_t{32} << 20};
 struct PlanFilter {
   core::Bytes most_workspace = cuda::most_workspace;
   bool is_deterministic = true;
-  std::size_t most = 1;           ///< of those that heuristics list
+  std::size_t most = 1;           ///< of those that heuristics list, beside compiled ones: these push none out
   std::size_t most_compiled = 4;  ///< at run time, which takes a second each
   bool prefers_ready = false;     ///< compiled ones only where there is no other
   bool has_all_engines = false;   ///< one more of each engine that heuristics hide, as they do Hopper's best
@@ -67,7 +67,7 @@ struct PlanChoice {
   std::string folder{};        ///< of what was chosen in other runs: plan_cache_folder(), or "" for none
   bool is_exhaustive = false;  ///< every plan is timed, which takes minutes
   int n_threads = 1;           ///< of the host, which compile plans before they are timed; the calling one among them
-  double compiling_s = 5;  ///< from the beginning of a choice: after that no more are compiled, but for want of others
+  double compiling_s = 5;  ///< since a choice began: later none are compiled, but for want of others; infinity: always
   bool always_fuses = false;  ///< an epilogue that nothing was chosen for, which is a test's wish only
 };
 

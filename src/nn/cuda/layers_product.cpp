@@ -8,8 +8,8 @@ namespace lockstep::nn::cuda {
 namespace {
 
 /// Of products that leave some of a GPU idle, on which the rest of the pass then goes on: with gradients of weights
-/// beside it ResNet-18 at 64x64 was 6 % faster, small networks 7 to 29 %; ResNet-50 at 224x224, whose products are
-/// larger than this, 0.7 % slower (H200, batches of 256).
+/// beside it ResNet-18 at 64x64 was 6 % faster, MovieLens 7 and the MNIST CNN 11 %; ResNet-50 at 224x224, whose
+/// products are larger than this, 0.8 % slower (H200).
 constexpr std::size_t most_bytes_beside = std::size_t{24} << 20;
 
 /// A convolution, or a matrix product, and its bias.
@@ -23,7 +23,8 @@ class ProductLayer final : public CudaLayer<T> {
         weight_{const_cast<T*>(planned.builder.weight(node_.parameters[0]))},
         fold_{fold_of(planned.builder.network, planned.node)},
         image_{planned.builder.network.shape(planned.node.inputs[0])},
-        n_outputs_{static_cast<std::size_t>(problem().n_samples * problem().height_out() * problem().width_out())} {
+        n_outputs_{static_cast<std::size_t>(problem().n_samples * problem().height_out() * problem().width_out())},
+        runs_beside_{is_beside(problem(), planned.builder.options.max_batch)} {
     this->output_ = planned.builder.template make<T>(problem().y_elements());
     if (fold_) {
       const auto n_squares = static_cast<std::size_t>(problem().height * problem().width);
@@ -67,19 +68,19 @@ class ProductLayer final : public CudaLayer<T> {
     }
     if (products_.input_gradient) {
       input_pass_ = plan(builder, *products_.input_gradient);
-      if (runs_beside())
+      if (runs_beside_)
         input_workspace_ = builder.template make<std::byte>(input_pass_->workspace_bytes());
       else
         workspace_bytes = std::max(workspace_bytes, input_pass_->workspace_bytes());
       input_gradient_ = builder.make_value(builder.layout(node_.inputs[0]));
     }
     weight_workspace_ = hold(builder, builder.template make<std::byte>(workspace_bytes));
-    if (!runs_beside()) input_workspace_ = weight_workspace_;
+    if (!runs_beside_) input_workspace_ = weight_workspace_;
     return {input_gradient_};
   }
 
   void backward(PassContext& pass) override {
-    runtime::Stream& beside = runs_beside() && pass.beside != nullptr ? *pass.beside : pass.stream;
+    runtime::Stream& beside = runs_beside_ && pass.beside != nullptr ? *pass.beside : pass.stream;
     void* const weight_gradient = fold_ ? static_cast<void*>(static_cast<T*>(folded_gradient_)) : weight_gradient_;
     weight_pass_->enqueue(beside, {.x = multiplied(),
                                    .w = weight_gradient,
@@ -100,15 +101,20 @@ class ProductLayer final : public CudaLayer<T> {
           {.x = input_gradient_, .w = weight_, .y = gradient_, .workspace = input_workspace_, .rectified = x_});
   }
 
-  bool runs_beside() const noexcept override { return sizeof(T) * problem().n_elements() <= most_bytes_beside; }
+  bool runs_beside() const noexcept override { return runs_beside_; }
 
  private:
+  /// Decided for the largest batch, so that a smaller one does not need more memory.
+  static bool is_beside(ConvProblem problem, std::uint64_t max_batch) {
+    problem.n_samples = max_batch;
+    return sizeof(T) * problem.n_elements() <= most_bytes_beside;
+  }
   std::unique_ptr<Convolution> plan(Builder<T>& builder, const Product& product) const {
     return builder.convolutions.plan(product, dtype_of<T>());
   }
   template <class U>
   Place<U> hold(Builder<T>& builder, const Place<U>& place) const {
-    return runs_beside() ? builder.hold(place) : place;
+    return runs_beside_ ? builder.hold(place) : place;
   }
   const ConvProblem& problem() const { return products_.forward.problem; }
   /// What weights are multiplied with.
@@ -130,6 +136,7 @@ class ProductLayer final : public CudaLayer<T> {
   std::optional<Fold> fold_;
   Shape image_;            ///< of the input
   std::size_t n_outputs_;  ///< positions
+  bool runs_beside_;
   const float* bias_ = nullptr;
   const T* rounded_bias_ = nullptr;
   Place<T> folded_x_{}, folded_weight_{}, folded_gradient_{};

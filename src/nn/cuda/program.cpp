@@ -1,6 +1,7 @@
 #include "nn/cuda/program.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 
 #include "core/error.hpp"
@@ -18,8 +19,47 @@ struct Overloaded : F... {
 template <class... F>
 Overloaded(F...) -> Overloaded<F...>;
 
-/// What a layer enqueues beside the backward pass may take as long as so many of the next layers with parameters.
+/// What a layer enqueues beside the backward pass may take as long as so many of the next layers with parameters, which
+/// are a turn each.
 constexpr int n_turns_beside = 3;
+
+/// One pass, and what layers have enqueued beside it: in order, until it is waited for.
+class BesidePass {
+ public:
+  explicit BesidePass(PassContext& pass) : pass_{pass} {}
+
+  void begin_turn() { join(++turn_ - n_turns_beside); }
+  /// Around what is enqueued beside: it begins after all that the pass was given so far.
+  void fork() { pass_.beside->wait_for(pass_.stream.mark()); }
+  void end_fork() { open_.push_back({turn_, pass_.beside->mark(), {}}); }
+  /// Its gradient is complete, once what was enqueued beside is.
+  void tell(std::size_t slot) {
+    if (open_.empty())
+      pass_.hooks->ready(slot);
+    else
+      open_.back().slots.push_back(slot);
+  }
+  void join_all() { join(turn_ + 1); }
+
+ private:
+  struct Fork {
+    int turn;
+    runtime::Event end;
+    std::vector<std::size_t> slots;
+  };
+
+  /// Those of before a turn.
+  void join(int turn) {
+    for (; !open_.empty() && open_.front().turn < turn; open_.pop_front()) {
+      pass_.stream.wait_for(open_.front().end);
+      for (const std::size_t slot : open_.front().slots) pass_.hooks->ready(slot);
+    }
+  }
+
+  PassContext& pass_;
+  std::deque<Fork> open_{};
+  int turn_ = 0;
+};
 
 }  // namespace
 
@@ -70,7 +110,7 @@ void Program<T>::plan_backward(Builder<T>& builder) {
     if (options_.on_progress) options_.on_progress();
     step.has_backward = true;
     const Node& node = network_.nodes()[i];
-    if (!node.parameters.empty()) memory_.let_go(n_turns_beside);
+    if (!node.parameters.empty()) memory_.begin_turn(n_turns_beside);
     memory_.use_held(builder.time);
     for (const Place<T>& gradient : step.gradients) builder.use(gradient);
     if (step.gradients.size() == 2 && step.layer->takes_skip(step.gradients[1])) step.gradients.pop_back();
@@ -168,40 +208,27 @@ void Program<T>::forward(PassContext& pass, LossTotals* totals, MarkedTimes& tim
 template <class T>
 void Program<T>::backward(PassContext& pass, MarkedTimes& times) {
   times.begin(pass.stream);
-  int turn = 0;  // one for each layer with parameters
+  BesidePass beside{pass};
   if (!std::exchange(has_loss_gradient_, false)) enqueue_loss(pass, true);
   for (std::size_t i = steps_.size(); i-- > 0;) {
     Step& step = steps_[i];
     if (!step.has_backward) continue;
     const std::vector<int>& parameters = network_.nodes()[i].parameters;
-    if (!parameters.empty()) join(pass, ++turn - n_turns_beside);
+    if (!parameters.empty()) beside.begin_turn();
     const T* sum = step.gradients.front();
     for (std::size_t k = 0; k < step.sums.size(); ++k) {
       enqueue(pass.stream, Sum<T>{n_ * values_[i].n_elements(), sum, step.gradients[k + 1], false, step.sums[k]});
       sum = step.sums[k];
     }
     const bool is_beside = pass.beside != nullptr && step.layer->runs_beside();
-    if (is_beside) pass.beside->wait_for(pass.stream.mark());
+    if (is_beside) beside.fork();
     step.layer->backward(pass);
-    if (is_beside) beside_.push_back({turn, pass.beside->mark(), {}});
+    if (is_beside) beside.end_fork();
     if (step.layer->has_work() || !step.sums.empty()) times.backward_done(pass.stream, i);
-    for (const int parameter : parameters) {
-      if (beside_.empty())
-        pass.hooks->ready(parameters_.slot_number(parameter));
-      else
-        beside_.back().parameters.push_back(parameter);
-    }
+    for (const int parameter : parameters) beside.tell(parameters_.slot_number(parameter));
     if (!parameters.empty()) times.begin(pass.stream);  // again: hooks may have enqueued something
   }
-  join(pass, turn + 1);
-}
-
-template <class T>
-void Program<T>::join(PassContext& pass, int turn) {
-  for (; !beside_.empty() && beside_.front().turn < turn; beside_.pop_front()) {
-    pass.stream.wait_for(beside_.front().end);
-    for (const int parameter : beside_.front().parameters) pass.hooks->ready(parameters_.slot_number(parameter));
-  }
+  beside.join_all();
 }
 
 template class Program<core::bfloat16>;

@@ -1,9 +1,9 @@
 // A network made ready for one batch size on a GPU: its layers in order, and where all that they touch lies.
-// Invariant: nothing is allocated after construction; what a pass enqueues depends on its kind alone.
+// Invariant: nothing is allocated after construction; what a pass enqueues depends on its kind, and on whether layers
+// are timed.
 // Used by nn/cuda/cuda_executor.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <vector>
 
@@ -32,12 +32,6 @@ class Program {
   void backward(PassContext& pass, MarkedTimes& times);
 
  private:
-  /// What a layer has enqueued beside the pass, which is not waited for yet.
-  struct Beside {
-    int turn;
-    runtime::Event end{};
-    std::vector<int> parameters{};  ///< whose gradients are then complete: its own, and those of layers after it
-  };
   struct Step {
     std::unique_ptr<CudaLayer<T>> layer{};
     std::vector<Place<T>> gradients{};  ///< of the output, by its readers
@@ -50,8 +44,6 @@ class Program {
   [[nodiscard]] std::unique_ptr<CudaLayer<T>> make_layer(Builder<T>& builder, std::size_t index) const;
   /// The batch normalization that an Add node computes besides, or null.
   [[nodiscard]] const Value* left_to(const Node& add) const;
-  /// Waits for what was enqueued beside before `turn`, and tells of the parameters.
-  void join(PassContext& pass, int turn);
   void enqueue_loss(PassContext& pass, bool is_backward);
 
   const Network& network_;
@@ -60,7 +52,6 @@ class Program {
   std::size_t n_;
   std::vector<ValueLayout> values_;
   std::vector<Step> steps_;
-  std::deque<Beside> beside_{};  ///< in order
   ProgramMemory memory_{};
   std::size_t n_bytes_ = 0;
   Place<T> loss_gradient_{};

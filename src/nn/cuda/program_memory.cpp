@@ -11,7 +11,7 @@ void ProgramMemory::use(Piece& piece, int time) {
   lifetime.last = is_first ? time : std::max(lifetime.last, time);
 }
 
-void ProgramMemory::let_go(int n_turns) {
+void ProgramMemory::begin_turn(int n_turns) {
   ++n_turns_;
   std::erase_if(held_, [&](const Held& held) { return held.turn < n_turns_ - n_turns; });
 }

@@ -56,8 +56,8 @@ class ProgramMemory {
   void hold(const Place<T>& place) {
     if (place.is_given()) held_.push_back({n_turns_, place.piece_});
   }
-  /// Begins a turn, and lets go of what was held more than `n_turns` turns ago.
-  void let_go(int n_turns);
+  /// Lets go of what was held more than `n_turns` turns ago.
+  void begin_turn(int n_turns);
   void use_held(int time);
 
   /// After all uses: the arena's size.

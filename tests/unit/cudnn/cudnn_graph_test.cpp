@@ -173,6 +173,27 @@ TEST(CudnnConvolutions, KeepPlansFromRunToRun) {
   EXPECT_EQ(std::filesystem::last_write_time(file), written) << "it is known, so nothing is new";
 }
 
+constexpr double unlimited = std::numeric_limits<double>::infinity();
+
+// A rank that had no time to compile chooses of what those offer that had.
+TEST(CudnnPlans, AreAmongThoseWithCompiledOnes) {
+  const GpuModel gpu{describe(cards[1]), 90};
+  std::size_t n_compiled = 0;
+  for (const ConvPass pass : {ConvPass::forward, ConvPass::input_gradient, ConvPass::weight_gradient}) {
+    PlanFilter filter{.is_deterministic = false, .most = 8, .has_all_engines = true, .builds = false};
+    const Product product{small_problem(), pass};
+    std::set<std::string> all;
+    for (const ConvPlan& plan : find_plans(product, core::DType::float16, gpu, filter)) {
+      all.insert(plan.name);
+      n_compiled += plan.is_compiled_at_run_time ? 1 : 0;
+    }
+    filter.most_compiled = 0;
+    for (const ConvPlan& plan : find_plans(product, core::DType::float16, gpu, filter))
+      EXPECT_TRUE(all.contains(plan.name)) << plan.name;
+  }
+  EXPECT_GT(n_compiled, 0U);
+}
+
 // However many threads ask: as many handles, one order.
 TEST(CudnnConvolutions, ChooseTheSameOnAnyNumberOfThreads) {
   test::Recorder recorder;
@@ -187,7 +208,8 @@ TEST(CudnnConvolutions, ChooseTheSameOnAnyNumberOfThreads) {
     ExecutorOptions options;
     std::vector<double> agreed;
     options.agree = [&](std::span<double> told) { agreed.insert(agreed.end(), told.begin(), told.end()); };
-    CudnnConvolutions cudnn{GpuModel{describe(cards[1]), 90}, {.folder = folder.path(), .n_threads = n_threads}};
+    CudnnConvolutions cudnn{GpuModel{describe(cards[1]), 90},
+                            {.folder = folder.path(), .n_threads = n_threads, .compiling_s = unlimited}};
     cudnn.choose(products, core::DType::bfloat16, options);
     const auto file = std::filesystem::directory_iterator { folder.path() } -> path();
     return std::pair{agreed, std::filesystem::file_size(file)};
@@ -211,7 +233,7 @@ TEST(CudnnConvolutions, FuseWhatWasChosen) {
     for (int run = 0; run < 2; ++run) {  // the second one finds what the first has kept
       ExecutorOptions options;
       options.agree = agree;
-      CudnnConvolutions cudnn{GpuModel{describe(cards[1]), 90}, {.folder = folder.path()}};
+      CudnnConvolutions cudnn{GpuModel{describe(cards[1]), 90}, {.folder = folder.path(), .compiling_s = unlimited}};
       cudnn.choose({&product, 1}, core::DType::bfloat16, options);
       const auto convolution = cudnn.plan(product, core::DType::bfloat16);
       convolution->enqueue(stream, {.x = at,

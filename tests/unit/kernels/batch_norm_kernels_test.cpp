@@ -64,9 +64,16 @@ struct Layer {
     run(GroupMoments{rows, partials.data(), eps, moments.data(), mean.data(), inverse.data(), {}});
   }
   Normalize<T> normalize(bool adds, bool has_relu) {
-    return {
-        rows,     x.data(),   adds ? residual.data() : nullptr, mean.data(), inverse.data(), weight.data(), bias.data(),
-        has_relu, out.data(), has_relu ? mask.data() : nullptr};
+    return {rows.spread(),
+            x.data(),
+            adds ? residual.data() : nullptr,
+            mean.data(),
+            inverse.data(),
+            weight.data(),
+            bias.data(),
+            has_relu,
+            out.data(),
+            has_relu ? mask.data() : nullptr};
   }
 
   Size size;
@@ -223,8 +230,8 @@ struct Backward {
         layer.rows, partials.data(), layer.inverse.data(), sums.data(), offset.data(), slope.data(), {}});
     run(ScaleShiftGradients{layer.rows.n_groups(), layer.rows.n_channels(), sums.data(), layer.inverse.data(), adds,
                             of_weight.data(), of_bias.data()});
-    run(NormalizeBackward<T>{layer.rows, layer.x.data(), again, layer.mean.data(), layer.inverse.data(), offset.data(),
-                             slope.data(), layer.weight.data(), out.data()});
+    run(NormalizeBackward<T>{layer.rows.spread(), layer.x.data(), again, layer.mean.data(), layer.inverse.data(),
+                             offset.data(), slope.data(), layer.weight.data(), out.data()});
   }
   /// What reaches element i before ReLU.
   [[nodiscard]] double right(std::size_t i) const {

@@ -116,6 +116,29 @@ TEST_P(RecipeSteps, AreKnownBeforehand) {
 INSTANTIATE_TEST_SUITE_P(All, RecipeSteps, ::testing::ValuesIn(test::recipe_models()),
                          [](const auto& of) { return std::string{of.param.recipe}; });
 
+// Those of small products: ResNet-50's at this size have the device for themselves, but for its last layer.
+TEST(WeightGradients, AreComputedBesideThePass) {
+  test::Recorder recorder{runtime::kernel::ThreadOrder::ascending, test::Bodies::skip};
+  const test::UseRecorder use{recorder};
+  for (const RecipeModel& model : test::recipe_models()) {
+    const std::string_view recipe = model.recipe;
+    if (recipe != "cifar_resnet18" && recipe != "resnet50_synthetic") continue;
+    Steps steps{model, Precision::bf16};
+    steps.train();
+    std::string stream_of_pass;
+    std::size_t n_beside = 0, n_within = 0;
+    for (const std::string& line : recorder.take_lines()) {
+      const std::string stream = line.substr(0, line.find(' '));
+      if (line.find(" conv_input_gradient ") != std::string::npos) stream_of_pass = stream;
+      if (line.find(" conv_weight_gradient ") == std::string::npos || stream_of_pass.empty()) continue;
+      ++(stream == stream_of_pass ? n_within : n_beside);
+    }
+    EXPECT_EQ(n_within > 0, recipe == "resnet50_synthetic");
+    EXPECT_EQ(n_beside > 0, recipe == "cifar_resnet18");
+  }
+  for (const std::string& complaint : recorder.complaints()) ADD_FAILURE() << complaint;
+}
+
 TEST(RecipeModels, AreThoseOfTheRecipes) {
   std::set<std::string> shipped, known;
   for (const auto& entry : std::filesystem::directory_iterator{LOCKSTEP_RECIPES_FOLDER})

@@ -34,14 +34,14 @@ class GroupedRows {
         n_tiles_{(n_packs_ + 31) / 32},
         width_{static_cast<int>((n_packs_ + n_tiles_ - 1) / n_tiles_)},
         n_lanes_{n_threads / width_} {
-    n_parts_ = parts_of(1024, 512);
+    n_parts_ = std::min(parts_of(1024), std::size_t{512});
   }
 
   /// The same rows among more blocks, for kernels that leave nothing of their parts: as many as fill a GPU of 132 SMs
   /// some whole times, of which each holds `spread_blocks`.
   [[nodiscard]] GroupedRows spread() const {
     GroupedRows rows = *this;
-    rows.n_parts_ = parts_of(spread_blocks * 132 * 3, rows_of_group_);
+    rows.n_parts_ = parts_of(spread_blocks * 132 * 3);
     return rows;
   }
 
@@ -114,10 +114,10 @@ class GroupedRows {
 
  private:
   /// Of each group: enough for about so many blocks in all, but several rows for each thread.
-  [[nodiscard]] std::size_t parts_of(std::size_t n_blocks, std::size_t most) const {
+  [[nodiscard]] std::size_t parts_of(std::size_t n_blocks) const {
     const std::size_t rows_at_least = 4 * static_cast<std::size_t>(n_lanes_);
     const std::size_t of_group = std::max(n_blocks / (n_groups_ * n_tiles_), std::size_t{1});
-    return std::min({(rows_of_group_ + rows_at_least - 1) / rows_at_least, of_group, most});
+    return std::min((rows_of_group_ + rows_at_least - 1) / rows_at_least, of_group);
   }
 
   std::size_t n_rows_, rows_of_group_, n_packs_, n_groups_;
