@@ -116,7 +116,8 @@ TEST_P(RecipeSteps, AreKnownBeforehand) {
 INSTANTIATE_TEST_SUITE_P(All, RecipeSteps, ::testing::ValuesIn(test::recipe_models()),
                          [](const auto& of) { return std::string{of.param.recipe}; });
 
-// Those of small products: ResNet-50's at this size have the device for themselves, but for its last layer.
+// Those of small products: ResNet-50 has but its last layer of them, whose gradient comes before the first of an input,
+// by which the pass is known.
 TEST(WeightGradients, AreComputedBesideThePass) {
   test::Recorder recorder{runtime::kernel::ThreadOrder::ascending, test::Bodies::skip};
   const test::UseRecorder use{recorder};
