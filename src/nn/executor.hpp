@@ -148,11 +148,11 @@ class Executor {
 
   /// For devices, instead of enqueue() of a forward and a backward pass in training with the same numbers: first what
   /// the host has to do for them, then the passes, in which it has no hand but for hooks, so that a recording of them
-  /// does for any batch of as many samples, whose images have one size. Not where ranks are a group, and not of an
-  /// empty batch.
+  /// does for any batch of as many samples, whose images have one size. Not of an empty batch. `backward`: which pass
+  /// follows the forward pass.
   virtual void send(const data::Batch& /*batch*/, const core::StepNumbers& /*numbers*/, Hooks& /*hooks*/,
                     runtime::Stream& /*stream*/) {}
-  virtual void enqueue_sent(Hooks& /*hooks*/, runtime::Stream& /*stream*/) {}
+  virtual void enqueue_sent(Pass /*backward*/, Hooks& /*hooks*/, runtime::Stream& /*stream*/) {}
 
   /// Of all forward passes enqueued since the last call of it. Waits for these: asked when the next step begins,
   /// nothing stands still for it.

@@ -30,4 +30,18 @@ GroupSum::Prepared GroupSum::prepare(std::size_t n_values) {
   return with;
 }
 
+DeviceGroupSum::DeviceGroupSum(comm::Transport& world, comm::DeviceGroup& devices, int n_ranks)
+    : group_{world.split(world.rank() / n_ranks, world.rank())}, devices_{devices.split(*group_)} {}
+
+// Not run(): among gradients' sums, which ranks have started before.
+void DeviceGroupSum::sum(runtime::DeviceSpan<double> values, runtime::Stream& stream) {
+  auto& plan = plans_[{values.data(), values.size()}];
+  if (!plan) {
+    plan = devices_->make_plan({.dtype = core::DType::float64, .n_elements = values.size()});
+    plan->bind(runtime::as_bytes(values), runtime::as_writable_bytes(values));
+  }
+  plan->start(stream);
+  plan->finish(stream);
+}
+
 }  // namespace lockstep::parallel

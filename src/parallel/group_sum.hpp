@@ -1,5 +1,6 @@
 // Sums over ranks in a row: those whose samples batch normalization takes together, or all.
-// Invariant: all ranks of a group get the same bits; what was summed once in a length is summed without allocation.
+// Invariant: all ranks of a group get the same bits; what was summed once in a length, on devices in one place, is
+// summed without allocation.
 // Used by the trainer, for nn::Hooks::sum() and for running statistics.
 #pragma once
 
@@ -7,8 +8,10 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "comm/device_plan.hpp"
 #include "comm/plan.hpp"
 #include "comm/transport.hpp"
 
@@ -34,6 +37,22 @@ class GroupSum {
   std::unique_ptr<comm::Transport> group_;
   bool is_order_fixed_;
   std::map<std::size_t, Prepared> prepared_{};  ///< by the number of values
+};
+
+/// The same of numbers in devices' memory, in the stream that makes and reads them.
+class DeviceGroupSum {
+ public:
+  /// Collective over `world`, whose devices `devices` connects; both must outlive it.
+  DeviceGroupSum(comm::Transport& world, comm::DeviceGroup& devices, int n_ranks);
+
+  [[nodiscard]] bool only_enqueues() const noexcept { return devices_->only_enqueues(); }
+  /// Collective over the group: as many values on all of its ranks; a place that is new to one of them is so to all.
+  void sum(runtime::DeviceSpan<double> values, runtime::Stream& stream);
+
+ private:
+  std::unique_ptr<comm::Transport> group_;
+  std::unique_ptr<comm::DeviceGroup> devices_;
+  std::map<std::pair<const double*, std::size_t>, std::unique_ptr<comm::DevicePlan>> plans_{};
 };
 
 }  // namespace lockstep::parallel

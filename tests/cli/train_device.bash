@@ -1,18 +1,9 @@
 #!/usr/bin/env bash
 # --device: on a machine with GPUs that are made up, and played by a recorder. It also ends with 99 if something was
 # enqueued in an order that a GPU need not keep.
-. "$(dirname "$0")/lib.bash"
+. "$(dirname "$0")/train_device_lib.bash"
 tests=$(cd "$(dirname "$0")" && pwd)
 cd "$folder" || exit 1
-
-trained() {
-  run "$REDUCE_ALL" train "$@"
-  expect_rc 0
-}
-loss_of() { sed -n 's/^training  *loss \([^,]*\).*/\1/p' "$folder/out"; }
-evaluated_of() { sed -n 's/^evaluation  *loss \([^,]*\).*/\1/p' "$folder/out"; }
-digest_of() { sed -n 's/^digest *//p' "$folder/out"; }
-near() { awk -v a="$1" -v b="$2" -v tolerance="$3" 'BEGIN { d = a - b; exit !(d <= tolerance * b && -d <= tolerance * b) }'; }
 
 # Without a GPU auto is the host and says why; cuda is refused, by one message.
 LOCKSTEP_MADE_UP_GPUS=0 trained toy 2 --run-dir none
@@ -165,14 +156,6 @@ trained "${f16[@]}" --device cuda --max-steps 8 --resume f16-half --run-dir f16-
 [ "$(digest_of)" = "$f16_whole" ] || fail "in f16 other bits than without an interruption"
 trained "${f16[@]}" --device host --precision f32 --max-steps 8 --save-every 32 --resume f16-half --run-dir f16-host
 grep -A4 '"loss_scale": {' f16-host/checkpoints/step-*8/index.json | grep -q '"updates": [567]$' || fail "the host forgets skipped steps"
-
-# And whatever is replayed of a step: nothing, passes, or all of it, where each rank has its own GPU.
-for graph in off compute step; do
-  trained toy 6 --device cuda --digest --share-gpu --nproc 2 --graph $graph --run-dir "shared-$graph"
-  [ "$(digest_of)" = "$whole" ] || fail "other bits with --graph $graph"
-  LOCKSTEP_MADE_UP_GPUS=2 trained movielens --synthetic --max-steps 5 --digest --nproc 2 --graph $graph --run-dir "own-$graph"
-  [ "$(digest_of)" = "${own:=$(digest_of)}" ] || fail "other bits with --graph $graph on GPUs of their own"
-done
 
 # Time by layer, between marks that change nothing: the limits are as small as what this memory has room for.
 export LOCKSTEP_MADE_UP_GPU_BYTES=100000000

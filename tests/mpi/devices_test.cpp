@@ -134,6 +134,55 @@ TEST_F(OnDevices, AStepOfTheLibraryOnlyEnqueues) {
   comm::wait(stream, *group);
 }
 
+// Between a call of all ranks and the end of it.
+TEST_F(OnDevices, PartsOfAGroupSumByThemselves) {
+  const int rank = over_->rank(), n_ranks = over_->n_ranks(), first = rank / 2 * 2;
+  const auto part = over_->split(first, rank);
+  for (const Algorithm& row : comm::algorithms()) {
+    if (!row.is_for_devices() || comm::obstacle(row, {}, *over_, Devices::own)) continue;
+    const auto all = row.group(row, *over_);
+    const auto some = all->split(*part);
+    EXPECT_EQ(some->name(), row.name);
+    EXPECT_EQ(some->only_enqueues(), all->only_enqueues());
+    const Call call{.dtype = DType::float64, .n_elements = 2};
+    const runtime::Buffer memory{{2 * call.bytes().value}, runtime::Memory::device};
+    const runtime::Buffer here{{2 * call.bytes().value}, runtime::Memory::pinned};
+    const auto values = here.as<double>();
+    values[0] = values[2] = rank + 1, values[1] = values[3] = -1;
+    runtime::Stream stream;
+    stream.copy(memory.on_device<std::byte>(), here.bytes());
+    const auto plan_of = [&](comm::DeviceGroup& group, std::size_t place) {
+      auto plan = group.make_plan(call);
+      const auto bytes = memory.on_device<std::byte>().subspan(place * call.bytes().value, call.bytes().value);
+      plan->bind(bytes, bytes);
+      return plan;
+    };
+    const auto of_all = plan_of(*all, 0), of_some = plan_of(*some, 1);
+    of_all->start(stream);
+    of_some->start(stream);
+    of_some->finish(stream);
+    of_all->finish(stream);
+    comm::wait(stream, *all);
+    stream.copy(here.bytes(), memory.on_device<std::byte>());
+    stream.wait();
+    const int n_some = part->n_ranks();
+    EXPECT_EQ(values[0], n_ranks * (n_ranks + 1) / 2) << row.name;
+    EXPECT_EQ(values[1], -n_ranks) << row.name;
+    EXPECT_EQ(values[2], n_some * first + n_some * (n_some + 1) / 2) << row.name;
+    EXPECT_EQ(values[3], -n_some) << row.name;
+  }
+}
+
+TEST_F(OnDevices, WhatBreaksInAPartIsNoticedByTheWhole) {
+  const Algorithm& library = comm::choose_for_devices({}, *over_, Devices::own);
+  const auto group = library.group(library, *over_);
+  const auto part = group->split(*over_);
+  EXPECT_NO_THROW(group->check());
+  setenv("LOCKSTEP_HOST_NCCL_BREAKS", "parts", 1);
+  EXPECT_THROW(group->check(), core::Error);
+  unsetenv("LOCKSTEP_HOST_NCCL_BREAKS");
+}
+
 // What is of the sender and its place: the neighbour at distance d sends part d of its own.
 TEST_F(OnDevices, AnExchangeBringsWhatRanksOnTheLeftHaveSent) {
   const int n_ranks = over_->n_ranks();

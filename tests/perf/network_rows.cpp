@@ -98,12 +98,13 @@ class NetworkRows {
     auto* const partial_moments = arrays_.make<Moments>(rows.n_partials());
     auto* const sums = arrays_.make<GradientSums>(n_channels);
     auto* const partial_sums = arrays_.make<GradientSums>(rows.n_partials());
-    auto* const shared = arrays_.make<double>(2 * n_channels + 1);
+    auto* const shared = arrays_.make<double>(shared_elements(n_channels));
     auto* const mask = arrays_.make<std::uint8_t>(n_ / pack_channels);
     std::vector<float*> floats;  // mean, inverse, offset, slope, weight, bias, running mean and variance
     for (int i = 0; i < 8; ++i) floats.push_back(arrays_.make<float>(n_channels));
     const std::size_t of_floats = n_channels * sizeof(float), of_moments = n_channels * sizeof(Moments);
-    const std::size_t of_sums = n_channels * sizeof(GradientSums), of_shared = (n_channels + 1) * sizeof(double);
+    const std::size_t of_sums = n_channels * sizeof(GradientSums),
+                      of_shared = shared_elements(n_channels) * sizeof(double);
     const PassedGradient<T> passed{y_, nullptr, mask};
     add("partial_moments", of_value * n_ + rows.n_partials() * sizeof(Moments),
         PartialMoments<T>{rows, x_, partial_moments});
@@ -123,11 +124,9 @@ class NetworkRows {
         ScaleShiftGradients{1, n_channels, sums, floats[1], false, floats[4], floats[5]});
     add("normalize_backward", 3 * of_value * n_ + n_ / pack_channels + 5 * of_floats,
         NormalizeBackward<T>{rows.spread(), x_, passed, floats[0], floats[1], floats[2], floats[3], floats[4], out_});
-    add("weigh_means", of_moments + of_shared, WeighMeans{n_channels, moments, shared});
-    add("weigh_deviations", of_moments + 2 * of_shared - sizeof(double),
-        WeighDeviations{n_channels, moments, shared, shared + n_channels + 1});
-    add("join_moments", 2 * of_shared - sizeof(double) + of_moments + 2 * of_floats,
-        JoinMoments{n_channels, shared, shared + n_channels + 1, 1e-5, moments, floats[0], floats[1]});
+    add("share_moments", of_moments + of_shared, ShareMoments{n_channels, moments, shared});
+    add("join_moments", of_shared + of_moments + 2 * of_floats,
+        JoinMoments{n_channels, shared, 1e-5, moments, floats[0], floats[1]});
     add("join_gradients", of_sums + of_moments + 3 * of_floats,
         JoinGradients{n_channels, sums, moments, floats[1], floats[2], floats[3]});
     auto* const column_sums = arrays_.make<double>(rows.n_partials());

@@ -5,7 +5,8 @@
 // which ranks use different places. What goes before it is deregistered ends the process with 99.
 // $LOCKSTEP_HOST_NCCL_NETWORK: what it tells that it goes through, IB unless given.
 // $LOCKSTEP_HOST_NCCL_FAILS: the call from which on all fail, counted from 1. $LOCKSTEP_HOST_NCCL_REGISTERS: "none", or
-// "local": windows are null, as where GPUs do not reach one another.
+// "local": windows are null, as where GPUs do not reach one another. $LOCKSTEP_HOST_NCCL_BREAKS: communicators that are
+// parts of others tell of an error by themselves.
 #include <mpi.h>
 #include <nccl.h>
 
@@ -44,7 +45,8 @@ struct ncclComm {
   MPI_Comm raw = MPI_COMM_NULL;
   int rank = 0;
   int n_ranks = 1;
-  std::string last_error;
+  bool is_part = false;  // of another
+  std::string last_error{};
   std::list<Range> known{};  // whose addresses are the handles
 };
 
@@ -226,6 +228,14 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int n_ranks, ncclUniqueId 
   ncclGetUniqueId(&right);
   return std::memcmp(&id, &right, sizeof id) == 0 ? ncclSuccess : ncclInvalidArgument;
 }
+ncclResult_t ncclCommSplit(ncclComm_t of, int color, int key, ncclComm_t* comm, ncclConfig_t*) {
+  *comm = new ncclComm{.is_part = true};
+  MPI_Comm_split(of->raw, color, key, &(*comm)->raw);
+  MPI_Comm_rank((*comm)->raw, &(*comm)->rank);
+  MPI_Comm_size((*comm)->raw, &(*comm)->n_ranks);
+  communicators().push_back(*comm);
+  return ncclSuccess;
+}
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   if (!comm->known.empty()) end("a communicator goes while it knows memory");
   communicators().remove(comm);
@@ -238,8 +248,8 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   communicators().remove(comm);
   return ncclSuccess;
 }
-ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t* error) {
-  *error = ncclSuccess;
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
+  *error = comm->is_part && std::getenv("LOCKSTEP_HOST_NCCL_BREAKS") != nullptr ? ncclRemoteError : ncclSuccess;
   return ncclSuccess;
 }
 const char* ncclGetErrorString(ncclResult_t result) { return result == ncclSystemError ? "system error" : "an error"; }

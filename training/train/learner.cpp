@@ -8,7 +8,6 @@
 
 #include "io/digest.hpp"
 #include "nn/initialize.hpp"
-#include "runtime/staging.hpp"
 #include "training/recipe/specs.hpp"
 #include "training/train/model.hpp"
 
@@ -76,7 +75,8 @@ Learner::Learner(const runtime::Communicator& world, comm::Transport& transport,
       options.row_gradients.push_back(static_cast<int>(i));
   const int n_together = ranks_of_group(recipe, world.n_ranks());
   options.is_group_of_ranks = n_together > 1;
-  if (options.is_group_of_ranks) group_sum_.emplace(transport, n_together, false);
+  if (options.is_group_of_ranks && runtime::is_host_the_device()) group_sum_.emplace(transport, n_together, false);
+  if (options.is_group_of_ranks && devices != nullptr) device_group_sum_.emplace(transport, *devices, n_together);
   executor_ = device.make_executor(network_, options);
   synchronizer_ = parallel::make_synchronizer(transport, devices, slots_of(network_, *executor_, recipe),
                                               {.optimizer = optimizer_spec(recipe),
@@ -125,119 +125,8 @@ void Learner::ready(std::size_t slot) {
 
 void Learner::sum(runtime::DeviceSpan<double> values, runtime::Stream& stream) {
   const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::communication};
-  if (runtime::is_host_the_device()) return group_sum_->sum(runtime::on_host(values));
-  const core::Bytes n_bytes{values.size() * sizeof(double)};
-  if (group_sums_.bytes().size() < n_bytes.value) group_sums_ = runtime::Buffer{n_bytes, runtime::Memory::pinned};
-  const std::span<std::byte> here = group_sums_.bytes().first(n_bytes.value);
-  stream.copy(here, runtime::as_bytes(values));
-  stream.wait();
-  group_sum_->sum(group_sums_.as<double>().first(values.size()));
-  stream.copy(runtime::as_writable_bytes(values), here);
-}
-
-/// Now, as the pass can be repeated: what the update before left, or what the pass itself made of it.
-std::string Learner::find_not_finite() const {
-  const auto ruined = parallel::find_not_finite(synchronizer_->slots(), synchronizer_->parameters());
-  if (ruined) return fmt::format("parameter {}, after the update before", synchronizer_->slots()[*ruined].name);
-  const std::string node = executor_->inspection()->find_not_finite();
-  return node.empty() ? "the loss" : node;
-}
-
-// The parts of a batch that memory is short for, one after another; gradients are added up.
-void Learner::run_parts(const data::Batch& batch, core::StepNumbers numbers) {
-  numbers.begins_step = true;
-  for (std::uint64_t i = 0; i < recipe_.accumulate; ++i) {
-    const std::uint64_t begin = begin_of_part(recipe_, batch.n, i), end = begin_of_part(recipe_, batch.n, i + 1);
-    const data::Batch part = batch.part(begin, end - begin);
-    numbers.share_of_step = batch.n > 0 ? static_cast<double>(part.n) / static_cast<double>(batch.n) : 1;
-    {
-      const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::forward};
-      executor_->enqueue(part, nn::Pass::forward, numbers, *this, stream_);
-      const nn::Inspection* const inspection = executor_->inspection();
-      if (inspection != nullptr && !inspection->is_finite() && !not_finite_) {
-        not_finite_ = {numbers.step, find_not_finite(), {part.ids.begin(), part.ids.end()}};
-        synchronizer_->halt();
-      }
-    }
-    const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::backward};
-    completes_gradients_ = !lanes_ && i + 1 == recipe_.accumulate;
-    executor_->enqueue(part, i > 0 ? nn::Pass::backward_adding : nn::Pass::backward, numbers, *this, stream_);
-    if (part.n > 0) numbers.begins_step = false;
-  }
-}
-
-// Where all ranks do the same as in other steps, on a device: else a rank's collectives may not be those of others.
-bool Learner::is_recorded(const data::Batch& batch) const {
-  const auto n_ranks = static_cast<std::uint64_t>(world_.n_ranks());
-  return recipe_.graph != "off" && !runtime::is_host_the_device() && recipe_.accumulate == 1 && !group_sum_ &&
-         !executor_->layer_times().is_profiling() && batch.n_global == recipe_.batch && batch.n_global >= n_ranks &&
-         (recipe_.order != "torch" || batch.n_global % n_ranks == 0);
-}
-
-template <class Enqueue>
-void Learner::record(const Enqueue& enqueue) {
-  try {
-    recording_ = stream_.record(enqueue);
-  } catch (const core::Error& error) {
-    core::Problem problem = error.problem();
-    problem.where = "recording a step";
-    problem.fix = "--graph off enqueues each step anew";
-    throw core::Error{error.code(), problem, error.location()};
-  }
-}
-
-// The first one as it is, as libraries allocate and choose in it.
-void Learner::run_recorded(const data::Batch& batch, core::StepNumbers numbers) {
-  const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::forward};
-  is_update_enqueued_ = completes_gradients_ = recipe_.graph == "step" && synchronizer_->can_be_recorded();
-  if (is_update_enqueued_) synchronizer_->send(numbers, stream_);
-  numbers.sample_weight = 1.0f / static_cast<float>(batch.n_global);
-  executor_->send(batch, numbers, *this, stream_);
-  const auto enqueue = [&] {
-    executor_->enqueue_sent(*this, stream_);
-    if (is_update_enqueued_) synchronizer_->enqueue_sent(recipe_.clip_norm, stream_);
-  };
-  if (n_recorded_++ == 0) return enqueue();
-  if (n_recorded_ == 2) record(enqueue);
-  stream_.replay(recording_);
-}
-
-// Of each lane there are running statistics, and sums to be added up by the tree.
-void Learner::run_lanes(const data::Batch& batch, const core::StepNumbers& numbers) {
-  const auto n_global = static_cast<std::size_t>(batch.n_global);
-  const std::size_t mine = parallel::lane_samples(n_global, static_cast<int>(recipe_.lanes), lanes_->first()).offset;
-  lane_losses_.clear();
-  for (int local = 0; local < lanes_->n_local(); ++local) {
-    const core::Slice lane = parallel::lane_samples(n_global, static_cast<int>(recipe_.lanes), lanes_->first() + local);
-    const auto statistics =
-        std::span{statistics_}.subspan(static_cast<std::size_t>(local) * n_statistics_, n_statistics_);
-    set_statistics(statistics);
-    run_parts(batch.part(lane.offset - mine, lane.count), numbers);
-    copy_statistics(statistics);
-    lanes_->lane_done(local);
-    const nn::LossSums of_lane = executor_->sums();
-    lane_losses_.push_back(of_lane.loss);
-    of_lanes_ += of_lane;
-  }
-  of_lanes_.loss = parallel::sum_lanes(lane_losses_);
-}
-
-void Learner::compute_gradients(const data::Batch& batch, core::StepNumbers numbers) {
-  if (runtime::is_host_the_device()) report_before_ = report();
-  std::swap(made_, made_before_);
-  made_.step = numbers.step;
-  made_.ids.assign(batch.ids.begin(), batch.ids.end());
-  ++n_unreported_;
-  keep_statistics();
-  is_update_enqueued_ = false;
-  if (is_recorded(batch)) return run_recorded(batch, numbers);
-  numbers.sample_weight = 1.0f / static_cast<float>(batch.n_global);
-  if (lanes_) return run_lanes(batch, numbers);
-  // Of a smaller batch some ranks have more samples than others: each moves the running statistics of all, by its part.
-  const bool is_uneven = batch.n_global < recipe_.batch;
-  if (is_uneven) average_statistics();
-  run_parts(batch, numbers);
-  if (is_uneven) average_statistics(batch.n);
+  if (group_sum_) return group_sum_->sum(runtime::on_host(values));
+  device_group_sum_->sum(values, stream);
 }
 
 std::optional<std::uint32_t> Learner::update(const core::StepNumbers& numbers) {

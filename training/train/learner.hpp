@@ -6,9 +6,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "checkpoint/reader.hpp"
@@ -115,11 +117,27 @@ class Learner final : private nn::Hooks {
   [[nodiscard]] parallel::StepReport report_of_device(parallel::StepBack back, const Made& of);
   void note_not_finite(const Made& of, bool is_loss_finite);
   void run_lanes(const data::Batch& batch, const core::StepNumbers& numbers);
-  void run_parts(const data::Batch& batch, core::StepNumbers numbers);
+  void run_parts(const data::Batch& batch, const core::StepNumbers& numbers);
+  /// Of a batch, what one pass takes.
+  struct Part {
+    data::Batch batch{};
+    core::StepNumbers numbers{};
+    nn::Pass backward = nn::Pass::backward;  ///< or backward_adding
+    bool is_last = true;
+  };
+  template <class Run>
+  void for_each_part(const data::Batch& batch, core::StepNumbers numbers, const Run& run);
   [[nodiscard]] bool is_recorded(const data::Batch& batch) const;
   void run_recorded(const data::Batch& batch, core::StepNumbers numbers);
+  /// Passes with a part of a whole batch, and the update behind the last of them if that can be recorded.
+  struct Recorded {
+    int n_made = 0;
+    runtime::Recording recording{};
+  };
   template <class Enqueue>
-  void record(const Enqueue& enqueue);
+  [[nodiscard]] runtime::Recording record(const Enqueue& enqueue);
+  template <class Enqueue>
+  void replay(Recorded& recorded, const Enqueue& enqueue);
   [[nodiscard]] std::vector<parallel::Piece> pieces();
   void require_finite(const parallel::Piece& piece) const;
   [[nodiscard]] checkpoint::Box box_of(const parallel::Piece& piece) const;
@@ -146,7 +164,9 @@ class Learner final : private nn::Hooks {
   std::vector<checkpoint::TensorSpec> tensors_;
   std::function<void()> on_progress_;
   std::uint64_t at_a_time_;
-  std::optional<parallel::GroupSum> group_sum_{};  ///< of the ranks that are one group of batch normalization
+  /// Of the ranks that are one group of batch normalization: on the host, or on devices.
+  std::optional<parallel::GroupSum> group_sum_{};
+  std::optional<parallel::DeviceGroupSum> device_group_sum_{};
   parallel::GroupSum world_sum_;
   std::unique_ptr<nn::Executor> executor_;
   std::unique_ptr<parallel::Synchronizer> synchronizer_;
@@ -158,14 +178,12 @@ class Learner final : private nn::Hooks {
   std::size_t n_statistics_ = 0;
   std::vector<nn::ArenaSlot> slot_of_;  ///< by parameter
   runtime::Stream stream_{};
-  bool completes_gradients_ = false;  ///< the backward pass that is enqueued
-  runtime::Recording recording_{};    ///< of passes with a whole batch, and of the update if that can be recorded
-  int n_recorded_ = 0;                ///< steps that were made so, the first included
+  bool completes_gradients_ = false;                                          ///< the backward pass that is enqueued
+  std::map<std::tuple<std::uint64_t, nn::Pass, bool>, Recorded> recorded_{};  ///< by samples, pass, and whether last
   bool is_update_enqueued_ = false;
   Made made_{}, made_before_{};           ///< the last step, and the one before
   int n_unreported_ = 0;                  ///< of those
   parallel::StepReport report_before_{};  ///< of a host
-  runtime::Buffer group_sums_{};          ///< pinned, of sum()
   nn::LossSums of_lanes_{};               ///< since they were reported
   std::vector<double> lane_losses_{};
   std::optional<NotFinite> not_finite_{};

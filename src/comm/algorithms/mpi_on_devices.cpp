@@ -45,6 +45,9 @@ class MpiGroup final : public DeviceGroup {
     if (!is_proven_) prove();
     return std::make_unique<MpiDevicePlan>(transport_, call);
   }
+  [[nodiscard]] std::unique_ptr<DeviceGroup> split(Transport& part) override {
+    return std::make_unique<MpiGroup>(row_, part);
+  }
 
  private:
   // Before anybody relies on it: one number of each rank, there and back.

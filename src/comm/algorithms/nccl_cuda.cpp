@@ -5,7 +5,9 @@
 
 #include <bit>
 #include <cstdlib>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "comm/algorithms/algorithms.hpp"
 #include "comm/algorithms/nccl_call.hpp"
@@ -219,6 +221,11 @@ class NcclPlan final : public DevicePlan {
 class NcclGroup final : public DeviceGroup {
  public:
   NcclGroup(const Algorithm& row, Transport& transport) : row_{row}, transport_{transport} {}
+  ~NcclGroup() override {
+    if (whole_ != nullptr) std::erase(whole_->parts_, this);
+  }
+  NcclGroup(const NcclGroup&) = delete;
+  NcclGroup& operator=(const NcclGroup&) = delete;
 
   [[nodiscard]] std::string_view name() const noexcept override { return row_.name; }
   [[nodiscard]] bool only_enqueues() const noexcept override { return true; }
@@ -228,7 +235,16 @@ class NcclGroup final : public DeviceGroup {
       core::fail_usage(
           {.what = fmt::format("algorithm {} {}", row_.name, *why_not), .where = "", .expected = "", .fix = ""});
     if (!comm_) connect();
-    return std::make_unique<NcclPlan>(comm_, stream_, call, transport_.rank(), transport_.n_ranks());
+    return std::make_unique<NcclPlan>(comm_, *stream_, call, transport_.rank(), transport_.n_ranks());
+  }
+  [[nodiscard]] std::unique_ptr<DeviceGroup> split(Transport& part) override {
+    if (!comm_) connect();
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.splitShare = 1;  // of what connects ranks, as calls run one after another
+    ncclComm_t raw = nullptr;
+    const int first = transport_.rank() - part.rank();
+    comm_.check(ncclCommSplit(comm_.get(), first, transport_.rank(), &raw, &config), "connecting some of the GPUs");
+    return std::unique_ptr<NcclGroup>{new NcclGroup{*this, part, raw}};
   }
   [[nodiscard]] std::unique_ptr<DevicePlan> make_exchange(core::Bytes bytes, int n_neighbours) override {
     if (!comm_) connect();
@@ -247,6 +263,7 @@ class NcclGroup final : public DeviceGroup {
     return registered;
   }
   void check() override {
+    for (NcclGroup* const part : parts_) part->check();
     if (!comm_) return;
     ncclResult_t noticed = ncclSuccess;
     const ncclResult_t asked = ncclCommGetAsyncError(comm_.get(), &noticed);
@@ -254,6 +271,12 @@ class NcclGroup final : public DeviceGroup {
   }
 
  private:
+  NcclGroup(NcclGroup& whole, Transport& part, ncclComm_t raw)
+      : row_{whole.row_}, transport_{part}, connection_{whole.connection_}, stream_{whole.stream_}, whole_{&whole} {
+    comm_.connect(raw);
+    whole.parts_.push_back(this);
+  }
+
   void connect() {
     const Variant variant{row_.name};
     const Variable algorithm{"NCCL_ALGO", variant.algorithm};
@@ -274,7 +297,10 @@ class NcclGroup final : public DeviceGroup {
   Transport& transport_;
   nccl::Link comm_;
   Connection connection_{};
-  runtime::Stream stream_{runtime::Priority::first};  ///< of the calls that are started, which other ranks wait for
+  /// Of the calls that are started, which other ranks wait for; that of all parts.
+  std::shared_ptr<runtime::Stream> stream_ = std::make_shared<runtime::Stream>(runtime::Priority::first);
+  NcclGroup* whole_ = nullptr;
+  std::vector<NcclGroup*> parts_{};
 };
 
 }  // namespace

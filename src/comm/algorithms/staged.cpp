@@ -70,6 +70,9 @@ class StagedGroup final : public DeviceGroup {
   [[nodiscard]] std::unique_ptr<DevicePlan> make_plan(const Call& call) override {
     return std::make_unique<StagedPlan>(transport_, staging_, call);
   }
+  [[nodiscard]] std::unique_ptr<DeviceGroup> split(Transport& part) override {
+    return std::make_unique<StagedGroup>(name_, part, staging_);
+  }
 
  private:
   std::string_view name_;

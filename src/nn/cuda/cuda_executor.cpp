@@ -84,7 +84,10 @@ class CudaExecutor final : public Executor {
       arenas_.statistics.push_back(all_statistics_.device<float>() + statistics_[i].offset);
     }
     arenas_.has_bad_label = &results_.device<Results>()->has_bad_label;
-    if (options_.is_group_of_ranks) empty_ = EmptyRank{network_};
+    if (options_.is_group_of_ranks) {
+      empty_ = EmptyRank{network_};
+      arenas_.shared = empty_.shared();
+    }
     convolutions_.choose(products_of(network_, options_.max_batch), dtype_of<T>(), options_);
     arena_.expect(make_program(nullptr, options.max_batch, true)->n_bytes());
   }
@@ -153,7 +156,7 @@ class CudaExecutor final : public Executor {
   void send(const data::Batch& batch, const core::StepNumbers& numbers, Hooks& hooks,
             runtime::Stream& stream) override {
     check(batch);
-    core::require(batch.n > 0 && !options_.is_group_of_ranks, "passes of samples without ranks' hands may be recorded");
+    core::require(batch.n > 0, "passes of samples may be recorded");
     send_numbers(numbers, stream);
     send(batch, stream);
     const auto size = std::pair{on_device_.images.height, on_device_.images.width};
@@ -165,9 +168,10 @@ class CudaExecutor final : public Executor {
     program_->send(context);
   }
 
-  void enqueue_sent(Hooks& hooks, runtime::Stream& stream) override {
+  void enqueue_sent(Pass backward, Hooks& hooks, runtime::Stream& stream) override {
     core::require(program_ != nullptr && !times_.is_profiling(), "a batch was sent, and nobody times its layers");
     PassContext context = context_of(stream, hooks);
+    context.adds = backward == Pass::backward_adding;
     compute(context, *program_, true);
     program_->backward(context, times_);
   }
@@ -338,7 +342,7 @@ class CudaExecutor final : public Executor {
       auto* const bytes = reinterpret_cast<std::byte*>(arenas_.gradients);
       pass.stream.fill(DeviceSpan<std::byte>::at(bytes, arena_elements() * sizeof(float)), std::byte{0});
     }
-    if (options_.is_group_of_ranks) empty_.backward(pass, network_);
+    if (options_.is_group_of_ranks) empty_.backward(pass);
     for (std::size_t slot = 0; slot < slots().size(); ++slot) pass.hooks->ready(slot);
   }
 

@@ -46,6 +46,25 @@ const Value* normalized_by(const Network& network, const Node& add) {
   return found == add.inputs.end() ? nullptr : &*found;
 }
 
+bool is_left_to_reader(const Network& network, Value normalized) {
+  const Node* const reader = sole_reader(network, normalized);
+  if (reader == nullptr || !std::holds_alternative<Add>(reader->layer)) return false;
+  const Value* const left = normalized_by(network, *reader);
+  return left != nullptr && left->node == normalized.node;
+}
+
+std::vector<std::size_t> normalizations(const Network& network) {
+  std::vector<std::size_t> found;
+  for (int i = 0; const Node& node : network.nodes()) {
+    const Value value{i++};
+    if (std::holds_alternative<BatchNorm>(node.layer) && !is_left_to_reader(network, value))
+      found.push_back(static_cast<std::size_t>(value.node));
+    const Value* const left = std::holds_alternative<Add>(node.layer) ? normalized_by(network, node) : nullptr;
+    if (left != nullptr) found.push_back(static_cast<std::size_t>(left->node));
+  }
+  return found;
+}
+
 bool is_rectified(const Network& network, Value product) {
   const Node& node = node_of(network, product);
   const Node* const reader = sole_reader(network, product);

@@ -3,6 +3,9 @@
 // Used by nn/cuda: the program and its layers, and what lists their products.
 #pragma once
 
+#include <cstddef>
+#include <vector>
+
 #include "nn/network.hpp"
 
 namespace lockstep::nn::cuda {
@@ -18,6 +21,12 @@ namespace lockstep::nn::cuda {
 /// The batch normalization that an Add node computes besides, in one pass over memory, if an input that nobody else
 /// reads is one; or null.
 [[nodiscard]] const Value* normalized_by(const Network& network, const Node& add);
+
+/// Whether it is left to the Add node that reads it.
+[[nodiscard]] bool is_left_to_reader(const Network& network, Value normalized);
+
+/// Batch normalizations in the order in which they are computed: indices of nodes.
+[[nodiscard]] std::vector<std::size_t> normalizations(const Network& network);
 
 /// Whether a product is given to its only reader, a ReLU, as that would leave it: where a bias is added anyway.
 [[nodiscard]] bool is_rectified(const Network& network, Value product);

@@ -57,6 +57,7 @@ struct Arenas {
   std::vector<float*> statistics{};
   std::uint32_t* has_bad_label = nullptr;  ///< or id
   const float* loss_scale = nullptr;       ///< null: 1
+  double* shared = nullptr;                ///< for Hooks::sum(): shared_elements() of any layer
 };
 
 /// What the layers of a program are made of.

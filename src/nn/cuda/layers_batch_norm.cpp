@@ -36,7 +36,7 @@ class BatchNormLayer final : public CudaLayer<T> {
     if (!is_group_of_ranks_ && rows_.n_rows_of(rows_.n_groups() - 1) == 1) fail_for_single_value(node_);
     mean_ = builder.template make<float>(n);
     moments_ = builder.template make<Moments>(n);
-    if (is_group_of_ranks_) shared_ = builder.template make<double>(shared_elements(n));
+    shared_ = builder.arenas.shared;
     if (layer.has_relu) mask_ = builder.template make<std::uint8_t>(rows_.n_elements() / pack_channels);
     forward_partials_ = builder.template make<Moments>(rows_.n_partials());
   }
@@ -48,7 +48,7 @@ class BatchNormLayer final : public CudaLayer<T> {
                                 pass.numbers,     running_mean_,      running_variance_};
       enqueue(pass.stream, GroupMoments{rows_, forward_partials_, layer_.eps, moments_, mean_, inverse_,
                                         is_one_group() ? move : MoveStatistics{}});
-      if (is_group_of_ranks_) share_moments(pass, {rows_.n_channels(), moments_, shared_, mean_, inverse_}, layer_.eps);
+      if (is_group_of_ranks_) share_moments(pass, {rows_.n_channels(), shared_, moments_, mean_, inverse_}, layer_.eps);
       if (!is_one_group()) enqueue(pass.stream, move);
     } else {
       enqueue(pass.stream, InvertDeviations{rows_.n_channels(), running_variance_, layer_.eps, inverse_});
@@ -72,7 +72,7 @@ class BatchNormLayer final : public CudaLayer<T> {
     if (is_group_of_ranks_) builder.use(moments_);
     backward_partials_ = builder.template make<GradientSums>(rows_.n_partials());
     const std::size_t n = rows_.n_groups() * rows_.n_channels();
-    sums_ = builder.template make<GradientSums>(n);
+    if (!is_group_of_ranks_) sums_ = builder.template make<GradientSums>(n);
     offset_ = builder.template make<float>(n);
     slope_ = builder.template make<float>(n);
     weight_gradient_ = builder.gradient(node_.parameters[0]);
@@ -93,14 +93,15 @@ class BatchNormLayer final : public CudaLayer<T> {
     PassedGradient<T> passed{gradient_, skip_, mask_};
     enqueue(pass.stream, PartialGradients<T>{rows_, x_, passed, mean_, residual_gradient_, backward_partials_});
     if (residual_gradient_.is_given()) passed = {residual_gradient_, nullptr, nullptr};
-    const ScaleShiftGradients of_parameters{rows_.n_groups(), rows_.n_channels(), sums_,         inverse_,
+    GradientSums* const sums = is_group_of_ranks_ ? as_gradient_sums(shared_) : static_cast<GradientSums*>(sums_);
+    const ScaleShiftGradients of_parameters{rows_.n_groups(), rows_.n_channels(), sums,          inverse_,
                                             pass.adds,        weight_gradient_,   bias_gradient_};
-    enqueue(pass.stream, GroupGradients{rows_, backward_partials_, inverse_, sums_, offset_, slope_,
+    enqueue(pass.stream, GroupGradients{rows_, backward_partials_, inverse_, sums, offset_, slope_,
                                         is_one_group() ? of_parameters : ScaleShiftGradients{}});
     if (!is_one_group()) enqueue(pass.stream, of_parameters);
     if (is_group_of_ranks_) {
-      share_gradients(pass, rows_.n_channels(), sums_);
-      enqueue(pass.stream, JoinGradients{rows_.n_channels(), sums_, moments_, inverse_, offset_, slope_});
+      share_gradients(pass, rows_.n_channels(), sums);
+      enqueue(pass.stream, JoinGradients{rows_.n_channels(), sums, moments_, inverse_, offset_, slope_});
     }
     if (input_gradient_.is_given())
       enqueue(pass.stream, NormalizeBackward<T>{rows_.spread(), x_, passed, mean_, inverse_, offset_, slope_, weight_,
@@ -131,7 +132,6 @@ class BatchNormLayer final : public CudaLayer<T> {
   float* running_variance_;
   GroupedRows rows_;
   Place<Moments> forward_partials_{}, moments_{};
-  Place<double> shared_{};  ///< among ranks
   Place<float> mean_{}, inverse_{};
   Place<std::uint8_t> mask_{};
   Place<T> gradient_{}, skip_{}, input_gradient_{}, residual_gradient_{};
@@ -139,6 +139,7 @@ class BatchNormLayer final : public CudaLayer<T> {
   Place<float> offset_{}, slope_{};
   float* weight_gradient_ = nullptr;
   float* bias_gradient_ = nullptr;
+  double* shared_ = nullptr;  ///< among ranks
 };
 
 }  // namespace

@@ -136,16 +136,13 @@ std::unique_ptr<CudaLayer<T>> Program<T>::make_layer(Builder<T>& builder, std::s
       [&](const Linear&) { return product(); },
       [&](const Conv&) { return product(); },
       [&](const BatchNorm& layer) {
-        const Node* const reader = sole_reader(network_, value);
-        const bool is_added = reader != nullptr && std::holds_alternative<Add>(reader->layer);
-        const Value* const left = is_added ? left_to(*reader) : nullptr;
-        return left != nullptr && left->node == value.node ? make_same(planned) : make_batch_norm(planned, layer);
+        return is_left_to_reader(network_, value) ? make_same(planned) : make_batch_norm(planned, layer);
       },
       [&](const Relu&) {
         return make_relu(planned, is_rectified(network_, node.inputs[0]), has_masked_gradient(network_, value));
       },
       [&](const Add& layer) {
-        const Value* const normalized = left_to(node);
+        const Value* const normalized = normalized_by(network_, node);
         return normalized != nullptr ? make_added_batch_norm(planned, layer, *normalized) : make_add(planned, layer);
       },
       [&](const MaxPool& layer) { return make_max_pool(planned, layer); },
@@ -157,12 +154,6 @@ std::unique_ptr<CudaLayer<T>> Program<T>::make_layer(Builder<T>& builder, std::s
       [&](const LogSoftmax&) { return make_same(planned); },  // it is part of the loss
   };
   return std::visit(make, node.layer);
-}
-
-// Not where ranks share their statistics, which they do in the order of nodes.
-template <class T>
-const Value* Program<T>::left_to(const Node& add) const {
-  return options_.is_group_of_ranks ? nullptr : normalized_by(network_, add);
 }
 
 template <class T>

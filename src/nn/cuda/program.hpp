@@ -42,8 +42,6 @@ class Program {
   void plan_forward(Builder<T>& builder);
   void plan_backward(Builder<T>& builder);
   [[nodiscard]] std::unique_ptr<CudaLayer<T>> make_layer(Builder<T>& builder, std::size_t index) const;
-  /// The batch normalization that an Add node computes besides, or null.
-  [[nodiscard]] const Value* left_to(const Node& add) const;
   void enqueue_loss(PassContext& pass, bool is_backward);
 
   const Network& network_;

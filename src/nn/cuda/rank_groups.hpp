@@ -1,5 +1,6 @@
 // Batch normalization whose groups are all ranks' samples of a pass (ExecutorOptions::is_group_of_ranks).
-// Invariant: all ranks sum the same arrays in the same order, whatever samples they have.
+// Invariant: all ranks sum as many numbers in the same order, whatever samples they have, and always in one place, so
+// that what has prepared a sum for one has for all.
 // Used by nn/cuda: the layer shares what it found, the executor takes part for a rank without samples.
 #pragma once
 
@@ -10,14 +11,11 @@
 
 namespace lockstep::nn::cuda {
 
-/// What ranks sum up in the forward pass of a layer: doubles.
-[[nodiscard]] constexpr std::size_t shared_elements(std::size_t n_channels) { return 2 * n_channels + 1; }
-
 /// In a device's memory.
 struct SharedMoments {
   std::size_t n_channels = 0;
-  Moments* moments = nullptr;  ///< of this rank, then of all
   double* shared = nullptr;    ///< shared_elements()
+  Moments* moments = nullptr;  ///< of this rank, then of all
   float* mean = nullptr;
   float* inverse = nullptr;
 };
@@ -26,19 +24,25 @@ struct SharedMoments {
 void share_moments(PassContext& pass, const SharedMoments& of, double eps);
 void share_gradients(PassContext& pass, std::size_t n_channels, GradientSums* sums);
 
-/// The part of a rank without samples.
+/// As the sums of a backward pass, which are as large.
+[[nodiscard]] inline GradientSums* as_gradient_sums(double* shared) { return reinterpret_cast<GradientSums*>(shared); }
+
+/// The part of a rank without samples, and where all ranks sum.
 class EmptyRank {
  public:
   EmptyRank() = default;
   explicit EmptyRank(const Network& network);
 
   void forward(PassContext& pass, const Network& network, const std::vector<float*>& statistics) const;
-  void backward(PassContext& pass, const Network& network) const;
+  void backward(PassContext& pass) const;
+  /// For any layer of the network.
+  [[nodiscard]] double* shared() const { return shared_.on_device<double>().data(); }
   [[nodiscard]] std::size_t n_bytes() const noexcept;
 
  private:
-  std::vector<ValueLayout> values_{};  ///< of nodes
-  runtime::Buffer moments_{}, shared_{}, mean_{}, inverse_{}, sums_{};
+  std::vector<ValueLayout> values_{};      ///< of nodes
+  std::vector<std::size_t> normalized_{};  ///< nodes, as programs come to them
+  runtime::Buffer moments_{}, shared_{}, mean_{}, inverse_{};
 };
 
 }  // namespace lockstep::nn::cuda

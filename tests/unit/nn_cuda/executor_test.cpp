@@ -215,6 +215,12 @@ TEST_F(CudaExecutorTest, ReplaysPasses) {
     EXPECT_NE(sums.loss, others.loss) << given.name;
     EXPECT_NEAR(sums.loss, wanted.sums().loss, tolerance_ * std::abs(sums.loss)) << given.name;
     EXPECT_LE(relative_error(found.fetch_gradients(), wanted.fetch_gradients()), tolerance_) << given.name;
+    found.send(0, 1, 0.5F);
+    const runtime::Recording adding = found.stream().record([&] { found.enqueue_sent(true); });
+    found.stream().replay(adding);
+    wanted.forward_part(Pass::forward, 0, 1);
+    wanted.backward(0.5F, true);
+    EXPECT_LE(relative_error(found.fetch_gradients(), wanted.fetch_gradients()), tolerance_) << given.name;
   }
 }
 

@@ -81,9 +81,9 @@ class OnTestDevice final : public Hooks {
     numbers.sample_weight = weight;
     executor_->send(batch().part(begin, end - begin), numbers, *this, stream_);
   }
-  void enqueue_sent() {
+  void enqueue_sent(bool adds = false) {
     n_ready_ = 0;
-    executor_->enqueue_sent(*this, stream_);
+    executor_->enqueue_sent(adds ? Pass::backward_adding : Pass::backward, *this, stream_);
     EXPECT_EQ(n_ready_, executor_->slots().size());
   }
   LossSums sums() { return executor_->sums(); }

@@ -33,13 +33,17 @@ class SumOfRanks {
   std::barrier<> all_;
 };
 
-Case case_of_two_layers() {
+// Of the two branches that are added, the first is normalized last, as part of the sum.
+Case case_of_branches() {
   Network net;
   const Value x = net.conv("conv1", net.input({3, 5, 5}), {.n_out = 5, .kernel = 3, .padding = 1, .has_bias = false});
   const Value y =
       net.conv("conv2", net.batch_norm("bn1", x, {.has_relu = true}), {.n_out = 9, .kernel = 1, .has_bias = false});
-  net.linear("fc", net.global_avg_pool(net.batch_norm("bn2", y)), {.n_out = 4});
-  Case given{"two layers", net};
+  const Value first = net.batch_norm("bn2", y);
+  const Value z = net.conv("conv3", x, {.n_out = 9, .kernel = 1, .has_bias = false});
+  const Value sum = net.add(first, net.batch_norm("bn3", z), {.has_relu = true});
+  net.linear("fc", net.global_avg_pool(sum), {.n_out = 4});
+  Case given{"branches", net};
   given.batch = {.n = 5, .classes = {3, 0, 1, 2, 0}};
   for (std::uint64_t i = 0; i < 5 * 3 * 5 * 5; ++i) given.batch.x.push_back(value(22, i));
   return given;
@@ -48,7 +52,7 @@ Case case_of_two_layers() {
 TEST(RankGroups, AreAsOneRankWithAllSamples) {
   test::Recorder recorder;
   const test::UseRecorder use{recorder};
-  const Case given = case_of_two_layers();
+  const Case given = case_of_branches();
   const std::vector<std::uint64_t> begins{0, 2, 2, 5};  // the second has none
   const std::size_t n_ranks = begins.size() - 1;
   SumOfRanks sum{n_ranks};

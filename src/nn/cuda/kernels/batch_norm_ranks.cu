@@ -5,20 +5,14 @@ namespace lockstep::nn::cuda {
 using runtime::kernel::for_each;
 using runtime::kernel::region;
 
-void enqueue(runtime::Stream& stream, const WeighMeans& body) {
+void enqueue(runtime::Stream& stream, const ShareMoments& body) {
   const std::size_t n = body.n_channels;
-  for_each(stream, "weigh_means", n, {region(body.moments, n)}, {region(body.sums, n + 1)}, body);
-}
-
-void enqueue(runtime::Stream& stream, const WeighDeviations& body) {
-  const std::size_t n = body.n_channels;
-  for_each(stream, "weigh_deviations", n, {region(body.moments, n), region(body.sums, n + 1)},
-           {region(body.squares, n)}, body);
+  for_each(stream, "share_moments", n, {region(body.moments, n)}, {region(body.shared, shared_elements(n))}, body);
 }
 
 void enqueue(runtime::Stream& stream, const JoinMoments& body) {
   const std::size_t n = body.n_channels;
-  for_each(stream, "join_moments", n, {region(body.sums, n + 1), region(body.squares, n)},
+  for_each(stream, "join_moments", n, {region(body.shared, shared_elements(n))},
            {region(body.moments, n), region(body.mean, n), region(body.inverse, n)}, body);
 }
 

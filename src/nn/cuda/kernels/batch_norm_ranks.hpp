@@ -9,39 +9,29 @@
 
 namespace lockstep::nn::cuda {
 
-/// Sums of values by channel, and the number of values of each behind them.
-struct WeighMeans {
+/// What ranks sum up for the moments of all of them: by channel the sum of values, then of their squares, then the
+/// number of values of each channel.
+[[nodiscard]] constexpr std::size_t shared_elements(std::size_t n_channels) { return 2 * n_channels + 1; }
+
+/// Squares as they are, so that ranks sum once: the difference of such numbers is off by less than the values
+/// themselves were rounded by, as they are at most float32 and sums are double.
+struct ShareMoments {
   std::size_t n_channels;
   const Moments* moments;
-  double* sums;  ///< n_channels + 1
+  double* shared;
 
   [[nodiscard]] std::size_t n() const { return n_channels; }
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t channel) const {
     const Moments& own = moments[channel];
-    sums[channel] = own.n * own.mean;
-    if (channel == 0) sums[n_channels] = own.n;
-  }
-};
-
-/// Squared deviations from the mean over all ranks.
-struct WeighDeviations {
-  std::size_t n_channels;
-  const Moments* moments;
-  const double* sums;  ///< over all ranks
-  double* squares;     ///< n_channels
-
-  [[nodiscard]] std::size_t n() const { return n_channels; }
-  LOCKSTEP_HOST_DEVICE void operator()(std::size_t channel) const {
-    const Moments& own = moments[channel];
-    const double distance = own.mean - sums[channel] / sums[n_channels];
-    squares[channel] = own.n > 0 ? own.m2 + own.n * distance * distance : 0;
+    shared[channel] = own.n * own.mean;
+    shared[n_channels + channel] = own.m2 + own.n * own.mean * own.mean;
+    if (channel == 0) shared[2 * n_channels] = own.n;
   }
 };
 
 struct JoinMoments {
   std::size_t n_channels;
-  const double* sums;  ///< over all ranks, as are squares
-  const double* squares;
+  const double* shared;  ///< over all ranks
   double eps;
   Moments* moments;
   float* mean;
@@ -49,8 +39,9 @@ struct JoinMoments {
 
   [[nodiscard]] std::size_t n() const { return n_channels; }
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t channel) const {
-    const double n_values = sums[n_channels];
-    const Moments all{n_values, sums[channel] / n_values, squares[channel]};
+    const double n_values = shared[2 * n_channels], value = shared[channel] / n_values;
+    const double squares = shared[n_channels + channel] - n_values * value * value;
+    const Moments all{n_values, value, squares < 0 ? 0 : squares};
     moments[channel] = all;
     mean[channel] = static_cast<float>(all.mean);
     inverse[channel] = static_cast<float>(1 / __builtin_sqrt(all.m2 / n_values + eps));
@@ -74,8 +65,7 @@ struct JoinGradients {
   }
 };
 
-void enqueue(runtime::Stream& stream, const WeighMeans& body);
-void enqueue(runtime::Stream& stream, const WeighDeviations& body);
+void enqueue(runtime::Stream& stream, const ShareMoments& body);
 void enqueue(runtime::Stream& stream, const JoinMoments& body);
 void enqueue(runtime::Stream& stream, const JoinGradients& body);
 

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# --graph: whatever is replayed of a step, nothing, passes, or all of it, the bits are the same; on GPUs that are made up, as in
+# train_device.
+. "$(dirname "$0")/train_device_lib.bash"
+cd "$folder" || exit 1
+
+# Of ranks that share a GPU, and of ranks with one each.
+for graph in off compute step; do
+  trained toy 6 --device cuda --digest --share-gpu --nproc 2 --graph $graph --run-dir "shared-$graph"
+  [ "$(digest_of)" = "${shared:=$(digest_of)}" ] || fail "other bits with --graph $graph"
+  LOCKSTEP_MADE_UP_GPUS=2 trained movielens --synthetic --max-steps 5 --digest --nproc 2 --graph $graph --run-dir "own-$graph"
+  [ "$(digest_of)" = "${own:=$(digest_of)}" ] || fail "other bits with --graph $graph on GPUs of their own"
+done
+
+# Of batches in parts, and of groups of batch normalization over ranks: all of them, and by twos.
+LOCKSTEP_MADE_UP_GPUS=4
+export LOCKSTEP_MADE_UP_GPUS
+parts=(movielens --synthetic --max-steps 4 --accumulate 4 --digest)
+unset expected
+for graph in off compute step; do
+  trained "${parts[@]}" --nproc 2 --graph $graph --run-dir "parts-$graph"
+  [ "$(digest_of)" = "${expected:=$(digest_of)}" ] || fail "other bits of parts with --graph $graph"
+done
+groups=(resnet50_synthetic --model resnet18 --image-size 32 --batch 8 --synthetic-steps 3 --max-steps 3 --lr 0.0001 --digest)
+trained "${groups[@]}" --bn-group 8 --device host --run-dir groups-host
+host=$(loss_of)
+for of in '2 8' '4 4'; do
+  read -r n group <<<"$of"
+  unset expected
+  for graph in off compute step; do
+    trained "${groups[@]}" --bn-group "$group" --nproc "$n" --graph $graph --run-dir "groups-$n-$graph"
+    [ "$(digest_of)" = "${expected:=$(digest_of)}" ] || fail "other bits of groups over $n ranks with --graph $graph"
+  done
+  [ "$group" = 8 ] || continue
+  near "$(loss_of)" "$host" 0.001 || fail "groups over $n GPUs come to $(loss_of), on the host to $host"
+done
