@@ -1,7 +1,7 @@
 # Helpers for tests of the command line. The test's environment names the program and the launcher:
 # REDUCE_ALL, MPIEXEC, MPIEXEC_NUMPROC_FLAG and MPIEXEC_PREFLAGS (words, may be empty).
 set -u
-await_limit_s=120
+await_limit_s=120 await_pause_s=0.05
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 rc=0
@@ -56,7 +56,7 @@ await() {
   local begin=$SECONDS
   until "$@"; do
     [ $((SECONDS - begin)) -lt "$await_limit_s" ] || fail "waited $await_limit_s s for: $*"
-    sleep 0.05
+    sleep "$await_pause_s"
   done
 }
 

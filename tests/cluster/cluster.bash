@@ -5,6 +5,7 @@
 trap 'stop_cluster; rm -rf "$folder"' EXIT
 cluster=$folder/cluster
 await_limit_s=400 # for whole jobs
+await_pause_s=0.25 # Slurm is asked each time, by programs that would otherwise take a quarter of a core
 nodes=(node-a node-b)
 declare -A init_of=() # process that holds a node's namespaces, and takes all in them along when it is killed
 daemon_path=/usr/local/sbin:/usr/sbin:/sbin:$PATH

@@ -54,8 +54,9 @@ grep -q '"kind":"resume"' runs/down-"$job"/log.jsonl || fail_job "$job" "did not
 [ "$(digest_of "$job")" = "$whole" ] || fail_job "$job" "another result than $whole"
 echo "a node went down: the job went on on both, with the same result"
 
-# At its time limit: stopped before it, and back in the queue.
-job=$(submit_script "$(script limit 100000)" --time=2 --signal=B:USR1@30)
+# At its time limit: stopped before it, and back in the queue. (Slurm looks every half a minute, and so sends the signal 20 s to 50 s
+# before the end. What does not yet train by then goes back as well.)
+job=$(submit_script "$(script limit 100000)" --time=1 --signal=B:USR1@20)
 await goes_on "$job"
 await job_has_logged "$job" 'put into the queue again'
 job_has_logged "$job" 'exit code 85' || fail_job "$job" "not 85"
