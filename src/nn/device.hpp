@@ -27,7 +27,8 @@ class Device {
 [[nodiscard]] std::unique_ptr<Device> open_device(int n_threads);
 
 /// The accelerator in use, by the library of its vendor; `n_threads` of the host compile for it while executors are
-/// made. Throws core::Error (system) if this program is built without.
-[[nodiscard]] std::unique_ptr<Device> open_accelerated_device(int n_threads);
+/// made. `tunes`: what is fastest there is chosen anew and among more, which takes minutes, and kept. Throws
+/// core::Error (system) if this program is built without.
+[[nodiscard]] std::unique_ptr<Device> open_accelerated_device(int n_threads, bool tunes = false);
 
 }  // namespace lockstep::nn

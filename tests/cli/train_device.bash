@@ -24,6 +24,12 @@ for n in 1 2; do
   LOCKSTEP_MADE_UP_GPUS=0 trained toy 1 --share-gpu --nproc "$n" --run-dir "none-shared-$n"
   [ "$(grep -c '^warning: --share-gpu has no effect: this run is on the host$' "$folder/err")" -eq 1 ] || fail "no warning, or several"
 done
+LOCKSTEP_MADE_UP_GPUS=0 trained toy 1 --tune --run-dir none-tuned
+expect_err '^warning: --tune has no effect: this run is on the host$'
+trained toy 1 --tune --deterministic --run-dir none-timed
+expect_err '^warning: --tune has no effect: this run chooses nothing by timing$'
+trained toy 1 --tune --run-dir tuned
+! grep -q 'warning: --tune' "$folder/err" || fail "a warning though there is a GPU"
 trained toy 1 --share-gpu --run-dir own-gpu
 ! grep -q 'warning: --share-gpu' "$folder/err" || fail "a warning though there is a GPU"
 run "$REDUCE_ALL" train toy --share-gpu --device host --run-dir refused
@@ -63,6 +69,14 @@ LOCKSTEP_MADE_UP_GPU_BYTES=200000000 run "$REDUCE_ALL" train "${large[@]}" --bat
 expect_rc 0
 expect_out '^memory  .* of GPU memory per rank, of it .* for activations; it fits: 18[78] MB are left$'
 expect_out '^traffic  *0 B of gradients'
+# And doctor.
+LOCKSTEP_MADE_UP_GPU_BYTES=30000000 run "$REDUCE_ALL" doctor --recipe digits --device cuda
+expect_rc 1
+expect_out '^gpus  *fail .*a rank on .* needs .* for activations, and the GPU has'
+expect_out 'fix: --batch [0-9]+ or less'
+LOCKSTEP_MADE_UP_GPU_BYTES=400000000 run "$REDUCE_ALL" doctor --recipe digits
+expect_rc 0
+expect_out '^gpus  *ok .*; [0-9.]+ MB needed by a rank$'
 run "$REDUCE_ALL" train toy --device cuda --dry-run --share-gpu --nproc 2 --init-from nowhere
 expect_rc 2
 expect_one_error

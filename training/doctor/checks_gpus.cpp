@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/suggest.hpp"
+#include "core/units.hpp"
 #include "training/doctor/checks.hpp"
 
 namespace lockstep::training::doctor {
@@ -15,6 +16,7 @@ namespace {
 /// The ranks of one node, and what the job wants of its GPUs.
 struct NodeOfGpus {
   const Job& job;
+  int number;
   std::vector<std::size_t> ranks;
   bool is_asked;  ///< --device cuda: without them the job fails
 
@@ -94,6 +96,10 @@ std::string describe_owners(const NodeOfGpus& node) {
   return "; " + core::join(owners);
 }
 
+std::string describe_need(const Need* need) {
+  return need == nullptr ? "" : fmt::format("; {} needed by a rank", core::format_decimal({need->of_gpu->of_device()}));
+}
+
 Finding judge_node(const NodeOfGpus& node) {
   if (node.first().gpus.toolkit.empty()) return judge_host_program(node);
   if (auto obstacle = find_obstacle(node)) return *obstacle;
@@ -109,12 +115,16 @@ Finding judge_node(const NodeOfGpus& node) {
                   "as many ranks of a node as GPUs (--ntasks-per-node, mpiprocs); --share-gpu if they are to take "
                   "turns"};
   }
+  const Need* const job_need = node.job.need && node.job.need->of_gpu ? &*node.job.need : nullptr;
   std::set<std::string> kinds;
   for (const auto& [uuid, name] : names) kinds.insert(name);
-  return {.seen = fmt::format("{} x {} for {}; {}{}", names.size(),
+  if (job_need != nullptr)
+    if (const auto misfit = job_need->gpu_misfits.find(node.number); misfit != job_need->gpu_misfits.end())
+      return {.verdict = Verdict::fail, .seen = misfit->second.problem().what, .fix = misfit->second.problem().fix};
+  return {.seen = fmt::format("{} x {} for {}; {}{}{}", names.size(),
                               core::join(std::vector<std::string>{kinds.begin(), kinds.end()}, " and "),
                               how_many(node.ranks.size(), "rank"), describe_versions(node.first().gpus),
-                              describe_owners(node))};
+                              describe_owners(node), describe_need(job_need))};
 }
 
 }  // namespace
@@ -124,7 +134,8 @@ Finding check_gpus(const Job& job) {
   Placed<Finding> findings;
   const std::vector<const Facts*> nodes = job.nodes();
   for (std::size_t number = 0; number < nodes.size(); ++number) {
-    NodeOfGpus node{.job = job, .ranks = {}, .is_asked = job.request.device == "cuda"};
+    NodeOfGpus node{
+        .job = job, .number = static_cast<int>(number), .ranks = {}, .is_asked = job.request.device == "cuda"};
     for (std::size_t rank = 0; rank < job.ranks.size(); ++rank)
       if (job.topology.places[rank].node == static_cast<int>(number)) node.ranks.push_back(rank);
     findings.emplace_back(nodes[number]->host, judge_node(node));

@@ -65,7 +65,7 @@ Finding judge_node_memory(const Job& job, std::size_t node, const Facts& facts) 
   const std::uint64_t left = facts.node.memory, n_local = job.n_local(node);
   if (left == 0) return skip("the system does not tell how much is left");
   const std::string has = fmt::format("{} left", size_of(left));
-  if (!job.need) return {.seen = has};
+  if (!job.need || job.need->of_gpu) return {.seen = has};
   const MemoryNeed& need = job.need->memory.at(n_local);
   return judge_room(
       fmt::format("{}, {} needed by {} rank{} of a node", has, size_of(need.of_node(n_local)), n_local,
@@ -81,7 +81,7 @@ Finding judge_shared_memory(const Job& job, std::size_t node, const Facts& facts
             .seen = "there is no /dev/shm, by which ranks of a node share memory",
             .fix = "mount -t tmpfs tmpfs /dev/shm"};
   const std::string has = fmt::format("{} of {} free", size_of(left), size_of(size));
-  if (job.need && n_local > 1) {
+  if (job.need && !job.need->of_gpu && n_local > 1) {
     const MemoryNeed& need = job.need->memory.at(n_local);
     return judge_room(fmt::format("{}, {} needed", has, size_of(need.shared(n_local))),
                       [&] { compare_shared_room(need, n_local, facts.host, left); });

@@ -37,6 +37,7 @@ struct Library {
 struct SeenGpu {
   std::string name{};  ///< "NVIDIA H200"
   std::string uuid{};
+  std::uint64_t memory = 0;  ///< bytes, all that it has
 
   bool operator==(const SeenGpu&) const = default;
 };

@@ -39,7 +39,8 @@ GpuFacts look_at_gpus() {
                  .toolkit = survey.toolkit,
                  .cudnn = cudnn_version(),
                  .nccl = nccl_version()};
-  for (const runtime::Gpu& gpu : survey.gpus) facts.seen.push_back({.name = gpu.name, .uuid = gpu.uuid});
+  for (const runtime::Gpu& gpu : survey.gpus)
+    facts.seen.push_back({.name = gpu.name, .uuid = gpu.uuid, .memory = gpu.memory.value});
   return facts;
 }
 

@@ -23,7 +23,9 @@ namespace lockstep::training::doctor {
 /// What training a recipe takes.
 struct Need {
   Recipe recipe{};
-  std::map<std::uint64_t, MemoryNeed> memory{};  ///< by ranks of a node
+  std::map<std::uint64_t, MemoryNeed> memory{};  ///< by ranks of a node; none if it is on GPUs
+  std::optional<MemoryNeed> of_gpu{};            ///< of a rank, if it is
+  std::map<int, core::Error> gpu_misfits{};      ///< by node: why that has no room there
   core::Bytes checkpoint{};
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 
 #include "data/augment/augment.hpp"
 #include "data/format/manifest.hpp"
@@ -9,6 +10,8 @@
 #include "data/synth/synth.hpp"
 #include "nn/device.hpp"
 #include "nn/models.hpp"
+#include "runtime/gpu_choice.hpp"
+#include "training/doctor/checks.hpp"
 #include "training/recipe/cuts.hpp"
 #include "training/recipe/specs.hpp"
 #include "training/train/model.hpp"
@@ -40,8 +43,34 @@ DataInfo info_of_synthetic(const Recipe& recipe) {
           .n_samples = split == splits.end() ? 0 : split->n_samples};
 }
 
+bool computes_on_gpus(const Job& job) { return job.request.device != "host" && check_gpus(job).verdict == Verdict::ok; }
+
+/// Of all GPUs of their node: rank 0's as it is now, others as they are when nobody uses them.
+std::map<int, core::Error> misfits_of_gpus(const Job& job, const Need& need, std::uint64_t left_for_first) {
+  std::map<int, core::Error> misfits;
+  for (int node = 0; node < job.topology.n_nodes; ++node) {
+    std::uint64_t memory = node == job.topology.places.front().node ? left_for_first : unlimited;
+    std::set<std::string> gpus;
+    const Facts* first = nullptr;
+    for (std::size_t rank = 0; rank < job.ranks.size(); ++rank) {
+      if (job.topology.places[rank].node != node) continue;
+      if (first == nullptr) first = &job.ranks[rank];
+      for (const SeenGpu& gpu : job.ranks[rank].gpus.seen) {
+        gpus.insert(gpu.uuid);
+        memory = std::min(memory, gpu.memory);
+      }
+    }
+    const std::uint64_t n_sharing = div_up(job.n_local(static_cast<std::size_t>(node)), gpus.size());
+    const auto misfit = core::complaint_of(
+        [&] { compare_device_memory(need.recipe, *need.of_gpu, n_sharing, job.n_ranks(), first->host, memory); });
+    if (misfit) misfits.emplace(node, *misfit);
+  }
+  return misfits;
+}
+
 Need need_of(const Job& job) {
   Need need{.recipe = *job.request.recipe};
+  need.recipe.is_on_device = computes_on_gpus(job);
   const Recipe& recipe = need.recipe;
   check_ranks(recipe, job.n_ranks());
   DataInfo info = recipe.synthetic ? info_of_synthetic(recipe) : info_of_set(recipe);
@@ -51,12 +80,22 @@ Need need_of(const Job& job) {
   check_set(recipe, info.spec);
   data::LoaderOptions options = loader_options(recipe, false, job.n_ranks());
   options.augment.dtype = takes_ids ? core::DType::int64 : core::DType::float32;
-  info.input = data::Augment{info.spec, options.augment}.output().shape;
+  std::optional<runtime::UseDevice> use;
+  if (recipe.is_on_device) use.emplace(runtime::DeviceChoice{.number = 0});
+  const std::unique_ptr<nn::Device> device = use ? nn::open_accelerated_device(1) : nn::open_device(1);
+  const data::Augment augment{info.spec, options.augment};
+  info.input = augment.output().shape;
+  options.most_pixel_channels = device->most_pixel_channels();
+  info.are_pixels = data::keeps_pixels(options, augment);
   const nn::Network network = make_network(recipe, info);
   check_groups(recipe, network, info.n_samples, job.n_ranks());
   need.checkpoint = checkpoint_bytes(recipe, network);
   const std::uint64_t most = data::batch_plan(options, info.n_samples, 0, job.n_ranks()).most();
-  const std::unique_ptr<nn::Device> device = nn::open_device(1);
+  if (use) {
+    need.of_gpu = memory_need(*device, recipe, network, most, job.n_ranks(), 1);
+    need.gpu_misfits = misfits_of_gpus(job, need, runtime::accelerator()->available().value);
+    return need;
+  }
   for (int node = 0; node < job.topology.n_nodes; ++node) {
     const std::uint64_t n_local = job.n_local(static_cast<std::size_t>(node));
     if (!need.memory.contains(n_local))

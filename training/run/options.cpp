@@ -69,6 +69,7 @@ void declare_run(core::Flags& flags, RunOptions& options) {
   flags.number("--keep-epochs", options.keep_epochs, std::uint64_t{1}, std::uint64_t{1'000'000});
   flags.seconds("--time-limit", options.time_limit);
   flags.text("--save-weights", options.save_weights);
+  flags.toggle("--tune", options.tune);
   flags.toggle("--profile", options.profile);
   flags.toggle("--dry-run", options.dry_run);
   flags.toggle("--evaluate-only", options.evaluate_only);
@@ -86,6 +87,8 @@ The run
       --verbose             with --nproc: also what the launcher says about a job that failed
       --device D            auto: GPUs where every rank has one, else the host; host; cuda: GPUs, or an error  (auto)
       --share-gpu           several ranks may have the same GPU: for tests, as it is slow
+      --tune                GPUs: time all that cuDNN has for each layer, which takes minutes, and keep the fastest for
+                            later runs; else what looks best, for seconds
       --run-dir FOLDER      where the run is kept                                     (runs/RECIPE-DATE-N)
       --init-from WHAT      begin with these weights instead of the seed's: a file (HDF5, .npz, .safetensors), a
                             checkpoint, or a run, of which the newest whole checkpoint is taken

@@ -30,6 +30,7 @@ struct RunOptions {
   bool digest = false;
   bool evaluate_only = false;
   bool verify_resume = false;
+  bool tune = false;
   bool profile = false;
   bool dry_run = false;
   bool print_config = false;

@@ -9,13 +9,13 @@
 namespace lockstep::training {
 
 std::unique_ptr<OpenDevice> open_device(const runtime::Communicator& world, const runtime::DeviceRequest& request,
-                                        int n_threads) {
+                                        int n_threads, bool tunes) {
   auto open = std::make_unique<OpenDevice>();
   open->topology = runtime::discover_topology(world);
   open->choice = runtime::choose_device(world, open->topology, request);
   runtime::together(world, [&] {
     open->use.emplace(open->choice);
-    open->device = open->choice.is_host() ? nn::open_device(n_threads) : nn::open_accelerated_device(n_threads);
+    open->device = open->choice.is_host() ? nn::open_device(n_threads) : nn::open_accelerated_device(n_threads, tunes);
   });
   return open;
 }

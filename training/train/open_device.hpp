@@ -20,9 +20,11 @@ struct OpenDevice {
   std::unique_ptr<nn::Device> device{};
 };
 
-/// Collective. `n_threads`: of a host. Throws core::Error (usage or system).
+/// Collective. `n_threads`: of a host. `tunes`: as nn::open_accelerated_device() has it. Throws core::Error (usage or
+/// system).
 [[nodiscard]] std::unique_ptr<OpenDevice> open_device(const runtime::Communicator& world,
-                                                      const runtime::DeviceRequest& request, int n_threads);
+                                                      const runtime::DeviceRequest& request, int n_threads,
+                                                      bool tunes = false);
 
 /// On rank 0: "NVIDIA H200 of each rank", "host: why no GPU"; empty if nobody expects anything else.
 [[nodiscard]] std::string to_text(const runtime::DeviceChoice& choice);

@@ -64,6 +64,9 @@ Setup set_up(const runtime::Communicator& world, const OpenDevice& place, const 
         "any");
   if (place.choice.is_host() && options.device.shares_gpu)
     setup.warnings.push_back("--share-gpu has no effect: this run is on the host");
+  if (options.tune && (place.choice.is_host() || recipe.deterministic))
+    setup.warnings.push_back(fmt::format("--tune has no effect: this run {}",
+                                         place.choice.is_host() ? "is on the host" : "chooses nothing by timing"));
   const bool is_need_of_anywhere = options.dry_run && place.choice.is_host();
   if (!options.evaluate_only && !is_need_of_anywhere) setup.memory = require_memory(network, batches.most());
   if (setup.memory && setup.memory->misfit) return setup;

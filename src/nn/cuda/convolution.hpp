@@ -72,9 +72,9 @@ class Convolutions {
   [[nodiscard]] virtual std::unique_ptr<Convolution> plan(const Product& product, core::DType type) = 0;
 };
 
-/// Of the accelerator in use; `n_threads` of the host choose. Throws core::Error (system) if this program is built
-/// without a library for it.
-[[nodiscard]] std::unique_ptr<Convolutions> open_convolutions(int n_threads);
+/// Of the accelerator in use; `n_threads` of the host choose; `tunes`: open_accelerated_device(). Throws core::Error
+/// (system) if this program is built without a library for it.
+[[nodiscard]] std::unique_ptr<Convolutions> open_convolutions(int n_threads, bool tunes);
 
 /// Of a node in training.
 struct NodeProducts {

@@ -7,7 +7,7 @@ namespace {
 
 class CudaDevice final : public Device {
  public:
-  explicit CudaDevice(int n_threads) : convolutions_{cuda::open_convolutions(n_threads)} {}
+  CudaDevice(int n_threads, bool tunes) : convolutions_{cuda::open_convolutions(n_threads, tunes)} {}
 
   std::unique_ptr<Executor> make_executor(const Network& network, const ExecutorOptions& options) override {
     return cuda::make_cuda_executor(network, options, *convolutions_);
@@ -20,6 +20,8 @@ class CudaDevice final : public Device {
 
 }  // namespace
 
-std::unique_ptr<Device> open_accelerated_device(int n_threads) { return std::make_unique<CudaDevice>(n_threads); }
+std::unique_ptr<Device> open_accelerated_device(int n_threads, bool tunes) {
+  return std::make_unique<CudaDevice>(n_threads, tunes);
+}
 
 }  // namespace lockstep::nn

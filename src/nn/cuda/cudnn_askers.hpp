@@ -43,8 +43,8 @@ inline CudnnHandle open_handle() {
 }
 
 /// Threads of the host that ask cuDNN for plans, of which it compiles some, a second each, ahead of the calling one,
-/// which times them: `Plans` have prepare(), and prepare(handle) with a handle that no other uses meanwhile.
-/// A handle outlives what was made with it.
+/// which times them: `Plans` have prepare(), and prepare(handle) with a handle that no other uses meanwhile. They are
+/// ahead by a few for each thread, as plans take memory of the device. A handle outlives what was made with it.
 template <class Plans>
 class Askers {
  public:
@@ -52,7 +52,12 @@ class Askers {
 
   /// `n_threads`: with the calling one.
   Askers(std::vector<Plans*> all, int n_threads, bool has_gpu, Handles& handles)
-      : all_{std::move(all)}, states_(all_.size()), thrown_(all_.size()), has_gpu_{has_gpu}, handles_{handles} {
+      : all_{std::move(all)},
+        states_(all_.size()),
+        thrown_(all_.size()),
+        has_gpu_{has_gpu},
+        ahead_{4 * static_cast<std::size_t>(std::max(1, n_threads))},
+        handles_{handles} {
     if (has_gpu_) check_cuda(cudaGetDevice(&device_));
     const std::size_t n_others = n_threads > 1 ? static_cast<std::size_t>(n_threads) - 1 : 0;
     for (std::size_t i = 0; i < std::min(n_others, all_.size()); ++i) others_.emplace_back([this] { ask(); });
@@ -61,16 +66,20 @@ class Askers {
   ~Askers() {
     const std::lock_guard lock{mutex_};
     next_ = all_.size();
+    has_room_.notify_all();
   }
   Askers(const Askers&) = delete;
   Askers& operator=(const Askers&) = delete;
 
-  /// Returns when `plans` are prepared, here if nobody has begun; throws what that threw. `on_progress`: when any are.
+  /// Returns when `plans` are prepared, here if nobody has begun; throws what that threw. In the order of all.
+  /// `on_progress`: when any are.
   void wait_for(const Plans* plans, const std::function<void()>& on_progress) {
     const auto found = std::ranges::find(all_, plans);
     if (found == all_.end()) return;
     const auto i = static_cast<std::size_t>(found - all_.begin());
     std::unique_lock lock{mutex_};
+    timed_ = i;
+    has_room_.notify_all();
     if (states_[i] == State::waiting) {
       states_[i] = State::begun;
       lock.unlock();
@@ -92,9 +101,11 @@ class Askers {
   void ask() noexcept {
     std::unique_lock lock{mutex_};
     CudnnHandle& handle = handles_.emplace_back();
-    for (; next_ < all_.size(); ++next_) {
-      if (states_[next_] != State::waiting) continue;
-      const std::size_t i = next_;
+    while (true) {
+      has_room_.wait(lock, [&] { return next_ >= all_.size() || next_ < timed_ + ahead_; });
+      if (next_ >= all_.size()) return;
+      const std::size_t i = next_++;
+      if (states_[i] != State::waiting) continue;
       states_[i] = State::begun;
       lock.unlock();
       std::exception_ptr thrown;
@@ -119,11 +130,12 @@ class Askers {
   std::vector<State> states_;
   std::vector<std::exception_ptr> thrown_;
   bool has_gpu_;
+  std::size_t ahead_;
   Handles& handles_;
   int device_ = 0;
-  std::size_t next_ = 0, n_done_ = 0;
+  std::size_t next_ = 0, timed_ = 0, n_done_ = 0;
   std::mutex mutex_{};
-  std::condition_variable changed_{};
+  std::condition_variable changed_{}, has_room_{};
   std::vector<std::jthread> others_{};  // last: they use the rest
 };
 

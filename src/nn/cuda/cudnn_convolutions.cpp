@@ -123,10 +123,13 @@ class TimedPlans final : public PlanMaker {
       const runtime::Event end = stream.mark_time();
       stream.wait();
       return end.since(begin).value;
-    } catch (const core::Error&) {
+    } catch (const core::Error& error) {
+      obstacle_ = error.problem().what;
       return std::numeric_limits<double>::infinity();
     }
   }
+
+  [[nodiscard]] std::string obstacle() const override { return obstacle_; }
 
   std::vector<std::byte> store(std::size_t plan) override {
     return plan < plans_.size() ? search_->store(plans_[plan]) : std::vector<std::byte>{};
@@ -201,6 +204,7 @@ class TimedPlans final : public PlanMaker {
   std::vector<ConvPlan> plans_{};
   std::optional<TimedMemory> memory_{};
   std::size_t n_seen_ = 0;  ///< plans are timed in turns, first all of them
+  std::string obstacle_{};
 };
 
 /// Of timed_plans(): what others have kept may not be among those that these offer.
@@ -300,12 +304,12 @@ void CudnnConvolutions::choose(std::span<const Product> products, core::DType ty
   for (const Wanted& one : wanted) {
     plans.emplace_back(one, timed_plans(one, rules.is_exhaustive), compiles_until,
                        [&] { return plan_split(one.product, type); });
-    if (state_->cache.find(one.key()) == nullptr) unknown.push_back(&plans.back());
+    if (rules.is_exhaustive || state_->cache.find(one.key()) == nullptr) unknown.push_back(&plans.back());
   }
   Askers<TimedPlans> askers{unknown, rules.n_threads, !state_->gpu, handles};
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     askers.wait_for(&plans[i], options.on_progress);
-    choose_plan(wanted[i].key(), plans[i], state_->cache, options.agree);
+    choose_plan(wanted[i].key(), plans[i], state_->cache, options.agree, rules.is_exhaustive);
     plans[i].forget();
     if (options.on_progress) options.on_progress();
     if ((i + 1) % portion == 0 || i + 1 == wanted.size()) state_->cache.save();

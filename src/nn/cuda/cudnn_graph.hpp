@@ -65,7 +65,7 @@ struct PlanFilter {
 
 struct PlanChoice {
   std::string folder{};        ///< of what was chosen in other runs: plan_cache_folder(), or "" for none
-  bool is_exhaustive = false;  ///< every plan is timed, which takes minutes
+  bool is_exhaustive = false;  ///< every plan is timed, whatever was chosen before, which takes minutes
   int n_threads = 1;           ///< of the host, which compile plans before they are timed; the calling one among them
   double compiling_s = 5;  ///< since a choice began: later none are compiled, but for want of others; infinity: always
   bool always_fuses = false;  ///< an epilogue that nothing was chosen for, which is a test's wish only

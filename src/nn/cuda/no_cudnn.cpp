@@ -4,7 +4,7 @@
 
 namespace lockstep::nn::cuda {
 
-std::unique_ptr<Convolutions> open_convolutions(int /*n_threads*/) {
+std::unique_ptr<Convolutions> open_convolutions(int /*n_threads*/, bool /*tunes*/) {
   throw core::Error{core::ExitCode::usage,
                     {.what = "this program is built without cuDNN, which trains on GPUs",
                      .where = "--device",

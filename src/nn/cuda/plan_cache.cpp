@@ -9,7 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 #include <utility>
 
 #include "core/crc32c.hpp"
@@ -81,10 +81,10 @@ class PlanReader {
 };
 
 std::optional<StoredPlans> read_file(const std::string& path, std::string_view machine) {
+  std::ostringstream content;
   std::ifstream file{path, std::ios::binary};
-  if (!file) return std::nullopt;
-  const std::string content{std::istreambuf_iterator<char>{file}, {}};
-  return read_plans(std::as_bytes(std::span{content}), machine);
+  if (!(content << file.rdbuf())) return std::nullopt;  // a folder opens, too
+  return read_plans(std::as_bytes(std::span{content.view()}), machine);
 }
 
 // "" if there is none.

@@ -67,8 +67,8 @@ std::vector<double> median_seconds(std::size_t n, const std::function<double(std
 }
 
 void choose_plan(const std::string& key, PlanMaker& maker, PlanCache& cache,
-                 const std::function<void(std::span<double>)>& agree) {
-  const StoredPlan* const kept = cache.find(key);
+                 const std::function<void(std::span<double>)>& agree, bool is_anew) {
+  const StoredPlan* const kept = is_anew ? nullptr : cache.find(key);
   const Choice mine = kept != nullptr ? Choice{kept->name, kept->seconds} : find_fastest(maker);
   std::array<double, 2> told{mine.name.empty() ? -1 : number_of(mine.name), mine.seconds};
   if (agree) agree(told);
@@ -80,7 +80,11 @@ void choose_plan(const std::string& key, PlanMaker& maker, PlanCache& cache,
     names = maker.offer(true);
     found = std::ranges::find_if(names, is_told);
   }
-  if (told[0] < 0) core::fail_system(fmt::format("there is no plan for {} that runs", key));
+  if (told[0] < 0) {
+    const std::string obstacle = maker.obstacle();
+    core::fail_system(
+        fmt::format("there is no plan for {} that runs{}{}", key, obstacle.empty() ? "" : ": ", obstacle));
+  }
   if (found == names.end())
     core::fail_system(
         fmt::format("there is no such plan for {} as the first rank uses: GPUs, drivers and libraries of "

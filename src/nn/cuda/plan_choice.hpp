@@ -22,14 +22,16 @@ class PlanMaker {
   [[nodiscard]] virtual std::vector<std::string> offer(bool all) = 0;
   /// Runs one of them; how long it took, infinity if it cannot run.
   [[nodiscard]] virtual double seconds(std::size_t plan) = 0;
+  /// Of the last that could not; "" if all could.
+  [[nodiscard]] virtual std::string obstacle() const = 0;
   [[nodiscard]] virtual std::vector<std::byte> store(std::size_t plan) = 0;
 };
 
-/// Puts the one to use into the cache, where it is not there yet. Collective as `agree` is (ExecutorOptions::agree, or
-/// none), which is called once. `key`: the problem, in words. Throws core::Error (system) if nothing is offered that
-/// runs, or not what the other ranks use.
+/// Puts the one to use into the cache, where it is not there yet; `is_anew`: in any case, by timing. Collective as
+/// `agree` is (ExecutorOptions::agree, or none), which is called once. `key`: the problem, in words. Throws
+/// core::Error (system) if nothing is offered that runs, or not what the other ranks use.
 void choose_plan(const std::string& key, PlanMaker& maker, PlanCache& cache,
-                 const std::function<void(std::span<double>)>& agree);
+                 const std::function<void(std::span<double>)>& agree, bool is_anew = false);
 
 /// Of `n` things, each measured by seconds(i): medians of rounds in which all take turns, after one that does not
 /// count. What takes 1.5 times as long as the best, or in the first round 5 times and 10 ms, is measured no further;

@@ -219,6 +219,36 @@ TEST(CudnnConvolutions, ChooseTheSameOnAnyNumberOfThreads) {
   EXPECT_EQ(choices(3), expected);
 }
 
+// What was chosen is chosen again, among more.
+TEST(CudnnConvolutions, TuneEveryTime) {
+  test::Recorder recorder;
+  const test::UseRecorder use{recorder};
+  const Product product{small_problem(), ConvPass::input_gradient};
+  const io::TemporaryFolder folder;
+  const auto told_in = [&](bool is_exhaustive, double instead) {
+    ExecutorOptions options;
+    std::vector<double> told;
+    options.agree = [&](std::span<double> mine) {
+      told.push_back(mine[0]);
+      if (instead >= 0) mine[0] = instead;
+    };
+    CudnnConvolutions cudnn{GpuModel{describe(cards[1]), 90},
+                            {.folder = folder.path(), .is_exhaustive = is_exhaustive, .compiling_s = unlimited}};
+    cudnn.choose({&product, 1}, core::DType::bfloat16, options);
+    return told;
+  };
+  const std::vector<ConvPlan> plans =
+      find_plans(product, core::DType::bfloat16, GpuModel{describe(cards[1]), 90},
+                 {.is_deterministic = false, .most = 1000, .most_compiled = 1000, .has_all_engines = true});
+  ASSERT_GT(plans.size(), 8U);
+  const double first = told_in(false, -1).at(0), last = static_cast<double>(core::fnv1a(plans.back().name) >> 12);
+  EXPECT_NE(first, last);
+  EXPECT_THROW(static_cast<void>(told_in(true, 1)), core::Error) << "there is no such plan";
+  static_cast<void>(told_in(true, last));
+  EXPECT_EQ(told_in(false, -1).at(0), last) << "what was tuned is kept";
+  EXPECT_EQ(told_in(true, -1).at(0), first);
+}
+
 // An epilogue is part of its product where that is chosen, and else of an operation behind it; not where nothing is.
 TEST(CudnnConvolutions, FuseWhatWasChosen) {
   test::Recorder recorder;

@@ -106,6 +106,16 @@ TEST_F(PlanCacheTest, IsRebuiltIfDamaged) {
   EXPECT_NE(open().find("conv b"), nullptr);
 }
 
+TEST_F(PlanCacheTest, IsNoneWhereItsFileCannotBeRead) {
+  PlanCache cache = open();
+  cache.add("conv a", two.at("conv a"));
+  cache.save();
+  const std::string path = file();
+  fs::remove(path);
+  fs::create_directory(path);
+  EXPECT_EQ(open().find("conv a"), nullptr);
+}
+
 TEST_F(PlanCacheTest, DoesWithoutAFolder) {
   std::ofstream{folder_ + "/file"} << "no folder";
   PlanCache cache{folder_ + "/file", "GPU"};

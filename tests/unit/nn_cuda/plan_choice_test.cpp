@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/error.hpp"
+
 namespace lockstep::nn::cuda {
 namespace {
 
@@ -33,6 +35,7 @@ class MadeUpPlans final : public PlanMaker {
     ++n_runs;
     return plans_[plan].seconds;
   }
+  [[nodiscard]] std::string obstacle() const override { return "out of luck"; }
   std::vector<std::byte> store(std::size_t plan) override {
     const auto bytes = std::as_bytes(std::span{plans_[plan].name});
     return {bytes.begin(), bytes.end()};
@@ -65,6 +68,15 @@ TEST(PlanChoice, TimesNothingThatIsKnown) {
   MadeUpPlans plans{{{"fast", 2}, {"slow", 9}}};
   EXPECT_EQ(chosen(plans, cache), "slow");
   EXPECT_EQ(plans.n_runs, 0);
+}
+
+TEST(PlanChoice, TimesWhatIsKnownWhereItIsMadeAnew) {
+  PlanCache cache{"", "here"};
+  cache.add("a problem", {"slow", 9, {}});
+  MadeUpPlans plans{{{"fast", 2}, {"slow", 9}}};
+  choose_plan("a problem", plans, cache, {}, true);
+  EXPECT_EQ(cache.find("a problem")->name, "fast");
+  EXPECT_GT(plans.n_runs, 0);
 }
 
 TEST(PlanChoice, IsThatOfTheRankWhoseTimesDecide) {
@@ -101,7 +113,12 @@ TEST(PlanChoice, FailsTogetherWhereNothingRuns) {
   int n_told = 0;
   PlanCache cache{"", "here"};
   MadeUpPlans plans{{{"broken", never}}};
-  EXPECT_ANY_THROW(chosen(plans, cache, [&](std::span<double> times) { n_told += times[0] < 0 ? 1 : 0; }));
+  try {
+    chosen(plans, cache, [&](std::span<double> times) { n_told += times[0] < 0 ? 1 : 0; });
+    ADD_FAILURE() << "nothing runs";
+  } catch (const core::Error& error) {
+    EXPECT_NE(std::string{error.what()}.find("that runs: out of luck"), std::string::npos) << error.what();
+  }
   EXPECT_EQ(n_told, 1);
 }
 

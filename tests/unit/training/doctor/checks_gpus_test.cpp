@@ -80,9 +80,23 @@ TEST(DoctorGpus, AreJudgedNodeByNode) {
   expect(check_gpus(job), Verdict::fail, "no driver on node1", "another node");
 }
 
+TEST(DoctorGpus, HaveRoomForTheRecipe) {
+  Job job = healthy_job(2, 1);
+  for (Facts& facts : job.ranks) facts.gpus = {.seen = {one}, .driver = "13.0", .toolkit = "13.0"};
+  job.need.emplace();
+  expect(check_gpus(job), Verdict::ok, "program with 13.0");
+  job.need->of_gpu = MemoryNeed{.activations = 3'000'000'000, .arena = 1'000'000'000};
+  expect(check_gpus(job), Verdict::ok, "5 GB needed by a rank");
+  job.need->gpu_misfits.emplace(
+      1, core::Error{core::ExitCode::usage, {.what = "a rank on node1 needs 5 GB", .fix = "--batch 8"}});
+  expect(check_gpus(job), Verdict::fail, "a rank on node1 needs 5 GB", "--batch 8");
+}
+
 TEST(DoctorGpus, TravelWithTheirRank) {
-  const Facts back = facts_from_text(to_text(job_with({one, two}).ranks.front()));
-  EXPECT_EQ(back.gpus.seen, (std::vector<SeenGpu>{one, two}));
+  SeenGpu large = two;
+  large.memory = 150'000'000'000;
+  const Facts back = facts_from_text(to_text(job_with({one, large}).ranks.front()));
+  EXPECT_EQ(back.gpus.seen, (std::vector<SeenGpu>{one, large}));
   EXPECT_EQ(back.gpus.nccl, "2.28.9");
 }
 
