@@ -78,8 +78,8 @@ class DeviceGroup {
   [[nodiscard]] virtual bool only_enqueues() const noexcept = 0;
   /// Collective. Throws core::Error (usage) if this way cannot do it. The group must outlive it.
   [[nodiscard]] virtual std::unique_ptr<DevicePlan> make_plan(const Call& call) = 0;
-  /// Collective: the same way for `part`, some of the ranks in a row; each rank is in one. What plans of both start()
-  /// runs in the order in which it was started, as calls that wait for other ranks must. Both must outlive it.
+  /// Collective: the same way for `part`, some of the ranks in a row; each rank is in one. Calls of both may be in one
+  /// stream, so all ranks must start them in the same order, whichever of the two they are of. Both must outlive it.
   [[nodiscard]] virtual std::unique_ptr<DeviceGroup> split(Transport& part) = 0;
   /// Collective: a plan by which each rank sends `bytes`, equal parts (core::partition by exchange_alignment) to as
   /// many ranks right of it in their ring, and receives as many from those left of it: bind() to what is sent and what

@@ -79,7 +79,8 @@ class Synchronizer {
   virtual void touch(std::size_t slot, std::span<const std::uint64_t> rows) = 0;
 
   /// Local, may be left out: this rank's gradient of `slot` is complete once `stream` gets here, and so are those
-  /// before it. Lets messages travel.
+  /// before it. Lets messages travel: where parts of the devices' group communicate meanwhile, at the same place among
+  /// their calls on all ranks (DeviceGroup::split()).
   virtual void ready(std::size_t slot, runtime::Stream& stream) = 0;
 
   /// Local, before step() and before the last of ready(): this rank's gradients are of no use. No rank updates anything

@@ -5,8 +5,8 @@
 // which ranks use different places. What goes before it is deregistered ends the process with 99.
 // $LOCKSTEP_HOST_NCCL_NETWORK: what it tells that it goes through, IB unless given.
 // $LOCKSTEP_HOST_NCCL_FAILS: the call from which on all fail, counted from 1. $LOCKSTEP_HOST_NCCL_REGISTERS: "none", or
-// "local": windows are null, as where GPUs do not reach one another. $LOCKSTEP_HOST_NCCL_BREAKS: communicators that are
-// parts of others tell of an error by themselves.
+// "local": windows are null, as where GPUs do not reach one another. $LOCKSTEP_HOST_NCCL_BREAKS: "parts" or "all"
+// communicators, parts being those that are some of another's ranks, tell of an error by themselves.
 #include <mpi.h>
 #include <nccl.h>
 
@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <list>
+#include <mutex>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -109,6 +110,7 @@ std::list<Range>& allocated() {
   static std::list<Range> all;
   return all;
 }
+std::mutex of_communicators;  // which several threads end after an error
 std::list<ncclComm_t>& communicators() {
   static std::list<ncclComm_t> all;
   return all;
@@ -244,12 +246,15 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   return ncclSuccess;
 }
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  const std::lock_guard lock{of_communicators};
   comm->known.clear();
   communicators().remove(comm);
   return ncclSuccess;
 }
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
-  *error = comm->is_part && std::getenv("LOCKSTEP_HOST_NCCL_BREAKS") != nullptr ? ncclRemoteError : ncclSuccess;
+  const char* const breaks = std::getenv("LOCKSTEP_HOST_NCCL_BREAKS");
+  const bool is_broken = breaks != nullptr && (comm->is_part || std::strcmp(breaks, "all") == 0);
+  *error = is_broken ? ncclRemoteError : ncclSuccess;
   return ncclSuccess;
 }
 const char* ncclGetErrorString(ncclResult_t result) { return result == ncclSystemError ? "system error" : "an error"; }
@@ -284,6 +289,7 @@ ncclResult_t ncclMemAlloc(void** data, size_t n_bytes) {
   return ncclSuccess;
 }
 ncclResult_t ncclMemFree(void* data) {
+  const std::lock_guard lock{of_communicators};
   for (const ncclComm* const comm : communicators())
     if (find(comm->known, data, 1) != nullptr) end("memory goes while a communicator knows it");
   allocated().remove_if([data](const Range& range) { return range.begin == data; });

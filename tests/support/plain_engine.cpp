@@ -3,6 +3,8 @@
 
 namespace lockstep::nn::cuda {
 
-std::unique_ptr<Convolutions> open_convolutions(int /*n_threads*/, bool /*tunes*/) { return std::make_unique<test::PlainConvolutions>(); }
+std::unique_ptr<Convolutions> open_convolutions(int /*n_threads*/, bool /*tunes*/) {
+  return std::make_unique<test::PlainConvolutions>();
+}
 
 }  // namespace lockstep::nn::cuda

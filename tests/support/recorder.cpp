@@ -153,6 +153,7 @@ class Recorder::Line final : public runtime::Queue {
   }
   void replay(const runtime::Graph& graph) override {
     const std::lock_guard lock{state_.in_use};
+    ++state_.n_replays;
     const auto& recorded = static_cast<const Recorded&>(graph);
     std::map<int, int>& streams = recorded.streams();
     for (const auto& [stream, clock] : recorded.record().clocks)
@@ -248,6 +249,10 @@ int Recorder::n_allocations() const {
 int Recorder::n_host_waits() const {
   const std::lock_guard lock{state_->in_use};
   return state_->n_host_waits;
+}
+int Recorder::n_replays() const {
+  const std::lock_guard lock{state_->in_use};
+  return state_->n_replays;
 }
 std::vector<std::string> Recorder::take_lines() {
   const std::lock_guard lock{state_->in_use};

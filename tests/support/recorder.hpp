@@ -44,6 +44,7 @@ class Recorder {
   [[nodiscard]] int n_allocations() const;
   /// How often the host waited for a stream so far; a steady step never does.
   [[nodiscard]] int n_host_waits() const;
+  [[nodiscard]] int n_replays() const;
 
   /// All that was enqueued since the last call, a line each: stream, name, grid, places in memory, and the kernel's own
   /// bytes as a digest. Two steps that give the same may be recorded once and replayed.

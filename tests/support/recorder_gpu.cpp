@@ -2,7 +2,8 @@
 // Invariant: at the end of the process the recorder's complaints are printed and become exit code 99.
 // Used by the programs *_on_recorder. $LOCKSTEP_MADE_UP_GPUS: how many the machine has, 1 unless given, of
 // $LOCKSTEP_MADE_UP_GPU_BYTES each, near the processors of "0-3;4-7" in $LOCKSTEP_MADE_UP_GPU_PROCESSORS;
-// $LOCKSTEP_MADE_UP_SWITCHES: 0 if they have none.
+// $LOCKSTEP_MADE_UP_SWITCHES: 0 if they have none. $LOCKSTEP_MADE_UP_GPU_TELLS: 1 to print how often recordings were
+// replayed.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -21,15 +22,17 @@ test::Recorder& recorder() {
   return only;
 }
 
-void complain() {
-  const auto& complaints = recorder().complaints();
-  for (const std::string& complaint : complaints) core::print("recorder: " + complaint + "\n");
-  if (!complaints.empty()) std::_Exit(99);
-}
-
 std::uint64_t number_in(const char* variable, std::uint64_t otherwise) {
   const char* const asked = std::getenv(variable);
   return asked != nullptr ? std::strtoull(asked, nullptr, 10) : otherwise;
+}
+
+void complain() {
+  if (number_in("LOCKSTEP_MADE_UP_GPU_TELLS", 0) == 1)
+    core::print(fmt::format("recorder: {} replays\n", recorder().n_replays()));
+  const auto& complaints = recorder().complaints();
+  for (const std::string& complaint : complaints) core::print("recorder: " + complaint + "\n");
+  if (!complaints.empty()) std::_Exit(99);
 }
 
 int n_made_up() { return static_cast<int>(number_in("LOCKSTEP_MADE_UP_GPUS", 1)); }

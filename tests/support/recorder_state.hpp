@@ -83,6 +83,7 @@ struct Recorder::State {
   std::size_t memory = std::size_t{1} << 40;
   int n_changes = 0;
   int n_host_waits = 0;
+  int n_replays = 0;
   std::size_t n_bytes = 0;
   std::size_t peak_bytes = 0;
   std::vector<std::string> complaints{};

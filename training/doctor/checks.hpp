@@ -27,6 +27,8 @@ struct Check {
 [[nodiscard]] Finding check_binding(const Job& job);
 [[nodiscard]] Finding check_quota(const Job& job);
 [[nodiscard]] Finding check_gpus(const Job& job);
+/// Whether every rank has a GPU that it may use, and is to.
+[[nodiscard]] bool computes_on_gpus(const Job& job);
 [[nodiscard]] Finding check_fabric(const Job& job);
 
 // What nodes are set to.

@@ -129,6 +129,11 @@ Finding judge_node(const NodeOfGpus& node) {
 
 }  // namespace
 
+bool computes_on_gpus(const Job& job) {
+  const bool has_all = std::ranges::none_of(job.ranks, sees_none);
+  return has_all && job.request.device != "host" && check_gpus(job).verdict == Verdict::ok;
+}
+
 Finding check_gpus(const Job& job) {
   if (job.request.device == "host") return skip("the job computes on the host");
   Placed<Finding> findings;

@@ -43,8 +43,6 @@ DataInfo info_of_synthetic(const Recipe& recipe) {
           .n_samples = split == splits.end() ? 0 : split->n_samples};
 }
 
-bool computes_on_gpus(const Job& job) { return job.request.device != "host" && check_gpus(job).verdict == Verdict::ok; }
-
 /// Of all GPUs of their node: rank 0's as it is now, others as they are when nobody uses them.
 std::map<int, core::Error> misfits_of_gpus(const Job& job, const Need& need, std::uint64_t left_for_first) {
   std::map<int, core::Error> misfits;

@@ -29,7 +29,10 @@ void Learner::for_each_part(const data::Batch& batch, core::StepNumbers numbers,
   }
 }
 
+// Gradients are summed while others are still computed, but where a rank may have no samples for a group of ranks: it
+// has all of its gradients at once, before or behind sums of the group, whose order would then be another than others'.
 void Learner::run_parts(const data::Batch& batch, const core::StepNumbers& numbers) {
+  const bool has_idle_ranks = device_group_sum_ && batch.n_global < recipe_.batch;
   for_each_part(batch, numbers, [&](const Part& part) {
     {
       const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::forward};
@@ -41,12 +44,13 @@ void Learner::run_parts(const data::Batch& batch, const core::StepNumbers& numbe
       }
     }
     const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::backward};
-    completes_gradients_ = !lanes_ && part.is_last;
+    completes_gradients_ = !lanes_ && part.is_last && !has_idle_ranks;
     executor_->enqueue(part.batch, part.backward, part.numbers, *this, stream_);
   });
 }
 
-// Where all ranks do the same as in other steps, on a device: else a rank's collectives may not be those of others.
+// Where all ranks do the same as in other steps, on a device: else a rank's collectives may not be those of others. Of
+// batches in parts only the last one has any, as groups over ranks have none (check_ranks()).
 bool Learner::is_recorded(const data::Batch& batch) const {
   const auto n_ranks = static_cast<std::uint64_t>(world_.n_ranks());
   return recipe_.graph != "off" && !runtime::is_host_the_device() &&

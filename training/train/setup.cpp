@@ -23,6 +23,17 @@ int threads_of(const runtime::Communicator& world, const Recipe& recipe) {
   return recipe.deterministic ? 1 : share;
 }
 
+namespace {
+
+/// Why nothing is chosen anew; empty if it is.
+std::string_view why_not_tuned(const OpenDevice& place, const Recipe& recipe, const RunOptions& options) {
+  if (place.choice.is_host()) return "is on the host";
+  if (options.dry_run) return "trains nothing";
+  return recipe.deterministic ? "chooses nothing by timing" : "";
+}
+
+}  // namespace
+
 Setup set_up(const runtime::Communicator& world, const OpenDevice& place, const ResolvedRecipe& resolved,
              const RunOptions& options, metrics::PhaseTimers& timers, const std::function<void()>& on_progress) {
   const Recipe& recipe = resolved.recipe;
@@ -64,9 +75,8 @@ Setup set_up(const runtime::Communicator& world, const OpenDevice& place, const 
         "any");
   if (place.choice.is_host() && options.device.shares_gpu)
     setup.warnings.push_back("--share-gpu has no effect: this run is on the host");
-  if (options.tune && (place.choice.is_host() || recipe.deterministic))
-    setup.warnings.push_back(fmt::format("--tune has no effect: this run {}",
-                                         place.choice.is_host() ? "is on the host" : "chooses nothing by timing"));
+  if (const auto why_not = why_not_tuned(place, recipe, options); options.tune && !why_not.empty())
+    setup.warnings.push_back(fmt::format("--tune has no effect: this run {}", why_not));
   const bool is_need_of_anywhere = options.dry_run && place.choice.is_host();
   if (!options.evaluate_only && !is_need_of_anywhere) setup.memory = require_memory(network, batches.most());
   if (setup.memory && setup.memory->misfit) return setup;

@@ -54,8 +54,10 @@ int train(TrainCommand& command, const runtime::Session& session, runtime::Watch
   if (const auto bad = session.agree(misfit)) return core::to_int(*bad);
   const int threads = threads_of(session.world(), recipe);
   std::unique_ptr<OpenDevice> device;
-  const auto no_device = core::complaint_of(
-      [&] { device = open_device(session.world(), command.options.device, threads, command.options.tune); });
+  const auto no_device = core::complaint_of([&] {
+    device =
+        open_device(session.world(), command.options.device, threads, command.options.tune && !command.options.dry_run);
+  });
   if (const auto bad = session.agree(no_device)) return core::to_int(*bad);
   recipe.is_on_device = !device->choice.is_host();
   // Whoever computes on all cores has none to spare for reading ahead.

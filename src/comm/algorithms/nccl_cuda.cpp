@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include "comm/algorithms/algorithms.hpp"
 #include "comm/algorithms/nccl_call.hpp"
@@ -87,6 +86,16 @@ struct Variant {
   }
   std::string algorithm;
   std::string protocol;
+};
+
+/// What such a row makes its communicators by, while it lives.
+class AsNamed {
+ public:
+  explicit AsNamed(std::string_view name) : variant_{name} {}
+
+ private:
+  Variant variant_;
+  Variable algorithm_{"NCCL_ALGO", variant_.algorithm}, protocol_{"NCCL_PROTO", variant_.protocol};
 };
 
 // Collective: the bytes of all ranks as one.
@@ -221,12 +230,6 @@ class NcclPlan final : public DevicePlan {
 class NcclGroup final : public DeviceGroup {
  public:
   NcclGroup(const Algorithm& row, Transport& transport) : row_{row}, transport_{transport} {}
-  ~NcclGroup() override {
-    if (whole_ != nullptr) std::erase(whole_->parts_, this);
-  }
-  NcclGroup(const NcclGroup&) = delete;
-  NcclGroup& operator=(const NcclGroup&) = delete;
-
   [[nodiscard]] std::string_view name() const noexcept override { return row_.name; }
   [[nodiscard]] bool only_enqueues() const noexcept override { return true; }
   [[nodiscard]] std::unique_ptr<DevicePlan> make_plan(const Call& call) override {
@@ -239,11 +242,10 @@ class NcclGroup final : public DeviceGroup {
   }
   [[nodiscard]] std::unique_ptr<DeviceGroup> split(Transport& part) override {
     if (!comm_) connect();
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.splitShare = 1;  // of what connects ranks, as calls run one after another
+    const AsNamed as_named{row_.name};
     ncclComm_t raw = nullptr;
     const int first = transport_.rank() - part.rank();
-    comm_.check(ncclCommSplit(comm_.get(), first, transport_.rank(), &raw, &config), "connecting some of the GPUs");
+    comm_.check(ncclCommSplit(comm_.get(), first, transport_.rank(), &raw, nullptr), "connecting some of the GPUs");
     return std::unique_ptr<NcclGroup>{new NcclGroup{*this, part, raw}};
   }
   [[nodiscard]] std::unique_ptr<DevicePlan> make_exchange(core::Bytes bytes, int n_neighbours) override {
@@ -262,25 +264,16 @@ class NcclGroup final : public DeviceGroup {
     if (!is_so_for_all(transport_, registered->is_known())) return nullptr;
     return registered;
   }
-  void check() override {
-    for (NcclGroup* const part : parts_) part->check();
-    if (!comm_) return;
-    ncclResult_t noticed = ncclSuccess;
-    const ncclResult_t asked = ncclCommGetAsyncError(comm_.get(), &noticed);
-    comm_.check(asked != ncclSuccess ? asked : noticed, "a collective on GPUs");
-  }
+  void check() override { comm_.check_noticed(); }
 
  private:
   NcclGroup(NcclGroup& whole, Transport& part, ncclComm_t raw)
-      : row_{whole.row_}, transport_{part}, connection_{whole.connection_}, stream_{whole.stream_}, whole_{&whole} {
+      : row_{whole.row_}, transport_{part}, comm_{whole.comm_}, connection_{whole.connection_}, stream_{whole.stream_} {
     comm_.connect(raw);
-    whole.parts_.push_back(this);
   }
 
   void connect() {
-    const Variant variant{row_.name};
-    const Variable algorithm{"NCCL_ALGO", variant.algorithm};
-    const Variable protocol{"NCCL_PROTO", variant.protocol};
+    const AsNamed as_named{row_.name};
     nccl::Log& log = nccl::Log::only();
     const Variable level{"NCCL_DEBUG", log.level()}, subsystems{"NCCL_DEBUG_SUBSYS", log.subsystems()},
         file{"NCCL_DEBUG_FILE", log.path()};
@@ -299,8 +292,6 @@ class NcclGroup final : public DeviceGroup {
   Connection connection_{};
   /// Of the calls that are started, which other ranks wait for; that of all parts.
   std::shared_ptr<runtime::Stream> stream_ = std::make_shared<runtime::Stream>(runtime::Priority::first);
-  NcclGroup* whole_ = nullptr;
-  std::vector<NcclGroup*> parts_{};
 };
 
 }  // namespace

@@ -1,13 +1,16 @@
 // A communicator of NCCL, and how it ends.
-// Invariant: after an error it is none any more, and nobody waits for what its calls have not done.
+// Invariant: after an error it is none any more, nor is any other of its family, and nobody waits for what their calls
+// have not done.
 // Used by nccl_cuda.cpp; includes NCCL's header, as only files for NCCL do.
 #pragma once
 
 #include <nccl.h>
 
 #include <exception>
+#include <memory>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "comm/algorithms/nccl_registration.hpp"
 #include "core/handle.hpp"
@@ -25,22 +28,38 @@ struct CommunicatorPolicy {
 
 using Communicator = core::UniqueHandle<CommunicatorPolicy>;
 
-/// A communicator, until an error ends it.
+/// A communicator, until an error ends it. Those whose calls wait for one another are a family.
 class Link {
  public:
+  Link() { family_->push_back(this); }
+  /// Of the family of another.
+  explicit Link(const Link& other) : family_{other.family_} { family_->push_back(this); }
+  ~Link() { std::erase(*family_, this); }
+  Link& operator=(const Link&) = delete;
+
   [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(comm_); }
   [[nodiscard]] ncclComm_t get() const noexcept { return comm_.get(); }
   void connect(ncclComm_t raw) { comm_ = Communicator{raw}; }
 
-  /// Throws core::Error (system) unless the result is a success. Then it has ended, as its kernels may never do so by
-  /// themselves, and whatever is freed on the way out waits for them. In another thread: NCCL waits in turn for
+  /// Throws core::Error (system) unless the result is a success. Then the family has ended, as its kernels may never do
+  /// so by themselves, and whatever is freed on the way out waits for them. In other threads: NCCL waits in turn for
   /// recordings that hold calls of it, which go on the way out, too.
   void check(ncclResult_t result, std::string_view what) {
     try {
       nccl::check(result, comm_.get(), what);
     } catch (...) {
-      ending_ = std::jthread{[raw = comm_.release()] { static_cast<void>(ncclCommAbort(raw)); }};
+      for (Link* const one : *family_) one->abandon();
       throw;
+    }
+  }
+
+  /// The same, of what NCCL has noticed by itself of any of the family.
+  void check_noticed() {
+    for (Link* const one : *family_) {
+      if (!*one) continue;
+      ncclResult_t noticed = ncclSuccess;
+      const ncclResult_t asked = ncclCommGetAsyncError(one->get(), &noticed);
+      one->check(asked != ncclSuccess ? asked : noticed, "a collective on GPUs");
     }
   }
 
@@ -50,6 +69,12 @@ class Link {
   }
 
  private:
+  void abandon() {
+    if (!comm_) return;
+    ending_ = std::jthread{[raw = comm_.release()] { static_cast<void>(ncclCommAbort(raw)); }};
+  }
+
+  std::shared_ptr<std::vector<Link*>> family_ = std::make_shared<std::vector<Link*>>();
   Communicator comm_;
   std::jthread ending_;
 };

@@ -24,7 +24,7 @@ struct SharedMoments {
 void share_moments(PassContext& pass, const SharedMoments& of, double eps);
 void share_gradients(PassContext& pass, std::size_t n_channels, GradientSums* sums);
 
-/// As the sums of a backward pass, which are as large.
+/// As the sums of a backward pass, which fit in.
 [[nodiscard]] inline GradientSums* as_gradient_sums(double* shared) { return reinterpret_cast<GradientSums*>(shared); }
 
 /// The part of a rank without samples, and where all ranks sum.

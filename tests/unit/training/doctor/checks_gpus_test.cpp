@@ -92,6 +92,19 @@ TEST(DoctorGpus, HaveRoomForTheRecipe) {
   expect(check_gpus(job), Verdict::fail, "a rank on node1 needs 5 GB", "--batch 8");
 }
 
+TEST(DoctorGpus, AreComputedOnWhereAllRanksHaveThem) {
+  Job job = healthy_job(2, 1);
+  EXPECT_FALSE(computes_on_gpus(job));
+  for (Facts& facts : job.ranks) facts.gpus = {.seen = {one}, .driver = "13.0", .toolkit = "13.0"};
+  EXPECT_TRUE(computes_on_gpus(job));
+  job.request.device = "host";
+  EXPECT_FALSE(computes_on_gpus(job));
+  job.request.device = "auto";
+  job.ranks[1].gpus = {.obstacle = "no driver", .toolkit = "13.0"};
+  job.ranks[1].node.gpus.clear();
+  EXPECT_FALSE(computes_on_gpus(job)) << "no GPU for ranks of the second node";
+}
+
 TEST(DoctorGpus, TravelWithTheirRank) {
   SeenGpu large = two;
   large.memory = 150'000'000'000;
