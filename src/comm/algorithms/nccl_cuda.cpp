@@ -268,7 +268,11 @@ class NcclGroup final : public DeviceGroup {
 
  private:
   NcclGroup(NcclGroup& whole, Transport& part, ncclComm_t raw)
-      : row_{whole.row_}, transport_{part}, comm_{whole.comm_}, connection_{whole.connection_}, stream_{whole.stream_} {
+      : row_{whole.row_},
+        transport_{part},
+        comm_{whole.comm_.family()},
+        connection_{whole.connection_},
+        stream_{whole.stream_} {
     comm_.connect(raw);
   }
 

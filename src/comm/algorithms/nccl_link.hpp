@@ -10,6 +10,7 @@
 #include <memory>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "comm/algorithms/nccl_registration.hpp"
@@ -31,12 +32,17 @@ using Communicator = core::UniqueHandle<CommunicatorPolicy>;
 /// A communicator, until an error ends it. Those whose calls wait for one another are a family.
 class Link {
  public:
-  Link() { family_->push_back(this); }
-  /// Of the family of another.
-  explicit Link(const Link& other) : family_{other.family_} { family_->push_back(this); }
+  using Family = std::shared_ptr<std::vector<Link*>>;
+
+  /// Of another's family(), or of a new one.
+  explicit Link(Family family = std::make_shared<std::vector<Link*>>()) : family_{std::move(family)} {
+    family_->push_back(this);
+  }
   ~Link() { std::erase(*family_, this); }
+  Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
+  [[nodiscard]] const Family& family() const noexcept { return family_; }
   [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(comm_); }
   [[nodiscard]] ncclComm_t get() const noexcept { return comm_.get(); }
   void connect(ncclComm_t raw) { comm_ = Communicator{raw}; }
@@ -74,7 +80,7 @@ class Link {
     ending_ = std::jthread{[raw = comm_.release()] { static_cast<void>(ncclCommAbort(raw)); }};
   }
 
-  std::shared_ptr<std::vector<Link*>> family_ = std::make_shared<std::vector<Link*>>();
+  Family family_;
   Communicator comm_;
   std::jthread ending_;
 };
