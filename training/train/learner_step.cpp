@@ -1,4 +1,6 @@
 // How a step comes to its gradients: all of a batch at once, in parts, in lanes, or by what was recorded of one before.
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "training/train/learner.hpp"
