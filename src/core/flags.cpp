@@ -17,6 +17,17 @@ struct Place {
   std::function<void(const std::string&)> take;
 };
 
+// "--val=" as "--val" and "": the parser would take the argument behind it for the value.
+std::vector<std::string> split_empty_values(const std::vector<std::string>& arguments) {
+  std::vector<std::string> words;
+  for (const std::string& argument : arguments) {
+    const bool is_empty = argument.starts_with("--") && argument.find('=') == argument.size() - 1;
+    words.push_back(is_empty ? argument.substr(0, argument.size() - 1) : argument);
+    if (is_empty) words.emplace_back();
+  }
+  return words;
+}
+
 // The parser's "--val: 1 required TEXT missing" for a reader; other messages as they are.
 std::string reword(const std::string& message) {
   if (!message.ends_with(" required TEXT missing")) return message;
@@ -136,9 +147,10 @@ void Flags::words(const std::string& title, std::vector<std::string>& target, st
 }
 
 void Flags::parse(const std::vector<std::string>& arguments) {
-  std::vector<std::string> reversed{arguments.rbegin(), arguments.rend()};  // as CLI11 takes a vector
+  std::vector<std::string> words = split_empty_values(arguments);
+  std::ranges::reverse(words);  // as CLI11 takes a vector
   try {
-    state_->app.parse(std::move(reversed));
+    state_->app.parse(std::move(words));
   } catch (const CLI::ParseError& error) {
     fail_usage({.what = reword(error.what()), .where = "", .expected = "", .fix = "--help lists all flags"});
   }

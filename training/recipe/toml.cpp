@@ -47,8 +47,9 @@ std::string where(const std::string& file, const toml::source_position& at) {
   return fmt::format("{}:{}:{}", file, at.line, at.column);
 }
 
-/// Walks over comments and texts and refuses what no recipe needs before toml++ sees it: texts of several lines,
-/// tables, and characters beyond ASCII. Up to 3.4 some of them are undefined behaviour there (its issues 190 and 295).
+/// Walks over the text and refuses what no recipe needs before toml++ sees it: texts of several lines, tables,
+/// characters beyond ASCII but in comments and texts, and texts where none begins, as toml++ reads on in a word such
+/// as 1=2="x". Up to 3.4 some such characters are undefined behaviour there (its issues 190 and 295).
 class Scan {
  public:
   Scan(std::string_view text, const std::string& file) : text_{text}, file_{file} {}
@@ -66,7 +67,7 @@ class Scan {
       else if (static_cast<unsigned char>(c) >= 0x80)
         fail("a character beyond ASCII outside of texts and comments", "plain letters, and quotes as \" or '");
       else
-        ++at_;
+        step_over(c);
     }
   }
 
@@ -78,15 +79,42 @@ class Scan {
     return last == std::string_view::npos || text_[last] == '\n';
   }
 
+  /// A text begins at the start of a line (a key), after its first '=' (a value), or in an array's brackets.
+  void step_over(char c) {
+    if (c == '=' && brackets_ > 0) {
+      at_ = array_at_;
+      fail("an array without its end", "values with commas between, and a ] behind the last");
+    }
+    if (c == '[' && brackets_ == 0) array_at_ = at_;
+    ++at_;
+    if (c == '\n' && brackets_ == 0) {
+      text_may_begin_ = true;
+      has_equals_ = false;
+    } else if (c == '=') {
+      text_may_begin_ = !has_equals_;
+      has_equals_ = true;
+    } else if (c == '[') {
+      ++brackets_;
+    } else if (c == ']') {
+      brackets_ -= brackets_ > 0 ? 1 : 0;
+      text_may_begin_ = false;
+    } else if (c != ' ' && c != '\t' && c != '\r' && c != '\n') {
+      text_may_begin_ = c == ',' && brackets_ > 0;
+    }
+  }
+
   void skip_text(char quote) {
     if (text_.substr(at_).starts_with(std::string(3, quote))) fail("a text of several lines", "texts of one line");
-    constexpr std::string_view before_texts = " \t\r\n=,[.";
-    if (at_ > 0 && before_texts.find(text_[at_ - 1]) == std::string_view::npos)
-      fail("a quote within a word", "texts that begin and end with a quote");
-    const std::size_t end = end_of_line();
+    if (!text_may_begin_) fail("a quote where no text begins", "texts that begin and end with a quote");
+    const std::size_t begin = at_, end = end_of_line();
     for (++at_; at_ < end && text_[at_] != quote; ++at_)
       if (quote == '"' && text_[at_] == '\\') ++at_;
-    at_ = std::min(at_ + 1, end);
+    if (at_ >= end) {
+      at_ = begin;
+      fail("a text without its end", fmt::format("a {} behind it, on the same line", quote));
+    }
+    ++at_;
+    text_may_begin_ = false;
   }
 
   [[noreturn]] void fail(std::string what, std::string expected) const {
@@ -103,6 +131,10 @@ class Scan {
   std::string_view text_;
   const std::string& file_;
   std::size_t at_ = 0;
+  std::size_t brackets_ = 0;  ///< that are open
+  std::size_t array_at_ = 0;  ///< the first of them
+  bool has_equals_ = false;   ///< this line
+  bool text_may_begin_ = true;
 };
 
 /// "texts go in quotes: model = \"toy\"" where line number `line` has a word without; empty if it has none.

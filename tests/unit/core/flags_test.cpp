@@ -91,6 +91,12 @@ TEST(Flags, WordsAndFlagsMayStandInAnyOrder) {
 
 TEST(Flags, TheLastOfSeveralCounts) { EXPECT_EQ(parse({"a", "-n", "3", "--number", "5"}).number, 5u); }
 
+TEST(Flags, AnEmptyValueIsNotTheNextWord) {
+  for (const Words& words : {Words{"a", "--text="}, Words{"a", "--text=", "b"}})
+    EXPECT_NE(refusal(words).find("an empty value (--text)"), std::string::npos) << refusal(words);
+  EXPECT_NE(refusal({"a", "--number=", "3"}), "");
+}
+
 TEST(Flags, RefusesWithTheFlagAndTheWayOut) {
   EXPECT_TRUE(has(refusal({"a", "--numbr", "3"}), "did you mean '--number'?"));
   EXPECT_TRUE(has(refusal({"a", "--order", "blcoked"}), "did you mean 'blocked'?"));

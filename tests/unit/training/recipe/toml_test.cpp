@@ -1,4 +1,5 @@
 #include <array>
+#include <cstring>
 
 #include "unit/training/recipe/fixture.hpp"
 
@@ -143,10 +144,19 @@ TEST(RecipeToml, BeyondAsciiThereAreTextsAndCommentsOnly) {
   EXPECT_TRUE(has(refused_text("# \xc3\xa9\n\xc3\xa9 = 1\n"),
                   "beyond ASCII outside of texts and comments (folder/r.toml:2:1)"));
   EXPECT_TRUE(has(refused_text("name = 'x\xc3\xa9' \xe2\x80\x9cy\xe2\x80\x9d\n"), "r.toml:1:13"));
-  EXPECT_TRUE(has(refused_text("name = 0\"\xc3\xa9\""), "a quote within a word (folder/r.toml:1:9)"));
+  EXPECT_TRUE(has(refused_text("name = 0\"\xc3\xa9\""), "a quote where no text begins (folder/r.toml:1:9)"));
+  for (const char* before : {"a = 2026-a==", "a = [1][", "a = [[2", "a = 1 ", "a = 1,", "a = \"b\"", "a."})
+    EXPECT_TRUE(has(refused_text(fmt::format("{}\"\xc3\xa9\"", before)),
+                    fmt::format("a quote where no text begins (folder/r.toml:1:{})", 1 + std::strlen(before))))
+        << before;
+  EXPECT_TRUE(has(refused_text("a = [\n\"\xc3\xa9\", # ]\n '\xc3\xa9']\n'b'= [['\xc3\xa9']]\n c ='\xc3\xa9'"),
+                  "unknown key 'a'"));
+  EXPECT_TRUE(
+      has(refused_text("milestones = [30,\n60\nname = \"\xc3\xa9\""), "an array without its end (folder/r.toml:1:14)"));
+  EXPECT_TRUE(has(refused_text("name = \"toy\\\"\nlr = 1"), "a text without its end (folder/r.toml:1:8)"));
   EXPECT_TRUE(has(refused_text("name = \"\"\"x\\\n\xc2\xa7\"\"\""), "several lines (folder/r.toml:1:8)"));
-  EXPECT_TRUE(has(refused_text("batch = 'x\n\xc2\xa7 = 1"), "r.toml:2:1"));
-  EXPECT_TRUE(has(refused_text("name = \"\\\n\xc2\xa7 = 1"), "r.toml:2:1"));
+  EXPECT_TRUE(has(refused_text("batch = 'x\n\xc2\xa7 = 1"), "r.toml:1:9"));
+  EXPECT_TRUE(has(refused_text("name = \"\\\n\xc2\xa7 = 1"), "r.toml:1:8"));
 }
 
 TEST(RecipeToml, TextsAreOneLineOfUtf8) {
