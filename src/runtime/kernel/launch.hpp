@@ -37,7 +37,7 @@ struct Operation {
   Grid grid;
   std::span<const std::byte> body;
   void (*on_host)(const std::byte* body, const Grid& grid, ThreadOrder order) = nullptr;
-  /// Gives cudaGetLastError() as int; `stream` is a cudaStream_t. Null where no nvcc compiled it.
+  /// Gives a cudaError_t as int; `stream` is a cudaStream_t. Null where no nvcc compiled it.
   int (*on_cuda)(const std::byte* body, const Grid& grid, void* stream) = nullptr;
 };
 
@@ -59,9 +59,7 @@ void enqueue(Stream& stream, std::string_view name, const Grid& grid, std::initi
     if (of.scratch_bytes > unasked_scratch_bytes)
       cudaFuncSetAttribute(run_on_device<Body>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                            static_cast<int>(of.scratch_bytes));
-    run_on_device<<<of.n_blocks, of.n_threads, of.scratch_bytes, static_cast<cudaStream_t>(on)>>>(
-        *reinterpret_cast<const Body*>(bytes));
-    return static_cast<int>(cudaGetLastError());
+    return static_cast<int>(launch(*reinterpret_cast<const Body*>(bytes), of, static_cast<cudaStream_t>(on)));
   };
 #endif
   stream.enqueue(operation);
