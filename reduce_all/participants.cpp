@@ -5,6 +5,15 @@
 #include <algorithm>
 
 namespace lockstep::reduce_all {
+namespace {
+
+std::string fix_for(const comm::Algorithm& algorithm, comm::Devices devices) {
+  const bool is_on_host = devices == comm::Devices::none;
+  if (algorithm.is_for_devices() != is_on_host) return "leave it out, or use --algorithm all for all that apply";
+  return is_on_host ? "use --device cuda where there are GPUs, or leave it out" : "use --device host, or leave it out";
+}
+
+}  // namespace
 
 bool is_the_librarys(std::string_view name) noexcept {
   const comm::Algorithm* const algorithm = comm::find_algorithm(name);
@@ -35,9 +44,7 @@ std::vector<Participant> find_participants(const Options& options, std::span<con
       core::fail_usage({.what = fmt::format("{} {}", algorithm.name, *obstacle),
                         .where = "--algorithm",
                         .expected = "algorithms that can do these calls on these ranks",
-                        .fix = algorithm.is_for_devices() && devices == comm::Devices::none
-                                   ? "use --device cuda where there are GPUs, or leave it out"
-                                   : "leave it out, or use --algorithm all for all that apply"});
+                        .fix = fix_for(algorithm, devices)});
     if (does_any) participants.push_back({&algorithm});
   }
   if (options.algorithm.empty() || is_named(auto_name)) participants.push_back({});

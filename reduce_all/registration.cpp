@@ -10,6 +10,24 @@
 #include "core/log.hpp"
 
 namespace lockstep::reduce_all {
+namespace {
+
+constexpr const char* no_library = "none of NCCL's rows takes part";
+
+// Collective: those that take part, made if need be.
+std::vector<comm::DeviceGroup*> groups_of(const Job& job) {
+  std::set<const comm::Algorithm*> seen;
+  std::vector<comm::DeviceGroup*> groups;
+  for (const Participant& participant : job.participants)
+    for (const comm::Call& call : job.calls) {
+      const comm::Algorithm& algorithm = participant.runs(call, job.transport, job.groups.devices());
+      if (comm::obstacle(algorithm, call, job.transport, job.groups.devices())) continue;
+      if (seen.insert(&algorithm).second) groups.push_back(&job.groups.of(algorithm));
+    }
+  return groups;
+}
+
+}  // namespace
 
 void check_registration(const Options& options, const runtime::DeviceChoice& device) {
   if (device.is_host()) return;
@@ -22,16 +40,8 @@ void check_registration(const Options& options, const runtime::DeviceChoice& dev
 }
 
 std::vector<comm::DeviceGroup*> libraries_of(const Job& job) {
-  std::set<const comm::Algorithm*> seen;
-  std::vector<comm::DeviceGroup*> groups;
-  for (const Participant& participant : job.participants)
-    for (const comm::Call& call : job.calls) {
-      const comm::Algorithm& algorithm = participant.runs(call, job.transport, job.groups.devices());
-      if (comm::obstacle(algorithm, call, job.transport, job.groups.devices())) continue;
-      if (!seen.insert(&algorithm).second) continue;
-      comm::DeviceGroup& group = job.groups.of(algorithm);
-      if (group.registers()) groups.push_back(&group);
-    }
+  std::vector<comm::DeviceGroup*> groups = groups_of(job);
+  std::erase_if(groups, [](const comm::DeviceGroup* group) { return !group->registers(); });
   return groups;
 }
 
@@ -48,10 +58,17 @@ comm::Registration find_registration(const Job& job) {
     core::log_warning(fmt::format(
         "--register {} has no effect: {}", comm::name(asked),
         groups.empty()
-            ? "none of NCCL's rows takes part"
+            ? no_library
             : "NCCL registers no memory so on this machine (symmetric needs GPUs that all reach one another's memory); "
               "NCCL_DEBUG=INFO tells more"));
   return comm::Registration::none;
+}
+
+bool find_graph(const Job& job) {
+  if (!job.options.graph || job.device.is_host()) return false;
+  const bool is_had = std::ranges::any_of(groups_of(job), &comm::DeviceGroup::only_enqueues);
+  if (!is_had && job.world.rank() == 0) core::log_warning(fmt::format("--graph has no effect: {}", no_library));
+  return is_had;
 }
 
 }  // namespace lockstep::reduce_all

@@ -38,6 +38,7 @@ struct BenchmarkInfo {
   comm::AllConnections connections{};
   std::string nccl{};                                          ///< its version; empty without
   comm::Registration registration = comm::Registration::none;  ///< in effect
+  bool graph = false;                                          ///< likewise
 };
 
 /// A wrong element as the user reads it.

@@ -38,7 +38,7 @@ Json device(const BenchmarkInfo& info) {
   return {{"name", d.gpu.name},
           {"uuids", d.all},
           {"shared", d.is_shared},
-          {"graph", info.options.graph},
+          {"graph", info.graph},
           {"register", comm::name(info.registration)},
           {"driver_cuda", d.driver},
           {"toolkit_cuda", d.toolkit},

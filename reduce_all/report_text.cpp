@@ -58,9 +58,9 @@ std::vector<std::string> cells(const Row& row, bool is_best_row) {
           microseconds(row.time_us_p50),
           interval(row),
           row.time_us_p99 ? microseconds(*row.time_us_p99) : "-",
-          rate(row.algbw_GBps),
-          rate(row.busbw_GBps),
-          fmt::format("{:.1f}", row.limit_percent),
+          row.moves_nothing ? "-" : rate(row.algbw_GBps),
+          row.moves_nothing ? "-" : rate(row.busbw_GBps),
+          row.moves_nothing ? "-" : fmt::format("{:.1f}", row.limit_percent),
           row.wrong ? fmt::format("{}", *row.wrong) : "-",
           fmt::format("{}", row.iterations),
           row.device_time_us_p50 ? microseconds(*row.device_time_us_p50) : cores_cell(row),
@@ -133,18 +133,19 @@ std::string about_device(const BenchmarkInfo& info) {
                      info.registration != comm::Registration::none
                          ? fmt::format("; vectors are registered with NCCL ({})", comm::name(info.registration))
                          : "",
-                     info.options.graph ? "; calls but those by way of the host are replayed in a graph" : "");
+                     info.graph ? "; calls but those by way of the host are replayed in a graph" : "");
 }
 
 std::string about_one_rank(const BenchmarkInfo& info) {
   const bool in_place = info.options.in_place;
   if (info.device.is_host())
-    return in_place ? ", and in place nothing to copy: these are empty calls, so rates and %limit mean nothing"
+    return in_place ? ", and in place nothing to copy: these are empty calls, which have no rates"
                     : "; algbw and busbw are the rate at which input is copied to output";
-  return fmt::format(
-      "; the library of the GPU {}; staged copies to the host and back, and mpi:device is one call of MPI; busbw is "
-      "algbw",
-      in_place ? "does nothing in place, so its rates mean nothing" : "copies input to output");
+  return in_place
+             ? "; the library of the GPU does nothing in place, nor does mpi:device, so these have no rates; staged "
+               "copies to the host and back, and its busbw is algbw"
+             : "; the library of the GPU copies input to output; staged copies to the host and back, and "
+               "mpi:device is one call of MPI; busbw is algbw";
 }
 
 }  // namespace
@@ -191,8 +192,9 @@ std::string text_header(const BenchmarkInfo& info) {
 std::string text_rows(std::span<const Row> rows) {
   const bool is_on_host = std::ranges::none_of(rows, [](const Row& row) { return row.device_time_us_p50.has_value(); });
   const core::Table table = make_table(is_on_host);
+  const bool is_contest = rows.size() > 1 && std::ranges::none_of(rows, &Row::moves_nothing);
   std::string text;
-  for (const Row& row : rows) text += table.row(cells(row, rows.size() > 1 && is_best(row, rows)));
+  for (const Row& row : rows) text += table.row(cells(row, is_contest && is_best(row, rows)));
   return text;
 }
 
@@ -211,19 +213,25 @@ std::string_view name_end(int signal) noexcept {
 
 std::string text_closing(std::span<const Row> rows, const Outcome& outcome) {
   double sum = 0;
-  for (const Row& row : rows) sum += row.busbw_GBps;
-  const double mean = rows.empty() ? 0 : sum / static_cast<double>(rows.size());
+  std::size_t n_moving = 0;
+  for (const Row& row : rows) {
+    if (row.moves_nothing) continue;
+    sum += row.busbw_GBps;
+    ++n_moving;
+  }
+  const double mean = n_moving == 0 ? 0 : sum / static_cast<double>(n_moving);
   std::string text;
   if (!outcome.cut_short_by.empty()) text += fmt::format("# not complete: {}\n", outcome.cut_short_by);
   const bool is_unchecked = std::any_of(rows.begin(), rows.end(), [](const Row& row) { return !row.wrong; });
   if (is_unchecked) text += "# not checked: nothing is known about the results of rows whose `wrong` is -\n";
   text += about_cores(rows, outcome);
-  // These two lines are nccl-tests', letter for letter (but for what was not checked): programs read them.
+  // These two lines are nccl-tests', letter for letter (but for what was not checked, or moved): programs read them.
   const bool is_checked = std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.wrong.has_value(); });
   text += is_checked || outcome.n_wrong > 0
               ? fmt::format("# Out of bounds values : {} {}\n", outcome.n_wrong, outcome.n_wrong == 0 ? "OK" : "FAILED")
               : "# Out of bounds values : not checked\n";
-  text += fmt::format("# Avg bus bandwidth    : {:g} \n", mean);
+  text += rows.empty() || n_moving > 0 ? fmt::format("# Avg bus bandwidth    : {:g} \n", mean)
+                                       : "# Avg bus bandwidth    : none, as nothing moves\n";
   return text;
 }
 

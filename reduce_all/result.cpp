@@ -2,9 +2,20 @@
 
 #include <algorithm>
 
+#include "comm/registry.hpp"
 #include "core/statistics.hpp"
 
 namespace lockstep::reduce_all {
+namespace {
+
+// Algorithms of the host and libraries find their result where it belongs; `staged` copies it to the host and back.
+bool moves_nothing(const Measured& m) {
+  if (m.n_ranks > 1 || !m.in_place) return false;
+  const comm::Algorithm* const algorithm = comm::find_algorithm(m.chosen.value_or(m.algorithm));
+  return algorithm == nullptr || algorithm->needs != comm::Needs::devices;
+}
+
+}  // namespace
 
 double bus_factor(comm::Collective collective, int n_ranks) {
   if (n_ranks == 1) return 1;
@@ -28,6 +39,7 @@ Row make_row(const Measured& m) {
   row.chosen = m.chosen;
   row.collective = comm::name(m.call.collective);
   row.in_place = m.in_place;
+  row.moves_nothing = moves_nothing(m);
   row.iterations = time.n;
   row.time_us_p50 = time.median * 1e6;
   if (time.median_95) {

@@ -24,6 +24,7 @@ struct Row {
   std::string algorithm;
   std::string collective;
   bool in_place = false;
+  bool moves_nothing = false;    ///< one rank in place, but by way of the host: rates mean nothing; not in result files
   std::uint64_t iterations = 0;  ///< timed samples
   double time_us_p50 = 0;
   std::optional<double> time_us_p50_low;

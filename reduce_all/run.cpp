@@ -48,7 +48,8 @@ BenchmarkInfo describe_run(const Job& job, const CoreWatch& cores, const std::op
       .host_link = host_link,
       .connections = job.connections,
       .nccl = comm::nccl_version(),
-      .registration = job.registration};
+      .registration = job.registration,
+      .graph = job.graph};
   for (const Participant& participant : job.participants) {
     info.algorithms.emplace_back(participant.name());
     if (participant.is_auto()) info.chosen = describe_auto(job.calls, job.transport, job.groups.devices());
@@ -110,6 +111,7 @@ std::string blank_document(const Job& job) {
   info.nccl = comm::nccl_version();
   info.connections = job.connections;
   info.registration = job.registration;
+  info.graph = job.graph;
   info.environment.hosts = job.topology.hosts();
   if (job.options.ranks_per_node > 0) info.simulated_nodes = job.transport.n_nodes();
   return json_document(json_meta(info), "", false);
@@ -144,6 +146,16 @@ int measure(const Job& job, Report* report, const Gate* gate) {
   const bool is_shut = outcome.signal == 0 && gate_is_shut(job, report, gate, outcome);
   if (outcome.n_wrong > 0 || is_shut) return core::to_int(core::ExitCode::failed);
   return outcome.signal == 0 ? core::to_int(core::ExitCode::ok) : 128 + outcome.signal;
+}
+
+// Collective: by the libraries of those rows that have one.
+void connect_devices(Job& job) {
+  const std::vector<comm::DeviceGroup*> libraries = libraries_of(job);
+  if (!libraries.empty())
+    job.connections = comm::gather_connections(job.world, job.topology, libraries.front()->connection());
+  if (!libraries.empty() && may_have_links(job.device, job.topology)) job.links = libraries.front();
+  job.registration = find_registration(job);
+  job.graph = find_graph(job);
 }
 
 // Collective: rank 0's answer for all.
@@ -210,13 +222,10 @@ int run(const runtime::Session& session, const CommandLine& line, const runtime:
     if (world.rank() == 0 && options.task == Task::measure) report = std::make_unique<Report>(options);
   });
   if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
-  if (!device.is_host()) {
-    const std::vector<comm::DeviceGroup*> libraries = libraries_of(job);
-    if (!libraries.empty())
-      job.connections = comm::gather_connections(world, topology, libraries.front()->connection());
-    if (!libraries.empty() && may_have_links(device, topology)) job.links = libraries.front();
-    job.registration = find_registration(job);
-  }
+  const auto unconnected = core::complaint_of([&] {
+    if (!device.is_host()) connect_devices(job);
+  });
+  if (const auto bad = session.agree(unconnected)) return core::to_int(*bad);
   if (!options.baseline.empty()) {
     const auto no_gate = core::complaint_of([&] {
       if (report != nullptr) gate = std::make_unique<Gate>(options, job.calls, blank_document(job));

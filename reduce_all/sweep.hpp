@@ -33,6 +33,7 @@ struct Job {
   core::Bytes cache;  ///< the device's largest
   std::vector<Participant> participants;
   comm::Registration registration = comm::Registration::none;  ///< in effect
+  bool graph = false;                                          ///< likewise
   comm::AllConnections connections{};                          ///< of libraries of the devices
   comm::DeviceGroup* links = nullptr;  ///< exchanges over links between GPUs; null where they are no part of the limit
 };

@@ -120,6 +120,10 @@ void wait(const Enqueued& enqueued, DeviceGroup& group) {
 /// Of the library for GPUs that is in use: "2.28.9"; empty if the program is built without.
 [[nodiscard]] std::string nccl_version();
 
+/// Before anything else is asked of the library that was found when the program started, as that may not be the one it
+/// was built with. Throws core::Error (usage) if it is older than 2.18; what is newer is asked only of one that has it.
+void require_nccl();
+
 /// What this program lacks for that, "needs NCCL 2.28.7 or newer, and ..."; nothing if it can be asked for.
 [[nodiscard]] std::optional<std::string> registration_obstacle(Registration registration);
 

@@ -56,6 +56,8 @@ class Transport {
   /// Node index of every rank, counted from 0 in order of the lowest rank; ranks of one node can share memory.
   [[nodiscard]] virtual const std::vector<int>& nodes() const noexcept = 0;
   [[nodiscard]] int n_nodes() const noexcept;
+  /// Without those that are pretended: as libraries count them that look for themselves.
+  [[nodiscard]] virtual int n_real_nodes() const noexcept { return n_nodes(); }
   /// Of every rank.
   [[nodiscard]] virtual const std::vector<Seat>& seats() const noexcept = 0;
 

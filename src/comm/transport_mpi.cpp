@@ -87,10 +87,12 @@ class MpiChannel final : public Channel {
 
 class MpiTransport final : public Transport {
  public:
-  /// `nodes` and `seats` of all its ranks.
-  MpiTransport(runtime::Communicator communicator, std::vector<int> nodes, std::vector<Seat> seats, bool oversubscribed)
+  /// `nodes`, `real_nodes` and `seats` of all its ranks.
+  MpiTransport(runtime::Communicator communicator, std::vector<int> nodes, std::vector<int> real_nodes,
+               std::vector<Seat> seats, bool oversubscribed)
       : communicator_{std::move(communicator)},
         nodes_{std::move(nodes)},
+        real_nodes_{std::move(real_nodes)},
         seats_{std::move(seats)},
         oversubscribed_{oversubscribed} {
     if (communicator_.n_ranks() == 1) return;  // nobody to send to
@@ -103,6 +105,7 @@ class MpiTransport final : public Transport {
   int rank() const noexcept override { return communicator_.rank(); }
   int n_ranks() const noexcept override { return communicator_.n_ranks(); }
   const std::vector<int>& nodes() const noexcept override { return nodes_; }
+  int n_real_nodes() const noexcept override { return 1 + *std::ranges::max_element(real_nodes_); }
   const std::vector<Seat>& seats() const noexcept override { return seats_; }
 
   std::unique_ptr<Channel> open_channel(int n_slots) override {
@@ -113,13 +116,15 @@ class MpiTransport final : public Transport {
 
   std::unique_ptr<Transport> split(int color, int key) override {
     runtime::Communicator part = communicator_.split(color, key);
-    std::vector<int> labels;
+    std::vector<int> labels, real_labels;
     std::vector<Seat> seats;
     for (const int member : communicator_.ranks_of(part)) {
       labels.push_back(nodes_[static_cast<std::size_t>(member)]);
+      real_labels.push_back(real_nodes_[static_cast<std::size_t>(member)]);
       seats.push_back(seats_[static_cast<std::size_t>(member)]);
     }
-    return std::make_unique<MpiTransport>(std::move(part), renumber(labels), std::move(seats), oversubscribed_);
+    return std::make_unique<MpiTransport>(std::move(part), renumber(labels), renumber(real_labels), std::move(seats),
+                                          oversubscribed_);
   }
 
   std::unique_ptr<SharedSegment> share(std::size_t bytes) override { return share_on_node(communicator_, bytes); }
@@ -140,6 +145,7 @@ class MpiTransport final : public Transport {
  private:
   runtime::Communicator communicator_;
   std::vector<int> nodes_;
+  std::vector<int> real_nodes_;
   std::vector<Seat> seats_;
   bool oversubscribed_;
   int next_tag_ = 0;
@@ -181,9 +187,9 @@ std::unique_ptr<Transport> make_mpi_transport(const runtime::Communicator& world
       seats.push_back({place.socket, place.cache});
     }
   }
-  if (options.ranks_per_node > 0) nodes = divide(nodes, options.ranks_per_node);
+  const std::vector<int> parts = options.ranks_per_node > 0 ? divide(nodes, options.ranks_per_node) : nodes;
   return std::make_unique<MpiTransport>(
-      world.duplicate(), renumber(nodes), std::move(seats),
+      world.duplicate(), renumber(parts), renumber(nodes), std::move(seats),
       options.oversubscribed || (options.topology != nullptr && options.topology->is_oversubscribed()));
 }
 

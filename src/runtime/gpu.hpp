@@ -22,7 +22,10 @@ struct Gpu {
   int architecture = 0;  ///< 90 of sm_90
   int n_multiprocessors = 0;
   std::vector<int> processors{};  ///< logical ones of the host that are near it (OS indices); none if nobody can tell
-  bool has_switches = false;  ///< NVSwitches that send to several GPUs and add up (multicast), as the driver says
+  bool has_switches = false;      ///< NVSwitches that send to several GPUs and add up (multicast), as the driver says
+
+  /// Whether it multiplies matrices in bf16, as those since the A100 do.
+  [[nodiscard]] bool has_bf16() const noexcept { return architecture >= 80; }
 };
 
 struct GpuSurvey {

@@ -77,7 +77,7 @@ std::string find_shared(const std::vector<std::string>& uuids, const std::vector
   for (std::size_t rank = 0; rank < uuids.size(); ++rank)
     for (std::size_t before = 0; before < rank; ++before)
       if (uuids[rank] == uuids[before] || slots[rank] == slots[before])
-        return fmt::format("ranks {} and {} have one GPU, {}", before, rank, uuids[rank]);
+        return fmt::format("ranks {} and {} share one GPU, {}", before, rank, uuids[rank]);
   return {};
 }
 
@@ -146,14 +146,17 @@ DeviceChoice choose_device(const Communicator& world, const Topology& topology, 
          .expected = "a GPU for every rank",
          .fix = "fewer ranks on a node, or ask the batch system for more GPUs; --share-gpu lets them share"});
   }
-  const auto switches = gather_everywhere(world, gpu.has_switches ? "yes" : "no");
+  const auto have_all = [&](bool has) {
+    return std::ranges::count(gather_everywhere(world, has ? "yes" : "no"), "no") == 0;
+  };
   const auto n_sharing = static_cast<int>(std::ranges::count(uuids, gpu.uuid));
   return {.number = mine.number,
           .gpu = gpu,
           .n_sharing = n_sharing,
           .is_shared = !shared.empty(),
           .has_hosts_for_nccl = !shared.empty() && name_different_hosts(world),
-          .all_have_switches = std::ranges::count(switches, "no") == 0,
+          .all_have_switches = have_all(gpu.has_switches),
+          .all_have_bf16 = have_all(gpu.has_bf16()),
           .driver = survey.driver,
           .toolkit = survey.toolkit,
           .all = std::move(uuids),
@@ -165,8 +168,8 @@ std::string warning_of_far_gpus(const DeviceChoice& choice, const Topology& topo
   const int rank = choice.far.front();
   return fmt::format(
       "{} of {} ranks run{} on processors far from their GPU, such as rank {} on {}: bind ranks to cores, and let each "
-      "see "
-      "all GPUs of its node (srun --gpu-bind=none), so that it takes a near one; nvidia-smi topo -m shows which are",
+      "see all GPUs of its node (srun without --gpu-bind), so that it takes a near one; nvidia-smi topo -m shows which "
+      "are",
       choice.far.size(), choice.all.size(), choice.far.size() == 1 ? "s" : "", rank,
       topology.places[static_cast<std::size_t>(rank)].host);
 }

@@ -1,5 +1,5 @@
 // Which device each rank computes on: the host, or one GPU of those that its process sees.
-// Invariant: the same kind on all ranks; no two ranks have one GPU unless that is asked for.
+// Invariant: the same kind on all ranks; no two ranks share a GPU unless that is asked for.
 // Used by the programs, for --device and --share-gpu.
 #pragma once
 
@@ -22,7 +22,7 @@ inline constexpr std::array all_device_kinds{DeviceKind::automatic, DeviceKind::
 
 struct DeviceRequest {
   DeviceKind kind = DeviceKind::automatic;
-  bool shares_gpu = false;  ///< several ranks may have one GPU
+  bool shares_gpu = false;  ///< several ranks may share a GPU
 };
 
 struct DeviceChoice {
@@ -32,6 +32,7 @@ struct DeviceChoice {
   bool is_shared = false;           ///< some GPU has several ranks
   bool has_hosts_for_nccl = false;  ///< then NCCL_HOSTID is another word for each of all ranks
   bool all_have_switches = false;   ///< Gpu::has_switches of every rank's
+  bool all_have_bf16 = false;       ///< Gpu::has_bf16() of every rank's
   std::string why_not{};            ///< with `automatic`, why it is the host; empty if this program knows of no GPUs
   std::string driver{};             ///< as GpuSurvey has them
   std::string toolkit{};

@@ -2,11 +2,13 @@
 #include <cuda_runtime.h>
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 
 #include "core/error.hpp"
 #include "core/handle.hpp"
+#include "core/printable.hpp"
 #include "runtime/gpu.hpp"
 #include "runtime/kernel/launch.hpp"
 #include "runtime/processor_list.hpp"
@@ -59,7 +61,6 @@ Function driver_function(const char* name) {
 #else
   const auto status = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &result);
 #endif
-  if (status != cudaSuccess) static_cast<void>(cudaGetLastError());
   return status == cudaSuccess && result == cudaDriverEntryPointSuccess ? reinterpret_cast<Function>(function)
                                                                         : nullptr;
 }
@@ -93,8 +94,17 @@ Gpu describe(int number) {
           .has_switches = has_switches(number)};
 }
 
+// Whether this program could be built for it: no older toolkit than 12.0 will do.
+bool is_of_use(int driver) { return driver >= 12000; }
+
+// What hides them if it is set to nothing, or to numbers that there are not; its value is the user's.
+std::string visible_devices() {
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  return visible == nullptr ? "" : fmt::format(", with CUDA_VISIBLE_DEVICES='{}'", core::printable(visible));
+}
+
 // What keeps GPUs from being used, in a user's words, and what helps.
-void explain(GpuSurvey& survey, cudaError_t status) {
+void explain(GpuSurvey& survey, int driver, cudaError_t status) {
   switch (status) {
     case cudaErrorInsufficientDriver:
       if (survey.driver.empty()) {
@@ -103,11 +113,12 @@ void explain(GpuSurvey& survey, cudaError_t status) {
       } else {
         survey.obstacle = fmt::format("the NVIDIA driver serves CUDA {}, too old for this program's {}", survey.driver,
                                       survey.toolkit);
-        survey.fix = fmt::format("build with CUDA {}, or have the driver updated", survey.driver);
+        survey.fix = is_of_use(driver) ? fmt::format("build with CUDA {}, or have the driver updated", survey.driver)
+                                       : fmt::format("have the driver updated, to one for CUDA {}", survey.toolkit);
       }
       break;
     case cudaErrorNoDevice:
-      survey.obstacle = "the NVIDIA driver shows no GPU to this process";
+      survey.obstacle = "the NVIDIA driver shows no GPU to this process" + visible_devices();
       survey.fix = "ask the batch system for GPUs (--gpus-per-node, ngpus); see CUDA_VISIBLE_DEVICES";
       break;
     default:
@@ -229,10 +240,7 @@ class CudaDevice final : public Accelerator {
   std::byte* allocate(std::size_t n_bytes, Memory memory) override {
     void* data = nullptr;
     const cudaError_t status = memory == Memory::pinned ? cudaMallocHost(&data, n_bytes) : cudaMalloc(&data, n_bytes);
-    if (status == cudaErrorMemoryAllocation) {
-      static_cast<void>(cudaGetLastError());  // else the next kernel is blamed for it
-      return nullptr;
-    }
+    if (status == cudaErrorMemoryAllocation) return nullptr;
     check(status, "allocating memory");
     if (memory == Memory::pinned) {
       std::memset(data, 0, n_bytes);
@@ -261,14 +269,13 @@ GpuSurvey survey_gpus() {
   int version = 0;
   static_cast<void>(cudaRuntimeGetVersion(&version));
   survey.toolkit = version_text(version);
-  version = 0;
-  static_cast<void>(cudaDriverGetVersion(&version));
-  survey.driver = version_text(version);
+  int driver = 0;
+  static_cast<void>(cudaDriverGetVersion(&driver));
+  survey.driver = version_text(driver);
   int n_gpus = 0;
   const cudaError_t status = cudaGetDeviceCount(&n_gpus);
   if (status != cudaSuccess || n_gpus == 0) {
-    static_cast<void>(cudaGetLastError());
-    explain(survey, status == cudaSuccess ? cudaErrorNoDevice : status);
+    explain(survey, driver, status == cudaSuccess ? cudaErrorNoDevice : status);
     return survey;
   }
   try {

@@ -68,15 +68,28 @@ for words in '-b 4K -e 4K --inject wrong:1:7' '-b 300K -e 300K -d int8 --in-plac
   expect_out '^# Out of bounds values : 1 FAILED$'
 done
 
+# One rank in place moves nothing but by way of the host: no rates, and none is the fastest.
+launch 1 -b 4K -e 8K -n 8 --in-place --device cuda
+expect_rc 0
+expect_out ' staged .* [0-9.]+ +[0-9.]+ +[0-9.]+ +0 +8 .*[0-9]$'
+grep -q '\*$' "$folder/out" && fail "something is the fastest of what does nothing"
+if grep -q ' nccl ' "$folder/out"; then
+  expect_out ' nccl .* - +- +- +0 +8 '
+  expect_out ' auto .* - +- +- +0 +8 '
+  launch 1 -b 4K -e 8K -n 8 --in-place --device cuda --algorithm nccl
+  expect_rc 0
+  expect_out '^# Avg bus bandwidth    : none, as nothing moves$'
+fi
+
 # No two ranks get one GPU unasked; `auto` then stays on the host, and says why.
 launch 2 -e 8 -n 8 --device cuda
 expect_rc 2
 expect_one_error
-expect_err 'ranks 0 and 1 have one GPU, GPU-0'
+expect_err 'ranks 0 and 1 share one GPU, GPU-0'
 expect_err 'fix: .*--share-gpu'
 launch 2 -e 8 -n 8
 expect_rc 0
-expect_out '^# device: host, as ranks 0 and 1 have one GPU, GPU-0'
+expect_out '^# device: host, as ranks 0 and 1 share one GPU, GPU-0'
 expect_out ' shm '
 
 # Bound ranks that see all GPUs take those near them; where that cannot be, it is said.
@@ -95,7 +108,7 @@ bound_to() {
 if [ "${#allowed[@]}" -ge 2 ]; then
   export LOCKSTEP_MADE_UP_GPUS=2 LOCKSTEP_MADE_UP_GPU_PROCESSORS="${allowed[1]};${allowed[0]}"
   bound_to "${allowed[0]}" "${allowed[1]}"
-  tr -d ' \n' <"$folder/near.json" | grep -q '"uuids":\["GPU-00000000-0000-0000-0000-000000000001","GPU-[0-]*"\]' ||
+  tr -d ' \n' <"$folder/near.json" | grep -q '"uuids":\["GPU-[0-9a-f-]*-000000000001","GPU-[0-9a-f-]*-000000000000"\]' ||
     fail "the ranks do not have the GPUs near them"
   ! grep -q 'far from their GPU' "$folder/out" || fail "a warning without reason"
   bound_to "${allowed[0]}" "${allowed[0]}"
@@ -157,6 +170,14 @@ if "$REDUCE_ALL" --device cuda -e 8 -n 8 | grep -q 'NCCL'; then
   launch 3 -e 8 -n 8 --algorithm nccl:nvlstree
   expect_rc 2
   expect_err 'nccl:nvlstree needs ranks on several nodes'
+  # NCCL knows nothing of nodes that are pretended.
+  launch 3 -b 4K -e 4K -n 8 --ranks-per-node 1 --algorithm nccl:nvlstree
+  expect_rc 2
+  expect_one_error
+  expect_err 'nccl:nvlstree needs ranks on several nodes, and to NCCL these are all on one'
+  launch 3 -b 4K -e 4K -n 8 --ranks-per-node 1 --algorithm nccl:nvls
+  expect_rc 0
+  expect_out ' nccl:nvls .* 0 +8 '
   # Calls in a graph give what they give without; a library's own are in it, those of the host are not.
   launch 2 -b 8 -e 4K -n 8 --graph --algorithm staged,nccl,nccl:tree/ll --json "$folder/g.json"
   expect_rc 0
@@ -164,6 +185,12 @@ if "$REDUCE_ALL" --device cuda -e 8 -n 8 | grep -q 'NCCL'; then
   expect_out ' nccl:tree/ll .* 0 +8 '
   expect_out '^# Out of bounds values : 0 OK'
   grep -q '"graph": *true' "$folder/g.json" || fail "the result does not tell of the graph"
+  grep -q 'no effect' "$folder/err" && fail "a warning of a graph that is there"
+  launch 2 -e 8 -n 8 --graph --algorithm staged --json "$folder/r.json"
+  expect_rc 0
+  expect_err '^warning: --graph has no effect: none of NCCL.s rows takes part$'
+  grep -q 'replayed' "$folder/out" && fail "a graph is told that is not there"
+  grep -q '"graph": *false' "$folder/r.json" || fail "the result tells of a graph that is not there"
   launch 2 -b 8 -e 8 -n 8 --baseline "$folder/g.json"
   expect_rc 2
   expect_err 'calls replayed in a graph'
@@ -211,6 +238,32 @@ if "$REDUCE_ALL" --device cuda -e 8 -n 8 | grep -q 'NCCL'; then
   launch 2 -e 8 -n 8 --algorithm nccl -o avg -d int32
   expect_rc 2
   expect_err 'nccl averages floats'
+  # What cannot connect the ranks, or is too old, is told once before anything is measured.
+  for unconnected in identifier ranks; do
+    for n in 1 3; do
+      LOCKSTEP_HOST_NCCL_UNCONNECTED=$unconnected launch "$n" -e 8 -n 8
+      expect_rc 2
+      expect_one_error
+      expect_err '^error: NCCL [0-9.]+, .*: system error: no interface that was asked for \(--device cuda\)$'
+      expect_err '^  expected: an NCCL that connects the GPUs of all ranks$'
+      expect_err '^  fix: NCCL_DEBUG=INFO .*NCCL_SOCKET_IFNAME.*; or --device host$'
+      grep -q ' nccl ' "$folder/out" && fail "something was measured"
+      LOCKSTEP_HOST_NCCL_UNCONNECTED=$unconnected launch "$n" -e 8 -n 8 --algorithm staged
+      expect_rc 0
+    done
+  done
+  LOCKSTEP_HOST_NCCL_VERSION=21704 launch 2 -e 8 -n 8
+  expect_rc 2
+  expect_one_error
+  expect_err '^error: NCCL 2.17.4 is too old \(libnccl.so.2\)$'
+  expect_err '^  expected: NCCL 2.18.0 or newer$'
+  expect_err '^  fix: .*LD_LIBRARY_PATH; this program was built with [0-9.]+; or --device host$'
+  LOCKSTEP_HOST_NCCL_VERSION=21800 launch 2 -e 8 -n 8 --algorithm nccl
+  expect_rc 0
+  LOCKSTEP_HOST_NCCL_VERSION=21800 launch 2 -e 8 -n 8 --algorithm nccl --register local
+  expect_rc 2
+  expect_one_error
+  expect_err "'local' needs NCCL 2.19.0 or newer, and this is 2.18.0"
   LOCKSTEP_HOST_NCCL_FAILS=5 launch 2 -e 8 -n 8 --algorithm nccl
   expect_rc 3
   expect_err 'NCCL [0-9.]+, all_reduce: system error: a fault that was asked for; NCCL_DEBUG'
@@ -219,6 +272,7 @@ launch 2 -e 8 -n 8 --device cuda --algorithm ring
 expect_rc 2
 expect_one_error
 expect_err 'ring works on the memory of the host'
+expect_err '^  fix: use --device host, or leave it out$'
 
 # What does not fit, before anything is measured.
 launch 2 -e 2G --device cuda -n 8

@@ -4,6 +4,8 @@
 // that knows memory refuses calls in other memory, and each refuses memory of ncclMemAlloc that it does not know, or of
 // which ranks use different places. What goes before it is deregistered ends the process with 99.
 // $LOCKSTEP_HOST_NCCL_NETWORK: what it tells that it goes through, IB unless given.
+// $LOCKSTEP_HOST_NCCL_VERSION: its version, 22304 of 2.23.4; that of the header unless given.
+// $LOCKSTEP_HOST_NCCL_UNCONNECTED: "identifier", which rank 0 then cannot make, or "ranks", none of which connects.
 // $LOCKSTEP_HOST_NCCL_FAILS: the call from which on all fail, counted from 1. $LOCKSTEP_HOST_NCCL_REGISTERS: "none", or
 // "local": windows are null, as where GPUs do not reach one another. $LOCKSTEP_HOST_NCCL_BREAKS: "parts" or "all"
 // communicators, parts being those that are some of another's ranks, tell of an error by themselves.
@@ -104,6 +106,15 @@ ncclResult_t begin(ncclComm_t comm) {
   if (fails == nullptr || ++n_calls < std::atoi(fails)) return ncclSuccess;
   comm->last_error = "a fault that was asked for";
   return ncclSystemError;
+}
+
+const char* of_connecting = "";  // the last error without a communicator
+
+bool is_unconnected(const char* what) {
+  const char* const unconnected = std::getenv("LOCKSTEP_HOST_NCCL_UNCONNECTED");
+  if (unconnected == nullptr || std::strcmp(unconnected, what) != 0) return false;
+  of_connecting = "no interface that was asked for";
+  return true;
 }
 
 std::list<Range>& allocated() {
@@ -213,15 +224,18 @@ ncclResult_t keep(Message message, std::size_t n, ncclDataType_t type, ncclComm_
 extern "C" {
 
 ncclResult_t ncclGetVersion(int* version) {
-  *version = NCCL_VERSION_CODE;
+  const char* const other = std::getenv("LOCKSTEP_HOST_NCCL_VERSION");
+  *version = other != nullptr ? std::atoi(other) : NCCL_VERSION_CODE;
   return ncclSuccess;
 }
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  if (is_unconnected("identifier")) return ncclSystemError;
   std::fill(std::begin(id->internal), std::end(id->internal), 'i');
   return ncclSuccess;
 }
 // All ranks must bring rank 0's identifier.
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int n_ranks, ncclUniqueId id, int rank, ncclConfig_t*) {
+  if (is_unconnected("ranks")) return ncclSystemError;
   *comm = new ncclComm{.rank = rank, .n_ranks = n_ranks, .last_error = {}};
   MPI_Comm_dup(MPI_COMM_WORLD, &(*comm)->raw);
   communicators().push_back(*comm);
@@ -258,7 +272,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
   return ncclSuccess;
 }
 const char* ncclGetErrorString(ncclResult_t result) { return result == ncclSystemError ? "system error" : "an error"; }
-const char* ncclGetLastError(ncclComm_t comm) { return comm != nullptr ? comm->last_error.c_str() : ""; }
+const char* ncclGetLastError(ncclComm_t comm) { return comm != nullptr ? comm->last_error.c_str() : of_connecting; }
 ncclResult_t ncclGroupStart() {
   ++n_groups_open;
   return ncclSuccess;
@@ -282,6 +296,9 @@ ncclResult_t ncclGroupEnd() {
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 19, 0)
 // Of the recorder, which then judges its uses as any memory of the device.
 ncclResult_t ncclMemAlloc(void** data, size_t n_bytes) {
+  int version = 0;
+  ncclGetVersion(&version);
+  if (version < NCCL_VERSION(2, 19, 0)) end("there is no such function in this version");
   *data = lockstep::runtime::accelerator()->allocate(n_bytes, lockstep::runtime::Memory::device);
   if (*data == nullptr) return ncclUnhandledCudaError;
   std::memset(*data, 0x5a, n_bytes);

@@ -1,17 +1,22 @@
 // GPUs that are made up, and played by a recorder: what a program links in place of runtime/gpu_cuda.cpp.
 // Invariant: at the end of the process the recorder's complaints are printed and become exit code 99.
-// Used by the programs *_on_recorder. $LOCKSTEP_MADE_UP_GPUS: how many the machine has, 1 unless given, of
-// $LOCKSTEP_MADE_UP_GPU_BYTES each, near the processors of "0-3;4-7" in $LOCKSTEP_MADE_UP_GPU_PROCESSORS;
-// $LOCKSTEP_MADE_UP_SWITCHES: 0 if they have none. $LOCKSTEP_MADE_UP_GPU_TELLS: 1 to print how often recordings were
-// replayed.
+// Used by the programs *_on_recorder. $LOCKSTEP_MADE_UP_GPUS: how many the machine has, 1 unless given, or "visible":
+// those whose numbers are in $CUDA_VISIBLE_DEVICES, which a batch system sets, and none without it. They are of
+// $LOCKSTEP_MADE_UP_GPU_BYTES each and of $LOCKSTEP_MADE_UP_GPU_ARCHITECTURE, 90, near the processors of "0-3;4-7" in
+// $LOCKSTEP_MADE_UP_GPU_PROCESSORS; $LOCKSTEP_MADE_UP_SWITCHES: 0 if they have none. $LOCKSTEP_MADE_UP_GPU_TELLS: 1 to
+// print how often recordings were replayed, and the most memory that was taken at a time.
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <numeric>
 #include <sstream>
+#include <string_view>
 
+#include "core/fnv.hpp"
 #include "core/print.hpp"
 #include "runtime/gpu.hpp"
 #include "runtime/processor_list.hpp"
+#include "runtime/session.hpp"
 #include "support/recorder.hpp"
 
 namespace lockstep::runtime {
@@ -22,6 +27,11 @@ test::Recorder& recorder() {
   return only;
 }
 
+std::string_view text_in(const char* variable) {
+  const char* const asked = std::getenv(variable);
+  return asked != nullptr ? asked : "";
+}
+
 std::uint64_t number_in(const char* variable, std::uint64_t otherwise) {
   const char* const asked = std::getenv(variable);
   return asked != nullptr ? std::strtoull(asked, nullptr, 10) : otherwise;
@@ -29,18 +39,24 @@ std::uint64_t number_in(const char* variable, std::uint64_t otherwise) {
 
 void complain() {
   if (number_in("LOCKSTEP_MADE_UP_GPU_TELLS", 0) == 1)
-    core::print(fmt::format("recorder: {} replays\n", recorder().n_replays()));
+    core::print(fmt::format("recorder: {} replays\nrecorder: {} bytes at most\n", recorder().n_replays(),
+                            recorder().peak_bytes()));
   const auto& complaints = recorder().complaints();
   for (const std::string& complaint : complaints) core::print("recorder: " + complaint + "\n");
   if (!complaints.empty()) std::_Exit(99);
 }
 
-int n_made_up() { return static_cast<int>(number_in("LOCKSTEP_MADE_UP_GPUS", 1)); }
+std::vector<int> numbers_made_up() {
+  if (text_in("LOCKSTEP_MADE_UP_GPUS") == "visible")
+    return parse_processors(std::string{text_in("CUDA_VISIBLE_DEVICES")});
+  std::vector<int> numbers(number_in("LOCKSTEP_MADE_UP_GPUS", 1));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
 core::Bytes memory() { return {number_in("LOCKSTEP_MADE_UP_GPU_BYTES", std::uint64_t{1} << 30)}; }
 
 std::vector<int> processors_near(int number) {
-  const char* const asked = std::getenv("LOCKSTEP_MADE_UP_GPU_PROCESSORS");
-  std::istringstream lists{asked == nullptr ? "" : asked};
+  std::istringstream lists{std::string{text_in("LOCKSTEP_MADE_UP_GPU_PROCESSORS")}};
   std::string list;
   for (int i = 0; i <= number; ++i)
     if (!std::getline(lists, list, ';')) return {};
@@ -51,13 +67,14 @@ std::vector<int> processors_near(int number) {
 
 GpuSurvey survey_gpus() {
   GpuSurvey survey{.driver = "13.0", .toolkit = "13.0"};
-  for (int number = 0; number < n_made_up(); ++number)
+  const auto host = static_cast<std::uint16_t>(core::fnv1a(host_name()));  // GPUs of two nodes are not the same
+  for (const int number : numbers_made_up())
     survey.gpus.push_back({.name = "made-up GPU",
-                           .uuid = fmt::format("GPU-00000000-0000-0000-0000-{:012x}", number),
+                           .uuid = fmt::format("GPU-00000000-0000-0000-{:04x}-{:012x}", host, number),
                            .pci = fmt::format("0000:{:02x}:00.0", number),
                            .memory = memory(),
                            .cache = core::Bytes{std::uint64_t{1} << 20},
-                           .architecture = 90,
+                           .architecture = static_cast<int>(number_in("LOCKSTEP_MADE_UP_GPU_ARCHITECTURE", 90)),
                            .n_multiprocessors = 132,
                            .processors = processors_near(number),
                            .has_switches = number_in("LOCKSTEP_MADE_UP_SWITCHES", 1) != 0});

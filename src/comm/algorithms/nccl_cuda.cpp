@@ -10,13 +10,12 @@
 
 #include "comm/algorithms/algorithms.hpp"
 #include "comm/algorithms/nccl_call.hpp"
+#include "comm/algorithms/nccl_errors.hpp"
 #include "comm/algorithms/nccl_exchange.hpp"
 #include "comm/algorithms/nccl_link.hpp"
 #include "comm/algorithms/nccl_log.hpp"
 #include "comm/algorithms/nccl_registration.hpp"
 #include "core/error.hpp"
-
-static_assert(NCCL_VERSION_CODE >= NCCL_VERSION(2, 18, 0), "NCCL 2.18 or newer");
 
 namespace lockstep::comm {
 namespace {
@@ -105,12 +104,16 @@ void combine(Transport& transport, ReduceOp op, std::span<std::byte> bytes) {
   plan->run();
 }
 
-// Rank 0's for all: the others have nothing, which is less.
+// Rank 0's for all, the others having nothing, which is less; and whether it could be had, as nobody waits for it then.
 ncclUniqueId agree_on_id(Transport& transport) {
-  ncclUniqueId id{};
-  if (transport.rank() == 0) nccl::check(ncclGetUniqueId(&id), nullptr, "making an identifier");
-  combine(transport, ReduceOp::max, std::as_writable_bytes(std::span{id.internal}));
-  return id;
+  struct {
+    ncclUniqueId id{};
+    ncclResult_t result = ncclSuccess;
+  } first;
+  if (transport.rank() == 0) first.result = ncclGetUniqueId(&first.id);
+  combine(transport, ReduceOp::max, std::as_writable_bytes(std::span{&first, 1}));
+  nccl::check_connected(first.result, "making an identifier");
+  return first.id;
 }
 
 // Collective.
@@ -277,6 +280,7 @@ class NcclGroup final : public DeviceGroup {
   }
 
   void connect() {
+    require_nccl();
     const AsNamed as_named{row_.name};
     nccl::Log& log = nccl::Log::only();
     const Variable level{"NCCL_DEBUG", log.level()}, subsystems{"NCCL_DEBUG_SUBSYS", log.subsystems()},
@@ -284,8 +288,8 @@ class NcclGroup final : public DeviceGroup {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     ncclComm_t raw = nullptr;
     const ncclUniqueId id = agree_on_id(transport_);
-    nccl::check(ncclCommInitRankConfig(&raw, transport_.n_ranks(), id, transport_.rank(), &config), nullptr,
-                "connecting the GPUs");
+    nccl::check_connected(ncclCommInitRankConfig(&raw, transport_.n_ranks(), id, transport_.rank(), &config),
+                          "connecting the GPUs");
     comm_.connect(raw);
     connection_ = nccl::read_connection(log.take());
   }
@@ -299,18 +303,6 @@ class NcclGroup final : public DeviceGroup {
 };
 
 }  // namespace
-
-void nccl::check(ncclResult_t result, ncclComm_t comm, std::string_view what) {
-  if (result == ncclSuccess || result == ncclInProgress) return;
-  const char* const last = ncclGetLastError(comm);
-  const std::string details = last != nullptr && *last != '\0' ? fmt::format(": {}", last) : std::string{};
-  const char* const fix =
-      result == ncclInvalidUsage || result == ncclInvalidArgument
-          ? "NCCL_DEBUG=WARN tells what it does not like"
-          : "NCCL_DEBUG=INFO tells which network and GPUs it took; NCCL_SOCKET_IFNAME names another";
-  core::fail_system(
-      fmt::format("NCCL {}, {}: {}{}; {}", nccl_version(), what, ncclGetErrorString(result), details, fix));
-}
 
 std::unique_ptr<DeviceGroup> nccl::make(const Algorithm& row, Transport& transport) {
   return std::make_unique<NcclGroup>(row, transport);
@@ -337,7 +329,7 @@ std::optional<std::string> nccl::why_not_by_switches(const Call& call, const Tra
   int version = 0;
   const bool is_known = ncclGetVersion(&version) == ncclSuccess;
   const int fewest = is_known && version >= NCCL_VERSION(2, 28, 7) ? 2 : 3;
-  if (transport.n_nodes() == 1 && transport.n_ranks() < fewest)
+  if (transport.n_real_nodes() == 1 && transport.n_ranks() < fewest)
     return fmt::format("needs {} GPUs or more, with NCCL {}", fewest, nccl_version());
   return why_not(call, transport);
 }
@@ -345,24 +337,14 @@ std::optional<std::string> nccl::why_not_by_switches(const Call& call, const Tra
 // Between nodes its network has to add up, too, which NCCL does not look for unless told.
 std::optional<std::string> nccl::why_not_by_switches_of_a_node(const Call& call, const Transport& transport) {
   const char* const sharp = std::getenv("NCCL_COLLNET_ENABLE");
-  if (transport.n_nodes() > 1 && (sharp == nullptr || std::string_view{sharp} != "1"))
+  if (transport.n_real_nodes() > 1 && (sharp == nullptr || std::string_view{sharp} != "1"))
     return "needs all ranks on one node, or a network that adds up (NCCL_COLLNET_ENABLE=1)";
   return why_not_by_switches(call, transport);
 }
 
 std::optional<std::string> nccl::why_not_by_trees_of_switches(const Call& call, const Transport& transport) {
-  if (transport.n_nodes() == 1) return "needs ranks on several nodes, and these are all on one";
+  if (transport.n_real_nodes() == 1) return "needs ranks on several nodes, and to NCCL these are all on one";
   return why_not_by_switches(call, transport);
-}
-
-std::string nccl::to_text(int version) {
-  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
-}
-
-std::string nccl_version() {
-  int version = 0;
-  if (ncclGetVersion(&version) != ncclSuccess) return "of no version";
-  return nccl::to_text(version);
 }
 
 }  // namespace lockstep::comm

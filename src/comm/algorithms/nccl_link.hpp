@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/algorithms/nccl_registration.hpp"
+#include "comm/algorithms/nccl_errors.hpp"
 #include "core/handle.hpp"
 
 namespace lockstep::comm::nccl {

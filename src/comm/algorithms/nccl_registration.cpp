@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "comm/algorithms/nccl_errors.hpp"
 #include "core/error.hpp"
 
 namespace lockstep::comm {
@@ -31,7 +32,9 @@ void free_memory(std::byte* data) noexcept {
 
 }  // namespace
 
+// A library in use that is older than the one this was built with may have no such functions.
 runtime::Buffer allocate_to_register(core::Bytes size) {
+  if (registration_obstacle(Registration::local)) return runtime::Buffer{size, runtime::Memory::device};
   void* data = nullptr;
   nccl::check(ncclMemAlloc(&data, size.value), nullptr,
               fmt::format("allocating {} to be registered", core::format_bytes(size)));

@@ -1,22 +1,13 @@
-// What NCCL is told of memory, by versions that can be told, and its errors in words of ours.
+// What NCCL is told of memory, by versions that can be told.
 // Invariant: what is told is taken back with the communicator still there.
 // Used by nccl_cuda.cpp; includes NCCL's header, as only files for NCCL do.
 #pragma once
 
 #include <nccl.h>
 
-#include <string>
-#include <string_view>
-
 #include "comm/device_plan.hpp"
 
 namespace lockstep::comm::nccl {
-
-/// Throws core::Error (system) unless it is a success, or on its way to one. `comm` may be null.
-void check(ncclResult_t result, ncclComm_t comm, std::string_view what);
-
-/// "2.28.9" of 22809.
-[[nodiscard]] std::string to_text(int version);
 
 /// Collective for Registration::symmetric. Null: NCCL does not on this machine.
 [[nodiscard]] void* register_memory(ncclComm_t comm, runtime::DeviceSpan<std::byte> memory, Registration how);

@@ -19,6 +19,8 @@ std::optional<std::string> nccl::why_not_by_switches_of_a_node(const Call&, cons
 
 std::string nccl_version() { return {}; }
 
+void require_nccl() {}
+
 std::optional<std::string> registration_obstacle(Registration registration) {
   return registration == Registration::none ? std::nullopt : std::optional<std::string>{lacking};
 }

@@ -291,6 +291,20 @@ TEST(TextReport, MarksTheBestOfSeveral) {
   EXPECT_NE(text.find(" - "), std::string::npos) << "p99 is not supported";
 }
 
+TEST(TextReport, GivesNoRatesOfWhatMovesNothing) {
+  std::vector<Row> rows{sample_row(), sample_row()};
+  rows[0].time_us_p50 = 1;
+  rows[0].busbw_GBps = 7.25;
+  rows[0].moves_nothing = true;
+  const std::string text = text_rows(rows);
+  EXPECT_EQ(text.find("7.25"), std::string::npos) << text;
+  EXPECT_NE(text.find(" 2.50 "), std::string::npos) << text;
+  EXPECT_EQ(text.find('*'), std::string::npos) << "one that moves nothing is neither beaten nor a winner";
+  EXPECT_NE(text_closing(rows, {}).find("# Avg bus bandwidth    : 2.5 \n"), std::string::npos);
+  rows[1].moves_nothing = true;
+  EXPECT_NE(text_closing(rows, {}).find("# Avg bus bandwidth    : none, as nothing moves\n"), std::string::npos);
+}
+
 TEST(Reports, SayWhatWasNotChecked) {
   Row row = sample_row();
   row.wrong.reset();

@@ -38,6 +38,24 @@ TEST(Result, RatesComeFromTheMedian) {
   EXPECT_EQ(row.distance_changed, true);
 }
 
+TEST(Result, OneRankInPlaceMovesNothingButByWayOfTheHost) {
+  const auto is_idle = [](std::string algorithm, int n_ranks, bool in_place, std::optional<std::string> chosen = {}) {
+    Measured m = measured({1e-6});
+    m.algorithm = std::move(algorithm);
+    m.chosen = std::move(chosen);
+    m.n_ranks = n_ranks;
+    m.in_place = in_place;
+    return make_row(m).moves_nothing;
+  };
+  EXPECT_TRUE(is_idle("ring", 1, true));
+  EXPECT_TRUE(is_idle("nccl", 1, true));
+  EXPECT_TRUE(is_idle("auto", 1, true, "nccl"));
+  EXPECT_FALSE(is_idle("staged", 1, true));
+  EXPECT_FALSE(is_idle("auto", 1, true, "staged"));
+  EXPECT_FALSE(is_idle("nccl", 1, false)) << "a copy";
+  EXPECT_FALSE(is_idle("nccl", 2, true));
+}
+
 TEST(Result, ClaimsOnlyWhatTheSampleSupports) {
   const Row few = make_row(measured(std::vector<double>(5, 1e-6)));
   EXPECT_FALSE(few.time_us_p50_low.has_value());

@@ -1,0 +1,65 @@
+#include "comm/algorithms/nccl_errors.hpp"
+
+#include <fmt/format.h>
+
+#include "comm/device_plan.hpp"
+#include "core/error.hpp"
+
+namespace lockstep::comm {
+namespace {
+
+constexpr int oldest = NCCL_VERSION(2, 18, 0);
+static_assert(NCCL_VERSION_CODE >= oldest, "NCCL 2.18 or newer");
+
+// "system error: no network interface was found".
+std::string describe(ncclResult_t result, ncclComm_t comm) {
+  const char* const last = ncclGetLastError(comm);
+  const std::string details = last != nullptr && *last != '\0' ? fmt::format(": {}", last) : std::string{};
+  return ncclGetErrorString(result) + details;
+}
+
+std::string_view how_to_know_more(ncclResult_t result) {
+  return result == ncclInvalidUsage || result == ncclInvalidArgument
+             ? "NCCL_DEBUG=WARN tells what it does not like"
+             : "NCCL_DEBUG=INFO tells which network and GPUs it took; NCCL_SOCKET_IFNAME names another";
+}
+
+}  // namespace
+
+void nccl::check(ncclResult_t result, ncclComm_t comm, std::string_view what) {
+  if (result == ncclSuccess || result == ncclInProgress) return;
+  core::fail_system(
+      fmt::format("NCCL {}, {}: {}; {}", nccl_version(), what, describe(result, comm), how_to_know_more(result)));
+}
+
+void nccl::check_connected(ncclResult_t result, std::string_view what) {
+  if (result == ncclSuccess) return;
+  core::fail_usage({.what = fmt::format("NCCL {}, {}: {}", nccl_version(), what, describe(result, nullptr)),
+                    .where = "--device cuda",
+                    .expected = "an NCCL that connects the GPUs of all ranks",
+                    .fix = fmt::format("{}; or --device host", how_to_know_more(result))});
+}
+
+void require_nccl() {
+  int version = 0;
+  if (ncclGetVersion(&version) == ncclSuccess && version >= oldest) return;
+  core::fail_usage(
+      {.what = fmt::format("NCCL {} is too old", nccl_version()),
+       .where = "libnccl.so.2",
+       .expected = fmt::format("NCCL {} or newer", nccl::to_text(oldest)),
+       .fix = fmt::format("load one (on a cluster: module load nccl), or name its folder in LD_LIBRARY_PATH; "
+                          "this program was built with {}; or --device host",
+                          nccl::to_text(NCCL_VERSION_CODE))});
+}
+
+std::string nccl::to_text(int version) {
+  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
+std::string nccl_version() {
+  int version = 0;
+  if (ncclGetVersion(&version) != ncclSuccess) return "of no version";
+  return nccl::to_text(version);
+}
+
+}  // namespace lockstep::comm
