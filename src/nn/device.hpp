@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "nn/executor.hpp"
 #include "nn/network.hpp"
@@ -28,7 +29,10 @@ class Device {
 
 /// The accelerator in use, by the library of its vendor; `n_threads` of the host compile for it while executors are
 /// made. `tunes`: what is fastest there is chosen anew and among more, which takes minutes, and kept. Throws
-/// core::Error (system) if this program is built without.
+/// core::Error (usage) if this program is built without.
 [[nodiscard]] std::unique_ptr<Device> open_accelerated_device(int n_threads, bool tunes = false);
+
+/// What this program lacks for that; empty if nothing.
+[[nodiscard]] std::string_view lacking_for_acceleration() noexcept;
 
 }  // namespace lockstep::nn

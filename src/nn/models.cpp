@@ -90,7 +90,9 @@ Network make_resnet(const ModelSpec& spec, const ResNet& resnet) {
   }
   std::uint64_t width = 64;
   for (std::size_t stage = 0; stage < resnet.n_blocks.size(); ++stage, width *= 2) {
-    for (int i = 0; i < resnet.n_blocks[stage]; ++i) {
+    const int n_blocks =
+        spec.most_blocks > 0 ? std::min(spec.most_blocks, resnet.n_blocks[stage]) : resnet.n_blocks[stage];
+    for (int i = 0; i < n_blocks; ++i) {
       const std::uint64_t stride = stage > 0 && i == 0 ? 2 : 1;
       x = resnet.block(net, fmt::format("layer{}.{}", stage + 1, i), x, width, stride);
     }

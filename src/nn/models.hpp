@@ -22,6 +22,7 @@ struct ModelSpec {
   bool takes_pixels = false;           ///< samples are images of uint8: see Input
   bool has_dropout = true;             ///< false: without, to compare with others step by step
   bool cifar_stem = false;             ///< ResNets begin with a 3x3 convolution of stride 1 and without max pooling
+  int most_blocks = 0;                 ///< ResNets have no more in a stage; 0: as many as their name says
   bool has_log_softmax = false;        ///< of classes: behind the model's own layers, as Loss::nll expects
 };
 

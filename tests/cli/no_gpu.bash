@@ -1,25 +1,77 @@
 #!/usr/bin/env bash
-# The program as it is on a machine without a GPU (or built without CUDA): it starts, says so, and never falls back unasked.
+# The programs as they are on a machine without a GPU, or built without CUDA: they start, say what is missing, and never
+# fall back unasked. With CUDA ($MADE_UP_DRIVER is a folder) a driver that is made up shows them no GPU even where there
+# is one.
 . "$(dirname "$0")/lib.bash"
+cd "$folder" || exit 1
 
-run "$REDUCE_ALL" -e 8 -n 8 --device cuda
-[ "$rc" -ne 0 ] || exit 77  # there is a GPU here
-expect_rc 2
-expect_one_error
-expect_err 'has no GPU: '
-expect_err 'fix: .*--device host'
-launch 2 -e 8 -n 8 --device cuda
-expect_rc 2
-expect_one_error
+# refused WHAT FIX: by each program alone, and by one on two ranks; `auto` goes on and says why.
+refused() {
+  local what=$1 fix=$2
+  run "$REDUCE_ALL" -e 8 -n 8 --device cuda
+  expect_refusal "$what" "$fix"
+  launch 2 -e 8 -n 8 --device cuda
+  expect_refusal "$what" "$fix"
+  launch 2 -e 8 -n 8 --device auto --json "$folder/r.json"
+  expect_rc 0
+  expect_out ' shm '
+  if [ -n "${MADE_UP_DRIVER:-}" ]; then expect_out "^# device: host, as $what"; fi
+  grep -q '"device": null' "$folder/r.json" || fail "the file does not name the host"
+  [ -n "${LOCKSTEP:-}" ] || return 0
+  run "$LOCKSTEP" train toy 1 --device cuda --run-dir refused
+  expect_refusal "$what" "$fix"
+  [ ! -e refused ] || fail "a run that was refused has left something"
+  run "$LOCKSTEP" train --self-test toy
+  expect_refusal "$what" "$fix"
+  run "$LOCKSTEP" train toy 1 --run-dir "on-host-$((++n_runs))"
+  expect_rc 0
+  if [ -n "${MADE_UP_DRIVER:-}" ]; then expect_err "^device  host: $what"; fi
+  run "$LOCKSTEP" doctor --device cuda
+  expect_rc 1
+  expect_out "^gpus  *fail .*$what"
+  expect_out "fix: $fix"
+}
+n_runs=0
+
+# expect_refusal WHAT FIX
+expect_refusal() {
+  expect_rc 2
+  expect_one_error
+  expect_err "^error: rank on .* has no GPU: $1.* \\(--device cuda\\)"
+  expect_err '^  expected: an NVIDIA GPU for every rank$'
+  expect_err "^  fix: $2.*--device host"
+}
+
+if [ -n "${MADE_UP_DRIVER:-}" ]; then
+  # What cannot be loaded ends the search for it.
+  mkdir none
+  : >none/libcuda.so.1
+  export LD_LIBRARY_PATH=$folder/none${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+  refused 'no NVIDIA driver \(libcuda.so.1\) on this machine' 'use a node with GPUs; in a container'
+  export LD_LIBRARY_PATH=$MADE_UP_DRIVER:$LD_LIBRARY_PATH
+  # Programs run by any driver for their version of CUDA, whichever after the point, and newer ones.
+  export LOCKSTEP_MADE_UP_DRIVER=$(((CUDA_MAJOR - 1) * 1000 + 80))
+  if [ "$LOCKSTEP_MADE_UP_DRIVER" -ge 12000 ]; then
+    refused "the NVIDIA driver serves CUDA $((CUDA_MAJOR - 1)).8, too old for this program's $CUDA_MAJOR\\." \
+      "build with CUDA $((CUDA_MAJOR - 1)).8, or have the driver updated"
+  fi
+  LOCKSTEP_MADE_UP_DRIVER=11040 refused "the NVIDIA driver serves CUDA 11.4, too old for this program's $CUDA_MAJOR\\." \
+    "have the driver updated, to one for CUDA $CUDA_MAJOR\\."
+  export LOCKSTEP_MADE_UP_DRIVER=$(((CUDA_MAJOR + 1) * 1000)) LOCKSTEP_MADE_UP_DRIVER_BEGINS=100
+  unset CUDA_VISIBLE_DEVICES
+  refused 'the NVIDIA driver shows no GPU to this process' 'ask the batch system for GPUs'
+  CUDA_VISIBLE_DEVICES='' refused "the NVIDIA driver shows no GPU to this process, with CUDA_VISIBLE_DEVICES=''" \
+    'ask the batch system for GPUs .*; see CUDA_VISIBLE_DEVICES'
+  LOCKSTEP_MADE_UP_DRIVER_BEGINS=802 refused 'the NVIDIA driver refuses: .* \(cudaErrorSystemNotReady\)' 'nvidia-smi'
+else
+  refused 'this program is built without CUDA' 'build '
+fi
+
 launch 2 -e 8 -n 8 --algorithm staged
 expect_rc 2
 expect_one_error
 expect_err 'staged works on the memory of GPUs'
 expect_err 'fix: use --device cuda'
-launch 2 -e 8 -n 8 --device auto --json "$folder/r.json"
-expect_rc 0
-expect_out ' shm '
-grep -q '"device": null' "$folder/r.json" || fail "the file does not name the host"
 run "$REDUCE_ALL" --list
 expect_rc 0
 expect_out ' staged '

@@ -29,7 +29,7 @@ for graph in off compute step; do
   [ "$(digest_of)" = "${expected:=$(digest_of)}" ] || fail "other bits of parts with --graph $graph"
   expect_replays $graph
 done
-groups=(resnet50_synthetic --model resnet18 --image-size 32 --batch 8 --synthetic-steps 3 --max-steps 3 --lr 0.0001 --digest)
+groups=(resnet50_synthetic --model resnet18 --image-size 32 --batch 8 --synthetic-steps 3 --max-steps 3 --lr 0.0001 --precision f32 --digest)
 trained "${groups[@]}" --bn-group 8 --device host --run-dir groups-host
 host=$(loss_of)
 for of in '2 8' '4 4'; do
@@ -46,7 +46,7 @@ done
 
 # Of a last batch of two samples two ranks have none: they sum with the others in one order.
 last=(resnet50_synthetic --model resnet18 --image-size 32 --batch 8 --bn-group 8 --synthetic-samples 10 --epochs 1 --no-drop-last
-  --lr 0.0001)
+  --lr 0.0001 --precision f32)
 trained "${last[@]}" --device host --run-dir last-host
 host=$(loss_of)
 trained "${last[@]}" --nproc 4 --timeout 60s --run-dir last-4

@@ -77,9 +77,19 @@ for signal in TERM USR2 HUP; do
   done
 done
 # Shorter than it has become, a run is over.
+at='"\(epoch\|step\|samples_seen\)":'
+grep "$at" kTERM1/status.json >before
 run "${train[@]}" --epochs 300 --max-steps 1 --resume auto --run-dir kTERM1
 expect_rc 0
 expect_out '^finished'
+expect_err "^warning: nothing is trained: checkpoint 'kTERM1/.*' is after step [0-9]+, and 1 are asked for$"
+! grep -q '^epoch' "$folder/err" || fail "an epoch of nothing: $(cat "$folder/err")"
+grep "$at" kTERM1/status.json | diff before - || fail "status.json: $(cat kTERM1/status.json)"
+run "${train[@]}" --epochs 2 --save-every 1 --run-dir two
+run "${train[@]}" --epochs 1 --save-every 1 --resume auto --run-dir two
+expect_rc 0
+expect_out '^finished after 2 epochs, 32 steps'
+grep -q '"epoch": 2,' two/status.json || fail "status.json: $(cat two/status.json)"
 
 # kill -9, again and again, until it is through.
 for ((i = 0; i < 200; ++i)); do

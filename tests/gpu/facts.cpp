@@ -1,5 +1,5 @@
-// gpu_facts versions|ceilings: a GPU and its libraries, or what it reaches in copies and products of matrices, as lines
-// of JSON. Exit code 77 without a GPU.
+// gpu_facts versions|ceilings|plans: a GPU and its libraries, or what it reaches in copies and products of matrices, as
+// lines of JSON; or what cuDNN's plans for each product of ResNet-50 take, as a table. Exit code 77 without a GPU.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,12 +9,15 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "gpu/cudnn_description.hpp"
+#include "gpu/plan_table.hpp"
 #include "gpu/use_gpu.hpp"
 #include "nn/cuda/cudnn_graph.hpp"
 #include "runtime/device.hpp"
+#include "support/recipe_models.hpp"
 
 namespace {
 
@@ -93,19 +96,42 @@ void print_products() {
   }
 }
 
+// As a training run chooses them that finds no cache: whatever was chosen before, all are timed.
+void print_plans() {
+  const std::vector<test::RecipeModel> models = test::recipe_models();
+  const auto model = std::ranges::find(models, std::string_view{"resnet50_synthetic"}, &test::RecipeModel::recipe);
+  core::require(model != models.end(), "there is a recipe of ResNet-50");
+  const std::vector<nn::cuda::Product> step = nn::cuda::products_of(make_model(model->spec), model->batch);
+  const bool has_bfloat16 = runtime::survey_gpus().gpus.front().architecture >= 80;
+  const core::DType type = has_bfloat16 ? core::DType::bfloat16 : core::DType::float16;
+  test::PlanTable table{step};
+  core::print("{}, {} samples, {}, cuDNN {}; medians of up to 5 turns, the cache emptied before each\n", model->recipe,
+              model->batch, core::name(type), test::cudnn_version());
+  core::print(table.header());
+  nn::cuda::CudnnConvolutions convolutions{
+      {.n_threads = static_cast<int>(std::min(16U, std::thread::hardware_concurrency())),
+       .on_timed = [&](const auto& product, auto plans) { core::print(table.row(product, plans)); }}};
+  nn::ExecutorOptions alone;
+  alone.agree = [](std::span<double>) {};
+  convolutions.choose(step, type, alone);
+  core::print(table.sums());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   core::keep_standard_places();
   const std::string_view asked = argc == 2 ? argv[1] : "";
-  if (asked != "versions" && asked != "ceilings") {
-    core::print("usage: gpu_facts versions|ceilings\n");
+  if (asked != "versions" && asked != "ceilings" && asked != "plans") {
+    core::print("usage: gpu_facts versions|ceilings|plans\n");
     return 2;
   }
   try {
     if (!test::use_gpu()) return test::skipped;
     if (asked == "versions") {
       print_versions();
+    } else if (asked == "plans") {
+      print_plans();
     } else {
       print_copies();
       print_products();

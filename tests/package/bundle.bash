@@ -93,6 +93,8 @@ expect_out 'no GPU: no NVIDIA driver'
 in_root "$bundle/run-gpu-checks" --list
 expect_rc 0
 expect_out '^parity  '
+[ "$(awk '{ print $1 }' "$folder/out" | sed -n '/^kernels$/,/^self-test$/p' | paste -s -d ' ')" = 'kernels plans self-test' ] ||
+  fail "no step of plans behind that of kernels"
 in_root "$bundle/run-gpu-checks"
 expect_rc 77
 expect_out 'no GPU: no NVIDIA driver on this machine; use a node with GPUs'
@@ -128,6 +130,10 @@ expect_rc 0
 results=$root/tmp/gpu-check-results
 grep -qP '^versions\tpassed\t\d+\t$' "$results/results.tsv" || fail "no line of versions"
 grep -q 'played GPU, asked for versions' "$results/versions.txt" || fail "what it said is lost"
+in_root "$bundle/run-gpu-checks" plans
+expect_rc 0
+grep -q 'played GPU, asked for plans' "$results/plans.txt" || fail "plans asks for something else"
+sed -i '/^plans/d' "$results/results.tsv"
 in_root "$bundle/run-gpu-checks" parity
 expect_rc 1
 grep -qP '^parity\tfailed\t\d+\texit status 1: conv is off$' "$results/results.tsv" || fail "no line of parity"

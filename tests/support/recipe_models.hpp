@@ -1,5 +1,5 @@
 // The models of the shipped recipes, with the batch of a rank and what data sets say of them.
-// Invariant: names and batches are those of share/recipes, as a test of nn/cuda sees to.
+// Invariant: what share/recipes says of them is so here, as a test of nn/cuda sees to.
 // Used by tests of nn/cuda.
 #pragma once
 
@@ -15,6 +15,7 @@ struct RecipeModel {
   nn::ModelSpec spec;
   std::uint64_t batch;
   nn::Loss loss = nn::Loss::cross_entropy;
+  std::uint64_t bn_group = 0;  ///< 0: the model has no batch normalization
 };
 
 inline std::vector<RecipeModel> recipe_models() {
@@ -26,13 +27,19 @@ inline std::vector<RecipeModel> recipe_models() {
           {"mnist_cnn", digits, 64},
           {"cifar_resnet18",
            {.name = "resnet18", .input = {3, 32, 32}, .n_outputs = 10, .takes_pixels = true, .cifar_stem = true},
-           64},
+           64,
+           Loss::cross_entropy,
+           16},
           {"tinyimagenet_resnet50",
-           {.name = "resnet50", .input = {3, 64, 64}, .n_outputs = 200, .takes_pixels = true},
-           128},
+           {.name = "resnet50", .input = {3, 224, 224}, .n_outputs = 200, .takes_pixels = true},
+           128,
+           Loss::cross_entropy,
+           32},
           {"resnet50_synthetic",
            {.name = "resnet50", .input = {3, 224, 224}, .n_outputs = 1000, .takes_pixels = true},
-           256}};
+           256,
+           Loss::cross_entropy,
+           32}};
 }
 
 }  // namespace lockstep::test

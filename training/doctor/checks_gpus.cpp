@@ -71,8 +71,8 @@ std::optional<Finding> find_shared(const NodeOfGpus& node) {
                      .seen = fmt::format("{} and rank {} see no GPU but {}", name_rank(node.job, first->second), rank,
                                          seen.front().uuid),
                      .fix =
-                         "give each its own: srun --gpu-bind=none, or as many GPUs as ranks of a node; --share-gpu "
-                         "if they are to take turns"};
+                         "ask for as many GPUs as ranks of a node (--gpus-per-node), and show all to each (srun "
+                         "without --gpu-bind); --share-gpu if they are to take turns"};
   }
   return std::nullopt;
 }
@@ -114,6 +114,8 @@ Finding judge_node(const NodeOfGpus& node) {
               .fix =
                   "as many ranks of a node as GPUs (--ntasks-per-node, mpiprocs); --share-gpu if they are to take "
                   "turns"};
+    if (const GpuFacts& gpus = node.first().gpus; node.job.ranks.size() > 1 && !gpus.nccl_obstacle.empty())
+      return {.verdict = Verdict::fail, .seen = gpus.nccl_obstacle, .fix = gpus.nccl_fix};
   }
   const Need* const job_need = node.job.need && node.job.need->of_gpu ? &*node.job.need : nullptr;
   std::set<std::string> kinds;

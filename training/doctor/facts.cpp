@@ -11,8 +11,9 @@ namespace lockstep::training::doctor {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Port, name, kind, is_active, gbps)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Library, name, path, bytes, modified)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(SeenGpu, name, uuid, memory)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(GpuFacts, seen, obstacle, fix, driver, toolkit, cudnn, nccl)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(SeenGpu, name, uuid, memory, has_bf16)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(GpuFacts, seen, obstacle, fix, driver, toolkit, cudnn, nccl,
+                                                nccl_obstacle, nccl_fix)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Limits, locked_memory, open_files, stack, core_file, address_space_left,
                                                 data_left)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(SetFacts, complaint, fix, n_samples, n_files, n_looked, x, classes,

@@ -38,11 +38,12 @@ struct SeenGpu {
   std::string name{};  ///< "NVIDIA H200"
   std::string uuid{};
   std::uint64_t memory = 0;  ///< bytes, all that it has
+  bool has_bf16 = true;      ///< as runtime::Gpu says
 
   bool operator==(const SeenGpu&) const = default;
 };
 
-/// GPUs that a rank may use, as runtime/gpu.hpp has them.
+/// GPUs that a rank may train on, as runtime/gpu.hpp has them; none, and why, of a program that cannot train there.
 struct GpuFacts {
   std::vector<SeenGpu> seen{};
   std::string obstacle{};
@@ -51,6 +52,8 @@ struct GpuFacts {
   std::string toolkit{};  ///< empty: the program is built without CUDA
   std::string cudnn{};    ///< version; empty: the program does not use it
   std::string nccl{};
+  std::string nccl_obstacle{};  ///< why ranks with a GPU each cannot sum by it, and what helps
+  std::string nccl_fix{};
 };
 
 /// ulimit of this process, in bytes or as a number.

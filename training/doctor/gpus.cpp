@@ -3,26 +3,18 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include "comm/device_plan.hpp"
+#include "core/error.hpp"
+#include "nn/device.hpp"
 #include "runtime/gpu.hpp"
 
 namespace lockstep::training::doctor {
 namespace {
 
-/// A function of a library that this program was linked with; null if it was not. So no header of it is needed.
-template <class Function>
-Function* loaded(const char* name) {
-  return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
-}
-
+/// Of the library that this program was linked with, if it was: so no header of it is needed.
 std::string cudnn_version() {
-  auto* const ask = loaded<std::size_t()>("cudnnGetVersion");
+  auto* const ask = reinterpret_cast<std::size_t (*)()>(dlsym(RTLD_DEFAULT, "cudnnGetVersion"));
   return ask == nullptr ? "" : version_of_number(ask());
-}
-
-std::string nccl_version() {
-  auto* const ask = loaded<int(int*)>("ncclGetVersion");
-  int number = 0;
-  return ask == nullptr || ask(&number) != 0 ? "" : version_of_number(static_cast<std::uint64_t>(number));
 }
 
 }  // namespace
@@ -38,9 +30,18 @@ GpuFacts look_at_gpus() {
                  .driver = survey.driver,
                  .toolkit = survey.toolkit,
                  .cudnn = cudnn_version(),
-                 .nccl = nccl_version()};
+                 .nccl = comm::nccl_version()};
+  if (const auto complaint = core::complaint_of(comm::require_nccl)) {
+    facts.nccl_obstacle = complaint->problem().what;
+    facts.nccl_fix = complaint->problem().fix;
+  }
   for (const runtime::Gpu& gpu : survey.gpus)
-    facts.seen.push_back({.name = gpu.name, .uuid = gpu.uuid, .memory = gpu.memory.value});
+    facts.seen.push_back({.name = gpu.name, .uuid = gpu.uuid, .memory = gpu.memory.value, .has_bf16 = gpu.has_bf16()});
+  if (const std::string_view lacking = nn::lacking_for_acceleration(); !facts.seen.empty() && !lacking.empty()) {
+    facts.seen.clear();
+    facts.obstacle = lacking;
+    facts.fix = "build it where cuDNN and its frontend are (INSTALL), or --device host";
+  }
   return facts;
 }
 

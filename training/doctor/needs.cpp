@@ -15,6 +15,7 @@
 #include "training/recipe/cuts.hpp"
 #include "training/recipe/specs.hpp"
 #include "training/train/model.hpp"
+#include "training/train/open_device.hpp"
 
 namespace lockstep::training::doctor {
 namespace {
@@ -43,32 +44,49 @@ DataInfo info_of_synthetic(const Recipe& recipe) {
           .n_samples = split == splits.end() ? 0 : split->n_samples};
 }
 
-/// Of all GPUs of their node: rank 0's as it is now, others as they are when nobody uses them.
-std::map<int, core::Error> misfits_of_gpus(const Job& job, const Need& need, std::uint64_t left_for_first) {
+/// Of a node's GPUs the smallest: on rank 0's node as it is now, on others as it is when nobody uses it.
+GpuRoom room_on(const Job& job, int node, std::uint64_t left_for_first) {
+  std::uint64_t memory = node == job.topology.places.front().node ? left_for_first : unlimited;
+  std::set<std::string> gpus;
+  for (std::size_t rank = 0; rank < job.ranks.size(); ++rank) {
+    if (job.topology.places[rank].node != node) continue;
+    for (const SeenGpu& gpu : job.ranks[rank].gpus.seen) {
+      gpus.insert(gpu.uuid);
+      memory = std::min(memory, gpu.memory);
+    }
+  }
+  return {memory, div_up(job.n_local(static_cast<std::size_t>(node)), gpus.size())};
+}
+
+std::map<int, core::Error> misfits_of_gpus(const Job& job, const Need& need, std::uint64_t left_for_first,
+                                           const PlanActivations& plan) {
+  std::vector<GpuRoom> rooms;
+  for (int node = 0; node < job.topology.n_nodes; ++node) rooms.push_back(room_on(job, node, left_for_first));
+  const std::uint64_t least_of_rank = std::ranges::min(rooms, {}, &GpuRoom::of_rank).of_rank();
+  const std::vector<const Facts*> nodes = job.nodes();
   std::map<int, core::Error> misfits;
   for (int node = 0; node < job.topology.n_nodes; ++node) {
-    std::uint64_t memory = node == job.topology.places.front().node ? left_for_first : unlimited;
-    std::set<std::string> gpus;
-    const Facts* first = nullptr;
-    for (std::size_t rank = 0; rank < job.ranks.size(); ++rank) {
-      if (job.topology.places[rank].node != node) continue;
-      if (first == nullptr) first = &job.ranks[rank];
-      for (const SeenGpu& gpu : job.ranks[rank].gpus.seen) {
-        gpus.insert(gpu.uuid);
-        memory = std::min(memory, gpu.memory);
-      }
-    }
-    const std::uint64_t n_sharing = div_up(job.n_local(static_cast<std::size_t>(node)), gpus.size());
-    const auto misfit = core::complaint_of(
-        [&] { compare_device_memory(need.recipe, *need.of_gpu, n_sharing, job.n_ranks(), first->host, memory); });
+    const auto number = static_cast<std::size_t>(node);
+    const auto misfit = core::complaint_of([&] {
+      compare_device_memory(need.recipe, *need.of_gpu, rooms[number], least_of_rank, job.n_ranks(), nodes[number]->host,
+                            plan);
+    });
     if (misfit) misfits.emplace(node, *misfit);
   }
   return misfits;
 }
 
+/// Of all that ranks see.
+bool have_all_bf16(const Job& job) {
+  return std::ranges::all_of(job.ranks, [](const Facts& facts) {
+    return std::ranges::all_of(facts.gpus.seen, [](const SeenGpu& gpu) { return gpu.has_bf16; });
+  });
+}
+
 Need need_of(const Job& job) {
   Need need{.recipe = *job.request.recipe};
-  need.recipe.is_on_device = computes_on_gpus(job);
+  settle(need.recipe, computes_on_gpus(job) ? runtime::DeviceChoice{.number = 0, .all_have_bf16 = have_all_bf16(job)}
+                                            : runtime::DeviceChoice{});
   const Recipe& recipe = need.recipe;
   check_ranks(recipe, job.n_ranks());
   DataInfo info = recipe.synthetic ? info_of_synthetic(recipe) : info_of_set(recipe);
@@ -91,7 +109,8 @@ Need need_of(const Job& job) {
   const std::uint64_t most = data::batch_plan(options, info.n_samples, 0, job.n_ranks()).most();
   if (use) {
     need.of_gpu = memory_need(*device, recipe, network, most, job.n_ranks(), 1);
-    need.gpu_misfits = misfits_of_gpus(job, need, runtime::accelerator()->available().value);
+    need.gpu_misfits = misfits_of_gpus(job, need, runtime::accelerator()->available().value,
+                                       activations_planner(*device, network, job.n_ranks()));
     return need;
   }
   for (int node = 0; node < job.topology.n_nodes; ++node) {

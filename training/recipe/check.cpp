@@ -115,10 +115,15 @@ std::uint64_t least_part(const Recipe& recipe) noexcept {
   return std::max<std::uint64_t>(part, 1);
 }
 
-void check_recipe(const ResolvedRecipe& resolved) {
+void check_cuts(const ResolvedRecipe& resolved) {
   const Check check{resolved};
   check.parts();
   check.groups();
+}
+
+void check_recipe(const ResolvedRecipe& resolved) {
+  check_cuts(resolved);
+  const Check check{resolved};
   check.loss();
   check.optimizer();
   check.schedule();

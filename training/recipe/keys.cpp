@@ -158,7 +158,8 @@ constexpr std::array keys{
     key(Section::schedule, "min-lr", &Recipe::min_lr, "X", "cosine, polynomial: lr at the end",
         goes_with("schedule", "cosine polynomial")),
 
-    key(Section::machine, "precision", &Recipe::precision, "P", "", words_of<precisions>),
+    key(Section::machine, "precision", &Recipe::precision, "P", "auto: f32 on hosts, bf16 on GPUs, f16 on older ones",
+        words_of<precisions>),
     key(Section::machine, "strategy", &Recipe::strategy, "S", "", words_of<strategies>),
     key(Section::machine, "graph", &Recipe::graph, "G", "on GPUs: how much of a step is recorded, and replayed at once",
         words_of<graphs>),

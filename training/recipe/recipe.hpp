@@ -84,7 +84,7 @@ struct Recipe {
   double power = 1;
   double min_lr = 0;
 
-  std::string precision = "f32";
+  std::string precision = "auto";  ///< f32, unless train/open_device.hpp has settled it
   std::string strategy = "ddp";
   std::string graph = "step";
   bool deterministic = false;

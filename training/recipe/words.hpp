@@ -41,13 +41,13 @@ inline constexpr std::array<ForeignWord, 6> foreign_words{{
 }};
 
 /// Flags that are no keys: training/run/options.cpp and training/train/train.cpp declare them.
-inline constexpr std::array<std::string_view, 19> words_of_runs{
-    "nproc",   "expect-ranks", "verbose",    "run-dir",       "init-from",     "resume", "resume-anyway",
-    "keep",    "keep-epochs",  "time-limit", "save-weights",  "evaluate-only", "compat", "dry-run",
-    "profile", "timeout",      "digest",     "verify-resume", "replay"};
+inline constexpr std::array<std::string_view, 22> words_of_runs{
+    "nproc",       "expect-ranks",  "verbose",      "run-dir",       "init-from", "resume",  "resume-anyway", "keep",
+    "keep-epochs", "time-limit",    "save-weights", "evaluate-only", "compat",    "dry-run", "profile",       "timeout",
+    "digest",      "verify-resume", "replay",       "device",        "share-gpu", "autotune"};
 
 inline constexpr std::array<std::string_view, 3> losses{"cross_entropy", "nll", "mse"};
-inline constexpr std::array<std::string_view, 3> precisions{"f32", "bf16", "f16"};
+inline constexpr std::array<std::string_view, 4> precisions{"auto", "f32", "bf16", "f16"};
 inline constexpr std::array<std::string_view, 1> strategies{"ddp"};
 inline constexpr std::array<std::string_view, 3> graphs{"step", "compute", "off"};
 

@@ -203,6 +203,7 @@ void RunDirectory::claim(const std::string& path) {
   if (!log && errno != EEXIST) refuse(path, errno);
   const bool is_new = static_cast<bool>(log);
   if (!is_new) log = core::Descriptor{::open(name.c_str(), flags)};
+  if (!log && (errno == EACCES || errno == EPERM || errno == EROFS)) refuse(path, errno);
   if (!log) refuse_other_run(path);
   const bool is_locked = flock(log.get(), LOCK_EX | LOCK_NB) == 0;
   const bool has_no_locks = !is_locked && errno != EWOULDBLOCK;

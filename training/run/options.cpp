@@ -69,7 +69,7 @@ void declare_run(core::Flags& flags, RunOptions& options) {
   flags.number("--keep-epochs", options.keep_epochs, std::uint64_t{1}, std::uint64_t{1'000'000});
   flags.seconds("--time-limit", options.time_limit);
   flags.text("--save-weights", options.save_weights);
-  flags.toggle("--tune", options.tune);
+  flags.toggle("--autotune", options.tune);
   flags.toggle("--profile", options.profile);
   flags.toggle("--dry-run", options.dry_run);
   flags.toggle("--evaluate-only", options.evaluate_only);
@@ -87,7 +87,7 @@ The run
       --verbose             with --nproc: also what the launcher says about a job that failed
       --device D            auto: GPUs where every rank has one, else the host; host; cuda: GPUs, or an error  (auto)
       --share-gpu           several ranks may have the same GPU: for tests, as it is slow
-      --tune                GPUs: time all that cuDNN has for each layer, which takes minutes, and keep the fastest for
+      --autotune            GPUs: time all that cuDNN has for each layer, which takes minutes, and keep the fastest for
                             later runs; else what looks best, for seconds
       --run-dir FOLDER      where the run is kept                                     (runs/RECIPE-DATE-N)
       --init-from WHAT      begin with these weights instead of the seed's: a file (HDF5, .npz, .safetensors), a
@@ -102,11 +102,13 @@ The run
       --evaluate-only       measure accuracy or loss of the split for evaluation, on the --device; train nothing
       --verify-resume       train without an interruption, and with one and resumed on as many ranks and on others: are
                             the bits the same? Nothing is kept; of no given length, 100 steps at most
-      --replay FOLDER       make a step that was not finite again, on one rank: where does that begin? FOLDER is what such
-                            a run leaves, bad-step-N; no RECIPE, but the flags above may change it. Exit code 0: not finite again; 1: finite
+      --replay FOLDER       make a step that was not finite again, on one rank of the host: where does that begin? FOLDER is
+                            what such a run leaves, bad-step-N; no RECIPE, but flags of a recipe (all before The run) may
+                            change it. Exit code 0: not finite again; 1: finite
       --self-test           does the GPU compute what the host does? Models of all kinds of layers, or the MODELs named in
-                            place of RECIPE, forward and backward, with a table of errors. Exit code 1: not within the limits.
-                            On one rank; takes --device (cuda unless given), --timeout and no other flags
+                            place of RECIPE (toy, mnist_cnn, movielens, resnet18, bottlenecks, resnet50), forward and
+                            backward, with a table of errors. Exit code 1: not within the limits. On one rank; takes
+                            --device (cuda unless given), --timeout and no other flags
       --compat              print the lines of the tutorial that the recipe replaces
       --dry-run             tell what a run needs: memory (the host's; on GPUs theirs, and whether it fits: exit code 2 if
                             not), steps, traffic; and train nothing
@@ -114,6 +116,9 @@ The run
       --timeout T           name the rank that hangs, and end, after T without progress; 0: never  (300s)
       --digest              at the end, print a digest of weights and losses
       --print-config        print the recipe with the origin of each value, and train nothing
+
+Exit codes: 0 done, 1 the loss is not finite or a verification failed, 2 usage or bad input, 3 system or MPI, 4 a rank
+hangs, 85 stopped with a checkpoint: run it again with --resume auto, 128+n ended by signal n.
 )";
 }
 

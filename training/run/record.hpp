@@ -55,7 +55,7 @@ struct StartRecord {
   int n_nodes = 1;
   std::string device{};  ///< empty: a host of which nobody expects anything else
   std::uint64_t global_batch = 0;
-  core::Bytes memory{};    ///< of this rank: activations, parameters and gradients
+  core::Bytes memory{};    ///< of this rank: activations, parameters, gradients and the optimizer
   bool is_on_gpu = false;  ///< where that memory is
   std::string folder{};
   std::uint64_t n_epochs = 0;

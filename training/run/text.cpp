@@ -136,9 +136,10 @@ std::string start_text(const StartRecord& record, const Goal& goal) {
   if (record.time_left)
     text += fmt::format("\nlimit   {} are left, then the run stops, with a checkpoint",
                         core::format_seconds(*record.time_left));
-  return text + fmt::format("\nmemory  {} of {} memory per rank for activations, parameters and gradients\nrun     {}",
-                            core::format_decimal(record.memory), record.is_on_gpu ? "GPU" : "host",
-                            core::printable(record.folder));
+  return text +
+         fmt::format(
+             "\nmemory  {} of {} memory per rank for activations, parameters, gradients and the optimizer\nrun     {}",
+             core::format_decimal(record.memory), record.is_on_gpu ? "GPU" : "host", core::printable(record.folder));
 }
 
 std::string first_step_text(core::Seconds time, const Goal& goal) {

@@ -93,9 +93,11 @@ std::uint64_t network_bytes(const Recipe& recipe, const parallel::Synchronizer& 
 }
 
 /// But for memory and traffic.
-DryRun plan_of(const runtime::Communicator& world, const runtime::Topology& topology, const nn::Network& network,
-               const Batches& batches, const Goal& goal) {
-  return {.n_ranks = static_cast<std::uint64_t>(world.n_ranks()),
+DryRun plan_of(const runtime::Communicator& world, const runtime::Topology& topology, const Recipe& recipe,
+               const nn::Network& network, const Batches& batches, const Goal& goal) {
+  return {.model = recipe.model,
+          .precision = recipe.precision,
+          .n_ranks = static_cast<std::uint64_t>(world.n_ranks()),
           .n_nodes = static_cast<std::uint64_t>(topology.n_nodes),
           .n_parameters = network.n_parameter_elements(),
           .n_multiply_adds = network.n_multiply_adds(),
@@ -111,7 +113,8 @@ DryRun plan_on_gpus(const runtime::Communicator& world, const OpenDevice& place,
                     const Setup& setup) {
   const Batches& batches = *setup.batches.training;
   const MemoryCheck& memory = *setup.memory;
-  DryRun plan = plan_of(world, place.topology, make_network(recipe, batches.info()), batches, setup.goal);
+  DryRun plan = plan_of(world, place.topology, recipe, make_network(recipe, batches.info()), batches, setup.goal);
+  plan.device = to_text(place.choice);
   plan.activation_bytes = memory.need.activations;
   plan.arena_bytes = memory.need.arena;
   plan.memory_bytes = memory.need.of_device();
@@ -151,7 +154,7 @@ DryRun plan_run(const runtime::Communicator& world, const runtime::Topology& top
   const auto& me = topology.places[static_cast<std::size_t>(world.rank())];
   const auto n_local = static_cast<std::uint64_t>(
       std::ranges::count(topology.places, me.node, [](const runtime::Place& place) { return place.node; }));
-  DryRun plan = plan_of(world, topology, learner.network(), batches, goal);
+  DryRun plan = plan_of(world, topology, recipe, learner.network(), batches, goal);
   plan.activation_bytes = learner.executor().n_bytes();
   plan.arena_bytes = learner.executor().arena_elements() * sizeof(float);
   plan.network_bytes = network_bytes(recipe, learner.synchronizer(), topology.n_nodes);
@@ -198,13 +201,16 @@ int describe_on_gpus(const runtime::Session& session, const OpenDevice& place, c
 std::string dry_run_text(const DryRun& plan) {
   return fmt::format(
       "dry run     {} rank{} on {} node{}; nothing was trained, nothing is left behind\n"
+      "model       {}, {}\n"
+      "{}"
       "parameters  {} ({} in float32, as much for gradients)\n"
       "work        {} million multiply-adds a sample, forward\n"
       "steps       {} an epoch, {} in all, at most {} samples of a rank each; {} samples in all\n"
       "memory      {}\n"
       "traffic     {}\n"
       "reading     {} an epoch, all ranks together\n",
-      plan.n_ranks, plan.n_ranks == 1 ? "" : "s", plan.n_nodes, plan.n_nodes == 1 ? "" : "s", plan.n_parameters,
+      plan.n_ranks, plan.n_ranks == 1 ? "" : "s", plan.n_nodes, plan.n_nodes == 1 ? "" : "s", plan.model,
+      plan.precision, plan.device.empty() ? "" : fmt::format("device      {}\n", plan.device), plan.n_parameters,
       core::format_decimal({plan.n_parameters * sizeof(float)}),
       core::format_number(1e-6 * static_cast<double>(plan.n_multiply_adds), 4), plan.n_epoch_steps, plan.n_steps,
       plan.most_samples_of_rank, plan.n_samples, memory_text(plan), traffic_text(plan),

@@ -21,6 +21,8 @@
 namespace lockstep::training {
 
 struct DryRun {
+  std::string model, precision;
+  std::string device{};  ///< as to_text() of its choice; empty on a host that nobody wonders at
   std::uint64_t n_ranks = 1, n_nodes = 1;
   std::uint64_t n_parameters = 0;
   std::uint64_t n_multiply_adds = 0;  ///< of one sample, forward

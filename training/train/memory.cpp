@@ -25,45 +25,29 @@
 namespace lockstep::training {
 namespace {
 
-/// That a batch consists of.
-std::uint64_t group_samples(const Recipe& recipe) { return std::max<std::uint64_t>(1, recipe.bn_group); }
-
-/// The largest batch whose activations fit into `room` of each rank; 0 if not one sample of each does.
-std::uint64_t fitting_batch(const MemoryNeed& need, std::uint64_t room, int n_ranks) {
-  const double of_sample = static_cast<double>(need.activations) / static_cast<double>(need.at_a_time);
-  const auto fitting = static_cast<std::uint64_t>(static_cast<double>(room) / of_sample);
-  const auto n = static_cast<std::uint64_t>(n_ranks);
-  return std::min(fitting, need.at_a_time) * need.batch / need.at_a_time / n * n;
-}
-
-/// The least that is no less than `n` and divides the batch into equal parts of a group at least; 0 if none is found
-/// soon.
-std::uint64_t dividing_parts(const Recipe& recipe, std::uint64_t n) {
-  constexpr std::uint64_t most_tries = 100'000;
-  const std::uint64_t end = std::min(recipe.batch / group_samples(recipe), n + most_tries);
-  while (n <= end && recipe.batch % n != 0) ++n;
-  return n <= end ? n : 0;
-}
-
-/// `room`: for the activations of a rank.
-std::string remedies(const Recipe& recipe, const MemoryNeed& need, std::uint64_t room, std::uint64_t n_local,
-                     int n_ranks) {
-  std::string text;
-  if (const std::uint64_t batch = fitting_batch(need, room, n_ranks); batch > 0) {
-    const std::uint64_t unit = std::lcm(group_samples(recipe), recipe.accumulate);
-    if (batch >= unit) text = fmt::format("--batch {} or less", batch / unit * unit);
-    const std::uint64_t parts = dividing_parts(recipe, recipe.accumulate * ((need.batch + batch - 1) / batch));
-    if (parts > 0)
-      text += fmt::format("{}--accumulate {} or more: parts of a batch one after another{}",
-                          text.empty() ? "" : ", or ", parts, recipe.has_lanes() ? ", as more --lanes are" : "");
-    if (!text.empty()) text += "; ";
-  }
+std::string remedies(const Recipe& recipe, const MemoryNeed& need, const Fitting& fitting, std::uint64_t n_local) {
+  std::vector<std::string> remedies;
+  const auto of_group = [&](const Recipe& other) {
+    return other.bn_group == recipe.bn_group
+               ? ""
+               : fmt::format(" (and --bn-group {}, if flag or recipe gives one)", other.bn_group);
+  };
+  std::string of_batch;
+  if (fitting.smaller)
+    of_batch = fmt::format("--batch {} or less{}", fitting.smaller->batch, of_group(*fitting.smaller));
+  if (fitting.in_parts && need.is_of_training)
+    of_batch += fmt::format(", or --accumulate {} or more{}: parts of a batch one after another{}",
+                            fitting.in_parts->accumulate, of_group(*fitting.in_parts),
+                            recipe.has_lanes() ? ", as more --lanes are" : "");
+  if (!of_batch.empty()) remedies.push_back(of_batch);
   // Devices keep a copy of the parameters in it.
   const bool is_on_host = runtime::is_host_the_device();
-  if (recipe.precision == "f32" && (is_on_host || need.activations > 2 * need.arena)) text += "--precision bf16; ";
-  if (n_local > 1) text += "fewer ranks on a node; ";
-  return text +
-         (is_on_host ? "--dry-run tells what a run needs" : "--device host --dry-run tells what it does on a host");
+  if (recipe.precision == "f32" && (is_on_host || need.activations > 2 * need.arena))
+    remedies.emplace_back(is_on_host ? "--precision bf16" : "--precision auto");
+  if (n_local > 1) remedies.emplace_back("fewer ranks on a node");
+  remedies.emplace_back(is_on_host ? "--dry-run tells what a run needs"
+                                   : "--device host --dry-run tells what it does on a host");
+  return core::join(remedies, "; ");
 }
 
 struct Room {
@@ -75,19 +59,18 @@ struct Room {
 };
 
 [[noreturn]] void fail_memory(const Recipe& recipe, const MemoryNeed& need, std::uint64_t n_local, int n_ranks,
-                              const Room& room) {
+                              const Room& room, std::uint64_t for_activations, const PlanActivations& plan) {
   const auto text = [](std::uint64_t bytes) { return core::format_decimal({bytes}); };
-  const std::uint64_t rest = room.needed - room.n_sharing * need.activations;
-  std::uint64_t for_activations = (room.bytes - std::min(room.bytes, rest)) / room.n_sharing;
-  // Of fewer samples they take more than their share: workspaces stay, and more is computed at the same time.
-  if (!runtime::is_host_the_device()) for_activations -= for_activations / 4;
+  const TooLarge all{need.activations, need.at_a_time, need.batch, for_activations};
   core::fail_usage(
       {.what = fmt::format("{} need{} {}, of it {} for activations, and {} {}", room.who, room.n_sharing > 1 ? "" : "s",
                            text(room.needed), text(room.n_sharing * need.activations), room.left, text(room.bytes)),
        .where = "memory",
        .expected = "room for activations, parameters, gradients and the optimizer's state",
-       .fix = remedies(recipe, need, for_activations, n_local, n_ranks)});
+       .fix = remedies(recipe, need, find_fitting(recipe, all, n_ranks, plan), n_local)});
 }
+
+std::uint64_t less(std::uint64_t bytes, std::uint64_t others) { return bytes - std::min(bytes, others); }
 
 /// So many samples at a time are planned at most: more take memory in proportion, and plans of groups time in its
 /// square.
@@ -102,8 +85,23 @@ std::unique_ptr<nn::Executor> executor_for(nn::Device& device, const Recipe& rec
   return device.make_executor(network, options);
 }
 
-/// Libraries of a GPU take the rest while they compute.
-std::uint64_t room_of_gpu(std::uint64_t available) noexcept { return available - available / 16; }
+struct Planned {
+  std::uint64_t activations;
+  std::uint64_t arena;
+};
+
+Planned plan(nn::Device& device, const Recipe& recipe, const nn::Network& network, std::uint64_t at_a_time,
+             int n_ranks) {
+  const std::uint64_t n = std::min(at_a_time, whole_groups(recipe, most_planned));
+  const auto executor = executor_for(device, recipe, network, n, n_ranks);
+  Planned planned{.activations = executor->n_bytes(), .arena = executor->arena_elements() * sizeof(float)};
+  if (const std::uint64_t fewer = whole_groups(recipe, n / 2); n < at_a_time && fewer < n) {
+    const std::uint64_t of_fewer =
+        std::min<std::uint64_t>(planned.activations, executor_for(device, recipe, network, fewer, n_ranks)->n_bytes());
+    planned.activations += (planned.activations - of_fewer) / (n - fewer) * (at_a_time - n);
+  }
+  return planned;
+}
 
 std::uint64_t n_states(const Recipe& recipe) { return optim::Optimizer{optimizer_spec(recipe), {}, 0}.state().size(); }
 
@@ -137,22 +135,17 @@ void require_address_space() {
 }
 
 std::uint64_t whole_groups(const Recipe& recipe, std::uint64_t n) noexcept {
-  return std::max<std::uint64_t>(1, n / group_samples(recipe)) * group_samples(recipe);
+  const std::uint64_t of_group = std::max<std::uint64_t>(1, recipe.bn_group);
+  return std::max<std::uint64_t>(1, n / of_group) * of_group;
 }
 
 MemoryNeed memory_need(nn::Device& device, const Recipe& recipe, const nn::Network& network, std::uint64_t most,
                        int n_ranks, std::uint64_t n_local) {
   MemoryNeed need{.at_a_time = samples_at_a_time(recipe, most, n_ranks),
                   .batch = std::min(recipe.batch, most * static_cast<std::uint64_t>(n_ranks))};
-  const std::uint64_t planned = std::min(need.at_a_time, whole_groups(recipe, most_planned));
-  const auto executor = executor_for(device, recipe, network, planned, n_ranks);
-  need.activations = executor->n_bytes();
-  if (const std::uint64_t fewer = whole_groups(recipe, planned / 2); planned < need.at_a_time && fewer < planned) {
-    const std::uint64_t of_fewer =
-        std::min<std::uint64_t>(need.activations, executor_for(device, recipe, network, fewer, n_ranks)->n_bytes());
-    need.activations += (need.activations - of_fewer) / (planned - fewer) * (need.at_a_time - planned);
-  }
-  need.arena = executor->arena_elements() * sizeof(float);
+  const Planned planned = plan(device, recipe, network, need.at_a_time, n_ranks);
+  need.activations = planned.activations;
+  need.arena = planned.arena;
   const bool is_on_host = runtime::is_host_the_device();
   need.optimizer = n_states(recipe) * need.arena / (is_on_host ? n_local : 1);
   need.copy = copy_bytes(recipe, need.arena, n_local);
@@ -160,6 +153,12 @@ MemoryNeed memory_need(nn::Device& device, const Recipe& recipe, const nn::Netwo
     need.optimizer +=
         static_cast<std::uint64_t>(std::popcount(recipe.lanes / static_cast<std::uint64_t>(n_ranks) - 1)) * need.arena;
   return need;
+}
+
+PlanActivations activations_planner(nn::Device& device, const nn::Network& network, int n_ranks) {
+  return [&device, &network, n_ranks](const Recipe& recipe, std::uint64_t at_a_time) {
+    return plan(device, recipe, network, at_a_time, n_ranks).activations;
+  };
 }
 
 std::uint64_t copy_bytes(const Recipe& recipe, std::uint64_t arena_bytes, std::uint64_t n_local) {
@@ -174,17 +173,28 @@ void compare_memory(const Recipe& recipe, const MemoryNeed& need, std::uint64_t 
       {limits.address_space, need.own() + need.shared(n_local), 1, fmt::format("a rank on {}", host),
        "its limit of address space (ulimit -v) leaves"},
       {limits.data, need.own(), 1, fmt::format("a rank on {}", host), "its limit of data (ulimit -d) leaves"}};
+  const auto in_proportion = [&](const Recipe&, std::uint64_t at_a_time) {
+    return static_cast<std::uint64_t>(static_cast<double>(need.activations) * static_cast<double>(at_a_time) /
+                                      static_cast<double>(need.at_a_time));
+  };
   for (const Room& room : rooms)
-    if (room.needed > room.bytes) fail_memory(recipe, need, n_local, n_ranks, room);
+    if (room.needed > room.bytes)
+      fail_memory(recipe, need, n_local, n_ranks, room,
+                  less(room.bytes, room.needed - room.n_sharing * need.activations) / room.n_sharing, in_proportion);
 }
 
-void compare_device_memory(const Recipe& recipe, const MemoryNeed& need, std::uint64_t n_sharing, int n_ranks,
-                           const std::string& host, std::uint64_t available) {
-  const Room room{room_of_gpu(available), n_sharing * need.of_device(), n_sharing,
-                  n_sharing == 1 ? fmt::format("a rank on {}", host)
-                                 : fmt::format("{} ranks that share a GPU on {}", n_sharing, host),
+std::uint64_t GpuRoom::of_all() const noexcept { return available - available / 16; }
+
+void compare_device_memory(const Recipe& recipe, const MemoryNeed& need, const GpuRoom& gpu,
+                           std::uint64_t least_of_rank, int n_ranks, const std::string& host,
+                           const PlanActivations& plan) {
+  const Room room{gpu.of_all(), gpu.n_sharing * need.of_device(), gpu.n_sharing,
+                  gpu.n_sharing == 1 ? fmt::format("a rank on {}", host)
+                                     : fmt::format("{} ranks that share a GPU on {}", gpu.n_sharing, host),
                   "the GPU has, less a sixteenth for its libraries,"};
-  if (room.needed > room.bytes) fail_memory(recipe, need, n_sharing, n_ranks, room);
+  if (room.needed > room.bytes)
+    fail_memory(recipe, need, gpu.n_sharing, n_ranks, room, less(least_of_rank, need.of_device() - need.activations),
+                plan);
 }
 
 void compare_shared_room(const MemoryNeed& need, std::uint64_t n_local, const std::string& host,
@@ -208,11 +218,10 @@ core::Bytes checkpoint_bytes(const Recipe& recipe, const nn::Network& network) {
 }
 
 MemoryCheck check_memory(const runtime::Communicator& world, const OpenDevice& place, const Recipe& recipe,
-                         const nn::Network& network, std::uint64_t most) {
+                         const nn::Network& network, std::uint64_t most, bool is_of_training) {
   const runtime::Topology& topology = place.topology;
   const runtime::Place& me = topology.places[static_cast<std::size_t>(world.rank())];
   const auto n_local = static_cast<std::uint64_t>(std::ranges::count(topology.places, me.node, &runtime::Place::node));
-  const auto n_sharing = static_cast<std::uint64_t>(place.choice.n_sharing);
   const bool is_on_host = runtime::is_host_the_device();
   MemoryCheck check;
   std::uint64_t left = 0;
@@ -221,11 +230,19 @@ MemoryCheck check_memory(const runtime::Communicator& world, const OpenDevice& p
     left = is_on_host ? runtime::available_memory().value : runtime::accelerator()->available().value;
     limits = runtime::limits_left();
     check.need = memory_need(*place.device, recipe, network, most, world.n_ranks(), n_local);
+    check.need.is_of_training = is_of_training;
   });
-  if (!is_on_host) check.of_gpu = room_of_gpu(left);
+  const GpuRoom gpu{is_on_host ? 0 : left, static_cast<std::uint64_t>(place.choice.n_sharing)};
+  check.of_gpu = gpu.of_all();
+  const std::uint64_t of_rank = gpu.of_rank();
+  const std::vector<std::uint64_t> of_ranks = runtime::gather_values(world, std::span{&of_rank, 1});
+  const std::uint64_t least_of_rank =
+      runtime::broadcast_value(world, of_ranks.empty() ? 0 : *std::ranges::min_element(of_ranks));
   check.misfit = core::complaint_of([&] {
     runtime::together(world, [&] {
-      if (!is_on_host) return compare_device_memory(recipe, check.need, n_sharing, world.n_ranks(), me.host, left);
+      if (!is_on_host)
+        return compare_device_memory(recipe, check.need, gpu, least_of_rank, world.n_ranks(), me.host,
+                                     activations_planner(*place.device, network, world.n_ranks()));
       compare_memory(recipe, check.need, n_local, world.n_ranks(), me.host,
                      left > 0 ? left : std::numeric_limits<std::uint64_t>::max(), limits);
       check_shared_room(check.need, n_local, me.host);

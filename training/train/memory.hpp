@@ -14,6 +14,7 @@
 #include "runtime/memory.hpp"
 #include "training/recipe/recipe.hpp"
 #include "training/train/open_device.hpp"
+#include "training/train/smaller_batch.hpp"
 
 namespace lockstep::training {
 
@@ -22,6 +23,7 @@ struct MemoryNeed {
   std::uint64_t activations = 0;
   std::uint64_t at_a_time = 1;  ///< samples that these are of
   std::uint64_t batch = 1;      ///< samples of all ranks in a step, at most
+  bool is_of_training = true;   ///< else of an evaluation alone, which takes as much of a GPU, and has no parts
   std::uint64_t optimizer = 0;  ///< its state, and sums of lanes
   std::uint64_t arena = 0;      ///< of parameters, once a node or device; as much for the gradients of each rank
   std::uint64_t copy = 0;       ///< of what it saves in the background
@@ -47,6 +49,9 @@ void require_address_space();
 [[nodiscard]] MemoryNeed memory_need(nn::Device& device, const Recipe& recipe, const nn::Network& network,
                                      std::uint64_t most, int n_ranks, std::uint64_t n_local);
 
+/// As memory_need() has them. What it is given must outlive it.
+[[nodiscard]] PlanActivations activations_planner(nn::Device& device, const nn::Network& network, int n_ranks);
+
 /// What a rank keeps a copy of for --save-every: its part of parameters and the optimizer's state.
 [[nodiscard]] std::uint64_t copy_bytes(const Recipe& recipe, std::uint64_t arena_bytes, std::uint64_t n_local);
 
@@ -63,10 +68,21 @@ void compare_memory(const Recipe& recipe, const MemoryNeed& need, std::uint64_t 
 void compare_shared_room(const MemoryNeed& need, std::uint64_t n_local, const std::string& host,
                          std::uint64_t available);
 
-/// Throws core::Error (usage) if `n_sharing` ranks of `host`, which have a GPU together, need more than is `available`
-/// in its memory, a sixteenth left out.
-void compare_device_memory(const Recipe& recipe, const MemoryNeed& need, std::uint64_t n_sharing, int n_ranks,
-                           const std::string& host, std::uint64_t available);
+/// What ranks that have a GPU together find there.
+struct GpuRoom {
+  std::uint64_t available;  ///< bytes
+  std::uint64_t n_sharing;  ///< ranks
+
+  /// Libraries of a GPU take the rest while they compute.
+  [[nodiscard]] std::uint64_t of_all() const noexcept;
+  [[nodiscard]] std::uint64_t of_rank() const noexcept { return of_all() / n_sharing; }
+};
+
+/// Throws core::Error (usage) if the ranks of `host` that have `gpu` need more than is there. It names the largest
+/// batch that `plan` finds to fit where a rank has the `least_of_rank` of all.
+void compare_device_memory(const Recipe& recipe, const MemoryNeed& need, const GpuRoom& gpu,
+                           std::uint64_t least_of_rank, int n_ranks, const std::string& host,
+                           const PlanActivations& plan);
 
 /// Of each rank's node, or GPU, as they are now.
 struct MemoryCheck {
@@ -77,6 +93,7 @@ struct MemoryCheck {
 
 /// Collective.
 [[nodiscard]] MemoryCheck check_memory(const runtime::Communicator& world, const OpenDevice& place,
-                                       const Recipe& recipe, const nn::Network& network, std::uint64_t most);
+                                       const Recipe& recipe, const nn::Network& network, std::uint64_t most,
+                                       bool is_of_training = true);
 
 }  // namespace lockstep::training

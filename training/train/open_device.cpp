@@ -3,21 +3,42 @@
 #include <fmt/format.h>
 
 #include <set>
+#include <string>
+#include <string_view>
 
+#include "core/error.hpp"
 #include "runtime/together.hpp"
 
 namespace lockstep::training {
+
+runtime::DeviceChoice choose_training_device(const runtime::Communicator& world, const runtime::Topology& topology,
+                                             const runtime::DeviceRequest& request) {
+  runtime::DeviceChoice choice = runtime::choose_device(world, topology, request);
+  const std::string_view lacking = nn::lacking_for_acceleration();
+  if (request.kind != runtime::DeviceKind::automatic || choice.is_host() || lacking.empty()) return choice;
+  return {.why_not = std::string{lacking}};
+}
 
 std::unique_ptr<OpenDevice> open_device(const runtime::Communicator& world, const runtime::DeviceRequest& request,
                                         int n_threads, bool tunes) {
   auto open = std::make_unique<OpenDevice>();
   open->topology = runtime::discover_topology(world);
-  open->choice = runtime::choose_device(world, open->topology, request);
+  open->choice = choose_training_device(world, open->topology, request);
   runtime::together(world, [&] {
     open->use.emplace(open->choice);
     open->device = open->choice.is_host() ? nn::open_device(n_threads) : nn::open_accelerated_device(n_threads, tunes);
   });
   return open;
+}
+
+void settle(Recipe& recipe, const runtime::DeviceChoice& choice) {
+  recipe.is_on_device = !choice.is_host();
+  if (recipe.precision == "bf16" && !choice.is_host() && !choice.all_have_bf16)
+    core::fail_usage({.what = "a GPU of this run does not multiply matrices in bf16",
+                      .where = "precision",
+                      .expected = "f16 or f32, or an A100 or newer for every rank",
+                      .fix = "--precision auto, or f16"});
+  if (recipe.precision == "auto") recipe.precision = choice.is_host() ? "f32" : choice.all_have_bf16 ? "bf16" : "f16";
 }
 
 std::string to_text(const runtime::DeviceChoice& choice) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <span>
@@ -28,38 +29,60 @@ namespace {
 
 constexpr std::string_view self_test_flag = "--self-test";
 
+/// In a deep network of ReLUs and batch normalization a rounding changes which values pass: of ResNet-18's gradient
+/// float32 alone changes 0.2 % and bf16 a third, of ResNet-50's 3 % and all, its last block's included. With one
+/// bottleneck in a stage that is as ResNet-18 (five seeds: at most 0.9, 12 and 35 % by float32, f16 and bf16). What is
+/// wrong is beyond f32's limit: 130 % with another sign of what 1x1 convolutions send back, 90 % with nothing sent back
+/// by strided ones, 45 % without the gradient of the weights of 1x1 ones.
+enum class SelfTestDepth : std::uint8_t { shallow, deep, too_deep };
+
 /// One model on one batch.
 struct SelfTestCase {
   nn::ModelSpec model{};
   nn::Loss loss = nn::Loss::cross_entropy;
   std::uint64_t n_samples = 0;
-  double gradient_limit = 0;  ///< 0: ten times the precision's
-};
+  SelfTestDepth depth = SelfTestDepth::shallow;
+  std::string part{};  ///< what it is called where it is not the model as it is known
 
-/// In a deep network of ReLUs and batch normalization a rounding changes which values pass: of ResNet-18's gradient
-/// float32 alone changes 0.2 % and bf16 a third, of ResNet-50's 3 % and all. Where there is a limit, what is computed
-/// wrongly is beyond it, as it has nothing in common with what is right.
-constexpr double deep_limit = 0.8, finite = std::numeric_limits<double>::max();
+  [[nodiscard]] const std::string& name() const noexcept { return part.empty() ? model.name : part; }
+};
 
 /// Of every kind of layer there is.
 std::vector<SelfTestCase> self_test_cases() {
-  return {{{.name = "toy", .input = {20}, .n_outputs = 1}, nn::Loss::mse, 64},
-          {{.name = "mnist_cnn", .input = {1, 28, 28}, .n_outputs = 10}, nn::Loss::cross_entropy, 16},
-          {{.name = "movielens", .n_outputs = 1, .n_ids = {944, 1683}}, nn::Loss::mse, 128},
-          {{.name = "resnet18", .input = {3, 64, 64}, .n_outputs = 200}, nn::Loss::cross_entropy, 16, deep_limit},
-          {{.name = "resnet50", .input = {3, 64, 64}, .n_outputs = 1000}, nn::Loss::cross_entropy, 8, finite}};
+  return {
+      {{.name = "toy", .input = {20}, .n_outputs = 1}, nn::Loss::mse, 64},
+      {{.name = "mnist_cnn", .input = {1, 28, 28}, .n_outputs = 10}, nn::Loss::cross_entropy, 16},
+      {{.name = "movielens", .n_outputs = 1, .n_ids = {944, 1683}}, nn::Loss::mse, 128},
+      {{.name = "resnet18", .input = {3, 64, 64}, .n_outputs = 200}, nn::Loss::cross_entropy, 16, SelfTestDepth::deep},
+      {{.name = "resnet50", .input = {3, 64, 64}, .n_outputs = 200, .most_blocks = 1},
+       nn::Loss::cross_entropy,
+       16,
+       SelfTestDepth::deep,
+       "bottlenecks"},
+      {{.name = "resnet50", .input = {3, 64, 64}, .n_outputs = 1000},
+       nn::Loss::cross_entropy,
+       8,
+       SelfTestDepth::too_deep}};
 }
 
 struct SelfTestPrecision {
   std::string_view name;
   nn::Precision precision;
-  double limit;  ///< of the error of a loss
+  double limit;       ///< of the error of a loss
+  double deep_limit;  ///< of that of a deep network's gradient
+
+  [[nodiscard]] double gradient_limit(SelfTestDepth depth) const noexcept {
+    if (depth == SelfTestDepth::too_deep) return std::numeric_limits<double>::max();
+    return depth == SelfTestDepth::deep ? deep_limit : 10 * limit;
+  }
 };
 
 // TF32 and f16 have 11 bits of significand, bf16 has 8; batch normalization of few samples multiplies what they lose.
-constexpr std::array self_test_precisions{SelfTestPrecision{"f32", nn::Precision::f32, 0.002},
-                                          SelfTestPrecision{"f16", nn::Precision::f16, 0.005},
-                                          SelfTestPrecision{"bf16", nn::Precision::bf16, 0.02}};
+// TF32, which GPUs may take for products in f32, loses no more than f16, which also stores so few bits: f16's error in
+// deep networks is a third of f32's limit.
+constexpr std::array self_test_precisions{SelfTestPrecision{"f32", nn::Precision::f32, 0.002, 0.4},
+                                          SelfTestPrecision{"f16", nn::Precision::f16, 0.005, 0.8},
+                                          SelfTestPrecision{"bf16", nn::Precision::bf16, 0.02, 0.8}};
 
 /// Samples in the memory that a batch is of.
 struct SelfTestSamples {
@@ -170,11 +193,12 @@ bool tell_row(const core::Table& table, const SelfTestCase& given, const SelfTes
               const SelfTestResult& found, const SelfTestResult& expected) {
   const double of_loss = std::abs(found.loss - expected.loss) / std::abs(expected.loss);
   const double of_gradient = relative_error(found.gradients, expected.gradients);
-  const double limit = given.gradient_limit > 0 ? given.gradient_limit : 10 * precision.limit;
+  const double limit = precision.gradient_limit(given.depth);
   const bool is_good = of_loss <= precision.limit && of_gradient <= limit;  // false for NaN
-  core::print(table.row({given.model.name, std::string{precision.name}, fmt::format("{:.1e}", of_loss),
+  core::print(table.row({given.name(), std::string{precision.name}, fmt::format("{:.1e}", of_loss),
                          fmt::format("{:.0e}", precision.limit), fmt::format("{:.1e}", of_gradient),
-                         limit == finite ? "finite" : fmt::format("{:.0e}", limit), is_good ? "ok" : "FAILED"}));
+                         given.depth == SelfTestDepth::too_deep ? "finite" : fmt::format("{:.0e}", limit),
+                         is_good ? "ok" : "FAILED"}));
   return is_good;
 }
 
@@ -183,7 +207,7 @@ std::vector<SelfTestCase> cases_of(const std::vector<std::string>& models) {
   const std::vector<SelfTestCase> all = self_test_cases();
   if (models.empty()) return all;
   std::vector<std::string> names;
-  for (const SelfTestCase& given : all) names.push_back(given.model.name);
+  for (const SelfTestCase& given : all) names.push_back(given.name());
   std::vector<SelfTestCase> asked;
   for (const std::string& model : models) {
     const auto found = std::ranges::find(names, model);
@@ -236,7 +260,7 @@ int self_test(const runtime::Session& session, const runtime::DeviceRequest& req
                         .expected = "one",
                         .fix = "start it without a launcher, on one node after another"});
     const auto host = nn::open_device(1);
-    const runtime::DeviceChoice choice = runtime::choose_device(world, runtime::discover_topology(world), request);
+    const runtime::DeviceChoice choice = choose_training_device(world, runtime::discover_topology(world), request);
     core::print("device  {}\n", to_text(choice).empty() ? "host" : to_text(choice));
     for (const SelfTestCase& given : cases) {
       expected.push_back(compute(*host, given, nn::Precision::f32));
@@ -250,7 +274,9 @@ int self_test(const runtime::Session& session, const runtime::DeviceRequest& req
     core::print(table.header());
     for (std::size_t i = 0; i < cases.size(); ++i) {
       for (const SelfTestPrecision& precision : self_test_precisions) {
-        if (choice.is_host() && precision.precision == nn::Precision::f16) continue;  // which it has not
+        // What the device has not.
+        if (precision.precision == nn::Precision::f16 && choice.is_host()) continue;
+        if (precision.precision == nn::Precision::bf16 && !choice.is_host() && !choice.all_have_bf16) continue;
         ++n_rows;
         if (!tell_row(table, cases[i], precision, compute(device, cases[i], precision.precision), expected[i]))
           ++n_failed;

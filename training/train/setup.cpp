@@ -43,13 +43,15 @@ Setup set_up(const runtime::Communicator& world, const OpenDevice& place, const 
     return network;
   };
   const auto require_memory = [&](const nn::Network& network, std::uint64_t most) {
-    MemoryCheck check = check_memory(world, place, recipe, network, most);
+    MemoryCheck check = check_memory(world, place, recipe, network, most, !options.evaluate_only);
     if (check.misfit && !options.dry_run) throw core::Error{*check.misfit};
     return check;
   };
+  // Hosts are asked for an evaluation's memory once it is used, GPUs at once.
+  const bool may_take_less = options.evaluate_only && place.choice.is_host();
   const auto fit = [&](const DataInfo& info, std::uint64_t most) {
     const nn::Network network = fitting_network(info);
-    if (!options.evaluate_only && !options.dry_run) require_memory(network, most);
+    if (!may_take_less && !options.dry_run) require_memory(network, most);
   };
   Recipe to_read = recipe;
   if (options.dry_run) to_read.stage.clear();  // nothing is left behind
@@ -76,13 +78,17 @@ Setup set_up(const runtime::Communicator& world, const OpenDevice& place, const 
   if (place.choice.is_host() && options.device.shares_gpu)
     setup.warnings.push_back("--share-gpu has no effect: this run is on the host");
   if (const auto why_not = why_not_tuned(place, recipe, options); options.tune && !why_not.empty())
-    setup.warnings.push_back(fmt::format("--tune has no effect: this run {}", why_not));
+    setup.warnings.push_back(fmt::format("--autotune has no effect: this run {}", why_not));
   const bool is_need_of_anywhere = options.dry_run && place.choice.is_host();
-  if (!options.evaluate_only && !is_need_of_anywhere) setup.memory = require_memory(network, batches.most());
+  if (!may_take_less && !is_need_of_anywhere) setup.memory = require_memory(network, batches.most());
   if (setup.memory && setup.memory->misfit) return setup;
   setup.transport = comm::make_mpi_transport(world, {.topology = &place.topology});
   if (!place.choice.is_host() && world.n_ranks() > 1)
     setup.devices = comm::make_device_group(*setup.transport, place.choice);
+  if (!place.choice.is_host() && world.n_ranks() > 1 && comm::nccl_version().empty())
+    setup.warnings.push_back(
+        "gradients are summed by way of the host, as this program is built without NCCL: build it where NCCL 2.18 or "
+        "newer is");
   if (setup.devices) {
     const comm::AllConnections all = comm::gather_connections(world, place.topology, setup.devices->connection());
     setup.networks = all.networks;
@@ -116,7 +122,8 @@ StartRecord start_record(const runtime::Communicator& world, const runtime::Topo
       .device = to_text(choice) + (setup.networks.empty() ? "" : ", NCCL between nodes by " + setup.networks) +
                 (setup.learner->synchronizer().is_registered() ? ", gradients registered with NCCL" : ""),
       .global_batch = recipe.batch,
-      .memory = {executor.n_bytes() + 2 * executor.arena_elements() * sizeof(float)},
+      .memory = {executor.n_bytes() + 2 * executor.arena_elements() * sizeof(float) +
+                 (setup.memory ? setup.memory->need.optimizer : 0)},
       .is_on_gpu = !choice.is_host(),
       .folder = folder,
       .n_epochs = setup.goal.n_epochs,

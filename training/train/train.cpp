@@ -59,11 +59,13 @@ int train(TrainCommand& command, const runtime::Session& session, runtime::Watch
         open_device(session.world(), command.options.device, threads, command.options.tune && !command.options.dry_run);
   });
   if (const auto bad = session.agree(no_device)) return core::to_int(*bad);
-  recipe.is_on_device = !device->choice.is_host();
+  const auto bad_place = core::complaint_of([&] {
+    settle(recipe, device->choice);
+    check_ranks(recipe, session.world().n_ranks());
+  });
+  if (const auto bad = session.agree(bad_place)) return core::to_int(*bad);
   // Whoever computes on all cores has none to spare for reading ahead.
   if (!recipe.is_on_device && recipe.loader_threads < 0 && recipe.threads == 0) recipe.loader_threads = 0;
-  const auto bad_cuts = core::complaint_of([&] { check_ranks(recipe, session.world().n_ranks()); });
-  if (const auto bad = session.agree(bad_cuts)) return core::to_int(*bad);
   if (command.options.dry_run && recipe.is_on_device)
     return describe_on_gpus(session, *device, command.resolved, command.options, watchdog);
   std::unique_ptr<Trainer> trainer;

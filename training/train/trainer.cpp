@@ -98,6 +98,9 @@ void Trainer::resume() {
 // Collective.
 void Trainer::go_on_from(const checkpoint::Checkpoint& from) {
   runtime::together(world_, [&] { state_ = resume_state(from, recipe_, epochs_, options_.resume_anyway); });
+  if (state_.n_steps > setup_.goal.n_steps)
+    setup_.warnings.push_back(fmt::format("nothing is trained: checkpoint '{}' is after step {}, and {} are asked for",
+                                          from.path(), state_.n_steps, setup_.goal.n_steps));
   learner_.load_checkpoint(from, state_);
   ledger_before_ = state_.ledger;
   saved_at_ = kept_at_ = state_.samples_seen;
@@ -111,6 +114,8 @@ void Trainer::go_on_from(const checkpoint::Checkpoint& from) {
 }
 
 int Trainer::run() try {
+  if (const std::string device = to_text(choice_); options_.evaluate_only && !device.empty() && world_.rank() == 0)
+    core::log_info(fmt::format("evaluated in {} on {}", recipe_.precision, device));
   options_.evaluate_only ? evaluate() : train();
   finish();
   return exit_code();
@@ -120,7 +125,8 @@ int Trainer::run() try {
 }
 
 int Trainer::describe() {
-  const DryRun plan = plan_run(world_, topology_, device_, recipe_, *setup_.batches.training, learner_, setup_.goal);
+  DryRun plan = plan_run(world_, topology_, device_, recipe_, *setup_.batches.training, learner_, setup_.goal);
+  plan.device = to_text(choice_);
   if (const int signal = runtime::agree_on_interrupt(world_)) return 128 + signal;
   if (world_.rank() == 0) run_.print(dry_run_text(plan));
   return exit_code();
@@ -137,7 +143,8 @@ void Trainer::train() {
     return;
   }
   // Of an epoch that was stopped after its last step the evaluation is left.
-  while (state_.n_steps < setup_.goal.n_steps || state_.of_epoch.n_steps > 0) {
+  while (state_.n_steps < setup_.goal.n_steps ||
+         (state_.n_steps == setup_.goal.n_steps && state_.of_epoch.n_steps > 0)) {
     const Position begin = position();
     run_.tell(&Observer::epoch_begun, begin);
     tell_forecast();

@@ -10,7 +10,8 @@
 namespace lockstep::training {
 
 Position Trainer::position() const {
-  return {.epoch = std::min(state_.epoch + 1, setup_.goal.n_epochs),  // of a run that goes on at its end, too
+  const bool is_through = state_.n_steps >= setup_.goal.n_steps && state_.of_epoch.n_steps == 0;
+  return {.epoch = state_.epoch + (is_through ? 0 : 1),
           .step = state_.n_steps,
           .samples_seen = state_.samples_seen,
           .elapsed = watch_.elapsed()};

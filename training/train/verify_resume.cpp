@@ -44,6 +44,8 @@ struct Version {
   std::string name{};
   std::string folder{};
   int n_ranks = 1;
+  std::string device{};  ///< "the host", or what a GPU of it is called
+  bool is_on_gpus = false;
   std::uint64_t after_step = 0;    ///< it goes on after that; 0: it does not
   std::uint64_t n_steps = 0;       ///< at its end
   std::uint64_t samples_seen = 0;  ///< in these
@@ -66,8 +68,11 @@ bool has_saved(const std::string& folder) {
   return false;
 }
 
-/// What the log and the output tell of a run that has ended.
+/// What its files and the output tell of a run that has ended.
 void read_end(Version& version, const std::string& output) {
+  const auto device = nlohmann::json::parse(io::read_text(version.folder + "/run.json")).at("meta").at("device");
+  version.is_on_gpus = device.at("kind") != name(runtime::DeviceKind::host);
+  version.device = version.is_on_gpus ? device.at("name").get<std::string>() : "the host";
   std::istringstream log{io::read_text(version.folder + "/log.jsonl")};
   for (std::string line; std::getline(log, line);) {
     const auto record = nlohmann::json::parse(line);
@@ -113,6 +118,7 @@ class Verification {
 
   const VerifyRequest& request_;
   runtime::Jobs& jobs_;
+  runtime::DeviceKind device_;  ///< as it was asked for, then the one that the first training was on
   bool is_shortened_;
   std::uint64_t max_steps_;  ///< 0: as the recipe says
   std::string kept_in_;      ///< if they differ
@@ -156,6 +162,7 @@ std::string place_of_runs(const RunOptions& options) {
 Verification::Verification(const VerifyRequest& request, runtime::Jobs& jobs)
     : request_{request},
       jobs_{jobs},
+      device_{request.options.device.kind},
       is_shortened_{!names_length(request.resolved)},
       max_steps_{is_shortened_ && (request.resolved.recipe.max_steps == 0 ||
                                    request.resolved.recipe.max_steps > steps_unless_told)
@@ -172,6 +179,8 @@ std::vector<std::string> Verification::arguments(const Version& version, std::ui
   std::vector<std::string> words = recipe_arguments(request_.words, is_shortened_);
   words.insert(words.end(), {"--nproc", std::to_string(version.n_ranks), "--run-dir", version.folder, "--timeout",
                              fmt::format("{}s", request_.timeout.value), "--digest"});
+  words.insert(words.end(), {"--device", std::string{name(device_)}});
+  if (request_.options.device.shares_gpu && device_ != runtime::DeviceKind::host) words.emplace_back("--share-gpu");
   if (request_.verbose) words.emplace_back("--verbose");
   if (max_steps > 0) words.insert(words.end(), {"--max-steps", std::to_string(max_steps)});
   if (is_shortened_) words.insert(words.end(), {"--val-split", ""});
@@ -192,9 +201,10 @@ void Verification::train(Version& version, const std::vector<std::string>& words
   const bool is_stopped = is_sent && (code == core::to_int(core::ExitCode::requeue) || code == 128 + SIGTERM);
   if (code == 0 || is_stopped) read_end(version, output.out);
   if (version.n_steps == 0) tell_failure(version, code, output);
-  core::log_info(fmt::format("{} on {}: {} step {} in {:.1f} s", version.name, ranks_text(version.n_ranks),
+  core::log_info(fmt::format("{} on {}: {} step {} in {:.1f} s, on {}", version.name, ranks_text(version.n_ranks),
                              is_stopped ? "stopped by SIGTERM after" : "ended after", version.n_steps,
-                             watch.elapsed().value));
+                             watch.elapsed().value, version.device));
+  device_ = version.is_on_gpus ? runtime::DeviceKind::cuda : runtime::DeviceKind::host;
 }
 
 Version Verification::train_whole() {
@@ -280,11 +290,6 @@ bool Verification::report(const Version& whole, const std::vector<Version>& resu
   return difference.empty();
 }
 
-/// Whether runs of this machine compute on GPUs.
-bool may_have_gpus(const runtime::DeviceRequest& asked) {
-  return asked.kind != runtime::DeviceKind::host && !runtime::survey_gpus().gpus.empty();
-}
-
 int Verification::run() {
   core::log_info(fmt::format("verifying {}, made --deterministic; {}", request_.resolved.recipe.name,
                              !is_shortened_ ? "all of it"
@@ -294,7 +299,7 @@ int Verification::run() {
   const Version whole = train_whole();
   const Version interrupted = interrupt(whole);
   std::vector<Version> resumed{resume(interrupted, request_.n_ranks)};
-  if (may_have_gpus(request_.options.device))
+  if (whole.is_on_gpus)
     core::log_info("on GPUs bits are the same on as many ranks only, so it is resumed on no other number of them");
   else if (const int other = other_ranks(request_.resolved.recipe, request_.n_ranks))
     resumed.push_back(resume(interrupted, other));

@@ -73,7 +73,7 @@ class Convolutions {
 };
 
 /// Of the accelerator in use; `n_threads` of the host choose; `tunes`: open_accelerated_device(). Throws core::Error
-/// (system) if this program is built without a library for it.
+/// (usage) if this program is built without a library for it.
 [[nodiscard]] std::unique_ptr<Convolutions> open_convolutions(int n_threads, bool tunes);
 
 /// Of a node in training.

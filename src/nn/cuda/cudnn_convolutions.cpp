@@ -43,9 +43,6 @@ class KeptConvolution final : public Convolution {
   std::unique_ptr<Convolution> writing_, adding_;
 };
 
-/// As the name of a plan: the plain product, and a kernel of ours.
-constexpr std::string_view split_name = "split";
-
 /// Compiled plans were never the fastest of larger products (H100, cuDNN 9.14: none of 71 of ResNet-50 at 256 samples;
 /// 6 of 35 of ResNet-18 at 64x64, by up to a fifth), and take the longest to have.
 bool is_small(const Product& product, core::DType type) {
@@ -78,12 +75,18 @@ std::pair<PlanSearch, std::vector<ConvPlan>> find_timed(const Wanted& wanted, Pl
 class TimedPlans final : public PlanMaker {
  public:
   using MakeSplit = std::function<std::unique_ptr<Convolution>()>;
+  using OnTimed = decltype(PlanChoice::on_timed);
   using Clock = std::chrono::steady_clock;
 
   /// `make_split`, of a product with an epilogue: asked when its plain product has been chosen.
   /// `compiles_until`: what is prepared later is without plans that are compiled, which is a matter of the clock.
-  TimedPlans(const Wanted& wanted, const PlanFilter& filter, Clock::time_point compiles_until, MakeSplit make_split)
-      : wanted_{wanted}, filter_{filter}, compiles_until_{compiles_until}, make_split_{std::move(make_split)} {}
+  TimedPlans(const Wanted& wanted, const PlanFilter& filter, Clock::time_point compiles_until, MakeSplit make_split,
+             const OnTimed& on_timed)
+      : wanted_{wanted},
+        filter_{filter},
+        compiles_until_{compiles_until},
+        make_split_{std::move(make_split)},
+        on_timed_{on_timed} {}
 
   void prepare() { prepare(wanted_.handle); }
   /// By any thread, with a handle that no other uses meanwhile.
@@ -127,6 +130,14 @@ class TimedPlans final : public PlanMaker {
       obstacle_ = error.problem().what;
       return std::numeric_limits<double>::infinity();
     }
+  }
+
+  void note(std::span<const double> medians) override {
+    if (!on_timed_) return;
+    std::vector<TimedPlan> timed;
+    for (const ConvPlan& plan : plans_) timed.push_back({plan, medians[timed.size()]});
+    if (wanted_.is_fused()) timed.push_back({{.name = std::string{split_name}, .is_listed = false}, medians.back()});
+    on_timed_(wanted_.product, timed);
   }
 
   [[nodiscard]] std::string obstacle() const override { return obstacle_; }
@@ -199,6 +210,7 @@ class TimedPlans final : public PlanMaker {
   Clock::time_point compiles_until_;
   bool is_hurried_ = false;
   MakeSplit make_split_;
+  const OnTimed& on_timed_;
   std::unique_ptr<Convolution> split_{};
   std::optional<PlanSearch> search_{};
   std::vector<ConvPlan> plans_{};
@@ -302,8 +314,9 @@ void CudnnConvolutions::choose(std::span<const Product> products, core::DType ty
   if (!rules.is_exhaustive && !std::isinf(rules.compiling_s))
     compiles_until = TimedPlans::Clock::now() + std::chrono::milliseconds{std::llround(1e3 * rules.compiling_s)};
   for (const Wanted& one : wanted) {
-    plans.emplace_back(one, timed_plans(one, rules.is_exhaustive), compiles_until,
-                       [&] { return plan_split(one.product, type); });
+    plans.emplace_back(
+        one, timed_plans(one, rules.is_exhaustive), compiles_until, [&] { return plan_split(one.product, type); },
+        rules.on_timed);
     if (rules.is_exhaustive || state_->cache.find(one.key()) == nullptr) unknown.push_back(&plans.back());
   }
   Askers<TimedPlans> askers{unknown, rules.n_threads, !state_->gpu, handles};

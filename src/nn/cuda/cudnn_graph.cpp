@@ -190,7 +190,7 @@ std::vector<ConvPlan> PlanSearch::find(const PlanFilter& filter) {
     if (filter.builds && graph_->build_plan_at_index(i).is_bad()) return;
     const auto workspace = filter.builds ? static_cast<std::uint64_t>(graph_->get_workspace_size_plan_at_index(i)) : 0;
     if (workspace > filter.most_workspace.value) return;
-    plans.push_back({name(i), core::Bytes{workspace}, compiles, i});
+    plans.push_back({name(i), core::Bytes{workspace}, compiles, i, i < n_of_heuristics});
     if (compiles) ++n_compiled;
   };
   for (const bool is_second_look : {false, true}) {

@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,7 +40,16 @@ struct ConvPlan {
   std::string name;  ///< engine and knobs: "eng62_k2=0_k13=1"
   core::Bytes workspace{};
   bool is_compiled_at_run_time = false;
-  std::int64_t index = 0;  ///< in the list that cuDNN's heuristics made
+  std::int64_t index = 0;  ///< in the list that cuDNN's heuristics made, or after it
+  bool is_listed = true;   ///< there; else it is an engine's that they hide
+};
+
+/// As the name of a plan: the plain product, and a kernel of ours.
+inline constexpr std::string_view split_name = "split";
+
+struct TimedPlan {
+  ConvPlan plan{};
+  double seconds = 0;  ///< a median; infinity where it cannot run, or was far too slow at once
 };
 
 /// Of the plans that cuDNN 9.19 lists for ResNet-50 those with more are copies beside others without.
@@ -69,6 +80,9 @@ struct PlanChoice {
   int n_threads = 1;           ///< of the host, which compile plans before they are timed; the calling one among them
   double compiling_s = 5;  ///< since a choice began: later none are compiled, but for want of others; infinity: always
   bool always_fuses = false;  ///< an epilogue that nothing was chosen for, which is a test's wish only
+  /// Told of each product that was timed, if any plan ran: plans in the order of find_plans(), and split_name behind
+  /// them where it has an epilogue.
+  std::function<void(const Product& product, std::span<const TimedPlan> plans)> on_timed{};
 };
 
 /// Plans are the fastest of those worth their time, or the first deterministic one where nothing was chosen. An

@@ -38,6 +38,7 @@ Choice find_fastest(PlanMaker& maker) {
   const std::vector<double> times = median_seconds(names.size(), [&](std::size_t i) { return maker.seconds(i); });
   const auto fastest = std::ranges::min_element(times);
   if (fastest == times.end() || std::isinf(*fastest)) return {};
+  maker.note(times);
   return {names[static_cast<std::size_t>(fastest - times.begin())], *fastest};
 }
 

@@ -22,6 +22,8 @@ class PlanMaker {
   [[nodiscard]] virtual std::vector<std::string> offer(bool all) = 0;
   /// Runs one of them; how long it took, infinity if it cannot run.
   [[nodiscard]] virtual double seconds(std::size_t plan) = 0;
+  /// Once all are timed, and any ran: as median_seconds() has them, in the order in which they were offered last.
+  virtual void note(std::span<const double> medians) = 0;
   /// Of the last that could not; "" if all could.
   [[nodiscard]] virtual std::string obstacle() const = 0;
   [[nodiscard]] virtual std::vector<std::byte> store(std::size_t plan) = 0;

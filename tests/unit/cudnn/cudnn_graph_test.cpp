@@ -150,10 +150,10 @@ TEST(CudnnConvolutions, KeepPlansFromRunToRun) {
   const PlanChoice rules{.folder = folder.path()};
   const ConvProblem p = small_problem();
   int n_agreed = 0;
-  const auto workspace = [&](bool is_deterministic) {
+  const auto workspace = [&](bool is_deterministic, std::size_t card = 1) {
     ExecutorOptions options{.is_deterministic = is_deterministic};
     options.agree = [&](std::span<double>) { ++n_agreed; };
-    CudnnConvolutions cudnn{GpuModel{describe(cards[1]), 90}, rules};
+    CudnnConvolutions cudnn{GpuModel{describe(cards[card]), cards[card].architecture}, rules};
     const std::vector<Product> twice(2, {p, ConvPass::forward});
     for (int i = 0; i < 2; ++i) cudnn.choose(twice, core::DType::bfloat16, options);
     return cudnn.plan({p}, core::DType::bfloat16)->workspace_bytes();
@@ -171,6 +171,9 @@ TEST(CudnnConvolutions, KeepPlansFromRunToRun) {
   EXPECT_EQ(workspace(false), wanted);
   EXPECT_EQ(n_agreed, 2);
   EXPECT_EQ(std::filesystem::last_write_time(file), written) << "it is known, so nothing is new";
+  static_cast<void>(workspace(false, 0));
+  EXPECT_EQ(n_files(), 2) << "another GPU has its own";
+  EXPECT_EQ(std::filesystem::last_write_time(file), written);
 }
 
 constexpr double unlimited = std::numeric_limits<double>::infinity();
@@ -289,6 +292,36 @@ TEST(CudnnConvolutions, FuseWhatWasChosen) {
             }),
             split);
   for (const std::string& complaint : recorder.complaints()) ADD_FAILURE() << complaint;
+}
+
+// Of every plan that was tried, and where it comes from; of what is known nothing is timed.
+TEST(CudnnConvolutions, TellWhatTheyTimed) {
+  test::Recorder recorder;
+  const test::UseRecorder use{recorder};
+  const Product product{small_problem(), ConvPass::forward, Epilogue::bias_relu};
+  const io::TemporaryFolder folder;
+  ExecutorOptions options;
+  options.agree = [](std::span<double>) {};
+  std::vector<std::pair<Epilogue, std::vector<TimedPlan>>> told;
+  for (int run = 0; run < 2; ++run) {
+    CudnnConvolutions cudnn{
+        GpuModel{describe(cards[1]), 90},
+        {.folder = folder.path(), .on_timed = [&](const Product& of, std::span<const TimedPlan> plans) {
+           told.push_back({of.epilogue, {plans.begin(), plans.end()}});
+         }}};
+    cudnn.choose({&product, 1}, core::DType::bfloat16, options);
+  }
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_EQ(told[0].first, Epilogue::none);
+  EXPECT_EQ(told[1].first, Epilogue::bias_relu);
+  const auto& [plain, fused] = std::tie(told[0].second, told[1].second);
+  EXPECT_EQ(fused.back().plan.name, split_name);
+  EXPECT_NE(plain.back().plan.name, split_name);
+  const auto is_listed = [](const TimedPlan& timed) { return timed.plan.is_listed; };
+  EXPECT_TRUE(is_listed(plain.front()));
+  EXPECT_TRUE(std::ranges::is_partitioned(plain, is_listed)) << "what heuristics list comes first";
+  EXPECT_FALSE(std::ranges::all_of(plain, is_listed)) << "Hopper has an engine that they hide";
+  EXPECT_TRUE(std::ranges::is_sorted(plain, {}, [](const TimedPlan& timed) { return timed.plan.index; }));
 }
 
 // A plain product is written, and what is kept of it is added by what is behind it.

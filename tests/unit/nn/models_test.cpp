@@ -140,6 +140,21 @@ TEST(Models, ReluIsPartOfTheNodeBeforeIt) {
   }
 }
 
+TEST(Models, ResNetsMayHaveFewerBlocks) {
+  ModelSpec cut = image_net("resnet50");
+  const auto names = [&](int most_blocks) {
+    cut.most_blocks = most_blocks;
+    std::vector<Named> all;
+    const Network net = make_model(cut);
+    for (const Parameter& parameter : net.parameters()) all.push_back({parameter.name, parameter.shape});
+    return all;
+  };
+  EXPECT_EQ(names(6), names(0)) << "it has no more";
+  std::vector<Named> expected = names(0);
+  std::erase_if(expected, [](const Named& named) { return named.name.starts_with("layer") && named.name[7] != '0'; });
+  EXPECT_EQ(names(1), expected);
+}
+
 TEST(Models, ResNetsRunOnTheSmallestImages) {
   for (const bool cifar_stem : {false, true}) {
     ModelSpec spec = cifar();

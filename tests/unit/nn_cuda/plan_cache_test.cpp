@@ -106,6 +106,26 @@ TEST_F(PlanCacheTest, IsRebuiltIfDamaged) {
   EXPECT_NE(open().find("conv b"), nullptr);
 }
 
+// Where two names have one hash, or somebody has renamed a file.
+TEST_F(PlanCacheTest, IsRebuiltIfOfAnotherGpu) {
+  PlanCache cache = open();
+  cache.add("conv a", two.at("conv a"));
+  cache.save();
+  const std::string path = file();
+  fs::remove(path);
+  PlanCache other = open("another GPU");
+  other.add("conv a", two.at("conv b"));
+  other.save();
+  ASSERT_NE(file(), path);
+  fs::rename(file(), path);
+  PlanCache again = open();
+  EXPECT_EQ(again.find("conv a"), nullptr);
+  again.add("conv a", two.at("conv a"));
+  again.save();
+  ASSERT_NE(open().find("conv a"), nullptr);
+  EXPECT_EQ(*open().find("conv a"), two.at("conv a"));
+}
+
 TEST_F(PlanCacheTest, IsNoneWhereItsFileCannotBeRead) {
   PlanCache cache = open();
   cache.add("conv a", two.at("conv a"));

@@ -35,6 +35,7 @@ class MadeUpPlans final : public PlanMaker {
     ++n_runs;
     return plans_[plan].seconds;
   }
+  void note(std::span<const double> medians) override { noted.assign(medians.begin(), medians.end()); }
   [[nodiscard]] std::string obstacle() const override { return "out of luck"; }
   std::vector<std::byte> store(std::size_t plan) override {
     const auto bytes = std::as_bytes(std::span{plans_[plan].name});
@@ -42,6 +43,7 @@ class MadeUpPlans final : public PlanMaker {
   }
 
   int n_runs = 0;
+  std::vector<double> noted{};
 
  private:
   std::vector<Plan> plans_;
@@ -60,6 +62,7 @@ TEST(PlanChoice, IsTheFastestThatRuns) {
   EXPECT_EQ(chosen(plans, cache), "fast");
   EXPECT_EQ(cache.find("a problem")->seconds, 2);
   EXPECT_EQ(cache.find("a problem")->code, plans.store(2));
+  EXPECT_EQ(plans.noted, (std::vector<double>{3, never, 2, 9})) << "of those that it was not, too";
 }
 
 TEST(PlanChoice, TimesNothingThatIsKnown) {
@@ -68,6 +71,7 @@ TEST(PlanChoice, TimesNothingThatIsKnown) {
   MadeUpPlans plans{{{"fast", 2}, {"slow", 9}}};
   EXPECT_EQ(chosen(plans, cache), "slow");
   EXPECT_EQ(plans.n_runs, 0);
+  EXPECT_TRUE(plans.noted.empty());
 }
 
 TEST(PlanChoice, TimesWhatIsKnownWhereItIsMadeAnew) {
@@ -120,6 +124,7 @@ TEST(PlanChoice, FailsTogetherWhereNothingRuns) {
     EXPECT_NE(std::string{error.what()}.find("that runs: out of luck"), std::string::npos) << error.what();
   }
   EXPECT_EQ(n_told, 1);
+  EXPECT_TRUE(plans.noted.empty());
 }
 
 TEST(MedianSeconds, AreOfFiveTurnsAfterAColdOne) {

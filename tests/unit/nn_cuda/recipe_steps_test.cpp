@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <regex>
 #include <set>
 
 #include "support/plain_convolutions.hpp"
@@ -28,8 +29,9 @@ class Steps {
  public:
   Steps(const RecipeModel& of, Precision precision)
       : network_{make_model(of.spec)},
-        executor_{make_cuda_executor(network_, {.max_batch = of.batch, .loss = of.loss, .precision = precision},
-                                     convolutions_)},
+        executor_{make_cuda_executor(
+            network_, {.max_batch = of.batch, .bn_group = of.bn_group, .loss = of.loss, .precision = precision},
+            convolutions_)},
         parameters_{arena_bytes(), Memory::device},
         gradients_{arena_bytes(), Memory::device},
         batch_{.n = of.batch} {
@@ -140,6 +142,21 @@ TEST(WeightGradients, AreComputedBesideThePass) {
   for (const std::string& complaint : recorder.complaints()) ADD_FAILURE() << complaint;
 }
 
+/// Of a key of a recipe, without quotes; empty where it does not say.
+std::string value_of(const std::string& text, const std::string& key) {
+  std::smatch found;
+  return std::regex_search(text, found, std::regex{"\n" + key + " = \"?([^\"\n]*)"}) ? found[1].str() : "";
+}
+
+/// What a crop leaves of an image, else the side of those that are drawn; empty where the data set says it.
+std::string side_of(const std::string& text) {
+  const std::string augment = value_of(text, "augment");
+  const std::regex crop{"crop:([0-9]+)"};
+  std::string side = value_of(text, "image-size");
+  for (std::sregex_iterator at{augment.begin(), augment.end(), crop}, end; at != end; ++at) side = (*at)[1];
+  return side;
+}
+
 TEST(RecipeModels, AreThoseOfTheRecipes) {
   std::set<std::string> shipped, known;
   for (const auto& entry : std::filesystem::directory_iterator{LOCKSTEP_RECIPES_FOLDER})
@@ -148,8 +165,15 @@ TEST(RecipeModels, AreThoseOfTheRecipes) {
     known.insert(model.recipe);
     std::ifstream file{std::filesystem::path{LOCKSTEP_RECIPES_FOLDER} / (std::string{model.recipe} + ".toml")};
     const std::string text{std::istreambuf_iterator<char>{file}, {}};
-    EXPECT_NE(text.find("\nmodel = \"" + model.spec.name + "\""), std::string::npos) << model.recipe;
-    EXPECT_NE(text.find("\nbatch = " + std::to_string(model.batch) + "\n"), std::string::npos) << model.recipe;
+    const auto expect = [&](const std::string& said, std::uint64_t here) {
+      EXPECT_TRUE(said.empty() || said == std::to_string(here)) << model.recipe << " says " << said;
+    };
+    EXPECT_EQ(value_of(text, "model"), model.spec.name) << model.recipe;
+    EXPECT_EQ(value_of(text, "batch"), std::to_string(model.batch)) << model.recipe;
+    expect(value_of(text, "classes"), model.spec.n_outputs);
+    EXPECT_EQ(value_of(text, "bn-group"), model.bn_group == 0 ? "" : std::to_string(model.bn_group)) << model.recipe;
+    EXPECT_EQ(value_of(text, "cifar-stem"), model.spec.cifar_stem ? "true" : "") << model.recipe;
+    for (std::size_t axis = 1; axis < model.spec.input.size(); ++axis) expect(side_of(text), model.spec.input[axis]);
   }
   EXPECT_EQ(known, shipped);
 }

@@ -52,7 +52,7 @@ TEST(RunText, TheStartSaysWhatIsAboutToHappen) {
             "data    digits: 60000 samples of 1x28x28, evaluated on 10000\n"
             "ranks   4 ranks on 2 nodes\n"
             "steps   2814 of 64 samples in 3 epochs\n"
-            "memory  123 MB of host memory per rank for activations, parameters and gradients\n"
+            "memory  123 MB of host memory per rank for activations, parameters, gradients and the optimizer\n"
             "run     runs/mnist_cnn-1");
   EXPECT_NE(start_text(record, {.n_epochs = 3, .n_samples = 64'064, .n_steps = 1001, .is_within_epoch = true})
                 .find("steps   1001 of 64 samples, the last within epoch 3\n"),
@@ -68,7 +68,8 @@ TEST(RunText, TheStartSaysWhatIsAboutToHappen) {
   EXPECT_EQ(
       start_text(record, {}),
       "model   mnist_cnn: 1199882 parameters, bf16\ndata    digits: 60000 samples, not evaluated\nranks   1 rank\n"
-      "memory  2 GB of GPU memory per rank for activations, parameters and gradients\nrun     runs/mnist_cnn-1");
+      "memory  2 GB of GPU memory per rank for activations, parameters, gradients and the optimizer\nrun     "
+      "runs/mnist_cnn-1");
 }
 
 TEST(RunText, AnEpochIsOneLine) {

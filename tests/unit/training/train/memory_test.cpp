@@ -16,7 +16,7 @@ std::string refused_memory(const Recipe& recipe, std::uint64_t n_local, std::uin
 }
 
 TEST(Memory, OfANodeIsThatOfItsRanks) {
-  const Recipe recipe{.batch = 64};
+  const Recipe recipe{.batch = 64, .precision = "f32"};
   EXPECT_EQ(need.of_node(2), 18 * gb + gb / 2);
   EXPECT_NO_THROW(compare_memory(recipe, need, 2, 2, "node7", need.of_node(2), {any, any}));
   const std::string message = refused_memory(recipe, 2, 10 * gb + gb / 2);
@@ -27,9 +27,9 @@ TEST(Memory, OfANodeIsThatOfItsRanks) {
 }
 
 TEST(Memory, SuggestsWhatFallsIntoGroupsAndParts) {
-  // Room for 30 samples at a time: 24 of whole groups; 3 parts, but 64 has 4.
+  // Room for 15 samples of each rank at a time: a group of each; 3 parts, but 64 has 4.
   std::string message = refused_memory({.batch = 64, .bn_group = 8}, 2, 2 * gb + 15 * gb / 2 * 2 / 2);
-  EXPECT_TRUE(has(message, "--batch 24 or less, or --accumulate 4 or more")) << message;
+  EXPECT_TRUE(has(message, "--batch 16 or less, or --accumulate 4 or more")) << message;
   message = refused_memory({.batch = 64, .bn_group = 32}, 1, 3 * gb);
   EXPECT_FALSE(has(message, "--batch")) << message;
 }
@@ -40,7 +40,7 @@ TEST(Memory, SuggestsNoBatchWhereNoneFits) {
 }
 
 TEST(Memory, HasLimitsOfAProcess) {
-  const Recipe recipe{.batch = 32, .deterministic = true};
+  const Recipe recipe{.batch = 64, .accumulate = 2, .deterministic = true, .lanes = 1};
   std::string message = refused_memory(recipe, 1, any, {need.own() + need.shared(1) - 1, any});
   EXPECT_TRUE(has(message, "a rank on node7 needs 9.5 GB")) << message;
   EXPECT_TRUE(has(message, "address space (ulimit -v) leaves 9.5 GB")) << message;

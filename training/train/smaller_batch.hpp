@@ -1,0 +1,32 @@
+// What of a recipe fits into the memory that there is for activations, where all of it does not.
+// Invariant: what is named is a recipe that training accepts on as many ranks, whatever the set.
+// Used by memory.cpp.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "training/recipe/recipe.hpp"
+
+namespace lockstep::training {
+
+/// Bytes that the activations of so many samples of a rank at a time take.
+using PlanActivations = std::function<std::uint64_t(const Recipe&, std::uint64_t at_a_time)>;
+
+struct TooLarge {
+  std::uint64_t activations;  ///< bytes of a rank
+  std::uint64_t at_a_time;    ///< samples that these are of
+  std::uint64_t batch;        ///< samples of all ranks in a step
+  std::uint64_t room;         ///< bytes
+};
+
+struct Fitting {
+  std::optional<Recipe> smaller{};   ///< with the largest batch that fits, and groups that follow it
+  std::optional<Recipe> in_parts{};  ///< with the same batch in more parts, as few as do
+};
+
+/// Asks `plan` a few times. It may throw core::Error, of what cannot be.
+[[nodiscard]] Fitting find_fitting(const Recipe& recipe, const TooLarge& all, int n_ranks, const PlanActivations& plan);
+
+}  // namespace lockstep::training
