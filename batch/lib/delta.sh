@@ -12,6 +12,7 @@ load_modules() {
   load cray-hdf5-parallel
   [[ $device == gpu ]] || return 0
   load cudatoolkit "$accelerator"
+  ask_for_mpi_on_gpus
   # NCCL over Slingshot needs its plugin. Before RHEL 9 the module nccl had it; unverified whether that is still there.
   module load aws-ofi-nccl || load nccl
 }
@@ -23,6 +24,5 @@ if [[ $device == gpu ]]; then
     gpuA40x4*) export NCCL_P2P_LEVEL=SYS ;; # GPUs without NVLink reach each other over PCIe between NUMA domains (told by a user)
   esac
   ((n_nodes == 1)) || export NCCL_NET='AWS Libfabric' # a job without the plugin ends, where it would go on over sockets
-  export MPICH_GPU_SUPPORT_ENABLED=1 # MPI on memory of GPUs
-  export NCCL_SOCKET_IFNAME=hsn      # the name service of NCCL over Slingshot, not over the management network
+  export NCCL_SOCKET_IFNAME=hsn # the name service of NCCL over Slingshot, not over the management network
 fi

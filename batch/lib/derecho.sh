@@ -10,7 +10,9 @@ load_modules() {
   find_modules
   module --force purge
   load ncarenv gcc ncarcompilers cray-mpich
-  [[ $device == cpu ]] || load cuda # also when a program runs: without it nodes may lock up
+  [[ $device == gpu ]] || return 0
+  load cuda # also when a program runs: without it nodes may lock up
+  ask_for_mpi_on_gpus
 }
 
 # mpiexec of PALS does not look at the select line. Ranks get neighbouring cores, which are of one NUMA domain: as many as that line
@@ -18,9 +20,8 @@ load_modules() {
 start_ranks() { exec mpiexec -n "$n_ranks" -ppn $((n_ranks / n_nodes)) -d "${OMP_NUM_THREADS:-1}" --cpu-bind depth "$@"; }
 
 if [[ $device == gpu ]]; then
-  export MPICH_GPU_SUPPORT_ENABLED=1 # MPI on memory of GPUs
-  export MPICH_OFI_NIC_POLICY=GPU    # each rank takes the network port next to its GPU
-  export NCCL_SOCKET_IFNAME=hsn      # the name service of NCCL over Slingshot
+  export MPICH_OFI_NIC_POLICY=GPU # each rank takes the network port next to its GPU
+  export NCCL_SOCKET_IFNAME=hsn   # the name service of NCCL over Slingshot
   export FI_MR_CACHE_MONITOR=userfaultfd FI_CXI_DISABLE_HOST_REGISTER=1 # without them NCCL may hang (HPE's guide for NCCL)
   # NCCL and its plugin aws-ofi-nccl are no modules there: build them, and set NCCL_NET_PLUGIN to the plugin's path.
   export NCCL_CROSS_NIC=1       # rings may leave a node by another of its four ports than they came in

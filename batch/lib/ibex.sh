@@ -16,7 +16,7 @@ load_modules() {
 
 # By srun where it knows PMIx, else by mpirun, which finds the job's nodes itself.
 start_ranks() {
-  if srun --mpi=list 2>&1 | grep -qw pmix; then
+  if srun --mpi=list 2>&1 | grep -w pmix >/dev/null; then
     start_ranks_by_srun "$@"
   else
     bind_by_mpirun "${SLURM_CPUS_PER_TASK:-1}"

@@ -71,6 +71,12 @@ begin() {
   ! type module >/dev/null 2>&1 || module -t list 2>&1
 }
 
+# MPI on the memory of GPUs, where a program is linked with the part of cray-mpich that does it: asked for without that, MPI_Init
+# ends it. After the modules are loaded.
+ask_for_mpi_on_gpus() {
+  [[ $(ldd "$LOCKSTEP_ROOT"/bin/{lockstep,reduce_all} 2>/dev/null) != *libmpi_gtl* ]] || export MPICH_GPU_SUPPORT_ENABLED=1
+}
+
 # launch COMMAND ...: a signal that comes to this script (preemption, a limit) goes on to the launcher as SIGUSR1, "save and
 # stop", which launchers hand to every rank; SIGTERM they do not all hand on, and some kill soon after it. One that has come before,
 # and one that ends a program that does not save (138, and 10 as MPICH's launcher tells it), give 85 too: nothing is lost.

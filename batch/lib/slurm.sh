@@ -13,11 +13,15 @@ use_nodes() {
   n_ranks=$(($1 * SLURM_NTASKS_PER_NODE))
 }
 
-# --cpus-per-task: since Slurm 22.05 srun does not take it from sbatch. --kill-on-bad-exit=0: ranks that have saved end one by one.
-# --gpu-bind=none: programs choose their GPU themselves; hiding others from a rank breaks direct copies between GPUs (open-mpi/ompi#11949).
+# --cpus-per-task: since Slurm 22.05 srun does not take it from sbatch. --kill-on-bad-exit=0: ranks that have saved end
+# one by one. GPUs are bound to no rank: programs choose theirs, and hiding others from a rank breaks direct copies
+# between GPUs (open-mpi/ompi#11949). That is so without a word, unless GPUs of each rank were asked for.
+# --gpu-bind=none says it too, but before Slurm 23.11 it leaves CUDA_VISIBLE_DEVICES unset (its bug 16807): ranks then
+# see GPUs of other jobs, where Slurm does not keep devices from them (ConstrainDevices).
 start_ranks_by_srun() {
+  unset SLURM_GPU_BIND SLURM_TRES_BIND
   exec srun ${mpi:+--mpi="$mpi"} --nodes="$n_nodes" --ntasks="$n_ranks" --ntasks-per-node="$SLURM_NTASKS_PER_NODE" \
-    --cpus-per-task="${SLURM_CPUS_PER_TASK:-1}" --cpu-bind=cores ${SLURM_GPUS_ON_NODE:+--gpu-bind=none} --kill-on-bad-exit=0 "$@"
+    --cpus-per-task="${SLURM_CPUS_PER_TASK:-1}" --cpu-bind=cores ${SLURM_GPUS_PER_TASK:+--gpu-bind=none} --kill-on-bad-exit=0 "$@"
 }
 
 start_ranks() { start_ranks_by_srun "$@"; }

@@ -175,7 +175,7 @@ void check_hidden_gpus(const Launch& launch, const Look& look, Findings& finding
       {.severity = Severity::warning,
        .what = fmt::format("{} hides the other GPUs of its node from a rank", hides ? "--gpu-bind" : "--gpus-per-task"),
        .why = "direct copies between GPUs fail or are slow then (open-mpi/ompi#11949)",
-       .fix = "--gpus-per-node and srun --gpu-bind=none; ranks choose the GPU next to them",
+       .fix = "--gpus-per-node, without --gpu-bind; ranks choose the GPU next to them",
        .line = hides ? bind->line : by_task->line});
 }
 

@@ -1,5 +1,5 @@
 # A Slurm cluster of two nodes on this machine, on top of ../cli/lib.bash: real slurmctld, slurmd and munged, each node in
-# namespaces of its own (network, host name, processes, /dev/shm), so that MPI takes the nodes for separate hosts. It is gone
+# namespaces of its own (network, host name, processes, /dev/shm, /tmp), so that MPI takes the nodes for separate hosts. It is gone
 # when the test ends, whatever happens. Where that cannot be made: 77.
 . "$(dirname "$0")/../cli/lib.bash"
 trap 'stop_cluster; rm -rf "$folder"' EXIT
@@ -31,14 +31,15 @@ on() {
     SLURM_PMIX_DIRECT_CONN=false SLURM_PMIX_FENCE=tree PATH="$daemon_path" "$@"
 }
 
-# start_host HOST ADDRESS: its namespaces; others are reached through a bridge in ctl's. Their first process is a shell, which
-# collects the processes that daemons leave behind.
+# start_host HOST ADDRESS: its namespaces; others are reached through a bridge in ctl's. What they share is $folder.
+# Their first process is a shell, which collects the processes that daemons leave behind.
 start_host() {
   local host=$1 address=$2 link=to-$1 pid
   rm -rf "${cluster:?}/$host" "$cluster/$host.up" # a node that comes back has forgotten what ran there
   mkdir "$cluster/$host"
   unshare --net --uts --mount --ipc --pid --fork --kill-child --mount-proc \
     bash -c "hostname $host && mount -t tmpfs tmpfs /dev/shm && mount -t tmpfs tmpfs /mnt && mount --bind '$cluster/$host' /var/spool &&
+      mkdir /mnt/test && mount --bind '$folder' /mnt/test && mount -t tmpfs tmpfs /tmp && mkdir -p '$folder' && mount --bind /mnt/test '$folder' &&
       mount --bind '$cluster/hosts' /etc/hosts && ip link set lo up && touch '$cluster/$host.up' && while :; do sleep 60; done" 2>>"$cluster/$host.err" &
   await test -e "$cluster/$host.up"
   for pid in $(cat "/proc/$!/task/$!/children"); do init_of[$host]=$pid; done

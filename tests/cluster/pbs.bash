@@ -2,6 +2,7 @@
 # pbs.bash BUILD: the PBS templates under a stand-in for qsub, and those for no batch system. A training that is stopped goes on
 # in a job of its own. Without a PBS this shows what the scripts do with what PBS documents, not that PBS does it.
 . "$(dirname "$0")/../cli/lib.bash"
+. "$(dirname "$0")/made_up_gpus.bash"
 here=$(dirname "$(readlink -f "$0")")
 prefix=$folder/prefix data=$folder/digits
 run cmake --install "$1" --prefix "$prefix"
@@ -36,15 +37,20 @@ expect_job() {
   expect_rc "$3"
 }
 
-for site in derecho generic; do
+# begin_site NAME: with its launcher, and jobs counted from 1.
+begin_site() {
   rm -rf results runs ./*.o* "${HOME:?}"/*
   PBS_STAND_IN_HOST=$(hostname) && export PBS_STAND_IN_HOST
-  if [ "$site" = derecho ]; then
+  if [ "$1" = derecho ]; then
     cp "$here/pbs/mpiexec" "$folder/bin"
     unset PBS_STAND_IN_HOST
   else
     rm -f "$folder/bin/mpiexec"
   fi
+}
+
+for site in derecho generic; do
+  begin_site "$site"
   suffix=$([ "$site" = generic ] || echo _cpu)
   run qsub -v LOCKSTEP_ROOT "$(job_script 2 1 "$site/reduce_all$suffix.pbs")"
   expect_job "reduce_all$suffix" 1 0
@@ -155,3 +161,30 @@ wait "$pid" || rc=$?
 cat results/during/job.log >"$folder/out"
 expect_rc 85
 [ ! -e too-far ] || fail "went on"
+
+# Those for GPUs, on ones that are made up. All ranks are on this machine, whatever nodes there are.
+install_on_gpus "$1"
+# expect_on_gpus N LOG NAME
+expect_on_gpus() {
+  local missing
+  missing=$(missing_of_gpus "$1" "$1" "$3" <"$2")
+  [ -z "$missing" ] || { cat "$2" && fail "$3: not in its log: $missing"; }
+  [[ $3 != *train* ]] || grep -q '"state": "finished"' "${2%/*}/status.json" || fail "$3 has not trained"
+}
+for site in derecho generic; do
+  begin_site "$site"
+  number=0
+  for file in "$prefix/share/lockstep/batch/$site"/*_gpu*.pbs; do
+    name=${file##*/}
+    case $site/$name in derecho/train_gpu.pbs) nodes=1 gpus=1 ;; *_node.pbs) nodes=1 gpus=2 ;; *) nodes=2 gpus=1 ;; esac
+    number=$((number + 1))
+    run qsub -v "LOCKSTEP_ROOT=$on_gpus,LOCKSTEP_MADE_UP_GPUS=$((nodes * gpus))" "$(job_script "$nodes" "$gpus" "$site/$name" "${few_steps[@]}")"
+    expect_job "${name%.pbs}" "$number" 0
+    expect_on_gpus $((nodes * gpus)) */"${name%.pbs}-$number"/job.log "$name"
+  done
+done
+"$prefix/share/lockstep/batch/lib/resize" 1 2 1 "$prefix/share/lockstep/batch/generic/train_gpu.sh" |
+  sed -E -e "s|^data=CHANGE_ME|data='$data'|" "${few_steps[@]}" >train_gpu.sh
+LOCKSTEP_ROOT=$on_gpus LOCKSTEP_MADE_UP_GPUS=2 RANKS=2 run bash train_gpu.sh
+[ "$rc" -eq 0 ] || { cat runs/train_gpu/job.log && fail "train_gpu.sh"; }
+expect_on_gpus 2 runs/train_gpu/job.log train_gpu.sh

@@ -4,7 +4,7 @@
 
 # start_site BUILD SAMPLES: the cluster, and $prefix and $data, of so many samples.
 start_site() {
-  local n
+  local n file
   skip_unless_possible
   [ -r /usr/share/lmod/lmod/init/bash ] || { echo "there is no Lmod (Debian: lmod)" && exit 77; }
   mkdir -p "$folder"/{site,work,gpus}
@@ -18,12 +18,15 @@ start_site() {
   expect_rc 0
   run "$prefix/bin/lockstep" shard synth digits --samples "$2" --out "$data"
   expect_rc 0
-  for n in cray-hdf5-parallel openmpi openmpi/5.0.10 \
-    ufrc gcc/14.2.0; do
-    case $n in */*) ;; *) n=$n/1.0 ;; esac
-    mkdir -p "$folder/site/${n%/*}"
-    printf '#%%Module1.0\n' >"$folder/site/$n"
-    case $n in openmpi/5*) echo 'setenv HPC_PMIX pmix' >>"$folder/site/$n" ;; esac
+  # Lmod 6 does not look for versions in a folder that has folders: names of three parts are in a tree of their own.
+  for n in cray-hdf5-parallel cudatoolkit craype-accel-nvidia80 aws-ofi-nccl \
+    openmpi openmpi/5.0.10 cuda/12.2 openmpi/4.1.4/gnu11.2.1-cuda12.2 nccl/2.17.1-cuda12.2 \
+    ufrc gcc/14.2.0 cuda/12.9.1 nccl/2.27.5; do
+    file=$folder/site/$n
+    case $n in */*/*) file=$folder/site-deep/$n ;; */*) ;; *) file+=/1.0 ;; esac
+    mkdir -p "${file%/*}"
+    printf '#%%Module1.0\n' >"$file"
+    case $n in openmpi/5*) echo 'setenv HPC_PMIX pmix' >>"$file" ;; esac
   done
 }
 
@@ -38,7 +41,7 @@ job_script() {
 # submit_script FILE [FLAG ...]: as a user who has loaded the module, which the job inherits, and unloads where it begins with module purge.
 submit_script() {
   # shellcheck disable=SC2016  # for the shell that is started
-  on ctl env --chdir="$folder/work" MODULEPATH="$folder/site:$prefix/share/lockstep/modulefiles" LMOD_SYSTEM_DEFAULT_MODULES=cray-hdf5-parallel USER=root OMPI_MCA_btl_tcp_if_include=eth0 \
+  on ctl env --chdir="$folder/work" MODULEPATH="$folder/site:$folder/site-deep:$prefix/share/lockstep/modulefiles" LMOD_SYSTEM_DEFAULT_MODULES=cray-hdf5-parallel USER=root OMPI_MCA_btl_tcp_if_include=eth0 \
     bash -c '. /usr/share/lmod/lmod/init/bash && module load lockstep && [ -n "$_LMFILES_" ] && exec sbatch --parsable "$@"' bash "${@:2}" "$1"
 }
 
