@@ -5,22 +5,25 @@ here=$(dirname "$0")
 # Each run by itself, not in blocks, which would take long where cores are shared.
 small="-b 64K -e 256K -f 4 --algorithm ring,shm -n 10 --visits 8"
 
-# shellcheck disable=SC2086  # words are words
-launch 2 $small --json "$folder/base.json"
-expect_rc 0
-expect_out '^# for comparisons every size is visited 8 times more'
-[ "$(grep -c '"core_round_trip_ns":\[' "$folder/base.json")" -eq 4 ] || fail "the file does not hold visits of all rows"
-
-# Allowed to take eleven times as long: other work of a busy machine does not make it that.
-# shellcheck disable=SC2086
-launch 2 $small --baseline "$folder/base.json" --tolerance 1000 --json "$folder/now.json" --junit "$folder/now.xml"
-expect_rc 0
+# Allowed to take eleven times as long: other work of a busy machine does not make it that. Where the machine moves cores between
+# two launches, visits do not compare: a few tries of both, here and below.
+for try in 1 2 3 4 5; do
+  # shellcheck disable=SC2086  # words are words
+  launch 2 $small --json "$folder/base.json"
+  expect_rc 0
+  expect_out '^# for comparisons every size is visited 8 times more'
+  [ "$(grep -c '"core_round_trip_ns":\[' "$folder/base.json")" -eq 4 ] || fail "the file does not hold visits of all rows"
+  # shellcheck disable=SC2086
+  launch 2 $small --baseline "$folder/base.json" --tolerance 1000 --json "$folder/now.json" --junit "$folder/now.xml"
+  expect_rc 0
+  grep -q '^# all rows together: [+-]' "$folder/out" && break
+done
 expect_out '^# now \(1 launch\) against .*base.json \(1 launch\)'
 expect_out '^# Regression           : nothing is known to be slower by more than 1000 %'
 expect_out '^# all rows together: [+-][0-9.]+ %, 95 % interval'
 grep -q '<testsuite name="reduce_all" tests="5" failures="0"' "$folder/now.xml" || fail "JUnit's file"
 
-# A rank that takes four times as long. Where the machine has moved cores in between, visits do not compare: a few tries of both.
+# A rank that takes four times as long.
 for try in 1 2 3 4 5; do
   # shellcheck disable=SC2086
   launch 2 $small --json "$folder/base.json"

@@ -26,7 +26,7 @@ mount -t tmpfs -o size=8m none "$folder/small" 2>/dev/null || { echo "cannot mou
 trap 'umount "$folder/small"; rm -rf "$folder"' EXIT
 
 # Without a block left the status is true to the end, and so it is without an inode: it is written over in place.
-"$REDUCE_ALL" train toy 1000000 --save-weights "$folder/w.h5" --run-dir "$folder/small/r" >"$folder/out" 2>"$folder/err" &
+"$REDUCE_ALL" train toy 1000000 --save-every 0 --save-weights "$folder/w.h5" --run-dir "$folder/small/r" >"$folder/out" 2>"$folder/err" &
 job=$!
 await has_line '"kind":"train"' "$folder/small/r/log.jsonl"
 dd if=/dev/zero of="$folder/small/fill" bs=64k status=none 2>/dev/null

@@ -41,7 +41,7 @@ for n in 2 1; do
   await has_line '"kind":"start"' "$twice/log.jsonl"
   sleep 0.5
   kill -INT "$job"
-  sleep 1.3
+  sleep 2
   kill -INT "$job"
   wait "$job"
   rc=$?
@@ -71,6 +71,7 @@ for after in 0.02 0.05 0.3; do
   timeout -k 5 120 "$REDUCE_ALL" train toy 1000000 --nproc 2 --run-dir "$run_dir-$after" >"$folder/out" 2>"$folder/err" &
   job=$!
   sleep "$after"
+  await pgrep -P "$job" >/dev/null
   # shellcheck disable=SC2046  # what timeout has started
   kill -TERM $(pgrep -P "$job")
   wait "$job"

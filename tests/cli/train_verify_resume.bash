@@ -6,7 +6,7 @@ seed=$((RANDOM * 32768 + RANDOM + 1)) # the mark of its processes
 # shellcheck disable=SC2046  # process ids of our own making
 trap 'kill -KILL $(pids_with "$seed") 2>/dev/null; rm -rf "$folder"' EXIT
 digits=("$REDUCE_ALL" train digits --synthetic-samples 256 --batch 32 --seed "$seed" --verify-resume)
-verify=("${digits[@]}" --epochs 2)
+verify=("${digits[@]}" --epochs 8)
 is_there() { compgen -G "$1" >/dev/null; }
 # expect_left NAMES: nothing else is in the folder, and no process.
 expect_left() {

@@ -94,7 +94,7 @@ ClusterName=virtual
 SlurmctldHost=ctl(10.77.0.1)
 SlurmUser=root
 AuthType=auth/munge
-AuthInfo=socket=$cluster/munge/socket,cred_expire=5
+AuthInfo=socket=$cluster/munge/socket,cred_expire=10
 CredType=cred/munge
 StateSaveLocation=$cluster/state
 SlurmctldPidFile=$cluster/slurmctld.pid

@@ -42,7 +42,7 @@ grep -q '"state": "stopped"' "$run_dir/status.json" || fail "status: $(cat "$run
 
 # Nor is a launcher awaited that stands still itself: its ranks end, as nobody reads what they say.
 run_dir=$run_dir-stopped
-"$REDUCE_ALL" train toy 1000000 --run-dir "$run_dir" --seed "$seed" --timeout 3s --nproc 2 >"$folder/out" 2>"$folder/err" &
+"$REDUCE_ALL" train toy 1000000 --synthetic-samples 64 --save-every 0 --run-dir "$run_dir" --seed "$seed" --timeout 3s --nproc 2 >"$folder/out" 2>"$folder/err" &
 job=$!
 await has_line '"kind":"train"' "$run_dir/log.jsonl"
 kill -STOP "$(parent_of "$(parent_of "$(process_of 1)")")"

@@ -13,8 +13,8 @@ if [ "$1" = none ]; then
 fi
 
 signal=$1 rank=$2 moment=$3
-# No checkpoints: what is stopped amid one was last seen in phase save.
-arguments=(train toy 1000000 --save-every 0 --timeout 3s --run-dir "$run_dir")
+# Without checkpoints, and in epochs of many steps: what is stopped amid one, or between two of these, was in no step.
+arguments=(train toy 1000 --synthetic-samples 3000000 --save-every 0 --timeout 3s --run-dir "$run_dir")
 [ "$moment" = evaluation ] && arguments=(train digits --synthetic-samples 30000000 --evaluate-only --timeout 3s --run-dir "$run_dir")
 start "$4" 3 "${arguments[@]}"
 await has_rank "$rank"

@@ -60,6 +60,7 @@ going back to $run_dir/checkpoints/step-000000001"
     start nproc 2 "${train[@]}"
     unset LD_PRELOAD
     find_ranks 2
+    await_pause_s=0.005 # a step takes 200 ms
     await compgen -G "$run_dir/checkpoints/step-000000100.tmp-*" >/dev/null
     flip_bit 0 conv1.bias 7
     end

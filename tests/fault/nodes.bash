@@ -54,7 +54,7 @@ expect_rc 0
 ! compgen -G "$run_dir/checkpoints/*.suspect" >/dev/null || fail "still there: $(ls "$run_dir/checkpoints")"
 rm -rf "$run_dir"
 
-on_nodes train toy 1000000 --batch 32 --save-every 0 --timeout 3s --run-dir "$run_dir"
+on_nodes train toy 1000 --synthetic-samples 3000000 --batch 32 --save-every 0 --timeout 4s --run-dir "$run_dir"
 await has_logged '"kind":"train"'
 victim=$(process_of 3)
 kill -STOP "$victim" || fail "no process to stop"

@@ -35,7 +35,7 @@ strike() {
   rm -rf r made packed parts merged
   SECONDS=0
   run env FAULT_SIGNAL="$1" FAULT_RANK=1 FAULT_AT="$moment" LD_PRELOAD="$FAULT_AT_LIBRARY" "$REDUCE_ALL" "${command[@]}" \
-    --timeout 2s --nproc 3
+    --timeout 3s --nproc 3
   [ "$SECONDS" -le 30 ] || fail "took $SECONDS s"
 }
 

@@ -24,7 +24,7 @@ case $1 in
       expect_rc 0
       [ "$(grep '^digest ' out)" = "$whole" ] || fail "another result than $whole"
       # The last one is waited for, so the disk is slow; the one before is not.
-      holds "$(value stall_s 128) >= 0.1 && $(value stall_s 128) > 0.9 * $(value time_s 128)" ||
+      holds "$(value stall_s 128) >= 0.1 && $(value stall_s 128) > 0.7 * $(value time_s 128)" ||
         fail "not waited for: $(grep save r/log.jsonl)"
       holds "$(value time_s 64) >= 0.1 && $(value stall_s 64) < 0.5 * $(value time_s 64)" ||
         fail "training stood still: $(grep save r/log.jsonl)"
@@ -34,11 +34,11 @@ case $1 in
     done
     ;;
   long) # three waits one after another, longer than --timeout: beyond that a disk is given 1 s for 14.4 MB
-    run "${on_disk[@]}" SLOW_DISK_MS=500 "${digits[@]}" --epochs 1 --save-every 1 --run-dir r --nproc 2 --timeout 1s
+    run "${on_disk[@]}" SLOW_DISK_MS=1010 "${digits[@]}" --epochs 1 --save-every 1 --run-dir r --nproc 2 --timeout 3s
     expect_rc 0
-    run "${on_disk[@]}" SLOW_DISK_MS=9000 "${digits[@]}" --epochs 1 --save-every 1 --run-dir s --nproc 2 --timeout 1s
+    run "${on_disk[@]}" SLOW_DISK_MS=9000 "${digits[@]}" --epochs 1 --save-every 1 --run-dir s --nproc 2 --timeout 3s
     expect_rc 4
-    expect_err 'stalled: no progress for 2 s in phase save'
+    expect_err 'stalled: no progress for 4 s in phase save'
     ;;
   lost)
     run "${on_disk[@]}" SLOW_DISK_FAILS=1000 "${digits[@]}" --epochs 4 --save-every '1024 samples' --run-dir r --nproc 2

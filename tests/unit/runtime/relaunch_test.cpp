@@ -56,7 +56,7 @@ class Relaunch : public testing::Test {
   fs::path folder_;
 };
 
-/// A launcher that runs `script`; how this program ends when `signals` come to it, a little more than a second apart,
+/// A launcher that runs `script`; how this program ends when `signals` come to it, two seconds apart,
 /// once the script has made the file `ready`.
 int end_under(const fs::path& folder, const std::string& script, const std::vector<int>& signals) {
   const fs::path ready = folder / "ready";
@@ -70,7 +70,7 @@ int end_under(const fs::path& folder, const std::string& script, const std::vect
   }
   for (int i = 0; i < 500 && !fs::exists(ready) && !signals.empty(); ++i) usleep(10'000);
   for (std::size_t i = 0; i < signals.size(); ++i) {
-    if (i > 0) usleep(1'100'000);
+    if (i > 0) usleep(2'000'000);
     kill(child, signals[i]);
   }
   int status = -1;

@@ -332,7 +332,7 @@ TEST(Watchdog, SaysTheLastWordsOnceIfTheProcessDoesNotEndSoonAfterASignal) {
     Watchdog watchdog{make_hint(job, rank), {20}};
     watchdog.set_last_words("closing lines\n");
     if (rank == 0) raise(SIGTERM);
-    std::this_thread::sleep_for(1200ms);
+    std::this_thread::sleep_for(rank == 0 ? 4000ms : 1200ms);
     const bool is_out = watchdog.withdraw_last_words().empty();
     _exit(is_out == (rank == 0) ? 0 : 1);
   });

@@ -106,14 +106,16 @@ TEST(Pipeline, SeveralThreadsWorkOnOneBatch) {
   std::mutex mutex;
   std::set<std::size_t> workers;
   std::atomic<int> n_inside{0};
+  std::atomic<int> n_come{0};
   Pipeline pipeline{2, 2, 2, [&](const Pipeline::Piece& piece) {
+                      ++n_come;
                       const std::lock_guard lock{mutex};
                       if (piece.batch == 0) workers.insert(piece.worker);
                       ++n_inside;
                     }};
   std::unique_lock lock{mutex};  // holds the first worker back until the second has come
   pipeline.start(0, 1);
-  std::this_thread::sleep_for(std::chrono::milliseconds{50});
+  for (int i = 0; i < 3000 && n_come < 2; ++i) std::this_thread::sleep_for(std::chrono::milliseconds{10});
   lock.unlock();
   EXPECT_TRUE(pipeline.take().has_value());
   EXPECT_EQ(n_inside, 2);
