@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/transport_mpi.hpp"
+#include "comm/transport.hpp"
 #include "core/log.hpp"
 #include "core/print.hpp"
 #include "metrics/fingerprint.hpp"
@@ -191,7 +191,7 @@ int run(const runtime::Session& session, const CommandLine& line, const runtime:
   progress.enter(runtime::Activity::setup);
   const runtime::Topology topology = runtime::discover_topology(world);
   const auto transport =
-      comm::make_mpi_transport(world, {.ranks_per_node = options.ranks_per_node, .topology = &topology});
+      comm::make_transport(world, {.ranks_per_node = options.ranks_per_node, .topology = &topology});
   const bool is_demo = options.task == Task::demo;
   runtime::DeviceChoice device;
   const auto no_device = core::complaint_of([&] {

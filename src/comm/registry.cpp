@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "comm/algorithms/algorithms.hpp"
-#include "comm/transport_mpi.hpp"
+#include "comm/transport.hpp"
 #include "core/error.hpp"
 
 namespace lockstep::comm {
@@ -201,7 +201,7 @@ std::optional<std::string> obstacle(const Algorithm& algorithm, const Call& call
   if (!algorithm.does(call.collective)) return fmt::format("does not do {}", name(call.collective));
   switch (algorithm.needs) {
     case Needs::mpi_processes:
-      if (mpi_communicator(transport) == nullptr) return "needs ranks that are MPI processes";
+      if (transport.communicator().mpi() == nullptr) return "needs ranks that are MPI processes";
       break;
     case Needs::one_node:
       if (transport.n_nodes() > 1)

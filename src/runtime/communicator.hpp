@@ -1,66 +1,83 @@
-// Communicators as owned values, with control-size operations only.
-// Invariant: every MPI return code is checked; collectives on user data live in comm/, never here.
-// Used by comm/ and the programs.
+// A group of ranks: control operations, messages, shared memory, and groups within the group.
+// Invariant: collectives on user data live in comm/, never here; who uses it sees no difference between MPI processes
+// (communicator_mpi), threads of one process (communicator_threads) and a process alone.
+// Used by comm/, data/, parallel/, checkpoint/ and the programs.
 #pragma once
-
-#include <mpi.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
 
-#include "core/handle.hpp"
-#include "core/source_location.hpp"
+#include "core/units.hpp"
 
 namespace lockstep::runtime {
 
-/// Throws core::Error (ExitCode::system) naming `operation`, rank, host and MPI's own text.
-[[noreturn]] void fail_mpi(int code, const char* operation, core::SourceLocation location);
+/// A private message space between the ranks of a group; no message of one channel meets one of another.
+/// Messages between two ranks arrive in the order sent, and the receiver knows their size.
+/// A slot holds one pending operation; slots are numbered from 0 and may be reused once waited for.
+class Channel {
+ public:
+  virtual ~Channel() = default;
 
-/// fail_mpi unless `code` is MPI_SUCCESS. Inline, as it is part of what is timed.
-inline void check_mpi(int code, const char* operation,
-                      core::SourceLocation location = core::SourceLocation::current()) {
-  if (code != MPI_SUCCESS) [[unlikely]]
-    fail_mpi(code, operation, location);
-}
-
-/// Policy of core::UniqueHandle; freeing is skipped once MPI is finalised.
-struct CommunicatorPolicy {
-  using Raw = MPI_Comm;
-  static Raw null() noexcept { return MPI_COMM_NULL; }
-  static void destroy(Raw raw) noexcept;
+  /// Posts a receive of exactly `data.size()` bytes.
+  virtual void recv(int slot, int from, std::span<std::byte> data) = 0;
+  /// Posts a send; `data` must stay as it is until the slot is done.
+  virtual void send(int slot, int to, std::span<const std::byte> data) = 0;
+  /// As send(), for a caller that will block on its receives anyway: may return with the message already gone, which is
+  /// faster.
+  virtual void send_now(int slot, int to, std::span<const std::byte> data) = 0;
+  virtual void wait(int slot) = 0;
+  [[nodiscard]] virtual bool test(int slot) = 0;
 };
 
-/// An MPI communicator with errors returned, not fatal; or, where MPI was not started, this process alone.
+/// Memory that all ranks of a group can read and write, one part per rank, zeroed at creation.
+class SharedSegment {
+ public:
+  virtual ~SharedSegment() = default;
+  /// The part of `rank`, at least the bytes asked for; aligned to 128 bytes, a pair of cache lines.
+  [[nodiscard]] virtual std::span<std::byte> part(int rank) const = 0;
+  /// Says that this rank reads so many bytes of another's part: for implementations that count.
+  virtual void note_reading(int /*rank*/, std::size_t /*n_bytes*/) const {}
+};
+
+class MpiCommunicator;
+
+/// The ranks of a group and how they reach each other. Operations on one communicator are called by one thread of a
+/// rank at a time, and collective ones in the same order on all ranks.
 class Communicator {
  public:
-  /// Collective: duplicates `parent`, so no message of ours can meet one of the caller's.
-  static Communicator duplicate(MPI_Comm parent);
-  /// Of this process alone, without MPI.
-  static Communicator alone() noexcept { return Communicator{}; }
+  virtual ~Communicator() = default;
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  /// This process alone, without MPI.
+  [[nodiscard]] static const Communicator& alone() noexcept;
 
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int n_ranks() const noexcept { return n_ranks_; }
-  [[nodiscard]] MPI_Comm raw() const noexcept { return handle_.get(); }  ///< MPI_COMM_NULL where MPI was not started
-  /// Collective.
-  [[nodiscard]] Communicator duplicate() const { return is_alone() ? alone() : duplicate(raw()); }
+  /// This as MPI has it, or null if its ranks are not processes of MPI.
+  [[nodiscard]] virtual const MpiCommunicator* mpi() const noexcept { return nullptr; }
 
-  /// Collective: ranks with the same `color` form a new communicator, ordered by `key`, then by rank.
-  [[nodiscard]] Communicator split(int color, int key) const;
-  /// Local: the ranks here of those of `part`, a split of this one, in its order.
-  [[nodiscard]] std::vector<int> ranks_of(const Communicator& part) const;
+  /// Collective: the same ranks once more; no message of one meets one of the other.
+  [[nodiscard]] virtual std::unique_ptr<Communicator> duplicate() const = 0;
+  /// Collective: ranks with the same `color`, 0 or more, form a new communicator, ordered by `key`, then by rank.
+  [[nodiscard]] virtual std::unique_ptr<Communicator> split(int color, int key) const = 0;
   /// Collective: the ranks that can share memory with this one.
-  [[nodiscard]] Communicator split_shared() const;
+  [[nodiscard]] virtual std::unique_ptr<Communicator> split_shared() const = 0;
 
   /// Collective.
-  void barrier() const;
+  virtual void barrier() const = 0;
+  /// Collective, as barrier(); false if others have not come after `patience`, and then no other call may follow.
+  [[nodiscard]] virtual bool await_all(std::optional<core::Seconds> patience) const = 0;
   /// Collective: `data` of `root` reaches all; the same size everywhere.
-  void broadcast(std::span<std::byte> data, int root = 0) const;
+  virtual void broadcast(std::span<std::byte> data, int root = 0) const = 0;
   /// Collective: a string of any length from `root`.
   [[nodiscard]] std::string broadcast(std::string_view text, int root = 0) const;
   /// Collective: one equal-sized block per rank, in rank order, at `root`; empty elsewhere.
@@ -72,16 +89,32 @@ class Communicator {
   /// Collective: true everywhere if `mine` is true anywhere.
   [[nodiscard]] bool any(bool mine) const { return highest(mine ? 1 : 0) != 0; }
 
+  /// Collective.
+  [[nodiscard]] virtual std::unique_ptr<Channel> open_channel(int n_slots) = 0;
+  /// Collective over ranks that can share memory: `bytes` for each rank, zeroed and placed by its owner. The
+  /// communicator must outlive it. Throws core::Error (system), the same on all ranks.
+  [[nodiscard]] virtual std::unique_ptr<SharedSegment> share(std::size_t bytes) = 0;
+
+  /// How many times to look at a flag before relax(): few where ranks share cores, as `is_crowded` says.
+  [[nodiscard]] virtual int spin_limit(bool is_crowded) const noexcept = 0;
+  /// Called between looks at a flag, with the number of such calls before; throws if the group has failed.
+  virtual void relax(std::uint64_t n_before, bool is_crowded) = 0;
+
+ protected:
+  Communicator(int rank, int n_ranks) noexcept : rank_{rank}, n_ranks_{n_ranks} {}
+
  private:
-  Communicator() noexcept = default;
-  explicit Communicator(MPI_Comm owned);
-  [[nodiscard]] bool is_alone() const noexcept { return !handle_; }
+  /// Collective: as gather(), of blocks that are short in sum.
+  virtual void gather_short(std::span<const std::byte> block, std::span<std::byte> blocks, int root) const = 0;
+  /// Blocking messages of any length between two ranks, in the order sent.
+  virtual void send(std::span<const std::byte> data, int to) const = 0;
+  virtual void receive(std::span<std::byte> data, int from) const = 0;
+
   [[nodiscard]] std::vector<std::string> gather_one_by_one(std::string_view text, std::span<const std::uint64_t> sizes,
                                                            int root) const;
 
-  core::UniqueHandle<CommunicatorPolicy> handle_;
-  int rank_ = 0;
-  int n_ranks_ = 1;
+  int rank_;
+  int n_ranks_;
 };
 
 /// Collective: a trivially copyable value of `root` reaches all.

@@ -87,7 +87,7 @@ std::string read_mpi_thread_level() {
 
 /// Collective: the host of each node's first rank, in node order; at rank 0.
 std::vector<std::string> gather_hosts(const Communicator& world) {
-  const bool is_first_on_node = world.split_shared().rank() == 0;
+  const bool is_first_on_node = world.split_shared()->rank() == 0;
   std::vector<std::string> hosts = world.gather(is_first_on_node ? host_name() : std::string{});
   std::erase(hosts, std::string{});
   return hosts;

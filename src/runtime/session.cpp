@@ -17,6 +17,7 @@
 #include "core/log.hpp"
 #include "core/printable.hpp"
 #include "core/timer.hpp"
+#include "runtime/communicator_mpi.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/temporary_folder.hpp"
 #include "runtime/together.hpp"
@@ -78,7 +79,8 @@ class RareLooks {
 
 Session::Session(Alone alone) : has_mpi_{alone == Alone::with_mpi || is_started_by_others()} {
   if (!has_mpi_) {
-    world_ = Communicator::alone();
+    world_ = Communicator::alone().duplicate();
+    meeting_ = world_->duplicate();
     tell_of_start();
     core::set_log_identity(0, host_name());
     return;
@@ -95,10 +97,13 @@ Session::Session(Alone alone) : has_mpi_{alone == Alone::with_mpi || is_started_
   tell_of_start();
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-  world_ = Communicator::duplicate(MPI_COMM_WORLD);
-  meeting_ = Communicator::duplicate(MPI_COMM_WORLD);
+  world_ = MpiCommunicator::duplicate_of(MPI_COMM_WORLD);
+  meeting_ = MpiCommunicator::duplicate_of(MPI_COMM_WORLD);
   core::set_log_identity(world_->rank(), host_name());
 }
+
+Session::Session(const Communicator& world)
+    : has_mpi_{false}, world_{world.duplicate()}, meeting_{world.duplicate()} {}
 
 Session::~Session() {
   meeting_.reset();
@@ -108,22 +113,10 @@ Session::~Session() {
   if (MPI_Finalize() != MPI_SUCCESS) core::log_error("MPI_Finalize failed");
 }
 
-void Session::await_all(const core::Error* mine) const {
-  if (!has_mpi_) return;
-  MPI_Request all_here = MPI_REQUEST_NULL;
-  check_mpi(MPI_Ibarrier(meeting_->raw(), &all_here), "MPI_Ibarrier");
-  const core::Stopwatch watch;
-  for (int is_done = 0; mine != nullptr && is_done == 0;) {
-    check_mpi(MPI_Test(&all_here, &is_done, MPI_STATUS_IGNORE), "MPI_Test");
-    if (is_done == 0) std::this_thread::sleep_for(std::chrono::milliseconds{1});
-    // One after another: the first ends the job.
-    if (watch.elapsed().value > 10 + 0.1 * std::min(world_->rank(), 50)) abort_job(*mine, "an agreement");
-  }
-  check_mpi(MPI_Wait(&all_here, MPI_STATUS_IGNORE), "MPI_Wait");
-}
-
 std::optional<core::ExitCode> Session::agree(const std::optional<core::Error>& mine) const {
-  await_all(mine ? &*mine : nullptr);
+  // One after another: the first ends the job.
+  const core::Seconds patience{10 + 0.1 * std::min(world_->rank(), 50)};
+  if (!meeting_->await_all(mine ? std::optional{patience} : std::nullopt)) abort_job(*mine, "an agreement");
   const Speaker speaker = find_speaker(*world_, mine);
   if (speaker.rank < 0) return std::nullopt;
   if (speaker.rank == world_->rank()) core::log_error(mine->what());

@@ -1,10 +1,10 @@
 // The life of MPI in a process: initialise, agree on errors, end in order or abort with a name.
 // Invariant: MPI_THREAD_SINGLE, which works though the standard wants FUNNELED where helper threads exist: they never
 // enter MPI, and FUNNELED was measured to slow down short messages.
-// Used by the programs' main() and by the MPI tests.
+// Used by the programs' main(), by the MPI tests, and by tests that run a program's ranks as threads.
 #pragma once
 
-#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,11 +18,13 @@ namespace lockstep::runtime {
 /// network and waits for nobody.
 enum class Alone { with_mpi, without_mpi };
 
-/// MPI, if it is needed, from construction to destruction. One per process.
+/// The ranks of a job, and how they agree on errors: MPI, if it is needed, from construction to destruction.
 class Session {
  public:
-  /// Collective over all processes of the job.
+  /// Collective over all processes of the job. One per process.
   explicit Session(Alone alone = Alone::with_mpi);
+  /// Collective: of ranks that are there without MPI, such as threads.
+  explicit Session(const Communicator& world);
   /// Collective; logs instead of throwing.
   ~Session();
   Session(const Session&) = delete;
@@ -36,11 +38,9 @@ class Session {
   [[nodiscard]] std::optional<core::ExitCode> agree(const std::optional<core::Error>& mine) const;
 
  private:
-  void await_all(const core::Error* mine) const;
-
   bool has_mpi_;
-  std::optional<Communicator> world_;
-  std::optional<Communicator> meeting_;  ///< what is left in it by a rank that came alone disturbs nobody
+  std::unique_ptr<Communicator> world_;
+  std::unique_ptr<Communicator> meeting_;  ///< what is left in it by a rank that came alone disturbs nobody
 };
 
 /// Prints rank, host, phase and the error, then ends the whole job by MPI_Abort: with the error's exit code if it is a

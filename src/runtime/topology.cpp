@@ -104,7 +104,8 @@ Report from_text(const std::string& line) {
 
 /// Collective.
 Report describe_this_rank(const Communicator& world) {
-  const Communicator node = world.split_shared();
+  const auto own_node = world.split_shared();
+  const Communicator& node = *own_node;
   const std::vector<Processor> processors = share_processors(node);
   Report report;
   Place& place = report.place;
@@ -173,7 +174,8 @@ Topology discover_topology(const Communicator& world) {
 }
 
 std::size_t spare_cores(const Communicator& world) {
-  const Communicator node = world.split_shared();
+  const auto own_node = world.split_shared();
+  const Communicator& node = *own_node;
   const std::vector<Processor> processors = share_processors(node);
   const std::vector<int> mine = read_allowed_cpus();
   const std::vector<std::vector<int>> all = gather_cpus(node, mine);

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "comm/transport_mpi.hpp"
+#include "comm/transport.hpp"
 #include "mpi/forbidden_collectives.hpp"
 #include "support/collective_case.hpp"
 #include "support/mpi_main.hpp"
@@ -20,7 +20,7 @@ using support::CollectiveCase;
 using support::Mode;
 
 std::unique_ptr<comm::Transport> transport(int ranks_per_node) {
-  return comm::make_mpi_transport(support::world(), {.ranks_per_node = ranks_per_node, .oversubscribed = true});
+  return comm::make_transport(support::world(), {.ranks_per_node = ranks_per_node, .oversubscribed = true});
 }
 
 /// Runs `body` for every algorithm and collective that these ranks can do: MPI's own, or, where its collectives are
@@ -102,9 +102,9 @@ TEST(Nodes, ComeFromTheTopologyIfThereIsOne) {
   runtime::Topology topology = runtime::discover_topology(support::world());
   for (runtime::Place& place : topology.places) place.node = place.rank / 2;
   topology.cpus_per_node.assign(topology.places.size(), 2);
-  const auto over = comm::make_mpi_transport(support::world(), {.topology = &topology});
+  const auto over = comm::make_transport(support::world(), {.topology = &topology});
   EXPECT_EQ(over->n_nodes(), (over->n_ranks() + 1) / 2);
-  const auto divided = comm::make_mpi_transport(support::world(), {.ranks_per_node = 1, .topology = &topology});
+  const auto divided = comm::make_transport(support::world(), {.ranks_per_node = 1, .topology = &topology});
   EXPECT_EQ(divided->n_nodes(), over->n_ranks());
 }
 

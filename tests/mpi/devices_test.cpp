@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "comm/connection.hpp"
-#include "comm/transport_mpi.hpp"
+#include "comm/transport.hpp"
 #include "core/slice.hpp"
 #include "runtime/staging.hpp"
 #include "support/device_case.hpp"
@@ -40,7 +40,7 @@ class OnDevices : public testing::Test {
     return true;
   }
 
-  std::unique_ptr<comm::Transport> over_ = comm::make_mpi_transport(support::world(), {.oversubscribed = true});
+  std::unique_ptr<comm::Transport> over_ = comm::make_transport(support::world(), {.oversubscribed = true});
   test::Recorder recorder_;
   test::UseRecorder use_{recorder_};
 };

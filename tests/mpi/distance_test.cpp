@@ -1,7 +1,7 @@
 // The distance of cores between real ranks, and that all of them learn when it changes.
 #include <gtest/gtest.h>
 
-#include "comm/transport_mpi.hpp"
+#include "comm/transport.hpp"
 #include "reduce_all/cores.hpp"
 #include "support/mpi_main.hpp"
 
@@ -13,7 +13,7 @@ using support::world;
 class Cores : public testing::Test {
  protected:
   // On the machine as it is: more ranks than it has processors must not take long.
-  std::unique_ptr<comm::Transport> transport = comm::make_mpi_transport(world(), {.oversubscribed = true});
+  std::unique_ptr<comm::Transport> transport = comm::make_transport(world(), {.oversubscribed = true});
   runtime::Watchdog watchdog{{}, {0}};
 
   Progress progress(std::optional<Injection> injection = std::nullopt) { return {watchdog, injection, world().rank()}; }
@@ -35,7 +35,7 @@ TEST_F(Cores, HaveADistanceWhereRanksHaveNeighbours) {
 TEST_F(Cores, HaveNoneWhereRanksShareThemOrAreAlone) {
   Progress quiet = progress();
   EXPECT_FALSE((CoreWatch{world(), *transport, true, quiet}.is_on()));
-  const auto alone = comm::make_mpi_transport(world(), {.ranks_per_node = 1, .oversubscribed = true});
+  const auto alone = comm::make_transport(world(), {.ranks_per_node = 1, .oversubscribed = true});
   CoreWatch cores{world(), *alone, false, quiet};
   EXPECT_FALSE(cores.is_on());
   EXPECT_FALSE(cores.have_moved());

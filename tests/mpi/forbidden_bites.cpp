@@ -2,13 +2,13 @@
 #include <vector>
 
 #include "comm/registry.hpp"
-#include "comm/transport_mpi.hpp"
+#include "comm/transport.hpp"
 #include "runtime/session.hpp"
 
 int main() {
   using namespace lockstep;
   const runtime::Session session;
-  const auto over = comm::make_mpi_transport(session.world(), {});
+  const auto over = comm::make_transport(session.world(), {});
   const comm::Call call{comm::Collective::all_reduce, core::DType::float32, comm::ReduceOp::sum, 8};
   std::vector<float> data(call.n_elements);
   const auto plan = comm::make_plan(*comm::find_algorithm("mpi"), *over, call);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "comm/registry.hpp"
-#include "comm/transport_mpi.hpp"
+#include "comm/transport.hpp"
 #include "runtime/device.hpp"
 #include "runtime/memory.hpp"
 #include "support/mpi_main.hpp"
@@ -66,7 +66,7 @@ class LargeCount : public testing::TestWithParam<const char*> {
     plan->run();
   }
 
-  const std::unique_ptr<comm::Transport> over_ = comm::make_mpi_transport(support::world(), {.oversubscribed = true});
+  const std::unique_ptr<comm::Transport> over_ = comm::make_transport(support::world(), {.oversubscribed = true});
   const std::size_t rank_ = static_cast<std::size_t>(over_->rank());
 };
 

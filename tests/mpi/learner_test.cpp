@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "comm/transport_mpi.hpp"
+#include "comm/transport.hpp"
 #include "nn/device.hpp"
 #include "nn/models.hpp"
 #include "support/mpi_main.hpp"
@@ -64,7 +64,7 @@ struct Samples {
 
 /// The parameters after a step so long that they are all but its gradient.
 std::vector<float> after_long_step(const runtime::Communicator& world, const Recipe& recipe) {
-  const auto transport = comm::make_mpi_transport(world, {.oversubscribed = true});
+  const auto transport = comm::make_transport(world, {.oversubscribed = true});
   const auto n_ranks = static_cast<std::uint64_t>(world.n_ranks()), rank = static_cast<std::uint64_t>(world.rank());
   metrics::PhaseTimers timers;
   Learner learner{world, *transport, nullptr, *device, recipe, network_of(recipe), (n_samples + n_ranks - 1) / n_ranks,
@@ -108,7 +108,8 @@ double difference_in_ulp(const Recipe& recipe, const std::vector<float>& found, 
 // Sums of hundreds of terms that partly cancel, taken in another order. Of movielens a step touches few rows, which
 // travel as such; the other side sums whole tables, as its batch is said to be larger.
 TEST(Learner, GradientsAreThoseOfTheWholeBatch) {
-  const runtime::Communicator alone = support::world().split(support::world().rank(), 0);
+  const auto own_alone = support::world().split(support::world().rank(), 0);
+  const runtime::Communicator& alone = *own_alone;
   for (const char* const model : {"mnist_cnn", "movielens"}) {
     Recipe recipe = recipe_of(model);
     Recipe dense = recipe;
@@ -123,7 +124,8 @@ TEST(Learner, GradientsAreThoseOfTheWholeBatch) {
 }
 
 TEST(Learner, GradientsHaveTheSameBitsInLanes) {
-  const runtime::Communicator alone = support::world().split(support::world().rank(), 0);
+  const auto own_alone = support::world().split(support::world().rank(), 0);
+  const runtime::Communicator& alone = *own_alone;
   if (4 % support::world().n_ranks() != 0) GTEST_SKIP() << "4 lanes";
   for (const char* const model : {"mnist_cnn", "movielens"}) {
     for (const std::uint64_t accumulate : {1, 3}) {

@@ -45,7 +45,7 @@ TEST_P(PackedSet, HasTheSameBytesForAnyNumberOfRanks) {
     return pack(source, options, ranks, {});
   };
   const std::string mine = "alone-" + std::to_string(world().rank());
-  const PackResult alone = make(mine, world().split(world().rank(), 0));
+  const PackResult alone = make(mine, *world().split(world().rank(), 0));
   const PackResult together = make("together", world());
   const auto files = files_of(folder / "together");
   EXPECT_GT(files.size(), 3);

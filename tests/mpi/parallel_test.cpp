@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "comm/transport_mpi.hpp"
+#include "comm/transport.hpp"
 #include "core/error.hpp"
 #include "parallel/control_word.hpp"
 #include "parallel/host_synchronizer.hpp"
@@ -27,8 +27,7 @@ SynchronizerOptions make_options(bool is_deterministic) {
 
 class OnNodes : public testing::TestWithParam<int> {
  protected:
-  OnNodes()
-      : world_{comm::make_mpi_transport(support::world(), {.ranks_per_node = GetParam(), .oversubscribed = true})} {}
+  OnNodes() : world_{comm::make_transport(support::world(), {.ranks_per_node = GetParam(), .oversubscribed = true})} {}
 
   using Gradient = std::function<float(std::size_t element, int rank, int step)>;
 

@@ -14,7 +14,7 @@
 
 #include "core/error.hpp"
 #include "core/timer.hpp"
-#include "runtime/communicator.hpp"
+#include "runtime/communicator_mpi.hpp"
 #include "runtime/environment.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/session.hpp"
@@ -34,7 +34,7 @@ std::string repeat(int rank) {
 
 TEST(Communicator, WorldIsADuplicateThatReturnsErrors) {
   int relation = MPI_IDENT;
-  MPI_Comm_compare(world().raw(), MPI_COMM_WORLD, &relation);
+  MPI_Comm_compare(world().mpi()->raw(), MPI_COMM_WORLD, &relation);
   EXPECT_EQ(relation, MPI_CONGRUENT);
   try {
     (void)world().broadcast("", world().n_ranks());
@@ -49,20 +49,23 @@ TEST(Communicator, WorldIsADuplicateThatReturnsErrors) {
 
 TEST(Communicator, SplitOrdersByKeyThenRank) {
   const int rank = world().rank();
-  const Communicator part = world().split(rank % 2, -rank);
+  const auto own_part = world().split(rank % 2, -rank);
+  const runtime::Communicator& part = *own_part;
   const int n_peers = (world().n_ranks() + 1 - rank % 2) / 2;
   EXPECT_EQ(part.n_ranks(), n_peers);
   EXPECT_EQ(part.rank(), n_peers - 1 - rank / 2);
 }
 
 TEST(Communicator, SplitSharedGroupsRanksOfAHost) {
-  const Communicator node = world().split_shared();
+  const auto own_node = world().split_shared();
+  const runtime::Communicator& node = *own_node;
   for (const std::string& host : node.gather(host_name())) EXPECT_EQ(host, host_name());
   EXPECT_LE(node.n_ranks(), world().n_ranks());
 }
 
 TEST(Communicator, BarrierHoldsUntilTheLastArrives) {
-  const Communicator node = world().split_shared();  // one clock
+  const auto own_node = world().split_shared();
+  const runtime::Communicator& node = *own_node;  // one clock
   double arrival = 0;
   if (node.rank() == 0) {
     std::this_thread::sleep_for(std::chrono::milliseconds{50});
@@ -171,7 +174,8 @@ TEST(Launcher, AgreesWithMpi) {
   }
   EXPECT_EQ(hint.rank, world().rank());
   EXPECT_EQ(hint.n_ranks, world().n_ranks());
-  const Communicator node = world().split_shared();
+  const auto own_node = world().split_shared();
+  const runtime::Communicator& node = *own_node;
   EXPECT_EQ(hint.n_local_ranks, node.n_ranks());
   EXPECT_EQ(node.broadcast(hint.job_key), hint.job_key);
 }
@@ -181,7 +185,8 @@ TEST(Topology, DescribesEveryRank) {
   ASSERT_EQ(topology.places.size(), static_cast<std::size_t>(world().n_ranks()));
   for (int rank = 0; rank < world().n_ranks(); ++rank)
     EXPECT_EQ(topology.places[static_cast<std::size_t>(rank)].rank, rank);
-  const Communicator node = world().split_shared();
+  const auto own_node = world().split_shared();
+  const runtime::Communicator& node = *own_node;
   const Place& mine = topology.places[static_cast<std::size_t>(world().rank())];
   EXPECT_EQ(mine.host, host_name());
   EXPECT_EQ(mine.local_rank, node.rank());

@@ -161,7 +161,8 @@ TEST_F(Verify, StopsWhenAsked) {
 // Each rank takes its share of the bytes, in a set of its own.
 TEST(VerifyBytes, EveryChangeOfEveryByteIsFound) {
   const SharedFolder folder;
-  const runtime::Communicator self = world().split(world().rank(), 0);
+  const auto own_self = world().split(world().rank(), 0);
+  const runtime::Communicator& self = *own_self;
   const std::string set = folder / std::to_string(world().rank());
   TinySource source{{{"train", 3}}};
   source.extras = {{"ids.h5", {{"users", {7}}}}};

@@ -31,7 +31,7 @@ void print_states(const checkpoint::Checkpoint& first, const checkpoint::Checkpo
 }
 
 core::ExitCode diff(const Pair& folders) {
-  const auto alone = runtime::Communicator::alone();
+  const auto& alone = runtime::Communicator::alone();
   const auto open = [&](const std::string& folder) {
     auto found = checkpoint::open_first_whole(alone, require_checkpoints(folder));
     if (!found)

@@ -86,7 +86,8 @@ void open_source(const ImportArguments& o, const data::ImportOptions& options, c
 // Collective: the first rank of each node unpacks and parses, the others open the spools it has made.
 void open_shared(const ImportArguments& o, data::ImportOptions options, const runtime::Session& session,
                  Opening& opening) {
-  const runtime::Communicator node = session.world().split_shared();
+  const auto own_node = session.world().split_shared();
+  const runtime::Communicator& node = *own_node;
   data::SharedSpools spools;
   options.spools = &spools;
   open_source(o, options, session, node.rank() == 0, opening);

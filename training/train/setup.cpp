@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "comm/connection.hpp"
-#include "comm/transport_mpi.hpp"
+#include "comm/transport.hpp"
 #include "runtime/session.hpp"
 #include "training/recipe/specs.hpp"
 #include "training/train/check_data.hpp"
@@ -82,7 +82,7 @@ Setup set_up(const runtime::Communicator& world, const OpenDevice& place, const 
   const bool is_need_of_anywhere = options.dry_run && place.choice.is_host();
   if (!may_take_less && !is_need_of_anywhere) setup.memory = require_memory(network, batches.most());
   if (setup.memory && setup.memory->misfit) return setup;
-  setup.transport = comm::make_mpi_transport(world, {.topology = &place.topology});
+  setup.transport = comm::make_transport(world, {.topology = &place.topology});
   if (!place.choice.is_host() && world.n_ranks() > 1)
     setup.devices = comm::make_device_group(*setup.transport, place.choice);
   if (!place.choice.is_host() && world.n_ranks() > 1 && comm::nccl_version().empty())

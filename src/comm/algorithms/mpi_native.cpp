@@ -9,10 +9,10 @@
 
 #include "comm/algorithms/algorithms.hpp"
 #include "comm/kernels.hpp"
-#include "comm/transport_mpi.hpp"
+#include "comm/transport.hpp"
 #include "core/error.hpp"
 #include "core/handle.hpp"
-#include "runtime/communicator.hpp"
+#include "runtime/communicator_mpi.hpp"
 
 namespace lockstep::comm::mpi_native {
 namespace {
@@ -81,7 +81,7 @@ MPI_User_function* user_function(ReduceOp op) {
 
 class MpiPlan final : public Plan {
  public:
-  MpiPlan(const runtime::Communicator& communicator, const Call& call)
+  MpiPlan(const runtime::MpiCommunicator& communicator, const Call& call)
       : communicator_{communicator}, call_{call}, type_{datatype(call.dtype)}, op_{predefined(call.op)} {
     if (call.dtype == DType::float16) define_op(user_function<DType::float16>(call.op));
     if (call.dtype == DType::bfloat16) define_op(user_function<DType::bfloat16>(call.op));
@@ -234,7 +234,7 @@ class MpiPlan final : public Plan {
     kernels().find_divide(call_.dtype)(output_, output_, n, communicator_.n_ranks());
   }
 
-  const runtime::Communicator& communicator_;
+  const runtime::MpiCommunicator& communicator_;
   Call call_;
   MPI_Datatype type_;
   MPI_Op op_;
@@ -259,7 +259,7 @@ class MpiPlan final : public Plan {
 }  // namespace
 
 std::unique_ptr<Plan> make(Transport& transport, const Call& call) {
-  const runtime::Communicator* communicator = mpi_communicator(transport);
+  const runtime::MpiCommunicator* communicator = transport.communicator().mpi();
   core::require(communicator != nullptr, "algorithm mpi runs over MPI processes");
   return std::make_unique<MpiPlan>(*communicator, call);
 }

@@ -171,7 +171,8 @@ std::string stage(const runtime::Communicator& world, const std::string& set_fol
   const Manifest manifest = parse_manifest(text, set_folder);
   const std::string folder = (fs::path{parent} / io::digest_of(std::as_bytes(std::span{text}))).string();
 
-  const runtime::Communicator node = world.split_shared();
+  const auto own_node = world.split_shared();
+  const runtime::Communicator& node = *own_node;
   runtime::together(world, [&] {
     if (node.rank() == 0) make_folder(folder);
   });

@@ -4,8 +4,8 @@
 #include <mutex>
 #include <thread>
 
-#include "comm/transport_mpi.hpp"
 #include "data/load/store.hpp"
+#include "runtime/communicator.hpp"
 #include "runtime/together.hpp"
 
 namespace lockstep::data {
@@ -72,10 +72,9 @@ class CachedStore final : public Store {
  public:
   CachedStore(const runtime::Communicator& world, const ShardSet& set, std::size_t n_threads)
       : node_{world.split_shared()},
-        transport_{comm::make_mpi_transport(node_, {})},
         x_bytes_{set.spec().is_encoded() ? 0 : set.spec().x.bytes()},
         y_bytes_{set.spec().y.bytes()} {
-    const auto n_ranks = static_cast<std::uint64_t>(node_.n_ranks()), rank = static_cast<std::uint64_t>(node_.rank());
+    const auto n_ranks = static_cast<std::uint64_t>(node_->n_ranks()), rank = static_cast<std::uint64_t>(node_->rank());
     per_rank_ = std::max<std::uint64_t>(1, set.n_samples() / n_ranks + (set.n_samples() % n_ranks != 0 ? 1 : 0));
     const std::uint64_t first = std::min(set.n_samples(), rank * per_rank_);
     const std::uint64_t end = std::min(set.n_samples(), first + per_rank_);
@@ -85,14 +84,14 @@ class CachedStore final : public Store {
       if (set.spec().is_encoded()) offsets = offsets_of(set, first, end);
     });
     const std::uint64_t x_total = offsets.empty() ? x_bytes_ * per_rank_ : offsets.back();
-    segment_ = transport_->share(static_cast<std::size_t>(offset_bytes() + label_bytes() + x_total));
-    const std::span mine = segment_->part(node_.rank());
+    segment_ = node_->share(static_cast<std::size_t>(offset_bytes() + label_bytes() + x_total));
+    const std::span mine = segment_->part(node_->rank());
     std::ranges::copy(std::as_bytes(std::span{offsets}), mine.begin());
     runtime::together(world, [&] {
       set.spec().is_encoded() ? read_encoded(set, first, end, offsets, n_threads)
                               : read_raw(set, first, end, n_threads);
     });
-    for (int part = 0; part < node_.n_ranks(); ++part) parts_.push_back(segment_->part(part).data());
+    for (int part = 0; part < node_->n_ranks(); ++part) parts_.push_back(segment_->part(part).data());
   }
 
   void fetch(const Wanted& wanted, Fetched& fetched) override {
@@ -129,7 +128,7 @@ class CachedStore final : public Store {
   }
 
   void read_raw(const ShardSet& set, std::uint64_t first, std::uint64_t end, std::size_t n_threads) const {
-    const std::span mine = segment_->part(node_.rank());
+    const std::span mine = segment_->part(node_->rank());
     const std::span y = mine.first(static_cast<std::size_t>(label_bytes()));
     const std::span x = mine.subspan(y.size());
     // Pieces begin where chunks do, but for the first, so that no chunk is read twice.
@@ -153,7 +152,7 @@ class CachedStore final : public Store {
 
   void read_encoded(const ShardSet& set, std::uint64_t first, std::uint64_t end,
                     const std::vector<std::uint64_t>& offsets, std::size_t n_threads) const {
-    const std::span mine = segment_->part(node_.rank()).subspan(static_cast<std::size_t>(offset_bytes()));
+    const std::span mine = segment_->part(node_->rank()).subspan(static_cast<std::size_t>(offset_bytes()));
     const std::span y = mine.first(static_cast<std::size_t>(label_bytes()));
     const std::span x = mine.subspan(y.size());
     for (const Stretch& run : runs_of(set, first, end)) {
@@ -170,9 +169,8 @@ class CachedStore final : public Store {
     }
   }
 
-  runtime::Communicator node_;
-  std::unique_ptr<comm::Transport> transport_;
-  std::unique_ptr<comm::SharedSegment> segment_;
+  std::unique_ptr<runtime::Communicator> node_;
+  std::unique_ptr<runtime::SharedSegment> segment_;
   std::uint64_t per_rank_ = 1;
   std::uint64_t x_bytes_;  ///< 0: encoded
   std::uint64_t y_bytes_;

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "comm/registry.hpp"
-#include "comm/transport_mpi.hpp"
+#include "comm/transport.hpp"
 #include "runtime/session.hpp"
 #include "runtime/topology.hpp"
 
@@ -13,7 +13,7 @@ int main() {
   const runtime::Session session;
   const runtime::Communicator& world = session.world();
   const runtime::Topology topology = runtime::discover_topology(world);
-  const auto transport = comm::make_mpi_transport(world, {.topology = &topology});
+  const auto transport = comm::make_transport(world, {.topology = &topology});
 
   std::array<double, 1000> values;
   values.fill(world.rank() + 1);

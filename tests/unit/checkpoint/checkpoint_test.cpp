@@ -21,7 +21,7 @@ using io::put;
 using io::TemporaryFolder;
 
 const runtime::Communicator& alone() {
-  static const runtime::Communicator world = runtime::Communicator::alone();
+  const runtime::Communicator& world = runtime::Communicator::alone();
   return world;
 }
 

@@ -233,7 +233,7 @@ std::string write_step(const std::string& folder) {
 
 TEST(Tensors, OfACheckpointAreNamedAsInAFileOfWeights) {
   const TemporaryFolder folder;
-  const auto alone = runtime::Communicator::alone();
+  const auto& alone = runtime::Communicator::alone();
   const TensorSource source = open_tensors(alone, write_step(folder.path()), "--init-from");
   ASSERT_EQ(source.tensors.size(), 3u);
   EXPECT_EQ(source.tensors[0].spec.name, "bn.running_mean");
@@ -254,7 +254,7 @@ TEST(Tensors, OfACheckpointAreNamedAsInAFileOfWeights) {
 
 TEST(Tensors, OnlyAWholeCheckpointHasThem) {
   const TemporaryFolder folder;
-  const auto alone = runtime::Communicator::alone();
+  const auto& alone = runtime::Communicator::alone();
   const auto open_folder = [&] { static_cast<void>(open_tensors(alone, folder.path(), "--init-from")); };
   put(folder / "weights.h5", "");
   expect_error(open_folder, ExitCode::usage, {"there is no checkpoint", "--init-from", "weights.h5"});

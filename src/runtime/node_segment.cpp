@@ -1,4 +1,4 @@
-#include "comm/segment_mpi.hpp"
+#include "runtime/node_segment.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -22,10 +22,10 @@
 #include "core/units.hpp"
 #include "runtime/session.hpp"
 
-namespace lockstep::comm {
+namespace lockstep::runtime {
 namespace {
 
-constexpr const char* folder = "/dev/shm";
+constexpr const char* segments_folder = "/dev/shm";
 
 /// What one rank could not do; all zero: nothing.
 struct Failure {
@@ -47,9 +47,9 @@ struct Layout {
 };
 
 // Collective.
-Layout plan_layout(const runtime::Communicator& node, std::size_t bytes) {
+Layout plan_layout(const Communicator& node, std::size_t bytes) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  auto sizes = runtime::gather_values<std::size_t>(node, std::span<const std::size_t>{&bytes, 1});
+  auto sizes = gather_values<std::size_t>(node, std::span<const std::size_t>{&bytes, 1});
   sizes.resize(static_cast<std::size_t>(node.n_ranks()));
   node.broadcast(std::as_writable_bytes(std::span{sizes}));
   Layout layout{{0}};
@@ -60,27 +60,28 @@ Layout plan_layout(const runtime::Communicator& node, std::size_t bytes) {
 }
 
 // Collective: the failure of the lowest rank that has one.
-Failure agree(const runtime::Communicator& node, Failure mine) {
+Failure agree(const Communicator& node, Failure mine) {
   mine.rank = node.rank();
-  const auto all = runtime::gather_values<Failure>(node, std::span<const Failure>{&mine, 1});
+  const auto all = gather_values<Failure>(node, std::span<const Failure>{&mine, 1});
   const auto first = std::ranges::find_if(all, [](const Failure& f) { return f.step != Failure::Step::none; });
-  return runtime::broadcast_value(node, first != all.end() ? *first : Failure{});
+  return broadcast_value(node, first != all.end() ? *first : Failure{});
 }
 
 std::string describe_room() {
   struct statvfs room {};
-  if (statvfs(folder, &room) != 0) return fmt::format("there is no {}", folder);
-  return fmt::format("{} has {} left", folder, core::format_bytes({std::uint64_t{room.f_bavail} * room.f_frsize}));
+  if (statvfs(segments_folder, &room) != 0) return fmt::format("there is no {}", segments_folder);
+  return fmt::format("{} has {} left", segments_folder,
+                     core::format_bytes({std::uint64_t{room.f_bavail} * room.f_frsize}));
 }
 
 [[noreturn]] void fail(const Failure& failure, std::size_t total, int n_ranks, const std::string& room) {
   throw core::Error{
       core::ExitCode::system,
       {.what = fmt::format("{} ranks on {} cannot share {} of memory: rank {} of them cannot {} it: {}; {}", n_ranks,
-                           runtime::host_name(), core::format_bytes({total}), failure.rank, name(failure.step),
+                           host_name(), core::format_bytes({total}), failure.rank, name(failure.step),
                            core::system_reason(failure.error), room),
        .where = "",
-       .expected = fmt::format("room in {}, and address space, memory and descriptors for it", folder),
+       .expected = fmt::format("room in {}, and address space, memory and descriptors for it", segments_folder),
        .fix =
            "enlarge it (mount -o remount,size=2G /dev/shm; docker run --shm-size 2g), or start fewer ranks on a node; "
            "reduce_all also has algorithms without shared memory, such as --algorithm ring"},
@@ -102,7 +103,7 @@ int reserve(int file, std::size_t begin, std::size_t size) {
 
 class NodeSegment final : public SharedSegment {
  public:
-  NodeSegment(const runtime::Communicator& node, std::size_t bytes) : layout_{plan_layout(node, bytes)} {
+  NodeSegment(const Communicator& node, std::size_t bytes) : layout_{plan_layout(node, bytes)} {
     std::array<char, 64> path{};
     core::Descriptor file;
     const std::string room = node.broadcast(node.rank() == 0 ? describe_room() : std::string{});
@@ -137,8 +138,8 @@ class NodeSegment final : public SharedSegment {
   // Under a name that nobody can know before.
   Failure create(std::array<char, 64>& path, core::Descriptor& file) const {
     std::random_device random;
-    fmt::format_to_n(path.data(), path.size() - 1, "{}/lockstep-{}-{:08x}{:08x}{:08x}", folder, getpid(), random(),
-                     random(), random());
+    fmt::format_to_n(path.data(), path.size() - 1, "{}/lockstep-{}-{:08x}{:08x}{:08x}", segments_folder, getpid(),
+                     random(), random(), random());
     file = core::Descriptor{::open(path.data(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600)};
     if (file && ftruncate(file.get(), static_cast<off_t>(layout_.total())) == 0) return {};
     const int error = errno;
@@ -147,7 +148,7 @@ class NodeSegment final : public SharedSegment {
   }
 
   // Each rank reserves its own part: a full file system is an error now instead of a SIGBUS at an access.
-  Failure reserve_and_map(const runtime::Communicator& node, int file) {
+  Failure reserve_and_map(const Communicator& node, int file) {
     const auto rank = static_cast<std::size_t>(node.rank());
     for (std::size_t begin = layout_.begins[rank]; begin < layout_.begins[rank + 1]; begin += largest_reservation)
       if (const int error = reserve(file, begin, std::min(largest_reservation, layout_.begins[rank + 1] - begin)))
@@ -186,9 +187,9 @@ class LoneSegment final : public SharedSegment {
 
 }  // namespace
 
-std::unique_ptr<SharedSegment> share_on_node(const runtime::Communicator& node, std::size_t bytes) {
+std::unique_ptr<SharedSegment> share_on_node(const Communicator& node, std::size_t bytes) {
   if (node.n_ranks() == 1) return std::make_unique<LoneSegment>(bytes);
   return std::make_unique<NodeSegment>(node, bytes);
 }
 
-}  // namespace lockstep::comm
+}  // namespace lockstep::runtime

@@ -1,0 +1,35 @@
+// Ranks as threads of one process: whatever works on a Communicator runs here without a launcher, counted and checked.
+// Invariant: a deadlock, an unmatched or misfitting message and a rank that throws all end the run with an Error.
+// Used by tests (exactness, costs, sanitizers), by way of comm/transport_threads where they need a Transport.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "core/units.hpp"
+#include "runtime/communicator.hpp"
+
+namespace lockstep::runtime {
+
+/// What went over the wire, all ranks and groups together; control operations are not counted.
+struct Traffic {
+  std::uint64_t messages = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t shared = 0;       ///< bytes of all shared segments
+  std::uint64_t read_across = 0;  ///< bytes that ranks read from shared memory written in another socket
+  std::size_t most_read = 0;      ///< the most ranks whose shared memory a single one has read
+  std::uint64_t steps = 0;  ///< the longest chain of messages each of which had to arrive before the next was sent
+};
+
+/// Where ranks pretend to run.
+struct ThreadsLayout {
+  std::vector<int> nodes;      ///< by rank
+  core::Seconds patience{30};  ///< a rank that waits without result for so long fails
+  std::vector<int> sockets{};  ///< by rank; none: all in one
+};
+
+/// Runs `body` once per rank, each in a thread of its own. Rethrows the first failure.
+Traffic run_as_threads(const ThreadsLayout& layout, const std::function<void(Communicator&)>& body);
+
+}  // namespace lockstep::runtime
