@@ -5,9 +5,10 @@
 #include <limits>
 
 #include "core/instruction_sets.hpp"
+#include "core/log.hpp"
+#include "core/print.hpp"
 #include "core/suggest.hpp"
 #include "core/version.hpp"
-#include "runtime/launcher.hpp"
 #include "training/ckpt/verbs.hpp"
 #include "training/doctor/doctor.hpp"
 #include "training/lint/lint.hpp"
@@ -112,6 +113,27 @@ Invocation parse_command_line(const std::vector<std::string>& arguments) {
   } catch (const core::Error& error) {
     return {.text = {}, .error = error};
   }
+}
+
+int run_on_ranks(const runtime::Session& session, const Invocation& invocation, const runtime::LauncherHint& hint,
+                 runtime::Watchdog& watchdog) {
+  const auto alone = runtime::find_singletons(hint, session.world().n_ranks());
+  if (alone && !invocation.judges_launch) {
+    if (hint.rank.value_or(0) == 0) core::log_error(alone->what());
+    return core::to_int(alone->code());
+  }
+  if (const auto bad = session.agree(invocation.error)) return core::to_int(*bad);
+  if (!invocation.text.empty()) {
+    const auto unprinted = core::complaint_of([&] {
+      if (session.world().rank() == 0) core::print(invocation.text);
+    });
+    return core::to_int(session.agree(unprinted).value_or(core::ExitCode::ok));
+  }
+  const auto others = core::complaint_of(
+      [&] { runtime::check_n_ranks(invocation.expect_ranks, invocation.nproc, session.world().n_ranks()); });
+  if (const auto bad = session.agree(others)) return core::to_int(*bad);
+  watchdog.enter(runtime::Activity::work);
+  return invocation.run(session, watchdog);
 }
 
 }  // namespace lockstep::training

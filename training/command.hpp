@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/flags.hpp"
+#include "runtime/launcher.hpp"
 #include "runtime/session.hpp"
 #include "runtime/watch/watchdog.hpp"
 
@@ -46,6 +47,10 @@ struct Invocation {
 
 /// `arguments` as typed, without the program's name. Does not throw for what a user may type.
 [[nodiscard]] Invocation parse_command_line(const std::vector<std::string>& arguments);
+
+/// Collective: what `invocation` asks for; the exit code, the same on all ranks. `hint`: how they were launched.
+[[nodiscard]] int run_on_ranks(const runtime::Session& session, const Invocation& invocation,
+                               const runtime::LauncherHint& hint, runtime::Watchdog& watchdog);
 
 /// Whether one of `arguments` asks for help.
 [[nodiscard]] bool asks_for_help(const std::vector<std::string>& arguments);

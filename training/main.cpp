@@ -37,35 +37,14 @@ std::optional<int> run_without_mpi(const Invocation& invocation, int argc, char*
   return std::nullopt;
 }
 
-int run_on_all_ranks(const runtime::Session& session, const Invocation& invocation, const runtime::LauncherHint& hint,
-                     runtime::Watchdog& watchdog) {
-  const auto alone = runtime::find_singletons(hint, session.world().n_ranks());
-  if (alone && !invocation.judges_launch) {
-    if (hint.rank.value_or(0) == 0) core::log_error(alone->what());
-    return core::to_int(alone->code());
-  }
-  if (const auto bad = session.agree(invocation.error)) return core::to_int(*bad);
-  if (!invocation.text.empty()) {
-    const auto unprinted = core::complaint_of([&] {
-      if (session.world().rank() == 0) core::print(invocation.text);
-    });
-    return core::to_int(session.agree(unprinted).value_or(core::ExitCode::ok));
-  }
-  const auto others = core::complaint_of(
-      [&] { runtime::check_n_ranks(invocation.expect_ranks, invocation.nproc, session.world().n_ranks()); });
-  if (const auto bad = session.agree(others)) return core::to_int(*bad);
-  runtime::catch_interrupts();
-  watchdog.enter(runtime::Activity::work);
-  return invocation.run(session, watchdog);
-}
-
 int run_in_session(const Invocation& invocation, const runtime::LauncherHint& hint) {
   runtime::Watchdog watchdog{hint, invocation.timeout};
   std::optional<runtime::Session> session;  // outlives the try: on an error its end would wait for the other ranks
   try {
     session.emplace(invocation.alone);
     watchdog.set_rank(session->world().rank(), session->world().n_ranks());
-    const int exit_code = run_on_all_ranks(*session, invocation, hint, watchdog);
+    runtime::catch_interrupts();
+    const int exit_code = training::run_on_ranks(*session, invocation, hint, watchdog);
     watchdog.enter(runtime::Activity::finish);
     return exit_code;
   } catch (const std::exception& error) {

@@ -172,6 +172,12 @@ TEST(MadeSamples, AreMadeOnceWhereTheBatchIsRepeated) {
     EXPECT_EQ(loader.next(), nullptr);
   }
   EXPECT_EQ(n_reads, static_cast<int>(first_ids.size()));
+  // So is it where a run goes on.
+  Loader resumed{world(), std::make_unique<NumberSource>(DType::float32, &n_reads), 0, options};
+  resumed.begin_epoch(1, 7);
+  const Batch* const batch = resumed.next();
+  ASSERT_NE(batch, nullptr);
+  EXPECT_EQ(std::vector<std::uint64_t>(batch->ids.begin(), batch->ids.end()), first_ids);
 }
 
 }  // namespace

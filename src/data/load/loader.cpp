@@ -235,7 +235,8 @@ std::uint64_t Loader::State::id_at(const Share& share, std::uint64_t index) cons
 }
 
 void Loader::State::make(const Pipeline::Piece& piece) {
-  const Share share = plan.share(piece.batch);
+  Share share = plan.share(piece.batch);
+  if (options.is_repeated) share.first = plan.share(0).first;
   const std::uint64_t begin = share.n * piece.number / n_pieces, end = share.n * (piece.number + 1) / n_pieces;
   const auto first = static_cast<std::size_t>(begin), n = static_cast<std::size_t>(end - begin);
   BatchBuffer& buffer = buffers[piece.slot];
@@ -337,8 +338,9 @@ void Loader::begin_epoch(std::uint64_t epoch, std::uint64_t first) {
   core::require(first <= n_batches(), "an epoch is resumed within it");
   state_->pipeline->stop();
   if (state_->buffers.empty()) state_->make_buffers();
-  state_->sampler.begin_epoch(epoch);
-  state_->epoch = epoch;
+  // A batch that is repeated is that of epoch 0, wherever a run goes on.
+  state_->epoch = state_->options.is_repeated ? 0 : epoch;
+  state_->sampler.begin_epoch(state_->epoch);
   state_->ledger = {};
   state_->store->begin(first, n_batches());
   state_->pipeline->start(first, n_batches());

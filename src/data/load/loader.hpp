@@ -37,7 +37,7 @@ struct LoaderOptions {
   std::uint64_t batches_ahead = 3;  ///< the bound of the queue
   bool drop_last = false;           ///< leave out the last, smaller batch
   bool is_evaluation = false;       ///< sequential; each rank takes one contiguous range of the set
-  /// The first batch is made, without threads, and delivered again and again: what is left then is not data.
+  /// The first batch of epoch 0 is made, without threads, and delivered again and again: what is left then is not data.
   bool is_repeated = false;
   /// Images of so many channels at most stay pixels of uint8 (Batch::images) where Augment has them.
   std::uint64_t most_pixel_channels = 0;

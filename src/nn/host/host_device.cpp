@@ -1,3 +1,8 @@
+#include <omp.h>
+
+#include <memory>
+#include <mutex>
+
 #include "core/error.hpp"
 #include "nn/device.hpp"
 #include "nn/host/host_executor.hpp"
@@ -6,9 +11,21 @@
 namespace lockstep::nn {
 namespace {
 
+/// Kokkos starts once in a process: devices that live at the same time, as of ranks that are threads, share it.
+std::shared_ptr<host::KokkosSession> share_kokkos(int n_threads) {
+  static std::mutex mutex;
+  static std::weak_ptr<host::KokkosSession> current;
+  const std::lock_guard lock{mutex};
+  std::shared_ptr<host::KokkosSession> session = current.lock();
+  if (!session) current = session = std::make_shared<host::KokkosSession>(n_threads);
+  core::require(session->n_threads() == n_threads, "devices of one process have equally many threads");
+  omp_set_num_threads(n_threads);  // of this thread's calls of oneDNN: Kokkos has set it for the thread that started it
+  return session;
+}
+
 class HostDevice final : public Device {
  public:
-  explicit HostDevice(int n_threads) : kokkos_{n_threads} {}
+  explicit HostDevice(int n_threads) : kokkos_{share_kokkos(n_threads)} {}
 
   std::unique_ptr<Executor> make_executor(const Network& network, const ExecutorOptions& options) override {
     if (options.precision == Precision::f16)
@@ -20,7 +37,7 @@ class HostDevice final : public Device {
   }
 
  private:
-  host::KokkosSession kokkos_;
+  std::shared_ptr<host::KokkosSession> kokkos_;
 };
 
 }  // namespace

@@ -1,0 +1,193 @@
+#include "ranks/drawn_recipe.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <random>
+
+#include "support/lockstep_program.hpp"
+#include "training/recipe/keys.hpp"
+
+namespace lockstep::support {
+namespace {
+
+/// A kind of network, as small as it can be, and where its samples come from.
+struct Kind {
+  const char* recipe;
+  const char* always;
+  const char* made;  ///< while training; empty: not possible
+  const char* set;   ///< of `lockstep shard synth`
+  bool has_images;
+};
+
+constexpr Kind kinds[] = {
+    {"toy", "--batch 32", "--synthetic-samples 110", "toy --samples 110 --val 0.2", false},
+    {"digits", "--batch 32", "--synthetic-samples 53", "digits --samples 110", true},
+    {"digits", "--batch 32", "--synthetic-steps 5", "digits --samples 110", true},
+    {"movielens", "--batch 32", "", "ratings --samples 150 --users 30 --items 40 --val 0.2", false},
+    {"cifar_resnet18", "--batch 32 --classes 4 --bn-group 2 --drop-last --augment normalize:0.4:0.2", "",
+     "images --samples 90 --height 8 --width 8 --channels 3 --classes 4", true},
+};
+
+/// Words that keys are drawn from, and what is chosen of them so far.
+class Draw {
+ public:
+  explicit Draw(std::uint64_t seed) : random_{seed} {}
+
+  std::size_t below(std::size_t n) { return static_cast<std::size_t>(random_() % n); }
+  template <class Values>
+  const auto& one_of(const Values& values) {
+    return values[below(std::size(values))];
+  }
+  void add(const std::string& words) {
+    for (std::string& word : words_of(words)) arguments.push_back(std::move(word));
+  }
+  void set(const std::string& key, const std::string& value) {
+    chosen[key] = value;
+    arguments.push_back(value == "true" ? "--" + key : value == "false" ? "--no-" + key : "--" + key + "=" + value);
+  }
+
+  std::map<std::string, std::string> chosen{};
+  std::vector<std::string> arguments{"train"};
+
+ private:
+  std::mt19937_64 random_;
+};
+
+/// Whether `key` has an effect beside what is chosen.
+bool fits(const training::Key& key, const std::map<std::string, std::string>& chosen) {
+  if (key.use.words.empty()) return true;
+  const std::vector<std::string> words = words_of(std::string{key.use.words});
+  return std::ranges::find(words, chosen.at(std::string{key.use.selector})) != words.end();
+}
+
+/// Whether `key` is set already.
+bool contains_flag(const std::vector<std::string>& arguments, const std::string& key) {
+  return std::ranges::find(arguments, "--" + key) != arguments.end();
+}
+
+/// The set of that kind, made once in `folder`.
+std::string make_set(const Kind& kind, const std::string& folder) {
+  const std::string path = folder + "/" + kind.recipe;
+  if (std::filesystem::exists(path)) return path;
+  const Ended made = run_lockstep(words_of("shard synth " + std::string{kind.set} + " --chunk-size 4K --out " + path));
+  EXPECT_EQ(made.exit_code, 0) << made.err;
+  return path;
+}
+
+}  // namespace
+
+const std::vector<DrawnKey>& drawn_keys() {
+  static const std::vector<DrawnKey> keys{
+      {"name", {}, "a report's title"},
+      {"model", {}, "drawn with the recipe"},
+      {"cifar-stem", {}, "set by the recipe"},
+      {"classes", {}, "drawn with the recipe"},
+      {"users", {}, "as the set has"},
+      {"items", {}, "as the set has"},
+      {"dropout", {"true", "false"}},
+      {"loss", {}, "the model's"},
+      {"label-smoothing", {"0", "0.1"}},
+      {"data", {}, "drawn with the recipe"},
+      {"stage", {}, "drawn with the set"},
+      {"train-split", {}, "drawn with the set"},
+      {"val-split", {}, "drawn with the set"},
+      {"synthetic", {}, "drawn with the recipe"},
+      {"synthetic-samples", {}, "drawn with the recipe"},
+      {"synthetic-steps", {}, "drawn with the recipe"},
+      {"image-size", {}, "drawn with the recipe"},
+      {"augment", {"normalize:0.5:0.25", "flip,normalize:0.1:0.2", "crop:8:2,flip:0.3,normalize:0.2:0.3"}},
+      {"val-augment", {}, "an evaluation changes no weights"},
+      {"order", {"keyed", "torch", "blocked", "sequential"}},
+      {"window-chunks", {"1", "3", "16"}},
+      {"drop-last", {"true", "false"}},
+      {"cache", {"auto", "none", "node"}},
+      {"loader-threads", {"0", "1", "3"}},
+      {"batch", {}, "drawn with the recipe"},
+      {"bn-group", {}, "drawn with the recipe"},
+      {"accumulate", {"1", "2"}},
+      {"epochs", {"3", "4"}},
+      {"samples", {}, "a length as epochs are"},
+      {"max-steps", {}, "what a test of stopping sets"},
+      {"evaluate-every", {"0", "1", "2"}},
+      {"save-every", {}, "what a test of stopping sets"},
+      {"seed", {"1", "7", "123456789012345"}},
+      {"optimizer", {"sgd", "adam", "adamw", "adadelta", "lars", "lamb"}},
+      {"lr", {"0.01", "0.1"}},
+      {"weight-decay", {"0", "0.05"}},
+      {"momentum", {"0", "0.9"}},
+      {"dampening", {"0", "0.3"}},
+      {"nesterov", {"true", "false"}},
+      {"beta1", {"0.9", "0.5"}},
+      {"beta2", {"0.999", "0.9"}},
+      {"rho", {"0.9", "0.5"}},
+      {"eps", {"1e-8", "1e-3"}},
+      {"trust", {"1e-3", "1e-2"}},
+      {"clip-norm", {"0", "0.5"}},
+      {"schedule", {"constant", "step", "multistep", "cosine", "polynomial"}},
+      {"warmup", {"0", "1", "20 samples"}},
+      {"warmup-factor", {"0", "0.5"}},
+      {"step-size", {"1", "40 samples"}},
+      {"milestones", {"1,2"}},
+      {"gamma", {"0.1", "0.7"}},
+      {"power", {"1", "2"}},
+      {"min-lr", {"0", "0.0001"}},
+      {"precision", {"f32", "bf16"}},
+      {"strategy", {"ddp"}},
+      {"graph", {}, "of GPUs"},
+      {"deterministic", {}, "always true here: bits are compared"},
+      {"lanes", {"4", "8"}},
+      {"threads", {}, "1: ranks are threads"},
+  };
+  return keys;
+}
+
+DrawnRecipe draw_recipe(std::uint64_t seed, const std::string& folder) {
+  Draw draw{seed};
+  const Kind& kind = draw.one_of(kinds);
+  draw.add(kind.recipe);
+  draw.add(kind.always);
+  draw.chosen["model"] = kind.recipe == std::string{"digits"}           ? "mnist_cnn"
+                         : kind.recipe == std::string{"cifar_resnet18"} ? "resnet18"
+                                                                        : kind.recipe;
+  draw.chosen["loss"] = draw.chosen["model"] == "toy" || draw.chosen["model"] == "movielens" ? "mse" : "cross_entropy";
+  const bool is_made = *kind.made != 0 && draw.below(2) == 0;
+  draw.chosen["synthetic"] = is_made ? "true" : "false";
+  if (is_made) {
+    draw.add(kind.made);
+    draw.arguments.push_back("--val-split=");
+  } else {
+    draw.add("--no-synthetic --data " + make_set(kind, folder));
+    if (draw.below(4) == 0) draw.add("--stage " + folder + "/stage");
+    // Shapes of samples must agree, and only training has augmentation here.
+    if (kind.has_images || draw.below(3) == 0) draw.arguments.push_back("--val-split=");
+  }
+  for (const std::string selector : {"optimizer", "schedule", "order"})
+    for (const DrawnKey& key : drawn_keys())
+      if (key.key == selector) draw.set(selector, draw.one_of(key.values));
+  for (const DrawnKey& drawn : drawn_keys()) {
+    const training::Key& key = training::all_keys()[*training::find_key(drawn.key)];
+    if (drawn.values.empty() || draw.chosen.contains(drawn.key) || !fits(key, draw.chosen)) continue;
+    if (drawn.key == "augment" && !kind.has_images) continue;
+    if (contains_flag(draw.arguments, drawn.key)) continue;
+    const bool is_needed = drawn.key == "milestones";
+    if (is_needed || draw.below(2) == 0) draw.set(drawn.key, draw.one_of(drawn.values));
+  }
+  // What keys forbid one another.
+  if (draw.chosen["nesterov"] == "true") draw.add("--momentum 0.9 --dampening 0");
+  draw.add("--deterministic --threads 1 --digest");
+  DrawnRecipe recipe{.arguments = std::move(draw.arguments), .rank_counts = {1, 2, 4}};
+  if (draw.chosen["order"] == "torch") recipe.rank_counts = {1};  // it deals samples out by rank
+  return recipe;
+}
+
+std::string DrawnRecipe::text() const {
+  std::string text = "lockstep train";
+  for (const std::string& argument : arguments)
+    text += argument.empty() || argument.find(' ') != std::string::npos ? " '" + argument + "'" : " " + argument;
+  return text;
+}
+
+}  // namespace lockstep::support

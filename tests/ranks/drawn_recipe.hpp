@@ -1,0 +1,33 @@
+// Recipes drawn by a seed from a table of everything that a recipe can set.
+// Invariant: every key of the recipe is in the table, with values to draw from or with the reason why it stays; the same
+// seed gives the same recipe.
+// Used by the tests of resuming and of rank counts.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace lockstep::support {
+
+/// What a key is drawn from.
+struct DrawnKey {
+  std::string key;
+  std::vector<std::string> values;  ///< none: it stays as the recipe has it, for the reason
+  std::string stays_because{};
+};
+
+[[nodiscard]] const std::vector<DrawnKey>& drawn_keys();
+
+/// A drawn recipe as arguments of `lockstep train`.
+struct DrawnRecipe {
+  std::vector<std::string> arguments{};
+  std::vector<int> rank_counts{};  ///< that give the same bits
+
+  [[nodiscard]] std::string text() const;
+};
+
+/// `folder`: where sets of shards are made, once for each kind of network. Deterministic, on threads of one each.
+[[nodiscard]] DrawnRecipe draw_recipe(std::uint64_t seed, const std::string& folder);
+
+}  // namespace lockstep::support

@@ -1,0 +1,188 @@
+// Checkpoints of lockstep train, and going on from them: the result is that of a run that was never interrupted.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <set>
+
+#include "ranks/drawn_recipe.hpp"
+#include "support/lockstep_program.hpp"
+#include "training/recipe/keys.hpp"
+#include "unit/io/temporary_folder.hpp"
+
+namespace lockstep::support {
+namespace {
+
+namespace fs = std::filesystem;
+using io::TemporaryFolder;
+
+std::vector<int> on_one_node(int n_ranks) { return std::vector<int>(static_cast<std::size_t>(n_ranks)); }
+
+/// `lockstep` with `words` after `arguments`, which must succeed.
+Ended run(std::vector<std::string> arguments, const std::string& words, const std::vector<int>& nodes = {0}) {
+  for (std::string& word : words_of(words)) arguments.push_back(std::move(word));
+  Ended ended = run_lockstep(arguments, nodes);
+  EXPECT_EQ(ended.exit_code, 0) << ended.err << ended.out;
+  return ended;
+}
+
+std::set<std::string> names_in(const std::string& folder) {
+  std::set<std::string> names;
+  if (fs::exists(folder))
+    for (const auto& entry : fs::directory_iterator{folder}) names.insert(entry.path().filename().string());
+  return names;
+}
+
+TEST(DrawnRecipe, EveryKeyIsInTheTable) {
+  std::set<std::string> drawn;
+  for (const DrawnKey& key : drawn_keys()) {
+    EXPECT_TRUE(drawn.insert(key.key).second) << key.key << " is there twice";
+    EXPECT_NE(key.values.empty(), key.stays_because.empty()) << key.key << " is drawn from values, or has a reason";
+  }
+  for (const training::Key& key : training::all_keys())
+    EXPECT_TRUE(drawn.erase(std::string{key.name})) << key.name << " is a key that no test of resuming draws";
+  EXPECT_TRUE(drawn.empty()) << *drawn.begin() << " is no key";
+}
+
+const std::vector<std::string> digits =
+    words_of("train digits --synthetic-samples 256 --batch 16 --val-split= --deterministic --threads 1 --digest");
+
+// Within an epoch, by any rank, on any number of ranks.
+TEST(Resume, OnAnyRanksGivesTheBitsOfTheWhole) {
+  const TemporaryFolder folder;
+  const std::string whole = run(digits, "--epochs 3 --run-dir " + folder / "whole").line("digest");
+  ASSERT_FALSE(whole.empty());
+  EXPECT_TRUE(names_in(folder / "whole/checkpoints").empty()) << "checkpoints that nobody asked for";
+  for (const int n : {1, 2, 4}) {
+    const std::string part = folder / ("part" + std::to_string(n));
+    run(digits, "--max-steps 21 --save-every=160samples --keep 2 --run-dir " + part, on_one_node(n));
+    EXPECT_EQ(names_in(part + "/checkpoints"), (std::set<std::string>{"step-000000020", "step-000000021"}));
+    for (const int m : {1, 2, 4}) {
+      const std::string rest = part + "-" + std::to_string(m);
+      const Ended ended = run(digits, "--epochs 3 --resume " + part + " --run-dir " + rest, on_one_node(m));
+      EXPECT_EQ(ended.line("digest"), whole) << n << " ranks, then " << m;
+      EXPECT_NE(ended.err.find("resumed epoch 2, after step 21, from " + part + "/checkpoints/step-000000021"),
+                std::string::npos)
+          << ended.err;
+    }
+  }
+}
+
+TEST(Resume, TheBestCheckpointHasAName) {
+  const TemporaryFolder folder;
+  run(words_of("train digits --synthetic-samples 64 --epochs 1 --save-every 1 --threads 1"),
+      "--run-dir " + folder / "r");
+  EXPECT_EQ(names_in(folder / "r/checkpoints"), (std::set<std::string>{"best", "step-000000001"}));
+}
+
+// Nodes are pretended: gradients travel as messages between them, and memory is shared within.
+TEST(Resume, OnOtherNodesGivesTheBitsOfTheWhole) {
+  const TemporaryFolder folder;
+  const std::string whole = run(digits, "--epochs 2 --run-dir " + folder / "whole").line("digest");
+  run(digits, "--max-steps 9 --save-every=1 --run-dir " + folder / "part", {0, 0, 1, 1});
+  EXPECT_EQ(run(digits, "--epochs 2 --resume " + folder / "part" + " --run-dir " + folder / "a", {0, 1}).line("digest"),
+            whole);
+  EXPECT_EQ(
+      run(digits, "--epochs 2 --resume " + folder / "part" + " --run-dir " + folder / "b", {0, 1, 0, 2}).line("digest"),
+      whole);
+}
+
+/// Ranks and precision of a run whose checkpoints others read.
+struct Writer {
+  int n_ranks;
+  const char* precision;
+};
+constexpr Writer writers[] = {{1, "f32"}, {2, "f32"}, {3, "f32"}, {4, "f32"}, {2, "bf16"}};
+constexpr Writer readers[] = {{1, "f32"}, {2, "f32"}, {3, "f32"}, {4, "f32"}, {3, "bf16"}};
+
+// What is loaded is what was saved: every tensor to the bit.
+TEST(Resume, AnyRanksAndPrecisionReadWhatAnyOthersWrote) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> plain = words_of(
+      "train digits --synthetic-samples 128 --batch 16 --val-split= --threads 1 --optimizer adam --lr 0.001 "
+      "--max-steps 3 "
+      "--save-every 1");
+  int number = 0;
+  for (const Writer& writer : writers) {
+    const std::string saved = folder / ("saved" + std::to_string(number++));
+    run(plain, std::string{"--precision "} + writer.precision + " --run-dir " + saved, on_one_node(writer.n_ranks));
+    for (const Writer& reader : readers) {
+      const std::string loaded = folder / "loaded";
+      fs::remove_all(loaded);
+      run(plain, std::string{"--precision "} + reader.precision + " --resume " + saved + " --run-dir " + loaded,
+          on_one_node(reader.n_ranks));
+      const Ended compared = run({"ckpt", "diff", saved, loaded}, "");
+      EXPECT_NE(compared.out.find("tensors are equal to the bit"), std::string::npos) << compared.out;
+    }
+  }
+}
+
+// What is damaged is named, and the one before is taken.
+TEST(Resume, PassesOverWhatIsDamaged) {
+  const TemporaryFolder folder;
+  const std::string whole = run(digits, "--epochs 3 --run-dir " + folder / "whole").line("digest");
+  run(digits, "--max-steps 21 --save-every=160samples --keep 2 --run-dir " + folder / "part", on_one_node(2));
+  const std::string newest = folder / "part/checkpoints/step-000000021";
+  {
+    std::fstream file{newest + "/rank-00001.h5", std::ios::in | std::ios::out | std::ios::binary};
+    file.seekp(3000);
+    file.put('X');
+  }
+  std::vector<std::string> named = digits;
+  for (const std::string& word : words_of("--epochs 3 --resume " + newest + " --run-dir " + folder / "other"))
+    named.push_back(word);
+  const Ended refused = run_lockstep(named);
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.err.find("checkpoint '" + newest + "' is damaged: rank-00001.h5 is not what was written"),
+            std::string::npos)
+      << refused.err;
+  const Ended ended =
+      run(digits, "--epochs 3 --resume " + folder / "part" + " --run-dir " + folder / "other", on_one_node(2));
+  EXPECT_EQ(ended.line("digest"), whole);
+  EXPECT_NE(ended.err.find("is damaged: "), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("; passed over"), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("resumed epoch 2, after step 20"), std::string::npos) << ended.err;
+}
+
+/// How many combinations are drawn, and from which seed: LOCKSTEP_DRAWS=200 LOCKSTEP_DRAW_SEED=1000 look further.
+std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
+  const char* const text = std::getenv(variable);
+  return text != nullptr ? std::stoull(text) : otherwise;
+}
+
+// Everything that a recipe can set, in combinations; stopped after any step, on any number of ranks.
+TEST(Resume, DrawnRecipesGiveTheBitsOfTheWhole) {
+  const TemporaryFolder folder;
+  const std::uint64_t first = number_from("LOCKSTEP_DRAW_SEED", 1);
+  for (std::uint64_t seed = first; seed < first + number_from("LOCKSTEP_DRAWS", 12); ++seed) {
+    const DrawnRecipe recipe = draw_recipe(seed, folder.path());
+    std::mt19937_64 random{seed};
+    const auto ranks = [&] {
+      const int n = recipe.rank_counts[random() % recipe.rank_counts.size()];
+      std::vector<int> nodes = on_one_node(n);
+      for (int& node : nodes) node = static_cast<int>(random() % 2);
+      nodes.front() = 0;
+      return nodes;
+    };
+    const std::uint64_t n_steps = 4 + random() % 8, stop = 1 + random() % (n_steps - 1);
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ", stopped after step " << stop << " of " << n_steps << ": "
+                                    << recipe.text());
+    const std::string whole_dir = folder / "whole", part_dir = folder / "part";
+    const Ended whole =
+        run(recipe.arguments, "--max-steps " + std::to_string(n_steps) + " --run-dir " + whole_dir, ranks());
+    run(recipe.arguments, "--save-every=1 --max-steps " + std::to_string(stop) + " --run-dir " + part_dir, ranks());
+    const Ended rest = run(recipe.arguments,
+                           "--max-steps " + std::to_string(n_steps) + " --resume auto --run-dir " + part_dir, ranks());
+    EXPECT_NE(rest.err.find("resumed epoch "), std::string::npos) << rest.err;
+    EXPECT_FALSE(whole.line("digest").empty());
+    EXPECT_EQ(rest.line("digest"), whole.line("digest"));
+    fs::remove_all(whole_dir);
+    fs::remove_all(part_dir);
+    if (testing::Test::HasFailure()) return;  // one is enough to look at
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::support

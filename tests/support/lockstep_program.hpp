@@ -1,0 +1,27 @@
+// `lockstep` within a test's process: its command line, on ranks that are threads.
+// Invariant: what a user would see comes back; nothing ends the process.
+// Used by tests/ranks.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace lockstep::support {
+
+/// How the program ended.
+struct Ended {
+  int exit_code = 0;
+  std::string out{};
+  std::string err{};
+
+  /// The value after `key` on the line of stdout that begins with it, such as "digest"; empty if there is none.
+  [[nodiscard]] std::string line(const std::string& key) const;
+};
+
+/// Runs `lockstep ARGUMENTS` on ranks of which rank r is on node `nodes[r]`, each of one thread. Those of the host only.
+[[nodiscard]] Ended run_lockstep(const std::vector<std::string>& arguments, const std::vector<int>& nodes = {0});
+
+/// `words`, separated at spaces.
+[[nodiscard]] std::vector<std::string> words_of(const std::string& words);
+
+}  // namespace lockstep::support
