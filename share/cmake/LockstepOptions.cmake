@@ -18,6 +18,7 @@ option(LOCKSTEP_BUILD_TESTING "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(LOCKSTEP_WARNINGS_AS_ERRORS "Treat compiler warnings as errors" OFF)
 set(LOCKSTEP_MODULE_DEPENDENCIES "" CACHE STRING "Modules that the modulefile loads first, as in gcc/14.2.0;openmpi/5.0.7")
 set(LOCKSTEP_CUDA_ARCHITECTURES "80;90" CACHE STRING "GPUs to compile for, as in CMAKE_CUDA_ARCHITECTURES; the last one's code serves newer ones too")
+option(LOCKSTEP_ONE_CUDA_ARCHITECTURE "Compile for the first of them alone, whose code serves newer ones too: sooner" OFF)
 set(LOCKSTEP_SANITIZE "" CACHE STRING "Sanitizers, for example address,undefined or thread")
 
 set(CMAKE_CXX_STANDARD 20)

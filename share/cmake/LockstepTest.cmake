@@ -2,30 +2,29 @@
 
 # Limits are for hangs, never for slowness: some five times what the slowest test took on the slowest machine seen.
 set(LOCKSTEP_TEST_TIMEOUT 600)
+set(LOCKSTEP_LONG_TEST_TIMEOUT 7200)
 
-# lockstep_add_test(<name> COMMAND ... [LABELS ...] [PROCESSORS <n>] [ENVIRONMENT ...]): what all tests have in common: a
-# temporary folder of its own for each, the time limit, and 77 as the exit code of a test that cannot run here.
+# lockstep_add_test(<name> COMMAND ... [LONG] [LABELS ...] [PROCESSORS <n>] [ENVIRONMENT ...] [WORKING_DIRECTORY <folder>]): what
+# all tests have in common: a temporary folder of its own for each, the time limit, and 77 as the exit code of a test that
+# cannot run here, whose last line tells why. LONG: it is labelled so, too, and runs in `bootstrap check-long` alone.
 function(lockstep_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PROCESSORS" "COMMAND;LABELS;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "LONG" "PROCESSORS;WORKING_DIRECTORY" "COMMAND;LABELS;ENVIRONMENT")
   lockstep_reject_unparsed(lockstep_add_test "${arg_UNPARSED_ARGUMENTS}")
   if(NOT arg_PROCESSORS)
     set(arg_PROCESSORS 1)
   endif()
+  set(timeout ${LOCKSTEP_TEST_TIMEOUT})
+  if(arg_LONG)
+    list(APPEND arg_LABELS long)
+    set(timeout ${LOCKSTEP_LONG_TEST_TIMEOUT})
+  endif()
   add_test(NAME ${name} COMMAND ${PROJECT_SOURCE_DIR}/tests/support/in_own_folder ${arg_COMMAND})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" PROCESSORS ${arg_PROCESSORS} ENVIRONMENT "${arg_ENVIRONMENT}"
-                                          TIMEOUT ${LOCKSTEP_TEST_TIMEOUT} SKIP_RETURN_CODE 77)
-endfunction()
-
-# lockstep_add_test_when_asked(<kind> <name> COMMAND ...): <kind>.<name>, which takes so long that it only runs when asked
-# for: ctest -C <kind> -L <kind>. Its working folder, <kind>/<name> of the build, keeps what it finds. Kinds: long
-# (longer than all other tests together), fuzzing (see tests/fuzz), architectures (see tests/unit/kernels).
-function(lockstep_add_test_when_asked kind name)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "COMMAND")
-  lockstep_reject_unparsed(lockstep_add_test_when_asked "${arg_UNPARSED_ARGUMENTS}")
-  set(folder ${PROJECT_BINARY_DIR}/${kind}/${name})
-  file(MAKE_DIRECTORY ${folder})
-  add_test(NAME ${kind}.${name} COMMAND ${PROJECT_SOURCE_DIR}/tests/support/in_own_folder ${arg_COMMAND} CONFIGURATIONS ${kind} WORKING_DIRECTORY ${folder})
-  set_tests_properties(${kind}.${name} PROPERTIES LABELS ${kind} TIMEOUT 7200)
+                                          TIMEOUT ${timeout} SKIP_RETURN_CODE 77)
+  if(arg_WORKING_DIRECTORY)
+    file(MAKE_DIRECTORY ${arg_WORKING_DIRECTORY})
+    set_tests_properties(${name} PROPERTIES WORKING_DIRECTORY ${arg_WORKING_DIRECTORY})
+  endif()
 endfunction()
 
 # What every MPI test needs from its launcher, as environment: harmless to an MPI that does not know it. OMPI_MCA_ is for

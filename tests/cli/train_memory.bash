@@ -2,7 +2,7 @@
 # The forecast of memory per rank beside the peak of each rank of the real thing.
 . "$(dirname "$0")/shard_lib.bash"
 cd "$folder" || exit 1
-command -v python3 >/dev/null || exit 77
+command -v python3 >/dev/null || { echo "python3 is missing"; exit 77; }
 
 # Starts a program and writes its peak, in MB, to a file of its own.
 cat >peak.py <<'END'

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# recipe.bash RECIPE: two steps of a recipe's model under every instruction set that this processor has and that can be
-# forced, for oneDNN and our own loops alike. No layer may run an implementation that oneDNN calls a reference, by its own
-# log, and the losses of all sets agree. In each set: float32 and bfloat16, on one rank, and deterministic on two.
+# recipe.bash RECIPE [SET...]: two steps of a recipe's model under the instruction sets named (DEFAULT: what this processor has), or
+# every one that it has and that can be forced, for oneDNN and our own loops alike. No layer may run an implementation that
+# oneDNN calls a reference, by its own log, and the losses of all sets agree. In each set: float32 and bfloat16, on one
+# rank, and deterministic on two.
 set -u
 recipe=$1
+sets=${*:2}
 [ "$(uname -m)" = x86_64 ] || { echo "no x86 processor: its instruction sets cannot be forced"; exit 77; }
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -64,15 +66,19 @@ expect_near() {
 
 widest_of_run() { sed -nE 's/.*"instruction_set": *"([a-z0-9]*)".*/\1/p' run/run.json; }
 
-limit=${ONEDNN_MAX_CPU_ISA:-DEFAULT}
-train "$limit" || exit 1
-case $(widest_of_run) in
-  avx512) sets="SSE41 AVX2 AVX512_CORE" ;;
-  avx2) sets="SSE41 AVX2"; echo "without AVX512_CORE: this processor has none, or ONEDNN_MAX_CPU_ISA=$limit" ;;
-  *) sets="SSE41"; echo "without AVX512_CORE and AVX2: this processor has none, or ONEDNN_MAX_CPU_ISA=$limit" ;;
-esac
-case " $sets " in *" $limit "*) ;; *) sets="$sets $limit" ;; esac
+# find_sets: in $sets those that this processor has, up to a limit from outside.
+find_sets() {
+  local limit=${ONEDNN_MAX_CPU_ISA:-DEFAULT}
+  train "$limit" || exit 1
+  case $(widest_of_run) in
+    avx512) sets="SSE41 AVX2 AVX512_CORE" ;;
+    avx2) sets="SSE41 AVX2"; echo "without AVX512_CORE: this processor has none, or ONEDNN_MAX_CPU_ISA=$limit" ;;
+    *) sets="SSE41"; echo "without AVX512_CORE and AVX2: this processor has none, or ONEDNN_MAX_CPU_ISA=$limit" ;;
+  esac
+  case " $sets " in *" $limit "*) ;; *) sets="$sets $limit" ;; esac
+}
 
+[ -n "$sets" ] || find_sets
 for precision in f32 bf16; do
   share=share_$precision
   first=

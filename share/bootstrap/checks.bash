@@ -1,0 +1,136 @@
+# The tiers of tests that ./bootstrap runs: check, check-builds, check-long. Each consists of parts; one that fails does not
+# stop the others.
+# shellcheck shell=bash
+
+# Runs in build folder $1 the tests that the other arguments select for ctest.
+run_tests() {
+  local -a ctest=(ctest --test-dir "$1" -j "$n_cores" --output-on-failure --no-tests=error "${@:2}")
+  say "testing in $1"
+  # Older thread sanitizers do not start where addresses are chosen at random from a large space.
+  [[ $(cache_value "$1" LOCKSTEP_SANITIZE) != thread ]] || ! setarch -R true 2>/dev/null || ctest=(setarch -R "${ctest[@]}")
+  "${ctest[@]}" </dev/null 2>&1 | tee -a "$log" && return
+  failed_tests=$(sed 's/^[0-9]*:/    /' "$1"/Testing/Temporary/LastTestsFailed*.log 2>/dev/null)
+  return 1
+}
+
+# Builds target $3 in folder $1 by preset $2; the rest are -D options.
+build_tests() {
+  configure "$1" "$2" -DLOCKSTEP_BUILD_TESTING=ON "${@:4}" && compile "$1" --target "$3"
+}
+
+# Runs a part of the check under the name $1 and keeps a line on it for the end, and the tests that failed.
+verdicts=() n_failed=0 failed_tests=
+part() {
+  local name=$1 start=$SECONDS verdict=passed
+  shift
+  failed_tests=
+  printf '\n'
+  say "== $name"
+  "$@" || { verdict=FAILED n_failed=$((n_failed + 1)); }
+  verdicts+=("$(printf '  %-30s %-7s %5d s' "$name" "$verdict" "$((SECONDS - start))")${failed_tests:+$'\n'$failed_tests}")
+}
+
+# Keeps a line for the end on part $1, which cannot run here for reason $2.
+leave_out() { verdicts+=("$(printf '  %-30s skipped: %s' "$1" "$2")"); }
+
+# Tells how the parts have ended; fails if one has.
+conclude() {
+  [[ $training == ON ]] || leave_out lockstep "see above for what is missing"
+  printf '\n'
+  say "$n_failed of ${#verdicts[@]} parts failed; all output is in $log"
+  printf '%s\n' "${verdicts[@]}"
+  ((n_failed == 0))
+}
+
+# Builds all that is tested in $build, kernels for one generation of GPUs if the folder is new.
+build_all() {
+  local one
+  one=$(cache_value "$build" LOCKSTEP_ONE_CUDA_ARCHITECTURE)
+  [[ ! $(stale_reason "$build") ]] || one=ON
+  build_tests "$build" release all "-DLOCKSTEP_ONE_CUDA_ARCHITECTURE=${one:-OFF}"
+}
+
+# Tells which tests of the last run in $build were skipped, and why; fails if tests/may_skip.txt does not allow one.
+tell_skipped() { "$root/tests/support/skipped" "$build/Testing/Temporary/LastTest.log" "$root/tests/may_skip.txt"; }
+
+check_all() {
+  local status=0
+  build_all || return
+  run_tests "$build" -LE '^long$' || status=1
+  tell_skipped || status=1
+  return "$status"
+}
+
+# Runs all tests but the long ones.
+check() {
+  prepare check
+  part "release" check_all
+  conclude
+}
+
+# Four ranks are of the check; three meet what is odd, and threads in their place are as many as eight.
+check_asan() {
+  build_tests "$build-asan" asan sanitized_tests && run_tests "$build-asan" -L '^(unit|np[123]|sanitized)$' -LE '^long$'
+}
+
+check_tsan() { build_tests "$build-tsan" tsan tsan_tests && run_tests "$build-tsan" -L '^tsan$' -LE '^long$'; }
+
+# With MPICH, of reduce_all what depends on the MPI.
+check_mpich() {
+  local training=OFF of_mpi='mpi[.].*np[12]|mpi[.](comm(_without_mpi_collectives)?|metrics|runtime)[.]np3|fault'
+  of_mpi+='|cli[.](bad_input|disk_full|files|injected|launcher_words|signals)'
+  build_tests "$build-mpich" quick mpi_tests "-DMPI_CXX_COMPILER=$(command -v mpicxx.mpich)" \
+    "-DMPIEXEC_EXECUTABLE=$(command -v mpiexec.mpich)" && run_tests "$build-mpich" -R "^($of_mpi)" -LE '^long$'
+}
+
+# Some seconds of search for each reader of files; with the label long as $1: ten minutes.
+check_fuzz() { build_tests "$build-fuzz" fuzz fuzz_targets && run_tests "$build-fuzz" -L "^${1:-fuzzing}\$"; }
+
+# Runs check_mpich or check_fuzz under the name $1, with further arguments, where what it needs is there.
+part_mpich() {
+  if type mpicxx.mpich mpiexec.mpich >/dev/null 2>&1; then
+    part "$1" check_mpich
+  else
+    leave_out "$1" "needs mpicxx.mpich and mpiexec.mpich"
+  fi
+}
+part_fuzz() {
+  if [[ $training == ON ]] && has_libfuzzer >/dev/null 2>&1; then
+    part "$1" check_fuzz "${@:2}"
+  else
+    leave_out "$1" "needs lockstep, and a clang++ that has it"
+  fi
+}
+
+# Runs tests in other builds: those named, or all.
+check_builds() {
+  local name purpose=check
+  (($#)) || set -- asan tsan mpich fuzz
+  [[ " $* " != *' '@(mpich|fuzz)' '* ]] || purpose=builds
+  prepare "$purpose"
+  for name; do
+    case $name in
+      asan) part "address, undefined sanitizers" check_asan ;;
+      tsan) part "thread sanitizer" check_tsan ;;
+      mpich) part_mpich "MPICH" ;;
+      fuzz) part_fuzz "libFuzzer" ;;
+    esac
+  done
+  conclude
+}
+
+# Prints the names of the long tests in $build of which $1, as in 2/6, is a share, as one regular expression.
+share_of_long() {
+  ctest --test-dir "$build" -N -L '^long$' | sed -n 's/^ *Test *#[0-9]*: //p' |
+    awk -v k="${1%/*}" -v n="${1#*/}" 'NR % n == k % n { names = names "|" $0 } END { print "^(" substr(names, 2) ")$" }'
+}
+
+check_long_tests() { build_all && run_tests "$build" -L '^long$' -R "$(share_of_long "$1")" && tell_skipped; }
+
+# Runs the long tests: share $1 (as in 2/6) of those of the release build, or all, and then those of libFuzzer.
+check_long() {
+  prepare builds
+  part "long${1:+, $1}" check_long_tests "${1:-1/1}"
+  [[ ${1:-} ]] || part_fuzz "libFuzzer, long" long
+  conclude
+}

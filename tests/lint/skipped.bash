@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# What `skipped` tells of a log of ctest's: each test that has skipped itself, cases of GoogleTest's, and which may not.
+set -u
+skipped=$(dirname -- "$0")/../support/skipped
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+# log NAME LINE...: a test as ctest keeps it.
+log() {
+  printf '%s\n' "1/4 Testing: $1" "1/4 Test: $1" "Command: \"x\"" "Output:" "-----" "${@:2}" "<end of output>" "Test Passed."
+}
+{
+  log gpu.tests "a line" "no GPU: no driver | install one" "[skips itself]"
+  log cli.passed "this was no reason to skip"
+  log unit.cases "[ RUN      ] A.b" "/x.cpp:3: Skipped" "no slope" "" "[  SKIPPED ] A.b (0 ms)" "[ RUN      ] A.c" \
+    "/x.cpp:3: Skipped" "no slope" "" "[  SKIPPED ] A.c (0 ms)" "[  SKIPPED ] 2 tests, listed below:" "[  SKIPPED ] A.c"
+  log cli.files "python3 is missing" "[skips itself]"
+  log cli.silent "[skips itself]"
+} >"$folder/log"
+printf '%s\n' '# comment' 'anywhere | gpu[.].* | ^no GPU' 'for users | cli[.]files | is missing$' 'anywhere  | unit[.]cases | ^no slope' \
+  >"$folder/list"
+
+# expect STATUS FILE: what is printed, and the exit status.
+expect() {
+  "$skipped" "$folder/log" "$folder/list" >"$folder/out"
+  local status=$?
+  diff "$folder/out" - && [ $status -eq "$1" ] || { echo "FAILED: exit status $status, expected $1" && exit 1; }
+}
+
+expect 1 <<END
+skipped:
+  gpu.tests: no GPU: no driver | install one
+  unit.cases, 2 cases: no slope
+  cli.files: python3 is missing
+  cli.silent: no reason given   <-- NOT ALLOWED
+FAILED: 1 skipped for reasons that $folder/list does not allow
+END
+LOCKSTEP_ON_CI=1 expect 1 <<END
+skipped:
+  gpu.tests: no GPU: no driver | install one
+  unit.cases, 2 cases: no slope
+  cli.files: python3 is missing   <-- NOT ALLOWED
+  cli.silent: no reason given   <-- NOT ALLOWED
+FAILED: 2 skipped for reasons that $folder/list does not allow here
+END
+echo 'anywhere | cli[.]silent | ^no reason given' >>"$folder/list"
+expect 0 <<END
+skipped:
+  gpu.tests: no GPU: no driver | install one
+  unit.cases, 2 cases: no slope
+  cli.files: python3 is missing
+  cli.silent: no reason given
+END
