@@ -68,9 +68,9 @@ check() {
   conclude
 }
 
-# Four ranks are of the check; three meet what is odd, and threads in their place are as many as eight.
+# Other numbers of ranks are of the check; three meet what is odd, and threads in their place are as many as eight.
 check_asan() {
-  build_tests "$build-asan" asan sanitized_tests && run_tests "$build-asan" -L '^(unit|np[123]|sanitized)$' -LE '^long$'
+  build_tests "$build-asan" asan sanitized_tests && run_tests "$build-asan" -L '^(unit|np3|sanitized)$' -LE '^long$'
 }
 
 check_tsan() { build_tests "$build-tsan" tsan tsan_tests && run_tests "$build-tsan" -L '^tsan$' -LE '^long$'; }
@@ -83,10 +83,11 @@ check_mpich() {
     "-DMPIEXEC_EXECUTABLE=$(command -v mpiexec.mpich)" && run_tests "$build-mpich" -R "^($of_mpi)" -LE '^long$'
 }
 
-# Some seconds of search for each reader of files; with the label long as $1: ten minutes.
-check_fuzz() { build_tests "$build-fuzz" fuzz fuzz_targets && run_tests "$build-fuzz" -L "^${1:-fuzzing}\$"; }
+# Some seconds of search for each reader of files, and ten minutes.
+check_fuzz() { build_tests "$build-fuzz" fuzz fuzz_targets && run_tests "$build-fuzz" -L '^fuzzing$'; }
+check_fuzz_long() { build_tests "$build-fuzz" fuzz fuzz_targets && run_tests "$build-fuzz" -R '^long[.]fuzz[.]'; }
 
-# Runs check_mpich or check_fuzz under the name $1, with further arguments, where what it needs is there.
+# Run a part under the name $1 where what it needs is there: check_mpich, and the function $2.
 part_mpich() {
   if type mpicxx.mpich mpiexec.mpich >/dev/null 2>&1; then
     part "$1" check_mpich
@@ -96,7 +97,7 @@ part_mpich() {
 }
 part_fuzz() {
   if [[ $training == ON ]] && has_libfuzzer >/dev/null 2>&1; then
-    part "$1" check_fuzz "${@:2}"
+    part "$1" "$2"
   else
     leave_out "$1" "needs lockstep, and a clang++ that has it"
   fi
@@ -113,7 +114,7 @@ check_builds() {
       asan) part "address, undefined sanitizers" check_asan ;;
       tsan) part "thread sanitizer" check_tsan ;;
       mpich) part_mpich "MPICH" ;;
-      fuzz) part_fuzz "libFuzzer" ;;
+      fuzz) part_fuzz "libFuzzer" check_fuzz ;;
     esac
   done
   conclude
@@ -131,6 +132,6 @@ check_long_tests() { build_all && run_tests "$build" -L '^long$' -R "$(share_of_
 check_long() {
   prepare builds
   part "long${1:+, $1}" check_long_tests "${1:-1/1}"
-  [[ ${1:-} ]] || part_fuzz "libFuzzer, long" long
+  [[ ${1:-} ]] || part_fuzz "libFuzzer, long" check_fuzz_long
   conclude
 }

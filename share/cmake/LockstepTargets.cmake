@@ -17,16 +17,25 @@ if(LOCKSTEP_SANITIZE)
   lockstep_report("sanitizers" on "" "${LOCKSTEP_SANITIZE}: not for timing")
 endif()
 
-# lockstep_add_module(<name> SOURCES ... [PUBLIC <targets>] [PRIVATE <targets>])
-# A static library of this folder, src/ its include root. Alias: lockstep::<name>.
+# lockstep_add_module(<name> SOURCES ... [COLD ...] [PUBLIC <targets>] [PRIVATE <targets>])
+# A static library of this folder, src/ its include root. Alias: lockstep::<name>. COLD: sources that are optimized less, as
+# lockstep_optimize_less() tells.
 function(lockstep_add_module name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;PUBLIC;PRIVATE")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;COLD;PUBLIC;PRIVATE")
   lockstep_reject_unparsed(lockstep_add_module "${arg_UNPARSED_ARGUMENTS}")
   add_library(lockstep_${name} STATIC ${arg_SOURCES})
   add_library(lockstep::${name} ALIAS lockstep_${name})
   set_target_properties(lockstep_${name} PROPERTIES EXPORT_NAME ${name})
   target_include_directories(lockstep_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
   target_link_libraries(lockstep_${name} PUBLIC ${arg_PUBLIC} PRIVATE $<BUILD_INTERFACE:lockstep_options> ${arg_PRIVATE})
+  if(arg_COLD)
+    add_library(lockstep_${name}_cold OBJECT ${arg_COLD})
+    target_include_directories(lockstep_${name}_cold PRIVATE ${PROJECT_SOURCE_DIR}/src)
+    target_link_libraries(lockstep_${name}_cold PRIVATE ${arg_PUBLIC} ${arg_PRIVATE} lockstep_options)
+    lockstep_optimize_less(lockstep_${name}_cold)
+    target_sources(lockstep_${name} PRIVATE $<TARGET_OBJECTS:lockstep_${name}_cold>)
+    set_target_properties(lockstep_${name} PROPERTIES LINKER_LANGUAGE CXX)  # there may be nothing else
+  endif()
 endfunction()
 
 # lockstep_loop_sources(<variable> <name> [<flag> ...])

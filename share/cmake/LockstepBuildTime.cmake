@@ -1,0 +1,45 @@
+# What makes a build take less time and changes nothing that is measured: results of the compiler that are kept (ccache), a
+# fast linker (mold), headers that are compiled once, and less optimizing of code that is not hot.
+
+# ccache. A header compiled before counts by what it was made of; macros of time are in none of ours.
+if(LOCKSTEP_WITH_CCACHE STREQUAL "OFF")
+  lockstep_report("ccache" off "" "LOCKSTEP_WITH_CCACHE=OFF")
+elseif(CMAKE_CXX_COMPILER_LAUNCHER)
+  lockstep_report("ccache" off "" "CMAKE_CXX_COMPILER_LAUNCHER is ${CMAKE_CXX_COMPILER_LAUNCHER}")
+else()
+  find_program(LOCKSTEP_CCACHE ccache)
+  mark_as_advanced(LOCKSTEP_CCACHE)
+  if(LOCKSTEP_CCACHE)
+    set(_launcher env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} ${LOCKSTEP_CCACHE})
+    set(CMAKE_C_COMPILER_LAUNCHER ${_launcher})
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${_launcher})
+    set(CMAKE_CUDA_COMPILER_LAUNCHER ${_launcher})
+    lockstep_report("ccache" on "" "${LOCKSTEP_CCACHE}")
+  elseif(LOCKSTEP_WITH_CCACHE STREQUAL "ON")
+    message(FATAL_ERROR "LOCKSTEP_WITH_CCACHE=ON, but there is no ccache in $PATH")
+  else()
+    lockstep_report("ccache" off "" "none in $PATH")
+  endif()
+endif()
+
+# mold, where the compiler takes it.
+if(LOCKSTEP_WITH_MOLD STREQUAL "OFF")
+  lockstep_report("mold" off "" "LOCKSTEP_WITH_MOLD=OFF")
+else()
+  include(CheckLinkerFlag)
+  check_linker_flag(CXX -fuse-ld=mold LOCKSTEP_HAVE_MOLD)
+  if(LOCKSTEP_HAVE_MOLD)
+    add_link_options(-fuse-ld=mold)
+    lockstep_report("mold" on "" "-fuse-ld=mold")
+  elseif(LOCKSTEP_WITH_MOLD STREQUAL "ON")
+    message(FATAL_ERROR "LOCKSTEP_WITH_MOLD=ON, but ${CMAKE_CXX_COMPILER} links nothing with -fuse-ld=mold")
+  else()
+    lockstep_report("mold" off "" "${CMAKE_CXX_COMPILER} links nothing with -fuse-ld=mold")
+  endif()
+endif()
+
+# lockstep_optimize_less(<target>): for code that does not run long, or only waits: it describes, checks, reads text, reports.
+# Half the time to compile. What is measured stays out: collectives, networks, optimizers, the way of samples, reduce_all.
+function(lockstep_optimize_less target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+endfunction()
