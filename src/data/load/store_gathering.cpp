@@ -32,9 +32,9 @@ std::uint64_t part_samples(const ShardSet& set) noexcept {
 }
 
 /// Samples of some batches that follow one another: first planned, then read by the threads that want them.
-class Window {
+class Gathering {
  public:
-  Window(const ShardSet& set, std::uint64_t first_batch) : set_{set}, first_batch_{first_batch} {}
+  Gathering(const ShardSet& set, std::uint64_t first_batch) : set_{set}, first_batch_{first_batch} {}
 
   void add_batch(const IdsOf& ids_of) {
     ids_of(first_batch_ + n_batches(), ids_);
@@ -181,7 +181,7 @@ class GatheringStore final : public Store {
   }
 
   void fetch(const Wanted& wanted, Fetched& fetched) override {
-    const std::shared_ptr<Window> window = window_of(wanted.batch);
+    const std::shared_ptr<Gathering> window = window_of(wanted.batch);
     window->read();
     fetched.samples.clear();
     fetched.owners.assign(1, window);
@@ -191,7 +191,7 @@ class GatheringStore final : public Store {
   void forget() noexcept override { last_ = before_ = nullptr; }
 
  private:
-  std::shared_ptr<Window> window_of(std::uint64_t batch) {
+  std::shared_ptr<Gathering> window_of(std::uint64_t batch) {
     const std::lock_guard lock{mutex_};
     core::require(batch >= begin_ && batch < end_, "batches are asked for that are to come");
     while (!last_ || batch >= last_->end_batch()) {
@@ -205,11 +205,11 @@ class GatheringStore final : public Store {
 
   // The first is small, so that the first batch is there soon; each has no fewer batches than are asked for at once, so
   // that no more than two are needed.
-  std::shared_ptr<Window> planned() const {
+  std::shared_ptr<Gathering> planned() const {
     const std::uint64_t first = last_ ? last_->end_batch() : begin_;
     const std::uint64_t wanted =
         last_ ? std::min<std::uint64_t>(n_samples_, growth * last_->n_samples()) : std::min(n_samples_, first_samples);
-    auto window = std::make_shared<Window>(*set_, first);
+    auto window = std::make_shared<Gathering>(*set_, first);
     while (window->end_batch() < end_ && (window->n_batches() < n_batches_ || window->n_samples() < wanted))
       window->add_batch(ids_of_);
     window->plan();
@@ -221,7 +221,7 @@ class GatheringStore final : public Store {
   const IdsOf ids_of_;
   std::mutex mutex_;  // guards the rest
   std::uint64_t begin_ = 0, end_ = 0;
-  std::shared_ptr<Window> last_, before_;
+  std::shared_ptr<Gathering> last_, before_;
 };
 
 }  // namespace
