@@ -4,7 +4,7 @@
 
 # Runs in build folder $1 the tests that the other arguments select for ctest.
 run_tests() {
-  local -a ctest=(ctest --test-dir "$1" -j "$n_cores" --output-on-failure --no-tests=error "${@:2}")
+  local -a ctest=(ctest --test-dir "$1" -j $((3 * n_cores)) --output-on-failure --no-tests=error "${@:2}")
   say "testing in $1"
   # Older thread sanitizers do not start where addresses are chosen at random from a large space.
   [[ $(cache_value "$1" LOCKSTEP_SANITIZE) != thread ]] || ! setarch -R true 2>/dev/null || ctest=(setarch -R "${ctest[@]}")

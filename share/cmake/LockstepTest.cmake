@@ -4,14 +4,19 @@
 set(LOCKSTEP_TEST_TIMEOUT 600)
 set(LOCKSTEP_LONG_TEST_TIMEOUT 7200)
 
-# lockstep_add_test(<name> COMMAND ... [LONG] [LABELS ...] [PROCESSORS <n>] [ENVIRONMENT ...] [WORKING_DIRECTORY <folder>]): what
-# all tests have in common: a temporary folder of its own for each, the time limit, and 77 as the exit code of a test that
-# cannot run here, whose last line tells why. LONG: it is labelled so, too, and runs in `bootstrap check-long` alone.
+# lockstep_add_test(<name> COMMAND ... [LONG] [LABELS ...] [USES <cores>|wait] [LASTS <seconds>] [ENVIRONMENT ...]
+# [WORKING_DIRECTORY <folder>]): what all tests have in common: a temporary folder of its own for each, the time limit, and 77
+# as the exit code of a test that cannot run here, whose last line tells why. LONG: it is labelled so, too, and runs in
+# `bootstrap check-long` alone. USES: how many cores it keeps busy (1), or wait, if that is less than half of one: the last line
+# of its log tells. LASTS: about how long, of those that take long: they begin first.
 function(lockstep_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "LONG" "PROCESSORS;WORKING_DIRECTORY" "COMMAND;LABELS;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "LONG" "USES;LASTS;WORKING_DIRECTORY" "COMMAND;LABELS;ENVIRONMENT")
   lockstep_reject_unparsed(lockstep_add_test "${arg_UNPARSED_ARGUMENTS}")
-  if(NOT arg_PROCESSORS)
-    set(arg_PROCESSORS 1)
+  if(NOT arg_USES)
+    set(arg_USES 1)
+  endif()
+  if(NOT arg_LASTS)
+    set(arg_LASTS 0)
   endif()
   set(timeout ${LOCKSTEP_TEST_TIMEOUT})
   if(arg_LONG)
@@ -19,12 +24,24 @@ function(lockstep_add_test name)
     set(timeout ${LOCKSTEP_LONG_TEST_TIMEOUT})
   endif()
   add_test(NAME ${name} COMMAND ${PROJECT_SOURCE_DIR}/tests/support/in_own_folder ${arg_COMMAND})
-  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" PROCESSORS ${arg_PROCESSORS} ENVIRONMENT "${arg_ENVIRONMENT}"
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" ENVIRONMENT "${arg_ENVIRONMENT}" COST ${arg_LASTS}
                                           TIMEOUT ${timeout} SKIP_RETURN_CODE 77)
   if(arg_WORKING_DIRECTORY)
     file(MAKE_DIRECTORY ${arg_WORKING_DIRECTORY})
     set_tests_properties(${name} PROPERTIES WORKING_DIRECTORY ${arg_WORKING_DIRECTORY})
   endif()
+  lockstep_tests_use(${arg_USES} ${name})
+endfunction()
+
+# lockstep_tests_use(<cores>|wait <test> ...): CTest counts thirds of cores, so that tests which wait run beside those that
+# compute: ctest -j <three times the cores>.
+function(lockstep_tests_use what)
+  if(what STREQUAL "wait")
+    set(thirds 1)
+  else()
+    math(EXPR thirds "3 * ${what}")
+  endif()
+  set_tests_properties(${ARGN} PROPERTIES PROCESSORS ${thirds})
 endfunction()
 
 # What every MPI test needs from its launcher, as environment: harmless to an MPI that does not know it. OMPI_MCA_ is for
@@ -103,7 +120,7 @@ function(lockstep_add_mpi_test name)
     lockstep_add_test(mpi.${name}.np${n}
       COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${n} ${preflags} $<TARGET_FILE:${arg_PROGRAM}>
       LABELS mpi np${n} ${arg_LABELS}
-      PROCESSORS ${n}
+      USES ${n}
       ENVIRONMENT ${LOCKSTEP_MPI_TEST_ENVIRONMENT})
   endforeach()
 endfunction()
