@@ -47,7 +47,7 @@ endfunction()
 # What every MPI test needs from its launcher, as environment: harmless to an MPI that does not know it. OMPI_MCA_ is for
 # Open MPI 4, PRTE_MCA_ for Open MPI 5.
 set(LOCKSTEP_MPI_TEST_ENVIRONMENT "OMP_NUM_THREADS=1;OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
-                                  "OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_hwloc_base_binding_policy=none"
+                                  "OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_hwloc_base_binding_policy=none;OMPI_MCA_mpi_yield_when_idle=1"
                                   "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe"
                                   "PRTE_MCA_hwloc_default_binding_policy=none"
                                   "ASAN_OPTIONS=detect_leaks=0")  # MPI libraries keep memory until the end
@@ -109,16 +109,20 @@ endfunction()
 # Builds what the tests of MPI need.
 add_custom_target(mpi_tests)
 
-# lockstep_add_mpi_test(<name> PROGRAM <target> RANKS 1 2 3 4 [LABELS ...]): one test per rank count.
+# lockstep_add_mpi_test(<name> PROGRAM <target> RANKS 1 2 3 4 [LONG] [ARGUMENTS ...] [LABELS ...]): one test per rank count.
 function(lockstep_add_mpi_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PROGRAM" "RANKS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "LONG" "PROGRAM" "RANKS;ARGUMENTS;LABELS")
   lockstep_reject_unparsed(lockstep_add_mpi_test "${arg_UNPARSED_ARGUMENTS}")
   add_dependencies(mpi_tests ${arg_PROGRAM})
   add_dependencies(sanitized_tests ${arg_PROGRAM})
   separate_arguments(preflags UNIX_COMMAND "${MPIEXEC_PREFLAGS}")
+  set(long "")
+  if(arg_LONG)
+    set(long LONG)
+  endif()
   foreach(n IN LISTS arg_RANKS)
-    lockstep_add_test(mpi.${name}.np${n}
-      COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${n} ${preflags} $<TARGET_FILE:${arg_PROGRAM}>
+    lockstep_add_test(mpi.${name}.np${n} ${long}
+      COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${n} ${preflags} $<TARGET_FILE:${arg_PROGRAM}> ${arg_ARGUMENTS}
       LABELS mpi np${n} ${arg_LABELS}
       USES ${n}
       ENVIRONMENT ${LOCKSTEP_MPI_TEST_ENVIRONMENT})

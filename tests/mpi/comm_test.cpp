@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <span>
 
 #include "comm/transport.hpp"
 #include "mpi/forbidden_collectives.hpp"
@@ -34,32 +36,59 @@ void for_each_algorithm(comm::Transport& over, Body body) {
   }
 }
 
-class OnNodes : public testing::TestWithParam<int> {};
+class OnNodes : public testing::TestWithParam<int> {
+ protected:
+  void check_lengths(std::span<const std::size_t> lengths) {
+    const auto over = transport(GetParam());
+    for_each_algorithm(*over, [&](const comm::Algorithm& algorithm, Collective collective) {
+      for (const std::size_t n : lengths) {
+        const Call call{collective, DType::float32, ReduceOp::sum, n};
+        EXPECT_NO_THROW(support::check(*over, {.algorithm = &algorithm, .call = call}));
+        EXPECT_NO_THROW(
+            support::check(*over, {.algorithm = &algorithm, .call = call, .in_place = true, .mode = Mode::start_wait}));
+      }
+    });
+  }
 
-TEST_P(OnNodes, ResultIsExactForEveryLength) {
-  const auto over = transport(GetParam());
-  for_each_algorithm(*over, [&](const comm::Algorithm& algorithm, Collective collective) {
-    for (const std::size_t n : {0, 1, 2, 3, 7, 64, 1001, 70'001, 300'007}) {
-      const Call call{collective, DType::float32, ReduceOp::sum, n};
-      EXPECT_NO_THROW(support::check(*over, {.algorithm = &algorithm, .call = call}));
-      EXPECT_NO_THROW(
-          support::check(*over, {.algorithm = &algorithm, .call = call, .in_place = true, .mode = Mode::start_wait}));
-    }
+  /// Of the types and operations for which `is_chosen(type, operation)`, numbers that differ from algorithm to
+  /// algorithm.
+  template <class IsChosen>
+  void check_types(IsChosen is_chosen) {
+    const auto over = transport(GetParam());
+    std::size_t n_algorithms = 0;
+    for_each_algorithm(*over, [&](const comm::Algorithm& algorithm, Collective collective) {
+      ++n_algorithms;
+      for (std::size_t t = 0; t < std::size(core::all_dtypes); ++t) {
+        for (std::size_t o = 0; o < std::size(comm::all_reduce_ops); ++o) {
+          const DType dtype = core::all_dtypes[t];
+          const ReduceOp op = comm::all_reduce_ops[o];
+          if (!is_chosen(t + n_algorithms, o) || (collective == Collective::all_gather && op != ReduceOp::sum))
+            continue;
+          EXPECT_NO_THROW(support::check(
+              *over,
+              {.algorithm = &algorithm, .call = {collective, dtype, op, 517}, .mode = Mode::start_test, .n_calls = 2}));
+        }
+      }
+    });
+  }
+};
+
+// Beyond MPI's own, which nothing else tests, algorithms do over MPI what unit.comm_conformance_tests shows of them over
+// threads, and few cases of each show that; the disabled tests, of the label long, are all of them.
+TEST_P(OnNodes, ResultIsExactForLengths) { check_lengths(std::array<std::size_t, 5>{0, 1, 7, 1001, 70'001}); }
+
+TEST_P(OnNodes, ResultIsExactForTypesAndOperations) {
+  check_types([](std::size_t type, std::size_t operation) {
+    return !support::mpi_collectives_are_forbidden() || type % std::size(comm::all_reduce_ops) == operation;
   });
 }
 
-TEST_P(OnNodes, ResultIsExactForEveryTypeAndOperation) {
-  const auto over = transport(GetParam());
-  for_each_algorithm(*over, [&](const comm::Algorithm& algorithm, Collective collective) {
-    for (const DType dtype : core::all_dtypes) {
-      for (const ReduceOp op : comm::all_reduce_ops) {
-        if (collective == Collective::all_gather && op != ReduceOp::sum) continue;
-        EXPECT_NO_THROW(support::check(
-            *over,
-            {.algorithm = &algorithm, .call = {collective, dtype, op, 517}, .mode = Mode::start_test, .n_calls = 2}));
-      }
-    }
-  });
+TEST_P(OnNodes, DISABLED_ResultIsExactForEveryLength) {
+  check_lengths(std::array<std::size_t, 9>{0, 1, 2, 3, 7, 64, 1001, 70'001, 300'007});
+}
+
+TEST_P(OnNodes, DISABLED_ResultIsExactForEveryTypeAndOperation) {
+  check_types([](std::size_t, std::size_t) { return true; });
 }
 
 TEST_P(OnNodes, PlansInFlightTogetherDoNotMix) {
