@@ -1,13 +1,13 @@
-# A Slurm cluster of two nodes on this machine, on top of ../cli/lib.bash: real slurmctld, slurmd and munged, each node in
+# A Slurm cluster of several nodes on this machine, on top of ../cli/lib.bash: real slurmctld, slurmd and munged, each node in
 # namespaces of its own (network, host name, processes, /dev/shm, /tmp), so that MPI takes the nodes for separate hosts. It is gone
 # when the test ends, whatever happens. Where that cannot be made: 77.
 . "$(dirname "$0")/../cli/lib.bash"
-trap 'stop_cluster; rm -rf "$folder"' EXIT
-cluster=$folder/cluster
-await_limit_s=400 # for whole jobs
-await_pause_s=0.25 # Slurm is asked each time, by programs that would otherwise take a quarter of a core
-nodes=(node-a node-b)
-declare -A init_of=() # process that holds a node's namespaces, and takes all in them along when it is killed
+trap 'stop_cluster; rm -rf "$site"' EXIT
+site=$folder # what all nodes and parts share; parts have a $folder of their own in it
+cluster=$site/cluster
+await_limit_s=400 # for whole jobs, of which several run at a time
+await_pause_s=0.25
+nodes=(node-{1..8})
 daemon_path=/usr/local/sbin:/usr/sbin:/sbin:$PATH
 
 # skip_unless_possible: what all this needs.
@@ -22,68 +22,88 @@ skip_unless_possible() {
   }
 }
 
-# on HOST COMMAND...: there, as a user who has logged in. HOST: ctl, node-a or node-b. What batch/README.md says of MPI_Init and
+# on HOST COMMAND...: there, as a user who has logged in. HOST: ctl, or a node. What batch/README.md says of MPI_Init and
 # Slurm 22.05 holds here.
 on() {
   local host=$1
   shift
-  nsenter --target "${init_of[$host]}" --net --uts --mount --ipc --pid -- env SLURM_CONF="$cluster/slurm.conf" \
+  nsenter --target "$(init_of "$host")" --net --uts --mount --ipc --pid -- env SLURM_CONF="$cluster/slurm.conf" \
     SLURM_PMIX_DIRECT_CONN=false SLURM_PMIX_FENCE=tree PATH="$daemon_path" "$@"
 }
 
-# start_host HOST ADDRESS: its namespaces; others are reached through a bridge in ctl's. What they share is $folder.
+# init_of HOST: the process that holds its namespaces, and takes all in them along when it is killed. address_of HOST
+init_of() { cat "$cluster/$1.init"; }
+address_of() { sed -n "s/ $1\$//p" "$cluster/hosts"; }
+
+# start_hosts HOST ...: their namespaces; others are reached through a bridge in ctl's. What they share is $site.
 # Their first process is a shell, which collects the processes that daemons leave behind.
-start_host() {
-  local host=$1 address=$2 link=to-$1 pid
-  rm -rf "${cluster:?}/$host" "$cluster/$host.up" # a node that comes back has forgotten what ran there
-  mkdir "$cluster/$host"
-  unshare --net --uts --mount --ipc --pid --fork --kill-child --mount-proc \
-    bash -c "hostname $host && mount -t tmpfs tmpfs /dev/shm && mount -t tmpfs tmpfs /mnt && mount --bind '$cluster/$host' /var/spool &&
-      mkdir /mnt/test && mount --bind '$folder' /mnt/test && mount -t tmpfs tmpfs /tmp && mkdir -p '$folder' && mount --bind /mnt/test '$folder' &&
-      mount --bind '$cluster/hosts' /etc/hosts && ip link set lo up && touch '$cluster/$host.up' && while :; do sleep 60; done" 2>>"$cluster/$host.err" &
-  await test -e "$cluster/$host.up"
-  for pid in $(cat "/proc/$!/task/$!/children"); do init_of[$host]=$pid; done
-  if [ "$host" = ctl ]; then
-    on ctl ip link add bridge type bridge
-    on ctl ip address add "$address/24" dev bridge
-    on ctl ip link set bridge up
-  else
-    nsenter --target "${init_of[ctl]}" --net -- ip link add "$link" type veth peer name eth0 netns "${init_of[$host]}"
-    on ctl ip link set "$link" master bridge up
-    on "$host" ip address add "$address/24" dev eth0
-    on "$host" ip link set eth0 up
-  fi
+start_hosts() {
+  local host pid
+  local -A outer=()
+  for host; do
+    rm -rf "${cluster:?}/$host" "$cluster/$host.up" # a node that comes back has forgotten what ran there
+    mkdir "$cluster/$host"
+    unshare --net --uts --mount --ipc --pid --fork --kill-child --mount-proc \
+      bash -c "hostname $host && mount -t tmpfs tmpfs /dev/shm && mount -t tmpfs tmpfs /mnt && mount --bind '$cluster/$host' /var/spool &&
+        mkdir /mnt/test && mount --bind '$site' /mnt/test && mount -t tmpfs tmpfs /tmp && mkdir -p '$site' && mount --bind /mnt/test '$site' &&
+        mount --bind '$cluster/hosts' /etc/hosts && ip link set lo up && touch '$cluster/$host.up' && while :; do sleep 60; done" 2>>"$cluster/$host.err" &
+    outer[$host]=$!
+  done
+  for host; do
+    await test -e "$cluster/$host.up"
+    for pid in $(cat "/proc/${outer[$host]}/task/${outer[$host]}/children"); do echo "$pid" >"$cluster/$host.init"; done
+    if [ "$host" = ctl ]; then
+      on ctl ip link add bridge type bridge
+      on ctl ip address add "$(address_of ctl)/24" dev bridge
+      on ctl ip link set bridge up
+    else
+      nsenter --target "$(init_of ctl)" --net -- ip link add "to-$host" type veth peer name eth0 netns "$(init_of "$host")"
+      on ctl ip link set "to-$host" master bridge up
+      on "$host" ip address add "$(address_of "$host")/24" dev eth0
+      on "$host" ip link set eth0 up
+    fi
+  done
 }
 
 # start_cluster [LINE ...]: with further lines of slurm.conf.
 start_cluster() {
+  local node i=1
   skip_unless_possible
   mkdir -p "$cluster"/{munge,state}
-  printf '%s\n' '127.0.0.1 localhost' '10.77.0.1 ctl' '10.77.0.2 node-a' '10.77.0.3 node-b' >"$cluster/hosts"
+  printf '%s\n' '127.0.0.1 localhost' '10.77.0.1 ctl' >"$cluster/hosts"
+  for node in "${nodes[@]}"; do echo "10.77.0.$((i += 1)) $node" >>"$cluster/hosts"; done
   write_configuration "$@"
   head -c 1024 /dev/urandom >"$cluster/munge/key"
   chmod 700 "$cluster/munge"
   chmod 400 "$cluster/munge/key"
-  start_host ctl 10.77.0.1
-  start_host node-a 10.77.0.2
-  start_host node-b 10.77.0.3
+  start_hosts ctl "${nodes[@]}"
   on ctl munged --force --key-file="$cluster/munge/key" --socket="$cluster/munge/socket" --pid-file="$cluster/munge/pid" \
     --log-file="$cluster/munge/log" --seed-file="$cluster/munge/seed" 2>>"$cluster/munge/err" || fail "munged: $(cat "$cluster/munge/err")"
   on ctl slurmctld || fail "slurmctld: $(cat "$cluster/slurmctld.log")"
-  start_node node-a
-  start_node node-b
+  for node in "${nodes[@]}"; do start_node "$node"; done
   await all_idle
+  watch_jobs &
 }
 
 start_node() { on "$1" slurmd -N "$1" || fail "slurmd: $(cat "$cluster/slurmd.$1.log")"; }
 all_idle() { [ "$(on ctl sinfo --noheader --Node --format='%N %T' | sort -u | grep -c ' idle$')" -eq "${#nodes[@]}" ]; }
 
-# stop_cluster: every process of it.
+# stop_cluster: every process of it, and what still watches it or runs in it.
 stop_cluster() {
-  local host
-  for host in "${!init_of[@]}"; do kill -KILL "${init_of[$host]}" 2>/dev/null; done
+  local pid
+  jobs -p | xargs -r kill 2>/dev/null
+  for pid in $(cat "$cluster"/*.init 2>/dev/null); do
+    kill -KILL "$pid" 2>/dev/null
+    while [ -e "/proc/$pid" ]; do sleep 0.05; done
+  done
   wait 2>/dev/null
-  init_of=()
+}
+
+# watch_jobs: as long as there is a cluster. One asks for all: Slurm's programs would otherwise take half a core.
+watch_jobs() {
+  while sleep 0.5; do
+    on ctl scontrol --oneliner show job >"$cluster/jobs.new" 2>>"$cluster/jobs.err" && mv "$cluster/jobs.new" "$cluster/jobs"
+  done
 }
 
 # write_configuration [LINE ...]: nodes that pretend to be as large as those of the sites that the templates are for, and have the
@@ -110,13 +130,16 @@ MpiDefault=pmix
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 ReturnToService=2
-SlurmdTimeout=15
-SlurmctldTimeout=30
+SlurmdTimeout=300
+SlurmctldTimeout=300
+MessageTimeout=60
+TCPTimeout=30
+BatchStartTimeout=120
 KillWait=20
 MinJobAge=3600
-SchedulerParameters=sched_interval=2,sched_min_interval=200000,bf_interval=2,default_queue_depth=100
+SchedulerParameters=sched_interval=2,sched_min_interval=200000,batch_sched_delay=0,bf_interval=1,default_queue_depth=100
 $(printf '%s\n' "$@")
-NodeName=node-a,node-b CPUs=64 RealMemory=4000000 State=UNKNOWN
+NodeName=$(IFS=, && echo "${nodes[*]}") CPUs=64 RealMemory=4000000 State=UNKNOWN
 PartitionName=virtual Nodes=ALL Default=YES DefaultTime=10 MaxTime=INFINITE
 EOF
   echo "PMIxCliTmpDirBase=/var/spool" >"$cluster/mpi.conf"
@@ -124,13 +147,14 @@ EOF
 
 # submit ARGUMENTS OF SBATCH...: prints the job's number.
 submit() { on ctl sbatch --parsable "$@"; }
-# state_of JOB, restarts_of JOB
-state_of() { on ctl scontrol show job "$1" 2>/dev/null | sed -n 's/.*JobState=\([A-Z_]*\).*/\1/p' | head -1; }
-restarts_of() { on ctl scontrol show job "$1" | sed -n 's/.*Restarts=\([0-9]*\).*/\1/p'; }
-is_in_state() { [[ $(state_of "$1") =~ ^($2)$ ]]; }
+
+# told JOB FIELD: what Slurm tells of a job, or of all of an array where they are at one.
+told() { sed -nE "/(^| Array)JobId=$1 /s/.* $2=([^ ]*).*/\\1/p" "$cluster/jobs" 2>/dev/null | sort -u | paste -s -d ' '; }
+is_in_state() { [[ $(told "$1" JobState) =~ ^($2)$ ]]; }
 # await_end JOB: until nothing of it runs; its state and exit code are in $state and $rc.
 await_end() {
   await is_in_state "$1" 'COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL|OUT_OF_MEMORY'
-  state=$(state_of "$1")
-  rc=$(on ctl scontrol show job "$1" | sed -n 's/.*ExitCode=\([0-9]*\):.*/\1/p')
+  state=$(told "$1" JobState)
+  rc=$(told "$1" ExitCode)
+  rc=${rc%%:*}
 }

@@ -1,75 +1,91 @@
-#!/usr/bin/env bash
-# requeue.bash BUILD: the template for training on two nodes, through what may happen to it: asked to stop by SIGUSR1 it saves, goes back
-# into the queue and goes on to the bits of a run that nobody has interrupted; a node that goes down; the time limit; scancel,
-# after which it stays away.
-. "$(dirname "$0")/site.bash"
-start_site "$1" 320
-cd "$folder/work" || exit 1
+# What may happen to the template for training on two nodes, on top of site.bash: each a part.
 
-# script NAME EPOCHS: the template, deterministic, with a digest of the result.
-script() {
-  job_script 2 1 1 generic/train.sbatch -e "s|--resume auto|--resume auto --deterministic --digest --threads 1 --epochs $2|" -e "s|job-name=.*|job-name=$1|" \
-    -e '/^launch lockstep doctor/,/end_job$/d' "${@:3}"
+begin_requeues() {
+  begin_part asked is_asked_to_stop
+  begin_part down loses_a_node
+  begin_part limit meets_its_time_limit
 }
-digest_of() { job_log "$1" | grep '^digest ' | tail -1; }
-goes_on() { job_has_logged "$1" '^== .* lockstep train' && [ -s "$(echo runs/*-"$1")/log.jsonl" ] && grep -q '"kind":"train"' runs/*-"$1"/log.jsonl; }
 
-job=$(submit_script "$(script whole 30)")
-expect_job "$job" COMPLETED
-whole=$(digest_of "$job")
-[ -n "$whole" ] || fail_job "$job" "no digest"
+# start_job NAME RESTARTS [FLAG ...]: $job trains without an end until so much has happened to it, and then for five steps from the
+# newest checkpoint. With a file `waits` beside it something that cannot save runs first, the first time.
+what=(mnist_cnn --deterministic --digest --threads 1 --epochs 100000 --gamma 1 --lr 0.1)
+start_job() {
+  echo "n_restarts=$2" >script_lib
+  cat >>script_lib <<'END'
+most_steps() {
+  [[ ${SLURM_RESTART_COUNT:-0} -ge $n_restarts ]] || return
+  local newest=$(ls "$folder/checkpoints" | sed -n 's/^step-0*\([0-9]*\)$/\1/p' | sort -n | tail -1)
+  echo $((newest + 5)) >"$folder/most_steps"
+  echo "--max-steps $((newest + 5))"
+}
+launch_first() { [[ ! -e waits || ${SLURM_RESTART_COUNT:-0} -gt 0 ]] || launch sleep 600; }
+END
+  local file
+  file=$(job_script 2 1 1 generic/train.sbatch -e "s|job-name=.*|job-name=$1|" -e 's/^data=.*/&\n. .\/script_lib/' \
+    -e '/^launch lockstep doctor/,/end_job$/d' -e 's/^launch lockstep train/launch_first || end_job\n&/' \
+    -e "s|--resume auto --save-every '30 min'|--resume auto --save-every '640 samples' ${what[*]:1} \$(most_steps)|")
+  job=$(submit_script "$file" "${@:3}") || fail "$1"
+}
+# trains N: whether it does, after it has gone on N times.
+trains() {
+  awk -v n="$1" '/"kind":"resume"/ { n_resumed++; n_trained = 0 } /"kind":"train"/ { n_trained++ } END { exit !(n_resumed + 0 == n && n_trained) }' \
+    runs/*-"$job"/log.jsonl 2>/dev/null
+}
+has_restarted() { [ "$(told "$job" Restarts)" -ge "$1" ] 2>/dev/null; }
+# expect_end RESTARTS: with the bits of a run of as many steps that is not interrupted.
+expect_end() {
+  expect_job "$job" COMPLETED
+  [ "$(told "$job" Restarts)" = "$1" ] || fail_job "$job" "restarts: $(told "$job" Restarts)"
+  [ "$(grep -c '"kind":"resume"' runs/*-"$job"/log.jsonl)" -eq "$1" ] || fail_job "$job" "did not go on from where it was"
+  run "$prefix/bin/lockstep" train "${what[@]}" --data "$data" --run-dir whole --max-steps "$(cat runs/*-"$job"/most_steps)"
+  expect_rc 0
+  [ "$(job_log "$job" | grep '^digest ' | tail -1)" = "$(grep '^digest ' "$folder/out")" ] || fail_job "$job" "another result than without an interruption"
+}
 
-job=$(submit_script "$(script asked 30)")
-await goes_on "$job"
-on ctl scancel --signal=USR1 "$job"
-await job_has_logged "$job" 'put into the queue again'
-expect_job "$job" COMPLETED
-[ "$(restarts_of "$job")" = 1 ] || fail_job "$job" "restarts: $(restarts_of "$job")"
-grep -q '"kind":"resume"' runs/asked-"$job"/log.jsonl || fail_job "$job" "did not go on from where it was"
-[ "$(digest_of "$job")" = "$whole" ] || fail_job "$job" "another result than $whole"
-echo "asked to stop: $(on ctl scontrol show job "$job" | grep -o 'Restarts=[0-9]*'), the result is that of a run without interruption"
+# By SIGUSR1, its ranks and then its script: it saves and goes back into the queue.
+is_asked_to_stop() {
+  start_job asked 2
+  await trains 0
+  on ctl scancel --signal=USR1 "$job"
+  await trains 1
+  on ctl scancel --batch --signal=USR1 "$job"
+  expect_end 2
+  [ "$(job_log "$job" | grep -c '== saved; put into the queue again')" -eq 2 ] || fail_job "$job" "its script has not put it into the queue twice"
+  echo "asked to stop: put into the queue again, with the result of a run without interruption"
+}
 
-# Asked to stop while doctor runs, which cannot save: that is lost, but not the job.
-job=$(submit_script "$(script early 2 -e 's/^data=.*/&\nlaunch_first() { [[ ${SLURM_RESTART_COUNT:-0} -gt 0 ]] || launch sleep 97.531; }/' \
-  -e 's/^launch lockstep train/launch_first || end_job\n&/')")
-both_sleep() { [ "$(for pid in $(pids_with 97.531); do cat "/proc/$pid/comm" 2>/dev/null; done | grep -cx sleep)" -ge 2 ]; }
-await both_sleep
-sleep 2 # srun learns a moment later that they do, and only then hands signals on
-on ctl scancel --batch --signal=USR1 "$job"
-await job_has_logged "$job" 'put into the queue again'
-job_has_logged "$job" 'exit code 85' || fail_job "$job" "not 85"
-expect_job "$job" COMPLETED
-echo "asked to stop before it trained: put into the queue again"
+# With all that runs there, and comes back; Slurm itself puts the job into the queue.
+loses_a_node() {
+  local node
+  start_job down 1
+  await job_has_logged "$job" '^checkpoint runs'
+  await trains 0
+  node=$(told "$job" NodeList | tr -d '[]')
+  node=node-${node##*[,-]}
+  kill -KILL "$(init_of "$node")"
+  on ctl scontrol update "NodeName=$node" State=DOWN Reason=killed
+  await has_restarted 1
+  start_hosts "$node"
+  start_node "$node"
+  on ctl scontrol update "NodeName=$node" State=RESUME 2>/dev/null # or it has come back by itself
+  expect_end 1
+  echo "a node went down: the job went on, with the result of a run without interruption"
+}
 
-# A node goes down, with all that runs there, and comes back; Slurm itself puts the job into the queue.
-job=$(submit_script "$(script down 30 -e "s/--save-every '30 min'/--save-every '320 samples'/")")
-await goes_on "$job"
-await job_has_logged "$job" '^checkpoint runs'
-kill -KILL "${init_of[node-b]}"
-await is_in_state "$job" PENDING
-start_host node-b 10.77.0.3
-start_node node-b
-on ctl scontrol update NodeName=node-b State=RESUME 2>/dev/null
-expect_job "$job" COMPLETED
-grep -q '"kind":"resume"' runs/down-"$job"/log.jsonl || fail_job "$job" "did not go on from where it was"
-[ "$(digest_of "$job")" = "$whole" ] || fail_job "$job" "another result than $whole"
-echo "a node went down: the job went on on both, with the same result"
-
-# At its time limit: stopped before it, and back in the queue. (Slurm looks every half a minute, and so sends the signal 20 s to 50 s
-# before the end. What does not yet train by then goes back as well.)
-job=$(submit_script "$(script limit 100000)" --time=1 --signal=B:USR1@20)
-await goes_on "$job"
-await job_has_logged "$job" 'put into the queue again'
-job_has_logged "$job" 'exit code 85\|asked to stop, so not started' || fail_job "$job" "not 85"
-echo "time limit: stopped before it, and put into the queue again"
-
-# Taken away by its user: saved, and not put back.
-await goes_on "$job"
-await is_in_state "$job" RUNNING
-on ctl scancel "$job"
-await is_in_state "$job" CANCELLED
-sleep 5
-is_in_state "$job" CANCELLED || fail_job "$job" "came back from scancel"
-run "$prefix/bin/lockstep" ckpt verify runs/limit-"$job"
-expect_rc 0
-echo "scancel: saved, and it stays away"
+# Its time limit comes while something runs that cannot save: that is lost, but not the job. Then it trains, and its user takes it away:
+# saved, and not put back. (Slurm looks every half a minute, and so sends the signal 20 s to 50 s before the end.)
+meets_its_time_limit() {
+  touch waits
+  start_job limit 1000 --time=1 --signal=B:USR1@20
+  await job_has_logged "$job" '== saved; put into the queue again'
+  job_has_logged "$job" 'exit code 85\|asked to stop, so not started' || fail_job "$job" "not 85"
+  echo "time limit: stopped before it, and put into the queue again"
+  rm waits
+  await job_has_logged "$job" '^checkpoint runs'
+  on ctl scancel "$job"
+  await job_has_logged "$job" '== saved; not put into the queue again'
+  await is_in_state "$job" CANCELLED # nothing of it runs any more
+  run "$prefix/bin/lockstep" ckpt verify runs/limit-"$job"
+  expect_rc 0
+  echo "scancel: saved, and it stays away"
+}

@@ -7,13 +7,13 @@ start_site() {
   local n file
   skip_unless_possible
   [ -r /usr/share/lmod/lmod/init/bash ] || { echo "there is no Lmod (Debian: lmod)" && exit 77; }
-  mkdir -p "$folder"/{site,work,gpus}
-  for n in {0..7}; do [ -e "$folder/gpus/$n" ] || mknod "$folder/gpus/$n" c 1 3; done
+  mkdir -p "$site"/{modules,modules-deep,gpus}
+  for n in {0..7}; do [ -e "$site/gpus/$n" ] || mknod "$site/gpus/$n" c 1 3; done
   mkdir -p "$cluster"
-  printf 'Name=gpu Type=%s File=%s\n' a100 "$folder/gpus/[0-3]" b200 "$folder/gpus/[4-7]" >"$cluster/gres.conf"
+  printf 'Name=gpu Type=%s File=%s\n' a100 "$site/gpus/[0-3]" b200 "$site/gpus/[4-7]" >"$cluster/gres.conf"
   start_cluster GresTypes=gpu "NodeName=DEFAULT Features=a100,4gpus,intel Gres=gpu:a100:4,gpu:b200:4" \
     "PartitionName=DEFAULT Nodes=ALL MaxTime=INFINITE" PartitionName={cpu,gpuA100x4,batch,hpg-b200}
-  prefix=$folder/prefix data=$folder/digits
+  prefix=$site/prefix data=$site/digits
   run cmake --install "$1" --prefix "$prefix"
   expect_rc 0
   run "$prefix/bin/lockstep" shard synth digits --samples "$2" --out "$data"
@@ -22,8 +22,8 @@ start_site() {
   for n in cray-hdf5-parallel cudatoolkit craype-accel-nvidia80 aws-ofi-nccl \
     openmpi openmpi/5.0.10 cuda/12.2 openmpi/4.1.4/gnu11.2.1-cuda12.2 nccl/2.17.1-cuda12.2 \
     ufrc gcc/14.2.0 cuda/12.9.1 nccl/2.27.5; do
-    file=$folder/site/$n
-    case $n in */*/*) file=$folder/site-deep/$n ;; */*) ;; *) file+=/1.0 ;; esac
+    file=$site/modules/$n
+    case $n in */*/*) file=$site/modules-deep/$n ;; */*) ;; *) file+=/1.0 ;; esac
     mkdir -p "${file%/*}"
     printf '#%%Module1.0\n' >"$file"
     case $n in openmpi/5*) echo 'setenv HPC_PMIX pmix' >>"$file" ;; esac
@@ -32,28 +32,50 @@ start_site() {
 
 # job_script NODES RANKS CORES TEMPLATE [SED EXPRESSION ...]: as a user edits it, and smaller: its path is printed.
 job_script() {
-  local template=$prefix/share/lockstep/batch/$4 file=$folder/work/${4//\//-}
+  local template=$prefix/share/lockstep/batch/$4 file=$folder/${4//\//-}
   "$prefix/share/lockstep/batch/lib/resize" "$1" "$2" "$3" "$template" |
     sed -E -e '/^#SBATCH --(account|qos)=/s/CHANGE_ME/physics/' -e "s|^data=CHANGE_ME|data='$data'|" "${@:5}" >"$file"
   echo "$file"
 }
 
 # submit_script FILE [FLAG ...]: as a user who has loaded the module, which the job inherits, and unloads where it begins with module purge.
+# More ranks run than there are cores: who waits leaves his to others.
 submit_script() {
   # shellcheck disable=SC2016  # for the shell that is started
-  on ctl env --chdir="$folder/work" MODULEPATH="$folder/site:$folder/site-deep:$prefix/share/lockstep/modulefiles" LMOD_SYSTEM_DEFAULT_MODULES=cray-hdf5-parallel USER=root OMPI_MCA_btl_tcp_if_include=eth0 \
+  on ctl env --chdir="$folder" MODULEPATH="$site/modules:$site/modules-deep:$prefix/share/lockstep/modulefiles" LMOD_SYSTEM_DEFAULT_MODULES=cray-hdf5-parallel USER=root OMPI_MCA_btl_tcp_if_include=eth0 OMPI_MCA_mpi_yield_when_idle=1 \
     bash -c '. /usr/share/lmod/lmod/init/bash && module load lockstep && [ -n "$_LMFILES_" ] && exec sbatch --parsable "$@"' bash "${@:2}" "$1"
 }
 
 # job_log JOB: what a job has printed.
-job_log() { cat "$folder"/work/{runs,results}/*-"$1"/{,*/}job.log 2>/dev/null; }
+job_log() { cat "$folder"/{runs,results}/*-"$1"/{,*/}job.log 2>/dev/null; }
 job_has_logged() { job_log "$1" | grep -q -e "$2"; }
 fail_job() {
-  { cat "$folder"/work/*-"$1"*.out && job_log "$1"; } >"$folder/out" 2>&1
+  { cat "$folder"/*-"$1"*.out && job_log "$1"; } >"$folder/out" 2>&1
   tail -n 20 "$cluster"/*.log >"$folder/err"
   fail "job $1: ${*:2}"
 }
 expect_job() {
   await_end "$1"
   [ "$state" = "$2" ] || fail_job "$1" "$state, exit code $rc; expected $2"
+}
+
+# begin_part NAME COMMAND...: beside others, in a folder of its own. end_parts: what each has printed; fails if one has.
+parts=()
+begin_part() {
+  local name=${1//\//-}
+  mkdir "$site/$name"
+  (
+    folder=$site/$name
+    cd "$folder" && "${@:2}"
+  ) >"$site/$name.log" 2>&1 &
+  parts+=("$!.$name")
+}
+end_parts() {
+  local part status=0
+  for part in "${parts[@]}"; do
+    printf '== %s\n' "${part#*.}"
+    wait "${part%%.*}" || status=1
+    cat "$site/${part#*.}.log"
+  done
+  return "$status"
 }

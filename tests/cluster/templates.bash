@@ -1,11 +1,41 @@
-#!/usr/bin/env bash
-# templates.bash BUILD: every Slurm template on two nodes; those for GPUs on ones that are made up, of which a rank sees
-# what Slurm shows it.
-. "$(dirname "$0")/site.bash"
-. "$(dirname "$0")/made_up_gpus.bash"
-start_site "$1" 128
-cd "$folder/work" || exit 1
-install_on_gpus "$1"
+# The Slurm templates as jobs on two nodes, on top of site.bash and made_up_gpus.bash; those for GPUs on ones that are made up, of
+# which a rank sees what Slurm shows it.
+
+# What runs unless all are asked for: each kind of template, and of each site one for hosts and one for GPUs. Of the generic ones
+# training on hosts is in requeue.bash.
+chosen_templates=(
+  delta/scaling_cpu delta/train_gpu_nodes
+  ibex/reduce_all_cpu ibex/train_gpu_node
+  hipergator/train_cpu hipergator/reduce_all_gpu hipergator/train_gpu
+  generic/reduce_all generic/train_gpu
+)
+
+# begin_templates [all]: each as a part.
+begin_templates() {
+  local name lacking
+  local -a names all
+  names=("${chosen_templates[@]/%/.sbatch}")
+  mapfile -t all < <(cd "$prefix/share/lockstep/batch" && ls -- */*.sbatch)
+  [ $# -eq 0 ] || names=("${all[@]}")
+  lacking=$(comm -23 <(printf '%s\n' "${all[@]}" | kinds_of) <(printf '%s\n' "${names[@]}" | kinds_of))
+  [ -z "$lacking" ] || fail "chosen_templates lacks: $lacking"
+  for name in "${names[@]}"; do
+    case $name in
+      generic/train_gpu.sbatch)
+        begin_part "$name.nodes" run_on_gpus 2 1 "$name"
+        begin_part "$name.node" run_on_gpus 1 2 "$name" --nodes=1
+        begin_part "$name.gpu" run_on_gpus 1 1 "$name" --nodes=1 --ntasks-per-node=1 --gpus-per-node=1
+        ;;
+      */train_gpu.sbatch) begin_part "$name" run_on_gpus 1 1 "$name" ;;
+      */train_gpu_node.sbatch) begin_part "$name" run_on_gpus 1 2 "$name" ;;
+      *_gpu*.sbatch) begin_part "$name" run_on_gpus 2 1 "$name" ;;
+      *) begin_part "$name" run_on_hosts "$name" ;;
+    esac
+  done
+}
+
+# kinds_of: what one at least has to run of: of each SITE/SCRIPT on stdin "SITE, for hosts" or GPUs, and, of a site's own, SCRIPT.
+kinds_of() { sed -E -e 'h;s|/.*_gpu.*|, for GPUs|;s|/.*|, for hosts|;p;g;/^generic/d;s|.*/||' | sort -u; }
 
 # run_job NAME SCRIPT [FLAG ...]: it completes, and leaves what jobs of that name leave. Its number is in $job.
 run_job() {
@@ -18,8 +48,10 @@ run_job() {
     *scaling*) for n in 1 2; do [ -s "$(echo results/*-"$job/nodes-$n/reduce_all.json")" ] || fail_job "$job" "$name has left no result of $n nodes"; done ;;
   esac
   printf -v name '%s ' "$name" "${@:3}"
-  echo "${name% }: $state in $(on ctl scontrol show job "$job" | sed -n 's/.*RunTime=\([0-9:]*\).*/\1/p' | head -1)"
+  echo "${name% }: $state in $(told "$job" RunTime)"
 }
+
+run_on_hosts() { run_job "$1" "$(job_script 2 1 1 "$1" -e 's/ --max-time 3s / --max-time 1s /' -e 's/ --resume auto / --resume auto --epochs 2 /')"; }
 
 # run_on_gpus NODES GPUS NAME [FLAG ...]: with so many of each node, which the script says, or, where it says two of
 # two, the FLAGs.
@@ -33,35 +65,19 @@ run_on_gpus() {
   [ -z "$missing" ] || fail_job "$job" "$name: not in its log: $missing"
 }
 
-# One after another, and as many ranks as this machine has cores, or messages wait for their turn.
-for site in delta ibex hipergator generic; do
-  for file in "$prefix/share/lockstep/batch/$site"/*.sbatch; do
-    name=$site/${file##*/}
-    case $name in
-      generic/train_gpu.sbatch)
-        run_on_gpus 2 1 "$name"
-        run_on_gpus 1 2 "$name" --nodes=1
-        run_on_gpus 1 1 "$name" --nodes=1 --ntasks-per-node=1 --gpus-per-node=1
-        ;;
-      */train_gpu.sbatch) run_on_gpus 1 1 "$name" ;;
-      */train_gpu_node.sbatch) run_on_gpus 1 2 "$name" ;;
-      *_gpu*.sbatch) run_on_gpus 2 1 "$name" ;;
-      *) run_job "$name" "$(job_script 2 1 1 "$name" -e 's/ --max-time 3s / --max-time 1s /' -e 's/ --resume auto / --resume auto --epochs 2 /')" ;;
-    esac
-  done
-done
-
-# The tests of the installation, within an allocation.
-cat >tests.sbatch <<'END'
+# run_installed_tests: within an allocation.
+run_installed_tests() {
+  cat >tests.sbatch <<'END'
 #!/bin/bash
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=1
 #SBATCH --output=tests.out
 LOCKSTEP_LAUNCHER='srun --mpi=pmix' LOCKSTEP_RANKS=2 "$LOCKSTEP_ROOT/share/lockstep/tests/run" -R 'doctor|^train$'
 END
-job=$(submit_script tests.sbatch) || fail "the installed tests"
-await_end "$job"
-cp tests.out "$folder/out"
-[ "$state" = COMPLETED ] || fail "the installed tests: $state"
-expect_out '100% tests passed, 0 tests failed out of 2'
-echo "the installed tests: $state"
+  job=$(submit_script tests.sbatch) || fail "the installed tests"
+  await_end "$job"
+  cp tests.out "$folder/out"
+  [ "$state" = COMPLETED ] || fail "the installed tests: $state"
+  expect_out '100% tests passed, 0 tests failed out of 2'
+  echo "the installed tests: $state"
+}

@@ -28,7 +28,7 @@ reduce_all --baseline | cli.baseline
 lockstep train --replay | cli.train_replay
 lockstep train digits --verify-resume | cli.train_verify_resume
 lockstep train --self-test | cli.train_device
-srun | cluster.templates
+srun | cluster.slurm
 salloc | nobody: an allocation of a real cluster
 cmake -S fmt | nobody: sources of other projects
 spack | nobody: there is no Spack

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# slurm.bash BUILD [all]: job scripts in one Slurm, beside one another: the templates (a choice of them, or all), and what may happen to
+# a training.
+. "$(dirname "$0")/site.bash"
+. "$(dirname "$0")/made_up_gpus.bash"
+. "$(dirname "$0")/templates.bash"
+. "$(dirname "$0")/requeue.bash"
+start_site "$1" 320
+install_on_gpus "$1"
+begin_requeues
+begin_templates "${@:2}"
+begin_part installed_tests run_installed_tests
+end_parts
