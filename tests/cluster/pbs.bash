@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# pbs.bash BUILD: the PBS templates under a stand-in for qsub, and those for no batch system. A training that is stopped goes on
-# in a job of its own. Without a PBS this shows what the scripts do with what PBS documents, not that PBS does it.
+# pbs.bash BUILD [all]: the PBS templates (of Derecho's for GPUs a choice, or all) under a stand-in for qsub, and those for no batch
+# system. A training that is stopped goes on in a job of its own. Without a PBS this shows what the scripts do with what PBS documents, not that PBS does it.
 . "$(dirname "$0")/../cli/lib.bash"
 . "$(dirname "$0")/made_up_gpus.bash"
+. "$(dirname "$0")/endless.bash"
 here=$(dirname "$(readlink -f "$0")")
 prefix=$folder/prefix data=$folder/digits
 run cmake --install "$1" --prefix "$prefix"
@@ -11,7 +12,7 @@ run "$prefix/bin/lockstep" shard synth digits --samples 320 --out "$data"
 expect_rc 0
 mkdir -p "$folder"/{home,work,bin}
 cd "$folder/work" || exit 1
-cp "$here/pbs/qsub" "$folder/bin"
+cp "$here/pbs/qsub" "$here/pbs/stopped_once" "$folder/bin"
 # No module system is needed to see what a script asks of it. As a real one, it takes away what the module lockstep has set.
 cat >"$folder/module.sh" <<'END'
 module() {
@@ -21,11 +22,12 @@ module() {
 END
 export HOME=$folder/home SCRATCH=$folder/home LOCKSTEP_ROOT=$prefix BASH_ENV=$folder/module.sh PATH=$folder/bin:$PATH
 
+fewer_calls=(-e 's/ --max-time 3s / --max-time 1s /')
 # job_script NODES RANKS TEMPLATE [SED EXPRESSION ...]: as a user edits it, and smaller; by its job's name.
 job_script() {
   local name=${3##*/}
   "$prefix/share/lockstep/batch/lib/resize" "$1" "$2" 1 "$prefix/share/lockstep/batch/$3" |
-    sed -E -e '/^#PBS -A/s/CHANGE_ME/physics/' -e "s|^data=CHANGE_ME|data='$data'|" "${@:4}" >"$name"
+    sed -E -e '/^#PBS -A/s/CHANGE_ME/physics/' -e "s|^data=CHANGE_ME|data='$data'|" "${fewer_calls[@]}" "${@:4}" >"$name"
   echo "$name"
 }
 # expect_job NAME NUMBER CODE
@@ -59,13 +61,16 @@ for site in derecho generic; do
     grep -q -- '-ppn 1 -d 1 --cpu-bind depth' "$HOME/mpiexec" || fail "not as the select line says: $(cat "$HOME/mpiexec")"
   fi
 
-  # The first time it has 8 s, and the second as long as it wants.
-  run qsub -v LOCKSTEP_ROOT "$(job_script 2 1 "$site/train$suffix.pbs" \
-    -e 's/--resume auto/--resume auto --epochs 200 --time-limit $([ "${LOCKSTEP_RESTARTS:-}" ] \&\& echo 0 || echo 8s)/')"
+  # shellcheck disable=SC2016  # for the job's shell
+  # The first time its ranks are asked to stop once they train.
+  run qsub -v LOCKSTEP_ROOT "$(job_script 2 1 "$site/train$suffix.pbs" -e 's/^launch lockstep train/launch stopped_once lockstep train/' \
+    -e "$(train_without_end "$folder" '"${LOCKSTEP_RESTARTS:-}"')")"
   expect_job "train$suffix" 2 85
   expect_job "train$suffix" 3 0
   grep -q '"kind":"resume"' "runs/train$suffix-2/log.jsonl" || fail "did not go on from where it was"
   grep -q '"state": "finished"' "runs/train$suffix-2/status.json" || fail "did not end"
+  [ "$(grep '^digest ' "runs/train$suffix-2/job.log" | tail -1)" = "$(digest_without_interruption "runs/train$suffix-2" "$data")" ] ||
+    fail "another result than without an interruption"
   [ "$site" = generic ] || grep -q '^module load cray-mpich' "$HOME/modules" || fail "modules: $(cat "$HOME/modules")"
   [ "$site" = derecho ] || continue
   run qsub -v LOCKSTEP_ROOT "$(job_script 2 2 "$site/scaling_cpu.pbs")"
@@ -130,7 +135,8 @@ run bash train.sh
 expect_rc 2
 expect_err 'error: data is not set'
 for name in reduce_all train; do
-  "$prefix/share/lockstep/batch/lib/resize" 1 2 1 "$prefix/share/lockstep/batch/generic/$name.sh" | sed -e "s|^data=CHANGE_ME|data='$data'|" >"$name.sh"
+  "$prefix/share/lockstep/batch/lib/resize" 1 2 1 "$prefix/share/lockstep/batch/generic/$name.sh" |
+    sed -E -e "s|^data=CHANGE_ME|data='$data'|" "${fewer_calls[@]}" -e 's/ --resume auto / --resume auto --max-steps 2 /' >"$name.sh"
   RANKS=2 run bash "$name.sh"
   [ "$rc" -eq 0 ] || { cat results/*/job.log runs/train/job.log && fail "$name.sh"; }
 done
@@ -176,6 +182,7 @@ for site in derecho generic; do
   number=0
   for file in "$prefix/share/lockstep/batch/$site"/*_gpu*.pbs; do
     name=${file##*/}
+    [[ ${2:-} == all || $name != train_gpu@(|_node).pbs || $site != derecho ]] || continue
     case $site/$name in derecho/train_gpu.pbs) nodes=1 gpus=1 ;; *_node.pbs) nodes=1 gpus=2 ;; *) nodes=2 gpus=1 ;; esac
     number=$((number + 1))
     run qsub -v "LOCKSTEP_ROOT=$on_gpus,LOCKSTEP_MADE_UP_GPUS=$((nodes * gpus))" "$(job_script "$nodes" "$gpus" "$site/$name" "${few_steps[@]}")"

@@ -4,6 +4,7 @@
 . "$(dirname "$0")/site.bash"
 . "$(dirname "$0")/made_up_gpus.bash"
 . "$(dirname "$0")/templates.bash"
+. "$(dirname "$0")/endless.bash"
 . "$(dirname "$0")/requeue.bash"
 start_site "$1" 320
 install_on_gpus "$1"
