@@ -1,6 +1,6 @@
 // The clock of every measurement.
 // Invariant: monotonic, the same clock for all processes of a node.
-// Used wherever something is timed: both programs, data/, metrics/, nn/host, parallel/.
+// Used wherever something is timed: both programs, data/, metrics/, nn/host, parallel/. Decisions use core/clock.hpp.
 #pragma once
 
 #include <ctime>

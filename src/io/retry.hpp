@@ -3,10 +3,11 @@
 // Used by io/file and checkpoint/rank_file.
 #pragma once
 
+#include <bit>
 #include <cerrno>
-#include <chrono>
-#include <thread>
+#include <cstdint>
 
+#include "core/clock.hpp"
 #include "core/rng.hpp"
 
 namespace lockstep::io {
@@ -18,13 +19,12 @@ namespace lockstep::io {
 
 /// Calls `attempt`, which sets errno and returns a negative number when it fails; gives the last result.
 template <class Attempt>
-auto with_retries(Attempt&& attempt) {
+auto with_retries(Attempt&& attempt, const core::Clock& clock = core::real_clock()) {
   constexpr int most_retries = 5;
   auto result = attempt();
   for (int retry = 0; result < 0 && is_transient(errno) && retry < most_retries; ++retry) {
-    const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
-    core::Random jitter{static_cast<std::uint64_t>(now), static_cast<std::uint64_t>(retry)};
-    std::this_thread::sleep_for(std::chrono::duration<double, std::milli>{(10 << retry) * (0.5 + jitter.uniform())});
+    core::Random jitter{std::bit_cast<std::uint64_t>(clock.now().value), static_cast<std::uint64_t>(retry)};
+    clock.sleep({(10 << retry) * 1e-3 * (0.5 + jitter.uniform())});
     result = attempt();
   }
   return result;

@@ -7,9 +7,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <ctime>
 
 #include "runtime/asked.hpp"
 
@@ -19,28 +17,27 @@ namespace {
 // A signal handler can reach nothing but globals.
 volatile std::sig_atomic_t pending = 0;
 volatile std::sig_atomic_t holds_repeats = 0;
-std::atomic<std::int64_t> pending_since_ns{0};
+std::atomic<const core::Clock*> signal_clock{nullptr};
+std::atomic<double> pending_since_s{0};
 std::atomic<const char*> announcement{nullptr};
-static_assert(std::atomic<std::int64_t>::is_always_lock_free && std::atomic<const char*>::is_always_lock_free);
+static_assert(std::atomic<double>::is_always_lock_free && std::atomic<const char*>::is_always_lock_free);
 
 /// Launchers, guards and terminals may all send on what was sent once: within a second it is the same signal.
-constexpr std::int64_t same_signal_ns = 1'000'000'000;
+constexpr double same_signal_s = 1;
 
 void remember(int signal) {
   const int error = errno;
-  std::timespec t{};
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  const std::int64_t now_ns = t.tv_sec * 1'000'000'000LL + t.tv_nsec;
+  const double now_s = signal_clock.load()->now().value;
   if (pending == 0) {
     const int meant = signal == SIGUSR1 ? told_signal() : signal;
-    pending_since_ns = now_ns;  // first, as another thread may get the same signal in between
+    pending_since_s = now_s;  // first, as another thread may get the same signal in between
     pending = meant == SIGINT ? SIGINT : SIGTERM;
     // A launcher that makes an end of a failed job sends SIGTERM, and does not wait for anything.
     const char* const text = announcement;
     if (text != nullptr && (signal == SIGINT || signal == SIGUSR1))
       static_cast<void>(!write(STDERR_FILENO, text, std::strlen(text)));
   } else if (signal != SIGUSR1 && signal != SIGUSR2 && !(holds_repeats != 0 && signal != SIGINT) &&
-             now_ns - pending_since_ns > same_signal_ns) {
+             now_s - pending_since_s > same_signal_s) {
     std::signal(signal, SIG_DFL);
     raise(signal);
   }
@@ -58,7 +55,8 @@ void use_signal_stack() noexcept {
 
 }  // namespace
 
-void catch_interrupts() noexcept {
+void catch_interrupts(const core::Clock& clock) noexcept {
+  signal_clock = &clock;
   use_signal_stack();
   struct sigaction action {};
   action.sa_handler = remember;

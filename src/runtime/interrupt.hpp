@@ -8,6 +8,7 @@
 
 #include <csignal>
 
+#include "core/clock.hpp"
 #include "runtime/communicator.hpp"
 
 namespace lockstep::runtime {
@@ -17,7 +18,8 @@ namespace lockstep::runtime {
 /// for SIGUSR1 and SIGUSR2: they are what launchers pass on without an end of their own, so --nproc and batch systems
 /// use them, and --nproc repeats SIGUSR1.
 /// The calling thread, the main one, gets a stack for it; threads that run code as above are begun with NoInterrupts.
-void catch_interrupts() noexcept;
+/// `clock`: tells what comes a second later; it must never end.
+void catch_interrupts(const core::Clock& clock = core::real_clock()) noexcept;
 
 /// While one lives, the calling thread takes none of these signals, and threads begun meanwhile never do: the main
 /// thread gets what was sent to the process.

@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <condition_variable>
-#include <ctime>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -40,9 +40,9 @@ constexpr int longest_gap_ticks = 4;
 /// MPI starts the slower the more ranks of a node share a processor, and tells nobody how far it is.
 constexpr core::Seconds start_per_shared_rank{1};
 /// For the report to reach the terminal before the launcher, seeing the first exit, ends the job.
-constexpr auto time_to_speak = 200ms;
+constexpr core::Seconds time_to_speak{0.2};
 /// For the launcher to end those that wait once the first process has left; else they leave by themselves.
-constexpr auto time_for_launcher = 1s;
+constexpr core::Seconds time_for_launcher{1};
 /// After a signal, for the main thread to end in order.
 constexpr std::int64_t time_for_order_ns = 700'000'000;
 /// To act on a stall: the file system may be what hangs.
@@ -51,13 +51,7 @@ constexpr auto time_to_act = 1s;
 /// ends.
 constexpr std::int64_t time_for_guards_ns = 5'000'000'000;
 /// For the node that has evidence to speak before those that have none.
-constexpr auto time_for_other_nodes = 2s;
-
-std::int64_t now_ns() noexcept {
-  std::timespec t{};
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec * 1'000'000'000LL + t.tv_nsec;
-}
+constexpr core::Seconds time_for_other_nodes{2};
 
 bool is_ours(pid_t pid) {
   struct stat status {};
@@ -93,8 +87,9 @@ bool in_time(std::function<void()> deed) {
 struct Watchdog::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
-  State(const LauncherHint& hint, core::Seconds limit)
-      : timeout{limit},
+  State(const LauncherHint& hint, core::Seconds limit, const core::Clock& its_clock)
+      : clock{its_clock},
+        timeout{limit},
         n_local_ranks{hint.n_local_ranks.value_or(0)},
         tick{sign_of_life_interval(n_local_ranks)},
         longest_gap_ns{std::chrono::nanoseconds{longest_gap_ticks * tick}.count()},
@@ -119,6 +114,7 @@ struct Watchdog::State {
     slot->moved_ns.store(now_ns());                // leaving is progress: those that waited for it may not know yet
   }
 
+  [[nodiscard]] std::int64_t now_ns() const noexcept { return std::llround(clock.now().value * 1e9); }
   void start();
   void watch();
   void note_progress(std::int64_t now) noexcept;
@@ -142,6 +138,7 @@ struct Watchdog::State {
   [[nodiscard]] bool has_other_nodes() const noexcept { return n_ranks.load() > n_local_ranks && n_local_ranks > 0; }
   [[nodiscard]] Activity phase() const noexcept { return static_cast<Activity>(slot->phase.load()); }
 
+  const core::Clock& clock;
   const core::Seconds timeout;
   const int n_local_ranks;
   const std::chrono::milliseconds tick;
@@ -201,13 +198,13 @@ void Watchdog::State::start() {
 }
 
 void Watchdog::State::watch() {
-  std::unique_lock lock{mutex};
-  while (!wake.wait_for(lock, tick, [this] { return is_over; })) {
+  for (std::unique_lock lock{mutex}; !is_over; lock.lock()) {
+    clock.wait(wake, lock, {1e-3 * static_cast<double>(tick.count())});
+    if (is_over) return;
     lock.unlock();
     note_progress(now_ns());
     speak_if_interrupted();
     end_if_stalled();
-    lock.lock();
   }
 }
 
@@ -265,18 +262,18 @@ void Watchdog::State::speak_if_interrupted() {
 
 void Watchdog::State::report(const std::vector<Finding>& findings) {
   if (!board->claim_report()) {
-    for (auto waited = 0ms; waited < 1s && !board->is_report_out(); waited += 10ms) std::this_thread::sleep_for(10ms);
+    for (const core::Timer waited{clock}; waited.elapsed().value < 1 && !board->is_report_out();) clock.sleep({0.01});
     leave_after_report();
   }
   const std::vector<Finding> all = has_other_nodes() ? hear_other_nodes(findings) : findings;
   // Whoever speaks for all nodes ends the job, unless it has gone meanwhile.
-  if (has_other_nodes() && find_speaker(all) != host_name()) std::this_thread::sleep_for(time_for_other_nodes);
+  if (has_other_nodes() && find_speaker(all) != host_name()) clock.sleep(time_for_other_nodes);
   const std::string text = describe_stall(all, {host_name(), limit(), phase(), has_other_nodes(), n_ranks.load()});
   core::write_in_time(STDERR_FILENO, text);
   act_on(text);
   board->publish_report();
   say_last_words();
-  std::this_thread::sleep_for(time_to_speak);
+  clock.sleep(time_to_speak);
   // Continued, a stopped process finds the report and leaves first, with exit code 4: SIGKILL would give the job
   // another one, and mpirun of Open MPI 4 may crash or hang when a process leaves that MPI_Init or MPI_Finalize is
   // waiting in.
@@ -286,7 +283,7 @@ void Watchdog::State::report(const std::vector<Finding>& findings) {
 
 void Watchdog::State::leave_after_report() {
   say_last_words();  // before the launcher, seeing the first exit, ends the others
-  std::this_thread::sleep_for(time_for_launcher);
+  clock.sleep(time_for_launcher);
   signal_stopped(board->slots(), SIGKILL);
   leave();
 }
@@ -298,7 +295,7 @@ void Watchdog::State::report_alone() {
                   describe_place(mine), mine.rank >= 0 ? fmt::format("rank {} ", mine.rank) : "", mine.host, getpid());
   core::write_in_time(STDERR_FILENO, text);
   act_on(text);
-  std::this_thread::sleep_for(time_to_speak);
+  clock.sleep(time_to_speak);
   leave();
 }
 
@@ -311,7 +308,7 @@ std::vector<Finding> Watchdog::State::hear_other_nodes(const std::vector<Finding
   }
   if (!folder.empty()) in_time([folder, findings] { testify(folder, host_name(), findings); });
   if (has_evidence(findings)) return findings;
-  std::this_thread::sleep_for(time_for_other_nodes);
+  clock.sleep(time_for_other_nodes);
   const auto others = std::make_shared<std::vector<Finding>>();
   const bool is_heard = !folder.empty() && in_time([folder, others] { *others = hear_others(folder, host_name()); });
   std::vector<Finding> all = findings;
@@ -345,7 +342,8 @@ std::string_view name(Activity phase) noexcept {
   return index < names.size() ? names[index] : "unknown";
 }
 
-Watchdog::Watchdog(const LauncherHint& hint, core::Seconds timeout) : state_{std::make_unique<State>(hint, timeout)} {}
+Watchdog::Watchdog(const LauncherHint& hint, core::Seconds timeout, const core::Clock& clock)
+    : state_{std::make_unique<State>(hint, timeout, clock)} {}
 
 Watchdog::~Watchdog() = default;
 

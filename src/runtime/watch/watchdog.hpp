@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/clock.hpp"
 #include "core/units.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/watch/wait.hpp"
@@ -43,8 +44,8 @@ enum class Activity : std::uint32_t {
 /// of life for `timeout`, whoever moves. All of them then leave with ExitCode::stalled (4).
 class Watchdog {
  public:
-  /// Starts the thread. `timeout` of 0 switches the watchdog off.
-  Watchdog(const LauncherHint& hint, core::Seconds timeout);
+  /// Starts the thread. `timeout` of 0 switches the watchdog off. `clock` must outlive it.
+  Watchdog(const LauncherHint& hint, core::Seconds timeout, const core::Clock& clock = core::real_clock());
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;

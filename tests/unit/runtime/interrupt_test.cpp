@@ -2,10 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <thread>
+
+#include "support/set_clock.hpp"
 
 namespace lockstep::runtime {
 namespace {
@@ -28,17 +29,33 @@ TEST(Interrupt, IsHandledOnAStackOfItsOwn) {
   EXPECT_EXIT(run(), testing::ExitedWithCode(0), "");
 }
 
-// Raises `first`, and 1.1 s later `second`: then it is another one.
-void raise_both(int first, int second) {
-  catch_interrupts();
+// Raises `first`, and `later_s` later `second`: from a second on it is another one.
+void raise_both(int first, int second, double later_s = 1.1) {
+  static const support::SetClock clock;
+  catch_interrupts(clock);
   std::raise(first);
-  std::this_thread::sleep_for(std::chrono::milliseconds{1100});
+  clock.advance({later_s});
   std::raise(second);
 }
 
 TEST(Interrupt, ASecondOneEndsAtOnce) {
   EXPECT_EXIT(raise_both(SIGTERM, SIGTERM), testing::KilledBySignal(SIGTERM), "");
   EXPECT_EXIT((raise_both(SIGTERM, SIGUSR1), std::_Exit(0)), testing::ExitedWithCode(0), "");
+}
+
+TEST(Interrupt, WithinASecondIsTheSameOne) {
+  EXPECT_EXIT((raise_both(SIGTERM, SIGTERM, 0.9), std::_Exit(0)), testing::ExitedWithCode(0), "");
+}
+
+TEST(Interrupt, ASecondIsByTheRealClock) {
+  const auto run = [] {
+    catch_interrupts();
+    std::raise(SIGTERM);
+    std::raise(SIGTERM);
+    core::real_clock().sleep({1.1});
+    std::raise(SIGTERM);
+  };
+  EXPECT_EXIT(run(), testing::KilledBySignal(SIGTERM), "");
 }
 
 TEST(HoldRepeats, AreForWhatTheFirstAskedFor) {

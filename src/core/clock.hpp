@@ -1,0 +1,43 @@
+// Time as decisions take it: limits, intervals, pauses.
+// Invariant: monotonic; handed in, so that tests set it. What is measured is measured by core/timer.hpp alone.
+// Used by io/retry, runtime/ and training/.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+
+#include "core/timer.hpp"
+#include "core/units.hpp"
+
+namespace lockstep::core {
+
+/// May be used by several threads at once.
+class Clock {
+ public:
+  virtual ~Clock() = default;
+
+  /// Only differences mean anything. Signal handlers may call it.
+  [[nodiscard]] virtual Seconds now() const noexcept = 0;
+  /// Returns when `time` has passed.
+  virtual void sleep(Seconds time) const = 0;
+  /// Returns when `time` has passed or `wake` is notified, or sooner; `lock` is released meanwhile.
+  virtual void wait(std::condition_variable& wake, std::unique_lock<std::mutex>& lock, Seconds time) const = 0;
+};
+
+/// CLOCK_MONOTONIC, as now().
+[[nodiscard]] const Clock& real_clock() noexcept;
+
+/// Time since construction or the last restart(), by a clock that must outlive it.
+class Timer {
+ public:
+  explicit Timer(const Clock& clock) noexcept : clock_{&clock}, start_{clock.now()} {}
+
+  [[nodiscard]] Seconds elapsed() const noexcept { return {clock_->now().value - start_.value}; }
+  void restart() noexcept { start_ = clock_->now(); }
+
+ private:
+  const Clock* clock_;
+  Seconds start_;
+};
+
+}  // namespace lockstep::core
