@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "core/clock.hpp"
 #include "core/error.hpp"
 #include "core/units.hpp"
 
@@ -48,6 +49,7 @@ struct LaunchOptions {
   /// A program that saves its state when SIGTERM, SIGHUP, SIGUSR1 or SIGUSR2 comes, and can be run again: where no rank
   /// has begun by then there is nothing to save, and the exit code is ExitCode::requeue, too.
   bool is_resumable = false;
+  const core::Clock* clock = &core::real_clock();  ///< of what is waited for; must outlive this process
 };
 
 /// The launcher of the MPI this program was built with, or $LOCKSTEP_MPIEXEC: a path, or a name found by PATH.

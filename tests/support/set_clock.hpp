@@ -13,12 +13,15 @@
 
 namespace lockstep::support {
 
-class SetClock final : public core::Clock {
+class SetClock : public core::Clock {
  public:
   /// `look`: what passes at each look at the clock, for what is to run by itself.
   explicit SetClock(core::Seconds look = {}) noexcept : look_{look} {}
 
-  [[nodiscard]] core::Seconds now() const noexcept override { return {now_s_.fetch_add(look_.value) + look_.value}; }
+  [[nodiscard]] core::Seconds now() const noexcept override {
+    ++n_looks_;
+    return {now_s_.fetch_add(look_.value) + look_.value};
+  }
   /// Takes no time but on this clock.
   void sleep(core::Seconds time) const override {
     pauses_.push_back(time.value);
@@ -36,12 +39,14 @@ class SetClock final : public core::Clock {
     const long seen = n_waits_;
     while (n_waits_ < seen + 2) std::this_thread::sleep_for(std::chrono::microseconds{100});
   }
+  [[nodiscard]] long n_looks() const noexcept { return n_looks_; }
   /// Seconds of each sleep(), of a clock that one thread sleeps by.
   [[nodiscard]] const std::vector<double>& pauses() const noexcept { return pauses_; }
 
  private:
   core::Seconds look_;
   mutable std::atomic<double> now_s_{1000};
+  mutable std::atomic<long> n_looks_{0};
   mutable std::atomic<long> n_waits_{0};
   mutable std::vector<double> pauses_{};
 };

@@ -9,22 +9,20 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "core/clock.hpp"
 #include "core/descriptor.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "core/print.hpp"
-#include "core/timer.hpp"
 #include "runtime/asked.hpp"
 #include "runtime/launcher_output.hpp"
 #include "runtime/process.hpp"
@@ -97,15 +95,15 @@ bool runs_this_program(const Descendant& one) { return one.is_ours; }
 
 /// Of the job. What is left once the launcher has gone are orphans of ours: they have as long as guards need to tell
 /// how their ranks have ended.
-void end_leftovers() {
+void end_leftovers(const core::Clock& clock) {
   constexpr core::Seconds patience{2.5};
-  const core::Stopwatch watch;
+  const core::Timer watch{clock};
   for (std::vector<Descendant> left = find_descendants(); !left.empty(); left = find_descendants()) {
     signal_all(left, SIGCONT, stands_still);
     if (watch.elapsed().value > patience.value)
       signal_all(left, watch.elapsed().value > 1.5 * patience.value ? SIGKILL : SIGTERM, is_any_process);
     if (watch.elapsed().value > 2 * patience.value) return;  // one that not even SIGKILL ends is not waited for
-    std::this_thread::sleep_for(std::chrono::milliseconds{20});
+    clock.sleep({0.02});
     while (waitpid(-1, nullptr, WNOHANG) > 0) {
     }
   }
@@ -114,7 +112,11 @@ void end_leftovers() {
 /// The end a user asked for, how it is brought about step by step, and when each step was taken.
 class End {
  public:
-  explicit End(bool is_resumable) : is_resumable_{is_resumable} {}
+  explicit End(const LaunchOptions& options)
+      : is_resumable_{options.is_resumable},
+        since_asked_{*options.clock},
+        since_continued_{*options.clock},
+        since_step_{*options.clock} {}
 
   /// Notes a signal that came. A second one is meant as launchers take it; within a second it is still the first, as in
   /// ranks (interrupt.cpp).
@@ -122,7 +124,7 @@ class End {
     if (asked_ == 0) {
       asked_ = signal == SIGINT ? SIGINT : SIGTERM;
       tell_signal(asked_);
-      since_asked_ = {};
+      since_asked_.restart();
     } else if (signal != SIGUSR1 && signal != SIGUSR2 && since_asked_.elapsed().value > 1) {
       is_forced_ = true;
     }
@@ -194,7 +196,7 @@ class End {
     if (!has_continued_ && std::ranges::any_of(job, stands_still)) {
       has_continued_ = true;
       signal_all(job, SIGCONT, is_any_process);
-      since_continued_ = {};
+      since_continued_.restart();
     }
     return has_continued_ && since_continued_.elapsed().value > time_to_go_on_s;
   }
@@ -204,7 +206,7 @@ class End {
       write_all(STDERR_FILENO, fmt::format("error: the job did not end within {:.0f} s of signal {}: it is killed\n",
                                            since_asked_.elapsed().value, asked_));
     step_ = step;
-    since_step_ = {};
+    since_step_.restart();
     const std::vector<Descendant> job = find_descendants();
     if (step == Step::by_launcher)
       kill(launcher, SIGTERM);
@@ -215,18 +217,22 @@ class End {
 
   bool is_resumable_;
   int asked_ = 0;
-  core::Stopwatch since_asked_{};
+  core::Timer since_asked_;
   bool is_forced_ = false;
   bool has_continued_ = false;
-  core::Stopwatch since_continued_{};
+  core::Timer since_continued_;
   Step step_ = Step::in_order;
-  core::Stopwatch since_step_{};
+  core::Timer since_step_;
 };
 
 /// Of a launcher that lives without ranks: none comes up, whom a watchdog could speak for, or all have gone.
 class Idleness {
  public:
-  explicit Idleness(core::Seconds timeout) : timeout_{timeout}, is_watched_{timeout.value > 0 && !may_be_elsewhere()} {}
+  explicit Idleness(const LaunchOptions& options)
+      : timeout_{options.timeout},
+        clock_{*options.clock},
+        is_watched_{timeout_.value > 0 && !may_be_elsewhere()},
+        since_alone_{clock_} {}
 
   /// Until when to look again; nullptr: never.
   [[nodiscard]] const std::timespec* pause() const {
@@ -238,7 +244,7 @@ class Idleness {
   void look(pid_t launcher, LauncherOutput& output, const sigset_t& awaited) {
     // Where nobody takes what ranks have said, the launcher lives on with it.
     if (!is_watched_ || is_rank_there() || !takes_output()) {
-      since_alone_ = {};
+      since_alone_.restart();
       return;
     }
     const bool is_over = told_exit() != 0 || was_rank_started();
@@ -246,7 +252,7 @@ class Idleness {
     const double most_s = is_over ? longest_end_s : longest_start_s + timeout_.value;
     if (since_alone_.elapsed().value < most_s) return;
     kill(launcher, SIGTERM);
-    end_leftovers();
+    end_leftovers(clock_);
     static_cast<void>(output.await_end(awaited));
     write_all(STDERR_FILENO, fmt::format("error: the MPI launcher has {} for {:.0f} s: it is killed\n"
                                          "  fix: see what it says above, and what a process may use: ulimit -a\n",
@@ -269,14 +275,16 @@ class Idleness {
   }
 
   core::Seconds timeout_;
+  const core::Clock& clock_;
   bool is_watched_;
   pid_t rank_ = 0;  ///< one that was there, or its guard; 0: none was seen
-  core::Stopwatch since_alone_{};
+  core::Timer since_alone_;
 };
 
 /// As the launcher has, whose code is `exit_code`.
-[[noreturn]] void end_after_launcher(int exit_code, LauncherOutput& output, const sigset_t& awaited) {
-  end_leftovers();
+[[noreturn]] void end_after_launcher(int exit_code, LauncherOutput& output, const sigset_t& awaited,
+                                     const core::Clock& clock) {
+  end_leftovers(clock);
   if (const int signal = output.await_end(awaited)) _exit(128 + signal);
   if (output.stdout_error() == 0) _exit(exit_code);
   const core::Error lost = core::lost_stdout(output.stdout_error());
@@ -286,13 +294,13 @@ class Idleness {
 
 [[noreturn]] void follow_launcher(pid_t launcher, const sigset_t& awaited, const LaunchOptions& options,
                                   LauncherOutput& output) {
-  Idleness idleness{options.timeout};
+  Idleness idleness{options};
   std::timespec pause{.tv_sec = 0, .tv_nsec = 50'000'000};  // between signals; twice as long each time, up to a second
-  End end{options.is_resumable};
+  End end{options};
   for (int status = 0;;) {
     for (pid_t ended = 1; ended > 0;) {
       ended = waitpid(-1, &status, WNOHANG);
-      if (ended == launcher) end_after_launcher(end.exit_code(status), output, awaited);
+      if (ended == launcher) end_after_launcher(end.exit_code(status), output, awaited, *options.clock);
     }
     if (!end.is_asked()) idleness.look(launcher, output, awaited);
     const int signal = sigtimedwait(&awaited, nullptr, end.is_asked() ? &pause : idleness.pause());
