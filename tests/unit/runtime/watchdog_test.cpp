@@ -389,18 +389,22 @@ TEST(Watchdog, DoesNotCountTheTimeTheWholeJobWasStopped) {
   EXPECT_TRUE(messages.starts_with("waited\n")) << messages;
 }
 
+/// Ticks of a process that no launcher has started.
+void pass_alone(Activity phase, int n_ticks) {
+  const support::SetClock clock;
+  LauncherHint by_hand;
+  by_hand.job_key = "alone";
+  Watchdog watchdog{by_hand, timeout, clock};
+  watchdog.set_rank(0, n_ranks);
+  watchdog.enter(phase);
+  for (int i = 0; i < n_ticks; ++i, clock.advance({0.05})) clock.await_look();
+}
+
 TEST(Watchdog, SpeaksForItselfWithoutABoard) {
-  const std::string messages = report_of([] {
-    const support::SetClock clock;
-    LauncherHint by_hand;
-    by_hand.job_key = "alone";
-    Watchdog watchdog{by_hand, timeout, clock};
-    watchdog.set_rank(0, n_ranks);
-    watchdog.enter(Activity::timing);
-    for (;; clock.advance({0.05})) clock.await_look();
-  });
+  const std::string messages = report_of([] { pass_alone(Activity::timing, 1000); });
   EXPECT_EQ(count_of(messages, "rank 0 on "), 1) << messages;
   EXPECT_EQ(count_of(messages, "in phase timing"), 1) << messages;
+  EXPECT_EQ(messages_of(0, [] { pass_alone(Activity::work, 50); }), "") << "there nobody beats";
 }
 
 TEST(Watchdog, SaysTheLastWordsOnceIfTheProcessDoesNotEndSoonAfterASignal) {
