@@ -41,14 +41,17 @@ std::optional<int> run_without_mpi(const reduce_all::CommandLine& line, int argc
 }
 
 int run_with_mpi(const reduce_all::CommandLine& line, const runtime::LauncherHint& hint) {
-  runtime::Watchdog watchdog{hint, line.options.timeout};
-  reduce_all::Progress progress{watchdog, line.options.inject, hint.rank.value_or(0)};
+  runtime::Watchdog watchdog{hint, line.options.timeout, line.options.drill.get()};
+  reduce_all::Progress progress{watchdog, line.options.drill.get()};
   std::optional<runtime::Session> session;  // outlives the try: on an error its end would wait for the other ranks
   try {
     progress.enter(runtime::Activity::init);
     session.emplace();
-    progress.set_rank(session->world().rank(), session->world().n_ranks());
-    return reduce_all::run(*session, line, hint, progress);
+    watchdog.set_rank(session->world().rank(), session->world().n_ranks());
+    const int exit_code = reduce_all::run(*session, line, hint, progress);
+    session.reset();
+    progress.enter(runtime::Activity::left);
+    return exit_code;
   } catch (const std::exception& error) {
     runtime::abort_job(error, runtime::name(progress.phase()), watchdog.claim_last_word());
   }

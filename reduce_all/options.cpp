@@ -163,7 +163,9 @@ void declare_how(core::Flags& flags, Options& o) {
   flags.number("--seed", o.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max());
   flags.seconds("--max-time", o.max_time);
   flags.seconds("-T,--timeout", o.timeout);
-  flags.value("--inject", [&o](const std::string& text) { o.inject = parse_injection(text); });
+  flags.value("--inject", [&o](const std::string& text) {
+    o.drill = std::make_shared<runtime::Drill>(runtime::parse_faults(text, runtime::FaultTaker::reduce_all));
+  });
 }
 
 void declare_where(core::Flags& flags, Options& o) {
@@ -291,7 +293,7 @@ void check_combinations(const core::Flags& flags, const Options& o) {
          "--graph, --buffers", "--buffers hot or dirty", "leave out one of them");
   if (o.task == Task::demo) check_demo(flags);
   if (o.task == Task::compare) check_comparing(flags);
-  const bool drills_check = o.inject && o.inject->phase == runtime::Activity::verification;
+  const bool drills_check = o.drill && o.drill->is_of_checks();
   refuse(drills_check && o.check == 0, "this fault shows in checked iterations only, and none are asked for",
          "--inject, --check", "-c above 0", "leave out -c 0");
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,7 +15,7 @@
 #include "core/dtype.hpp"
 #include "core/error.hpp"
 #include "core/units.hpp"
-#include "reduce_all/inject.hpp"
+#include "runtime/fault.hpp"
 #include "runtime/gpu_choice.hpp"
 
 namespace lockstep::reduce_all {
@@ -68,7 +69,7 @@ struct Options {
   std::vector<std::string> now;       ///< those of launches since, to be compared instead of measuring
   double tolerance = 0.05;            ///< of the baseline's time
   std::string junit;
-  std::optional<Injection> inject;
+  std::shared_ptr<runtime::Drill> drill;  ///< of --inject; else null
 
   std::vector<std::string> arguments;  ///< as typed, without the program's name
 };

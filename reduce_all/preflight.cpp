@@ -74,27 +74,24 @@ std::string use_at_most(core::Bytes size, const Options& options, const std::str
   return fmt::format("use {}-e {} or less, or {}", is_below_all ? "-b and " : "", size_word(size), instead);
 }
 
-void check_injection(const Injection& injection, std::span<const comm::Call> calls, int n_ranks) {
-  if (injection.rank >= n_ranks)
-    core::fail_usage({.what = fmt::format("there is no rank {} to inject a fault into", injection.rank),
-                      .where = "--inject",
-                      .expected = fmt::format("a rank from 0 to {}", n_ranks - 1),
-                      .fix = ""});
-  if (injection.kind != Injection::Kind::wrong) return;
-  std::size_t most = 0;
-  for (const comm::Call& call : calls) most = std::max(most, call.output_elements(injection.rank, n_ranks));
-  if (injection.index >= most)
-    core::fail_usage({.what = fmt::format("no output of rank {} has an element {}", injection.rank, injection.index),
-                      .where = "--inject",
-                      .expected = fmt::format("an index below {}", most),
-                      .fix = "name a smaller index or measure larger sizes"});
+void check_drill(const runtime::Drill& drill, std::span<const comm::Call> calls, int n_ranks) {
+  drill.require_ranks(n_ranks);
+  for (const runtime::Fault& fault : drill.named("wrong")) {
+    std::size_t most = 0;
+    for (const comm::Call& call : calls) most = std::max(most, call.output_elements(fault.rank, n_ranks));
+    if (fault.number >= most)
+      core::fail_usage({.what = fmt::format("no output of rank {} has an element {}", fault.rank, fault.number),
+                        .where = "--inject",
+                        .expected = fmt::format("an index below {}", most),
+                        .fix = "name a smaller index or measure larger sizes"});
+  }
 }
 
 }  // namespace
 
 void check_world(const Options& options, std::span<const comm::Call> calls, int n_ranks) {
   runtime::check_n_ranks(options.expect_ranks, options.nproc, n_ranks);
-  if (options.inject) check_injection(*options.inject, calls, n_ranks);
+  if (options.drill) check_drill(*options.drill, calls, n_ranks);
 }
 
 void check_memory(const Options& options, core::Bytes largest, const runtime::Topology& topology, int rank,

@@ -1,5 +1,5 @@
 // Where this process is, for whoever watches it.
-// Invariant: one call per step, so that the watchdog and a drill never disagree about the phase.
+// Invariant: one call per step, so that the watchdog and its drill never disagree about the phase.
 // Used by main(), the run, the sweep and the measuring loop.
 #pragma once
 
@@ -8,25 +8,19 @@
 #include <string>
 #include <utility>
 
-#include "reduce_all/inject.hpp"
 #include "runtime/watch/watchdog.hpp"
 
 namespace lockstep::reduce_all {
 
-/// Where this process is, told to the watchdog and to the drill in one call.
+/// Where this process is, told to the watchdog, and what its drill has in store.
 class Progress {
  public:
-  Progress(runtime::Watchdog& watchdog, std::optional<Injection> injection, int rank)
-      : watchdog_{watchdog}, drill_{injection}, rank_{rank} {}
+  /// `drill`: null without faults; the one that the watchdog has.
+  Progress(runtime::Watchdog& watchdog, runtime::Drill* drill) : watchdog_{watchdog}, drill_{drill} {}
 
-  void set_rank(int rank, int n_ranks) {
-    rank_ = rank;
-    watchdog_.set_rank(rank, n_ranks);
-  }
   void enter(runtime::Activity phase) {
     phase_ = phase;
     watchdog_.enter(phase);
-    drill_.enter(phase, rank_);
   }
   void beat() noexcept { watchdog_.beat(); }
   /// What stdout still gets if a stall or a signal ends this process in mid-call.
@@ -34,16 +28,19 @@ class Progress {
   /// Takes them back: empty if they are out.
   [[nodiscard]] std::string withdraw_last_words() { return watchdog_.withdraw_last_words(); }
   [[nodiscard]] std::optional<std::size_t> take_wrong(std::size_t n_elements) {
-    return drill_.take_wrong(n_elements, rank_);
+    return drill_ != nullptr ? drill_->take_wrong(n_elements) : std::nullopt;
   }
-  void slow_down(const core::Stopwatch& watch) const noexcept { drill_.slow_down(watch, rank_); }
-  [[nodiscard]] double drilled_distance(double measured_ns) { return drill_.distance(measured_ns); }
+  void slow_down(const core::Stopwatch& watch) const noexcept {
+    if (drill_ != nullptr) drill_->slow_down(watch);
+  }
+  [[nodiscard]] double drilled_distance(double measured_ns) {
+    return drill_ != nullptr ? drill_->distance(measured_ns) : measured_ns;
+  }
   [[nodiscard]] runtime::Activity phase() const noexcept { return phase_; }
 
  private:
   runtime::Watchdog& watchdog_;
-  Drill drill_;
-  int rank_;
+  runtime::Drill* drill_;
   runtime::Activity phase_ = runtime::Activity::init;
 };
 

@@ -5,11 +5,12 @@
 #include "core/table.hpp"
 #include "core/version.hpp"
 #include "reduce_all/participants.hpp"
+#include "runtime/fault.hpp"
 
 namespace lockstep::reduce_all {
 
 std::string help_text() {
-  return R"(reduce_all: is this machine's all-reduce as fast, and as right, as it should be?
+  return std::string{R"(reduce_all: is this machine's all-reduce as fast, and as right, as it should be?
 
 Measures every algorithm side by side, checks every element, and prints times and the share of what this machine allows.
 Start it under your MPI's launcher, or let it start itself:
@@ -69,8 +70,7 @@ Is it slower than before? (share/doc/regression.md)
       --junit F            the comparison as JUnit's XML, a test case per row
       --list               the algorithms with their steps and bytes
       --demo               the known answer of the tutorials; exit 1 if it is wrong
-      --inject FAULT       a fire drill: stop:RANK:PHASE, wrong:RANK[:INDEX], move:LOOKS (of cores) or
-                           slow:RANK:PERCENT; phases are init, setup, warmup, timing, verification, finish
+      --inject FAULT,...   a fire drill: what is below happens on purpose; N: the Nth time, or each; else the first
   -h, --help, --version
 
 How to read a row: `time p50` is the median of the slowest rank's time, with the 95 % interval of that median; algbw is
@@ -83,7 +83,8 @@ For reduce_scatter and all_gather busbw is algbw times (P-1)/P. On an idle machi
 In the environment ONEDNN_MAX_CPU_ISA=AVX2 (or SSE41) does without newer vector instructions, in lockstep train alike.
 Exit codes: 0 right, 1 a wrong element or slower than the baseline, 2 usage, 3 system or MPI, 4 a hang; 128+n ended by signal n (a launcher may make
 another of it, such as 1: look at "complete" in the JSON file).
-)";
+Faults to inject: a rank ...
+)"} + runtime::fault_help(runtime::FaultTaker::reduce_all);
 }
 
 std::string version_text() {

@@ -102,6 +102,7 @@ Invocation make_invocation(const std::string& usage, Action (*declare)(core::Fla
   declare_launch(flags, invocation);
   flags.parse(arguments);
   if (action.check) action.check();
+  if (action.drill && !action.drill->is_empty()) invocation.drill = action.drill;
   invocation.alone = runtime::Alone::without_mpi;
   invocation.run = [run = action.run](const runtime::Session& session, runtime::Watchdog&) { return run(session); };
   return invocation;
@@ -129,9 +130,13 @@ int run_on_ranks(const runtime::Session& session, const Invocation& invocation, 
     });
     return core::to_int(session.agree(unprinted).value_or(core::ExitCode::ok));
   }
-  const auto others = core::complaint_of(
-      [&] { runtime::check_n_ranks(invocation.expect_ranks, invocation.nproc, session.world().n_ranks()); });
+  const auto others = core::complaint_of([&] {
+    runtime::check_n_ranks(invocation.expect_ranks, invocation.nproc, session.world().n_ranks());
+    if (invocation.drill) invocation.drill->require_ranks(session.world().n_ranks());
+  });
   if (const auto bad = session.agree(others)) return core::to_int(*bad);
+  if (invocation.drill && session.world().rank() == 0)
+    core::log_warning(fmt::format("a fire drill: faults are injected, {}", core::join(invocation.drill->texts())));
   watchdog.enter(runtime::Activity::work);
   return invocation.run(session, watchdog);
 }

@@ -4,12 +4,14 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/error.hpp"
 #include "core/flags.hpp"
+#include "runtime/fault.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/session.hpp"
 #include "runtime/watch/watchdog.hpp"
@@ -23,6 +25,7 @@ using Work = std::function<int(const runtime::Session&, runtime::Watchdog&)>;
 struct Action {
   std::function<void()> check{};  ///< after parsing, without MPI: throws core::Error (usage); may be empty
   std::function<int(const runtime::Session&)> run{};  ///< as Work, of what needs no watchdog of its own
+  std::shared_ptr<runtime::Drill> drill{};            ///< of verbs that take --inject: filled by parsing
 };
 
 /// Exactly one of text, error and run is set.
@@ -34,14 +37,15 @@ struct Invocation {
   std::function<int()> supervise{};
   /// Where a launcher has started ranks, on the first of them: what MPI may not live to tell.
   std::function<void()> before_mpi{};
-  int nproc = 0;                  ///< ranks to start; 0: not given
-  int expect_ranks = 0;           ///< how many there must be; 0: not given
-  int threads = 0;                ///< of each rank; 0: not given
-  bool verbose = false;           ///< with nproc: the launcher's own messages as well
-  core::Seconds timeout{300};     ///< of the stall watchdog; 0: off
-  bool is_resumable = false;      ///< as LaunchOptions has it
-  bool judges_launch = false;     ///< runs also where processes that were started together are alone, and tells it
-  bool is_guarded_alone = false;  ///< leaves behind what must tell how the program ended
+  int nproc = 0;               ///< ranks to start; 0: not given
+  int expect_ranks = 0;        ///< how many there must be; 0: not given
+  int threads = 0;             ///< of each rank; 0: not given
+  bool verbose = false;        ///< with nproc: the launcher's own messages as well
+  core::Seconds timeout{300};  ///< of the stall watchdog; 0: off
+  bool is_resumable = false;   ///< as LaunchOptions has it
+  bool judges_launch = false;  ///< runs also where processes that were started together are alone, and tells it
+  std::shared_ptr<runtime::Drill> drill{};  ///< of --inject; else null
+  bool is_guarded_alone = false;            ///< leaves behind what must tell how the program ended
   runtime::Alone alone = runtime::Alone::with_mpi;
 };
 

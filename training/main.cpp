@@ -1,7 +1,10 @@
 // lockstep: the second program. From the command line to the exit code; each command lives in a folder of its own.
+#include <fmt/format.h>
+
 #include <csignal>
 #include <exception>
 #include <optional>
+#include <string>
 
 #include "core/log.hpp"
 #include "core/print.hpp"
@@ -38,14 +41,20 @@ std::optional<int> run_without_mpi(const Invocation& invocation, int argc, char*
 }
 
 int run_in_session(const Invocation& invocation, const runtime::LauncherHint& hint) {
-  runtime::Watchdog watchdog{hint, invocation.timeout};
+  runtime::Watchdog watchdog{hint, invocation.timeout, invocation.drill.get()};
   std::optional<runtime::Session> session;  // outlives the try: on an error its end would wait for the other ranks
   try {
+    watchdog.enter(runtime::Activity::init);
     session.emplace(invocation.alone);
     watchdog.set_rank(session->world().rank(), session->world().n_ranks());
     runtime::catch_interrupts();
     const int exit_code = training::run_on_ranks(*session, invocation, hint, watchdog);
     watchdog.enter(runtime::Activity::finish);
+    session.reset();
+    watchdog.enter(runtime::Activity::left);
+    if (invocation.drill)
+      for (const std::string& fault : invocation.drill->unreached())
+        core::log_warning(fmt::format("never injected: {}", fault));
     return exit_code;
   } catch (const std::exception& error) {
     runtime::abort_job(error, session ? "work" : "start", watchdog.claim_last_word());

@@ -35,8 +35,8 @@ io::Dimensions dimensions_of(const Box& box) {
 /// A new file that is written front to back, with a digest of all of it.
 class NewFile {
  public:
-  explicit NewFile(const std::string& path)
-      : path_{path}, file_{::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)} {
+  NewFile(const std::string& path, runtime::Drill* drill)
+      : path_{path}, drill_{drill}, file_{::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)} {
     if (!file_) fail("make");
   }
 
@@ -51,8 +51,15 @@ class NewFile {
     core::fail_system(fmt::format("cannot {} '{}': {}", action, path_, core::system_reason(errno)));
   }
   void write(std::span<const std::byte> data);
+  /// Whether a drill lets the next call at `place` fail, with errno as it would be.
+  [[nodiscard]] bool is_to_fail(std::string_view place) const {
+    const int error = drill_ != nullptr ? drill_->write(place) : 0;
+    if (error != 0) errno = error;
+    return error != 0;
+  }
 
   std::string path_;
+  runtime::Drill* drill_;
   core::Descriptor file_;
   io::Digest digest_{};
   std::uint64_t bytes_ = 0;
@@ -66,7 +73,8 @@ void NewFile::write(std::span<const std::byte> data) {
   while (!data.empty()) {
     const auto part = data.first(std::min<std::size_t>(data.size(), enough));
     const auto at = static_cast<off_t>(bytes_);
-    const ssize_t n = io::with_retries([&] { return ::pwrite(file_.get(), part.data(), part.size(), at); });
+    const ssize_t n = io::with_retries(
+        [&] { return is_to_fail("write") ? -1 : ::pwrite(file_.get(), part.data(), part.size(), at); });
     if (n < 0) fail("write");
     data = data.subspan(static_cast<std::size_t>(n));
     bytes_ += static_cast<std::uint64_t>(n);
@@ -106,7 +114,7 @@ std::string NewFile::append_with_digest(std::span<const std::byte> values) {
 int NewFile::finish(FileRecord& record) {
   record.bytes = bytes_;
   record.digest = digest_.hex();
-  return fsync(file_.get());
+  return is_to_fail("sync") ? -1 : fsync(file_.get());
 }
 
 }  // namespace
@@ -154,27 +162,28 @@ void RankFile::lay_out(const std::string& path) {
 
 // What cannot be brought to the disk is lost, also where the system says otherwise when it is asked again: so all of it
 // is written again.
-FileRecord RankFile::write(const std::string& folder, const FillBox& fill) const {
+FileRecord RankFile::write(const std::string& folder, const FillBox& fill, runtime::Drill* drill) const {
   const std::string path = (fs::path{folder} / name_).string();
   FileRecord record;
   const auto attempt = [&] {
     ::unlink(path.c_str());
     record = {.name = name_};
-    return write_once(path, fill, record);
+    return write_once(path, fill, drill, record);
   };
   if (io::with_retries(attempt) < 0)
     core::fail_system(fmt::format("cannot sync '{}': {}", path, core::system_reason(errno)));
   return record;
 }
 
-int RankFile::write_once(const std::string& path, const FillBox& fill, FileRecord& record) const {
+int RankFile::write_once(const std::string& path, const FillBox& fill, runtime::Drill* drill,
+                         FileRecord& record) const {
   std::size_t most = 0;
   for (const Box& box : boxes_) {
     record.pieces.push_back({box, ""});
     most = std::max(most, box.n_elements());
   }
   std::vector<float> buffer(most);
-  NewFile file{path};
+  NewFile file{path, drill};
   std::uint64_t at = 0;
   std::span<const std::byte> left{surrounding_};
   for (const std::size_t i : order_) {

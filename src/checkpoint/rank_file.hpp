@@ -11,6 +11,7 @@
 #include "checkpoint/box.hpp"
 #include "checkpoint/index.hpp"
 #include "io/hdf5.hpp"
+#include "runtime/fault.hpp"
 
 namespace lockstep::checkpoint {
 
@@ -21,13 +22,14 @@ class RankFile {
 
   [[nodiscard]] const std::vector<Box>& boxes() const noexcept { return boxes_; }
   /// A new one in `folder`, on the disk when it returns; one box at a time is in memory. Each is asked for once, and
-  /// again where all of it has to be written again, for an error that may pass. Makes no call of HDF5. Throws
-  /// core::Error (system).
-  [[nodiscard]] FileRecord write(const std::string& folder, const FillBox& fill) const;
+  /// again where all of it has to be written again, for an error that may pass. Makes no call of HDF5. `drill`: told of
+  /// each write and sync, which it may let fail; null without faults. Throws core::Error (system).
+  [[nodiscard]] FileRecord write(const std::string& folder, const FillBox& fill, runtime::Drill* drill = nullptr) const;
 
  private:
   void lay_out(const std::string& path);
-  [[nodiscard]] int write_once(const std::string& path, const FillBox& fill, FileRecord& record) const;
+  [[nodiscard]] int write_once(const std::string& path, const FillBox& fill, runtime::Drill* drill,
+                               FileRecord& record) const;
 
   std::string name_;
   std::vector<Box> boxes_;

@@ -60,13 +60,16 @@ std::string begin_folder(const runtime::Communicator& world, const std::string& 
 }
 
 /// On rank 0, when all files are on the disk.
-void commit(core::PendingFolder& pending, const std::string& content, const std::vector<std::string>& records) {
+void commit(core::PendingFolder& pending, const std::string& content, const std::vector<std::string>& records,
+            runtime::Drill* drill) {
   Index index{.content = content};
   for (const std::string& text : records)
     if (!text.empty()) index.files.push_back(parse_file_record(text));
   const std::string text = to_text(index);
   const std::string digest = io::digest_of(std::as_bytes(std::span{text})) + "\n";
   const fs::path folder{pending.path()};
+  if (const int error = drill != nullptr ? drill->write("sync") : 0)
+    core::fail_system(fmt::format("cannot sync '{}': {}", (folder / index_name).string(), core::system_reason(error)));
   core::write_whole((folder / index_name).string(), std::as_bytes(std::span{text}));
   core::write_whole((folder / done_name).string(), std::as_bytes(std::span{digest}));
   pending.commit();
@@ -75,23 +78,25 @@ void commit(core::PendingFolder& pending, const std::string& content, const std:
 }  // namespace
 
 void write_checkpoint(const runtime::Communicator& world, const std::string& path, const std::string& content,
-                      const std::vector<Box>& mine, const FillBox& fill, std::optional<RankFile>& file) {
+                      const std::vector<Box>& mine, const FillBox& fill, std::optional<RankFile>& file,
+                      runtime::Drill* drill) {
   std::optional<core::PendingFolder> pending;
   const std::string folder = begin_folder(world, path, pending);
   std::string record;
   runtime::together(world, [&] {
     if (mine.empty()) return;
     lay_out(folder, world.rank(), mine, file);
-    record = to_text(file->write(folder, fill));
+    record = to_text(file->write(folder, fill, drill));
   });
   const std::vector<std::string> records = world.gather(record);
-  runtime::together(world, [&] { world.rank() == 0 ? commit(*pending, content, records) : void(); });
+  runtime::together(world, [&] { world.rank() == 0 ? commit(*pending, content, records, drill) : void(); });
 }
 
 struct BackgroundSave::State {
   const runtime::Communicator& world;
   std::string content;
   FillBox fill;
+  runtime::Drill* drill;
   std::optional<core::PendingFolder> pending{};
   std::string folder{};
   std::string record{};
@@ -121,14 +126,16 @@ void BackgroundSave::State::start(const std::function<void()>& stage) {
 }
 
 BackgroundSave::BackgroundSave(const runtime::Communicator& world, const std::string& path, std::string content,
-                               const std::vector<Box>& mine, FillBox fill, std::optional<RankFile>& file)
-    : state_{new State{.world = world, .content = std::move(content), .fill = std::move(fill)}} {
+                               const std::vector<Box>& mine, FillBox fill, std::optional<RankFile>& file,
+                               runtime::Drill* drill)
+    : state_{new State{.world = world, .content = std::move(content), .fill = std::move(fill), .drill = drill}} {
   State& state = *state_;
   state.folder = begin_folder(world, path, state.pending);
   runtime::together(world, [&] {
     if (mine.empty()) return void(++state.n_done);
     lay_out(state.folder, world.rank(), mine, file);
-    state.start([&state, &written = *file] { state.record = to_text(written.write(state.folder, state.fill)); });
+    state.start(
+        [&state, &written = *file] { state.record = to_text(written.write(state.folder, state.fill, state.drill)); });
   });
 }
 
@@ -149,8 +156,9 @@ bool BackgroundSave::advance() {
   if (++state.n_joined == n_stages) return true;
   state.records = state.world.gather(state.record);
   runtime::together(state.world, [&] {
-    state.world.rank() == 0 ? state.start([&state] { commit(*state.pending, state.content, state.records); })
-                            : void(++state.n_done);
+    state.world.rank() == 0
+        ? state.start([&state] { commit(*state.pending, state.content, state.records, state.drill); })
+        : void(++state.n_done);
   });
   return false;
 }

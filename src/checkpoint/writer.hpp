@@ -13,15 +13,17 @@
 #include "checkpoint/box.hpp"
 #include "checkpoint/rank_file.hpp"
 #include "runtime/communicator.hpp"
+#include "runtime/fault.hpp"
 
 namespace lockstep::checkpoint {
 
 /// Collective: the checkpoint `path` (on rank 0), of the boxes of all ranks that have some; one of the same name is
 /// replaced. `content`: the text of a JSON object (on rank 0), for Checkpoint::content(). One box at a time is in
 /// memory. `file`: what this rank's files have in common, kept from one to the next. Throws core::Error, the same on
-/// all ranks; then nothing is left of it.
+/// all ranks; then nothing is left of it. `drill`: as RankFile::write() has it.
 void write_checkpoint(const runtime::Communicator& world, const std::string& path, const std::string& content,
-                      const std::vector<Box>& mine, const FillBox& fill, std::optional<RankFile>& file);
+                      const std::vector<Box>& mine, const FillBox& fill, std::optional<RankFile>& file,
+                      runtime::Drill* drill = nullptr);
 
 /// A checkpoint that is written while the ranks do something else, in two stages: of each rank its file; of rank 0 what
 /// makes it a checkpoint. Each is done by a thread that calls neither MPI nor HDF5.
@@ -30,7 +32,8 @@ class BackgroundSave {
   /// Collective: arguments and errors as write_checkpoint(). `fill` is called by that thread, and gives the same values
   /// whenever that is; `file` stays until this one is gone.
   BackgroundSave(const runtime::Communicator& world, const std::string& path, std::string content,
-                 const std::vector<Box>& mine, FillBox fill, std::optional<RankFile>& file);
+                 const std::vector<Box>& mine, FillBox fill, std::optional<RankFile>& file,
+                 runtime::Drill* drill = nullptr);
   /// Waits for what is under way. Of what is not complete nothing is left.
   ~BackgroundSave();
   BackgroundSave(const BackgroundSave&) = delete;

@@ -212,6 +212,17 @@ std::optional<optim::LossScale> DeviceSynchronizer::scale_to_save() {
   return optim::LossScale{now.loss_scale, now.n_good, now.n_steps};
 }
 
+bool DeviceSynchronizer::flip_bit(std::size_t slot) {
+  const core::Slice& slice = slots_[slot].slice;
+  if (slice.count == 0) return false;
+  float value = parameters()[slice.offset];
+  parallel::flip_bit(value);
+  staging_.send(std::as_bytes(std::span{&value, 1}),
+                runtime::as_writable_bytes(DeviceSpan<float>::at(array(0).data() + slice.offset, 1)));
+  here_.clear();
+  return true;
+}
+
 void DeviceSynchronizer::compare_replicas() {
   guard_.record(parameters());
   replica_hash_ = guard_.hash();

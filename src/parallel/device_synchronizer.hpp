@@ -48,6 +48,7 @@ class DeviceSynchronizer final : public Synchronizer {
   /// Devices check their memory; replicas are compared.
   [[nodiscard]] bool has_changed() const noexcept override { return false; }
   void fail_for_change() const override {}
+  bool flip_bit(std::size_t slot) override;
   [[nodiscard]] std::uint64_t n_sound_steps() const noexcept override;
   [[nodiscard]] std::optional<std::uint32_t> replica_hash() const noexcept override { return replica_hash_; }
   [[noreturn]] void fail_for_replicas() override { guard_.fail_for_replicas(); }

@@ -110,6 +110,17 @@ void HostSynchronizer::visit(const std::function<void(const Piece&)>& visitor) {
   }
 }
 
+bool HostSynchronizer::flip_bit(std::size_t slot) {
+  for (const core::Slice& slice : owned_slices()) {
+    for (const SlotPart& part : parts_in(slots_, slice)) {
+      if (part.slot != slot) continue;
+      parallel::flip_bit(part.slice.of(parameters_.values()).front());
+      return true;
+    }
+  }
+  return false;
+}
+
 // Nodes compare records: what has changed on one of them since the record before the last is found. On one node a
 // record is compared once, in the next step: what was read after the record may be what has changed.
 std::uint64_t HostSynchronizer::n_sound_steps() const noexcept {

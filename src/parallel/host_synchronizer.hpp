@@ -56,6 +56,7 @@ class HostSynchronizer final : public Synchronizer {
   [[nodiscard]] bool is_halted() const noexcept override { return is_halted_; }
   [[nodiscard]] bool has_changed() const noexcept override { return has_changed_; }
   void fail_for_change() const override { guard_.fail_for_change(); }
+  bool flip_bit(std::size_t slot) override;
   [[nodiscard]] std::uint64_t n_sound_steps() const noexcept override;
   [[nodiscard]] std::optional<std::uint32_t> replica_hash() const noexcept override { return replica_hash_; }
   [[noreturn]] void fail_for_replicas() override { guard_.fail_for_replicas(); }

@@ -3,7 +3,9 @@
 // Used by all of parallel/; the trainer makes them from the slots of its executor.
 #pragma once
 
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <span>
@@ -32,6 +34,9 @@ struct SlotPart {
   std::size_t slot = 0;
   core::Slice slice{};
 };
+
+/// The lowest one, for drills: a NaN or infinity comes of no finite value.
+inline void flip_bit(float& value) noexcept { value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) ^ 1U); }
 
 /// Elements of an arena that holds `slots`.
 [[nodiscard]] std::size_t arena_elements(std::span<const Slot> slots) noexcept;

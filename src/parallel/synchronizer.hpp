@@ -114,6 +114,10 @@ class Synchronizer {
   /// word finds from now on, or has just found, came later. Of all ranks the least counts.
   [[nodiscard]] virtual std::uint64_t n_sound_steps() const noexcept = 0;
 
+  /// Local, between two steps, for a drill: flips a bit of what this rank alone writes of `slot`, unseen by the guard;
+  /// false if that is nothing. On a device each rank has all of it.
+  virtual bool flip_bit(std::size_t slot) = 0;
+
   /// Hash of the parameters when the guard last looked, from one rank of each of several replicas, for the control
   /// word.
   [[nodiscard]] virtual std::optional<std::uint32_t> replica_hash() const noexcept = 0;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Signals to --nproc. Ctrl-C: the step is finished however long it takes, the weights are kept, and the exit code is 130.
+# Ctrl-C ends a training after its step, however long that takes, with the weights; the exit code is 130. And signals to --nproc.
 . "$(dirname "$0")/lib.bash"
 run_dir=$folder/r
 # shellcheck disable=SC2046  # process ids of our own making
@@ -16,67 +16,58 @@ expect_stopped() {
   await none_with "$1"
 }
 
-# A background job of a script ignores SIGINT unless it is told not to.
-env --default-signal=INT "$REDUCE_ALL" train toy 1000000 --nproc 2 --run-dir "$run_dir" >"$folder/out" 2>"$folder/err" &
-job=$!
-await has_line '"kind":"train"' "$run_dir/log.jsonl"
-slow=$(process_of 1)
-[ -n "$slow" ] || fail "no rank 1"
-kill -STOP "$slow"
-kill -INT "$job"
-sleep 2.5
-grep -q '^stopping after this step' "$folder/err" || fail "not told before the step has ended"
-kill -CONT "$slow"
-expect_stopped "$run_dir"
-[ -s "$run_dir/weights.h5" ] || fail "no weights"
-
-# A second one ends the run in mid-step, and the status tells so: under --nproc, and alone.
-for n in 2 1; do
-  twice=$run_dir-twice$n
-  nproc=()
+# start N FLAGS...: a training on N ranks in the background as $job. A job of a script ignores SIGINT unless it is told not to.
+start() {
+  local n=$1
+  shift
+  local nproc=()
   [ "$n" -eq 1 ] || nproc=(--nproc "$n")
-  env --default-signal=INT "$REDUCE_ALL" train digits --batch 8192 --accumulate 64 --synthetic-samples 8192 --val-split '' \
-    --epochs 100 --threads 1 --run-dir "$twice" "${nproc[@]}" >"$folder/out" 2>"$folder/err" &
+  rm -rf "$run_dir"
+  env --default-signal=INT "$REDUCE_ALL" train toy 300 --run-dir "$run_dir" "${nproc[@]}" "$@" >"$folder/out" 2>"$folder/err" &
   job=$!
-  await has_line '"kind":"start"' "$twice/log.jsonl"
-  sleep 0.5
+}
+
+for n in 1 2; do
+  start "$n" --inject "int:$((n - 1)):training:5"
+  expect_stopped "$run_dir"
+  grep -q '"step": 5,' "$run_dir/status.json" || fail "not after step 5: $(cat "$run_dir/status.json")"
+  [ -s "$run_dir/weights.h5" ] || fail "no weights"
+done
+
+# It is told before the step has ended, which here never does; a second one, a second later or more, ends the run in it, and the
+# status tells so.
+for n in 2 1; do
+  start "$n" --inject "late:$((n - 1)):training:5:1h"
+  await has_line 'injected: late' "$folder/err"
   kill -INT "$job"
-  sleep 2
+  await has_line '^stopping after this step' "$folder/err"
+  sleep 1.1
   kill -INT "$job"
   wait "$job"
   rc=$?
   expect_rc 130
-  ! grep -q '"state": "running"' "$twice/status.json" || fail "status: $(cat "$twice/status.json")"
-  grep -qE '"message": "(ended at once by )?signal 2[ "]' "$twice/status.json" || fail "status: $(cat "$twice/status.json")"
-  await none_with "$twice"
+  ! grep -q '"state": "running"' "$run_dir/status.json" || fail "status: $(cat "$run_dir/status.json")"
+  grep -qE '"message": "(ended at once by )?signal 2[ "]' "$run_dir/status.json" || fail "status: $(cat "$run_dir/status.json")"
+  await none_with "$run_dir"
 done
 
 # One that comes while all is made ready is answered before the first step: nothing is learned, nothing saved.
 for n in 1 2; do
-  early=$run_dir-early$n
-  nproc=()
-  [ "$n" -eq 1 ] || nproc=(--nproc "$n")
-  env --default-signal=INT "$REDUCE_ALL" train resnet50_synthetic --batch 4 --bn-group 4 --image-size 64 --epochs 1000 \
-    --threads 1 --run-dir "$early" "${nproc[@]}" >"$folder/out" 2>"$folder/err" &
-  job=$!
-  await test -e "$early"
-  kill -INT "$job"
-  expect_stopped "$early"
-  grep -q '"step": 0' "$early/status.json" || fail "went on: $(cat "$early/status.json")"
-  [ ! -e "$early/weights.h5" ] || fail "weights were saved"
+  start "$n" --inject "int:$((n - 1)):setup:2"
+  expect_stopped "$run_dir"
+  grep -q '"step": 0' "$run_dir/status.json" || fail "went on: $(cat "$run_dir/status.json")"
+  [ ! -e "$run_dir/weights.h5" ] || fail "weights were saved"
 done
 
-# A signal that comes before there are ranks is not lost; where they are there already, there is a checkpoint, too.
-for after in 0.02 0.05 0.3; do
-  timeout -k 5 120 "$REDUCE_ALL" train toy 1000000 --nproc 2 --run-dir "$run_dir-$after" >"$folder/out" 2>"$folder/err" &
-  job=$!
-  sleep "$after"
-  await pgrep -P "$job" >/dev/null
-  # shellcheck disable=SC2046  # what timeout has started
-  kill -TERM $(pgrep -P "$job")
+# A signal to --nproc that comes before its ranks are ready is not lost; where they catch it already, there is a checkpoint, too.
+for place in init work; do
+  start 2 --inject "late:0:$place:2s"
+  await has_line 'injected: late' "$folder/err"
+  kill -TERM "$job"
   wait "$job"
   rc=$?
   [ "$rc" -eq 85 ] || expect_rc 143
+  await none_with "$run_dir"
 done
 
 # A parent that ignores the end of its children passes that on.

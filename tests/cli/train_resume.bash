@@ -3,7 +3,8 @@
 # it was, and on however many ranks; what is damaged or of another run is told.
 . "$(dirname "$0")/lib.bash"
 cd "$folder" || exit 1
-trap 'kill -KILL $(pids_with "$folder/k") 2>/dev/null; rm -rf "$folder"' EXIT
+# shellcheck disable=SC2046  # process ids of our own making
+trap 'kill -KILL $(pids_with "$folder/k-busy") 2>/dev/null; rm -rf "$folder"' EXIT
 train=("$REDUCE_ALL" train digits --synthetic-samples 512 --batch 32 --deterministic --threads 1 --digest)
 digest() { grep '^digest ' "$folder/out"; }
 # same_as_whole: what ran last has the digests of the run that nobody interrupted.
@@ -59,32 +60,42 @@ for saved in $from; do
   done
 done
 
-for signal in TERM USR2 HUP; do
+# expect_requeue DIR: the run there asks to be run again.
+expect_requeue() {
+  expect_rc 85
+  grep -q '"state": "stopped"' "$1/status.json" || fail "status: $(cat "$1/status.json")"
+  [ -s "$1/weights.h5" ] || fail "no weights"
+}
+for signal in term usr2 hup; do
   for n in 1 2; do
-    nproc=()
-    [ "$n" -eq 1 ] || nproc=(--nproc 2)
-    "${train[@]}" --epochs 300 --run-dir "$folder/k$signal$n" "${nproc[@]}" >out 2>err &
-    job=$!
-    await has_line '"kind":"train"' "k$signal$n/log.jsonl"
-    victim=$job
-    [ "$n" -eq 1 ] || victim=$(ranks_with "$folder/k$signal$n" | tail -1)
-    kill "-$signal" "$victim"
-    wait "$job"
-    rc=$?
-    expect_rc 85
-    grep -q '"state": "stopped"' "k$signal$n/status.json" || fail "status: $(cat "k$signal$n/status.json")"
-    [ -s "k$signal$n/weights.h5" ] || fail "no weights"
+    run "${train[@]}" --epochs 300 --run-dir "k$signal$n" --nproc "$n" --inject "$signal:$((n - 1)):training:20"
+    expect_requeue "k$signal$n"
   done
+done
+# To the process that guards a rank, where it is in a step for a while.
+for n in 1 2; do
+  run_dir=$folder/kguard$n
+  nproc=()
+  [ "$n" -eq 1 ] || nproc=(--nproc 2)
+  "${train[@]}" --epochs 300 --run-dir "$run_dir" "${nproc[@]}" --inject "late:$((n - 1)):training:20:1s" >out 2>err &
+  job=$!
+  await has_line 'injected: late' err
+  victim=$job
+  [ "$n" -eq 1 ] || victim=$(parent_of "$(process_of 1)")
+  kill -TERM "$victim"
+  wait "$job"
+  rc=$?
+  expect_requeue "$run_dir"
 done
 # Shorter than it has become, a run is over.
 at='"\(epoch\|step\|samples_seen\)":'
-grep "$at" kTERM1/status.json >before
-run "${train[@]}" --epochs 300 --max-steps 1 --resume auto --run-dir kTERM1
+grep "$at" kterm1/status.json >before
+run "${train[@]}" --epochs 300 --max-steps 1 --resume auto --run-dir kterm1
 expect_rc 0
 expect_out '^finished'
-expect_err "^warning: nothing is trained: checkpoint 'kTERM1/.*' is after step [0-9]+, and 1 are asked for$"
+expect_err "^warning: nothing is trained: checkpoint 'kterm1/.*' is after step [0-9]+, and 1 are asked for$"
 ! grep -q '^epoch' "$folder/err" || fail "an epoch of nothing: $(cat "$folder/err")"
-grep "$at" kTERM1/status.json | diff before - || fail "status.json: $(cat kTERM1/status.json)"
+grep "$at" kterm1/status.json | diff before - || fail "status.json: $(cat kterm1/status.json)"
 run "${train[@]}" --epochs 2 --save-every 1 --run-dir two
 run "${train[@]}" --epochs 1 --save-every 1 --resume auto --run-dir two
 expect_rc 0
@@ -92,15 +103,9 @@ expect_out '^finished after 2 epochs, 32 steps'
 grep -q '"epoch": 2,' two/status.json || fail "status.json: $(cat two/status.json)"
 
 # kill -9, again and again, until it is through.
-for ((i = 0; i < 200; ++i)); do
-  "${train[@]}" --epochs 3 --save-every '64 samples' --resume auto --run-dir "$folder/k9" --nproc 2 >out 2>err &
-  job=$!
-  sleep "0.$((RANDOM % 10))$((RANDOM % 10))"
-  # shellcheck disable=SC2046  # process ids
-  kill -KILL $(ranks_with "$folder/k9" | shuf -n 1) 2>/dev/null
-  wait "$job"
-  rc=$?
-  [ "$rc" -ne 0 ] || break
+for fault in kill:1:training:3 kill:0:write:20 kill:0:sync:2 kill:1:save:4 kill:0:evaluation,kill:1:evaluation kill:1:finish ''; do
+  run "${train[@]}" --epochs 3 --save-every '64 samples' --resume auto --run-dir k9 --nproc 2 ${fault:+--inject "$fault"}
+  [ -z "$fault" ] || expect_rc_of_job 3
 done
 same_as_whole
 [ "$(ls -A k9/checkpoints | grep -vcE '^(best|step-[0-9]*)$')" -eq 0 ] || fail "left behind: $(ls -A k9/checkpoints)"
@@ -138,14 +143,19 @@ expect_err '^resumed epoch 3, after step 48'
 run "${train[@]}" --epochs 3 --resume auto --run-dir whole
 expect_rc 2
 expect_err "'whole' holds a run that has ended without a checkpoint"
-env --default-signal=INT "${train[@]}" --epochs 3000 --resume auto --run-dir "$folder/k-busy" >out 2>err &
+"${train[@]}" --epochs 3 --resume auto --run-dir "$folder/k-busy" --inject late:0:training:3:1h >out 2>err &
 job=$!
-await has_line '"kind":"train"' k-busy/log.jsonl
+await has_line 'injected: late' err
 run "${train[@]}" --epochs 3 --resume auto --run-dir k-busy
 expect_rc 2
 expect_err "a run is under way in 'k-busy'"
-kill -INT "$job"
-wait "$job"
+kill -KILL "$job"
+# A drill goes on in the folder of a drill only.
+run "${train[@]}" --epochs 3 --resume auto --run-dir part4 --inject stop:0:save
+expect_rc 2
+expect_err "'part4' holds a run that is no drill"
+[ ! -e part4/run.json ] || ! grep -q '"faults"' part4/run.json || fail "it is one now"
+grep -q '"kill:1:training:3"' k9/run.json || fail "run.json: $(cat k9/run.json)"
 
 # Back to an older one: not over newer ones, but in a folder of its own, where what it goes on with is kept.
 run "${train[@]}" --epochs 3 --resume part4/checkpoints/step-000000020 --run-dir part4

@@ -31,18 +31,22 @@ if [ "$(basename "$REDUCE_ALL")" = reduce_all ]; then
   exit 0
 fi
 
+# start FLAGS...: a training under --nproc as $job, which stays in a step until a signal comes.
+start() {
+  "$REDUCE_ALL" train toy 2 --run-dir "$run_dir" --seed "$seed" --nproc 2 "$@" >"$folder/out" 2>"$folder/err" &
+  job=$!
+  await has_line 'injected: ' "$folder/err"
+}
+
 # A stopped rank goes on, so that the end is one in order.
 run_dir=$folder/$seed
-"$REDUCE_ALL" train toy 1000000 --run-dir "$run_dir" --seed "$seed" --nproc 2 >"$folder/out" 2>"$folder/err" &
-job=$!
-await has_line '"kind":"train"' "$run_dir/log.jsonl"
-kill -STOP "$(process_of 1)"
+start --inject stop:1:training:3
 end_of "$job" 85
 grep -q '"state": "stopped"' "$run_dir/status.json" || fail "status: $(cat "$run_dir/status.json")"
 
 # Nor is a launcher awaited that stands still itself: its ranks end, as nobody reads what they say.
 run_dir=$run_dir-stopped
-"$REDUCE_ALL" train toy 1000000 --synthetic-samples 64 --save-every 0 --run-dir "$run_dir" --seed "$seed" --timeout 3s --nproc 2 >"$folder/out" 2>"$folder/err" &
+"$REDUCE_ALL" train toy 1000000 --synthetic-samples 64 --save-every 0 --run-dir "$run_dir" --seed "$seed" --timeout 1s --nproc 2 >"$folder/out" 2>"$folder/err" &
 job=$!
 await has_line '"kind":"train"' "$run_dir/log.jsonl"
 kill -STOP "$(parent_of "$(parent_of "$(process_of 1)")")"
@@ -57,9 +61,7 @@ none_with "$seed" || fail "left: $(ranks_with "$seed")"
 # A launcher that others end is no wrong result; one that is killed leaves a run whose status says so.
 end_launcher_by() {
   run_dir=$folder/$seed-$1
-  "$REDUCE_ALL" train toy 1000000 --run-dir "$run_dir" --seed "$seed" --nproc 2 >"$folder/out" 2>"$folder/err" &
-  job=$!
-  await has_line '"kind":"train"' "$run_dir/log.jsonl"
+  start --inject late:0:training:3:1h
   kill -"$1" "$(parent_of "$(parent_of "$(process_of 1)")")"
   wait "$job"
   rc=$?

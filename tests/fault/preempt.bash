@@ -1,60 +1,42 @@
 #!/usr/bin/env bash
-# preempt.bash [N [PHASE ...]]: SIGTERM comes to a random rank of two, or to its guard, in each phase of `lockstep train`, N times
-# each (1): the run ends with 85 within a step and a save; there is a whole checkpoint, or, where nothing was trained yet, none at
-# all; and the next run goes on from it. The last line sums up.
-. "$(dirname "$0")/ranks.bash"
-n=${1:-1}
-phases=("${@:2}")
-[ ${#phases[@]} -gt 0 ] || phases=(init staging warm-up step evaluation saving)
+# preempt.bash: SIGTERM comes to one rank of two in each phase of `lockstep train` (--inject): the run ends with 85 within a step and
+# a save; there is a whole checkpoint, or, where nothing was trained yet, none at all; and the next run goes on from it.
+. "$(dirname "$0")/../cli/lib.bash"
 cd "$folder" || exit 1
-run "$REDUCE_ALL" shard synth digits --out d --samples 12000 --chunk-size 64K
+run "$REDUCE_ALL" shard synth digits --out d --samples 1200 --chunk-size 64K
 expect_rc 0
 run "$REDUCE_ALL" shard split d --out both --val 0.5 --join
 expect_rc 0
-declare -A n_saved=()
+train=("$REDUCE_ALL" train digits --data both --threads 1 --run-dir r --resume auto --stage local --save-every '640 samples' --nproc 2)
 
-# takes_signals: whether rank 0 does something about SIGTERM, as before MPI_Init; until then it just ends.
-takes_signals() { has_line '^SigCgt:[[:space:]]*[0-9a-f]*[4-7c-f][0-9a-f]\{3\}$' "/proc/$(process_of 0)/status"; }
-
-# strike PHASE: of the run in $run_dir.
-strike() {
-  local victims
-  case $1 in
-    init) await takes_signals && sleep "0.$((RANDOM % 2))$((RANDOM % 10))" ;;
-    staging) await compgen -G "local/*" >/dev/null ;;
-    warm-up) await test -s "$run_dir/run.json" ;;
-    step) await has_logged '"kind":"train"' ;;
-    evaluation) await has_line 'training: loss' err ;;
-    saving) await compgen -G "$run_dir/checkpoints/*.tmp-*/rank-*" >/dev/null ;;
-  esac
-  mapfile -t victims < <(ranks_with "$run_dir" | grep -vx "$launcher")
-  kill -TERM "${victims[RANDOM % ${#victims[@]}]}"
-}
-
-for phase in "${phases[@]}"; do
-  n_saved[$phase]=0
-  for ((i = 0; i < n; ++i)); do
-    rm -rf "$run_dir" local out err # what the run before has said is no sign of this one
-    train=(train digits --data both --threads 1 --run-dir "$run_dir" --resume auto)
-    [ "$phase" = staging ] && train+=(--stage local)
-    [ "$phase" = saving ] && train+=(--save-every '640 samples')
-    start launcher 2 "${train[@]}" --epochs 300
-    strike "$phase"
-    begin=$SECONDS
-    end
-    expect_rc 85
-    [ $((SECONDS - begin)) -le 10 ] || fail "$phase: took $((SECONDS - begin)) s"
-    if compgen -G "$run_dir/checkpoints/step-*" >/dev/null; then
-      run "$REDUCE_ALL" ckpt verify "$run_dir"
-      expect_rc 0
-      ((++n_saved[$phase]))
-    else
-      [[ $phase = init || $phase = staging || $phase = warm-up ]] || fail "$phase: no checkpoint"
-    fi
-    run "$REDUCE_ALL" "${train[@]}" --epochs 300 --max-steps 1 --nproc 2
+# Fault, and the steps that are made before.
+while read -r fault steps <&3; do
+  rm -rf r local
+  run "${train[@]}" --epochs 300 --inject "$fault"
+  expect_rc 85
+  expect_err "injected: $fault"
+  grep -q '"state": "stopped"' r/status.json || fail "$fault: status: $(cat r/status.json)"
+  grep -q "\"step\": $steps," r/status.json || fail "$fault: not after $steps steps: $(cat r/status.json)"
+  [ -z "$(ls -A r/checkpoints 2>/dev/null | grep -vE '^(best|step-[0-9]*)$')" ] || fail "left: $(ls -A r/checkpoints)"
+  if [ "$steps" -gt 0 ]; then
+    run "$REDUCE_ALL" ckpt verify r
     expect_rc 0
-    await none_with "$run_dir"
-  done
-done
-for phase in "${phases[@]}"; do echo -n "$phase: $n ended with 85, ${n_saved[$phase]} with a checkpoint; "; done
-echo "all went on"
+    expect_out "step-0*$steps is whole"
+  else
+    [ -z "$(ls r/checkpoints 2>/dev/null)" ] || fail "$fault: a checkpoint of nothing: $(ls r/checkpoints)"
+  fi
+  run "${train[@]}" --max-steps $((steps + 1))
+  expect_rc 0
+  grep -q "\"step\": $((steps + 1))," r/status.json || fail "$fault: did not go on: $(cat r/status.json)"
+done 3<<'TABLE'
+term:0:work 0
+term:1:setup 0
+term:0:setup:4 0
+term:1:training:1 1
+term:1:training:7 7
+term:0:evaluation:1 10
+term:1:evaluation:2 10
+term:0:save 10
+term:1:write 11
+usr2:0:sync:2 11
+TABLE

@@ -32,30 +32,3 @@ end() {
   rc=0
   wait "$launcher" || rc=$?
 }
-
-# find_ranks N: once all are there, as ${ranks[@]}: looking for them takes longer than some runs last.
-find_ranks() {
-  local rank
-  ranks=()
-  for ((rank = 0; rank < $1; ++rank)); do
-    await has_rank "$rank"
-    ranks+=("$(process_of "$rank")")
-  done
-}
-
-# flip_bit RANK PARAMETER ORIGIN: of the run, in that rank's memory, while all wait.
-flip_bit() {
-  kill -STOP "${ranks[@]}"
-  "$FLIP_BIT" "${ranks[$1]}" "$2" "$3" >"$folder/flipped" 2>&1
-  flipped=$?
-  kill -CONT "${ranks[@]}"
-  [ "$flipped" -ne 77 ] || { cat "$folder/flipped" && exit 77; }
-  [ "$flipped" -eq 0 ] || fail "no bit was flipped: $(cat "$folder/flipped")"
-}
-
-# keep_flipped RANK PARAMETER ORIGIN: where parameters stay as they are. A rank that had just read the parameter has written it
-# back since; then the bit is flipped once more.
-keep_flipped() {
-  flip_bit "$@"
-  while sleep 0.3 && "$FLIP_BIT" "${ranks[$1]}" "$2" "$3" >>"$folder/flipped" 2>&1; do :; done
-}

@@ -14,9 +14,13 @@ class Cores : public testing::Test {
  protected:
   // On the machine as it is: more ranks than it has processors must not take long.
   std::unique_ptr<comm::Transport> transport = comm::make_transport(world(), {.oversubscribed = true});
-  runtime::Watchdog watchdog{{}, {0}};
+  runtime::Drill drill;
+  runtime::Watchdog watchdog{{}, {0}, &drill};
 
-  Progress progress(std::optional<Injection> injection = std::nullopt) { return {watchdog, injection, world().rank()}; }
+  Progress progress(const char* faults = nullptr) {
+    if (faults != nullptr) drill.add(faults, runtime::FaultTaker::reduce_all);
+    return {watchdog, &drill};
+  }
 };
 
 TEST_F(Cores, HaveADistanceWhereRanksHaveNeighbours) {
@@ -44,7 +48,7 @@ TEST_F(Cores, HaveNoneWhereRanksShareThemOrAreAlone) {
 
 TEST_F(Cores, AllRanksLearnOfAMoveThatASecondLookConfirms) {
   if (world().n_ranks() == 1) return;
-  Progress moving = progress(parse_injection("move:3"));
+  Progress moving = progress("move:3");
   CoreWatch cores{world(), *transport, false, moving};
   cores.settle();                    // near
   EXPECT_FALSE(cores.have_moved());  // near
@@ -59,7 +63,7 @@ TEST_F(Cores, AllRanksLearnOfAMoveThatASecondLookConfirms) {
 
 TEST_F(Cores, OneLookAloneIsNoMove) {
   if (world().n_ranks() == 1) return;
-  Progress blinking = progress(parse_injection("move:1"));
+  Progress blinking = progress("move:1");
   CoreWatch cores{world(), *transport, false, blinking};
   cores.settle();
   for (int i = 0; i < 5; ++i) EXPECT_FALSE(cores.have_moved());  // far, near

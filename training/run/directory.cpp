@@ -66,6 +66,20 @@ std::tm utc_now() { return fmt::gmtime(std::time(nullptr)); }
                     .fix = "choose another name, or leave --run-dir out for a new folder in runs/"});
 }
 
+[[noreturn]] void refuse_drill(const std::string& path) {
+  core::fail_usage({.what = fmt::format("'{}' holds a run that is no drill", path),
+                    .where = "--inject, --run-dir",
+                    .expected = "a new folder, or a run that was begun with --inject",
+                    .fix = "go on from it in a folder of its own: --resume FOLDER --run-dir ANOTHER"});
+}
+
+/// Of the run that is there; none of one that cannot be read.
+std::vector<std::string> faults_in(const std::string& path) noexcept try {
+  return Json::parse(io::read_text(path)).value("faults", std::vector<std::string>{});
+} catch (const std::exception&) {
+  return {};
+}
+
 std::string time_text() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", utc_now()); }
 
 /// A report of several lines as a message: "a\n  b\n" is "a; b".
@@ -144,20 +158,23 @@ std::string to_document(const RunInfo& info) {
   meta.update(metrics::to_json(info.device));
   meta.update(metrics::to_json(info.topology));
   meta.update(metrics::to_json(info.environment));
-  const Json json{{"schema", "lockstep.train_run"},
-                  {"schema_version", 1},
-                  {"recipe_name", info.recipe_name},
-                  {"recipe", Json::parse(info.recipe_json)},
-                  {"set_digest", info.set_digest.empty() ? Json{} : Json(info.set_digest)},
-                  {"meta", meta}};
+  Json json{{"schema", "lockstep.train_run"},
+            {"schema_version", 1},
+            {"recipe_name", info.recipe_name},
+            {"recipe", Json::parse(info.recipe_json)},
+            {"set_digest", info.set_digest.empty() ? Json{} : Json(info.set_digest)},
+            {"meta", meta}};
+  if (!info.faults.empty()) json["faults"] = info.faults;
   return metrics::dump(json, 2) + "\n";
 }
 
-RunDirectory::RunDirectory(const std::string& path, const std::string& recipe_name, bool may_go_on)
+RunDirectory::RunDirectory(const std::string& path, const std::string& recipe_name, bool may_go_on, bool is_drill)
     : may_go_on_{may_go_on} {
   try {
     if (!path.empty() && !core::is_shard_set(path)) core::refuse_in_shard_set(path, flag);
     path.empty() ? claim_fresh(recipe_name) : claim(path);
+    faults_before_ = faults_in(file("run.json"));
+    if (is_drill && was_there_ && faults_before_.empty()) refuse_drill(path_);
   } catch (...) {
     abandon();
     throw;
@@ -234,7 +251,9 @@ void RunDirectory::start(const RunInfo& info, const std::optional<ResumeRecord>&
   }
   core::remove_leftovers(path_, "");
   runtime::forget_testimonies(path_);
-  const std::string document = to_document(info);
+  RunInfo all = info;
+  all.faults.insert(all.faults.begin(), faults_before_.begin(), faults_before_.end());
+  const std::string document = to_document(all);
   core::write_whole(file("run.json"), std::as_bytes(std::span{document}));
   try {
     put_status(file("status.json"), to_document(status_, time_text()));

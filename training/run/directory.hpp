@@ -34,6 +34,7 @@ struct RunInfo {
   std::vector<std::pair<std::string, std::string>>
       libraries{};  ///< name and version of what computes, reads and writes
   std::vector<std::string> warnings{};
+  std::vector<std::string> faults{};  ///< that were injected, also before it was resumed
 };
 
 [[nodiscard]] std::string to_document(const RunInfo& info);
@@ -47,8 +48,9 @@ class RunDirectory final : public Observer {
  public:
   /// Claims `path`, made if it is not there; if it is empty, a new `runs/<recipe>-<date>-<n>` in the current folder.
   /// core::Error (usage, naming --run-dir) if it holds another run, unless that `may_go_on` and is not under way, or a
-  /// set of shards, or cannot be written to.
-  RunDirectory(const std::string& path, const std::string& recipe_name, bool may_go_on = false);
+  /// set of shards, or cannot be written to; or, naming --inject, if it holds a run in which nothing was injected and
+  /// now `is_drill`.
+  RunDirectory(const std::string& path, const std::string& recipe_name, bool may_go_on = false, bool is_drill = false);
   /// Of a run that was started and neither finished nor failed: its state is `failed` from now on.
   ~RunDirectory() override;
   RunDirectory(const RunDirectory&) = delete;
@@ -91,6 +93,7 @@ class RunDirectory final : public Observer {
   Status status_{};
   core::Stopwatch since_status_{};
   bool may_go_on_ = false;
+  std::vector<std::string> faults_before_{};
   bool was_there_ = false;
   bool is_started_ = false;
   bool is_finished_ = false;

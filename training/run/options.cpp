@@ -49,11 +49,25 @@ void check_verification(const RunOptions& options) {
   if (options.compat) other = "--compat";
   if (options.dry_run) other = "--dry-run";
   if (options.profile) other = "--profile";
+  if (options.drill) other = "--inject";
   if (other.empty()) return;
   core::fail_usage({.what = fmt::format("{} has no effect beside --verify-resume", other),
                     .where = other,
                     .expected = "one of the two",
                     .fix = "leave out one"});
+}
+
+/// What a drill spoils is all in the run's own folder.
+void check_drill(const RunOptions& options) {
+  if (!options.drill) return;
+  std::string other;
+  if (!options.save_weights.empty()) other = "--save-weights";
+  if (options.dry_run) other = "--dry-run";
+  if (other.empty()) return;
+  core::fail_usage({.what = "faults are injected into runs that keep to their own folder",
+                    .where = fmt::format("--inject, {}", other),
+                    .expected = "one of the two",
+                    .fix = fmt::format("leave out {}", other)});
 }
 
 }  // namespace
@@ -76,11 +90,14 @@ void declare_run(core::Flags& flags, RunOptions& options) {
   flags.toggle("--verify-resume", options.verify_resume);
   flags.toggle("--compat", options.compat);
   flags.toggle("--digest", options.digest);
+  flags.value("--inject", [&options](const std::string& text) {
+    options.drill = std::make_shared<runtime::Drill>(runtime::parse_faults(text, runtime::FaultTaker::train));
+  });
   flags.toggle("--print-config", options.print_config);
 }
 
 std::string run_help() {
-  return R"(
+  return std::string{R"(
 The run
       --nproc N             start N ranks on this machine                             (what the launcher started)
       --expect-ranks N      end at once unless there are N ranks
@@ -116,6 +133,9 @@ The run
       --timeout T           name the rank that hangs, and end, after T without progress; 0: never  (300s)
       --digest              at the end, print a digest of weights and losses
       --print-config        print the recipe with the origin of each value, and train nothing
+      --inject FAULT,...    a fire drill: what is below happens on purpose, in a run with a folder of its own. A rank ...
+)"} + runtime::fault_help(runtime::FaultTaker::train) +
+         R"(                            N: the Nth time, the step or the batch, or each; else the first
 
 Exit codes: 0 done, 1 the loss is not finite or a verification failed, 2 usage or bad input, 3 system or MPI, 4 a rank
 hangs, 85 stopped with a checkpoint: run it again with --resume auto, 128+n ended by signal n.
@@ -125,6 +145,7 @@ hangs, 85 stopped with a checkpoint: run it again with --resume auto, 128+n ende
 void check_run(const RunOptions& options, const ResolvedRecipe& resolved) {
   check_verification(options);
   check_resume(options);
+  check_drill(options);
   if (options.device.shares_gpu && options.device.kind == runtime::DeviceKind::host)
     core::fail_usage({.what = "the host is no GPU to be shared",
                       .where = "--share-gpu, --device",

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/flags.hpp"
 #include "core/units.hpp"
+#include "runtime/fault.hpp"
 #include "runtime/gpu_choice.hpp"
 #include "training/recipe/recipe.hpp"
 
@@ -25,7 +27,8 @@ struct RunOptions {
   std::uint64_t keep = 3;         ///< checkpoints
   std::uint64_t keep_epochs = 0;  ///< every so manyth is kept by name; 0: none
   core::Seconds time_limit{-1};   ///< of the run; 0: none; below: what is left of the batch job
-  bool resume_anyway = false;     ///< with another recipe or set
+  std::shared_ptr<runtime::Drill> drill{};  ///< of --inject; else null
+  bool resume_anyway = false;               ///< with another recipe or set
   bool compat = false;
   bool digest = false;
   bool evaluate_only = false;

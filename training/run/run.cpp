@@ -51,7 +51,8 @@ Run::Run(const runtime::Communicator& world, const Recipe& recipe, const RunOpti
 // What would fail after the training fails before.
 void Run::claim(const Recipe& recipe) {
   if (options_.compat) style_ = &require_compat_style(recipe.name);
-  auto directory = std::make_unique<RunDirectory>(options_.run_dir, recipe.name, goes_on(options_));
+  auto directory =
+      std::make_unique<RunDirectory>(options_.run_dir, recipe.name, goes_on(options_), options_.drill != nullptr);
   if (!options_.save_weights.empty()) {
     checkpoint::check_replaceable(options_.save_weights, "--save-weights");
     core::check_writable(options_.save_weights, "--save-weights");

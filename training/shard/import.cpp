@@ -203,7 +203,8 @@ Action declare_import(core::Flags& flags) {
   flags.text("--y-name", o->import.y_name);
   flags.toggle("--allow-external-files", o->import.allow_external_files);
   return {.check = [o, &flags] { check(flags, *o); },
-          .run = [o](const runtime::Session& session) { return import(*o, session); }};
+          .run = [o](const runtime::Session& session) { return import(*o, session); },
+          .drill = o->pack.drill};
 }
 
 }  // namespace lockstep::training::shard

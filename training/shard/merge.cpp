@@ -33,7 +33,8 @@ Action declare_merge(core::Flags& flags) {
           .run =
               [o](const runtime::Session& session) {
                 return repack(session, o->repack, [o] { return std::make_unique<SetSource>(o->folders); });
-              }};
+              },
+          .drill = o->repack.pack.drill};
 }
 
 }  // namespace lockstep::training::shard

@@ -34,7 +34,8 @@ Action declare_pack(core::Flags& flags) {
           .run =
               [o](const runtime::Session& session) {
                 return repack(session, o->repack, [o] { return std::make_unique<SetSource>(std::vector{o->folder}); });
-              }};
+              },
+          .drill = o->repack.pack.drill};
 }
 
 }  // namespace lockstep::training::shard

@@ -94,6 +94,7 @@ void print_result(const data::PackResult& result, const data::PackOptions& optio
 }  // namespace
 
 void declare_packing(core::Flags& flags, data::PackOptions& o) {
+  o.drill = std::make_shared<runtime::Drill>();
   flags.text("--out", o.out);
   flags.toggle("--force", o.replace);
   flags.bytes("--shard-size", o.shard_bytes);
@@ -102,6 +103,7 @@ void declare_packing(core::Flags& flags, data::PackOptions& o) {
   flags.number("--level", o.level, 1, 22);
   flags.toggle("--shuffle", o.shuffle);
   flags.number("--seed", o.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max());
+  flags.value("--inject", [&o](const std::string& text) { o.drill->add(text, runtime::FaultTaker::shard); });
 }
 
 void declare_val(core::Flags& flags, data::PackOptions& options) {
@@ -119,6 +121,11 @@ void declare_val(core::Flags& flags, data::PackOptions& options) {
 void check_packing(const core::Flags& flags, const data::PackOptions& options, bool keeps_filter) {
   flags.require("--out", "FOLDER, the new folder");
   core::refuse_in_shard_set(options.out, "--out");
+  if (flags.has("--inject") && options.replace)
+    core::fail_usage({.what = "faults are injected where a new set is made",
+                      .where = "--inject, --force",
+                      .expected = "one of the two",
+                      .fix = "leave out --force and name a new folder"});
   if (flags.has("--level") && !(keeps_filter && !flags.has("--compress"))) check_level(options);
   if (options.chunk_bytes.value == 0 || options.chunk_bytes > options.shard_bytes)
     core::fail_usage(
@@ -130,7 +137,7 @@ void check_packing(const core::Flags& flags, const data::PackOptions& options, b
 }
 
 std::string packing_help() {
-  return R"(The new folder                                                                        (default)
+  return std::string{R"(The new folder                                                                        (default)
       --out FOLDER       where; appears when it is complete, and not before           (required)
       --force            replace FOLDER if it is there                                (refuse)
       --shard-size S     a file's size before compression: 64M, 1G; powers of 1024    (256M)
@@ -139,7 +146,8 @@ std::string packing_help() {
       --level N          1 to 9 for deflate, 22 for zstd, 12 for lz4                  (the codec's own)
       --shuffle          store in an order permuted by the seed; for data sorted by class
       --seed N           of everything random                                         (1)
-)";
+      --inject FAULT,... a fire drill: what is below happens on purpose; N: the Nth time, or each; else the first. A rank ...
+)"} + runtime::fault_help(runtime::FaultTaker::shard);
 }
 
 std::string val_help() {

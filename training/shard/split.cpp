@@ -50,7 +50,8 @@ Action declare_split(core::Flags& flags) {
                 flags.require("--val", "SHARE, such as 0.1");
                 check_repacking(flags, o->repack);
               },
-          .run = [o](const runtime::Session& session) { return repack(session, o->repack, [o] { return open(*o); }); }};
+          .run = [o](const runtime::Session& session) { return repack(session, o->repack, [o] { return open(*o); }); },
+          .drill = o->repack.pack.drill};
 }
 
 }  // namespace lockstep::training::shard

@@ -82,7 +82,8 @@ Action declare_synth(core::Flags& flags) {
   flags.number("--users", o->synth.users, one, most_ids);
   flags.number("--items", o->synth.items, one, most_ids);
   return {.check = [o, &flags] { check(flags, *o); },
-          .run = [o](const runtime::Session& session) { return synth(*o, session); }};
+          .run = [o](const runtime::Session& session) { return synth(*o, session); },
+          .drill = o->pack.drill};
 }
 
 }  // namespace lockstep::training::shard

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/flags.hpp"
 #include "io/digest.hpp"
 #include "nn/initialize.hpp"
 #include "training/recipe/specs.hpp"
@@ -198,6 +199,26 @@ void Learner::try_out(const data::Batch& one) {
     for (const nn::Pass pass : {nn::Pass::forward, nn::Pass::backward})
       executor_->enqueue(one, pass, {}, *this, stream_);
   static_cast<void>(executor_->sums());
+}
+
+std::size_t Learner::slot_named(const std::string& name) const {
+  const auto slots = synchronizer_->slots();
+  const auto found = std::ranges::find(slots, name, &parallel::Slot::name);
+  if (found == slots.end()) core::fail_unknown("parameter", name, "--inject", core::names_of(slots));
+  return static_cast<std::size_t>(found - slots.begin());
+}
+
+void Learner::require_parameter(const std::string& name) {
+  const std::size_t slot = slot_named(name);
+  if (std::ranges::any_of(pieces(), [slot](const parallel::Piece& piece) { return piece.tensor == slot; })) return;
+  core::fail_usage({.what = fmt::format("rank {} writes nothing of parameter '{}'", world_.rank(), name),
+                    .where = "--inject",
+                    .expected = "a rank that does, as ranks of a node share them out",
+                    .fix = "name another rank"});
+}
+
+void Learner::flip_bit(const std::string& name) {
+  core::require(synchronizer_->flip_bit(slot_named(name)), "a rank that holds a part of the parameter");
 }
 
 // As they are before a step that may turn out to be made by nobody; those of a device the synchronizer keeps there.

@@ -28,6 +28,7 @@
 #include "parallel/synchronizer.hpp"
 #include "runtime/communicator.hpp"
 #include "runtime/device.hpp"
+#include "runtime/fault.hpp"
 #include "training/recipe/recipe.hpp"
 #include "training/train/batches.hpp"
 #include "training/train/state.hpp"
@@ -65,6 +66,13 @@ class Learner final : private nn::Hooks {
   void average_statistics(std::uint64_t weight = 1);
   /// Local: one sample through the network, forward and backward, so that whatever is made on first use is there.
   void try_out(const data::Batch& one);
+
+  /// For a drill, and null without: told of what is written of checkpoints.
+  void set_drill(runtime::Drill* drill) noexcept { drill_ = drill; }
+  /// Local: throws core::Error (usage) unless there is such a parameter, a part of which this rank alone writes.
+  void require_parameter(const std::string& name);
+  /// Local: of that part a bit, between two steps.
+  void flip_bit(const std::string& name);
 
   /// Collective: throws core::Error (failed), the same on all ranks, unless all parameters are finite.
   void require_finite();
@@ -139,6 +147,7 @@ class Learner final : private nn::Hooks {
   template <class Enqueue>
   void replay(Recorded& recorded, const Enqueue& enqueue);
   [[nodiscard]] std::vector<parallel::Piece> pieces();
+  [[nodiscard]] std::size_t slot_named(const std::string& name) const;
   void require_finite(const parallel::Piece& piece) const;
   [[nodiscard]] checkpoint::Box box_of(const parallel::Piece& piece) const;
   /// What this rank has to save: boxes, and `fill`, which reads the pieces it was made of.
@@ -187,6 +196,7 @@ class Learner final : private nn::Hooks {
   nn::LossSums of_lanes_{};               ///< since they were reported
   std::vector<double> lane_losses_{};
   std::optional<NotFinite> not_finite_{};
+  runtime::Drill* drill_ = nullptr;
   std::optional<checkpoint::RankFile> rank_file_{};
   std::unique_ptr<float[]> copy_{};  ///< of the pieces that are saved in the background
 };

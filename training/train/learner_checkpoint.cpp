@@ -96,7 +96,7 @@ void Learner::save_checkpoint(const std::string& path, const std::string& conten
     if (on_progress_) on_progress_();
     all.fill(i, values);
   };
-  checkpoint::write_checkpoint(world_, path, content, all.boxes, fill, rank_file_);
+  checkpoint::write_checkpoint(world_, path, content, all.boxes, fill, rank_file_, drill_);
 }
 
 // As they lie in the arena: in which order a tensor has its elements is the writer's business, while steps go on.
@@ -116,8 +116,8 @@ std::unique_ptr<checkpoint::BackgroundSave> Learner::begin_checkpoint(const std:
     }
   });
   ToSave all = to_save(std::move(kept));
-  return std::make_unique<checkpoint::BackgroundSave>(world_, path, content, all.boxes, std::move(all.fill),
-                                                      rank_file_);
+  return std::make_unique<checkpoint::BackgroundSave>(world_, path, content, all.boxes, std::move(all.fill), rank_file_,
+                                                      drill_);
 }
 
 core::Bytes Learner::checkpoint_bytes() const { return training::checkpoint_bytes(recipe_, network_); }

@@ -118,6 +118,7 @@ Invocation parse_train(const std::vector<std::string>& arguments) {
     return invocation;
   }
   invocation.threads = command->resolved.recipe.threads;
+  invocation.drill = command->options.drill;
   invocation.is_guarded_alone = true;
   invocation.is_resumable = !command->options.dry_run && !command->options.evaluate_only;
   invocation.run = [command](const runtime::Session& session, runtime::Watchdog& watchdog) {

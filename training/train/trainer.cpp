@@ -58,7 +58,7 @@ Trainer::Trainer(const runtime::Session& session, const OpenDevice& device, cons
       topology_{device.topology},
       choice_{device.choice},
       run_{world_, recipe_, options_},  // before ranks share anything: who leaves then is not waited for
-      setup_{set_up(world_, device, resolved, options_, timers_, [this] { watchdog_.beat(); })},
+      setup_{set_up(world_, device, resolved, options_, timers_, [this] { note_progress(); })},
       learner_{*setup_.learner},
       control_{*setup_.transport, recipe_.deterministic},
       interval_{world_, topology_} {
@@ -72,9 +72,13 @@ Trainer::Trainer(const runtime::Session& session, const OpenDevice& device, cons
                     core::format_seconds(limit_.left()), core::format_seconds(limit_.reserve())));
     limit_ = TimeLimit{std::nullopt};
   }
+  is_setting_up_ = false;
+  learner_.set_drill(options_.drill.get());
+  if (options_.drill) check_drill();
   if (!options_.dry_run && !options_.evaluate_only) resume();
   RunInfo info = run_info(world_, topology_, choice_, resolved, options_.arguments);
   info.set_digest = epochs_.set_digest;
+  if (options_.drill) info.faults = options_.drill->texts();
   std::ranges::move(setup_.warnings, std::back_inserter(info.warnings));
   run_.start(info,
              {setup_.goal, device_, learner_.network(), executor_options(recipe_, 1), learner_.executor(),
@@ -195,9 +199,12 @@ bool Trainer::train_epoch() {
 bool Trainer::step(const data::Batch& batch) {
   run_.tell(&Observer::step_begun, state_.n_steps);
   watchdog_.set_unit(state_.n_steps + 1);
+  if (options_.drill) flip_bits();
   state_.learning_rate = optim::learning_rate(setup_.schedule, state_.samples_seen);
   const core::StepNumbers numbers{.learning_rate = state_.learning_rate, .epoch = state_.epoch, .step = state_.n_steps};
+  const core::Stopwatch watch;
   learner_.compute_gradients(batch, numbers);
+  if (options_.drill) slow_down(watch);
   const auto replica = learner_.update(numbers);
   parallel::StepReport report = learner_.report_before();
   report.replica = replica;

@@ -58,6 +58,10 @@ class Trainer {
     std::unique_ptr<checkpoint::BackgroundSave> writer{};  ///< of one in the background
   };
 
+  void note_progress();
+  void check_drill() const;
+  void flip_bits();
+  void slow_down(const core::Stopwatch& watch);
   void resume();
   void go_on_from(const checkpoint::Checkpoint& from);
   void train();
@@ -118,6 +122,7 @@ class Trainer {
   runtime::Topology topology_;
   const runtime::DeviceChoice& choice_;
   Run run_;
+  bool is_setting_up_ = true;
   metrics::PhaseTimers timers_{};
   Setup setup_;
   Learner& learner_;

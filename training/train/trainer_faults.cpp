@@ -1,4 +1,4 @@
-// What a trainer does where numbers are not finite any more, or parameters not what was written.
+// What a trainer does where numbers are not finite any more, where parameters are not what was written, and in a drill.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -111,6 +111,30 @@ std::uint64_t Trainer::least_sound_steps() const {
 void Trainer::fail_once(const core::Error& error) {
   static_cast<void>(session_.agree(world_.rank() == 0 ? std::optional{error} : std::nullopt));
   ending_ = {.status = RunStatus::failed, .message = error.problem().what, .exit_code = core::to_int(error.code())};
+}
+
+void Trainer::note_progress() {
+  watchdog_.beat();
+  if (options_.drill && is_setting_up_) options_.drill->reach(runtime::name(runtime::Activity::setup));
+}
+
+// Collective: before anything is kept of the run.
+void Trainer::check_drill() const {
+  runtime::together(world_, [&] {
+    if (!options_.evaluate_only) options_.drill->require_steps(setup_.goal.n_steps);
+    for (const runtime::Fault& fault : options_.drill->named("flip"))
+      if (fault.rank == world_.rank()) learner_.require_parameter(fault.parameter);
+  });
+}
+
+// Before anybody looks at them in this step.
+void Trainer::flip_bits() {
+  for (const std::string& parameter : options_.drill->take_flips(state_.n_steps + 1)) learner_.flip_bit(parameter);
+}
+
+void Trainer::slow_down(const core::Stopwatch& watch) {
+  const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::backward};
+  options_.drill->slow_down(watch);
 }
 
 }  // namespace lockstep::training

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "data/format/source.hpp"
 #include "data/write/shard_writer.hpp"
 #include "runtime/communicator.hpp"
+#include "runtime/fault.hpp"
 
 namespace lockstep::data {
 
@@ -28,6 +30,8 @@ struct PackOptions {
   std::uint64_t seed = 1;
   bool shuffle = false;  ///< store in an order permuted by `seed` (for sources sorted by class)
   bool skip_bad = false;
+  /// Told of each write and sync of a shard, which it may let fail; null without faults.
+  std::shared_ptr<runtime::Drill> drill{};
 };
 
 /// Called on every rank after every few samples: samples done and in all (of this rank's share, scaled to all; where

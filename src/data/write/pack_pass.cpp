@@ -66,6 +66,7 @@ void PackPass::write_shard(const ShardTask& task) {
   std::optional<ShardWriter> writer;
   writer.emplace(job_.folder, task.place, job_.source.spec(), job_.layout);
   job_.source.spec().is_encoded() ? copy_encoded(task, writer, record) : copy_raw(task, writer, record);
+  if (writer && !result_.is_stopped) tell_drill("sync");
   if (writer && !result_.is_stopped) result_.shards.push_back(complete(record, writer->finish()));
 }
 
@@ -126,6 +127,7 @@ void PackPass::write_chunk(Chunk& chunk, std::uint64_t n, std::optional<ShardWri
   const auto y = std::span{chunk.y}.first(n * spec.y.bytes());
   record.n_not_finite_x += count_not_finite(spec.x.dtype, x);
   record.n_not_finite_y += count_not_finite(spec.y.dtype, y);
+  tell_drill("write");
   writer->append(x, y);
 }
 
@@ -148,11 +150,17 @@ void PackPass::copy_encoded_sample(std::size_t split, std::uint64_t position, st
     const std::vector<std::byte> image = job_.source.read_encoded(output.source, run.first, label_);
     check_labels(output.source, run.first, label_);
     record.n_not_finite_y += count_not_finite(spec.y.dtype, label_);
+    if (writer) tell_drill("write");
     if (writer) writer->append_encoded(image, label_);
   } catch (const BadSample& bad) {
     note(output.source, run, bad, result_.bad);
     writer.reset();
   }
+}
+
+void PackPass::tell_drill(std::string_view place) const {
+  const int error = job_.options.drill ? job_.options.drill->write(place) : 0;
+  if (error != 0) core::fail_system(fmt::format("cannot {} '{}': {}", place, job_.folder, core::system_reason(error)));
 }
 
 // After a damaged sample, reads those before it once more: a source may meet samples in any order.

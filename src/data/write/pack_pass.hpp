@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/write/pack.hpp"
@@ -70,6 +71,7 @@ class PackPass {
                 std::vector<BadRecord>& found) const;
   void note(std::size_t source_split, Run run, const BadSample& bad, std::vector<BadRecord>& found) const;
   void check_labels(std::size_t source_split, std::uint64_t first, std::span<const std::byte> y) const;
+  void tell_drill(std::string_view place) const;
   void advance(std::uint64_t n);
 
   const PackJob& job_;

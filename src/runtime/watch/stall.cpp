@@ -6,6 +6,7 @@
 #include <array>
 #include <iterator>
 #include <set>
+#include <string_view>
 
 namespace lockstep::runtime {
 namespace {
@@ -125,6 +126,13 @@ std::string describe_standoff(const std::vector<Finding>& findings, const Witnes
 }
 
 }  // namespace
+
+std::string_view name(Activity phase) noexcept {
+  constexpr std::array<std::string_view, 11> names{
+      "init", "setup", "warmup", "timing", "verification", "finish", "training", "evaluation", "save", "work", "left"};
+  const auto index = static_cast<std::size_t>(phase);
+  return index < names.size() ? names[index] : "unknown";
+}
 
 std::string describe_place(const Finding& finding) {
   std::string place = fmt::format("phase {}", name(finding.phase));

@@ -55,7 +55,7 @@ std::optional<std::vector<Finding>> parse_findings(std::string_view text) {
     std::istringstream words{line};
     Finding f;
     if (!(words >> f.host >> f.rank >> f.slot >> f.process) || !take(words, f.condition, Condition::left) ||
-        !take(words, f.phase, Activity::work) || !(words >> f.unit >> f.position) ||
+        !take(words, f.phase, Activity::left) || !(words >> f.unit >> f.position) ||
         !take(words, f.wait, Wait::agreement) || !(words >> f.wait_number))
       return std::nullopt;
     findings.push_back(std::move(f));

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
@@ -87,15 +86,17 @@ bool in_time(std::function<void()> deed) {
 struct Watchdog::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
-  State(const LauncherHint& hint, core::Seconds limit, const core::Clock& its_clock)
+  State(const LauncherHint& hint, core::Seconds limit, Drill* the_drill, const core::Clock& its_clock)
       : clock{its_clock},
         timeout{limit},
+        drill{the_drill},
         n_local_ranks{hint.n_local_ranks.value_or(0)},
         tick{sign_of_life_interval(n_local_ranks)},
         longest_gap_ns{std::chrono::nanoseconds{longest_gap_ticks * tick}.count()},
         start_allowance{start_per_shared_rank.value * static_cast<double>(n_sharing_a_processor(hint))} {
     n_ranks.store(hint.n_ranks.value_or(0));
     alone.rank.store(hint.rank.value_or(-1));
+    if (drill != nullptr) drill->set_rank(hint.rank.value_or(0));
     if (timeout.value <= 0) return;
     board = Board::join(hint);
     if (board) slot = &board->mine();
@@ -140,6 +141,7 @@ struct Watchdog::State {
 
   const core::Clock& clock;
   const core::Seconds timeout;
+  Drill* const drill;
   const int n_local_ranks;
   const std::chrono::milliseconds tick;
   const std::int64_t longest_gap_ns;
@@ -335,21 +337,15 @@ void Watchdog::State::leave() {
   _exit(static_cast<int>(core::ExitCode::stalled));
 }
 
-std::string_view name(Activity phase) noexcept {
-  constexpr std::array<std::string_view, 10> names{"init",   "setup",    "warmup",     "timing", "verification",
-                                                   "finish", "training", "evaluation", "save",   "work"};
-  const auto index = static_cast<std::size_t>(phase);
-  return index < names.size() ? names[index] : "unknown";
-}
-
-Watchdog::Watchdog(const LauncherHint& hint, core::Seconds timeout, const core::Clock& clock)
-    : state_{std::make_unique<State>(hint, timeout, clock)} {}
+Watchdog::Watchdog(const LauncherHint& hint, core::Seconds timeout, Drill* drill, const core::Clock& clock)
+    : state_{std::make_unique<State>(hint, timeout, drill, clock)} {}
 
 Watchdog::~Watchdog() = default;
 
 void Watchdog::set_rank(int rank, int n_ranks) noexcept {
   state_->slot->rank.store(rank);
   state_->n_ranks.store(n_ranks);
+  if (state_->drill != nullptr) state_->drill->set_rank(rank);
 }
 
 bool Watchdog::claim_last_word() noexcept { return !state_->board || state_->board->claim_report(); }
@@ -374,16 +370,20 @@ std::string Watchdog::withdraw_last_words() {
   return std::exchange(state_->last_words, {});
 }
 
-void Watchdog::enter(Activity phase, core::Seconds allowance) noexcept {
+void Watchdog::enter(Activity phase, core::Seconds allowance) {
   std::atomic<std::uint64_t>& position = state_->slot->position;
   state_->slot->phase.store(static_cast<std::uint32_t>(phase), std::memory_order_relaxed);
   state_->slot->unit.store(0, std::memory_order_relaxed);
   position.store(((position.load(std::memory_order_relaxed) >> 32) + 1) << 32, std::memory_order_relaxed);
   // After the position: whoever sees a smaller one knows of the progress, too. A larger one that comes late is no harm.
   state_->allowance_s.store(allowance.value, std::memory_order_release);
+  if (state_->drill != nullptr) state_->drill->reach(name(phase));
 }
 
-void Watchdog::set_unit(std::uint64_t unit) noexcept { state_->slot->unit.store(unit, std::memory_order_relaxed); }
+void Watchdog::set_unit(std::uint64_t unit) {
+  state_->slot->unit.store(unit, std::memory_order_relaxed);
+  if (state_->drill != nullptr) state_->drill->reach(name(state_->phase()), unit);
+}
 
 void Watchdog::set_wait(Wait what, std::size_t number) noexcept {
   state_->slot->wait.store(std::uint64_t{static_cast<std::uint32_t>(what)} << 32 | (number & 0xffffffff),

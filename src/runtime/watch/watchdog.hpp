@@ -13,13 +13,14 @@
 
 #include "core/clock.hpp"
 #include "core/units.hpp"
+#include "runtime/fault.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/watch/wait.hpp"
 
 namespace lockstep::runtime {
 
-/// Enumerators equal the words of the messages and of --inject; the last four are those of `lockstep`. In `work` nobody
-/// beats: there all that is alive is taken to move.
+/// Enumerators equal the words of the messages and of --inject; `training` to `work` are those of `lockstep`. In `work`
+/// nobody beats: there all that is alive is taken to move. `left`: MPI has ended.
 enum class Activity : std::uint32_t {
   init,
   setup,
@@ -30,7 +31,8 @@ enum class Activity : std::uint32_t {
   training,
   evaluation,
   save,
-  work
+  work,
+  left
 };
 
 [[nodiscard]] std::string_view name(Activity phase) noexcept;
@@ -44,8 +46,10 @@ enum class Activity : std::uint32_t {
 /// of life for `timeout`, whoever moves. All of them then leave with ExitCode::stalled (4).
 class Watchdog {
  public:
-  /// Starts the thread. `timeout` of 0 switches the watchdog off. `clock` must outlive it.
-  Watchdog(const LauncherHint& hint, core::Seconds timeout, const core::Clock& clock = core::real_clock());
+  /// Starts the thread. `timeout` of 0 switches the watchdog off. `drill` is told of each phase and unit as it begins;
+  /// null without faults. Both it and `clock` must outlive this.
+  Watchdog(const LauncherHint& hint, core::Seconds timeout, Drill* drill = nullptr,
+           const core::Clock& clock = core::real_clock());
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
@@ -54,11 +58,11 @@ class Watchdog {
   void set_rank(int rank, int n_ranks) noexcept;
   /// Counts as progress, and forgets the unit. `allowance`: how much longer than the timeout nobody may beat in this
   /// phase, as where all wait for a disk; about the same on all ranks.
-  void enter(Activity phase, core::Seconds allowance = {}) noexcept;
+  void enter(Activity phase, core::Seconds allowance = {});
   /// One step of progress; costs one relaxed store to a line no other process writes.
   void beat() noexcept;
   /// What of the phase is under way, for the report: a step of training, a batch of evaluation, counting from 1.
-  void set_unit(std::uint64_t unit) noexcept;
+  void set_unit(std::uint64_t unit);
   /// For the report: whom this process waits for from now on, if for anybody.
   void set_wait(Wait what, std::size_t number = 0) noexcept;
   /// Whether this process is the first of its node to tell why the job ends.

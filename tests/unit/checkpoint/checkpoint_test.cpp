@@ -136,6 +136,30 @@ TEST(Checkpoint, ReplacesOneOfItsNameOnlyWhenItIsWhole) {
   EXPECT_EQ(open_checkpoint(alone(), path).content(), "{}");
 }
 
+// What does not get over three failures does not get over a thousand. Of a write and of a sync alike.
+TEST(Checkpoint, IsWholeOrNotThereWhereWritesFail) {
+  const TemporaryFolder folder;
+  const std::string path = folder / name_of(1);
+  for (const char* const place : {"write", "sync"}) {
+    for (const auto& [times, is_there] :
+         {std::pair{"1:3", true}, {"2:3", true}, {"1:1000", false}, {"2:1000", false}}) {
+      const std::string fault = std::string{"io:0:"} + place + ":" + times;
+      fs::remove_all(path);
+      runtime::Drill drill{runtime::parse_faults(fault, runtime::FaultTaker::train)};
+      std::optional<RankFile> file;
+      const auto error =
+          core::complaint_of([&] { write_checkpoint(alone(), path, "{}", boxes, number, file, &drill); });
+      EXPECT_TRUE(drill.unreached().empty()) << fault;
+      // The second sync is that of the index, which is not tried again.
+      const bool is_expected = is_there && fault != "io:0:sync:2:3";
+      EXPECT_EQ(!error, is_expected) << fault;
+      EXPECT_EQ(folder.n_entries(), is_expected ? 1u : 0u) << fault;
+      if (error) EXPECT_NE(std::string{error->what()}.find("Input/output error"), std::string::npos) << error->what();
+      if (is_expected) static_cast<void>(open_checkpoint(alone(), path));
+    }
+  }
+}
+
 TEST(BackgroundSave, WritesWhatThereWasWhenItBegan) {
   const TemporaryFolder folder;
   const std::string at_once = write(folder.path(), 1), path = folder / "step-000000002";

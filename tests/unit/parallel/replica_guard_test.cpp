@@ -4,6 +4,8 @@
 
 #include <bit>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "comm/transport_threads.hpp"
 #include "core/error.hpp"
@@ -125,6 +127,25 @@ TEST(ReplicaGuard, NamesTheNodeThatDiffersFromMost) {
   ASSERT_TRUE(error);
   EXPECT_NE(error->problem().what.find("'t7'"), std::string::npos) << error->what();
   EXPECT_NE(error->problem().where.find("on node 1"), std::string::npos) << error->what();
+}
+
+// What --inject makes of a parameter and a rank: the one that is asked for is the one that is named.
+TEST(ReplicaGuard, NamesTheRankThatADrillNames) {
+  for (const int by_rank : {0, 1, 2}) {
+    std::vector<std::string> found(3);
+    comm::run_as_threads({0, 0, 0}, [&](comm::Transport& world) {
+      HostSynchronizer synchronizer{world, support::odd_slots(), make_options(1)};
+      synchronizer.publish_initial();
+      if (world.rank() == by_rank) {
+        EXPECT_TRUE(synchronizer.flip_bit(4));
+      }
+      synchronizer.step({.learning_rate = 1e-3});
+      const auto error = core::complaint_of([&] { synchronizer.fail_for_change(); });
+      if (error) found[static_cast<std::size_t>(world.rank())] = error->problem().what;
+    });
+    for (int rank = 0; rank < 3; ++rank)
+      EXPECT_EQ(found[static_cast<std::size_t>(rank)].find("'t4'") != std::string::npos, rank == by_rank) << rank;
+  }
 }
 
 TEST(ReplicaGuard, AllRanksFailAlikeWhereReplicasDiffer) {

@@ -147,7 +147,7 @@ TEST(Options, TakesTheLongFlags) {
   EXPECT_EQ(o.csv, "a.csv");
   EXPECT_TRUE(o.samples);
   EXPECT_TRUE(o.verdict);
-  EXPECT_EQ(o.inject->index, 7u);
+  EXPECT_EQ(o.drill->named("wrong").at(0).number, 7u);
   EXPECT_EQ(o.algorithm, (Words{"ring", "shm"}));
 }
 

@@ -139,7 +139,7 @@ class Node {
     for (int other = 0; other < n_there; ++other)
       if (other != rank) boards_[other] = Board::join(hint(other));
     for (const auto& [other, board] : boards_) is_alive_[other] = true;
-    watchdog_ = std::make_unique<Watchdog>(hint(rank), limit, clock_);
+    watchdog_ = std::make_unique<Watchdog>(hint(rank), limit, nullptr, clock_);
   }
 
   [[nodiscard]] Watchdog& watchdog() const noexcept { return *watchdog_; }
@@ -394,7 +394,7 @@ void pass_alone(Activity phase, int n_ticks) {
   const support::SetClock clock;
   LauncherHint by_hand;
   by_hand.job_key = "alone";
-  Watchdog watchdog{by_hand, timeout, clock};
+  Watchdog watchdog{by_hand, timeout, nullptr, clock};
   watchdog.set_rank(0, n_ranks);
   watchdog.enter(phase);
   for (int i = 0; i < n_ticks; ++i, clock.advance({0.05})) clock.await_look();
@@ -427,7 +427,7 @@ TEST(Watchdog, IsOffWithATimeoutOfZero) {
   EXPECT_EQ(messages_of(0,
                         [] {
                           const support::SetClock clock;
-                          Watchdog watchdog{make_hint(unique_job(), 0), {0}, clock};
+                          Watchdog watchdog{make_hint(unique_job(), 0), {0}, nullptr, clock};
                           watchdog.enter(Activity::init);
                           clock.advance({1000});
                           watchdog.beat();

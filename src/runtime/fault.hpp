@@ -1,0 +1,103 @@
+// Faults made on purpose at an exact place (--inject): fire drills for users, and what the tests of alarms need.
+// Invariant: without faults nothing here is called; each strikes its rank only, and once unless it says `each`.
+// Used by both programs, the watchdog (which knows where a phase begins), and whoever writes checkpoints and shards.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/timer.hpp"
+#include "core/units.hpp"
+
+namespace lockstep::runtime {
+
+/// Whose command line: reduce_all, lockstep train, or a verb of lockstep shard that makes a set.
+enum class FaultTaker : unsigned { reduce_all = 1, train = 2, shard = 4 };
+
+struct FaultKind;
+
+/// A fault as asked for; which members count is its kind's business.
+struct Fault {
+  const FaultKind* kind = nullptr;
+  std::string text{};  ///< as typed
+  int rank = 0;
+  std::string place{};       ///< a phase, or `write` or `sync`
+  std::uint64_t number = 0;  ///< step, batch, time of getting to the place, element or looks; 0: the first
+  bool is_each = false;      ///< at every time
+  std::uint64_t amount = 0;  ///< percent, or how often a write fails
+  core::Seconds time{};
+  std::string parameter{};
+};
+
+/// "stop:1:training:3,late:0:save:2s". Throws core::Error (usage) for what has none of the forms that `taker` takes.
+[[nodiscard]] std::vector<Fault> parse_faults(std::string_view text, FaultTaker taker);
+
+/// For --help: a line for each kind that `taker` takes, and its places.
+[[nodiscard]] std::string fault_help(FaultTaker taker);
+
+/// One process's part in a drill; faults of other ranks do nothing here. reach() and write() may be called by any
+/// thread.
+class Drill {
+ public:
+  explicit Drill(std::vector<Fault> faults = {});
+  /// Adds parse_faults().
+  void add(std::string_view text, FaultTaker taker);
+
+  [[nodiscard]] bool is_empty() const noexcept { return armed_.empty(); }
+  /// As typed.
+  [[nodiscard]] std::vector<std::string> texts() const;
+  /// May be a guess of the launcher's until MPI tells.
+  void set_rank(int rank) noexcept { rank_.store(rank); }
+  /// Those of a kind, of all ranks, for whoever knows whether there is such an element or parameter.
+  [[nodiscard]] std::vector<Fault> named(std::string_view kind) const;
+  /// Whether some show in checks of results only.
+  [[nodiscard]] bool is_of_checks() const;
+  /// Throws core::Error (usage) if a fault is of a rank that there is not.
+  void require_ranks(int n_ranks) const;
+  /// The same of steps: 1 to `n_steps`.
+  void require_steps(std::uint64_t n_steps) const;
+
+  /// This rank gets to a place once more.
+  void reach(std::string_view place) { strike(place, 0); }
+  /// It gets to a step or batch there, counting from 1.
+  void reach(std::string_view place, std::uint64_t number) { strike(place, number); }
+  /// It is about to write, or to sync, a part of a file: the errno to fail with, or 0.
+  [[nodiscard]] int write(std::string_view place);
+
+  /// Of whom a bit is to be flipped before this step: parameters' names, once.
+  [[nodiscard]] std::vector<std::string> take_flips(std::uint64_t step);
+  /// The element of which a bit is to be flipped, if an output of so many has it; once.
+  [[nodiscard]] std::optional<std::size_t> take_wrong(std::size_t n_elements);
+  /// What a look at the cores' distance finds, in ns: 100 for so many looks, then 400 for as many, and so on, on every
+  /// rank.
+  [[nodiscard]] double distance(double measured_ns);
+  /// Spins until `watch` shows so many percent more: what was timed then takes that much longer.
+  void slow_down(const core::Stopwatch& watch) noexcept;
+
+  /// The faults of this rank that it never got to, as typed.
+  [[nodiscard]] std::vector<std::string> unreached() const;
+
+ private:
+  struct Armed {
+    explicit Armed(Fault the_fault) : fault{std::move(the_fault)} {}
+    Fault fault;
+    std::atomic<std::uint64_t> n_reached{0};
+    std::atomic<std::uint64_t> n_struck{0};
+  };
+
+  void strike(std::string_view place, std::uint64_t number);
+  [[nodiscard]] bool is_mine(const Armed& armed) const noexcept { return armed.fault.rank == rank_.load(); }
+  [[nodiscard]] static bool is_due(Armed& armed, std::uint64_t number) noexcept;
+
+  std::deque<Armed> armed_{};  // which cannot be moved
+  std::atomic<int> rank_{0};
+};
+
+}  // namespace lockstep::runtime

@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# ends.bash COMMAND: how a job of three ranks ends if one of them stops, crashes or is killed, place by place of its life (--inject).
+# Stopped: exit code 4 after the timeout; else 3. One message names rank, host, process and place; files tell the same and are
+# whole; all leave within 30 s, and no process is left. Without a fault the job succeeds, so it is the fault that bites.
+. "$(dirname "$0")/../cli/lib.bash"
+seed=$((RANDOM * 32768 + RANDOM + 1))
+# shellcheck disable=SC2046  # process ids of our own making
+trap 'kill -KILL $(ranks_with "$seed") 2>/dev/null; rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+host=$(hostname -s)
+
+# The seed is the mark of this job's processes.
+case $1 in
+  reduce_all) command=(-b 8 -e 8 -n 5 --algorithm shm --visits 1 --json r.json) ;;
+  train) command=(train toy 2 --run-dir r) ;;
+  evaluate) command=(train digits --synthetic-samples 512 --evaluate-only --run-dir r) ;;
+  shard) command=(shard synth toy --samples 300 --shard-size 4K --chunk-size 1K --out r) ;;
+esac
+command+=(--seed "$seed")
+
+# start_by HOW FLAGS...: nproc, where the program starts its ranks, or launcher.
+start_by() {
+  local how=$1
+  shift
+  rm -rf r
+  echo 'of an earlier run' >r.json
+  local begin=$SECONDS
+  if [ "$how" = nproc ]; then run "$REDUCE_ALL" "${command[@]}" "$@" --nproc 3; else launch 3 "${command[@]}" "$@"; fi
+  [ $((SECONDS - begin)) -le 30 ] || fail "took $((SECONDS - begin)) s"
+  echo "$*: $((SECONDS - begin)) s"
+  none_with "$seed" || await none_with "$seed"
+}
+
+# expect_end WORD RANK PHASE: of the job in which that fault has struck.
+expect_end() {
+  local told
+  expect_err "injected: $1:$2:$3"
+  # MPICH's launcher ends the others so late that watchdogs tell of one that is gone, too.
+  if [ "$1" = stop ] || "$MPIEXEC" --version | grep -q 'Open MPI\|OpenRTE'; then expect_one_error; fi
+  if [ "$1" = stop ]; then
+    expect_rc_of_job 4
+    told="rank $2 on $host \(pid [0-9]+\): stopped by a signal"
+    [ "$3" = left ] || told+=".* last seen in phase ${3%%:*}" # there others have left, too, and its guard tells
+    expect_err "$told"
+  else
+    expect_rc_of_job 3
+    told="rank $2 on $host \(pid [0-9]+\) has died: signal"
+    expect_err "$told"
+  fi
+}
+
+# expect_status: that of the run tells it, if it had begun and not ended.
+expect_status() {
+  grep -q '"state": "failed"' r/status.json || fail "status: $(cat r/status.json)"
+  grep -qE "\"message\": \".*rank $1 on $host \(pid [0-9]+\)" r/status.json || fail "status: $(cat r/status.json)"
+}
+
+# expect_table: from the first measurement on the file is this job's, valid, and not complete; rank 0 ends its table, even when
+# it was the one that had stopped.
+expect_table() {
+  grep -q '"complete": *false' r.json && tail -c 3 r.json | grep -q '}' || fail "the file is not of this run"
+  expect_out '^# not complete: a rank stalled'
+  expect_out '^# Avg bus bandwidth    : '
+}
+
+run "$REDUCE_ALL" "${command[@]}" --nproc 3
+expect_rc 0
+while read -r how fault <&3; do
+  IFS=: read -r word rank phase <<<"$fault"
+  start_by "$how" --timeout 2s --inject "$fault"
+  expect_end "$word" "$rank" "$phase"
+  case $1.$word.$phase in
+    reduce_all.stop.timing | reduce_all.stop.verification) expect_table ;;
+    train.*.training* | train.*.save | evaluate.*.evaluation*) expect_status "$rank" ;;
+    shard.*.left) ;;
+    shard.*) [ -z "$(ls -d r 2>/dev/null)" ] || fail "there is a set" ;;
+  esac
+done 3< <(grep "^$1 " <<'TABLE' | cut -d ' ' -f 2-
+reduce_all launcher stop:0:init
+reduce_all nproc stop:2:warmup
+reduce_all launcher stop:0:timing
+reduce_all nproc stop:2:verification
+reduce_all nproc stop:1:finish
+reduce_all nproc stop:1:left
+reduce_all launcher kill:1:init
+reduce_all nproc kill:2:setup
+reduce_all nproc kill:0:timing
+reduce_all nproc kill:1:finish
+reduce_all launcher kill:1:left
+train nproc stop:1:init
+train nproc stop:2:work
+train nproc stop:0:setup
+train nproc stop:1:training:7
+train launcher stop:1:finish
+train nproc stop:1:left
+train launcher kill:1:init
+train nproc kill:1:setup:2
+train nproc kill:2:training:1
+train launcher kill:0:training:9
+train launcher segv:1:training
+train nproc kill:0:save
+train nproc kill:1:finish
+train nproc kill:1:left
+evaluate nproc stop:1:evaluation:2
+evaluate nproc kill:1:evaluation
+shard nproc stop:1:init
+shard launcher stop:0:work
+shard nproc stop:1:write:2
+shard nproc stop:1:left
+shard nproc kill:1:init
+shard nproc kill:1:work
+shard launcher kill:2:write
+shard nproc kill:1:sync
+shard nproc kill:1:finish
+shard nproc kill:1:left
+TABLE
+)
