@@ -13,6 +13,7 @@
 
 #include "core/instruction_sets.hpp"
 #include "core/version.hpp"
+#include "runtime/communicator_mpi.hpp"
 #include "runtime/session.hpp"
 
 namespace lockstep::runtime {

@@ -33,7 +33,7 @@ plant training/train/learner.cpp 'const bool compat = true;' "tutorials' lines"
 plant src/core/units.cpp '#include <mpi.h>' '<mpi.h> belongs'
 plant src/comm/schedule.cpp '#include "reduce_all/result.hpp"' 'must not include programs'
 plant src/runtime/session.cpp '  MPI_Allreduce(a, b, 1, MPI_INT, MPI_SUM, c);' 'a collective on data'
-plant src/comm/transport_mpi.cpp '  MPI_Allgather(a, 1, MPI_INT, b, 1, MPI_INT, c);' 'algorithm mpi only'
+plant src/comm/transport.cpp '  MPI_Allgather(a, 1, MPI_INT, b, 1, MPI_INT, c);' 'algorithm mpi only'
 plant reduce_all/sweep.cpp '  comm::find_algorithm("rabenseifner");' "an algorithm's name"
 plant src/core/units.cpp '#include <hdf5.h>' '<hdf5.h> belongs'
 plant src/nn/models.cpp '#include <cuda_runtime.h>' "a vendor's header"

@@ -24,8 +24,12 @@ void on_ranks(const std::vector<int>& nodes, const std::function<void()>& body) 
   }
 }
 
-void on_ranks(int n_ranks, const std::function<void()>& body) {
-  on_ranks(std::vector<int>(static_cast<std::size_t>(n_ranks)), body);
+void on_all_rank_counts(const std::function<void()>& body) {
+  for (const std::size_t n_ranks : {1, 2, 3, 4}) {
+    SCOPED_TRACE(testing::Message() << n_ranks << " ranks");
+    on_ranks(std::vector<int>(n_ranks), body);
+    if (testing::Test::HasFatalFailure()) return;
+  }
 }
 
 }  // namespace lockstep::support

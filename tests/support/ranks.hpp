@@ -20,18 +20,33 @@ namespace lockstep::support {
 
 /// Runs `body` on every rank; rank r is on node `nodes[r]`. A rank that throws fails the test.
 void on_ranks(const std::vector<int>& nodes, const std::function<void()>& body);
-/// On `n_ranks` ranks of one node.
-void on_ranks(int n_ranks, const std::function<void()>& body);
+/// On 1, 2, 3 and 4 ranks of one node, one after another: odd sizes are not optional.
+void on_all_rank_counts(const std::function<void()>& body);
 
 }  // namespace lockstep::support
 
 /// RANKS_TEST(Suite, Name) { body }: a test whose body runs on 1, 2, 3 and 4 ranks; it finds its rank by support::world().
-#define RANKS_TEST(Suite, Name)                                       \
-  static void Suite##_##Name##_on_rank();                             \
-  TEST(Suite, Name) {                                                 \
-    for (const int n_ranks : {1, 2, 3, 4}) {                          \
-      SCOPED_TRACE(testing::Message() << n_ranks << " ranks");        \
-      lockstep::support::on_ranks(n_ranks, Suite##_##Name##_on_rank); \
-    }                                                                 \
-  }                                                                   \
+#define RANKS_TEST(Suite, Name)                                                \
+  static void Suite##_##Name##_on_rank();                                      \
+  TEST(Suite, Name) {                                                          \
+    lockstep::support::on_all_rank_counts([] { Suite##_##Name##_on_rank(); }); \
+  }                                                                            \
   static void Suite##_##Name##_on_rank()
+
+/// The same of a suite with a parameter, which the body knows as `param`.
+#define RANKS_TEST_P(Suite, Name)                                                            \
+  static void Suite##_##Name##_on_rank(const Suite::ParamType& param);                       \
+  TEST_P(Suite, Name) {                                                                      \
+    lockstep::support::on_all_rank_counts([this] { Suite##_##Name##_on_rank(GetParam()); }); \
+  }                                                                                          \
+  static void Suite##_##Name##_on_rank([[maybe_unused]] const Suite::ParamType& param)
+
+/// The same with a fixture for each rank, which is a plain class.
+#define RANKS_TEST_F(Fixture, Name)                                                     \
+  struct Fixture##_##Name##_on_rank : Fixture {                                         \
+    void body();                                                                        \
+  };                                                                                    \
+  TEST(Fixture##_, Name) {                                                              \
+    lockstep::support::on_all_rank_counts([] { Fixture##_##Name##_on_rank{}.body(); }); \
+  }                                                                                     \
+  void Fixture##_##Name##_on_rank::body()

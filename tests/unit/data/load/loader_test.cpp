@@ -1,4 +1,4 @@
-// What the loader is made of, as far as it needs no MPI; the loader itself is tested in tests/mpi/loader_test.cpp.
+// What the loader is made of, as far as it needs no MPI; the loader itself is tested in tests/ranks/loader_test.cpp.
 #include <gtest/gtest.h>
 
 #include <algorithm>

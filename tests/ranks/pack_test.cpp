@@ -36,12 +36,12 @@ struct Case {
 class PackedSet : public testing::TestWithParam<Case> {};
 
 // By all ranks, and by each rank alone.
-TEST_P(PackedSet, HasTheSameBytesForAnyNumberOfRanks) {
+RANKS_TEST_P(PackedSet, HasTheSameBytesForAnyNumberOfRanks) {
   const SharedFolder folder;
   const auto make = [&](const std::string& name, const runtime::Communicator& ranks) {
     TinySource source = two_splits();
     PackOptions options = small_shards(folder / name);
-    GetParam().change(source, options);
+    param.change(source, options);
     return pack(source, options, ranks, {});
   };
   const std::string mine = "alone-" + std::to_string(world().rank());
@@ -55,11 +55,11 @@ TEST_P(PackedSet, HasTheSameBytesForAnyNumberOfRanks) {
   EXPECT_EQ(serialize(together.manifest), files.at("manifest.json"));
 }
 
-TEST_P(PackedSet, IsWhole) {
+RANKS_TEST_P(PackedSet, IsWhole) {
   const SharedFolder folder;
   TinySource source = two_splits();
   PackOptions options = small_shards(folder / "set");
-  GetParam().change(source, options);
+  param.change(source, options);
   (void)pack(source, options, world(), {});
   const VerifyResult result = verify(folder / "set", world(), {});
   for (const Damage& damage : result.damages) ADD_FAILURE() << damage.file << ": " << damage.text;
@@ -110,7 +110,7 @@ std::vector<std::uint64_t> samples_in(const std::string& folder, std::string_vie
   return samples;
 }
 
-TEST(Pack, KeepsTheSourcesOrder) {
+RANKS_TEST(Pack, KeepsTheSourcesOrder) {
   const SharedFolder folder;
   TinySource source{{{"train", 30}}};
   (void)pack(source, small_shards(folder / "set"), world(), {});
@@ -119,7 +119,7 @@ TEST(Pack, KeepsTheSourcesOrder) {
   EXPECT_EQ(samples_in(folder / "set", "train", 30), expected);
 }
 
-TEST(Pack, LeavesOutBadSamplesOnly) {
+RANKS_TEST(Pack, LeavesOutBadSamplesOnly) {
   const SharedFolder folder;
   TinySource source{{{"train", 33}}};
   source.bad = {{0, 32}, {0, 9}, {0, 10}};
@@ -137,7 +137,7 @@ TEST(Pack, LeavesOutBadSamplesOnly) {
   }
 }
 
-TEST(Pack, DividesWithoutRest) {
+RANKS_TEST(Pack, DividesWithoutRest) {
   const SharedFolder folder;
   TinySource source{{{"all", 60}}};
   PackOptions options = small_shards(folder / "set");
@@ -153,7 +153,7 @@ TEST(Pack, DividesWithoutRest) {
   for (std::uint64_t i = 0; i < 60; ++i) EXPECT_EQ(train.at(i), i);
 }
 
-TEST(Pack, KeepsExtraFiles) {
+RANKS_TEST(Pack, KeepsExtraFiles) {
   const SharedFolder folder;
   TinySource source = two_splits();
   source.extras = {{"ids.h5", {{"users", {7, -8, 9}}}}};
@@ -183,7 +183,7 @@ class NanSource : public TinySource {
   }
 };
 
-TEST(Pack, CountsNaN) {
+RANKS_TEST(Pack, CountsNaN) {
   const SharedFolder folder;
   NanSource source;
   const PackResult result = pack(source, small_shards(folder / "set"), world(), {});
@@ -207,7 +207,7 @@ void expect_failure(TinySource& source, const PackOptions& options, core::ExitCo
   EXPECT_EQ(world().broadcast(message), message);
 }
 
-TEST(Pack, FailsOnAllRanksForOneBadSample) {
+RANKS_TEST(Pack, FailsOnAllRanksForOneBadSample) {
   const SharedFolder folder;
   for (const std::uint64_t index : {0, 57, 100}) {
     TinySource source = two_splits();
@@ -218,7 +218,7 @@ TEST(Pack, FailsOnAllRanksForOneBadSample) {
   }
 }
 
-TEST(Pack, RefusesLabelsWithoutAClass) {
+RANKS_TEST(Pack, RefusesLabelsWithoutAClass) {
   const SharedFolder folder;
   TinySource source = two_splits();
   source.wrong_label_at = 70;
@@ -227,7 +227,7 @@ TEST(Pack, RefusesLabelsWithoutAClass) {
   EXPECT_TRUE(files_of(folder.path()).empty());
 }
 
-TEST(Pack, LeavesNothingOnAFullDisk) {
+RANKS_TEST(Pack, LeavesNothingOnAFullDisk) {
   const SharedFolder folder;
   std::optional<io::FullDisk> full;
   if (world().rank() == world().n_ranks() - 1) full.emplace(1000);
@@ -237,7 +237,7 @@ TEST(Pack, LeavesNothingOnAFullDisk) {
   EXPECT_TRUE(files_of(folder.path()).empty());
 }
 
-TEST(Pack, DoesNotReplaceUnasked) {
+RANKS_TEST(Pack, DoesNotReplaceUnasked) {
   const SharedFolder folder;
   TinySource source = two_splits();
   PackOptions options = small_shards(folder / "set");
@@ -256,7 +256,7 @@ TEST(Pack, DoesNotReplaceUnasked) {
   EXPECT_NE(files_of(folder / "set"), before);
 }
 
-TEST(Pack, ReplacesNothingBecauseAManifestNamesIt) {
+RANKS_TEST(Pack, ReplacesNothingBecauseAManifestNamesIt) {
   const SharedFolder folder;
   TinySource source = two_splits();
   PackOptions options = small_shards(folder / "set");
@@ -274,7 +274,7 @@ TEST(Pack, ReplacesNothingBecauseAManifestNamesIt) {
   EXPECT_EQ(files_of(folder / "set"), before);
 }
 
-TEST(Pack, StopsEverywhereWhenAskedOnAnyRank) {
+RANKS_TEST(Pack, StopsEverywhereWhenAskedOnAnyRank) {
   const SharedFolder folder;
   TinySource source = two_splits();
   const auto stop_on_last_rank = [&](std::uint64_t n_done, std::uint64_t n_samples) {
@@ -287,7 +287,7 @@ TEST(Pack, StopsEverywhereWhenAskedOnAnyRank) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
-TEST(Pack, TellsItsProgress) {
+RANKS_TEST(Pack, TellsItsProgress) {
   const SharedFolder folder;
   TinySource source = two_splits();
   std::uint64_t last = 0;

@@ -16,7 +16,7 @@
 #include "data/image/image.hpp"
 #include "runtime/communicator.hpp"
 #include "shared_set.hpp"
-#include "support/mpi_main.hpp"
+#include "support/ranks.hpp"
 #include "unit/data/load/loader_set.hpp"
 
 namespace lockstep::data {
@@ -69,10 +69,10 @@ LoaderOptions raw_options(Order order, Cache cache, int threads) {
 class LoaderOrders : public testing::TestWithParam<Order> {};
 
 // The one promise of the loader, for raw, compressed and encoded sets.
-TEST_P(LoaderOrders, BatchesDependOnNothingThatMakesThemFaster) {
+RANKS_TEST_P(LoaderOrders, BatchesDependOnNothingThatMakesThemFaster) {
   for (const SetShape& shape : {SetShape{}, SetShape{.filter = io::Filter::zstd}, SetShape{.is_encoded = true}}) {
     const SharedSet shared{shape};
-    LoaderOptions options = raw_options(GetParam(), Cache::none, 0);
+    LoaderOptions options = raw_options(param, Cache::none, 0);
     options.augment.dtype = core::DType::float32;
     options.augment.steps = parse_augment("rrcrop:6,crop:6:1,flip,normalize:0.5:0.25", "--augment");
     Loader reference{world(), shared.open(), options};
@@ -84,7 +84,7 @@ TEST_P(LoaderOrders, BatchesDependOnNothingThatMakesThemFaster) {
         options.cache = cache;
         options.batches_ahead = threads == 3 ? 5 : 1;
         Loader loader{world(), shared.open(), options};
-        EXPECT_TRUE(epoch_of(loader, 1) != expected || GetParam() == Order::sequential);
+        EXPECT_TRUE(epoch_of(loader, 1) != expected || param == Order::sequential);
         EXPECT_TRUE(epoch_of(loader, 2) == expected) << threads << " threads, cache " << name(cache);
         EXPECT_EQ(loader.stats().threads, threads);
       }
@@ -93,11 +93,11 @@ TEST_P(LoaderOrders, BatchesDependOnNothingThatMakesThemFaster) {
 }
 
 // With what a device has to know of them. Of more channels than it takes they become floats, as elsewhere.
-TEST_P(LoaderOrders, ImagesStayPixelsWhereThatIsAskedFor) {
+RANKS_TEST_P(LoaderOrders, ImagesStayPixelsWhereThatIsAskedFor) {
   for (const SetShape& shape : {SetShape{}, SetShape{.is_encoded = true}}) {
     const SharedSet shared{shape};
     for (const int threads : {0, 3}) {
-      LoaderOptions options = raw_options(GetParam(), Cache::none, threads);
+      LoaderOptions options = raw_options(param, Cache::none, threads);
       options.augment.dtype = core::DType::float32;
       options.augment.steps = parse_augment("rrcrop:6,crop:6:1,flip,normalize:0.5:0.25", "--augment");
       if (!shape.is_encoded) options.augment.steps.erase(options.augment.steps.begin());
@@ -134,9 +134,9 @@ TEST_P(LoaderOrders, ImagesStayPixelsWhereThatIsAskedFor) {
   }
 }
 
-TEST_P(LoaderOrders, SamplesAreThoseOfTheSet) {
+RANKS_TEST_P(LoaderOrders, SamplesAreThoseOfTheSet) {
   const SharedSet shared{{.x_shape = {24}}};
-  Loader loader{world(), shared.open(), raw_options(GetParam(), Cache::none, 1)};
+  Loader loader{world(), shared.open(), raw_options(param, Cache::none, 1)};
   for (const Kept& batch : epoch_of(loader, 0)) {
     EXPECT_EQ(batch.ids.size(), batch.n);
     EXPECT_EQ(batch.y.size(), batch.n);
@@ -149,10 +149,10 @@ TEST_P(LoaderOrders, SamplesAreThoseOfTheSet) {
   }
 }
 
-TEST_P(LoaderOrders, ResumingGivesTheTailOfTheEpoch) {
+RANKS_TEST_P(LoaderOrders, ResumingGivesTheTailOfTheEpoch) {
   const SharedSet shared{{}};
   for (const int threads : {0, 2}) {
-    LoaderOptions options = raw_options(GetParam(), Cache::none, threads);
+    LoaderOptions options = raw_options(param, Cache::none, threads);
     options.augment.dtype = core::DType::float32;
     options.augment.steps = parse_augment("crop:8:2,flip", "--augment");
     Loader whole{world(), shared.open(), options};
@@ -165,11 +165,11 @@ TEST_P(LoaderOrders, ResumingGivesTheTailOfTheEpoch) {
   }
 }
 
-TEST_P(LoaderOrders, EverySampleIsSeenOnceForAnySizes) {
+RANKS_TEST_P(LoaderOrders, EverySampleIsSeenOnceForAnySizes) {
   for (const std::uint64_t n : {1, 7, 64, 100}) {
     const SharedSet shared{{.n_samples = n, .x_shape = {3}}};
     for (const std::uint64_t global_batch : {1, 3, 8, 33}) {
-      LoaderOptions options = raw_options(GetParam(), Cache::none, 0);
+      LoaderOptions options = raw_options(param, Cache::none, 0);
       options.global_batch = global_batch;
       Loader loader{world(), shared.open(), options};
       const std::vector<Kept> batches = epoch_of(loader, 1);
@@ -179,7 +179,7 @@ TEST_P(LoaderOrders, EverySampleIsSeenOnceForAnySizes) {
       EXPECT_EQ(sum_of_all(n_mine), n_global);
       EXPECT_EQ(sum_of_all(batches.size()), batches.size() * static_cast<std::uint64_t>(world().n_ranks()));
       const std::uint64_t n_ranks = static_cast<std::uint64_t>(world().n_ranks());
-      if (GetParam() == Order::torch && n % n_ranks != 0) {
+      if (param == Order::torch && n % n_ranks != 0) {
         EXPECT_EQ(n_global, (n / n_ranks + 1) * n_ranks);
         continue;
       }
@@ -192,7 +192,7 @@ TEST_P(LoaderOrders, EverySampleIsSeenOnceForAnySizes) {
 INSTANTIATE_TEST_SUITE_P(Orders, LoaderOrders, testing::ValuesIn(all_orders),
                          [](const auto& instance) { return std::string{name(instance.param)}; });
 
-TEST(Loader, BatchesAreTheSameForAnyNumberOfRanks) {
+RANKS_TEST(Loader, BatchesAreTheSameForAnyNumberOfRanks) {
   const SharedSet shared{{}};
   Loader loader{world(), shared.open(), raw_options(Order::keyed, Cache::none, 1)};
   const KeyedPermutation order{shared.shape().n_samples, 3, 5};
@@ -211,7 +211,7 @@ TEST(Loader, BatchesAreTheSameForAnyNumberOfRanks) {
 }
 
 // In threads and inline, of samples that lie together in memory (none) and of others (node).
-TEST(Loader, LabelsAreOfTheTypeAskedFor) {
+RANKS_TEST(Loader, LabelsAreOfTheTypeAskedFor) {
   const SharedSet shared{{}};
   for (const int threads : {0, 2}) {
     for (const Cache cache : {Cache::none, Cache::node}) {
@@ -235,7 +235,7 @@ TEST(Loader, LabelsAreOfTheTypeAskedFor) {
 }
 
 // They lie one after another in the block that was read, as no two of the loader's own buffers do.
-TEST(Loader, WhatIsStoredAsWantedIsNotCopied) {
+RANKS_TEST(Loader, WhatIsStoredAsWantedIsNotCopied) {
   const SharedSet shared{{.n_samples = 128, .x_shape = {24}, .shard_samples = 128, .chunk_samples = 128}};
   for (const int threads : {0, 2}) {
     for (const bool has_labels_as_stored : {false, true}) {
@@ -254,7 +254,7 @@ TEST(Loader, WhatIsStoredAsWantedIsNotCopied) {
   }
 }
 
-TEST(Loader, EvaluationTakesContiguousRanges) {
+RANKS_TEST(Loader, EvaluationTakesContiguousRanges) {
   const SharedSet shared{{}};
   LoaderOptions options = raw_options(Order::keyed, Cache::none, 1);
   options.is_evaluation = true;
@@ -266,7 +266,7 @@ TEST(Loader, EvaluationTakesContiguousRanges) {
   EXPECT_EQ(sum_of_all(loader.ledger().hash()), Ledger::complete(100).hash());
 }
 
-TEST(Loader, DropLastLeavesOutTheTail) {
+RANKS_TEST(Loader, DropLastLeavesOutTheTail) {
   const SharedSet shared{{}};
   LoaderOptions options = raw_options(Order::keyed, Cache::none, 0);
   options.drop_last = true;
@@ -277,7 +277,7 @@ TEST(Loader, DropLastLeavesOutTheTail) {
 }
 
 // The ranks of a node read the set once between them, and never again.
-TEST(Loader, TheCacheIsReadOnceAndShared) {
+RANKS_TEST(Loader, TheCacheIsReadOnceAndShared) {
   const SharedSet shared{{.n_samples = 4000, .x_shape = {1000}, .shard_samples = 1500, .chunk_samples = 100}};
   const auto set = shared.open();
   Loader loader{world(), set, raw_options(Order::keyed, Cache::node, 1)};
@@ -291,7 +291,7 @@ TEST(Loader, TheCacheIsReadOnceAndShared) {
   EXPECT_EQ(sum_of_all(loader.ledger().hash()), Ledger::complete(4000).hash());
 }
 
-TEST(Loader, StatsCount) {
+RANKS_TEST(Loader, StatsCount) {
   const SharedSet shared{{}};
   Loader loader{world(), shared.open(), raw_options(Order::blocked, Cache::none, 1)};
   (void)epoch_of(loader, 0);
@@ -307,7 +307,7 @@ TEST(Loader, StatsCount) {
   EXPECT_EQ(keyed.stats().mixing, 1);
 }
 
-TEST(Loader, DamageComesOutOfNext) {
+RANKS_TEST(Loader, DamageComesOutOfNext) {
   for (const Order order : {Order::keyed, Order::blocked}) {
     for (const int threads : {0, 1, 3}) {
       const SharedSet shared{{}};
@@ -330,7 +330,7 @@ TEST(Loader, DamageComesOutOfNext) {
   }
 }
 
-TEST(Loader, DamageStopsAllRanksBeforeTheCacheIsUsed) {
+RANKS_TEST(Loader, DamageStopsAllRanksBeforeTheCacheIsUsed) {
   const SharedSet shared{{}};
   shared.damage(57);
   bool is_caught = false;
@@ -344,7 +344,7 @@ TEST(Loader, DamageStopsAllRanksBeforeTheCacheIsUsed) {
   EXPECT_TRUE(is_caught);
 }
 
-TEST(Loader, EndsInTheMiddleOfAnEpoch) {
+RANKS_TEST(Loader, EndsInTheMiddleOfAnEpoch) {
   const SharedSet shared{{}};
   for (const int threads : {0, 1, 3}) {
     Loader loader{world(), shared.open(), raw_options(Order::keyed, Cache::none, threads)};
@@ -356,7 +356,7 @@ TEST(Loader, EndsInTheMiddleOfAnEpoch) {
   }
 }
 
-TEST(Loader, RefusesBadOptions) {
+RANKS_TEST(Loader, RefusesBadOptions) {
   const SharedSet shared{{}};
   LoaderOptions no_batch = raw_options(Order::keyed, Cache::none, 0), no_threads = no_batch;
   no_batch.global_batch = 0;

@@ -37,7 +37,7 @@ class StageFolder {
   std::filesystem::path path_;
 };
 
-TEST(Stage, CopiesEverythingAndKeepsWhatIsRight) {
+RANKS_TEST(Stage, CopiesEverythingAndKeepsWhatIsRight) {
   namespace fs = std::filesystem;
   const SharedSet shared{{}};
   const StageFolder to;
@@ -72,7 +72,7 @@ TEST(Stage, CopiesEverythingAndKeepsWhatIsRight) {
 }
 
 // In a folder for all, links of others lead to what is not ours.
-TEST(Stage, WritesThroughNoLink) {
+RANKS_TEST(Stage, WritesThroughNoLink) {
   namespace fs = std::filesystem;
   const SharedSet shared{{}};
   const StageFolder to;
@@ -101,7 +101,7 @@ TEST(Stage, WritesThroughNoLink) {
   EXPECT_THROW(stage(world(), shared.path(), to.path().string()), core::Error);
 }
 
-TEST(Stage, SetsWithTheSameNamesStayApart) {
+RANKS_TEST(Stage, SetsWithTheSameNamesStayApart) {
   const SharedSet one{{}}, two{{.n_samples = 60}};
   const StageFolder to;
   const std::string first = stage(world(), one.path(), to.path().string());
@@ -111,7 +111,7 @@ TEST(Stage, SetsWithTheSameNamesStayApart) {
   EXPECT_EQ(stage(world(), one.path(), to.path().string()), first);
 }
 
-TEST(Stage, ADamagedSourceIsAnErrorOnAllRanks) {
+RANKS_TEST(Stage, ADamagedSourceIsAnErrorOnAllRanks) {
   const SharedSet shared{{}};
   shared.damage(57);
   const StageFolder to;
@@ -130,7 +130,7 @@ TEST(Stage, ADamagedSourceIsAnErrorOnAllRanks) {
   }
 }
 
-TEST(Stage, AnUnwritableFolderIsAnErrorOnAllRanks) {
+RANKS_TEST(Stage, AnUnwritableFolderIsAnErrorOnAllRanks) {
   const SharedSet shared{{}};
   EXPECT_THROW(stage(world(), shared.path(), "/proc/no_such_place"), core::Error);
 }

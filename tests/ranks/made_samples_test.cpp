@@ -14,7 +14,7 @@
 #include "data/load/loader.hpp"
 #include "data/synth/synth.hpp"
 #include "runtime/communicator.hpp"
-#include "support/mpi_main.hpp"
+#include "support/ranks.hpp"
 
 namespace lockstep::data {
 namespace {
@@ -32,16 +32,16 @@ LoaderOptions made_options(DType x_dtype, int threads) {
 
 class MadeSamples : public testing::TestWithParam<Synthesizer> {};
 
-TEST_P(MadeSamples, AreThoseOfTheSource) {
+RANKS_TEST_P(MadeSamples, AreThoseOfTheSource) {
   const SynthOptions synth{.samples = 100, .height = 5, .width = 6};
-  const std::unique_ptr<Source> source = GetParam().open(synth);
+  const std::unique_ptr<Source> source = param.open(synth);
   const SetSpec& spec = source->spec();
   std::vector<std::byte> x(spec.x.bytes()), y(spec.y.bytes());
   for (const int threads : {0, 2}) {
     for (const bool is_evaluation : {false, true}) {
       LoaderOptions options = made_options(spec.x.dtype, threads);
       options.is_evaluation = is_evaluation;
-      Loader loader{world(), GetParam().open(synth), 0, options};
+      Loader loader{world(), param.open(synth), 0, options};
       loader.begin_epoch(3);
       std::vector<std::uint64_t> ids;
       while (const Batch* const batch = loader.next()) {
@@ -77,7 +77,7 @@ std::vector<std::uint64_t> made_ids(Order order) {
   return ids;
 }
 
-TEST(MadeSamples, LieInNoBlocks) {
+RANKS_TEST(MadeSamples, LieInNoBlocks) {
   EXPECT_EQ(made_ids(Order::blocked), made_ids(Order::keyed));
   EXPECT_NE(made_ids(Order::torch), made_ids(Order::keyed));
 }
@@ -141,16 +141,16 @@ void expect_numbers(DType stored, DType x_dtype, DType y_dtype, X x_unit) {
   }
 }
 
-TEST_P(MadeNumbers, ComeAsTheTypesAskedFor) {
-  expect_numbers<std::int64_t, float>(GetParam(), DType::int64, DType::float32, 1);
-  const float unit = GetParam() == DType::uint8 ? 255.0f : 1.0f;  // of x these are levels of pixels
-  expect_numbers<float, std::int64_t>(GetParam(), DType::float32, DType::int64, unit);
+RANKS_TEST_P(MadeNumbers, ComeAsTheTypesAskedFor) {
+  expect_numbers<std::int64_t, float>(param, DType::int64, DType::float32, 1);
+  const float unit = param == DType::uint8 ? 255.0f : 1.0f;  // of x these are levels of pixels
+  expect_numbers<float, std::int64_t>(param, DType::float32, DType::int64, unit);
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, MadeNumbers, testing::ValuesIn(core::all_dtypes),
                          [](const auto& instance) { return std::string{name(instance.param)}; });
 
-TEST(MadeSamples, AreMadeOnceWhereTheBatchIsRepeated) {
+RANKS_TEST(MadeSamples, AreMadeOnceWhereTheBatchIsRepeated) {
   std::atomic<int> n_reads{0};
   LoaderOptions options = made_options(DType::float32, 2);
   options.global_batch = 12;

@@ -11,7 +11,7 @@
 #include <map>
 #include <string>
 
-#include "support/mpi_main.hpp"
+#include "support/ranks.hpp"
 
 namespace lockstep::support {
 
@@ -19,7 +19,7 @@ class SharedFolder {
  public:
   SharedFolder() {
     const runtime::Communicator& world = session().world();
-    std::string name = (std::filesystem::temp_directory_path() / "lockstep-mpi-XXXXXX").string();
+    std::string name = (std::filesystem::temp_directory_path() / "lockstep-ranks-XXXXXX").string();
     if (world.rank() == 0 && mkdtemp(name.data()) == nullptr) std::abort();
     path_ = world.broadcast(name);
   }

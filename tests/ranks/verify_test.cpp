@@ -63,15 +63,15 @@ io::Extent chunk_of(const std::string& folder, std::size_t shard, std::string_vi
   return reader.index().find(array)->chunks[chunk];
 }
 
-class Verify : public testing::Test {
- protected:
-  Verify() { make_set(set, world()); }
+class OfAVerifiedSet {
+ public:
+  OfAVerifiedSet() { make_set(set, world()); }
 
   SharedFolder folder{};
   std::string set = folder / "set";
 };
 
-TEST_F(Verify, FindsNothingInAWholeSet) {
+RANKS_TEST_F(OfAVerifiedSet, FindsNothingInAWholeSet) {
   std::uint64_t last = 0, all = 0;
   const auto note = [&](std::uint64_t done, std::uint64_t bytes) {
     EXPECT_GE(done, last);
@@ -89,14 +89,14 @@ TEST_F(Verify, FindsNothingInAWholeSet) {
   EXPECT_EQ(last, all);
 }
 
-TEST_F(Verify, NamesArrayChunkAndSamples) {
+RANKS_TEST_F(OfAVerifiedSet, NamesArrayChunkAndSamples) {
   flip(set + "/train-00001.h5", chunk_of(set, 1, "x", 1).address + 5);
   flip(set + "/train-00002.h5", chunk_of(set, 2, "y", 0).address);
   expect_damages(set, {{"train-00001.h5", "x, chunk 1 (samples 12 to 15): CRC32C expected 0x"},
                        {"train-00002.h5", "y, chunk 0 (samples 16 to 19): CRC32C expected 0x"}});
 }
 
-TEST_F(Verify, NamesEveryDamagedChunk) {
+RANKS_TEST_F(OfAVerifiedSet, NamesEveryDamagedChunk) {
   for (const std::string_view array : {"x", "y", "id"})
     flip(set + "/train-00000.h5", chunk_of(set, 0, array, 1).address);
   expect_damages(set, {{"train-00000.h5", "x, chunk 1 (samples 4 to 7)"},
@@ -104,13 +104,13 @@ TEST_F(Verify, NamesEveryDamagedChunk) {
                        {"train-00000.h5", "id, chunk 1 (samples 4 to 7)"}});
 }
 
-TEST_F(Verify, FindsChangesOutsideTheSamples) {
+RANKS_TEST_F(OfAVerifiedSet, FindsChangesOutsideTheSamples) {
   flip(set + "/val-00000.h5", 9);
   flip(set + "/ids.h5", 700);
   expect_damages(set, {{"val-00000.h5", "structures of HDF5: digest expected"}, {"ids.h5", "digest expected"}});
 }
 
-TEST_F(Verify, FindsMissingTruncatedAndSurplusShards) {
+RANKS_TEST_F(OfAVerifiedSet, FindsMissingTruncatedAndSurplusShards) {
   if (world().rank() == 0) {
     std::filesystem::remove(set + "/train-00000.h5");
     std::filesystem::copy_file(set + "/val-00000.h5", set + "/val-00001.h5");
@@ -120,7 +120,7 @@ TEST_F(Verify, FindsMissingTruncatedAndSurplusShards) {
   expect_damages(set, {{"train-00000.h5", "missing"}, {"train-00002.h5", "truncated"}, {"val-00001.h5", "surplus"}});
 }
 
-TEST_F(Verify, TellsAShardOfAnotherSet) {
+RANKS_TEST_F(OfAVerifiedSet, TellsAShardOfAnotherSet) {
   if (world().rank() == 0) {
     TinySource source{{{"other", 20}, {"train", 20}}};  // other samples under the same name
     const Split split = write_split(folder.path(), source, 1, {.shard_samples = 8, .chunk_samples = 4});
@@ -130,7 +130,7 @@ TEST_F(Verify, TellsAShardOfAnotherSet) {
   expect_damages(set, {{"train-00001.h5", "shard of another set"}});
 }
 
-TEST_F(Verify, FindsLabelsWithoutAClass) {
+RANKS_TEST_F(OfAVerifiedSet, FindsLabelsWithoutAClass) {
   if (world().rank() == 0) {
     Manifest manifest = read_manifest(set);
     manifest.spec.classes.pop_back();
@@ -145,7 +145,7 @@ TEST_F(Verify, FindsLabelsWithoutAClass) {
                        {"val-00000.h5", "y, chunk 0: sample 2"}});
 }
 
-TEST_F(Verify, OfADamagedManifestEndsThere) {
+RANKS_TEST_F(OfAVerifiedSet, OfADamagedManifestEndsThere) {
   flip(set + "/manifest.json", 200);
   expect_damages(set, {{"manifest.json", "digest expected"}});
   change_file(set + "/manifest.json", [](std::string& content) { content = "{}"; });
@@ -153,13 +153,13 @@ TEST_F(Verify, OfADamagedManifestEndsThere) {
   EXPECT_THROW(verify(folder / "nothing", world(), {}), core::Error);
 }
 
-TEST_F(Verify, StopsWhenAsked) {
+RANKS_TEST_F(OfAVerifiedSet, StopsWhenAsked) {
   const VerifyResult result = verify(set, world(), [](std::uint64_t, std::uint64_t) { return false; });
   EXPECT_TRUE(result.is_stopped);
 }
 
 // Each rank takes its share of the bytes, in a set of its own.
-TEST(VerifyBytes, EveryChangeOfEveryByteIsFound) {
+RANKS_TEST(VerifyBytes, EveryChangeOfEveryByteIsFound) {
   const SharedFolder folder;
   const auto own_self = world().split(world().rank(), 0);
   const runtime::Communicator& self = *own_self;

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "data/read/shard_set.hpp"
-#include "support/mpi_main.hpp"
+#include "support/ranks.hpp"
 #include "unit/data/load/loader_set.hpp"
 
 namespace lockstep::data {
