@@ -20,7 +20,7 @@ launch 3 "${synth[@]}" --inject term:1:write:1
 [ "$rc" -ne 0 ] || fail "exit code 0 after SIGTERM"
 expect_stopped "$rc"
 # All ranks, as batch systems do it; and a rank that waits for others.
-run "$REDUCE_ALL" "${synth[@]}" --nproc 3 --inject term:0:write:1,term:1:write:2,term:2:sync
+run "$REDUCE_ALL" "${synth[@]}" --nproc 3 --inject term:0:write,term:1:write,term:2:write
 expect_stopped 143
 
 for n in 1 3; do
@@ -46,7 +46,7 @@ no_fault --out $folder/new --inject flip:w:0:1
 unknown_phase --out $folder/new --inject stop:0:training
 no_rank_1 --out $folder/new --inject stop:1:work
 a_new_set --out $folder/old --force --inject stop:0:work
-exists|there --out $folder/old --inject stop:0:work
+exists|there --out $folder/old --inject stop:0:sync
 TABLE
 made verify "$folder/old"
 [ ! -e "$folder/new" ] || fail "a set is left"

@@ -30,7 +30,7 @@ start() {
 for n in 1 2; do
   start "$n" --inject "int:$((n - 1)):training:5"
   expect_stopped "$run_dir"
-  grep -q '"step": 5,' "$run_dir/status.json" || fail "not after step 5: $(cat "$run_dir/status.json")"
+  grep -q '"step": 6,' "$run_dir/status.json" || fail "not one step later: $(cat "$run_dir/status.json")"
   [ -s "$run_dir/weights.h5" ] || fail "no weights"
 done
 

@@ -9,7 +9,7 @@ run "$REDUCE_ALL" shard split d --out both --val 0.5 --join
 expect_rc 0
 train=("$REDUCE_ALL" train digits --data both --threads 1 --run-dir r --resume auto --stage local --save-every '640 samples' --nproc 2)
 
-# Fault, and the steps that are made before.
+# Fault, and the steps that are made before the end: a signal is acted on one step late, in evaluation between batches.
 while read -r fault steps <&3; do
   rm -rf r local
   run "${train[@]}" --epochs 300 --inject "$fault"
@@ -32,11 +32,11 @@ done 3<<'TABLE'
 term:0:work 0
 term:1:setup 0
 term:0:setup:4 0
-term:1:training:1 1
-term:1:training:7 7
-term:0:evaluation:1 10
-term:1:evaluation:2 10
-term:0:save 10
+term:1:training:1 2
+term:1:training:7 8
+term:0:evaluation:1 11
+term:1:evaluation:2 13
+term:0:save 11
 term:1:write 11
 usr2:0:sync:2 11
 TABLE
