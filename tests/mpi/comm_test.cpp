@@ -73,8 +73,8 @@ class OnNodes : public testing::TestWithParam<int> {
   }
 };
 
-// Beyond MPI's own, which nothing else tests, algorithms do over MPI what unit.comm_conformance_tests shows of them over
-// threads, and few cases of each show that; the disabled tests, of the label long, are all of them.
+// MPI's own algorithm is tested here alone. The others do over MPI what unit.comm_conformance_tests shows of them over
+// threads, and few cases of each show that; the disabled tests, of the label long, are all.
 TEST_P(OnNodes, ResultIsExactForLengths) { check_lengths(std::array<std::size_t, 5>{0, 1, 7, 1001, 70'001}); }
 
 TEST_P(OnNodes, ResultIsExactForTypesAndOperations) {
