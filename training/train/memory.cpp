@@ -14,6 +14,7 @@
 #include <system_error>
 
 #include "core/error.hpp"
+#include "core/suggest.hpp"
 #include "core/units.hpp"
 #include "optim/optimizer.hpp"
 #include "runtime/accelerator.hpp"
