@@ -52,7 +52,7 @@ int run_in_session(const Invocation& invocation, const runtime::LauncherHint& hi
     watchdog.enter(runtime::Activity::finish);
     session.reset();
     watchdog.enter(runtime::Activity::left);
-    if (invocation.drill)
+    if (invocation.drill && exit_code != core::to_int(core::ExitCode::usage))
       for (const std::string& fault : invocation.drill->unreached())
         core::log_warning(fmt::format("never injected: {}", fault));
     return exit_code;
