@@ -41,8 +41,12 @@ std::string progress_line(const std::string& what, Unit unit, std::uint64_t n_do
   return line;
 }
 
-Progress::Progress(std::string what, Unit unit, bool is_shown)
-    : what_{std::move(what)}, unit_{unit}, is_shown_{is_shown}, is_terminal_{::isatty(STDERR_FILENO) == 1} {}
+Progress::Progress(std::string what, Unit unit, bool is_shown, const core::Clock& clock)
+    : what_{std::move(what)},
+      unit_{unit},
+      is_shown_{is_shown},
+      is_terminal_{::isatty(STDERR_FILENO) == 1},
+      watch_{clock} {}
 
 Progress::~Progress() {
   if (has_shown_ && is_terminal_) std::fputs("\r\x1b[K", stderr);

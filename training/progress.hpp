@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/timer.hpp"
+#include "core/clock.hpp"
 
 namespace lockstep::training {
 
@@ -18,8 +18,8 @@ enum class Unit { samples, bytes, stages };
 
 class Progress {
  public:
-  /// `is_shown`: on one rank only.
-  Progress(std::string what, Unit unit, bool is_shown);
+  /// `is_shown`: on one rank only. `clock` must outlive it.
+  Progress(std::string what, Unit unit, bool is_shown, const core::Clock& clock = core::real_clock());
   /// Leaves the terminal's line empty for what comes next.
   ~Progress();
   Progress(const Progress&) = delete;
@@ -34,7 +34,7 @@ class Progress {
   bool is_shown_;
   bool is_terminal_;
   bool has_shown_ = false;
-  core::Stopwatch watch_{};
+  core::Timer watch_;
   double next_s_ = is_terminal_ ? 2 : 10;
 };
 

@@ -168,8 +168,9 @@ std::string to_document(const RunInfo& info) {
   return metrics::dump(json, 2) + "\n";
 }
 
-RunDirectory::RunDirectory(const std::string& path, const std::string& recipe_name, bool may_go_on, bool is_drill)
-    : may_go_on_{may_go_on} {
+RunDirectory::RunDirectory(const std::string& path, const std::string& recipe_name, bool may_go_on, bool is_drill,
+                           const core::Clock& clock)
+    : since_status_{clock}, may_go_on_{may_go_on} {
   try {
     if (!path.empty() && !core::is_shard_set(path)) core::refuse_in_shard_set(path, flag);
     path.empty() ? claim_fresh(recipe_name) : claim(path);
@@ -339,7 +340,7 @@ void RunDirectory::append(const std::string& line) {
 }
 
 void RunDirectory::replace_status() {
-  since_status_ = {};
+  since_status_.restart();
   if (status_.state == RunStatus::running && was_ended_by_others(file("status.json"))) return;
   complaint_ = core::complaint_of([&] { put_status(file("status.json"), to_document(status_, time_text())); });
   if (!complaint_) return;

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/clock.hpp"
 #include "core/descriptor.hpp"
 #include "core/error.hpp"
-#include "core/timer.hpp"
 #include "io/file.hpp"
 #include "runtime/environment.hpp"
 #include "runtime/gpu_choice.hpp"
@@ -49,8 +49,9 @@ class RunDirectory final : public Observer {
   /// Claims `path`, made if it is not there; if it is empty, a new `runs/<recipe>-<date>-<n>` in the current folder.
   /// core::Error (usage, naming --run-dir) if it holds another run, unless that `may_go_on` and is not under way, or a
   /// set of shards, or cannot be written to; or, naming --inject, if it holds a run in which nothing was injected and
-  /// now `is_drill`.
-  RunDirectory(const std::string& path, const std::string& recipe_name, bool may_go_on = false, bool is_drill = false);
+  /// now `is_drill`. `clock` must outlive it.
+  RunDirectory(const std::string& path, const std::string& recipe_name, bool may_go_on = false, bool is_drill = false,
+               const core::Clock& clock = core::real_clock());
   /// Of a run that was started and neither finished nor failed: its state is `failed` from now on.
   ~RunDirectory() override;
   RunDirectory(const RunDirectory&) = delete;
@@ -91,7 +92,7 @@ class RunDirectory final : public Observer {
   std::vector<std::string> made_{};  ///< folders, outermost first
   core::Descriptor log_{};
   Status status_{};
-  core::Stopwatch since_status_{};
+  core::Timer since_status_;
   bool may_go_on_ = false;
   std::vector<std::string> faults_before_{};
   bool was_there_ = false;

@@ -46,8 +46,9 @@ void ProgressDisplay::print(const std::string& line) {
   std::fflush(stderr);
 }
 
-Display::Display(const Goal& goal, std::string folder, bool is_evaluation, core::Printer& printer)
-    : goal_{goal}, folder_{std::move(folder)}, is_evaluation_{is_evaluation}, printer_{printer} {}
+Display::Display(const Goal& goal, std::string folder, bool is_evaluation, core::Printer& printer,
+                 const core::Clock& clock)
+    : goal_{goal}, folder_{std::move(folder)}, is_evaluation_{is_evaluation}, printer_{printer}, since_told_{clock} {}
 
 void Display::started(const StartRecord& record) { display_.print(start_text(record, goal_)); }
 
@@ -58,13 +59,13 @@ void Display::interval_over(const TrainRecord& record) { display_.update(progres
 void Display::epoch_forecast(const ForecastRecord& record) { display_.print(forecast_text(record, goal_)); }
 
 void Display::epoch_trained(const EpochRecord& record) {
-  since_told_ = {};
+  since_told_.restart();
   if (record.n_samples > 0) display_.print(epoch_text(record, goal_));
 }
 
 void Display::evaluating(const Position& at, double share) {
   if (since_told_.elapsed().value < longest_silence_of_evaluation.value) return;
-  since_told_ = {};
+  since_told_.restart();
   display_.update(evaluation_progress_text(at, goal_, share));
 }
 

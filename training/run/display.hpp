@@ -5,8 +5,8 @@
 
 #include <string>
 
+#include "core/clock.hpp"
 #include "core/print.hpp"
-#include "core/timer.hpp"
 #include "training/run/observer.hpp"
 
 namespace lockstep::training {
@@ -33,8 +33,9 @@ class ProgressDisplay {
 
 class Display final : public Observer {
  public:
-  /// `is_evaluation`: nothing is trained, and what is found is the result. `printer` must outlive it.
-  Display(const Goal& goal, std::string folder, bool is_evaluation, core::Printer& printer);
+  /// `is_evaluation`: nothing is trained, and what is found is the result. `printer` and `clock` must outlive it.
+  Display(const Goal& goal, std::string folder, bool is_evaluation, core::Printer& printer,
+          const core::Clock& clock = core::real_clock());
 
   void started(const StartRecord& record) override;
   void first_step_made(const Position& at) override;
@@ -52,7 +53,7 @@ class Display final : public Observer {
   bool is_evaluation_;
   core::Printer& printer_;
   ProgressDisplay display_{};
-  core::Stopwatch since_told_{};
+  core::Timer since_told_;
 };
 
 }  // namespace lockstep::training

@@ -41,8 +41,8 @@ bool goes_on(const RunOptions& options) {
 
 }  // namespace
 
-Run::Run(const runtime::Communicator& world, const Recipe& recipe, const RunOptions& options)
-    : world_{world}, options_{options}, data_{recipe.data} {
+Run::Run(const runtime::Communicator& world, const Recipe& recipe, const RunOptions& options, const core::Clock& clock)
+    : world_{world}, options_{options}, clock_{clock}, data_{recipe.data} {
   runtime::together(world_, [&] {
     if (world_.rank() == 0 && !options_.dry_run) claim(recipe);
   });
@@ -51,8 +51,8 @@ Run::Run(const runtime::Communicator& world, const Recipe& recipe, const RunOpti
 // What would fail after the training fails before.
 void Run::claim(const Recipe& recipe) {
   if (options_.compat) style_ = &require_compat_style(recipe.name);
-  auto directory =
-      std::make_unique<RunDirectory>(options_.run_dir, recipe.name, goes_on(options_), options_.drill != nullptr);
+  auto directory = std::make_unique<RunDirectory>(options_.run_dir, recipe.name, goes_on(options_),
+                                                  options_.drill != nullptr, clock_);
   if (!options_.save_weights.empty()) {
     checkpoint::check_replaceable(options_.save_weights, "--save-weights");
     core::check_writable(options_.save_weights, "--save-weights");
@@ -100,7 +100,7 @@ void Run::show(const Goal& goal) {
   if (style_ != nullptr)
     observers_.push_back(std::make_unique<CompatLog>(*style_, data_, printer_));
   else
-    observers_.push_back(std::make_unique<Display>(goal, directory_->path(), options_.evaluate_only, printer_));
+    observers_.push_back(std::make_unique<Display>(goal, directory_->path(), options_.evaluate_only, printer_, clock_));
 }
 
 std::string Run::weights_path() const {

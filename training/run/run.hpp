@@ -39,8 +39,8 @@ struct Scene {
 class Run {
  public:
   /// Collective: claims on rank 0 what the run will write, unless it is a dry run. Throws core::Error (usage), the same
-  /// on all ranks.
-  Run(const runtime::Communicator& world, const Recipe& recipe, const RunOptions& options);
+  /// on all ranks. All but `recipe` must outlive it; `clock` is of what is told now and then.
+  Run(const runtime::Communicator& world, const Recipe& recipe, const RunOptions& options, const core::Clock& clock);
 
   /// Collective: makes the observers; the run is kept and watched from now on. `info`: complete on rank 0. Throws
   /// core::Error, the same on all ranks, if there is no room for it, weights included.
@@ -75,6 +75,7 @@ class Run {
 
   const runtime::Communicator& world_;
   const RunOptions& options_;
+  const core::Clock& clock_;
   std::string data_;
   const CompatStyle* style_ = nullptr;  ///< under --compat, on rank 0
   core::Printer printer_{};             ///< a full stdout is told at the end, when weights are saved

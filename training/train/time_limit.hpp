@@ -8,7 +8,7 @@
 #include <optional>
 #include <string_view>
 
-#include "core/timer.hpp"
+#include "core/clock.hpp"
 #include "core/units.hpp"
 
 namespace lockstep::training {
@@ -29,8 +29,8 @@ inline constexpr core::Seconds time_for_answer{20};  ///< of a batch system, at 
 
 class TimeLimit {
  public:
-  /// `left` from now on; nothing: for ever.
-  explicit TimeLimit(std::optional<core::Seconds> left) noexcept : left_{left} {}
+  /// `left` from now on, by `clock`, which must outlive it; nothing: for ever.
+  TimeLimit(std::optional<core::Seconds> left, const core::Clock& clock) noexcept : left_{left}, since_{clock} {}
 
   [[nodiscard]] bool is_known() const noexcept { return left_.has_value(); }
   /// What is left; not above 0 if it is over.
@@ -52,7 +52,7 @@ class TimeLimit {
   static constexpr double slow_bytes_per_s = 100e6;  ///< what a busy parallel file system gives one process
 
   std::optional<core::Seconds> left_;
-  core::Stopwatch since_{};
+  core::Timer since_;
   core::Seconds step_{};
   core::Seconds save_{};
 };

@@ -47,8 +47,10 @@ void require_time(const TimeLimit& limit, core::Seconds asked) {
 }  // namespace
 
 Trainer::Trainer(const runtime::Session& session, const OpenDevice& device, const ResolvedRecipe& resolved,
-                 const RunOptions& options, runtime::Watchdog& watchdog)
-    : limit_{time_left(session.world(), options, watchdog)},
+                 const RunOptions& options, runtime::Watchdog& watchdog, const core::Clock& clock)
+    : clock_{clock},
+      watch_{clock},
+      limit_{time_left(session.world(), options, watchdog), clock},
       session_{session},
       world_{session.world()},
       recipe_{resolved.recipe},
@@ -57,11 +59,12 @@ Trainer::Trainer(const runtime::Session& session, const OpenDevice& device, cons
       watchdog_{watchdog},
       topology_{device.topology},
       choice_{device.choice},
-      run_{world_, recipe_, options_},  // before ranks share anything: who leaves then is not waited for
+      run_{world_, recipe_, options_, clock},  // before ranks share anything: who leaves then is not waited for
       setup_{set_up(world_, device, resolved, options_, timers_, [this] { note_progress(); })},
       learner_{*setup_.learner},
       control_{*setup_.transport, recipe_.deterministic},
-      interval_{world_, topology_} {
+      interval_{world_, topology_},
+      since_saved_{clock} {
   learner_.synchronizer().set_on_wait(
       [this](runtime::Wait what, std::size_t number) { watchdog_.set_wait(what, number); });
   if (limit_.is_known()) limit_.expect(learner_.checkpoint_bytes());
@@ -70,7 +73,7 @@ Trainer::Trainer(const runtime::Session& session, const OpenDevice& device, cons
     core::log_warning(
         fmt::format("too little time is left for a checkpoint: {}, where {} are kept for it; no stop before",
                     core::format_seconds(limit_.left()), core::format_seconds(limit_.reserve())));
-    limit_ = TimeLimit{std::nullopt};
+    limit_ = TimeLimit{std::nullopt, clock_};
   }
   is_setting_up_ = false;
   learner_.set_drill(options_.drill.get());
@@ -108,7 +111,7 @@ void Trainer::go_on_from(const checkpoint::Checkpoint& from) {
   learner_.load_checkpoint(from, state_);
   ledger_before_ = state_.ledger;
   saved_at_ = kept_at_ = state_.samples_seen;
-  since_saved_ = {};
+  since_saved_.restart();
   epoch_time_ = {};
   is_save_asked_ = is_epoch_over_ = is_name_due_ = false;
   is_kept_here_ = run_.has_kept(from.path());
@@ -330,7 +333,7 @@ void Trainer::evaluate() {
   watchdog_.enter(runtime::Activity::evaluation);
   std::uint64_t n_batches = 1;
   watchdog_.set_unit(n_batches);
-  const core::Stopwatch watch;
+  const core::Timer watch{clock_};
   timers_.begin(metrics::Phase::evaluation);
   const auto sums = evaluate_split(
       world_, *setup_.batches.evaluation, learner_, [this] { return is_stop_asked(); },

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "core/timer.hpp"
+#include "core/clock.hpp"
 #include "metrics/phase_timers.hpp"
 #include "metrics/step_statistics.hpp"
 #include "parallel/control_word.hpp"
@@ -32,9 +32,9 @@ namespace lockstep::training {
 class Trainer {
  public:
   /// Collective. Throws core::Error (usage), the same on all ranks or on rank 0 only, for whatever is wrong with
-  /// recipe, data and files before any step is made.
+  /// recipe, data and files before any step is made. `clock`: of limits, intervals and what is told now and then.
   Trainer(const runtime::Session& session, const OpenDevice& device, const ResolvedRecipe& resolved,
-          const RunOptions& options, runtime::Watchdog& watchdog);
+          const RunOptions& options, runtime::Watchdog& watchdog, const core::Clock& clock = core::real_clock());
 
   /// Collective: the exit code. What one rank throws while others are within a step is agreed on by nobody: it ends the
   /// job, by runtime::abort_job().
@@ -54,7 +54,7 @@ class Trainer {
   struct Saving {
     SaveRecord record{};
     std::vector<std::string> names{};
-    core::Stopwatch watch{};
+    core::Timer watch;
     std::unique_ptr<checkpoint::BackgroundSave> writer{};  ///< of one in the background
   };
 
@@ -111,8 +111,9 @@ class Trainer {
   [[nodiscard]] Position position() const;
   [[nodiscard]] int exit_code() const;
 
-  core::Stopwatch watch_{};  ///< set-up counts
-  TimeLimit limit_;          ///< on rank 0
+  const core::Clock& clock_;
+  core::Timer watch_;  ///< set-up counts
+  TimeLimit limit_;    ///< on rank 0
   const runtime::Session& session_;
   const runtime::Communicator& world_;
   const Recipe& recipe_;
@@ -136,7 +137,7 @@ class Trainer {
   std::uint64_t saved_at_ = 0;                  ///< samples seen when a checkpoint was begun last, or gone on from
   std::uint64_t kept_at_ = 0;                   ///< samples seen when the last complete one was begun
   std::optional<Saving> saving_{};              ///< in the background
-  core::Stopwatch since_saved_{};               ///< on rank 0, since the last was begun
+  core::Timer since_saved_;                     ///< on rank 0, since the last was begun
   bool is_save_asked_ = false;                  ///< by rank 0's clock, and agreed on
   core::Seconds epoch_time_{};                  ///< of the last whole one, with evaluation and saving; 0: not known
   bool is_kept_here_ = false;                   ///< in the folder of this run

@@ -54,15 +54,17 @@ core::Seconds Trainer::time_for_disk() const {
 Trainer::Saving Trainer::begin_save(bool is_due) {
   saved_at_ = state_.samples_seen;  // the next is due as if this one were there
   is_save_asked_ = is_name_due_ = false;
-  since_saved_ = {};
-  return {.record = {.at = position(), .path = checkpoint_path(), .is_due = is_due}, .names = names_of(kept_state())};
+  since_saved_.restart();
+  return {.record = {.at = position(), .path = checkpoint_path(), .is_due = is_due},
+          .names = names_of(kept_state()),
+          .watch = core::Timer{clock_}};
 }
 
 // Collective: it is complete.
 void Trainer::end_save(Saving& saving) {
   const std::uint64_t n_sound = least_sound_steps();
   const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::save};
-  const core::Stopwatch watch;
+  const core::Timer watch{clock_};
   kept_at_ = saving.record.at.samples_seen;
   is_kept_here_ = true;
   if (world_.rank() == 0) {
@@ -78,7 +80,7 @@ void Trainer::end_save(Saving& saving) {
 // Training stands still for `work`: what it throws, in terms of checkpoints.
 std::optional<core::Error> Trainer::while_standing(Saving& saving, const std::function<void()>& work) {
   watchdog_.enter(runtime::Activity::save, time_for_disk());
-  const core::Stopwatch watch;
+  const core::Timer watch{clock_};
   timers_.begin(metrics::Phase::save);
   const auto complaint = core::complaint_of(work);
   timers_.end();

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "support/set_clock.hpp"
+
 namespace lockstep::training {
 namespace {
 
@@ -21,6 +23,21 @@ TEST(Progress, DrawsABarOfTheAskedWidth) {
 }
 
 TEST(Progress, NothingToDoIsDone) { EXPECT_EQ(progress_line("packing", Unit::samples, 0, 0, {3}, 0), "packing 100 %"); }
+
+TEST(Progress, IsQuietAboutShortWorkAndThenTellsEveryTenSeconds) {
+  const support::SetClock clock;
+  testing::internal::CaptureStderr();
+  {
+    Progress progress{"packing", Unit::samples, true, clock};
+    for (std::uint64_t second = 0; second < 25; ++second, clock.advance({1})) EXPECT_TRUE(progress.update(second, 100));
+    Progress elsewhere{"packing", Unit::samples, false, clock};
+    clock.advance({100});
+    EXPECT_TRUE(elsewhere.update(1, 10));
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "packing 10 %  1 samples/s  90.0 s left\n"
+            "packing 20 %  1 samples/s  80.0 s left\n");
+}
 
 TEST(Progress, WithoutASignalItGoesOn) {
   Progress progress{"packing", Unit::samples, true};

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "core/temporary.hpp"
+#include "support/set_clock.hpp"
 #include "unit/io/temporary_folder.hpp"
 #include "unit/training/run/example_run.hpp"
 
@@ -72,6 +73,26 @@ TEST(RunDirectory, TellsARunFromBeginToEnd) {
   EXPECT_EQ(info["meta"]["nodes"], 2);
   EXPECT_EQ(info["meta"]["variables"]["OMP_NUM_THREADS"], "1");
   EXPECT_EQ(info["meta"]["libraries"]["HDF5"], "1.10.8");
+}
+
+TEST(RunDirectory, RenewsAStatusThatIsOlderThanFiveSeconds) {
+  const TemporaryFolder folder;
+  const support::SetClock clock;
+  RunDirectory run{folder / "r", "toy", false, false, clock};
+  run.start(example_info());
+  run.interval_over(example_train());
+  Position at = example_position();
+  const auto step_at = [&](std::uint64_t step) {
+    at.step = step;
+    run.working(at);
+    return status_of(run)["step"];
+  };
+  clock.advance({5});
+  EXPECT_EQ(step_at(401), 400);
+  clock.advance({0.5});
+  EXPECT_EQ(step_at(402), 402);
+  EXPECT_EQ(step_at(403), 402);
+  EXPECT_EQ(lines_of(run.file("log.jsonl")).size(), 2u) << "the log has what happened only";
 }
 
 TEST(RunDirectory, NumbersNewFolders) {

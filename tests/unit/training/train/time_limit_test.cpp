@@ -5,17 +5,22 @@
 #include <cmath>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <string>
+
+#include "support/set_clock.hpp"
+#include "support/text.hpp"
+#include "unit/io/temporary_folder.hpp"
 
 namespace lockstep::training {
 namespace {
 
 TEST(TimeLimit, IsNearWhenASaveAndTheStepsBeforeItJustFit) {
-  EXPECT_FALSE(TimeLimit{std::nullopt}.is_near());
-  TimeLimit limit{core::Seconds{100}};
+  const support::SetClock clock;
+  EXPECT_FALSE((TimeLimit{std::nullopt, clock}.is_near()));
+  TimeLimit limit{core::Seconds{100}, clock};
   EXPECT_TRUE(limit.is_known());
-  EXPECT_LE(limit.left().value, 100);
-  EXPECT_GT(limit.left().value, 50);
+  EXPECT_DOUBLE_EQ(limit.left().value, 100);
   EXPECT_FALSE(limit.is_near());
   limit.expect({500'000'000});  // 5 s at 100 MB/s
   limit.step_made({0.5});
@@ -23,11 +28,20 @@ TEST(TimeLimit, IsNearWhenASaveAndTheStepsBeforeItJustFit) {
   EXPECT_DOUBLE_EQ(limit.reserve().value, 2 * 5 + 3 * 1 + 2);
   limit.saved({1});  // the slowest counts
   EXPECT_DOUBLE_EQ(limit.reserve().value, 15);
+  clock.advance({84.5});
+  EXPECT_DOUBLE_EQ(limit.left().value, 15.5);
   EXPECT_FALSE(limit.is_near());
-  limit.saved({45});
-  EXPECT_FALSE(limit.is_near());  // 95 s
-  limit.step_made({10});
+  clock.advance({0.5});
   EXPECT_TRUE(limit.is_near());
+  clock.advance({100});
+  EXPECT_DOUBLE_EQ(limit.left().value, -85);
+  EXPECT_TRUE(limit.is_near());
+}
+
+TEST(TimeLimit, IsByTheRealClock) {
+  const TimeLimit limit{core::Seconds{3}, core::real_clock()};
+  core::real_clock().sleep({0.001});
+  EXPECT_LT(limit.left().value, 3);
 }
 
 TEST(TimeLimit, OfTheJobIsWhatSlurmSays) {
@@ -43,6 +57,61 @@ TEST(TimeLimit, OfTheJobIsWhatSlurmSays) {
     EXPECT_FALSE(time_left_of_job()) << text;
   }
   unsetenv("SLURM_JOB_END_TIME");
+}
+
+/// What batch systems answer, by programs that stand for theirs.
+class BatchSystem : public testing::Test {
+ protected:
+  void SetUp() override {
+    TearDown();
+    setenv("PATH", (folder_.path() + ":" + path_).c_str(), 1);
+  }
+  void TearDown() override {
+    setenv("PATH", path_.c_str(), 1);
+    for (const char* const variable : {"SLURM_JOB_END_TIME", "SLURM_JOB_ID", "PBS_JOBID"}) unsetenv(variable);
+  }
+
+  /// `answer`: lines of a shell, for the arguments `question`; to others it fails.
+  void put(const std::string& program, const std::string& question, const std::string& answer) const {
+    io::put(folder_ / program, "#!/bin/sh\n[ \"$*\" = '" + question + "' ] || exit 153\n" + answer + "\n");
+    std::filesystem::permissions(folder_ / program, std::filesystem::perms::owner_all);
+  }
+  /// Who asks in vain warns that `question` is not answered.
+  static void expect_warning(const std::string& question) {
+    testing::internal::CaptureStderr();
+    EXPECT_FALSE(time_left_of_job());
+    const std::string text = testing::internal::GetCapturedStderr();
+    EXPECT_TRUE(support::has(text, "warning: '" + question + "' does not tell when this job ends")) << text;
+  }
+
+  io::TemporaryFolder folder_{};
+  std::string path_ = std::getenv("PATH");
+};
+
+TEST_F(BatchSystem, PbsIsAskedForItsJob) {
+  put("qstat", "-f 12.server",
+      "echo 'Job Id: 12.server'; echo '    Resource_List.walltime = 00:10:00'\n"
+      "echo \"    stime = $(LC_ALL=C date '+%a %b %e %H:%M:%S %Y')\"");
+  setenv("PBS_JOBID", "12.server", 1);
+  ASSERT_TRUE(time_left_of_job());
+  EXPECT_NEAR(time_left_of_job()->value, 600, 30);
+  setenv("PBS_JOBID", "13.server", 1);
+  expect_warning("qstat -f 13.server");
+}
+
+TEST_F(BatchSystem, SlurmIsAskedWhereItsVariableIsNotSet) {
+  const std::string question = "--noheader --jobs 7 --format %L";
+  setenv("SLURM_JOB_ID", "7", 1);
+  setenv("PBS_JOBID", "12.server", 1);
+  put("squeue", question, "echo 10:02");
+  ASSERT_TRUE(time_left_of_job());
+  EXPECT_EQ(time_left_of_job()->value, 602);
+  put("squeue", question, "echo UNLIMITED");
+  testing::internal::CaptureStderr();
+  EXPECT_FALSE(time_left_of_job());
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "no limit is an answer";
+  setenv("SLURM_JOB_ID", "8", 1);
+  expect_warning("squeue --noheader --jobs 8 --format %L");
 }
 
 TEST(TimeLimit, OfASlurmJobIsWhatSqueueSays) {
