@@ -1,6 +1,6 @@
 // What an algorithm needs from the machine: messages between ranks, memory shared on a node, subgroups.
-// Invariant: algorithms see ranks only through this, so they run unchanged over MPI processes and over threads. Messages
-// go point to point, and memory is shared without MPI; no collective of MPI moves data (that is algorithm `mpi`).
+// Invariant: algorithms see ranks only through this, so they run unchanged over MPI processes and over threads.
+// Messages go point to point, memory is shared without MPI; no collective of MPI moves data (that is algorithm `mpi`).
 // Used by the algorithms, parallel/, data/load/store_cached and the programs.
 #pragma once
 

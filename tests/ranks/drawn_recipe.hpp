@@ -1,6 +1,6 @@
 // Recipes drawn by a seed from a table of everything that a recipe can set.
-// Invariant: every key of the recipe is in the table, with values to draw from or with the reason why it stays; the same
-// seed gives the same recipe.
+// Invariant: every key of the recipe is in the table, with values to draw from or with the reason why it stays.
+// The same seed gives the same recipe.
 // Used by the tests of resuming and of rank counts.
 #pragma once
 

@@ -18,7 +18,7 @@ struct Ended {
   [[nodiscard]] std::string line(const std::string& key) const;
 };
 
-/// Runs `lockstep ARGUMENTS` on ranks of which rank r is on node `nodes[r]`, each of one thread. Those of the host only.
+/// Runs `lockstep ARGUMENTS` on the host; rank r is on node `nodes[r]`, and computes by one thread.
 [[nodiscard]] Ended run_lockstep(const std::vector<std::string>& arguments, const std::vector<int>& nodes = {0});
 
 /// `words`, separated at spaces.

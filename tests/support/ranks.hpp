@@ -25,7 +25,7 @@ void on_all_rank_counts(const std::function<void()>& body);
 
 }  // namespace lockstep::support
 
-/// RANKS_TEST(Suite, Name) { body }: a test whose body runs on 1, 2, 3 and 4 ranks; it finds its rank by support::world().
+/// RANKS_TEST(Suite, Name) { body }: the body runs on 1, 2, 3 and 4 ranks, and finds its rank by support::world().
 #define RANKS_TEST(Suite, Name)                                                \
   static void Suite##_##Name##_on_rank();                                      \
   TEST(Suite, Name) {                                                          \
