@@ -144,8 +144,6 @@ if(LOCKSTEP_HAVE_CUDA AND NOT LOCKSTEP_BUILD_TRAINING STREQUAL "OFF")
     add_library(lockstep_cudnn INTERFACE)
     add_library(lockstep::cudnn ALIAS lockstep_cudnn)
     target_include_directories(lockstep_cudnn SYSTEM INTERFACE ${LOCKSTEP_CUDNN_FRONTEND_INCLUDE} ${LOCKSTEP_CUDNN_INCLUDE})
-    # Nothing here writes graphs as JSON, a third of the time to compile.
-    target_compile_definitions(lockstep_cudnn INTERFACE CUDNN_FRONTEND_SKIP_JSON_LIB)
     # The frontend compiles kernels of its own with NVRTC, which nothing here asks for.
     target_link_libraries(lockstep_cudnn INTERFACE ${LOCKSTEP_CUDNN_LIBRARY} CUDA::nvrtc CUDA::cudart_static)
     lockstep_report("cuDNN" on "${_cudnn_version}" "${LOCKSTEP_CUDNN_LIBRARY}, frontend in ${LOCKSTEP_CUDNN_FRONTEND_INCLUDE}")

@@ -87,6 +87,7 @@ endfunction()
 function(_lockstep_set_up_test_code name scope)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} ${scope} ${ARGN} PRIVATE lockstep_options)
+  target_compile_definitions(${name} PRIVATE GTEST_HAS_PTHREAD=1)  # as the precompiled headers have it
   if(LOCKSTEP_SANITIZE MATCHES "address")
     target_compile_options(${name} PRIVATE -O0)
   else()

@@ -154,7 +154,9 @@ TEST(Checkpoint, IsWholeOrNotThereWhereWritesFail) {
       const bool is_expected = is_there && fault != "io:0:sync:2:3";
       EXPECT_EQ(!error, is_expected) << fault;
       EXPECT_EQ(folder.n_entries(), is_expected ? 1u : 0u) << fault;
-      if (error) EXPECT_NE(std::string{error->what()}.find("Input/output error"), std::string::npos) << error->what();
+      if (error) {
+        EXPECT_NE(std::string{error->what()}.find("Input/output error"), std::string::npos) << error->what();
+      }
       if (is_expected) static_cast<void>(open_checkpoint(alone(), path));
     }
   }
