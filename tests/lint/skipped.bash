@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What `skipped` tells of a log of ctest's: each test that has skipped itself, cases of GoogleTest's, and which may not.
 set -u
+unset LOCKSTEP_ON_CI  # which may be set for the whole check
 skipped=$(dirname -- "$0")/../support/skipped
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

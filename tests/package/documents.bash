@@ -28,7 +28,7 @@ reduce_all --baseline | cli.baseline
 lockstep train --replay | cli.train_replay
 lockstep train digits --verify-resume | cli.train_verify_resume
 lockstep train --self-test | cli.train_device
-lockstep train digits --nproc 2 --inject | fault.flip, fault.ends.train
+lockstep train digits --nproc 2 --inject | fault.flip
 lockstep shard synth digits --out d --inject | cli.shard_interrupt
 srun | cluster.slurm
 salloc | nobody: an allocation of a real cluster
