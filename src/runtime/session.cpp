@@ -102,8 +102,8 @@ Session::Session(Alone alone) : has_mpi_{alone == Alone::with_mpi || is_started_
   core::set_log_identity(world_->rank(), host_name());
 }
 
-Session::Session(const Communicator& world)
-    : has_mpi_{false}, world_{world.duplicate()}, meeting_{world.duplicate()} {}
+Session::Session(const Communicator& world, const core::Clock& clock)
+    : has_mpi_{false}, clock_{&clock}, world_{world.duplicate()}, meeting_{world.duplicate()} {}
 
 Session::~Session() {
   meeting_.reset();

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/clock.hpp"
 #include "core/error.hpp"
 #include "runtime/communicator.hpp"
 
@@ -23,14 +24,16 @@ class Session {
  public:
   /// Collective over all processes of the job. One per process.
   explicit Session(Alone alone = Alone::with_mpi);
-  /// Collective: of ranks that are there without MPI, such as threads.
-  explicit Session(const Communicator& world);
+  /// Collective: of ranks that are there without MPI, such as threads, with a clock that must outlive it.
+  explicit Session(const Communicator& world, const core::Clock& clock = core::real_clock());
   /// Collective; logs instead of throwing.
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
   [[nodiscard]] const Communicator& world() const noexcept { return *world_; }
+  /// Of limits and intervals, and of what is told now and then.
+  [[nodiscard]] const core::Clock& clock() const noexcept { return *clock_; }
 
   /// Collective: if any rank brings an error, the lowest such rank prints it once to stderr and the code is returned to
   /// all. Should others not come within 10 s, as they wait elsewhere for this rank, one that brings an error ends the
@@ -39,6 +42,7 @@ class Session {
 
  private:
   bool has_mpi_;
+  const core::Clock* clock_ = &core::real_clock();
   std::unique_ptr<Communicator> world_;
   std::unique_ptr<Communicator> meeting_;  ///< what is left in it by a rank that came alone disturbs nobody
 };

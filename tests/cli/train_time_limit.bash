@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A run whose time is nearly over stops by itself, with a checkpoint, by the real clock. unit.training_recipe_tests has all else
-# of --time-limit, by a clock that it sets.
+# A run whose time is nearly over stops by itself, with a checkpoint, by the real clock. unit.ranks_train has all else of
+# --time-limit, by a clock that it sets.
 . "$(dirname "$0")/lib.bash"
 cd "$folder" || exit 1
 unset SLURM_JOB_END_TIME SLURM_JOB_ID PBS_JOBID

@@ -25,9 +25,9 @@ class HostLife : public testing::Environment {
 };
 const auto* const host_life = testing::AddGlobalTestEnvironment(new HostLife);
 
-int run_rank(const runtime::Communicator& world, const std::vector<std::string>& arguments) {
+int run_rank(const runtime::Communicator& world, const std::vector<std::string>& arguments, const core::Clock& clock) {
   const training::Invocation invocation = training::parse_command_line(arguments);
-  const runtime::Session session{world};
+  const runtime::Session session{world, clock};
   runtime::Watchdog watchdog{{}, {0}};
   watchdog.set_rank(world.rank(), world.n_ranks());
   return training::run_on_ranks(session, invocation, {}, watchdog);
@@ -42,7 +42,7 @@ std::string Ended::line(const std::string& key) const {
   return {};
 }
 
-Ended run_lockstep(const std::vector<std::string>& arguments, const std::vector<int>& nodes) {
+Ended run_lockstep(const std::vector<std::string>& arguments, const std::vector<int>& nodes, const core::Clock& clock) {
   std::vector<int> exit_codes(nodes.size());
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
@@ -50,7 +50,7 @@ Ended run_lockstep(const std::vector<std::string>& arguments, const std::vector<
   Ended ended;
   try {
     runtime::run_as_threads({.nodes = nodes, .patience = {300}}, [&](runtime::Communicator& world) {
-      exit_codes[static_cast<std::size_t>(world.rank())] = run_rank(world, arguments);
+      exit_codes[static_cast<std::size_t>(world.rank())] = run_rank(world, arguments, clock);
     });
     ended.exit_code = exit_codes.front();
     EXPECT_EQ(std::ranges::count(exit_codes, ended.exit_code), std::ssize(exit_codes)) << "ranks end differently";

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "core/clock.hpp"
+
 namespace lockstep::support {
 
 /// How the program ended.
@@ -18,8 +20,9 @@ struct Ended {
   [[nodiscard]] std::string line(const std::string& key) const;
 };
 
-/// Runs `lockstep ARGUMENTS` on the host; rank r is on node `nodes[r]`, and computes by one thread.
-[[nodiscard]] Ended run_lockstep(const std::vector<std::string>& arguments, const std::vector<int>& nodes = {0});
+/// Runs `lockstep ARGUMENTS` on the host; rank r is on node `nodes[r]`, and computes by one thread. All have `clock`.
+[[nodiscard]] Ended run_lockstep(const std::vector<std::string>& arguments, const std::vector<int>& nodes = {0},
+                                 const core::Clock& clock = core::real_clock());
 
 /// `words`, separated at spaces.
 [[nodiscard]] std::vector<std::string> words_of(const std::string& words);

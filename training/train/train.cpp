@@ -43,6 +43,38 @@ void require_same_recipe(const runtime::Communicator& world, const Recipe& recip
   }
 }
 
+int train(TrainCommand& command, const runtime::Session& session, runtime::Watchdog& watchdog) {
+  watchdog.enter(runtime::Activity::setup);
+  Recipe& recipe = command.resolved.recipe;
+  std::signal(SIGPIPE, SIG_IGN);  // a reader of the output that leaves does not end the training
+  const auto misfit = core::complaint_of([&] {
+    require_same_recipe(session.world(), recipe);
+    require_address_space();
+  });
+  if (const auto bad = session.agree(misfit)) return core::to_int(*bad);
+  const int threads = threads_of(session.world(), recipe);
+  std::unique_ptr<OpenDevice> device;
+  const auto no_device = core::complaint_of([&] {
+    device =
+        open_device(session.world(), command.options.device, threads, command.options.tune && !command.options.dry_run);
+  });
+  if (const auto bad = session.agree(no_device)) return core::to_int(*bad);
+  const auto bad_place = core::complaint_of([&] {
+    settle(recipe, device->choice);
+    check_ranks(recipe, session.world().n_ranks());
+  });
+  if (const auto bad = session.agree(bad_place)) return core::to_int(*bad);
+  // Whoever computes on all cores has none to spare for reading ahead.
+  if (!recipe.is_on_device && recipe.loader_threads < 0 && recipe.threads == 0) recipe.loader_threads = 0;
+  if (command.options.dry_run && recipe.is_on_device)
+    return describe_on_gpus(session, *device, command.resolved, command.options, watchdog);
+  std::unique_ptr<Trainer> trainer;
+  const auto complaint = core::complaint_of(
+      [&] { trainer = std::make_unique<Trainer>(session, *device, command.resolved, command.options, watchdog); });
+  if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
+  return command.options.dry_run ? trainer->describe() : trainer->run();
+}
+
 /// Of --verify-resume, which starts jobs by itself.
 void make_verification(Invocation& invocation, const TrainCommand& command) {
   const VerifyRequest request{.words = command.words,
@@ -63,36 +95,6 @@ void make_verification(Invocation& invocation, const TrainCommand& command) {
 }
 
 }  // namespace
-
-int train(ResolvedRecipe resolved, const RunOptions& options, const runtime::Session& session,
-          runtime::Watchdog& watchdog, const core::Clock& clock) {
-  watchdog.enter(runtime::Activity::setup);
-  Recipe& recipe = resolved.recipe;
-  std::signal(SIGPIPE, SIG_IGN);  // a reader of the output that leaves does not end the training
-  const auto misfit = core::complaint_of([&] {
-    require_same_recipe(session.world(), recipe);
-    require_address_space();
-  });
-  if (const auto bad = session.agree(misfit)) return core::to_int(*bad);
-  const int threads = threads_of(session.world(), recipe);
-  std::unique_ptr<OpenDevice> device;
-  const auto no_device = core::complaint_of(
-      [&] { device = open_device(session.world(), options.device, threads, options.tune && !options.dry_run); });
-  if (const auto bad = session.agree(no_device)) return core::to_int(*bad);
-  const auto bad_place = core::complaint_of([&] {
-    settle(recipe, device->choice);
-    check_ranks(recipe, session.world().n_ranks());
-  });
-  if (const auto bad = session.agree(bad_place)) return core::to_int(*bad);
-  // Whoever computes on all cores has none to spare for reading ahead.
-  if (!recipe.is_on_device && recipe.loader_threads < 0 && recipe.threads == 0) recipe.loader_threads = 0;
-  if (options.dry_run && recipe.is_on_device) return describe_on_gpus(session, *device, resolved, options, watchdog);
-  std::unique_ptr<Trainer> trainer;
-  const auto complaint = core::complaint_of(
-      [&] { trainer = std::make_unique<Trainer>(session, *device, resolved, options, watchdog, clock); });
-  if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
-  return options.dry_run ? trainer->describe() : trainer->run();
-}
 
 Invocation parse_train(const std::vector<std::string>& arguments) {
   if (asks_for_help(arguments)) return {.text = recipe_help() + run_help()};
@@ -120,7 +122,7 @@ Invocation parse_train(const std::vector<std::string>& arguments) {
   invocation.is_guarded_alone = true;
   invocation.is_resumable = !command->options.dry_run && !command->options.evaluate_only;
   invocation.run = [command](const runtime::Session& session, runtime::Watchdog& watchdog) {
-    return train(command->resolved, command->options, session, watchdog);
+    return train(*command, session, watchdog);
   };
   return invocation;
 }

@@ -47,10 +47,10 @@ void require_time(const TimeLimit& limit, core::Seconds asked) {
 }  // namespace
 
 Trainer::Trainer(const runtime::Session& session, const OpenDevice& device, const ResolvedRecipe& resolved,
-                 const RunOptions& options, runtime::Watchdog& watchdog, const core::Clock& clock)
-    : clock_{clock},
-      watch_{clock},
-      limit_{time_left(session.world(), options, watchdog), clock},
+                 const RunOptions& options, runtime::Watchdog& watchdog)
+    : clock_{session.clock()},
+      watch_{clock_},
+      limit_{time_left(session.world(), options, watchdog), clock_},
       session_{session},
       world_{session.world()},
       recipe_{resolved.recipe},
@@ -59,12 +59,12 @@ Trainer::Trainer(const runtime::Session& session, const OpenDevice& device, cons
       watchdog_{watchdog},
       topology_{device.topology},
       choice_{device.choice},
-      run_{world_, recipe_, options_, clock},  // before ranks share anything: who leaves then is not waited for
+      run_{world_, recipe_, options_, clock_},  // before ranks share anything: who leaves then is not waited for
       setup_{set_up(world_, device, resolved, options_, timers_, [this] { note_progress(); })},
       learner_{*setup_.learner},
       control_{*setup_.transport, recipe_.deterministic},
       interval_{world_, topology_},
-      since_saved_{clock} {
+      since_saved_{clock_} {
   learner_.synchronizer().set_on_wait(
       [this](runtime::Wait what, std::size_t number) { watchdog_.set_wait(what, number); });
   if (limit_.is_known()) limit_.expect(learner_.checkpoint_bytes());

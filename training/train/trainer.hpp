@@ -32,9 +32,9 @@ namespace lockstep::training {
 class Trainer {
  public:
   /// Collective. Throws core::Error (usage), the same on all ranks or on rank 0 only, for whatever is wrong with
-  /// recipe, data and files before any step is made. `clock`: of limits, intervals and what is told now and then.
+  /// recipe, data and files before any step is made.
   Trainer(const runtime::Session& session, const OpenDevice& device, const ResolvedRecipe& resolved,
-          const RunOptions& options, runtime::Watchdog& watchdog, const core::Clock& clock = core::real_clock());
+          const RunOptions& options, runtime::Watchdog& watchdog);
 
   /// Collective: the exit code. What one rank throws while others are within a step is agreed on by nobody: it ends the
   /// job, by runtime::abort_job().
