@@ -1,7 +1,7 @@
-// Whether a sanitizer watches: it needs terabytes of address space, and descriptors of its own for each look at an
-// object.
-// Invariant: true in the preset asan.
-// Used by tests that take limits of the process to their end.
+// Whether a sanitizer watches. That of addresses needs terabytes of address space, and descriptors of its own for each
+// look at an object; all are slow.
+// Invariant: is_sanitized is true in the preset asan, is_slow also in tsan.
+// Used by tests that take limits of the process to their end, and by those that try fewer cases then.
 #pragma once
 
 namespace lockstep {
@@ -10,6 +10,12 @@ namespace lockstep {
 inline constexpr bool is_sanitized = true;
 #else
 inline constexpr bool is_sanitized = false;
+#endif
+
+#ifdef __SANITIZE_THREAD__
+inline constexpr bool is_slow = true;
+#else
+inline constexpr bool is_slow = is_sanitized;
 #endif
 
 }  // namespace lockstep
