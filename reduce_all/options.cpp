@@ -218,7 +218,7 @@ void check_sizes(const Options& o) {
 bool is_same_file(const std::string& one, const std::string& other) {
   std::error_code ignored;
   const auto canonical = [&ignored](const std::string& path) {
-    return std::filesystem::weakly_canonical(path, ignored);
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(path, ignored), ignored);
   };
   return !one.empty() && !other.empty() && canonical(one) == canonical(other);
 }
