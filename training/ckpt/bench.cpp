@@ -127,7 +127,8 @@ class CheckpointBench {
   core::Bytes bytes_{};  ///< of all ranks
   std::vector<checkpoint::Box> boxes_{};
   std::vector<std::size_t> firsts_{};  ///< element of each in values_
-  std::vector<float> values_{};
+  std::size_t n_mine_ = 0;
+  std::vector<float> values_{};  ///< filled when the place is known to be good
   std::vector<float> copy_{};
   std::optional<checkpoint::RankFile> file_{};
   std::array<std::vector<double>, bench_stages.size()> times_s_{};  ///< of the slowest rank; on rank 0
@@ -180,19 +181,14 @@ void CheckpointBench::require_memory() const {
 // Collective. Rows of each tensor are shared out evenly.
 void CheckpointBench::share_out(std::vector<checkpoint::Box> tensors) {
   n_tensors_ = tensors.size();
-  std::size_t n_mine = 0;
   for (checkpoint::Box& box : tensors) {
     box.rows = core::partition({0, box.n_rows}, static_cast<std::size_t>(world_.n_ranks()),
                                static_cast<std::size_t>(world_.rank()));
     if (box.rows.empty()) continue;
-    firsts_.push_back(n_mine);
-    n_mine += box.n_elements();
+    firsts_.push_back(n_mine_);
+    n_mine_ += box.n_elements();
     boxes_.push_back(std::move(box));
   }
-  runtime::together(world_, [&] {
-    values_.resize(n_mine);
-    fill_randomly(values_, static_cast<std::uint64_t>(world_.rank()));
-  });
 }
 
 void CheckpointBench::measure(BenchStage stage, const std::function<void()>& work) {
@@ -267,6 +263,10 @@ void CheckpointBench::repeat() {
 }
 
 void CheckpointBench::run() {
+  runtime::together(world_, [&] {
+    values_.resize(n_mine_);
+    fill_randomly(values_, static_cast<std::uint64_t>(world_.rank()));
+  });
   Progress progress{"measuring", Unit::stages, world_.rank() == 0};
   for (std::uint64_t i = 1; i <= arguments_.repeats; ++i) {
     repeat();
