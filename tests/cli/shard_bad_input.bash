@@ -1,111 +1,28 @@
 #!/usr/bin/env bash
-# Wrong usage and bad places: one message with the way out, exit code 2, and nothing touched.
+# Wrong usage as a launched program tells it, once alone and once on three ranks; and what a process cannot do that has no descriptors,
+# or is nobody's. What is refused: tests/program.
 . "$(dirname "$0")/shard_lib.bash"
 d=$folder/d
 
-# refuse MESSAGE ARGUMENTS...: alone, and once under a launcher.
-refuse() {
-  local message=$1
-  shift
-  shard "$@"
-  expect_rc 2
-  expect_one_error
-  expect_err "$message"
-}
-refuse_together() {
-  refuse "$@"
-  shift
-  launch 3 shard "$@"
-  expect_rc 2
-  expect_one_error
-}
-
-refuse 'a verb is missing'
-refuse "did you mean 'verify'" veriyf "$d"
-refuse "did you mean 'mnist'" import mnits "$d" --out "$d"
-refuse "did you mean 'digits'" synth digit --out "$d"
-refuse "did you mean '--samples'" synth digits --out "$d" --sample 3
-refuse "did you mean 'zstd'" synth digits --out "$d" --compress zst
-refuse 'PATH is missing' import mnist --out "$d"
-refuse "unexpected argument 'e'" stat "$d" e
-refuse '--out is missing' synth digits
-refuse 'needs a value' synth digits --out
-refuse_together 'manifest' stat "$folder/nothing"
-refuse_together 'manifest' verify "$folder/nothing"
-refuse_together 'manifest' bench "$folder/nothing"
-
-run "$REDUCE_ALL" shrad
+shard stat "$folder/nothing"
 expect_rc 2
-expect_err "did you mean 'shard'"
-for words in --help --version 'shard --help' 'shard import --help' 'shard bench --help'; do
-  # shellcheck disable=SC2086  # words are words
-  run "$REDUCE_ALL" $words
-  expect_rc 0
-  [ -s "$folder/err" ] && fail "nothing belongs on stderr"
-  cp "$folder/out" "$folder/alone"
-  # shellcheck disable=SC2086
-  launch 2 $words
-  expect_rc 0
-  cmp -s "$folder/alone" "$folder/out" || fail "$words differs under the launcher"
-done
+expect_one_error
+launch 3 shard verify "$folder/nothing"
+expect_rc 2
+expect_one_error
+expect_err manifest
 launch 2 shard synth toy --out "$d" --nproc 3
 expect_rc 2
+expect_one_error
 expect_err 'started 2 ranks already'
-
-# What is there stays as it is without --force, and is replaced as a whole with it.
+run "$REDUCE_ALL" shard import --help
+expect_rc 0
+[ -s "$folder/err" ] && fail "nothing belongs on stderr"
+cp "$folder/out" "$folder/alone"
+launch 2 shard import --help
+expect_rc 0
+cmp -s "$folder/alone" "$folder/out" || fail "the help differs under the launcher"
 made synth toy --out "$d" --samples 64
-cp -r "$d" "$folder/copy"
-refuse_together 'exist|there' synth toy --out "$d" --samples 32
-expect_same "$d" "$folder/copy"
-made synth toy --out "$d" --samples 32 --force
-made stat "$d"
-expect_out 'train +32 '
-[ "$(find "$folder" -maxdepth 1 -name 'd*' | wc -l)" -eq 1 ] || fail "something is left beside the folder"
-
-refuse_together '--out|none' synth toy --out "$folder/none/d"
-echo x >"$folder/file"
-refuse '--out|file' synth toy --out "$folder/file/d"
-refuse 'cannot write' bench "$d" --json "$folder/none/b.json"
-rm -r "$folder/copy" && cp -r "$d" "$folder/copy"
-refuse_together 'in a set of shards' bench "$d" --seconds 0.1 --json "$d/manifest.json"
-refuse 'in a set of shards' bench "$d" --seconds 0.1 --json "$d/b.json"
-expect_same "$d" "$folder/copy"
-refuse 'crop' bench "$d" --augment crop:8
-if [ "$(id -u)" -ne 0 ]; then
-  mkdir -m 500 "$folder/locked"
-  refuse '--out|locked' synth toy --out "$folder/locked/d"
-fi
-refuse '--shard-size' synth toy --out "$folder/e" --chunk-size 1 --shard-size 1
-refuse '[0-9]{8} shards .*--shard-size' synth toy --out "$folder/e" --samples 281474976710656 --val 0.5
-refuse '--chunk-size' synth toy --out "$folder/e" --chunk-size 1T --shard-size 1T
-refuse '--seconds' bench "$d" --seconds 1e308
-refuse 'its folder' import mnist "$folder/file" --out "$folder/e"
-refuse 'csv, hdf5, npy' import mnist "$folder" --out "$folder/e" --no-classes
-refuse '--users' synth ratings --out "$folder/e" --users 2147483648
-mkdir "$folder/empty"
-: >"$folder/empty/manifest.json"
-refuse 'fix: ' stat "$folder/empty"
-
-# Names of others do not steer the terminal: neither those of the command line nor those in a set.
-esc=$'\x1b[2J' csi=$'\xc2\x9b31m' bidi=$'\xe2\x80\xae'
-refuse "manifest" stat "$folder/$esc$csi$bidi"
-expect_err '\\x1b\[2J\\u009b31m\\u202e'
-mkdir -p "$folder/i/$csi" "$folder/i/b"
-printf 'P6 1 1 255\nabc' | tee "$folder/i/$csi/a.ppm" >"$folder/i/b/a.ppm"
-made import images "$folder/i" --out "$folder/$esc"
-expect_out '\\x1b'
-made stat "$folder/$esc"
-expect_out '\\u009b31m'
-made stat "$folder/$esc" --json
-if command -v python3 >/dev/null; then
-  python3 -c "import json, sys; sys.exit('\\\\u009b' not in json.dumps(json.load(open('$folder/out'))))" ||
-    fail "no JSON"
-fi
-mv "$folder/$esc/train-00000.h5" "$folder/$esc/$csi.h5"
-shard verify "$folder/$esc"
-expect_rc 1
-expect_out '\\u009b31m.h5: surplus'
-LC_ALL=C grep -q $'[\x1b\x9b]' "$folder/out" "$folder/err" && fail "control characters are printed"
 
 # A process that has no descriptors left says nothing about the set.
 n_told=0

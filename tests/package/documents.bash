@@ -22,7 +22,7 @@ module purge | nobody: modules of a real cluster
 module --force purge | nobody: modules of a real cluster
 export CC=cc CXX=CC | nobody: the compilers of a Cray
 $LOCKSTEP_ROOT/share/lockstep/tests/run | package.installed_tests
-build/bin/lockstep shard import mnist | cli.shard_import
+build/bin/lockstep shard import mnist | unit.program_shard
 mpirun -n 2 reduce_all -b 8 -e 16M --baseline | cli.baseline
 reduce_all --baseline | cli.baseline
 lockstep train --replay | cli.train_replay
