@@ -12,7 +12,7 @@ namespace {
 // Above this total, blocks are received rank by rank: a tree would hold copies on the way.
 constexpr std::size_t largest_gather = std::size_t{1} << 20;
 
-/// Of a rank that has no others to reach.
+/// The channel of a process alone: it has nobody to send to, so every message is an error.
 class LoneChannel final : public Channel {
  public:
   void recv(int, int, std::span<std::byte>) override { fail(); }

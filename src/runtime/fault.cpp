@@ -91,7 +91,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   return parts;
 }
 
-/// Of one that is asked for: takes its arguments one after another.
+/// Reads one fault: takes its arguments one after another.
 class Reader {
  public:
   Reader(std::string_view text, FaultTaker taker) : text_{text}, taker_{taker}, words_{split(text, ':')} {}

@@ -71,7 +71,7 @@ class Drill {
   /// It is about to write, or to sync, a part of a file: the errno to fail with, or 0.
   [[nodiscard]] int write(std::string_view place);
 
-  /// Of whom a bit is to be flipped before this step: parameters' names, once.
+  /// Returns, once, the parameters of which a bit flips before this step.
   [[nodiscard]] std::vector<std::string> take_flips(std::uint64_t step);
   /// The element of which a bit is to be flipped, if an output of so many has it; once.
   [[nodiscard]] std::optional<std::size_t> take_wrong(std::size_t n_elements);

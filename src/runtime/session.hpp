@@ -32,7 +32,7 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   [[nodiscard]] const Communicator& world() const noexcept { return *world_; }
-  /// Of limits and intervals, and of what is told now and then.
+  /// The clock of limits, intervals and progress messages.
   [[nodiscard]] const core::Clock& clock() const noexcept { return *clock_; }
 
   /// Collective: if any rank brings an error, the lowest such rank prints it once to stderr and the code is returned to

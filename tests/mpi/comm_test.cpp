@@ -50,8 +50,7 @@ class OnNodes : public testing::TestWithParam<int> {
     });
   }
 
-  /// Of the types and operations for which `is_chosen(type, operation)`, numbers that differ from algorithm to
-  /// algorithm.
+  /// Checks the types and operations that `is_chosen(type, operation)` accepts, other numbers for each algorithm.
   template <class IsChosen>
   void check_types(IsChosen is_chosen) {
     const auto over = transport(GetParam());

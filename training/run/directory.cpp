@@ -73,7 +73,7 @@ std::tm utc_now() { return fmt::gmtime(std::time(nullptr)); }
                     .fix = "go on from it in a folder of its own: --resume FOLDER --run-dir ANOTHER"});
 }
 
-/// Of the run that is there; none of one that cannot be read.
+/// Returns the faults of the run that is there; none if its file cannot be read.
 std::vector<std::string> faults_in(const std::string& path) noexcept try {
   return Json::parse(io::read_text(path)).value("faults", std::vector<std::string>{});
 } catch (const std::exception&) {
