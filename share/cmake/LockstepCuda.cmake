@@ -58,10 +58,14 @@ endif()
 # lockstep_add_kernels(<name> SOURCES <file>.cu ... [PUBLIC <targets>])
 # A library of kernels: for GPUs and the host by nvcc, or else for the host alone, for tests. a*b+c is fused where a kernel says
 # so and nowhere else, so both give the same bits. The warnings that are off tell of functions for one side within a body
-# for both, which is what a Team is, and of a conversion that its own requires clause rules out.
+# for both, which is what a Team is, and of a conversion that its own requires clause rules out. CMake below 3.31 compiles no
+# CUDA files together, so a unity build gets files that include them: nvcc needs 7 s for each file, and 2 s for what is in it.
 function(lockstep_add_kernels name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;PUBLIC")
   lockstep_reject_unparsed(lockstep_add_kernels "${arg_UNPARSED_ARGUMENTS}")
+  if(CMAKE_UNITY_BUILD)
+    _lockstep_unite(arg_SOURCES ${name} ${arg_SOURCES})
+  endif()
   if(NOT LOCKSTEP_HAVE_CUDA)
     set_source_files_properties(${arg_SOURCES} PROPERTIES LANGUAGE CXX)
   endif()
@@ -83,6 +87,26 @@ function(lockstep_add_kernels name)
       "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-fmad=false;-Xptxas=-v;SHELL:-diag-suppress 554,20011,20014>"
       $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
   endforeach()
+endfunction()
+
+# _lockstep_unite(<variable> <name> <file> ...): sets it to the files that are not .cu, and files in the build folder that
+# include the .cu files, five each.
+function(_lockstep_unite variable name)
+  set(sources ${ARGN})
+  set(kernels ${ARGN})
+  list(FILTER sources EXCLUDE REGEX "[.]cu$")
+  list(FILTER kernels INCLUDE REGEX "[.]cu$")
+  set(i 0)
+  while(kernels)
+    list(SUBLIST kernels 0 5 batch)
+    list(REMOVE_ITEM kernels ${batch})
+    list(TRANSFORM batch REPLACE "(.+)" "#include \"${CMAKE_CURRENT_SOURCE_DIR}/\\1\"\n")
+    list(JOIN batch "" text)
+    file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${name}_${i}.cu CONTENT "${text}" @ONLY)
+    list(APPEND sources ${CMAKE_CURRENT_BINARY_DIR}/${name}_${i}.cu)
+    math(EXPR i "${i} + 1")
+  endwhile()
+  set(${variable} ${sources} PARENT_SCOPE)
 endfunction()
 
 # NCCL. LOCKSTEP_HAVE_NCCL, LOCKSTEP_NCCL_INCLUDE, LOCKSTEP_NCCL_LIBRARY.

@@ -95,9 +95,10 @@ function(_lockstep_set_up_test_code name scope)
   endif()
 endfunction()
 
-# lockstep_add_unit_test(<name> SOURCES ... LIBRARIES ... [LABELS ...]): GoogleTest, no launcher.
+# lockstep_add_unit_test(<name> SOURCES ... LIBRARIES ... [LABELS ...] [LONG_CASES]): GoogleTest, no launcher. LONG_CASES: the
+# cases whose names begin with DISABLED_ are run by long.<name>.
 function(lockstep_add_unit_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "LONG_CASES" "" "SOURCES;LIBRARIES;LABELS")
   lockstep_reject_unparsed(lockstep_add_unit_test "${arg_UNPARSED_ARGUMENTS}")
   lockstep_add_test_program(${name} SOURCES ${arg_SOURCES} LIBRARIES ${arg_LIBRARIES} GTest::gtest_main)
   add_dependencies(sanitized_tests ${name})
@@ -105,6 +106,10 @@ function(lockstep_add_unit_test name)
     add_dependencies(tsan_tests ${name})
   endif()
   lockstep_add_test(unit.${name} COMMAND $<TARGET_FILE:${name}> LABELS unit ${arg_LABELS})
+  if(arg_LONG_CASES)
+    lockstep_add_test(long.${name} LONG
+      COMMAND $<TARGET_FILE:${name}> --gtest_also_run_disabled_tests --gtest_filter=*DISABLED_* LABELS ${arg_LABELS})
+  endif()
 endfunction()
 
 # Builds what the tests of MPI need.

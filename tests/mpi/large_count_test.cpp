@@ -97,10 +97,10 @@ TEST_P(LargeHalves, AllGatherOutOfPlace) {
   EXPECT_TRUE(is_filled(output.as<std::uint8_t>(), make_block(1, 1)));
 }
 
-INSTANTIATE_TEST_SUITE_P(Algorithms, LargeCount, testing::Values("mpi", "ring", "rabenseifner", "shm"),
-                         [](const auto& which) { return std::string{which.param}; });
-INSTANTIATE_TEST_SUITE_P(Algorithms, LargeHalves, testing::Values("ring"),
-                         [](const auto& which) { return std::string{which.param}; });
+std::string name_of(const testing::TestParamInfo<const char*>& which) { return which.param; }
+INSTANTIATE_TEST_SUITE_P(Algorithms, LargeCount, testing::Values("ring"), name_of);
+INSTANTIATE_TEST_SUITE_P(DISABLED_Algorithms, LargeCount, testing::Values("mpi", "rabenseifner", "shm"), name_of);
+INSTANTIATE_TEST_SUITE_P(DISABLED_Algorithms, LargeHalves, testing::Values("ring"), name_of);
 
 }  // namespace
 }  // namespace lockstep

@@ -161,7 +161,7 @@ std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
 TEST(Resume, DrawnRecipesGiveTheBitsOfTheWhole) {
   const TemporaryFolder folder;
   const std::uint64_t first = number_from("LOCKSTEP_DRAW_SEED", 1);
-  for (std::uint64_t seed = first; seed < first + number_from("LOCKSTEP_DRAWS", is_slow ? 3 : 12); ++seed) {
+  for (std::uint64_t seed = first; seed < first + number_from("LOCKSTEP_DRAWS", is_slow ? 2 : 5); ++seed) {
     const DrawnRecipe recipe = draw_recipe(seed, folder.path());
     std::mt19937_64 random{seed};
     const auto ranks = [&] {

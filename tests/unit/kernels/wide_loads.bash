@@ -3,22 +3,21 @@
 # a thread that reads less moves less. Prints the table.
 set -euo pipefail
 nvcc=$1 src=$2
-ptx=$(mktemp)
-trap 'rm -f -- "$ptx"' EXIT
+folder=$(mktemp -d)
+trap 'rm -rf -- "$folder"' EXIT
 # Of these kernels all loads are of 16 bytes; of those at least one of each array, beside some of a few numbers for a block.
 only='(Rectify|RectifyBackward|Sum|AddBias|Cast|Normalize)<'
 most='(PartialMoments|PartialGradients|NormalizeBackward|PartialSums|Update)<'
-for file in nn/cuda/kernels/{elementwise,batch_norm_normalize,batch_norm_statistics,batch_norm_backward,column_sums}.cu \
-  optim/cuda/{sgd,adam,lars,lamb,adadelta}.cu; do
-  "$nvcc" -ptx -arch=sm_90 -O3 -DNDEBUG -std=c++20 --expt-relaxed-constexpr -fmad=false -diag-suppress 554,20011,20014 \
-    -I"$src" -o "$ptx" "$src/$file"
-  awk '/\.entry / { name = $0; sub(/.*\.entry /, "", name); sub(/\(.*/, "", name); wide[name] = narrow[name] = 0 }
+printf '#include "%s"\n' nn/cuda/kernels/{elementwise,batch_norm_normalize,batch_norm_statistics,batch_norm_backward,column_sums}.cu \
+  optim/cuda/{sgd,adam,lars,lamb,adadelta}.cu >"$folder/kernels.cu"
+"$nvcc" -ptx -arch=sm_90 -O3 -DNDEBUG -std=c++20 --expt-relaxed-constexpr -fmad=false -diag-suppress 554,20011,20014 \
+  -I"$src" -o "$folder/kernels.ptx" "$folder/kernels.cu"
+awk '/\.entry / { name = $0; sub(/.*\.entry /, "", name); sub(/\(.*/, "", name); wide[name] = narrow[name] = 0 }
     /^[[:space:]]*(@%p[0-9]+ )?ld\.global/ {
       n = match($0, /\.v[248]\./) ? substr($0, RSTART + 2, 1) : 1
       match($0, /\.[bfu](8|16|32|64)[[:space:]]/)
       if (n * substr($0, RSTART + 2, RLENGTH - 3) >= 128) ++wide[name]; else ++narrow[name] }
-    END { for (name in wide) print wide[name], narrow[name], name }' "$ptx"
-done | c++filt | sed -E 's/lockstep::([a-z_]+::)*|\(anonymous namespace\):://g; s/void run_on_device<(ForEach<)?(.*)>\(.*/\2/' |
+    END { for (name in wide) print wide[name], narrow[name], name }' "$folder/kernels.ptx" | c++filt | sed -E 's/lockstep::([a-z_]+::)*|\(anonymous namespace\):://g; s/void run_on_device<(ForEach<)?(.*)>\(.*/\2/' |
   awk -v only="^$only" -v most="^$most" '
     BEGIN { print "wide narrow kernel" }
     { print; kernel = $0; sub(/^[0-9]+ [0-9]+ /, "", kernel)
