@@ -50,6 +50,7 @@ set(LOCKSTEP_MPI_TEST_ENVIRONMENT "OMP_NUM_THREADS=1;OMPI_ALLOW_RUN_AS_ROOT=1;OM
                                   "OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_hwloc_base_binding_policy=none;OMPI_MCA_mpi_yield_when_idle=1"
                                   "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe"
                                   "PRTE_MCA_hwloc_default_binding_policy=none"
+                                  "GTEST_COLOR=no"  # launchers give ranks a terminal, and `skipped` reads what they print
                                   "ASAN_OPTIONS=detect_leaks=0")  # MPI libraries keep memory until the end
 
 # For scripts that start ranks themselves: the launcher too.

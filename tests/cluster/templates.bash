@@ -1,14 +1,9 @@
 # The Slurm templates as jobs on two nodes, on top of site.bash and made_up_gpus.bash; those for GPUs on ones that are made up, of
 # which a rank sees what Slurm shows it.
 
-# What runs unless all are asked for: each kind of template, and of each site one for hosts and one for GPUs. Of the generic ones
-# training on hosts is in requeue.bash.
-chosen_templates=(
-  delta/scaling_cpu delta/train_gpu_nodes
-  ibex/reduce_all_cpu ibex/train_gpu_node
-  hipergator/train_cpu hipergator/reduce_all_gpu hipergator/train_gpu
-  generic/reduce_all generic/train_gpu
-)
+# What runs unless all are asked for: one of each site, some for hosts and some for GPUs. Of the generic ones training on hosts is in
+# requeue.bash.
+chosen_templates=(delta/train_gpu_nodes ibex/reduce_all_cpu hipergator/train_gpu generic/reduce_all generic/train_gpu)
 
 # begin_templates [all]: each as a part.
 begin_templates() {
@@ -23,6 +18,7 @@ begin_templates() {
     case $name in
       generic/train_gpu.sbatch)
         begin_part "$name.nodes" run_on_gpus 2 1 "$name"
+        [ $# -gt 0 ] || continue
         begin_part "$name.node" run_on_gpus 1 2 "$name" --nodes=1
         begin_part "$name.gpu" run_on_gpus 1 1 "$name" --nodes=1 --ntasks-per-node=1 --gpus-per-node=1
         ;;
@@ -34,8 +30,8 @@ begin_templates() {
   done
 }
 
-# kinds_of: what one at least has to run of: of each SITE/SCRIPT on stdin "SITE, for hosts" or GPUs, and, of a site's own, SCRIPT.
-kinds_of() { sed -E -e 'h;s|/.*_gpu.*|, for GPUs|;s|/.*|, for hosts|;p;g;/^generic/d;s|.*/||' | sort -u; }
+# kinds_of: what one at least has to run of: of each SITE/SCRIPT on stdin SITE, and "for hosts" or "for GPUs".
+kinds_of() { awk -F / '{ print $1; print $2 ~ /_gpu/ ? "for GPUs" : "for hosts" }' | sort -u; }
 
 # run_job NAME SCRIPT [FLAG ...]: it completes, and leaves what jobs of that name leave. Its number is in $job.
 run_job() {

@@ -1,4 +1,9 @@
-#include <cudnn_frontend.h>
+// Not all of cudnn_frontend.h, which takes six times as long to compile.
+#include <cuda_runtime.h>
+#include <cudnn.h>
+#include <cudnn_frontend_utils.h>
+//
+#include <cudnn_frontend/backend/device_properties.h>
 #include <fmt/format.h>
 
 #include "core/error.hpp"

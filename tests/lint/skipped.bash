@@ -52,3 +52,8 @@ skipped:
   cli.files: python3 is missing
   cli.silent: no reason given
 END
+
+: >"$folder/log"
+expect 1 <<END
+FAILED: the log names no test
+END
