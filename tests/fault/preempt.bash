@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# preempt.bash: SIGTERM comes to one rank of two in each phase of `lockstep train` (--inject): the run ends with 85 within a step and
-# a save; there is a whole checkpoint, or, where nothing was trained yet, none at all; and the next run goes on from it.
+# preempt.bash [all]: SIGTERM comes to one rank of two in phases of `lockstep train` (--inject), or in all of them: the run ends with 85
+# within a step and a save; there is a whole checkpoint, or, where nothing was trained yet, none at all; and the next run goes on from it.
 . "$(dirname "$0")/../cli/lib.bash"
 cd "$folder" || exit 1
 run "$REDUCE_ALL" shard synth digits --out d --samples 1200 --chunk-size 64K
@@ -9,8 +9,10 @@ run "$REDUCE_ALL" shard split d --out both --val 0.5 --join
 expect_rc 0
 train=("$REDUCE_ALL" train digits --data both --threads 1 --run-dir r --resume auto --stage local --save-every '640 samples' --nproc 2)
 
-# Fault, and the steps that are made before the end: a signal is acted on one step late, in evaluation between batches.
-while read -r fault steps <&3; do
+# Fault, and the steps that are made before the end: a signal is acted on one step late, in evaluation between batches. With a word
+# behind them: if all are asked for.
+while read -r fault steps only <&3; do
+  [ -z "$only" ] || [ "${1:-}" = "$only" ] || continue
   rm -rf r local
   run "${train[@]}" --epochs 300 --inject "$fault"
   expect_rc 85
@@ -29,14 +31,14 @@ while read -r fault steps <&3; do
   expect_rc 0
   grep -q "\"step\": $((steps + 1))," r/status.json || fail "$fault: did not go on: $(cat r/status.json)"
 done 3<<'TABLE'
-term:0:work 0
+term:0:work 0 all
 term:1:setup 0
-term:0:setup:4 0
-term:1:training:1 2
+term:0:setup:4 0 all
+term:1:training:1 2 all
 term:1:training:7 8
-term:0:evaluation:1 11
+term:0:evaluation:1 11 all
 term:1:evaluation:2 13
-term:0:save 11
+term:0:save 11 all
 term:1:write 11
-usr2:0:sync:2 11
+usr2:0:sync:2 11 all
 TABLE

@@ -27,7 +27,7 @@ Ended run_lockstep(const std::vector<std::string>& arguments, const std::vector<
   return run_ranks(nodes, [&](const runtime::Communicator& world) {
     const training::Invocation invocation = training::parse_command_line(arguments);
     const runtime::Session session{world, clock};
-    runtime::Watchdog watchdog{{}, {0}};
+    runtime::Watchdog watchdog{{}, {0}, invocation.drill.get()};
     watchdog.set_rank(world.rank(), world.n_ranks());
     return training::run_on_ranks(session, invocation, {}, watchdog);
   });

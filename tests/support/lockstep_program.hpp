@@ -9,6 +9,7 @@
 namespace lockstep::support {
 
 /// Runs `lockstep ARGUMENTS` on the host; rank r is on node `nodes[r]`, and computes by one thread. All have `clock`.
+/// Faults of --inject strike their rank; those that are signals would strike the test's process.
 [[nodiscard]] Ended run_lockstep(const std::vector<std::string>& arguments, const std::vector<int>& nodes = {0},
                                  const core::Clock& clock = core::real_clock());
 
