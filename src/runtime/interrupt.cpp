@@ -16,11 +16,12 @@ namespace {
 
 // A signal handler can reach nothing but globals.
 volatile std::sig_atomic_t pending = 0;
-volatile std::sig_atomic_t holds_repeats = 0;
+std::atomic<int> n_holds{0};  // of repeats
 std::atomic<const core::Clock*> signal_clock{nullptr};
 std::atomic<double> pending_since_s{0};
 std::atomic<const char*> announcement{nullptr};
-static_assert(std::atomic<double>::is_always_lock_free && std::atomic<const char*>::is_always_lock_free);
+static_assert(std::atomic<double>::is_always_lock_free && std::atomic<const char*>::is_always_lock_free &&
+              std::atomic<int>::is_always_lock_free);
 
 /// Launchers, guards and terminals may all send on what was sent once: within a second it is the same signal.
 constexpr double same_signal_s = 1;
@@ -36,7 +37,7 @@ void remember(int signal) {
     const char* const text = announcement;
     if (text != nullptr && (signal == SIGINT || signal == SIGUSR1))
       static_cast<void>(!write(STDERR_FILENO, text, std::strlen(text)));
-  } else if (signal != SIGUSR1 && signal != SIGUSR2 && !(holds_repeats != 0 && signal != SIGINT) &&
+  } else if (signal != SIGUSR1 && signal != SIGUSR2 && !(n_holds != 0 && signal != SIGINT) &&
              now_s - pending_since_s > same_signal_s) {
     std::signal(signal, SIG_DFL);
     raise(signal);
@@ -79,9 +80,9 @@ NoInterrupts::NoInterrupts() noexcept {
 
 NoInterrupts::~NoInterrupts() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
-HoldRepeats::HoldRepeats() noexcept { holds_repeats = 1; }
+HoldRepeats::HoldRepeats() noexcept { ++n_holds; }
 
-HoldRepeats::~HoldRepeats() { holds_repeats = 0; }
+HoldRepeats::~HoldRepeats() { --n_holds; }
 
 void announce_interrupt(const char* text) noexcept { announcement = text; }
 

@@ -35,7 +35,8 @@ class NoInterrupts {
 };
 
 /// While one lives, another SIGTERM or SIGHUP ends nothing, as what the first one asked for is being done: launchers
-/// and batch systems repeat theirs. SIGINT, which is a user's, ends at once all the same. One at a time.
+/// and batch systems repeat theirs. SIGINT, which is a user's, ends at once all the same. Ranks that are
+/// threads have one each.
 class HoldRepeats {
  public:
   HoldRepeats() noexcept;
