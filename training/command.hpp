@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "core/flags.hpp"
 #include "runtime/fault.hpp"
+#include "runtime/jobs.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/session.hpp"
 #include "runtime/watch/watchdog.hpp"
@@ -34,7 +35,7 @@ struct Invocation {
   std::optional<core::Error> error{};
   Work run{};
   /// Instead of run where no launcher is there: starts jobs, and is none itself.
-  std::function<int()> supervise{};
+  std::function<int(runtime::JobRunner&)> supervise{};
   /// Where a launcher has started ranks, on the first of them: what MPI may not live to tell.
   std::function<void()> before_mpi{};
   int nproc = 0;               ///< ranks to start; 0: not given

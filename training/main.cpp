@@ -9,6 +9,7 @@
 #include "core/log.hpp"
 #include "core/print.hpp"
 #include "runtime/interrupt.hpp"
+#include "runtime/jobs.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/session.hpp"
 #include "runtime/watch/guard.hpp"
@@ -30,7 +31,10 @@ std::optional<int> run_without_mpi(const Invocation& invocation, int argc, char*
     core::print(invocation.text);
     return core::to_int(core::ExitCode::ok);
   }
-  if (invocation.supervise) return invocation.supervise();
+  if (invocation.supervise) {
+    runtime::Jobs jobs;
+    return invocation.supervise(jobs);
+  }
   if (invocation.nproc > 0)
     runtime::relaunch_under_mpi(invocation.nproc, argc, argv,
                                 {.n_threads = invocation.threads,

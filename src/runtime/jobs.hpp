@@ -17,20 +17,32 @@ struct JobOutput {
   std::string err{};
 };
 
-class Jobs {
+/// Who runs them, which tests do in their own process.
+class JobRunner {
  public:
-  Jobs();
-  ~Jobs();
-  Jobs(const Jobs&) = delete;
-  Jobs& operator=(const Jobs&) = delete;
+  JobRunner() = default;
+  virtual ~JobRunner() = default;
+  JobRunner(const JobRunner&) = delete;
+  JobRunner& operator=(const JobRunner&) = delete;
 
   /// Runs this program with `arguments` until it ends; its exit code, or 128 + the signal that ended it. `due`, if
   /// given, is asked some 50 times a second for a signal to send (0: none). After asked() it starts nothing. Throws
   /// core::Error (system) if it cannot be started.
-  int run(const std::vector<std::string>& arguments, const JobOutput& output, const std::function<int()>& due = {});
+  virtual int run(const std::vector<std::string>& arguments, const JobOutput& output,
+                  const std::function<int()>& due = {}) = 0;
 
   /// What asks this process for an end: SIGINT, or SIGTERM for any other; 0: nothing has.
-  [[nodiscard]] int asked() const noexcept { return asked_; }
+  [[nodiscard]] virtual int asked() const noexcept = 0;
+};
+
+class Jobs final : public JobRunner {
+ public:
+  Jobs();
+  ~Jobs() override;
+
+  int run(const std::vector<std::string>& arguments, const JobOutput& output,
+          const std::function<int()>& due = {}) override;
+  [[nodiscard]] int asked() const noexcept override { return asked_; }
 
  private:
   /// Waits for a signal, 20 ms at most, and notes it. 0: none that asks for an end.

@@ -83,7 +83,7 @@ void make_verification(Invocation& invocation, const TrainCommand& command) {
                               .n_ranks = std::max(invocation.nproc, 1),
                               .timeout = invocation.timeout,
                               .verbose = invocation.verbose};
-  invocation.supervise = [request] { return verify_resume(request); };
+  invocation.supervise = [request](runtime::JobRunner& jobs) { return verify_resume(request, jobs); };
   invocation.run = [](const runtime::Session& session, runtime::Watchdog&) {
     const core::Error under_launcher{core::ExitCode::usage,
                                      {.what = "--verify-resume starts its ranks itself, and these have been started",

@@ -26,7 +26,6 @@
 #include "core/table.hpp"
 #include "core/timer.hpp"
 #include "io/file.hpp"
-#include "runtime/jobs.hpp"
 #include "training/recipe/cuts.hpp"
 #include "training/recipe/keys.hpp"
 
@@ -103,7 +102,7 @@ void read_end(Version& version, const std::string& output) {
 
 class Verification {
  public:
-  Verification(const VerifyRequest& request, runtime::Jobs& jobs);
+  Verification(const VerifyRequest& request, runtime::JobRunner& jobs);
   /// 0 or 1.
   int run();
 
@@ -117,7 +116,7 @@ class Verification {
   [[nodiscard]] bool report(const Version& whole, const std::vector<Version>& resumed);
 
   const VerifyRequest& request_;
-  runtime::Jobs& jobs_;
+  runtime::JobRunner& jobs_;
   runtime::DeviceKind device_;  ///< as it was asked for, then the one that the first training was on
   bool is_shortened_;
   std::uint64_t max_steps_;  ///< 0: as the recipe says
@@ -159,7 +158,7 @@ std::string place_of_runs(const RunOptions& options) {
   return path;
 }
 
-Verification::Verification(const VerifyRequest& request, runtime::Jobs& jobs)
+Verification::Verification(const VerifyRequest& request, runtime::JobRunner& jobs)
     : request_{request},
       jobs_{jobs},
       device_{request.options.device.kind},
@@ -335,10 +334,9 @@ int other_ranks(const Recipe& recipe, int n_ranks) {
   return 0;
 }
 
-int verify_resume(const VerifyRequest& request) {
+int verify_resume(const VerifyRequest& request, runtime::JobRunner& jobs) {
   check_ranks(request.resolved.recipe, request.n_ranks);
   std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves is an error of what is printed
-  runtime::Jobs jobs;
   Verification verification{request, jobs};
   try {
     return verification.run();

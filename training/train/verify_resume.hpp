@@ -5,6 +5,7 @@
 #pragma once
 
 #include "core/units.hpp"
+#include "runtime/jobs.hpp"
 #include "training/recipe/recipe.hpp"
 #include "training/run/options.hpp"
 
@@ -31,6 +32,6 @@ void require_deterministic(RecipeWords& words);
 /// many ranks and by another number. Prints what they end with. Exit code 0: the same bits; 1: not; 128 + a signal that
 /// asked for an end. If a job fails, it is told, and the exit code is 2 if that was its own, or 3. Throws core::Error
 /// (usage) if the run directory is there, or there is no middle.
-[[nodiscard]] int verify_resume(const VerifyRequest& request);
+[[nodiscard]] int verify_resume(const VerifyRequest& request, runtime::JobRunner& jobs);
 
 }  // namespace lockstep::training

@@ -1,0 +1,52 @@
+#include "runtime/jobs.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "unit/io/temporary_folder.hpp"
+
+namespace lockstep::runtime {
+namespace {
+
+// What a job does: this program is started again for it.
+TEST(Job, DISABLED_WaitsForASignal) {
+  for (;;) pause();
+}
+TEST(Job, DISABLED_EndsWithSeven) { _exit(7); }
+
+std::vector<std::string> job(const std::string& name) {
+  return {"--gtest_also_run_disabled_tests", "--gtest_filter=Job.DISABLED_" + name};
+}
+
+class JobsOfThisProgram : public testing::Test {
+ protected:
+  const io::TemporaryFolder folder_{};
+  const JobOutput output_{folder_ / "out", folder_ / "err"};
+};
+
+TEST_F(JobsOfThisProgram, EndWithTheirCodesAndOutput) {
+  Jobs jobs;
+  EXPECT_EQ(jobs.run(job("EndsWithSeven"), output_), 7);
+  EXPECT_NE(io::get(output_.out).find("DISABLED_EndsWithSeven"), std::string::npos);
+  EXPECT_EQ(jobs.run(job("WaitsForASignal"), output_, [] { return SIGTERM; }), 128 + SIGTERM);
+  EXPECT_EQ(jobs.asked(), 0);
+}
+
+// It is passed on, and no other job is started.
+TEST_F(JobsOfThisProgram, GetWhatAsksThisProcessForAnEnd) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    Jobs jobs;
+    const int passed_on = signal == SIGINT ? SIGINT : SIGTERM;
+    EXPECT_EQ(jobs.run(job("WaitsForASignal"), output_, [signal] { return raise(signal); }), 128 + passed_on);
+    EXPECT_EQ(jobs.asked(), passed_on);
+    EXPECT_EQ(jobs.run(job("EndsWithSeven"), output_), 128 + passed_on);
+    EXPECT_EQ(io::get(output_.out), "");
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::runtime
