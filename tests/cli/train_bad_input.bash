@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What cannot be trained is refused with one message and exit code 2, also by ranks that the program starts itself. What is refused:
 # tests/program.
+schemas=$(cd "$(dirname "$0")/../../share/schemas" && pwd)
 . "$(dirname "$0")/lib.bash"
 cd "$folder" || exit 1
 
@@ -38,11 +39,24 @@ expect_rc 2
 expect_one_error
 expect_err 'same recipe and flags on all ranks'
 
-# A loss that is no number any more: named, exit 1.
-run "$REDUCE_ALL" train toy --lr 1e30 --run-dir nan
+# A loss that is no number any more: named, exit code 1, and its step can be made again. What is told of it: tests/program.
+run "$REDUCE_ALL" train toy --lr 1e30 --save-every '32 samples' --run-dir nan --nproc 2
 expect_rc 1
-expect_err 'the loss of step [0-9]+ is not finite'
+expect_one_error
+expect_err 'the loss of step 3 is not finite'
 expect_err 'first in [a-z]'
+run "$REDUCE_ALL" train --replay nan/bad-step-000000003
+expect_rc 0
+expect_out '^verdict   not finite here either$'
+if python3 -c 'import jsonschema' 2>/dev/null; then
+  python3 - "$schemas/checkpoint-1.schema.json" nan/bad-step-000000003 nan/checkpoints/step-000000001 <<'PY' || fail "not the JSON it should be"
+import json, sys, jsonschema
+for path in sys.argv[2:]:
+    index = json.load(open(path + '/index.json'))
+    assert ('bad_step' in index['content']) == ('bad' in path)
+    jsonschema.validate(index, json.load(open(sys.argv[1])))
+PY
+fi
 
 # In a folder for all somebody may have put a link where a temporary file could be expected. The shell becomes the
 # program, so that its number is known.

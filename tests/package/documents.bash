@@ -25,7 +25,7 @@ $LOCKSTEP_ROOT/share/lockstep/tests/run | package.installed_tests
 build/bin/lockstep shard import mnist | unit.program_shard
 mpirun -n 2 reduce_all -b 8 -e 16M --baseline | cli.baseline
 reduce_all --baseline | cli.baseline
-lockstep train --replay | cli.train_replay
+lockstep train --replay | cli.train_bad_input
 lockstep train digits --verify-resume | cli.train_verify_resume
 lockstep train --self-test | cli.train_device
 lockstep train digits --nproc 2 --inject | fault.flip

@@ -1,9 +1,7 @@
 // A process that has run out of something: no file is to blame.
 #include "core/shortage.hpp"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <cerrno>
 
@@ -17,24 +15,6 @@ namespace lockstep::io {
 namespace {
 
 using core::ExitCode;
-
-/// No file can be opened but `n` more.
-class FewDescriptors {
- public:
-  explicit FewDescriptors(rlim_t n) {
-    getrlimit(RLIMIT_NOFILE, &before_);
-    const int lowest = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-    ::close(lowest);
-    const rlimit limit{static_cast<rlim_t>(lowest) + n, before_.rlim_max};
-    setrlimit(RLIMIT_NOFILE, &limit);
-  }
-  ~FewDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
-  FewDescriptors(const FewDescriptors&) = delete;
-  FewDescriptors& operator=(const FewDescriptors&) = delete;
-
- private:
-  rlimit before_{};
-};
 
 TEST(Shortage, OfDescriptorsIsOfTheSystem) {
   if (is_sanitized) GTEST_SKIP() << "the sanitizer needs descriptors";

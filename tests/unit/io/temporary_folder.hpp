@@ -1,8 +1,10 @@
-// What tests of files need: a folder of their own, a disk that is full, a user who may do little.
+// What tests of files need: a folder of their own, a disk that is full, too few descriptors, a user who may
+// do little.
 // Invariant: each undoes what it did when it ends.
-// Used by the tests of io/.
+// Used by the tests of io/, and by those of whole commands.
 #pragma once
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -62,6 +64,24 @@ class FullDisk {
  private:
   rlimit before_{};
   void (*handler_)(int);
+};
+
+/// No file can be opened but `n` more.
+class FewDescriptors {
+ public:
+  explicit FewDescriptors(rlim_t n) {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const int lowest = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    ::close(lowest);
+    const rlimit limit{static_cast<rlim_t>(lowest) + n, before_.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  ~FewDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+  FewDescriptors(const FewDescriptors&) = delete;
+  FewDescriptors& operator=(const FewDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
 };
 
 /// Somebody who may do nothing in the folder. (Root may do everything, so root becomes somebody else meanwhile.)
