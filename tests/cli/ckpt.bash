@@ -18,19 +18,14 @@ printf 'X' | dd of=a/checkpoints/step-000000002/rank-00000.h5 bs=1 seek=2500 con
 ckpt verify a --nproc 2
 expect_rc 1
 expect_out "^checkpoint 'a/checkpoints/step-000000002' is damaged: rank-00000.h5 is not what was written$"
-run_full "$REDUCE_ALL" ckpt ls a
-expect_full
-run_full "$REDUCE_ALL" ckpt cat a/weights.h5
-expect_full
-
 for name in w.h5 w.npz w.safetensors; do
   ckpt export a/weights.h5 --out "$name"
   expect_rc 0
-  run bash -c "ulimit -f 2000; trap '' XFSZ; \"\$@\"" bash "$REDUCE_ALL" ckpt export a/weights.h5 --out "full$name"
-  expect_rc 3
-  expect_one_error
-  [ -z "$(find . -maxdepth 1 -name '*full*')" ] || fail "something is left of full$name"
 done
+run bash -c 'ulimit -f 2000; exec "$@"' bash "$REDUCE_ALL" ckpt export a/weights.h5 --out full.npz
+expect_rc 3
+expect_one_error
+[ -z "$(find . -maxdepth 1 -name '*full*')" ] || fail "something is left of full.npz"
 if command -v h5dump >/dev/null; then h5dump -d /fc2.bias w.h5 >dump || fail "h5dump cannot read it"; fi
 if command -v python3 >/dev/null; then
   for ending in npz safetensors; do

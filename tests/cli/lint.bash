@@ -23,8 +23,6 @@ expect_err 'no lockstep to be found'
 run "$REDUCE_ALL" lint not_there.sbatch
 expect_rc 2
 expect_one_error
-run_full "$REDUCE_ALL" lint delta/clean.sbatch
-expect_full
 
 run "$REDUCE_ALL" lint delta/slurm_script.slurm delta/clean.sbatch --json "$folder/f.json"
 if python3 -c 'import jsonschema' 2>/dev/null; then

@@ -8,6 +8,7 @@
 
 #include "support/lockstep_program.hpp"
 #include "support/text.hpp"
+#include "unit/io/temporary_folder.hpp"
 
 namespace lockstep::training {
 namespace {
@@ -253,6 +254,16 @@ TEST_F(Ckpt, RefusesWhatItCannotDo) {
                    {"ckpt import " + file + " --out x.h5", {"is no whole safetensors file", "expected: "}});
     expect_refused(lockstep_on, {"train toy --run-dir bad --init-from " + file,
                                  {"is no whole safetensors file", "(--init-from)\n"}});
+  }
+}
+
+TEST_F(Ckpt, AFullDiskKeepsNothingOfAnExport) {
+  trained("--max-steps 1 --val-split '' --run-dir a");
+  const auto before = support::files_here();
+  for (const std::string name : {"w.h5", "w.npz", "w.safetensors"}) {
+    const io::FullDisk disk{100'000};
+    expect_told(ckpt("export a/weights.h5 --out " + name), 3, {"error: ", name});
+    EXPECT_TRUE(before == support::files_here()) << name;
   }
 }
 
