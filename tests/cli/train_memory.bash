@@ -32,5 +32,4 @@ expect_forecast() {
     END { exit !(NR == n && f > 0.9 * most && f < 1.1 * most) }' peaks || fail "the forecast is $forecast MB"
 }
 expect_forecast 1 digits --synthetic-samples 640 --max-steps 5
-expect_forecast 2 digits --synthetic-samples 640 --max-steps 5
 expect_forecast 2 cifar_resnet18 --synthetic --synthetic-samples 64 --batch 32 --max-steps 2
