@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Under --nproc a failure is one message, without the launcher's own but with --verbose; alone it is that message, too. Without a
-# folder for temporary files it is a message of that kind as well.
+# Under --nproc a failure is one message, without the launcher's own but with --verbose. Without a folder for temporary files, or an
+# MPI that starts, it is a message of that kind as well.
 . "$(dirname "$0")/lib.bash"
+is_open_mpi() { "$MPIEXEC" --version | grep -q 'Open MPI\|OpenRTE'; }
 
 # expect_alone: the error with what follows it, and nothing beside it.
 expect_alone() {
@@ -9,33 +10,27 @@ expect_alone() {
   [ "$(grep -cvE '^(error|  expected|  fix): ' "$folder/err")" -eq 0 ] || fail "more than the message"
 }
 
-broken=(-e 4K -f 8 -n 5 --algorithm ring,mpi --csv "$folder/no/r.csv")
-run "$REDUCE_ALL" "${broken[@]}" --nproc 2
-expect_rc 2
-expect_alone
+broken=(-e 4K -f 8 -n 5 --algorithm ring,mpi --csv "$folder/no/r.csv" --nproc 2)
 run "$REDUCE_ALL" "${broken[@]}"
 expect_rc 2
 expect_alone
-run "$REDUCE_ALL" "${broken[@]}" --nproc 2 --verbose
+run "$REDUCE_ALL" "${broken[@]}" --verbose
 expect_rc 2
-if "$MPIEXEC" --version | grep -q 'Open MPI\|OpenRTE'; then
+if is_open_mpi; then
   [ "$(wc -l <"$folder/err")" -gt 5 ] || fail "the launcher is not shown"
 fi
 
 # A launcher that forgets how its ranks have ended. It may be one for several nodes, whose network nobody has chosen for it.
 printf '#!/bin/sh\n"%s" "$@"\nexit 0\n' "$MPIEXEC" >"$folder/launcher"
 chmod +x "$folder/launcher"
-for code in 0 1 255; do
-  sed -i "s/^exit .*/exit $code/" "$folder/launcher"
-  run env OMPI_MCA_btl_tcp_if_include=lo LOCKSTEP_MPIEXEC="$folder/launcher" "$REDUCE_ALL" "${broken[@]}" --nproc 2
-  expect_rc 2
-  expect_alone
-done
+run env OMPI_MCA_btl_tcp_if_include=lo LOCKSTEP_MPIEXEC="$folder/launcher" "$REDUCE_ALL" "${broken[@]}"
+expect_rc 2
+expect_alone
 
 # A reader that leaves is no fault of the program.
 for nproc in '' '--nproc 2'; do
   # shellcheck disable=SC2016,SC2086  # it is the other shell's; words
-  run bash -c '"$0" -e 64K -n 200 $2 2>"$1/told" | head -n 1; exit "${PIPESTATUS[0]}"' "$REDUCE_ALL" "$folder" "$nproc"
+  run bash -c '"$0" -e 64 -n 5 --algorithm ring,mpi $2 2>"$1/told" | head -n 1; exit "${PIPESTATUS[0]}"' "$REDUCE_ALL" "$folder" "$nproc"
   [ "$rc" -eq 0 ] || expect_rc 141
   grep '[^[:space:]]' "$folder/told" && fail "that was said on stderr"
 done
@@ -50,7 +45,7 @@ for nproc in '' '--nproc 2'; do
 done
 
 # An MPI that cannot start has no code of ours: 1 would be a wrong element.
-if "$MPIEXEC" --version | grep -q 'Open MPI\|OpenRTE'; then
+if is_open_mpi; then
   for nproc in '' '--nproc 2'; do
     # shellcheck disable=SC2086  # words
     run env OMPI_MCA_pml=nosuch "$REDUCE_ALL" -e 1K -n 2 $nproc

@@ -2,11 +2,12 @@
 // measured, and what it prints.
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
-#include "reduce_all/run.hpp"
+#include "program/reduce_all_program.hpp"
 #include "reduce_all/texts.hpp"
-#include "support/program.hpp"
 #include "support/text.hpp"
 
 namespace lockstep::reduce_all {
@@ -15,17 +16,7 @@ namespace {
 using support::Ended;
 using support::expect_done;
 using support::expect_told;
-
-Ended run_line(const std::vector<std::string>& words, int n_ranks) {
-  return support::run_ranks(std::vector<int>(static_cast<std::size_t>(n_ranks)),
-                            [&](const runtime::Communicator& world) {
-                              const CommandLine line = parse_command_line(words);
-                              const runtime::Session session{world};
-                              runtime::Watchdog watchdog{{}, {}};
-                              Progress progress{watchdog, nullptr};
-                              return run(session, line, {}, progress);
-                            });
-}
+using support::has;
 
 class ReduceAll : public support::InFolder {};
 
@@ -49,7 +40,7 @@ TEST_F(ReduceAll, RefusesByOneMessageOfOneRank) {
       {"--algorithm shm --ranks-per-node 2", {"shm needs all ranks on one node"}, 3},
       {"--collective reduce_scatter --algorithm tree", {"tree does not do reduce_scatter"}},
   };
-  for (const support::Refused& refused : table) expect_refused(run_line, refused);
+  for (const support::Refused& refused : table) expect_refused(reduce_all_on, refused);
 }
 
 TEST_F(ReduceAll, ReplacesNothingThroughTheLinkOfAnotherUser) {
@@ -63,20 +54,20 @@ TEST_F(ReduceAll, ReplacesNothingThroughTheLinkOfAnotherUser) {
   std::filesystem::create_symlink("all/r.json", "mine");
 
   for (const char* const line : {"-e 8 --json all/r.json", "-e 8 --json mine"})
-    expect_refused(run_line, {line, {"a link that another user has made"}});
+    expect_refused(reduce_all_on, {line, {"a link that another user has made"}});
 }
 
 TEST_F(ReduceAll, PrintsATextOnce) {
   for (const char* const flag : {"--help", "-h", "--version", "--list"}) {
-    const Ended ran = expect_done(run_line, flag);
+    const Ended ran = expect_done(reduce_all_on, flag);
     EXPECT_EQ(ran.err, "");
     EXPECT_EQ(ran.out, text_for(parse_command_line({flag}).options.task));
   }
 }
 
-void expect_right(const std::string& line, std::vector<std::string> says = {}) {
+void expect_right(const std::string& line, std::vector<std::string> says = {}, int n_ranks = 1) {
   says.insert(says.end(), {"# Out of bounds values : 0 OK\n", "# Avg bus bandwidth    : "});
-  expect_told(expect_done(run_line, line), 0, says);
+  expect_told(expect_done(reduce_all_on, line, n_ranks), 0, says);
 }
 
 TEST_F(ReduceAll, EveryWayToMeasureEndsWithRightResults) {
@@ -87,17 +78,80 @@ TEST_F(ReduceAll, EveryWayToMeasureEndsWithRightResults) {
     expect_right("-b 8 -e 2K -f 16 -n 6 " + words);
   expect_right("-d all -o sum -b 8 -e 8 -n 2 -w 1 --algorithm tree,ring");
   expect_right("-d int16,float16 -o all -b 8 -e 8 -n 2 -w 1 --algorithm tree,shm");
+  expect_right("-b 4 -e 40 -i 12 --ranks-per-node 2 -g 1 -t 1 -n 6 --verdict",
+               {"simulated nodes 2", " hierarchical ", "\nFastest here: ", "\nThe shortest call (4 B) takes "}, 3);
 }
 
 TEST_F(ReduceAll, CallsNothingRightThatWasNotLookedAt) {
-  expect_told(expect_done(run_line, "-b 8 -e 2K -f 16 -n 6 -w 0 -c 0"), 0, {"# Out of bounds values : not checked\n"});
+  expect_told(expect_done(reduce_all_on, "-b 8 -e 2K -f 16 -n 6 -w 0 -c 0"), 0,
+              {"# Out of bounds values : not checked\n"});
 }
 
 TEST_F(ReduceAll, HasARowForEachSizeAndAlgorithm) {
-  const Ended ran = expect_done(run_line, "-e 1K -n 10 --algorithm ring,tree");
+  const Ended ran =
+      expect_done(reduce_all_on, "-e 1K -n 10 --algorithm ring,tree --samples --json r.json --csv r.csv", 2);
   std::size_t n_rows = 0;
   for (std::size_t at = 0; (at = ran.out.find(" float32 ", at)) != std::string::npos; ++at) ++n_rows;
   EXPECT_EQ(n_rows, 16U) << ran.out;
+  auto files = support::files_here();
+  const auto json = nlohmann::json::parse(files["./r.json"]);
+  EXPECT_TRUE(json["complete"]);
+  EXPECT_EQ(json["results"].size(), n_rows);
+  for (const auto& row : json["results"]) EXPECT_EQ(row["samples_us"].size(), 10U);
+  EXPECT_EQ(std::ranges::count(files["./r.csv"], '\n'), n_rows + 1);
+}
+
+// In the middle of the first size, too: its row says how many samples there are.
+TEST_F(ReduceAll, WhatTimeIsUpBeforeIsNotComplete) {
+  for (const auto& [line, says] :
+       {std::pair{"-e 1K -n 20000 -f 128 --max-time 1ms", " from "},
+        std::pair{"-b 1M -e 1M -n 2000 --algorithm shm --max-time 1ms", " fewer iterations"}}) {
+    expect_told(expect_done(reduce_all_on, std::string{line} + " --json r.json", 2), 0,
+                {"# not complete: --max-time ", says, "# Avg bus bandwidth    : "});
+    const auto json = nlohmann::json::parse(support::files_here()["./r.json"]);
+    EXPECT_FALSE(json["complete"]);
+  }
+}
+
+TEST_F(ReduceAll, AFlippedBitIsFoundAndNamed) {
+  const auto ran = [](const std::string& words, int n_ranks) {
+    return reduce_all_on(support::words_of("-n 10 " + words), n_ranks);
+  };
+  expect_told(ran("-b 4K -e 4K --json r.json --inject wrong:1:7", 3), 1,
+              {"# WRONG: ", " rank 1 on ", ", index 7: expected ", ", found ", "; 1 wrong",
+               "# Out of bounds values : 1 FAILED\n"});
+  EXPECT_TRUE(has(support::files_here()["./r.json"], "\"wrong\":1"));
+  for (const std::string words : {"--collective reduce_scatter", "--collective all_gather --in-place",
+                                  "-d bfloat16 -o max", "-d int8 -o avg -w 0"})
+    expect_told(ran("-b 1K -e 1K " + words + " --inject wrong:0", 2), 1, {" rank 0 on ", ", index 0: "});
+}
+
+// Where ranks share a core, how far cores are apart is not looked at.
+TEST_F(ReduceAll, WhatMovingCoresSpoilIsMeasuredAgain) {
+  const auto ran = [](const std::string& words) { return expect_done(reduce_all_on, words + " --json r.json", 2); };
+  const auto n_marked = [] {
+    const auto json = nlohmann::json::parse(support::files_here()["./r.json"]);
+    return std::ranges::count_if(json["results"], [](const auto& row) { return row["distance_changed"] == true; });
+  };
+  const Ended once = ran("-b 8 -e 256 -n 20 --algorithm ring --inject move:40");
+  if (!has(once.out, "# cores: a line travels")) GTEST_SKIP() << "ranks share a core";
+  expect_told(once, 0,
+              {"# cores moved: sizes were measured again 1 time\n", "compare within a size only: round trip of 8 B to ",
+               " at 100 ns, ", " to 256 B at 400 ns\n"});
+  EXPECT_EQ(n_marked(), 0);
+  expect_told(ran("-b 8 -e 8 -n 20 --algorithm ring,shm --inject move:2"), 0,
+              {"# cores moved: sizes were measured again 2 times\n", " 100>400"});
+  EXPECT_EQ(n_marked(), 2);
+}
+
+TEST_F(ReduceAll, ARankThatIsToBeSlowIsSlowedDown) {
+  const Ended ran = support::run_ranks({0, 0}, [](const runtime::Communicator& world) {
+    const CommandLine line = parse_command_line({"-e", "8", "-n", "2", "--inject", "slow:1:1"});
+    const int exit_code = run_rank(world, line);
+    EXPECT_EQ(line.options.drill->unreached(), std::vector<std::string>{});
+    return exit_code;
+  });
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
 }
 
 }  // namespace
