@@ -20,28 +20,25 @@ trap 'umount "$folder/small"; rm -rf "$folder"' EXIT
 
 made synth toy --out "$folder/small/old" --samples 100
 cp -r "$folder/small/old" "$folder/copy"
-for n in 1 2; do
-  launch "$n" shard synth digits --out "$folder/small/new" --samples 20000 --shard-size 4M --chunk-size 1M
-  expect_rc 3
-  expect_one_error
-  expect_err "small/new': No space left"
-  expect_err '--out'
-  expect_err 'fix: '
-  [ "$(ls "$folder/small")" = old ] || fail "something is left: $(ls "$folder/small")"
-  launch "$n" shard synth digits --out "$folder/small/old" --force --samples 20000 --shard-size 4M --chunk-size 1M
-  expect_rc 3
-  expect_same "$folder/small/old" "$folder/copy"
-done
+full=(shard synth digits --samples 20000 --shard-size 4M --chunk-size 1M)
+launch 2 "${full[@]}" --out "$folder/small/new"
+expect_rc 3
+expect_one_error
+expect_err "small/new': No space left"
+expect_err '--out'
+expect_err 'fix: '
+[ "$(ls "$folder/small")" = old ] || fail "something is left: $(ls "$folder/small")"
+run "$REDUCE_ALL" "${full[@]}" --out "$folder/small/old" --force
+expect_rc 3
+expect_same "$folder/small/old" "$folder/copy"
 
 # Nor is there room for a copy: nothing of it is begun.
 made synth digits --out "$folder/large" --samples 4000 --compress none
-for n in 1 2; do
-  launch "$n" shard bench "$folder/large" --stage "$folder/small/local"
-  expect_rc 3
-  expect_one_error
-  expect_err 'no room for the set'
-  [ -z "$(ls "$folder/small/local")" ] || fail "something is left: $(find "$folder/small/local")"
-done
+launch 2 shard bench "$folder/large" --stage "$folder/small/local"
+expect_rc 3
+expect_one_error
+expect_err 'no room for the set'
+[ -z "$(ls "$folder/small/local")" ] || fail "something is left: $(find "$folder/small/local")"
 
 # A limit of file sizes is an error as a full disk is, and so is one of descriptors where a launcher is to be started.
 run bash -c 'ulimit -f 100; "$@"' bash "$REDUCE_ALL" shard synth digits --samples 4000 --out "$folder/long"
@@ -55,11 +52,9 @@ expect_err 'ulimit -n'
 
 # Nor does a full disk abort a measurement.
 head -c 2M /dev/zero >"$folder/small/fill" 2>/dev/null
-for n in 1 2; do
-  launch "$n" shard bench "$folder/copy" --seconds 0.1 --json "$folder/small/b.json"
-  expect_rc 3
-  expect_one_error
-  expect_err 'No space left'
-  grep -q MPI_ABORT "$folder/err" && fail "aborted"
-done
+launch 2 shard bench "$folder/copy" --seconds 0.1 --json "$folder/small/b.json"
+expect_rc 3
+expect_one_error
+expect_err 'No space left'
+grep -q MPI_ABORT "$folder/err" && fail "aborted"
 exit 0

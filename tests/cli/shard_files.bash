@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What others make of our files, and we of theirs: JSON by its schemas, shards by HDF5's tools, files that h5py writes. What the verbs
-# do with them: tests/program.
+# What others make of our files, and we of theirs: JSON by its schemas, shards by HDF5's tools, files that h5py writes; and files of
+# ranks that are launched. What the verbs do with them: tests/program.
 . "$(dirname "$0")/shard_lib.bash"
 schemas=$(cd "$(dirname "$0")/../../share/schemas" && pwd)
 cd "$folder" || exit 1
@@ -31,11 +31,15 @@ assert s["x"] == {"dtype": "uint8", "shape": [28, 28]} and len(s["classes"]) == 
 assert s["splits"][0]["samples"] == 500 and sum(s["splits"][0]["samples_by_class"]) == 500, s
 PY
 fi
-made synth digits --out d --samples 3000
+made synth digits --out d --samples 3000 --shard-size 1M --chunk-size 128K
+made synth digits --out d3 --samples 3000 --shard-size 1M --chunk-size 128K --nproc 3
+expect_same d d3
+made bench d --seconds 0.1 --json b.json --nproc 2
+expect_schema shard_bench-1.schema.json b.json
 made pack d --out packed --compress zstd
 [ "$(du -sb packed | cut -f1)" -lt "$(du -sb d | cut -f1)" ] || fail "zstd is no smaller"
 if command -v h5dump >/dev/null; then
-  run h5dump -H d/*.h5
+  run h5dump -H d/train-00000.h5
   expect_rc 0
   expect_out 'DATASET "x"'
   run h5dump -d /id -c 4 d/train-00000.h5
@@ -66,7 +70,7 @@ with h5py.File("empty.h5", "w") as file:
     file["x"], file["y"] = x[:0], y[:0]
 EOF
 made import hdf5 plain.h5 --out expected
-made import hdf5 other.h5 --out other --allow-external-files --nproc 2
+made import hdf5 other.h5 --out other --allow-external-files
 expect_same expected other
 made import hdf5 types.h5 --out types
 expect_err 'labels: 3 words taken as classes in sorted order: one, two, zero'
@@ -75,7 +79,7 @@ expect_out '^id 1 +label 0 .*x: \[4, 5, 6, 7\]'
 # refused FILE WORDS
 refused() {
   local words
-  shard import hdf5 "$1" --out bad --nproc 2
+  shard import hdf5 "$1" --out bad
   expect_rc 2
   expect_one_error
   for words in "$2" "$1" 'expected: ' 'fix: '; do expect_err "$words"; done

@@ -1,0 +1,92 @@
+// lockstep with faults of --inject that are no signals: files that are late, or cannot be written. Signals are of
+// tests/fault.
+#include <filesystem>
+
+#include "support/lockstep_program.hpp"
+#include "support/text.hpp"
+
+namespace lockstep::training {
+namespace {
+
+namespace fs = std::filesystem;
+using support::Ended;
+using support::expect_done;
+using support::expect_told;
+using support::has;
+using support::lockstep_on;
+using support::words_of;
+
+class Faults : public support::InFolder {};
+
+/// A fault of each of the first `n_ranks`: WORD:RANK:REST.
+std::string on_each(int n_ranks, const std::string& word, const std::string& rest) {
+  std::string faults = " --inject ";
+  for (int rank = 0; rank < n_ranks; ++rank)
+    faults += (rank > 0 ? "," : "") + word + ":" + std::to_string(rank) + ":" + rest;
+  return faults;
+}
+
+std::size_t n_in(const std::string& folder) {
+  return static_cast<std::size_t>(std::distance(fs::directory_iterator{folder}, {}));
+}
+
+const std::string digits = "train digits --synthetic-samples 512 --batch 32 --epochs 2 --val-split '' ";
+
+// Saved in the background; the last one is waited for.
+TEST_F(Faults, ASlowDiskChangesNothing) {
+  for (const int n : {1, 2}) {
+    const std::string run = digits + "--deterministic --digest --run-dir ", name = std::to_string(n);
+    const std::string whole = expect_done(lockstep_on, run + "whole" + name, n).line("digest");
+    const Ended late =
+        expect_done(lockstep_on, run + name + " --save-every '512 samples'" + on_each(n, "late", "sync:each:100ms"), n);
+    EXPECT_NE(whole, "");
+    EXPECT_EQ(late.line("digest"), whole);
+    expect_told(late, 0, {"injected: late:0:sync"});
+    expect_told(lockstep_on({"ckpt", "verify", name}), 0, {"step-000000016 is whole", "step-000000032 is whole"});
+  }
+}
+
+// What cannot be written costs no training, and at the end the exit code tells.
+TEST_F(Faults, ACheckpointThatIsLostIsTold) {
+  const Ended ran =
+      lockstep_on(words_of(digits + "--save-every '512 samples' --run-dir r" + on_each(2, "io", "sync:1:1000")), 2);
+  expect_told(ran, 3,
+              {"warning: no checkpoint after step 16: a checkpoint cannot be written: ", "Input/output error",
+               "failed after 2 epochs, 32 steps"});
+  EXPECT_EQ(ran.err.find("error: "), ran.err.rfind("error: ")) << ran.err;
+  EXPECT_EQ(n_in("r/checkpoints"), 0U);
+  EXPECT_GT(fs::file_size("r/weights.h5"), 0U);
+}
+
+const std::string synth = "shard synth images --out set --samples 400 --chunk-size 256K --shard-size 1M";
+
+TEST_F(Faults, NothingIsLeftOfASetThatCannotBeWritten) {
+  for (const int n : {1, 3}) {
+    for (const std::string fault : {"io:0:write:3", "io:0:sync"}) {
+      const Ended ran = lockstep_on(words_of(synth + " --inject " + fault), n);
+      expect_told(ran, 3, {"injected: " + fault, "error: ", "cannot ", "set", ": Input/output error"});
+      EXPECT_EQ(ran.err.find("error: "), ran.err.rfind("error: ")) << ran.err;
+      EXPECT_EQ(n_in("."), 0U);
+    }
+    expect_done(lockstep_on, synth + " --inject late:0:write:2:1ms", n);
+    expect_done(lockstep_on, "shard verify set");
+    fs::remove_all("set");
+  }
+}
+
+// What is no fault of this command, or would spoil a set that is there.
+TEST_F(Faults, RefusesFaultsThatDoNotBelongToASet) {
+  expect_done(lockstep_on, "shard synth toy --out old --samples 20");
+  const support::Refused table[] = {
+      {"--out new --inject flip:w:0:1", {"no fault"}},   {"--out new --inject stop:0:training", {"unknown phase"}},
+      {"--out new --inject stop:3:work", {"no rank 3"}}, {"--out old --force --inject stop:0:work", {"a new set"}},
+      {"--out old --inject stop:0:sync", {"exists"}},
+  };
+  for (support::Refused refused : table) {
+    refused.line = "shard synth toy --samples 20 " + refused.line;
+    expect_refused(lockstep_on, refused);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::training
