@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# A launcher is ended in bounded time that starts no rank, for want of descriptors, or does not end after its ranks; and so is a
-# job of which a rank is stopped, by one SIGTERM, with exit code 85 as a checkpoint is there; no rank is left.
+# asked.bash some|all: a job of which a rank is stopped ends in bounded time by one SIGTERM, with exit code 85 as a checkpoint is
+# there; a launcher that is killed is told of. Of all: so is a launcher ended that starts no rank, for want of descriptors, or does
+# not end after its ranks. No rank is left.
 . "$(dirname "$0")/../cli/lib.bash"
 seed=$((RANDOM * 32768 + RANDOM + 1))
 # shellcheck disable=SC2046  # process ids of our own making
@@ -21,6 +22,7 @@ fi
 
 # start FLAGS...: a training under --nproc as $job, which stays in a step until a signal comes.
 start() {
+  : >"$folder/err" # that of the job before has such a line, too
   "$REDUCE_ALL" train toy 2 --run-dir "$run_dir" --seed "$seed" --nproc 2 "$@" >"$folder/out" 2>"$folder/err" &
   job=$!
   await has_line 'injected: ' "$folder/err"
@@ -38,6 +40,27 @@ expect_rc 85
 none_with "$seed" || fail "left: $(ranks_with "$seed")"
 grep -q '"state": "stopped"' "$run_dir/status.json" || fail "status: $(cat "$run_dir/status.json")"
 
+# end_launcher_by SIGNAL: of a job that waits in a step.
+end_launcher_by() {
+  run_dir=$folder/$seed-$1
+  start --inject late:0:training:3:1h
+  kill -"$1" "$(parent_of "$(parent_of "$(process_of 1)")")"
+  wait "$job"
+  rc=$?
+  none_with "$seed" || fail "left: $(ranks_with "$seed")"
+}
+
+# A launcher that is killed leaves a run whose status says so.
+end_launcher_by KILL
+expect_rc 3
+expect_err 'the MPI launcher was ended by signal 9'
+grep -q '"state": "failed"' "$run_dir/status.json" || fail "status: $(cat "$run_dir/status.json")"
+[ "$1" = all ] || exit 0
+
+# One that others end is no wrong result.
+end_launcher_by TERM
+[ "$rc" -ne 0 ] && [ "$rc" -ne 1 ] || fail "exit code $rc"
+
 # Nor is a launcher awaited that stands still itself: its ranks end, as nobody reads what they say.
 run_dir=$run_dir-stopped
 "$REDUCE_ALL" train toy 1000000 --synthetic-samples 64 --save-every 0 --run-dir "$run_dir" --seed "$seed" --timeout 1s --nproc 2 >"$folder/out" 2>"$folder/err" &
@@ -51,19 +74,3 @@ expect_rc 4
 [ "$SECONDS" -le 45 ] || fail "took $SECONDS s"
 expect_err 'the MPI launcher has not ended after its ranks'
 none_with "$seed" || fail "left: $(ranks_with "$seed")"
-
-# A launcher that others end is no wrong result; one that is killed leaves a run whose status says so.
-end_launcher_by() {
-  run_dir=$folder/$seed-$1
-  start --inject late:0:training:3:1h
-  kill -"$1" "$(parent_of "$(parent_of "$(process_of 1)")")"
-  wait "$job"
-  rc=$?
-  none_with "$seed" || fail "left: $(ranks_with "$seed")"
-}
-end_launcher_by TERM
-[ "$rc" -ne 0 ] && [ "$rc" -ne 1 ] || fail "exit code $rc"
-end_launcher_by KILL
-expect_rc 3
-expect_err 'the MPI launcher was ended by signal 9'
-grep -q '"state": "failed"' "$run_dir/status.json" || fail "status: $(cat "$run_dir/status.json")"
