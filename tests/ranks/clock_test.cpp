@@ -160,7 +160,10 @@ TEST(Saving, IsByTheClockWhereItsIntervalIsATime) {
     EXPECT_LE(pause_s, 3) << i;
   }
   const SetClock still;
-  EXPECT_EQ(run_lockstep(toy("--epochs 4 --save-every=2s", folder / "still"), {0}, still).exit_code, 0);
+  const Ended rare = run_lockstep(toy("--epochs 4 --save-every=2s", folder / "still"), {0}, still);
+  EXPECT_EQ(rare.exit_code, 0);
+  EXPECT_NE(rare.line("digest"), "");
+  EXPECT_EQ(rare.line("digest"), ended.line("digest"));
   EXPECT_EQ(log_lines(folder / "still", "save").size(), 1u);
 }
 

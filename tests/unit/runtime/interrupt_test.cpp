@@ -29,6 +29,16 @@ TEST(Interrupt, IsHandledOnAStackOfItsOwn) {
   EXPECT_EXIT(run(), testing::ExitedWithCode(0), "");
 }
 
+TEST(Interrupt, OfAllButCtrlCCountsAsSigterm) {
+  const auto run = [](int signal) {
+    catch_interrupts();
+    std::raise(signal);
+    std::_Exit(pending_interrupt() == SIGTERM ? 0 : 1);
+  };
+  for (const int signal : {SIGTERM, SIGHUP, SIGUSR2})
+    EXPECT_EXIT(run(signal), testing::ExitedWithCode(0), "") << signal;
+}
+
 // Raises `first`, and `later_s` later `second`: from a second on it is another one.
 void raise_both(int first, int second, double later_s = 1.1) {
   static const support::SetClock clock;
