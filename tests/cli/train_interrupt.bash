@@ -22,7 +22,7 @@ start() {
   shift
   local nproc=()
   [ "$n" -eq 1 ] || nproc=(--nproc "$n")
-  rm -rf "$run_dir"
+  rm -rf "$run_dir" "$folder/err"  # what is waited for is not that of the run before
   env --default-signal=INT "$REDUCE_ALL" train toy 300 --run-dir "$run_dir" "${nproc[@]}" "$@" >"$folder/out" 2>"$folder/err" &
   job=$!
 }
