@@ -118,6 +118,28 @@ TEST_F(TrainResume, ADrillGoesOnInTheFolderOfADrill) {
     EXPECT_TRUE(has(run, fault)) << run;
 }
 
+// Training goes on, the weights are kept, and so does a run from the checkpoint before.
+TEST_F(TrainResume, ADiskThatTakesNoMoreCostsTheCheckpointsAfter) {
+  const std::string line = "train toy --synthetic-samples 128 --epochs 3 --save-every 1 --run-dir ";
+  for (const int n_ranks : {1, 2}) {
+    const std::string run = "r" + std::to_string(n_ranks);
+    const Ended ended = lockstep_on(support::words_of(line + run + " --inject io:0:write:4:1000"), n_ranks);
+    expect_told(
+        ended, 3,
+        {"warning: no checkpoint after step 8: ", "; training goes on, and the checkpoints before stay\n",
+         "error: a checkpoint cannot be written: ", "Input/output error", "fix: ", "failed after 3 epochs, 12 steps"});
+    EXPECT_EQ(ended.err.find("error: "), ended.err.rfind("error: ")) << ended.err;
+    const std::string status = file(run + "/status.json");
+    for (const std::string member : {R"("state": "failed")", R"("message": "a checkpoint cannot be written: )",
+                                     R"("step": 12,)", R"(/step-000000004")"})
+      EXPECT_TRUE(has(status, member)) << member << " is not in " << status;
+    EXPECT_TRUE(fs::exists(run + "/weights.h5"));
+    EXPECT_EQ(std::distance(fs::directory_iterator{run + "/checkpoints"}, {}), 1);
+    expect_told(support::expect_done(lockstep_on, line + "on-" + run + " --resume " + run, n_ranks), 0,
+                {"resumed epoch 2, after step 4", "finished after 3 epochs, 12 steps"});
+  }
+}
+
 // Whatever it leads to, the one that was written last stays.
 TEST_F(TrainResume, AWholeCheckpointTakesThePlaceOfTheDamagedOne) {
   make_part();
