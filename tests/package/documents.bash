@@ -27,7 +27,7 @@ mpirun -n 2 reduce_all -b 8 -e 16M --baseline | cli.baseline
 reduce_all --baseline | cli.baseline
 lockstep train --replay | cli.train_bad_input
 lockstep train digits --verify-resume | cli.train_verify_resume
-lockstep train --self-test | cli.train_device
+lockstep train --self-test | mpi.train_device.np1
 lockstep train digits --nproc 2 --inject | fault.flip
 lockstep shard synth digits --out d --inject | cli.shard_interrupt
 srun | cluster.slurm

@@ -1,7 +1,7 @@
 // reduce_all --baseline: what is measured, beside files whose times are made up, so that no verdict depends on speed.
 #include <nlohmann/json.hpp>
 
-#include "program/reduce_all_program.hpp"
+#include "support/reduce_all_program.hpp"
 #include "support/text.hpp"
 
 namespace lockstep::reduce_all {
@@ -11,6 +11,7 @@ using support::Ended;
 using support::expect_done;
 using support::expect_told;
 using support::has;
+using support::reduce_all_on;
 using Json = nlohmann::json;
 
 /// Cores that never move: each visit counts.

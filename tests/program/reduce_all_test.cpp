@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "program/reduce_all_program.hpp"
 #include "reduce_all/texts.hpp"
+#include "support/reduce_all_program.hpp"
 #include "support/text.hpp"
 
 namespace lockstep::reduce_all {
@@ -17,6 +17,7 @@ using support::Ended;
 using support::expect_done;
 using support::expect_told;
 using support::has;
+using support::reduce_all_on;
 
 class ReduceAll : public support::InFolder {};
 
@@ -147,7 +148,7 @@ TEST_F(ReduceAll, WhatMovingCoresSpoilIsMeasuredAgain) {
 TEST_F(ReduceAll, ARankThatIsToBeSlowIsSlowedDown) {
   const Ended ran = support::run_ranks({0, 0}, [](const runtime::Communicator& world) {
     const CommandLine line = parse_command_line({"-e", "8", "-n", "2", "--inject", "slow:1:1"});
-    const int exit_code = run_rank(world, line);
+    const int exit_code = support::run_reduce_all(world, line);
     EXPECT_EQ(line.options.drill->unreached(), std::vector<std::string>{});
     return exit_code;
   });

@@ -1,6 +1,6 @@
-// `lockstep` within a test's process: its command line, on ranks that are threads.
+// `lockstep` within a test's process: its command line, on ranks that are threads or the processes of the test.
 // Invariant: as in program.hpp.
-// Used by tests/ranks and tests/program.
+// Used by tests/ranks, tests/program and tests/mpi.
 #pragma once
 
 #include "core/clock.hpp"
@@ -15,5 +15,8 @@ namespace lockstep::support {
 
 /// On one node; trainings get --threads 1, unless they name a number.
 [[nodiscard]] Ended lockstep_on(std::vector<std::string> arguments, int n_ranks = 1);
+
+/// Collective: likewise, on the ranks of `world`, which are processes.
+[[nodiscard]] Ended lockstep_together(std::vector<std::string> arguments, const runtime::Communicator& world);
 
 }  // namespace lockstep::support

@@ -15,6 +15,7 @@ namespace {
 
 // Tests are plain functions: main() has no other way to hand them its session.
 const runtime::Session* current_session = nullptr;
+runtime::Watchdog* current_watchdog = nullptr;
 
 /// For ranks above 0.
 class FailurePrinter : public testing::EmptyTestEventListener {
@@ -56,11 +57,13 @@ int run_all_tests(const runtime::Communicator& world, runtime::Watchdog& watchdo
 }  // namespace
 
 const runtime::Session& session() { return *current_session; }
+void beat() noexcept { current_watchdog->beat(); }
 
 static int run(int argc, char** argv) {
   runtime::Watchdog watchdog{runtime::read_launcher_hint(), {150}};
   const runtime::Session mpi;
   current_session = &mpi;
+  current_watchdog = &watchdog;
   watchdog.set_rank(mpi.world().rank(), mpi.world().n_ranks());
   testing::InitGoogleTest(&argc, argv);
   return run_all_tests(mpi.world(), watchdog);

@@ -12,4 +12,7 @@ namespace lockstep::support {
 
 [[nodiscard]] inline const runtime::Communicator& world() { return session().world(); }
 
+/// Tells the watchdog that a test of several commands goes on, as each start of a test does.
+void beat() noexcept;
+
 }  // namespace lockstep::support

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sstream>
 
 #include "core/error.hpp"
@@ -15,9 +16,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::size_t count(std::string_view text, std::string_view word) {
+/// Lines that have `word`.
+std::size_t count_lines(const std::string& text, std::string_view word) {
+  std::istringstream lines{text};
   std::size_t n = 0;
-  for (std::size_t at = 0; (at = text.find(word, at)) != std::string_view::npos; at += word.size()) ++n;
+  for (std::string line; std::getline(lines, line);)
+    if (has(line, word)) ++n;
   return n;
 }
 
@@ -26,6 +30,18 @@ void expect_says(const Ended& ended, std::string_view text, const std::vector<st
     EXPECT_TRUE(has(text, words)) << "not said: " << words << "\n--- stdout\n"
                                   << ended.out << "--- stderr\n"
                                   << ended.err;
+}
+
+/// What the program would end the job by, in abort_job().
+void note(Ended& ended, std::string& failure, const core::Error& error) {
+  ended.exit_code = core::to_int(error.code());
+  failure = std::string{"error: "} + error.what() + "\n";
+}
+
+std::string joined(const runtime::Communicator& world, const std::string& mine) {
+  std::string all;
+  for (const std::string& text : world.gather(mine)) all += text;
+  return world.broadcast(all);
 }
 
 }  // namespace
@@ -37,7 +53,7 @@ std::string Ended::line(const std::string& key) const {
   return {};
 }
 
-Ended run_ranks(const std::vector<int>& nodes, const std::function<int(const runtime::Communicator&)>& run) {
+Ended run_ranks(const std::vector<int>& nodes, const RunRank& run) {
   std::vector<int> exit_codes(nodes.size());
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
@@ -49,12 +65,29 @@ Ended run_ranks(const std::vector<int>& nodes, const std::function<int(const run
     });
     ended.exit_code = exit_codes.front();
     EXPECT_EQ(std::ranges::count(exit_codes, ended.exit_code), std::ssize(exit_codes)) << "ranks end differently";
-  } catch (const core::Error& error) {  // the program would end the job by abort_job()
-    ended.exit_code = core::to_int(error.code());
-    failure = std::string{"error: "} + error.what() + "\n";
+  } catch (const core::Error& error) {
+    note(ended, failure, error);
   }
   ended.out = testing::internal::GetCapturedStdout();
   ended.err = testing::internal::GetCapturedStderr() + failure;
+  return ended;
+}
+
+Ended run_processes(const runtime::Communicator& world, const RunRank& run) {
+  world.barrier();  // who is ahead may be about to change files that others look at
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  std::string failure;
+  Ended ended;
+  try {
+    ended.exit_code = run(world);
+  } catch (const core::Error& error) {
+    note(ended, failure, error);
+  }
+  const std::string out = testing::internal::GetCapturedStdout(), err = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(world.highest(static_cast<std::uint8_t>(ended.exit_code)), ended.exit_code) << "ranks end differently";
+  ended.out = joined(world, out);
+  ended.err = joined(world, err + failure);
   return ended;
 }
 
@@ -83,19 +116,39 @@ std::map<std::string, std::string> files_here() {
   return files;
 }
 
-InFolder::InFolder() : before_{fs::current_path()}, folder_{fs::temp_directory_path() / "program-XXXXXX"} {
-  if (mkdtemp(folder_.data()) == nullptr) core::fail_system("mkdtemp");
+InFolder::InFolder(const runtime::Communicator& world)
+    : world_{world}, before_{fs::current_path()}, folder_{fs::temp_directory_path() / "program-XXXXXX"} {
+  if (world.rank() == 0 && mkdtemp(folder_.data()) == nullptr) core::fail_system("mkdtemp");
+  folder_ = world.broadcast(folder_);
   fs::current_path(folder_);
 }
 
 InFolder::~InFolder() {
   fs::current_path(before_);
-  fs::remove_all(folder_);
+  world_.barrier();
+  if (world_.rank() == 0) fs::remove_all(folder_);
 }
 
 void InFolder::write(const std::string& path, std::string_view bytes) {
   fs::create_directories(fs::absolute(path).parent_path());
   std::ofstream{path, std::ios::binary} << bytes;
+}
+
+Variables::Variables(const Values& values) {
+  for (const auto& [name, value] : values) {
+    const char* const before = std::getenv(name.c_str());
+    before_[name] = before != nullptr ? std::optional<std::string>{before} : std::nullopt;
+    setenv(name.c_str(), value.c_str(), 1);
+  }
+}
+
+Variables::~Variables() {
+  for (const auto& [name, value] : before_)
+    static_cast<void>(value ? setenv(name.c_str(), value->c_str(), 1) : unsetenv(name.c_str()));
+}
+
+bool matches(const std::string& text, const std::string& pattern) {
+  return std::regex_search(text, std::regex{pattern, std::regex::ECMAScript | std::regex::multiline});
 }
 
 void expect_refused(const Program& program, const Refused& refused) {
@@ -105,7 +158,7 @@ void expect_refused(const Program& program, const Refused& refused) {
     const auto before = files_here();
     const Ended ended = program(words_of(refused.line), refused.n_ranks != 0 ? refused.n_ranks : n_ranks);
     EXPECT_EQ(ended.exit_code, 2);
-    EXPECT_EQ(count(ended.err, "error: "), 1U) << ended.err;
+    EXPECT_EQ(count_lines(ended.err, "error: "), 1U) << ended.err;
     EXPECT_EQ(ended.out, "");
     expect_says(ended, ended.err, refused.says);
     EXPECT_TRUE(before == files_here()) << "something was touched";

@@ -1,12 +1,14 @@
-// A command of a program within a test's process, on ranks that are threads: what it prints, returns and leaves.
+// A command of a program within a test's process, whose ranks are threads or the processes of the test: what it prints,
+// returns and leaves.
 // Invariant: what a user would see comes back; no process is started, nothing ends this one.
-// Used by tests/program and tests/ranks.
+// Used by tests/program, tests/ranks and tests/mpi.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,9 +27,13 @@ struct Ended {
   [[nodiscard]] std::string line(const std::string& key) const;
 };
 
-/// `run` returns a rank's exit code; rank r is on node `nodes[r]`.
-[[nodiscard]] Ended run_ranks(const std::vector<int>& nodes,
-                              const std::function<int(const runtime::Communicator&)>& run);
+/// Returns a rank's exit code.
+using RunRank = std::function<int(const runtime::Communicator&)>;
+
+/// On threads; rank r is on node `nodes[r]`.
+[[nodiscard]] Ended run_ranks(const std::vector<int>& nodes, const RunRank& run);
+/// Collective: on the ranks of `world`, which are processes. All get what all have printed.
+[[nodiscard]] Ended run_processes(const runtime::Communicator& world, const RunRank& run);
 
 /// `words`, separated at spaces outside of single quotes.
 [[nodiscard]] std::vector<std::string> words_of(std::string_view words);
@@ -35,20 +41,38 @@ struct Ended {
 /// Files by name with their bytes, folders with none, of all that is in the working folder.
 [[nodiscard]] std::map<std::string, std::string> files_here();
 
-/// Each test has a working folder of its own.
+/// Each test has a working folder of its own, the same on all ranks of `world`.
 class InFolder : public testing::Test {
  public:
   /// A file, with the folders that it lies in.
   static void write(const std::string& path, std::string_view bytes);
 
  protected:
-  InFolder();
+  explicit InFolder(const runtime::Communicator& world = runtime::Communicator::alone());
   ~InFolder() override;
 
  private:
+  const runtime::Communicator& world_;
   std::string before_;
   std::string folder_;
 };
+
+/// Variables of the environment with their values, while it lives. Nothing may read or set one at that moment.
+class Variables {
+ public:
+  using Values = std::map<std::string, std::string>;
+
+  explicit Variables(const Values& values);
+  ~Variables();
+  Variables(const Variables&) = delete;
+  Variables& operator=(const Variables&) = delete;
+
+ private:
+  std::map<std::string, std::optional<std::string>> before_{};
+};
+
+/// Whether a part of `text` is as the pattern tells, in which ^ and $ are the ends of a line.
+[[nodiscard]] bool matches(const std::string& text, const std::string& pattern);
 
 /// A line of a table of refusals.
 struct Refused {

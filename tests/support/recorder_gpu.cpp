@@ -1,30 +1,32 @@
 // GPUs that are made up, and played by a recorder: what a program links in place of runtime/gpu_cuda.cpp.
 // Invariant: at the end of the process the recorder's complaints are printed and become exit code 99.
-// Used by the programs *_on_recorder. $LOCKSTEP_MADE_UP_GPUS: how many the machine has, 1 unless given, or "visible":
-// those whose numbers are in $CUDA_VISIBLE_DEVICES, which a batch system sets, and none without it. They are of
-// $LOCKSTEP_MADE_UP_GPU_BYTES each and of $LOCKSTEP_MADE_UP_GPU_ARCHITECTURE, 90, near the processors of "0-3;4-7" in
-// $LOCKSTEP_MADE_UP_GPU_PROCESSORS; $LOCKSTEP_MADE_UP_SWITCHES: 0 if they have none. $LOCKSTEP_MADE_UP_GPU_TELLS: 1 to
-// print how often recordings were replayed, and the most memory that was taken at a time.
+// Used by the programs *_on_recorder, and by tests of whole commands in tests/mpi.
+// $LOCKSTEP_MADE_UP_GPUS: how many the machine has, 1 unless given, or "visible": those whose numbers are in
+// $CUDA_VISIBLE_DEVICES, which a batch system sets, and none without it. They are of $LOCKSTEP_MADE_UP_GPU_BYTES each
+// and of $LOCKSTEP_MADE_UP_GPU_ARCHITECTURE, 90, near the processors of "0-3;4-7" in $LOCKSTEP_MADE_UP_GPU_PROCESSORS;
+// $LOCKSTEP_MADE_UP_SWITCHES: 0 if they have none.
 #include <fmt/format.h>
 
 #include <cstdlib>
 #include <numeric>
 #include <sstream>
 #include <string_view>
+#include <vector>
 
 #include "core/fnv.hpp"
 #include "core/print.hpp"
 #include "runtime/gpu.hpp"
 #include "runtime/processor_list.hpp"
 #include "runtime/session.hpp"
-#include "support/recorder.hpp"
+#include "support/made_up_gpus.hpp"
 
 namespace lockstep::runtime {
 namespace {
 
-test::Recorder& recorder() {
-  static test::Recorder& only = *new test::Recorder;  // it outlives all buffers, also those of static objects
-  return only;
+// They outlive all buffers, also those of static objects.
+std::vector<test::Recorder*>& recorders() {
+  static auto& all = *new std::vector<test::Recorder*>;
+  return all;
 }
 
 std::string_view text_in(const char* variable) {
@@ -38,10 +40,7 @@ std::uint64_t number_in(const char* variable, std::uint64_t otherwise) {
 }
 
 void complain() {
-  if (number_in("LOCKSTEP_MADE_UP_GPU_TELLS", 0) == 1)
-    core::print(fmt::format("recorder: {} replays\nrecorder: {} bytes at most\n", recorder().n_replays(),
-                            recorder().peak_bytes()));
-  const auto& complaints = recorder().complaints();
+  const std::vector<std::string> complaints = test::made_up_gpus_complain();
   for (const std::string& complaint : complaints) core::print("recorder: " + complaint + "\n");
   if (!complaints.empty()) std::_Exit(99);
 }
@@ -83,9 +82,23 @@ GpuSurvey survey_gpus() {
 }
 
 std::unique_ptr<Accelerator> open_gpu(int) {
-  std::atexit(complain);
-  recorder().limit_memory(memory());
-  return recorder().device();
+  [[maybe_unused]] static const int once = std::atexit(complain);
+  recorders().push_back(new test::Recorder);
+  recorders().back()->limit_memory(memory());
+  return recorders().back()->device();
 }
 
 }  // namespace lockstep::runtime
+
+namespace lockstep::test {
+
+const Recorder& made_up_gpu() { return *runtime::recorders().back(); }
+
+std::vector<std::string> made_up_gpus_complain() {
+  std::vector<std::string> all;
+  for (const Recorder* const one : runtime::recorders())
+    all.insert(all.end(), one->complaints().begin(), one->complaints().end());
+  return all;
+}
+
+}  // namespace lockstep::test
