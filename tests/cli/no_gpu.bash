@@ -5,11 +5,16 @@
 . "$(dirname "$0")/lib.bash"
 cd "$folder" || exit 1
 
-# refused WHAT FIX: by each program alone, and by one on two ranks; `auto` goes on and says why.
+# refused WHAT FIX: by the program alone.
 refused() {
-  local what=$1 fix=$2
   run "$REDUCE_ALL" -e 8 -n 8 --device cuda
-  expect_refusal "$what" "$fix"
+  expect_refusal "$1" "$2"
+}
+
+# all_refused WHAT FIX: by each program, and on two ranks; `auto` goes on and says why.
+all_refused() {
+  local what=$1 fix=$2
+  refused "$what" "$fix"
   launch 2 -e 8 -n 8 --device cuda
   expect_refusal "$what" "$fix"
   launch 2 -e 8 -n 8 --device auto --json "$folder/r.json"
@@ -21,9 +26,7 @@ refused() {
   run "$LOCKSTEP" train toy 1 --device cuda --run-dir refused
   expect_refusal "$what" "$fix"
   [ ! -e refused ] || fail "a run that was refused has left something"
-  run "$LOCKSTEP" train --self-test toy
-  expect_refusal "$what" "$fix"
-  run "$LOCKSTEP" train toy 1 --run-dir "on-host-$((++n_runs))"
+  run "$LOCKSTEP" train toy 1 --run-dir on-host
   expect_rc 0
   if [ -n "${MADE_UP_DRIVER:-}" ]; then expect_err "^device  host: $what"; fi
   run "$LOCKSTEP" doctor --device cuda
@@ -31,7 +34,6 @@ refused() {
   expect_out "^gpus  *fail .*$what"
   expect_out "fix: $fix"
 }
-n_runs=0
 
 # expect_refusal WHAT FIX
 expect_refusal() {
@@ -47,7 +49,7 @@ if [ -n "${MADE_UP_DRIVER:-}" ]; then
   mkdir none
   : >none/libcuda.so.1
   export LD_LIBRARY_PATH=$folder/none${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-  refused 'no NVIDIA driver \(libcuda.so.1\) on this machine' 'use a node with GPUs; in a container'
+  all_refused 'no NVIDIA driver \(libcuda.so.1\) on this machine' 'use a node with GPUs; in a container'
   export LD_LIBRARY_PATH=$MADE_UP_DRIVER:$LD_LIBRARY_PATH
   # Programs run by any driver for their version of CUDA, whichever after the point, and newer ones.
   export LOCKSTEP_MADE_UP_DRIVER=$(((CUDA_MAJOR - 1) * 1000 + 80))
@@ -64,24 +66,5 @@ if [ -n "${MADE_UP_DRIVER:-}" ]; then
     'ask the batch system for GPUs .*; see CUDA_VISIBLE_DEVICES'
   LOCKSTEP_MADE_UP_DRIVER_BEGINS=802 refused 'the NVIDIA driver refuses: .* \(cudaErrorSystemNotReady\)' 'nvidia-smi'
 else
-  refused 'this program is built without CUDA' 'build '
+  all_refused 'this program is built without CUDA' 'build '
 fi
-
-launch 2 -e 8 -n 8 --algorithm staged
-expect_rc 2
-expect_one_error
-expect_err 'staged works on the memory of GPUs'
-expect_err 'fix: use --device cuda'
-run "$REDUCE_ALL" --list
-expect_rc 0
-expect_out ' staged '
-expect_out ' nccl:ring/ll128 '
-run "$REDUCE_ALL" --device gpu
-expect_rc 2
-expect_err "did you mean 'cuda'"
-run "$REDUCE_ALL" --device host --share-gpu
-expect_rc 2
-expect_err 'the host is no GPU to be shared'
-run "$REDUCE_ALL" --demo --device cuda
-expect_rc 2
-expect_err 'the demo is one known sum'
