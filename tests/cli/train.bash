@@ -37,7 +37,7 @@ expect_err '^steps   3200 of 32 samples in 50 epochs$'
 for file in run.json log.jsonl status.json weights.h5; do [ -s "two/$file" ] || fail "no two/$file"; done
 expect_valid two train
 
-# Of a set, with more threads than processors; and a processor without instructions for bf16 computes in float32. It says so in one
+# A set is trained on with more threads than processors. A processor without instructions for bf16 computes in float32. It says so in one
 # line each. (Elsewhere oneDNN is told nothing.)
 made synth digits --out few --samples 640
 n_threads=$(($(nproc --all) + 1))

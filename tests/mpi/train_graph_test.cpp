@@ -51,7 +51,7 @@ double host_loss(const std::string& line) {
   return runtime::broadcast_value(world(), ended ? loss_of(*ended) : 0.0);
 }
 
-// Of batch normalization: all ranks, or by twos.
+// Batch normalization sums over all ranks, or over two each.
 TEST_F(Graphs, ChangeNoBitOfGroupsOverRanks) {
   if (world().n_ranks() == 2) {
     const std::string line = resnet18 + "--synthetic-steps 3 --max-steps 3 --bn-group 4";

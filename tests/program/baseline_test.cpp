@@ -16,7 +16,7 @@ using Json = nlohmann::json;
 
 /// Cores that never move: each visit counts.
 const std::string small = "-b 8 -e 32 -f 4 --algorithm ring,shm -n 2 --visits 5 --inject move:1000000 ";
-/// Of made-up files, in microseconds: whatever is measured is slower, or faster.
+/// Made-up files have these times, in microseconds: whatever is measured is slower, or faster.
 constexpr double no_time = 1e-9, long_time = 1e9;
 
 /// With base.json, which two ranks have measured.

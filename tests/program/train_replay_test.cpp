@@ -124,7 +124,7 @@ TEST_F(BadStep, RefusesWhatCannotBeMadeAgain) {
   expect_failed("train --replay " + bad, 1, {"rank-00000.h5"});
 }
 
-// Of all ranks.
+// All ranks share the running statistics.
 TEST_F(BadStep, IsKeptWithTheRunningStatisticsFromBeforeIt) {
   expect_failed(
       "train cifar_resnet18 --synthetic --synthetic-samples 64 --batch 16 --bn-group 8 --lr 1e30 "

@@ -51,7 +51,7 @@ TEST_F(OnRanks, TheLossIsThatOfOne) {
   EXPECT_LT(loss("toy 1 --synthetic-samples 512 --init-from r1/weights.h5"), one) << "weights were not loaded";
 }
 
-// Of batch normalization the running statistics, too; the guard bites, as another seed has another digest.
+// The digest covers the running statistics of batch normalization; another seed has another digest.
 TEST_F(OnRanks, BitsAreThoseOfOne) {
   for (const std::string words :
        {"resnet50_synthetic --model resnet18 --cifar-stem --classes 10 --image-size 16 --batch 16 --bn-group 4 "
@@ -71,7 +71,7 @@ TEST_F(OnRanks, TheLearningRateFollowsTheSamples) {
   for (const int n : {2, 3, 4}) EXPECT_EQ(rate(toy, n), one) << n;
 }
 
-// Of which a step touches few rows; with lanes, every row is summed.
+// A step touches few rows of an embedding; with lanes, every row is summed.
 TEST_F(OnRanks, EmbeddingsAreThoseOfOneInPartsToo) {
   const std::string ratings = "movielens --synthetic --batch 48 --max-steps 30 --val-split ''";
   const double dense = loss(ratings + " --deterministic --lanes 4");
