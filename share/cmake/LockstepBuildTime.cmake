@@ -40,6 +40,10 @@ endif()
 
 # lockstep_optimize_less(<target>): for code that does not run long, or only waits: it describes, checks, reads text, reports.
 # Half the time to compile. What is measured stays out: collectives, networks, optimizers, the way of samples, reduce_all.
+# Builds with sanitizers do not optimize it at all; those of fuzz targets do, as they run readers of files without end.
 function(lockstep_optimize_less target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  if(LOCKSTEP_SANITIZE AND NOT LOCKSTEP_SANITIZE MATCHES "fuzzer")
+    target_compile_options(${target} PRIVATE -O0)
+  endif()
 endfunction()

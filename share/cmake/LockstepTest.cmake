@@ -89,24 +89,28 @@ function(_lockstep_set_up_test_code name scope)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} ${scope} ${ARGN} PRIVATE lockstep_options)
   target_compile_definitions(${name} PRIVATE GTEST_HAS_PTHREAD=1)  # as the precompiled headers have it
-  if(LOCKSTEP_SANITIZE MATCHES "address")
-    target_compile_options(${name} PRIVATE -O0)
-  else()
+  if(NOT LOCKSTEP_SANITIZE MATCHES "thread")
     lockstep_optimize_less(${name})
   endif()
 endfunction()
 
-# lockstep_add_unit_test(<name> SOURCES ... LIBRARIES ... [LABELS ...] [LONG_CASES]): GoogleTest, no launcher. LONG_CASES: the
-# cases whose names begin with DISABLED_ are run by long.<name>.
+# lockstep_add_unit_test(<name> SOURCES ... LIBRARIES ... [LABELS ...] [LONG_CASES] [NOT_SANITIZED <pattern> ...]): GoogleTest,
+# no launcher. LONG_CASES: the cases whose names begin with DISABLED_ are run by long.<name>. NOT_SANITIZED: sanitizers do not
+# judge these cases, which take them minutes and run no code that smaller cases do not run.
 function(lockstep_add_unit_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "LONG_CASES" "" "SOURCES;LIBRARIES;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "LONG_CASES" "" "SOURCES;LIBRARIES;LABELS;NOT_SANITIZED")
   lockstep_reject_unparsed(lockstep_add_unit_test "${arg_UNPARSED_ARGUMENTS}")
   lockstep_add_test_program(${name} SOURCES ${arg_SOURCES} LIBRARIES ${arg_LIBRARIES} GTest::gtest_main)
   add_dependencies(sanitized_tests ${name})
   if("tsan" IN_LIST arg_LABELS)
     add_dependencies(tsan_tests ${name})
   endif()
-  lockstep_add_test(unit.${name} COMMAND $<TARGET_FILE:${name}> LABELS unit ${arg_LABELS})
+  set(filter "")
+  if(LOCKSTEP_SANITIZE AND arg_NOT_SANITIZED)
+    list(JOIN arg_NOT_SANITIZED ":" filter)
+    string(PREPEND filter "--gtest_filter=-")
+  endif()
+  lockstep_add_test(unit.${name} COMMAND $<TARGET_FILE:${name}> ${filter} LABELS unit ${arg_LABELS})
   if(arg_LONG_CASES)
     lockstep_add_test(long.${name} LONG
       COMMAND $<TARGET_FILE:${name}> --gtest_also_run_disabled_tests --gtest_filter=*DISABLED_* LABELS ${arg_LABELS})

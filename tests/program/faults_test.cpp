@@ -30,7 +30,7 @@ std::size_t n_in(const std::string& folder) {
   return static_cast<std::size_t>(std::distance(fs::directory_iterator{folder}, {}));
 }
 
-const std::string digits = "train digits --synthetic-samples 512 --batch 32 --epochs 2 --val-split '' ";
+const std::string digits = "train digits --synthetic-samples 64 --batch 4 --epochs 2 --val-split '' ";
 
 // Saved in the background; the last one is waited for.
 TEST_F(Faults, ASlowDiskChangesNothing) {
@@ -38,7 +38,7 @@ TEST_F(Faults, ASlowDiskChangesNothing) {
     const std::string run = digits + "--deterministic --digest --run-dir ", name = std::to_string(n);
     const std::string whole = expect_done(lockstep_on, run + "whole" + name, n).line("digest");
     const Ended late =
-        expect_done(lockstep_on, run + name + " --save-every '512 samples'" + on_each(n, "late", "sync:each:100ms"), n);
+        expect_done(lockstep_on, run + name + " --save-every '64 samples'" + on_each(n, "late", "sync:each:100ms"), n);
     EXPECT_NE(whole, "");
     EXPECT_EQ(late.line("digest"), whole);
     expect_told(late, 0, {"injected: late:0:sync"});
@@ -49,7 +49,7 @@ TEST_F(Faults, ASlowDiskChangesNothing) {
 // What cannot be written costs no training, and at the end the exit code tells.
 TEST_F(Faults, ACheckpointThatIsLostIsTold) {
   const Ended ran =
-      lockstep_on(words_of(digits + "--save-every '512 samples' --run-dir r" + on_each(2, "io", "sync:1:1000")), 2);
+      lockstep_on(words_of(digits + "--save-every '64 samples' --run-dir r" + on_each(2, "io", "sync:1:1000")), 2);
   expect_told(ran, 3,
               {"warning: no checkpoint after step 16: a checkpoint cannot be written: ", "Input/output error",
                "failed after 2 epochs, 32 steps"});

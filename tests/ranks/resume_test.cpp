@@ -50,7 +50,7 @@ TEST(DrawnRecipe, EveryKeyIsInTheTable) {
 }
 
 const std::vector<std::string> digits =
-    words_of("train digits --synthetic-samples 256 --batch 16 --val-split= --deterministic --threads 1 --digest");
+    words_of("train digits --synthetic-samples 128 --batch 8 --val-split= --deterministic --threads 1 --digest");
 
 // Within an epoch, by any rank, on any number of ranks.
 TEST(Resume, OnAnyRanksGivesTheBitsOfTheWhole) {
@@ -61,7 +61,7 @@ TEST(Resume, OnAnyRanksGivesTheBitsOfTheWhole) {
   const std::vector<int> counts = is_slow ? std::vector{2, 4} : std::vector{1, 2, 4};
   for (const int n : counts) {
     const std::string part = folder / ("part" + std::to_string(n));
-    run(digits, "--max-steps 21 --save-every=160samples --keep 2 --run-dir " + part, on_one_node(n));
+    run(digits, "--max-steps 21 --save-every=80samples --keep 2 --run-dir " + part, on_one_node(n));
     EXPECT_EQ(names_in(part + "/checkpoints"), (std::set<std::string>{"step-000000020", "step-000000021"}));
     for (const int m : counts) {
       const std::string rest = part + "-" + std::to_string(m);
@@ -105,7 +105,7 @@ constexpr Writer readers[] = {{1, "f32"}, {2, "f32"}, {3, "f32"}, {4, "f32"}, {3
 TEST(Resume, AnyRanksAndPrecisionReadWhatAnyOthersWrote) {
   const TemporaryFolder folder;
   const std::vector<std::string> plain = words_of(
-      "train digits --synthetic-samples 128 --batch 16 --val-split= --threads 1 --optimizer adam --lr 0.001 "
+      "train digits --synthetic-samples 32 --batch 8 --val-split= --threads 1 --optimizer adam --lr 0.001 "
       "--max-steps 3 "
       "--save-every 1");
   int number = 0;
@@ -128,7 +128,7 @@ TEST(Resume, AnyRanksAndPrecisionReadWhatAnyOthersWrote) {
 TEST(Resume, PassesOverWhatIsDamaged) {
   const TemporaryFolder folder;
   const std::string whole = run(digits, "--epochs 3 --run-dir " + folder / "whole").line("digest");
-  run(digits, "--max-steps 21 --save-every=160samples --keep 2 --run-dir " + folder / "part", on_one_node(2));
+  run(digits, "--max-steps 21 --save-every=80samples --keep 2 --run-dir " + folder / "part", on_one_node(2));
   const std::string newest = folder / "part/checkpoints/step-000000021";
   {
     std::fstream file{newest + "/rank-00001.h5", std::ios::in | std::ios::out | std::ios::binary};

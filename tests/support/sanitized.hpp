@@ -18,4 +18,7 @@ inline constexpr bool is_slow = true;
 inline constexpr bool is_slow = is_sanitized;
 #endif
 
+/// Divides the number of draws where each takes long.
+inline constexpr int slow_divisor = is_slow ? 10 : 1;
+
 }  // namespace lockstep

@@ -14,6 +14,7 @@
 #include "nn/cuda/kernels/math.hpp"
 #include "runtime/device.hpp"
 #include "support/reachable.hpp"
+#include "support/sanitized.hpp"
 
 namespace lockstep::nn::cuda {
 
@@ -70,7 +71,9 @@ inline std::string difference(const Bytes& found, const Bytes& wanted) {
 template <class F>
 void expect_same_in_all_orders(const F& f) {
   const Bytes first = f(Runner{ThreadOrder::ascending});
-  EXPECT_TRUE(f(Runner{ThreadOrder::descending}) == first);
+  if (!is_slow) {
+    EXPECT_TRUE(f(Runner{ThreadOrder::descending}) == first);
+  }
   EXPECT_TRUE(f(Runner{ThreadOrder::shuffled}) == first);
   EXPECT_EQ(difference(f(Runner{}), first), "");
 }

@@ -110,7 +110,7 @@ History train_on(const Nodes& nodes, const Setup& setup) {
   return history;
 }
 
-/// Of all ranks, in double.
+/// Returns what every rank has after each step, summed over all ranks in double.
 std::vector<std::vector<double>> expected_history(std::size_t n_ranks, Value value) {
   const auto slots = slots_with_tables(true);
   std::vector<std::vector<double>> history(2 * patterns.size(), std::vector<double>(arena_elements(slots)));
