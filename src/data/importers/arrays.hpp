@@ -30,6 +30,8 @@ class RowArray {
   [[nodiscard]] const ArraySpec& row() const noexcept { return row_; }
   [[nodiscard]] std::uint64_t row_bytes() const noexcept { return row_bytes_; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return n_rows_ * row_bytes_; }
+  /// Whether rows are numbers that stand for words.
+  [[nodiscard]] virtual bool stands_for_words() const noexcept { return false; }
   /// Rows [first, first + n), n * row_bytes() bytes.
   virtual void read_rows(std::uint64_t first, std::uint64_t n, std::span<std::byte> data) const = 0;
 

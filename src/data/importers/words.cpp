@@ -86,7 +86,7 @@ void WordArray::read_rows(std::uint64_t first, std::uint64_t n, std::span<std::b
 
 std::unique_ptr<Source> make_word_source(std::vector<ArrayPair> pairs, const WordList& words, bool no_classes) {
   ArrayOptions options{.no_classes = no_classes, .words = words.list()};
-  const auto is_words = [](const ArrayPair& pair) { return dynamic_cast<const WordArray*>(pair.y.get()) != nullptr; };
+  const auto is_words = [](const ArrayPair& pair) { return pair.y->stands_for_words(); };
   const auto first = std::find_if(pairs.begin(), pairs.end(), is_words);
   if (first == pairs.end()) return make_array_source(std::move(pairs), std::move(options));
   if (no_classes)

@@ -36,6 +36,7 @@ class WordArray final : public RowArray {
   /// Reads all of them. core::Error (usage) unless `dimensions` are those of one word per sample.
   WordArray(const std::string& place, const std::vector<std::uint64_t>& dimensions, Read read,
             std::shared_ptr<WordList> words);
+  [[nodiscard]] bool stands_for_words() const noexcept override { return true; }
   void read_rows(std::uint64_t first, std::uint64_t n, std::span<std::byte> data) const override;
 
  private:
@@ -43,7 +44,7 @@ class WordArray final : public RowArray {
   std::shared_ptr<WordList> words_;
 };
 
-/// The source of pairs of which some y may be a WordArray of `words`. core::Error (usage) if others are not, or
+/// The source of pairs of which some y may stand for `words`. core::Error (usage) if others are not, or
 /// `no_classes` wants numbers.
 [[nodiscard]] std::unique_ptr<Source> make_word_source(std::vector<ArrayPair> pairs, const WordList& words,
                                                        bool no_classes);
