@@ -104,10 +104,11 @@ void expect_serial(const Nodes& nodes, const Case& which) {
     if (world.rank() == 0) support::fill(which.slots, synchronizer.parameters(), initial_value);
     synchronizer.publish_initial();
     for (std::size_t s = 0; s < which.steps.size(); ++s) {
-      support::fill(which.slots, synchronizer.gradients(),
-                    [&](std::size_t i) { return which.gradient(i, world.rank(), static_cast<int>(s)); });
-      if (s % 2 == 0)
-        for (std::size_t slot = 0; slot < which.slots.size(); ++slot) synchronizer.ready(slot);
+      for (std::size_t slot = 0; slot < which.slots.size(); ++slot) {  // there one after another, as in backward
+        support::fill({&which.slots[slot], 1}, synchronizer.gradients(),
+                      [&](std::size_t i) { return which.gradient(i, world.rank(), static_cast<int>(s)); });
+        if (s % 2 == 0) synchronizer.ready(slot);
+      }
       const Step& step = which.steps[s];
       const double norm = synchronizer.step({.learning_rate = step.lr, .scale = 1 / step.scale}, step.clip_norm);
       if (step.clip_norm > 0)
