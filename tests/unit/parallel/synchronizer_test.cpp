@@ -368,5 +368,19 @@ TEST(HostSynchronizer, WhatIsVisitedIsAllThatARunNeeds) {
   }
 }
 
+// A host skips no step, so each is an update of a run that a GPU began.
+TEST(HostSynchronizer, CountsEachStepAsAnUpdateOfALossThatWasScaled) {
+  comm::run_as_threads({0, 1}, [&](comm::Transport& world) {
+    HostSynchronizer synchronizer{world, support::odd_slots(), options_for(OptimizerKind::adam)};
+    EXPECT_FALSE(synchronizer.scale_to_save());
+    synchronizer.set_n_steps(9, optim::LossScale{.value = 64, .n_good = 2, .n_updates = 7});
+    synchronizer.publish_initial();
+    for (int step = 0; step < 2; ++step) make_step(synchronizer, world.rank(), step);
+    const auto scale = synchronizer.scale_to_save();
+    EXPECT_EQ(scale ? scale->n_updates : 0, 9u);
+    EXPECT_EQ(scale ? scale->value : 0, 64);
+  });
+}
+
 }  // namespace
 }  // namespace lockstep::parallel
