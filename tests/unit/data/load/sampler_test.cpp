@@ -129,6 +129,17 @@ TEST(Sampler, EveryOrderHasEverySampleOnceInEveryEpoch) {
   }
 }
 
+// There is one chunk, so that no other order of chunks hides what happens within it.
+TEST(Sampler, BlockedHasAnotherOrderWithinTheWindowInEveryEpoch) {
+  Sampler sampler{50, {.order = Order::blocked, .seed = 9, .window_chunks = 1}, {0}};
+  std::set<std::vector<std::uint64_t>> orders;
+  for (std::uint64_t epoch = 0; epoch < 4; ++epoch) {
+    sampler.begin_epoch(epoch);
+    orders.insert(all_of(sampler, 50));
+  }
+  EXPECT_EQ(orders.size(), 4u);
+}
+
 TEST(Sampler, EmptySetsAreFine) {
   for (const Order order : all_orders) {
     Sampler sampler{0, {.order = order}};
