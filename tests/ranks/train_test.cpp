@@ -71,6 +71,12 @@ TEST_F(OnRanks, TheLearningRateFollowsTheSamples) {
   for (const int n : {2, 3, 4}) EXPECT_EQ(rate(toy, n), one) << n;
 }
 
+// The tenth step begins after 288 samples, when the rate has been halved four times.
+TEST_F(OnRanks, TheLearningRateOfAStepIsThatOfTheSamplesBeforeIt) {
+  EXPECT_DOUBLE_EQ(rate("toy 3 --lr 0.001 --schedule step --step-size '64 samples' --gamma 0.5 --max-steps 10"),
+                   0.001 / 16);
+}
+
 // A step touches few rows of an embedding; with lanes, every row is summed.
 TEST_F(OnRanks, EmbeddingsAreThoseOfOneInPartsToo) {
   const std::string ratings = "movielens --synthetic --batch 48 --max-steps 30 --val-split ''";
