@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
@@ -9,6 +12,19 @@
 #include "checkpoint/reader.hpp"
 #include "checkpoint/writer.hpp"
 #include "unit/io/temporary_folder.hpp"
+
+namespace {
+
+std::vector<std::string>* synced = nullptr;  ///< a test looks at what fsync() is called for
+
+}  // namespace
+
+/// Takes the place of the C library's.
+extern "C" int fsync(int descriptor) {
+  if (synced != nullptr)
+    synced->push_back(std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(descriptor)).filename());
+  return static_cast<int>(syscall(SYS_fsync, descriptor));
+}
 
 namespace lockstep::checkpoint {
 namespace {
@@ -160,6 +176,18 @@ TEST(Checkpoint, IsWholeOrNotThereWhereWritesFail) {
       if (is_expected) static_cast<void>(open_checkpoint(alone(), path));
     }
   }
+}
+
+// Rank 0 cannot bring to the disk what another node still has in its memory.
+TEST(Checkpoint, AFileOfARankIsOnTheDiskBeforeTheIndexTellsOfIt) {
+  const TemporaryFolder folder;
+  std::vector<std::string> names;
+  synced = &names;
+  write(folder.path(), 1);
+  synced = nullptr;
+  ASSERT_FALSE(names.empty());
+  EXPECT_EQ(names.front(), "rank-00000.h5");
+  EXPECT_GT(std::ranges::count_if(names, [](const std::string& name) { return name.starts_with("index.json"); }), 0);
 }
 
 TEST(BackgroundSave, WritesWhatThereWasWhenItBegan) {
