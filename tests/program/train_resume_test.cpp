@@ -1,5 +1,7 @@
 // lockstep train --resume: what it goes on from, what is kept of a run that went on, and what is refused. The result is
 // that of a run which was never interrupted: tests/ranks/resume_test.cpp.
+#include <fmt/format.h>
+
 #include <filesystem>
 
 #include "support/lockstep_program.hpp"
@@ -74,6 +76,15 @@ TEST_F(TrainResume, TellsWhereItGoesOn) {
 
   EXPECT_NE(trained("--epochs 3 --lr 0.5 --resume part --resume-anyway --run-dir other").line("digest"),
             ran.line("digest"));
+}
+
+// Steps 20 and 30 are due; 21 and 25 are ends.
+TEST_F(TrainResume, SavesAtTheStepsOfAWholeRun) {
+  make_part();
+  trained("--max-steps 25 --save-every '320 samples' --keep 9 --resume auto --run-dir part");
+  const auto files = files_here();
+  for (const int step : {20, 21, 22, 23, 24, 25})
+    EXPECT_EQ(files.contains(fmt::format("./part/checkpoints/step-{:09}/DONE", step)), step < 22 || step == 25) << step;
 }
 
 // `never` is what --resume is without the flag, and a folder's name like any other.
