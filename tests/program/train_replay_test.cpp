@@ -72,6 +72,14 @@ TEST_F(BadStep, IsMadeAgainOnOneRankAfterAnyRanks) {
   }
 }
 
+TEST_F(BadStep, IsMadeAgainAfterARunThatWentOn) {
+  done(digits + "--max-steps 2 --save-every 1 --run-dir part");
+  expect_failed(digits + "--lr 1e30 --resume part --resume-anyway --run-dir r", 1,
+                {"error: the loss of step 4 is not finite"});
+  expect_told(done("train --replay r/bad-step-000000004"), 0,
+              {"step      4 of the run, 4 of epoch 1; learning rate 1e+30; ", "\nseen by   rank 0 of 1 on "});
+}
+
 // As where memory was at fault: here, of other parameters than were there.
 TEST_F(BadStep, MayBeFiniteHere) {
   expect_failed(digits + "--lr 1e30 --run-dir bad", 1, {});
