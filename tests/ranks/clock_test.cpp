@@ -130,6 +130,14 @@ TEST_F(TimeLimitOfRun, InPartsItComesToTheSame) {
   EXPECT_EQ(status_of(folder_ / "parts")["state"], "finished");
 }
 
+// No time passes by this clock: the run stops because its longest step leaves too little.
+TEST_F(TimeLimitOfRun, KeepsThreeTimesTheLongestStepForTheEnd) {
+  const SetClock still;
+  const std::string run = folder_ / "r";
+  expect_stopped(run_lockstep(toy("--epochs 4 --time-limit 2.2 --inject late:0:training:5:100ms", run), {0}, still),
+                 run, 2.2);
+}
+
 TEST_F(TimeLimitOfRun, LeavesAnEvaluationUnderWay) {
   const SetClock clock{{0.01}};
   const std::string run = folder_ / "r";
