@@ -52,8 +52,8 @@ int run_with_mpi(const reduce_all::CommandLine& line, const runtime::LauncherHin
     session.reset();
     progress.enter(runtime::Activity::left);
     return exit_code;
-  } catch (const std::exception& error) {
-    runtime::abort_job(error, runtime::name(progress.phase()), watchdog.claim_last_word());
+  } catch (const std::exception&) {
+    runtime::abort_job(runtime::current_error(), runtime::name(progress.phase()), watchdog.claim_last_word());
   }
 }
 

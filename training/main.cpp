@@ -60,8 +60,8 @@ int run_in_session(const Invocation& invocation, const runtime::LauncherHint& hi
       for (const std::string& fault : invocation.drill->unreached())
         core::log_warning(fmt::format("never injected: {}", fault));
     return exit_code;
-  } catch (const std::exception& error) {
-    runtime::abort_job(error, session ? "work" : "start", watchdog.claim_last_word());
+  } catch (const std::exception&) {
+    runtime::abort_job(runtime::current_error(), session ? "work" : "start", watchdog.claim_last_word());
   }
 }
 

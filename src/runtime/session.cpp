@@ -124,9 +124,17 @@ std::optional<core::ExitCode> Session::agree(const std::optional<core::Error>& m
   return speaker.code;
 }
 
-void abort_job(const std::exception& error, std::string_view phase, bool may_speak) {
-  const auto* known = dynamic_cast<const core::Error*>(&error);
-  const int code = static_cast<int>(known != nullptr ? known->code() : core::ExitCode::system);
+core::Error current_error() {
+  try {
+    throw;
+  } catch (const core::Error& error) {
+    return error;
+  } catch (const std::exception& error) {
+    return {core::ExitCode::system, {.what = error.what()}};
+  }
+}
+
+void abort_job(const core::Error& error, std::string_view phase, bool may_speak) {
   const bool is_running = is_mpi_running();
   int rank = -1, n_ranks = 1;
   if (is_running) {
@@ -141,8 +149,8 @@ void abort_job(const std::exception& error, std::string_view phase, bool may_spe
     std::this_thread::sleep_for(std::chrono::seconds{5});
   }
   // Nobody waits for a rank that is alone, and MPI_Abort would have words of its own.
-  if (n_ranks > 1) MPI_Abort(MPI_COMM_WORLD, code);
-  std::_Exit(code);
+  if (n_ranks > 1) MPI_Abort(MPI_COMM_WORLD, core::to_int(error.code()));
+  std::_Exit(core::to_int(error.code()));
 }
 
 std::string host_name() {

@@ -47,11 +47,13 @@ class Session {
   std::unique_ptr<Communicator> meeting_;  ///< what is left in it by a rank that came alone disturbs nobody
 };
 
-/// Prints rank, host, phase and the error, then ends the whole job by MPI_Abort: with the error's exit code if it is a
-/// core::Error, else with ExitCode::system. For errors thrown while other ranks may be inside a collective: one rank
-/// leaving silently would hang the rest. `may_speak`: false where another rank of the node has told the same, which is
-/// then left to end the job.
-[[noreturn]] void abort_job(const std::exception& error, std::string_view phase, bool may_speak = true);
+/// Returns the exception that is being handled; one that is no core::Error becomes one of ExitCode::system.
+[[nodiscard]] core::Error current_error();
+
+/// Prints rank, host, phase and the error, then ends the whole job by MPI_Abort with the error's exit code. For errors
+/// thrown while other ranks may be inside a collective: one rank leaving silently would hang the rest. `may_speak`:
+/// false where another rank of the node has told the same, which is then left to end the job.
+[[noreturn]] void abort_job(const core::Error& error, std::string_view phase, bool may_speak = true);
 
 /// Host name without domain.
 [[nodiscard]] std::string host_name();
