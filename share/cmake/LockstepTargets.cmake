@@ -43,11 +43,14 @@ endfunction()
 # <name>_avx2.cpp and <name>_avx512.cpp. <name>_dispatch_{x86,portable}.cpp chooses at run time, so only these files may
 # carry such flags. Contraction of a*b+c is off, as all sets must give the same bits. They are optimized in every build
 # type: -O1, for sanitizers whose checks take minutes to optimize, is the least that leaves no inline function of std
-# behind as a weak symbol. Fuzz targets read files, which no loops but those of images do: they do not judge the others.
+# behind as a weak symbol. Undefined behaviour is the same in all sets, so it is judged in <name>_plain.cpp alone. Fuzz targets
+# read files, which no loops but those of images do: they do not judge the others.
 function(lockstep_loop_sources variable name)
   set(flags -ffp-contract=off ${ARGN} -O3)
+  set(flags_of_sets "")
   if(LOCKSTEP_SANITIZE)
     list(APPEND flags -O1)
+    set(flags_of_sets -fno-sanitize=undefined)
   endif()
   if(LOCKSTEP_SANITIZE MATCHES "fuzzer" AND NOT name MATCHES "^image/")
     list(APPEND flags -fno-sanitize=all)
@@ -56,6 +59,7 @@ function(lockstep_loop_sources variable name)
   set_source_files_properties(${name}_plain.cpp PROPERTIES COMPILE_OPTIONS "${flags}")
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
     list(APPEND sources ${name}_avx2.cpp ${name}_avx512.cpp ${name}_dispatch_x86.cpp)
+    list(APPEND flags ${flags_of_sets})
     set_source_files_properties(${name}_avx2.cpp PROPERTIES COMPILE_OPTIONS "${flags};-mavx2;-mfma;-mf16c")
     set_source_files_properties(
       ${name}_avx512.cpp

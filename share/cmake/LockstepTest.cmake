@@ -71,36 +71,41 @@ function(lockstep_add_test_objects name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
   lockstep_reject_unparsed(lockstep_add_test_objects "${arg_UNPARSED_ARGUMENTS}")
   add_library(${name} OBJECT EXCLUDE_FROM_ALL ${arg_SOURCES})
-  _lockstep_set_up_test_code(${name} PUBLIC ${arg_LIBRARIES} GTest::gtest)
+  _lockstep_set_up_test_code(${name} ON PUBLIC ${arg_LIBRARIES} GTest::gtest)
 endfunction()
 
-# lockstep_add_test_program(<name> SOURCES ... LIBRARIES ...): the same, with a main().
+# lockstep_add_test_program(<name> SOURCES ... LIBRARIES ... [COMPUTES]): the same, with a main(). It is not optimized, but for
+# one that COMPUTES: that would then take more time than its compiler saves.
 function(lockstep_add_test_program name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "COMPUTES" "" "SOURCES;LIBRARIES")
   lockstep_reject_unparsed(lockstep_add_test_program "${arg_UNPARSED_ARGUMENTS}")
   add_executable(${name} ${arg_SOURCES})
-  _lockstep_set_up_test_code(${name} PRIVATE ${arg_LIBRARIES})
-  if(NOT name STREQUAL "lockstep_test_headers")
+  _lockstep_set_up_test_code(${name} ${arg_COMPUTES} PRIVATE ${arg_LIBRARIES})
+  if(NOT name STREQUAL "lockstep_test_headers" AND NOT arg_COMPUTES)  # they are for code that is not optimized
     target_precompile_headers(${name} REUSE_FROM lockstep_test_headers)
   endif()
 endfunction()
 
-function(_lockstep_set_up_test_code name scope)
+function(_lockstep_set_up_test_code name computes scope)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} ${scope} ${ARGN} PRIVATE lockstep_options)
   target_compile_definitions(${name} PRIVATE GTEST_HAS_PTHREAD=1)  # as the precompiled headers have it
   if(NOT LOCKSTEP_SANITIZE MATCHES "thread")
-    lockstep_optimize_less(${name})
+    lockstep_optimize_less(${name} ${computes})
   endif()
 endfunction()
 
-# lockstep_add_unit_test(<name> SOURCES ... LIBRARIES ... [LABELS ...] [LONG_CASES] [NOT_SANITIZED <pattern> ...]): GoogleTest,
-# no launcher. LONG_CASES: the cases whose names begin with DISABLED_ are run by long.<name>. NOT_SANITIZED: sanitizers do not
+# lockstep_add_unit_test(<name> SOURCES ... LIBRARIES ... [LABELS ...] [COMPUTES] [LONG_CASES] [NOT_SANITIZED <pattern> ...]):
+# GoogleTest, no launcher. LONG_CASES: the cases whose names begin with DISABLED_ are run by long.<name>. NOT_SANITIZED: sanitizers do not
 # judge these cases, which take them minutes and run no code that smaller cases do not run.
 function(lockstep_add_unit_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "LONG_CASES" "" "SOURCES;LIBRARIES;LABELS;NOT_SANITIZED")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "COMPUTES;LONG_CASES" "" "SOURCES;LIBRARIES;LABELS;NOT_SANITIZED")
   lockstep_reject_unparsed(lockstep_add_unit_test "${arg_UNPARSED_ARGUMENTS}")
-  lockstep_add_test_program(${name} SOURCES ${arg_SOURCES} LIBRARIES ${arg_LIBRARIES} GTest::gtest_main)
+  set(computes "")
+  if(arg_COMPUTES)
+    set(computes COMPUTES)
+  endif()
+  lockstep_add_test_program(${name} SOURCES ${arg_SOURCES} LIBRARIES ${arg_LIBRARIES} GTest::gtest_main ${computes})
   add_dependencies(sanitized_tests ${name})
   if("tsan" IN_LIST arg_LABELS)
     add_dependencies(tsan_tests ${name})
