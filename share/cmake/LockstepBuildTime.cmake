@@ -51,6 +51,7 @@ function(lockstep_optimize_less target)
   endif()
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:${level}>)
   if(LOCKSTEP_SANITIZE AND NOT LOCKSTEP_SANITIZE MATCHES "fuzzer")
-    target_compile_options(${target} PRIVATE -O0 -fno-sanitize=null,vptr,alignment)
+    target_compile_options(${target} PRIVATE -O0)
+    set_target_properties(${target} PROPERTIES LOCKSTEP_FEWER_CHECKS ON)  # lockstep_options has them
   endif()
 endfunction()

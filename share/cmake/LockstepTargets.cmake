@@ -11,7 +11,8 @@ if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(lockstep_options INTERFACE -Wno-subobject-linkage)
 endif()
 if(LOCKSTEP_SANITIZE)
-  target_compile_options(lockstep_options INTERFACE -fsanitize=${LOCKSTEP_SANITIZE} -fno-omit-frame-pointer
+  set(_fewer $<$<BOOL:$<TARGET_PROPERTY:LOCKSTEP_FEWER_CHECKS>>:-fno-sanitize=null,vptr,alignment>)
+  target_compile_options(lockstep_options INTERFACE -fsanitize=${LOCKSTEP_SANITIZE} ${_fewer} -fno-omit-frame-pointer
                                                     -fno-sanitize-recover=all)
   target_link_options(lockstep_options INTERFACE -fsanitize=${LOCKSTEP_SANITIZE})
   lockstep_report("sanitizers" on "" "${LOCKSTEP_SANITIZE}: not for timing")
