@@ -18,6 +18,11 @@ function(lockstep_add_test name)
   if(NOT arg_LASTS)
     set(arg_LASTS 0)
   endif()
+  # CTest counts thirds of cores, so that tests which wait run beside those that compute: ctest -j <three times the cores>.
+  set(thirds 1)
+  if(NOT arg_USES STREQUAL "wait")
+    math(EXPR thirds "3 * ${arg_USES}")
+  endif()
   set(timeout ${LOCKSTEP_TEST_TIMEOUT})
   if(arg_LONG)
     list(APPEND arg_LABELS long)
@@ -25,23 +30,11 @@ function(lockstep_add_test name)
   endif()
   add_test(NAME ${name} COMMAND ${PROJECT_SOURCE_DIR}/tests/support/in_own_folder ${arg_COMMAND})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" ENVIRONMENT "${arg_ENVIRONMENT}" COST ${arg_LASTS}
-                                          TIMEOUT ${timeout} SKIP_RETURN_CODE 77)
+                                          TIMEOUT ${timeout} SKIP_RETURN_CODE 77 PROCESSORS ${thirds})
   if(arg_WORKING_DIRECTORY)
     file(MAKE_DIRECTORY ${arg_WORKING_DIRECTORY})
     set_tests_properties(${name} PROPERTIES WORKING_DIRECTORY ${arg_WORKING_DIRECTORY})
   endif()
-  lockstep_tests_use(${arg_USES} ${name})
-endfunction()
-
-# lockstep_tests_use(<cores>|wait <test> ...): CTest counts thirds of cores, so that tests which wait run beside those that
-# compute: ctest -j <three times the cores>.
-function(lockstep_tests_use what)
-  if(what STREQUAL "wait")
-    set(thirds 1)
-  else()
-    math(EXPR thirds "3 * ${what}")
-  endif()
-  set_tests_properties(${ARGN} PROPERTIES PROCESSORS ${thirds})
 endfunction()
 
 # What every MPI test needs from its launcher, as environment: harmless to an MPI that does not know it. OMPI_MCA_ is for

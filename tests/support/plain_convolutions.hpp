@@ -45,23 +45,41 @@ struct PlainConvolution {
     return ((s * height_out + r) * width_out + c) * n_out + o;
   }
 
+  /// Operands as double: each element is converted once, as that takes longer than its products.
+  struct Wide {
+    std::vector<double> x, w, y;
+  };
+  [[nodiscard]] Wide widened() const {
+    const auto copy = [this](const T* of, std::size_t n_elements, nn::cuda::ConvPass writer) {
+      std::vector<double> wide(pass == writer ? 0 : n_elements);
+      for (std::size_t i = 0; i < wide.size(); ++i) wide[i] = value(of, i);
+      return wide;
+    };
+    return {.x = copy(x, n_x(), nn::cuda::ConvPass::input_gradient),
+            .w = copy(w, n_w(), nn::cuda::ConvPass::weight_gradient),
+            .y = copy(y, n_y(), nn::cuda::ConvPass::forward)};
+  }
+
   /// What the input channels at one place have to do with one output channel.
-  void add_channels(double* sums, std::size_t in_x, std::size_t in_w, std::size_t in_y) const {
+  void add_channels(const Wide& wide, double* sums, std::size_t in_x, std::size_t in_w, std::size_t in_y) const {
     if (pass == nn::cuda::ConvPass::forward) {
+      const double* const at_x = wide.x.data() + in_x;
+      const double* const at_w = wide.w.data() + in_w;
       double sum = 0;
-      for (std::size_t k = 0; k < n_in; ++k) sum += value(x, in_x + k) * value(w, in_w + k);
+      for (std::size_t k = 0; k < n_in; ++k) sum += at_x[k] * at_w[k];
       sums[in_y] += sum;
       return;
     }
-    const double gradient = value(y, in_y);
+    const double gradient = wide.y[in_y];
     const bool is_input = pass == nn::cuda::ConvPass::input_gradient;
-    const T* const factor = is_input ? w + in_w : x + in_x;
+    const double* const factor = is_input ? wide.w.data() + in_w : wide.x.data() + in_x;
     double* const sum = sums + (is_input ? in_x : in_w);
-    for (std::size_t k = 0; k < n_in; ++k) sum[k] += gradient * value(factor, k);
+    for (std::size_t k = 0; k < n_in; ++k) sum[k] += gradient * factor[k];
   }
 
   void operator()(std::size_t at_once) const {
     if (at_once > 0) return;  // one thread does all
+    const Wide wide = widened();
     std::vector<double> sums(pass == nn::cuda::ConvPass::forward          ? n_y()
                              : pass == nn::cuda::ConvPass::input_gradient ? n_x()
                                                                           : n_w());
@@ -72,7 +90,7 @@ struct PlainConvolution {
             for (std::size_t j = 0; j < kernel; ++j)
               at(row, column, i, j, [&](std::size_t r, std::size_t c) {
                 for (std::size_t o = 0; o < n_out; ++o)
-                  add_channels(sums.data(), of_x(s, r, c, 0), of_w(o, i, j, 0), of_y(s, row, column, o));
+                  add_channels(wide, sums.data(), of_x(s, r, c, 0), of_w(o, i, j, 0), of_y(s, row, column, o));
               });
     T* const out = pass == nn::cuda::ConvPass::forward ? y : pass == nn::cuda::ConvPass::input_gradient ? x : w;
     for (std::size_t i = 0; i < sums.size(); ++i) {
