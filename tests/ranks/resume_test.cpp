@@ -50,7 +50,7 @@ TEST(DrawnRecipe, EveryKeyIsInTheTable) {
 }
 
 const std::vector<std::string> digits =
-    words_of("train digits --synthetic-samples 128 --batch 8 --val-split= --deterministic --threads 1 --digest");
+    words_of("train digits --synthetic-samples 64 --batch 8 --val-split= --deterministic --threads 1 --digest");
 
 // Within an epoch, by any rank, on any number of ranks.
 TEST(Resume, OnAnyRanksGivesTheBitsOfTheWhole) {
@@ -61,13 +61,13 @@ TEST(Resume, OnAnyRanksGivesTheBitsOfTheWhole) {
   const std::vector<int> counts = is_slow ? std::vector{2, 4} : std::vector{1, 2, 4};
   for (const int n : counts) {
     const std::string part = folder / ("part" + std::to_string(n));
-    run(digits, "--max-steps 21 --save-every=80samples --keep 2 --run-dir " + part, on_one_node(n));
-    EXPECT_EQ(names_in(part + "/checkpoints"), (std::set<std::string>{"step-000000020", "step-000000021"}));
+    run(digits, "--max-steps 13 --save-every=40samples --keep 2 --run-dir " + part, on_one_node(n));
+    EXPECT_EQ(names_in(part + "/checkpoints"), (std::set<std::string>{"step-000000010", "step-000000013"}));
     for (const int m : counts) {
       const std::string rest = part + "-" + std::to_string(m);
       const Ended ended = run(digits, "--epochs 3 --resume " + part + " --run-dir " + rest, on_one_node(m));
       EXPECT_EQ(ended.line("digest"), whole) << n << " ranks, then " << m;
-      EXPECT_NE(ended.err.find("resumed epoch 2, after step 21, from " + part + "/checkpoints/step-000000021"),
+      EXPECT_NE(ended.err.find("resumed epoch 2, after step 13, from " + part + "/checkpoints/step-000000013"),
                 std::string::npos)
           << ended.err;
     }
@@ -128,8 +128,8 @@ TEST(Resume, AnyRanksAndPrecisionReadWhatAnyOthersWrote) {
 TEST(Resume, PassesOverWhatIsDamaged) {
   const TemporaryFolder folder;
   const std::string whole = run(digits, "--epochs 3 --run-dir " + folder / "whole").line("digest");
-  run(digits, "--max-steps 21 --save-every=80samples --keep 2 --run-dir " + folder / "part", on_one_node(2));
-  const std::string newest = folder / "part/checkpoints/step-000000021";
+  run(digits, "--max-steps 13 --save-every=40samples --keep 2 --run-dir " + folder / "part", on_one_node(2));
+  const std::string newest = folder / "part/checkpoints/step-000000013";
   {
     std::fstream file{newest + "/rank-00001.h5", std::ios::in | std::ios::out | std::ios::binary};
     file.seekp(3000);
@@ -148,7 +148,7 @@ TEST(Resume, PassesOverWhatIsDamaged) {
   EXPECT_EQ(ended.line("digest"), whole);
   EXPECT_NE(ended.err.find("is damaged: "), std::string::npos) << ended.err;
   EXPECT_NE(ended.err.find("; passed over"), std::string::npos) << ended.err;
-  EXPECT_NE(ended.err.find("resumed epoch 2, after step 20"), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("resumed epoch 2, after step 10"), std::string::npos) << ended.err;
 }
 
 /// How many combinations are drawn, and from which seed: LOCKSTEP_DRAWS=200 LOCKSTEP_DRAW_SEED=1000 look further.
