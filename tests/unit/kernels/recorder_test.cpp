@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -266,6 +267,28 @@ TEST_F(RecorderTest, GivesTheSameLinesForTheSameStep) {
   add(stream, b_, a_);
   EXPECT_NE(recorder_.take_lines(), first);
 }
+
+#if __has_builtin(__builtin_clear_padding)
+// What lies between the members of a body is no part of it.
+TEST_F(RecorderTest, GivesTheSameLinesWhateverLiesInThePadding) {
+  struct Padded {
+    std::size_t n;
+    bool is_set;
+    LOCKSTEP_HOST_DEVICE void operator()(std::size_t) const {}
+  };
+  Stream stream;
+  const auto lines_with = [&](int padding, bool is_set) {
+    Padded body;
+    std::memset(static_cast<void*>(&body), padding, sizeof body);
+    body.n = 1;
+    body.is_set = is_set;
+    for_each(stream, "padded", 1, {}, {}, body);
+    return recorder_.take_lines();
+  };
+  EXPECT_EQ(lines_with(0, true), lines_with(0xff, true));
+  EXPECT_NE(lines_with(0, true), lines_with(0, false));
+}
+#endif
 
 }  // namespace
 }  // namespace lockstep::test
