@@ -66,6 +66,11 @@ digest_of_surroundings() {
   } | sha256sum | cut -d ' ' -f 1
 }
 
+# Prints a digest of the files that are compiled.
+digest_of_sources() {
+  (cd "$root" && find src training reduce_all share/cmake CMakeLists.txt -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -d ' ' -f 1)
+}
+
 # Tells how many tests did not run, as nothing that they read has changed since they passed.
 tell_passed_before() {
   local n
@@ -78,7 +83,7 @@ check_all() {
   build_all || return
   [[ ! ${1:-} ]] || rm -rf -- "$build/passed"
   mkdir -p -- "$build/passed" && find "$build/passed" -type f -mtime +30 -delete
-  LOCKSTEP_PASSED=$build/passed LOCKSTEP_PASSED_WITH=$(digest_of_surroundings) run_tests "$build" -LE '^long$' || status=1
+  LOCKSTEP_PASSED=$build/passed LOCKSTEP_PASSED_WITH=$(digest_of_surroundings) LOCKSTEP_SOURCES=$(digest_of_sources) run_tests "$build" -LE '^long$' || status=1
   tell_passed_before
   tell_skipped || status=1
   return "$status"

@@ -22,7 +22,7 @@ else()
   endif()
 endif()
 
-# mold, where the compiler takes it.
+# mold, else lld, where the compiler takes it.
 if(LOCKSTEP_WITH_MOLD STREQUAL "OFF")
   lockstep_report("mold" off "" "LOCKSTEP_WITH_MOLD=OFF")
 else()
@@ -34,7 +34,13 @@ else()
   elseif(LOCKSTEP_WITH_MOLD STREQUAL "ON")
     message(FATAL_ERROR "LOCKSTEP_WITH_MOLD=ON, but ${CMAKE_CXX_COMPILER} links nothing with -fuse-ld=mold")
   else()
-    lockstep_report("mold" off "" "${CMAKE_CXX_COMPILER} links nothing with -fuse-ld=mold")
+    check_linker_flag(CXX -fuse-ld=lld LOCKSTEP_HAVE_LLD)
+    set(_instead "")
+    if(LOCKSTEP_HAVE_LLD)
+      add_link_options(-fuse-ld=lld)
+      set(_instead "; lld links instead")
+    endif()
+    lockstep_report("mold" off "" "${CMAKE_CXX_COMPILER} links nothing with -fuse-ld=mold${_instead}")
   endif()
 endif()
 

@@ -59,7 +59,7 @@ add_custom_target(tsan_tests)
 
 # lockstep_add_test_objects(<name> SOURCES ... LIBRARIES ...): what several test programs are linked with. tests/ is its include
 # root beside src/. What a test itself does takes little time, so it is hardly optimized, or not at all under the address
-# sanitizer: that builds sooner. (Not so under that of threads, where tests of parallel/ then take twice as long.)
+# sanitizer: that builds sooner. (Not so under that of threads, where tests of parallel/ then take twice as long: they COMPUTE.)
 function(lockstep_add_test_objects name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
   lockstep_reject_unparsed(lockstep_add_test_objects "${arg_UNPARSED_ARGUMENTS}")
@@ -83,7 +83,7 @@ function(_lockstep_set_up_test_code name computes scope)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} ${scope} ${ARGN} PRIVATE lockstep_options)
   target_compile_definitions(${name} PRIVATE GTEST_HAS_PTHREAD=1)  # as the precompiled headers have it
-  if(NOT LOCKSTEP_SANITIZE MATCHES "thread")
+  if(NOT computes OR NOT LOCKSTEP_SANITIZE MATCHES "thread")
     lockstep_optimize_less(${name} ${computes})
   endif()
 endfunction()

@@ -1,5 +1,6 @@
 // Faults made on purpose at an exact place (--inject): fire drills for users, and what the tests of alarms need.
-// Invariant: without faults nothing here is called; each strikes its rank only, and once unless it says `each`.
+// Invariant: without faults nothing here is called. A fault strikes its rank only (`move`: all), and once, but for `each`, `slow`,
+// `move`, and `io` with TIMES.
 // Used by both programs, the watchdog (which knows where a phase begins), and whoever writes checkpoints and shards.
 #pragma once
 
@@ -53,7 +54,7 @@ class Drill {
   [[nodiscard]] bool is_empty() const noexcept { return armed_.empty(); }
   /// As typed.
   [[nodiscard]] std::vector<std::string> texts() const;
-  /// May be a guess of the launcher's until MPI tells.
+  /// Until MPI starts, this may be the launcher's guess.
   void set_rank(int rank) noexcept { rank_.store(rank); }
   /// Those of a kind, of all ranks, for whoever knows whether there is such an element or parameter.
   [[nodiscard]] std::vector<Fault> named(std::string_view kind) const;

@@ -95,6 +95,13 @@ ranks_with() {
   done
 }
 
+# mark_job: draws $seed, an argument that marks the processes of this test. They end with the test.
+mark_job() {
+  seed=$((RANDOM * 32768 + RANDOM + 1))
+  # shellcheck disable=SC2046  # process ids of our own making
+  trap 'kill -KILL $(pids_with "$seed") 2>/dev/null; rm -rf "$folder"' EXIT
+}
+
 # none_with WORD: whether no rank with it is left.
 none_with() { [ -z "$(ranks_with "$1")" ]; }
 

@@ -2,9 +2,7 @@
 # A program alone is not to be reached over the network. (Under a launcher, MPI listens as it likes.)
 . "$(dirname "$0")/lib.bash"
 [ -r /proc/net/tcp ] || { echo "no /proc/net/tcp"; exit 77; }
-seed=$((RANDOM * 32768 + RANDOM + 1))
-# shellcheck disable=SC2046  # process ids of our own making
-trap 'kill -KILL $(pids_with "$seed") 2>/dev/null; rm -rf "$folder"' EXIT
+mark_job
 
 # listeners PID: the addresses on which that process listens, in the kernel's hexadecimal.
 listeners() {

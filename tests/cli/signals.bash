@@ -3,9 +3,7 @@
 . "$(dirname "$0")/lib.bash"
 command -v python3 >/dev/null || { echo "python3 is missing"; exit 77; }
 
-seed=$((RANDOM * 32768 + RANDOM + 1))
-# shellcheck disable=SC2046  # process ids of our own making
-trap 'kill -KILL $(ranks_with "$seed") 2>/dev/null; rm -rf "$folder"' EXIT
+mark_job
 
 # start SEED: a run too long to finish, in the background; returns once a row is on disk.
 start() {
@@ -38,7 +36,7 @@ wait "$job"
 await none_with "$seed"
 expect_valid
 
-# During the visits after the table, one thousand of which take long.
+# During the visits after the table, of which there are a thousand.
 seed=$((seed + 1))
 rm -f "$folder/r.json"
 (launch 2 -b 8 -e 8 -n 5 --algorithm ring --visits 1000 --seed "$seed" --json "$folder/r.json"; exit "$rc") &
@@ -52,10 +50,9 @@ expect_out '^# not complete: (terminated \(SIGTERM\); there are fewer visits tha
 
 # In the middle of a size: the samples of one size alone would take minutes.
 seed=$((seed + 1))
-(launch 2 -b 1M -e 1M -n 1000000 --algorithm shm --seed "$seed"; exit "$rc") &
+(launch 2 -b 1M -e 1M -n 1000000 --algorithm shm --seed "$seed" --inject late:0:timing:1ms; exit "$rc") &
 job=$!
-await has_line '^# *(B)' "$folder/out"
-sleep 1
+await has_line 'injected: ' "$folder/err"
 for pid in $(pids_with "$seed"); do
   if [ "$(readlink "/proc/$pid/exe")" != "$(readlink -f "$REDUCE_ALL")" ]; then kill -INT "$pid"; fi
 done

@@ -61,7 +61,7 @@ done
 
 # A signal to --nproc that comes before its ranks are ready is not lost; where they catch it already, there is a checkpoint, too.
 for place in init work; do
-  start 2 --inject "late:0:$place:2s"
+  start 2 --inject "late:0:$place:1h"
   await has_line 'injected: late' "$folder/err"
   kill -TERM "$job"
   wait "$job"

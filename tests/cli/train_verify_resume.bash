@@ -3,9 +3,7 @@
 # is. What it tells of jobs that differ or fail: tests/program.
 . "$(dirname "$0")/lib.bash"
 cd "$folder" || exit 1
-seed=$((RANDOM * 32768 + RANDOM + 1)) # the mark of its processes
-# shellcheck disable=SC2046  # process ids of our own making
-trap 'kill -KILL $(pids_with "$seed") 2>/dev/null; rm -rf "$folder"' EXIT
+mark_job
 verify=("$REDUCE_ALL" train digits --synthetic-samples 256 --batch 32 --seed "$seed" --verify-resume --nproc 2)
 is_there() { compgen -G "$1" >/dev/null; }
 # expect_nothing_left: but the output, and no process.

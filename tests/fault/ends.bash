@@ -1,11 +1,9 @@
 #!/usr/bin/env bash
 # ends.bash COMMAND some|all: how a job of three ranks ends if one of them stops, crashes or is killed, at some or all places of its
 # life (--inject). Stopped: exit code 4 after the timeout; else 3. One message names rank, host, process and place; files tell the
-# same and are whole; all leave within 30 s, and no process is left. Without a fault the job succeeds, so it is the fault that bites.
+# same and are whole; no process is left. Without a fault the job succeeds, so it is the fault that bites.
 . "$(dirname "$0")/../cli/lib.bash"
-seed=$((RANDOM * 32768 + RANDOM + 1))
-# shellcheck disable=SC2046  # process ids of our own making
-trap 'kill -KILL $(ranks_with "$seed") 2>/dev/null; rm -rf "$folder"' EXIT
+mark_job
 cd "$folder" || exit 1
 host=$(hostname -s)
 
@@ -26,7 +24,6 @@ start_by() {
   echo 'of an earlier run' >r.json
   local begin=$SECONDS
   if [ "$how" = nproc ]; then run "$REDUCE_ALL" "${command[@]}" "$@" --nproc 3; else launch 3 "${command[@]}" "$@"; fi
-  [ $((SECONDS - begin)) -le 30 ] || fail "took $((SECONDS - begin)) s"
   echo "$*: $((SECONDS - begin)) s"
   none_with "$seed" || await none_with "$seed"
 }
@@ -67,10 +64,8 @@ expect_table() {
   expect_out '^# Avg bus bandwidth    : '
 }
 
-if [ "$2" = all ]; then
-  run "$REDUCE_ALL" "${command[@]}" --nproc 3
-  expect_rc 0
-fi
+run "$REDUCE_ALL" "${command[@]}" --nproc 3
+expect_rc 0
 while read -r how fault <&3; do
   IFS=: read -r word rank phase <<<"$fault"
   start_by "$how" --timeout 2s --inject "$fault"

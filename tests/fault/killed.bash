@@ -3,9 +3,9 @@
 . "$(dirname "$0")/ranks.bash"
 
 # The folder's name, here in a result file's, tells this test's ranks from others.
-start nproc 3 -b 1M -e 1M -n 1000000 --algorithm ring --json "$run_dir.json"
+start nproc 3 -b 1M -e 1M -n 1000000 --algorithm ring --json "$run_dir.json" --inject late:1:timing:1h
 run_dir=$run_dir.json
-await has_rank 1
+await has_line 'injected: ' "$folder/err"
 victim=$(process_of 1)
 guard=$(parent_of "$victim")
 witness=$(process_of 0)

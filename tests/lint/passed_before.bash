@@ -37,6 +37,29 @@ expect yes "a launcher" env "$program" x
 expect no "the same launcher" env "$program" x
 echo '# changed' >>"$program"
 expect yes "the program has changed" "$program" x
+mkdir "$build/driver" && echo 1 >"$build/driver/lib"
+A_FOLDER=$build/driver expect yes "a folder in a variable" "$program" x
+A_FOLDER=$build/driver expect no "the same folder in a variable" "$program" x
+echo 2 >"$build/driver/lib"
+A_FOLDER=$build/driver expect yes "a file in it has changed" "$program" x
+# Sources count for tests of what is installed, which consists of them.
+digest_with() {
+  (. "$tests/support/passed_before" && LOCKSTEP_SOURCES=$1 inputs_of "${@:2}")
+}
+for script in package/a.bash cli/a.bash; do
+  one=$(digest_with 1 bash "$tests/$script" x) two=$(digest_with 2 bash "$tests/$script" x)
+  [[ $one && $script:$([[ $one == "$two" ]] && echo same || echo other) == @(package*other|cli*same) ]] ||
+    { echo "FAILED: sources and $script" && exit 1; }
+done
+
+# Cases that were skipped are told again.
+printf '#!/bin/sh\necho ran >>"%s/runs"\nprintf "x.cpp:3: Skipped\\nno slope\\n\\n[  SKIPPED ] A.b (0 ms)\\n"\n' "$build" >"$program"
+for runs in yes no; do
+  expect $runs "it skips cases" "$program" x
+  printf 'x.cpp:3: Skipped\nno slope\n[  SKIPPED ] A.b (0 ms)\n' >"$build/expected"
+  grep -A 1 -E 'Skipped$|SKIPPED' "$build/out" | grep -E 'Skipped|slope|SKIPPED' | diff - "$build/expected" || { echo "FAILED: skips are not told" && exit 1; }
+done
+printf '#!/bin/sh\necho ran >>"%s/runs"\nexit ${CODE:-0}\n' "$build" >"$program"
 for _ in 1 2; do CODE=1 LOCKSTEP_CODE=1 expect yes "it fails" "$program" x; done
 [[ $status == 1 ]] || { echo "FAILED: exit status $status" && exit 1; }
 for _ in 1 2; do CODE=77 LOCKSTEP_CODE=77 expect yes "it skips itself" "$program" x; done

@@ -57,3 +57,14 @@ END
 expect 1 <<END
 FAILED: the log names no test
 END
+
+# Each reason that a test gives is on the list, for whichever test it is.
+tests=$(dirname -- "$0")/..
+{
+  grep -rhoE 'GTEST_SKIP\(\) << "[^"]+"' "$tests" --include=*.cpp | sed -E 's/.*<< "(.*)"/\1/'
+  grep -rhoE 'echo "[^"$]+"( &&|;) exit 77' "$tests" --include=*.bash | sed -E 's/echo "([^"]*)".*/\1/'
+} | awk '
+  FILENAME != "-" { if (!/^#/ && NF) { split($0, cell, / +[|] +/); rules[++n_rules] = cell[3] }; next }
+  { for (i = 1; i <= n_rules; ++i) if ($0 ~ rules[i]) { ++n_known; next }
+    print "FAILED: tests/may_skip.txt does not have the reason: " $0; exit 1 }
+  END { exit n_known < 40 }' "$tests/may_skip.txt" - || exit 1
