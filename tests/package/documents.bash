@@ -68,9 +68,10 @@ export PATH=$PWD/build/bin:$PATH LOCKSTEP=$build/bin/lockstep
 "$build/bin/lockstep" train toy --max-steps 2 --run-dir t --save-weights t.h5 >/dev/null 2>&1 || fail "no weights"
 "$build/bin/lockstep" ckpt export t.h5 --out theirs.npz >/dev/null || fail "no weights of others"
 
+mapfile -t pages < <(cd "$source" && ls share/doc/*.md)
 declare -i n_run=0 n_elsewhere=0
 shown=
-for page in README.md INSTALL share/doc/algorithms.md share/doc/doctor.md share/doc/regression.md share/doc/shards.md share/doc/training.md; do
+for page in README.md INSTALL "${pages[@]}"; do
   while read -r command; do
     [[ $'\n'$shown != *$'\n'$command$'\n'* ]] || continue # another page has it, too
     shown+=$command$'\n'

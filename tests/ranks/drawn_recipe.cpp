@@ -27,7 +27,8 @@ constexpr Kind kinds[] = {
     {"digits", "--batch 32", "--synthetic-samples 53", "digits --samples 110", true},
     {"digits", "--batch 32", "--synthetic-steps 5", "digits --samples 110", true},
     {"movielens", "--batch 32", "", "ratings --samples 150 --users 30 --items 40 --val 0.2", false},
-    {"cifar_resnet18", "--batch 32 --classes 4 --bn-group 2 --drop-last --augment normalize:0.4:0.2", "",
+    {"cifar_resnet18", "--batch 32 --classes 4 --bn-group 2 --drop-last --augment normalize:0.4:0.2",
+     "--synthetic-steps 2 --image-size 8",
      "images --samples 90 --height 8 --width 8 --channels 3 --classes 4", true},
 };
 
@@ -85,8 +86,8 @@ const std::vector<DrawnKey>& drawn_keys() {
       {"model", {}, "drawn with the recipe"},
       {"cifar-stem", {}, "set by the recipe"},
       {"classes", {}, "drawn with the recipe"},
-      {"users", {}, "as the set has"},
-      {"items", {}, "as the set has"},
+      {"users", {"30", "41"}},
+      {"items", {"40", "53"}},
       {"dropout", {"true", "false"}},
       {"loss", {}, "the model's"},
       {"label-smoothing", {"0", "0.1"}},
@@ -99,7 +100,7 @@ const std::vector<DrawnKey>& drawn_keys() {
       {"synthetic-steps", {}, "drawn with the recipe"},
       {"image-size", {}, "drawn with the recipe"},
       {"augment", {"normalize:0.5:0.25", "flip,normalize:0.1:0.2", "crop:8:2,flip:0.3,normalize:0.2:0.3"}},
-      {"val-augment", {}, "an evaluation changes no weights"},
+      {"val-augment", {}, "only sets of numbers are evaluated here"},
       {"order", {"keyed", "torch", "blocked", "sequential"}},
       {"window-chunks", {"1", "3", "16"}},
       {"drop-last", {"true", "false"}},
@@ -109,7 +110,7 @@ const std::vector<DrawnKey>& drawn_keys() {
       {"bn-group", {}, "drawn with the recipe"},
       {"accumulate", {"1", "2"}},
       {"epochs", {"3", "4"}},
-      {"samples", {}, "a length as epochs are"},
+      {"samples", {"100", "300"}},
       {"max-steps", {}, "what a test of stopping sets"},
       {"evaluate-every", {"0", "1", "2"}},
       {"save-every", {}, "what a test of stopping sets"},
@@ -171,7 +172,7 @@ DrawnRecipe draw_recipe(std::uint64_t seed, const std::string& folder) {
     const training::Key& key = training::all_keys()[*training::find_key(drawn.key)];
     if (drawn.values.empty() || draw.chosen.contains(drawn.key) || !fits(key, draw.chosen)) continue;
     if (drawn.key == "augment" && !kind.has_images) continue;
-    if (contains_flag(draw.arguments, drawn.key)) continue;
+    if (contains_flag(draw.arguments, drawn.key) || draw.chosen.contains(std::string{key.instead_of})) continue;
     const bool is_needed = drawn.key == "milestones";
     if (is_needed || draw.below(2) == 0) draw.set(drawn.key, draw.one_of(drawn.values));
   }

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <random>
 #include <set>
 #include <span>
@@ -12,6 +13,7 @@
 #include "ranks/drawn_recipe.hpp"
 #include "support/lockstep_program.hpp"
 #include "support/sanitized.hpp"
+#include "support/set_clock.hpp"
 #include "training/recipe/keys.hpp"
 #include "unit/io/temporary_folder.hpp"
 
@@ -157,11 +159,30 @@ std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
   return text != nullptr ? std::stoull(text) : otherwise;
 }
 
-// Everything that a recipe can set, in combinations; stopped after any step, on any number of ranks.
+/// Trains until `stop`, its last step; or, by a clock that moves on by `look_s` at each look, until its time is nearly
+/// over, at whatever moment that is. A signal asks for the same. Returns where it stopped.
+std::string train_part(const DrawnRecipe& recipe, const std::string& words, std::uint64_t stop, double look_s,
+                       const std::vector<int>& nodes) {
+  if (look_s == 0) {
+    run(recipe.arguments, words + " --max-steps " + std::to_string(stop), nodes);
+    return "stopped after step " + std::to_string(stop);
+  }
+  std::vector<std::string> arguments = recipe.arguments;
+  for (std::string& word : words_of(words + " --time-limit 30")) arguments.push_back(std::move(word));
+  const SetClock clock{{look_s}};
+  const Ended part = run_lockstep(arguments, nodes, clock);
+  EXPECT_TRUE(part.exit_code == 85 || part.exit_code == 0) << part.err;
+  return "stopped by a clock that moves on by " + std::to_string(look_s) + " s at each look, exit code " +
+         std::to_string(part.exit_code);
+}
+
+// Everything that a recipe can set, in combinations; stopped after any step or at any moment, on any number of ranks.
 TEST(Resume, DrawnRecipesGiveTheBitsOfTheWhole) {
   const TemporaryFolder folder;
   const std::uint64_t first = number_from("LOCKSTEP_DRAW_SEED", 1);
-  for (std::uint64_t seed = first; seed < first + number_from("LOCKSTEP_DRAWS", is_slow ? 2 : 5); ++seed) {
+  const std::uint64_t n_draws = number_from("LOCKSTEP_DRAWS", is_slow ? 2 : 5);
+  std::uint64_t n_by_clock = 0;
+  for (std::uint64_t seed = first; seed < first + n_draws; ++seed) {
     const DrawnRecipe recipe = draw_recipe(seed, folder.path());
     std::mt19937_64 random{seed};
     const auto ranks = [&] {
@@ -172,21 +193,27 @@ TEST(Resume, DrawnRecipesGiveTheBitsOfTheWhole) {
       return nodes;
     };
     const std::uint64_t n_steps = 4 + random() % 8, stop = 1 + random() % (n_steps - 1);
-    SCOPED_TRACE(testing::Message() << "seed " << seed << ", stopped after step " << stop << " of " << n_steps << ": "
-                                    << recipe.text());
+    const double look_s = random() % 2 == 0 ? 0 : 0.1 + 0.1 * static_cast<double>(random() % 20);
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ", " << n_steps << " steps: " << recipe.text());
     const std::string whole_dir = folder / "whole", part_dir = folder / "part";
-    const Ended whole =
-        run(recipe.arguments, "--max-steps " + std::to_string(n_steps) + " --run-dir " + whole_dir, ranks());
-    run(recipe.arguments, "--save-every=1 --max-steps " + std::to_string(stop) + " --run-dir " + part_dir, ranks());
-    const Ended rest = run(recipe.arguments,
-                           "--max-steps " + std::to_string(n_steps) + " --resume auto --run-dir " + part_dir, ranks());
+    const std::string length = "--max-steps " + std::to_string(n_steps);
+    const Ended whole = run(recipe.arguments, length + " --run-dir " + whole_dir, ranks());
+    const std::string stopped = train_part(
+        recipe, (look_s > 0 ? length : "--save-every=1") + " --run-dir " + part_dir, stop, look_s, ranks());
+    SCOPED_TRACE(stopped);
+    if (stopped.ends_with("85")) ++n_by_clock;
+    const Ended rest = run(recipe.arguments, length + " --resume auto --run-dir " + part_dir, ranks());
     EXPECT_NE(rest.err.find("resumed epoch "), std::string::npos) << rest.err;
+    EXPECT_NE(io::get(whole_dir + "/run.json").find(recipe.rank_counts.size() > 1 ? R"("same_bits": "any_ranks")"
+                                                                                 : R"("same_bits": "same_ranks")"),
+              std::string::npos);
     EXPECT_FALSE(whole.line("digest").empty());
     EXPECT_EQ(rest.line("digest"), whole.line("digest"));
     fs::remove_all(whole_dir);
     fs::remove_all(part_dir);
     if (testing::Test::HasFailure()) return;  // one is enough to look at
   }
+  std::cout << n_draws << " combinations, " << n_by_clock << " of them stopped by the clock: all equal\n";
 }
 
 }  // namespace

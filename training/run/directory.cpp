@@ -163,6 +163,7 @@ std::string to_document(const RunInfo& info) {
             {"recipe_name", info.recipe_name},
             {"recipe", Json::parse(info.recipe_json)},
             {"set_digest", info.set_digest.empty() ? Json{} : Json(info.set_digest)},
+            {"resume", {{"same_bits", name(info.resume.same_bits)}, {"promise", info.resume.text}}},
             {"meta", meta}};
   if (!info.faults.empty()) json["faults"] = info.faults;
   return metrics::dump(json, 2) + "\n";

@@ -18,6 +18,7 @@
 #include "runtime/environment.hpp"
 #include "runtime/gpu_choice.hpp"
 #include "runtime/topology.hpp"
+#include "training/recipe/resume_promise.hpp"
 #include "training/run/observer.hpp"
 
 namespace lockstep::training {
@@ -28,6 +29,7 @@ struct RunInfo {
   std::string recipe_name{};
   std::string recipe_json{};  ///< the effective recipe: the text of a JSON object
   std::string set_digest{};   ///< of its manifest; empty if samples are made
+  ResumePromise resume{};
   runtime::Environment environment{};
   runtime::Topology topology{};
   runtime::DeviceChoice device{};

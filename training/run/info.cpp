@@ -19,6 +19,7 @@ RunInfo run_info(const runtime::Communicator& world, const runtime::Topology& to
   return {.arguments = arguments,
           .recipe_name = resolved.recipe.name,
           .recipe_json = recipe_json(resolved.recipe),
+          .resume = resume_promise(resolved.recipe, world.n_ranks()),
           .environment = runtime::read_environment(world),
           .topology = topology,
           .device = device,

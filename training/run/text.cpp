@@ -133,6 +133,7 @@ std::string start_text(const StartRecord& record, const Goal& goal) {
   if (record.resumed)
     text += fmt::format("\nresumed epoch {}, after step {}, from {}", record.resumed->at.epoch, record.resumed->at.step,
                         core::printable(record.resumed->from));
+  if (!record.promise.empty()) text += fmt::format("\nresume  {}", record.promise);
   if (record.time_left)
     text += fmt::format("\nlimit   {} are left, then the run stops, with a checkpoint",
                         core::format_seconds(*record.time_left));

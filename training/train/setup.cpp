@@ -9,6 +9,7 @@
 #include "comm/connection.hpp"
 #include "comm/transport.hpp"
 #include "runtime/session.hpp"
+#include "training/recipe/resume_promise.hpp"
 #include "training/recipe/specs.hpp"
 #include "training/train/check_data.hpp"
 #include "training/train/dry_run.hpp"
@@ -129,7 +130,8 @@ StartRecord start_record(const runtime::Communicator& world, const runtime::Topo
       .n_epochs = setup.goal.n_epochs,
       .n_epoch_steps = batches.n_batches(),
       .hosts = world.gather(runtime::host_name()),
-      .resumed = resumed};
+      .resumed = resumed,
+      .promise = resume_promise(recipe, world.n_ranks()).text};
   std::map<int, int> n_on_node;
   for (const runtime::Place& place : topology.places) record.local_ranks.push_back(n_on_node[place.node]++);
   const std::uint64_t most = batches.most();

@@ -28,6 +28,7 @@
 #include "io/file.hpp"
 #include "training/recipe/cuts.hpp"
 #include "training/recipe/keys.hpp"
+#include "training/recipe/resume_promise.hpp"
 
 namespace lockstep::training {
 namespace {
@@ -298,12 +299,13 @@ int Verification::run() {
   const Version whole = train_whole();
   const Version interrupted = interrupt(whole);
   std::vector<Version> resumed{resume(interrupted, request_.n_ranks)};
-  if (whole.is_on_gpus)
-    core::log_info("on GPUs bits are the same on as many ranks only, so it is resumed on no other number of them");
-  else if (const int other = other_ranks(request_.resolved.recipe, request_.n_ranks))
-    resumed.push_back(resume(interrupted, other));
+  Recipe recipe = request_.resolved.recipe;
+  recipe.is_on_device = whole.is_on_gpus;
+  const ResumePromise promise = resume_promise(recipe, request_.n_ranks);
+  if (promise.same_bits == SameBits::any_ranks)
+    resumed.push_back(resume(interrupted, other_ranks(recipe, request_.n_ranks)));
   else
-    core::log_info("there is no other number of ranks that goes with its lanes");
+    core::log_info(fmt::format("not resumed on another number of ranks: the recipe gives {}", promise.text));
   if (report(whole, resumed)) return core::to_int(core::ExitCode::ok);
   folder_.commit();
   core::log_info(fmt::format("the runs are kept in '{}'", kept_in_));
@@ -323,15 +325,6 @@ void require_deterministic(RecipeWords& words) {
                       .where = fmt::format("{}; {}", said->origin.where, verify_flag),
                       .expected = "one of the two",
                       .fix = "leave out one"});
-}
-
-int other_ranks(const Recipe& recipe, int n_ranks) {
-  const auto fits = [&](int n) { return !core::complaint_of([&] { check_ranks(recipe, n); }); };
-  for (int n = n_ranks - 1; n > 0; --n)
-    if (fits(n)) return n;
-  for (int n = n_ranks + 1; static_cast<std::uint64_t>(n) <= recipe.lanes; ++n)
-    if (fits(n)) return n;
-  return 0;
 }
 
 int verify_resume(const VerifyRequest& request, runtime::JobRunner& jobs) {

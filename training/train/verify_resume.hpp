@@ -24,10 +24,6 @@ struct VerifyRequest {
 /// otherwise.
 void require_deterministic(RecipeWords& words);
 
-/// Another number of ranks that the recipe can be dealt to: the most that are fewer, or else the fewest that are more;
-/// 0: there is none.
-[[nodiscard]] int other_ranks(const Recipe& recipe, int n_ranks);
-
 /// Trains, as jobs one after another, without an interruption; until a signal in the middle; and on from there, by as
 /// many ranks and by another number. Prints what they end with. Exit code 0: the same bits; 1: not; 128 + a signal that
 /// asked for an end. If a job fails, it is told, and the exit code is 2 if that was its own, or 3. Throws core::Error

@@ -23,6 +23,7 @@ inline RunInfo example_info() {
   RunInfo info{.arguments = {"train", "toy", "50", "10"},
                .recipe_name = "toy",
                .recipe_json = R"({"global_batch": 64, "optimizer": {"kind": "sgd", "lr": 0.001}})",
+               .resume = {SameBits::any_ranks, "the same bits on any number of ranks that divides its 8 lanes"},
                .topology = example_topology(),
                .libraries = {{"HDF5", "1.10.8"}},
                .warnings = {"more ranks than cores"}};

@@ -46,12 +46,14 @@ TEST(RunText, TheStartSaysWhatIsAboutToHappen) {
                      .n_nodes = 2,
                      .global_batch = 64,
                      .memory = {123'456'789},
-                     .folder = "runs/mnist_cnn-1"};
+                     .folder = "runs/mnist_cnn-1",
+                     .promise = "the same bits on 4 ranks"};
   EXPECT_EQ(start_text(record, {.n_epochs = 3, .n_samples = 180'000, .n_steps = 2814}),
             "model   mnist_cnn: 1199882 parameters, bf16\n"
             "data    digits: 60000 samples of 1x28x28, evaluated on 10000\n"
             "ranks   4 ranks on 2 nodes\n"
             "steps   2814 of 64 samples in 3 epochs\n"
+            "resume  the same bits on 4 ranks\n"
             "memory  123 MB of host memory per rank for activations, parameters, gradients and the optimizer\n"
             "run     runs/mnist_cnn-1");
   EXPECT_NE(start_text(record, {.n_epochs = 3, .n_samples = 64'064, .n_steps = 1001, .is_within_epoch = true})
@@ -61,6 +63,7 @@ TEST(RunText, TheStartSaysWhatIsAboutToHappen) {
   EXPECT_NE(start_text(record, {}).find("a\\x1b[31m\\x0ab"), std::string::npos) << start_text(record, {});
   record.folder = "runs/mnist_cnn-1";
   record.n_evaluation = 0;
+  record.promise = "";
   record.shape = "";
   record.n_ranks = record.n_nodes = 1;
   record.memory = {2'000'000'000};

@@ -7,22 +7,6 @@
 namespace lockstep::training {
 namespace {
 
-Recipe dealt_to(std::uint64_t lanes) { return {.model = "toy", .batch = 64, .deterministic = true, .lanes = lanes}; }
-
-TEST(VerifyResume, OtherRanksAreFewerIfThereAreSome) {
-  EXPECT_EQ(other_ranks(dealt_to(4), 4), 2);
-  EXPECT_EQ(other_ranks(dealt_to(4), 2), 1);
-  EXPECT_EQ(other_ranks(dealt_to(4), 1), 2);
-  EXPECT_EQ(other_ranks(dealt_to(8), 8), 4);
-  EXPECT_EQ(other_ranks(dealt_to(1), 1), 0);
-}
-
-TEST(VerifyResume, OrderByRankHasNoOthers) {
-  Recipe recipe = dealt_to(4);
-  recipe.order = "torch";
-  EXPECT_EQ(other_ranks(recipe, 1), 0);
-}
-
 TEST(VerifyResume, TheRecipeIsMadeDeterministic) {
   RecipeWords words{.recipe = "toy"};
   require_deterministic(words);

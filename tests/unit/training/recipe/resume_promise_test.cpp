@@ -1,0 +1,45 @@
+#include "training/recipe/resume_promise.hpp"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::training {
+namespace {
+
+Recipe dealt_to(std::uint64_t lanes) { return {.model = "toy", .batch = 64, .deterministic = true, .lanes = lanes}; }
+
+TEST(ResumePromise, OtherRanksAreFewerIfThereAreSome) {
+  EXPECT_EQ(other_ranks(dealt_to(4), 4), 2);
+  EXPECT_EQ(other_ranks(dealt_to(4), 2), 1);
+  EXPECT_EQ(other_ranks(dealt_to(4), 1), 2);
+  EXPECT_EQ(other_ranks(dealt_to(8), 8), 4);
+  EXPECT_EQ(other_ranks(dealt_to(1), 1), 0);
+}
+
+TEST(ResumePromise, IsWhatRecipeAndDeviceAllow) {
+  Recipe by_rank = dealt_to(4);
+  by_rank.order = "torch";
+  Recipe on_gpu = dealt_to(4);
+  on_gpu.is_on_device = true;
+  Recipe usual = dealt_to(4);
+  usual.deterministic = false;
+  const struct {
+    Recipe recipe;
+    int n_ranks;
+    SameBits same_bits;
+    const char* text;
+  } rows[] = {
+      {dealt_to(4), 2, SameBits::any_ranks, "the same bits on any number of ranks that divides its 4 lanes"},
+      {dealt_to(1), 1, SameBits::same_ranks, "the same bits on 1 rank"},
+      {by_rank, 1, SameBits::same_ranks, "the same bits on 1 rank"},
+      {on_gpu, 2, SameBits::same_ranks, "the same bits on 2 ranks with GPUs of the same kind"},
+      {usual, 2, SameBits::none, "the same but for the order of sums; --deterministic gives the same bits"},
+  };
+  for (const auto& row : rows) {
+    const ResumePromise promise = resume_promise(row.recipe, row.n_ranks);
+    EXPECT_EQ(name(promise.same_bits), name(row.same_bits)) << row.text;
+    EXPECT_EQ(promise.text, row.text);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::training
