@@ -26,23 +26,23 @@ struct Command {
 
 constexpr std::array<Command, 5> commands{{
     {"train", "train a model from a recipe, data-parallel", parse_train},
-    {"shard", "data sets as HDF5 shards: make, check, change and measure them", shard::parse},
-    {"ckpt", "checkpoints of a training: list, check, compare, export and remove them", ckpt::parse},
-    {"doctor", "what would keep a job from running, told before it runs", doctor::parse},
-    {"lint", "what would go wrong with a job script, before it is submitted", lint::parse},
+    {"shard", "make, check, change and measure data sets of HDF5 shards", shard::parse},
+    {"ckpt", "list, check, compare, export and remove checkpoints", ckpt::parse},
+    {"doctor", "check what would stop a job or make it slow", doctor::parse},
+    {"lint", "check job scripts of Slurm and PBS before they are submitted", lint::parse},
 }};
 
 std::string help_text() {
-  std::string text = R"(lockstep: train on what a cluster offers, from data set to checkpoint
+  std::string text = R"(lockstep: data-parallel training on MPI, from data set to checkpoint
 
   lockstep train toy 50 10 --nproc 2         a first run: 50 epochs on two ranks
-  lockstep shard synth digits --out d        a data set from nothing but a seed
-  lockstep shard stat d                      what is in it
-  lockstep train --help                      recipes, and all that can be set
-  lockstep shard --help                      all that can be done with data sets
-  lockstep ckpt ls runs/toy-2026-01-31-1     what a run can go on from
-  lockstep doctor --nproc 4                  would a job of four ranks run here?
-  lockstep lint job.sbatch                   would the batch system do what this script says?
+  lockstep shard synth digits --out d        make a data set from a seed
+  lockstep shard stat d                      show its splits, classes and sizes
+  lockstep train --help                      list recipes and flags
+  lockstep shard --help                      list what can be done with data sets
+  lockstep ckpt ls runs/toy-2026-01-31-1     list the checkpoints of a run
+  lockstep doctor --nproc 4                  check whether a job of four ranks would run here
+  lockstep lint job.sbatch                   check a job script
 
 Commands
 )";
@@ -52,7 +52,7 @@ Commands
       --version
 
 Exit codes: 0 done, 1 a verification failed, 2 usage or bad input, 3 system or MPI, 4 a rank hangs,
-85 stopped with a checkpoint: run it again with --resume auto, 128+n ended by signal n.
+85 stopped with a checkpoint (resume with --resume auto), 128+n ended by signal n.
 )";
   return text;
 }

@@ -18,9 +18,9 @@ std::string help_of(const VerbCommand& command, const Verb& verb, const std::vec
   const bool names_kind = verb.help_of_kind != nullptr && !arguments.front().starts_with('-');
   return fmt::format(
       "{} {} [flags]: {}\n\n{}      --nproc N          start N ranks on this machine\n"
-      "      --expect-ranks N   end at once unless there are N ranks\n"
-      "      --verbose          with --nproc: also what the launcher says about a job that failed\n"
-      "      --timeout T        name a rank that is stopped or gone, and end, after T; 0: never    (300s)\n"
+      "      --expect-ranks N   end at once if there are not N ranks\n"
+      "      --verbose          with --nproc: also print the launcher's messages about a failed job\n"
+      "      --timeout T        name a rank that is stopped or gone after T, and end; 0: never     (300s)\n"
       "  -h, --help\n",
       command.name, verb.usage, verb.summary, names_kind ? verb.help_of_kind(arguments.front()) : verb.help());
 }

@@ -41,22 +41,21 @@ constexpr unsigned of_all = of_reduce_all | of_train | of_shard;
 constexpr std::string_view at_place = "RANK:PHASE[:N]";
 
 constexpr std::array<FaultKind, 13> kinds{{
-    {"stop", at_place, of_all, Does::signal, SIGSTOP, "stops, as by a debugger (SIGSTOP)"},
-    {"kill", at_place, of_all, Does::signal, SIGKILL, "is killed, as where memory runs out (SIGKILL)"},
+    {"stop", at_place, of_all, Does::signal, SIGSTOP, "is stopped, as by a debugger (SIGSTOP)"},
+    {"kill", at_place, of_all, Does::signal, SIGKILL, "is killed, as when memory runs out (SIGKILL)"},
     {"segv", at_place, of_all, Does::signal, SIGSEGV, "crashes (SIGSEGV)"},
-    {"term", at_place, of_all, Does::signal, SIGTERM, "gets what a batch system sends (SIGTERM)"},
-    {"int", at_place, of_all, Does::signal, SIGINT, "gets Ctrl-C (SIGINT)"},
-    {"hup", at_place, of_train | of_shard, Does::signal, SIGHUP, "loses its terminal (SIGHUP)"},
-    {"usr2", at_place, of_train | of_shard, Does::signal, SIGUSR2, "gets SIGUSR2, which some batch systems send"},
-    {"late", "RANK:PHASE[:N]:TIME", of_all, Does::late, 0, "waits there for TIME: 500ms, 3s, 1h"},
+    {"term", at_place, of_all, Does::signal, SIGTERM, "gets SIGTERM, as from a batch system"},
+    {"int", at_place, of_all, Does::signal, SIGINT, "gets SIGINT, as from Ctrl-C"},
+    {"hup", at_place, of_train | of_shard, Does::signal, SIGHUP, "gets SIGHUP, as from a lost terminal"},
+    {"usr2", at_place, of_train | of_shard, Does::signal, SIGUSR2, "gets SIGUSR2, as from some batch systems"},
+    {"late", "RANK:PHASE[:N]:TIME", of_all, Does::late, 0, "waits for TIME: 500ms, 3s, 1h"},
     {"io", "RANK:write|sync[:N[:TIMES]]", of_train | of_shard, Does::io, 0,
-     "fails to write from the Nth time on, TIMES times (1)"},
-    {"flip", "PARAMETER:RANK:STEP", of_train, Does::flip, 0,
-     "has a bit flipped before STEP, in what it holds of PARAMETER"},
+     "fails to write, from the Nth write on, TIMES times (1)"},
+    {"flip", "PARAMETER:RANK:STEP", of_train, Does::flip, 0, "gets a flipped bit in PARAMETER before STEP"},
     {"slow", "RANK:PERCENT", of_reduce_all | of_train, Does::slow, 0,
-     "takes PERCENT longer for what is timed: calls, or gradients"},
-    {"wrong", "RANK[:INDEX]", of_reduce_all, Does::wrong, 0, "has a bit flipped in that element of a checked output"},
-    {"move", "LOOKS", of_reduce_all, Does::move, 0, "no rank: cores seem to move after every so many looks"},
+     "needs PERCENT more time for timed calls or gradients"},
+    {"wrong", "RANK[:INDEX]", of_reduce_all, Does::wrong, 0, "gets a flipped bit in that element of a verified output"},
+    {"move", "LOOKS", of_reduce_all, Does::move, 0, "(no rank) cores appear to move every LOOKS measurements"},
 }};
 
 /// Places and who gets to them. Those with numbers of their own have a `unit`: elsewhere N counts the times.

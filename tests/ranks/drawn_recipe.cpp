@@ -28,8 +28,7 @@ constexpr Kind kinds[] = {
     {"digits", "--batch 32", "--synthetic-steps 5", "digits --samples 110", true},
     {"movielens", "--batch 32", "", "ratings --samples 150 --users 30 --items 40 --val 0.2", false},
     {"cifar_resnet18", "--batch 32 --classes 4 --bn-group 2 --drop-last --augment normalize:0.4:0.2",
-     "--synthetic-steps 2 --image-size 8",
-     "images --samples 90 --height 8 --width 8 --channels 3 --classes 4", true},
+     "--synthetic-steps 2 --image-size 8", "images --samples 90 --height 8 --width 8 --channels 3 --classes 4", true},
 };
 
 /// Words that keys are drawn from, and what is chosen of them so far.

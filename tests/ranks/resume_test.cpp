@@ -198,14 +198,14 @@ TEST(Resume, DrawnRecipesGiveTheBitsOfTheWhole) {
     const std::string whole_dir = folder / "whole", part_dir = folder / "part";
     const std::string length = "--max-steps " + std::to_string(n_steps);
     const Ended whole = run(recipe.arguments, length + " --run-dir " + whole_dir, ranks());
-    const std::string stopped = train_part(
-        recipe, (look_s > 0 ? length : "--save-every=1") + " --run-dir " + part_dir, stop, look_s, ranks());
+    const std::string stopped =
+        train_part(recipe, (look_s > 0 ? length : "--save-every=1") + " --run-dir " + part_dir, stop, look_s, ranks());
     SCOPED_TRACE(stopped);
     if (stopped.ends_with("85")) ++n_by_clock;
     const Ended rest = run(recipe.arguments, length + " --resume auto --run-dir " + part_dir, ranks());
     EXPECT_NE(rest.err.find("resumed epoch "), std::string::npos) << rest.err;
-    EXPECT_NE(io::get(whole_dir + "/run.json").find(recipe.rank_counts.size() > 1 ? R"("same_bits": "any_ranks")"
-                                                                                 : R"("same_bits": "same_ranks")"),
+    EXPECT_NE(io::get(whole_dir + "/run.json")
+                  .find(recipe.rank_counts.size() > 1 ? R"("same_bits": "any_ranks")" : R"("same_bits": "same_ranks")"),
               std::string::npos);
     EXPECT_FALSE(whole.line("digest").empty());
     EXPECT_EQ(rest.line("digest"), whole.line("digest"));

@@ -100,45 +100,45 @@ std::string run_help() {
   return std::string{R"(
 The run
       --nproc N             start N ranks on this machine                             (what the launcher started)
-      --expect-ranks N      end at once unless there are N ranks
-      --verbose             with --nproc: also what the launcher says about a job that failed
-      --device D            auto: GPUs where every rank has one, else the host; host; cuda: GPUs, or an error  (auto)
-      --share-gpu           several ranks may have the same GPU: for tests, as it is slow
-      --autotune            GPUs: time all that cuDNN has for each layer, which takes minutes, and keep the fastest for
-                            later runs; else what looks best, for seconds
-      --run-dir FOLDER      where the run is kept                                     (runs/RECIPE-DATE-N)
-      --init-from WHAT      begin with these weights instead of the seed's: a file (HDF5, .npz, .safetensors), a
-                            checkpoint, or a run, of which the newest whole checkpoint is taken
-      --resume WHAT         go on from the newest whole checkpoint of --run-dir, if there is one (auto), or from that of
-                            another run, or from one: its folder                      (never)
-      --resume-anyway       also with another recipe or set than it was begun with
-      --keep N              checkpoints that are kept, the newest; and the one with the best evaluation, as `best`  (3)
-      --keep-epochs N       also the one of every Nth epoch, as `epoch-010`           (none)
-      --time-limit T        stop within T, with a checkpoint, exit code 85; 0: none   (what is left of a Slurm or PBS job)
-      --save-weights FILE   where the weights go                                      (weights.h5 in the run's folder)
-      --evaluate-only       measure accuracy or loss of the split for evaluation, on the --device; train nothing
-      --verify-resume       train without an interruption, and with one and resumed on as many ranks and on others: are
-                            the bits the same? Nothing is kept; of no given length, 100 steps at most
-      --replay FOLDER       make a step that was not finite again, on one rank of the host: where does that begin? FOLDER is
-                            what such a run leaves, bad-step-N; no RECIPE, but flags of a recipe (all before The run) may
+      --expect-ranks N      end at once if there are not N ranks
+      --verbose             with --nproc: also print the launcher's messages about a failed job
+      --device D            auto: GPUs if every rank has one, else the host; host; cuda: GPUs, or an error  (auto)
+      --share-gpu           several ranks may share a GPU; slow, for tests
+      --autotune            on GPUs: time all plans of cuDNN for each layer (minutes) and keep the fastest for later
+                            runs; without it, time a few (seconds)
+      --run-dir FOLDER      folder of the run                                         (runs/RECIPE-DATE-N)
+      --init-from WHAT      begin with these weights: a file (HDF5, .npz, .safetensors), a checkpoint, or the newest
+                            complete checkpoint of a run                             (from the seed)
+      --resume WHAT         auto: resume from the newest complete checkpoint of --run-dir, if there is one; or from
+                            that of another run, or from a checkpoint: its folder     (never)
+      --resume-anyway       resume although the recipe or the set is another one
+      --keep N              keep the N newest checkpoints, and the one with the best evaluation as `best`  (3)
+      --keep-epochs N       also keep every Nth epoch's, as `epoch-010`               (none)
+      --time-limit T        stop within T with a checkpoint and exit code 85; 0: none (what is left of a Slurm or PBS job)
+      --save-weights FILE   file for the weights                                      (weights.h5 in the run's folder)
+      --evaluate-only       measure accuracy or loss on the evaluation split; train nothing
+      --verify-resume       train uninterrupted, and interrupted and resumed on as many ranks and on another number, and
+                            compare all bits. Keeps nothing; at most 100 steps unless a length is given
+      --replay FOLDER       repeat a step that was not finite, on one rank of the host, and name where it begins. FOLDER
+                            is the bad-step-N of such a run. Takes no RECIPE; flags of a recipe (all above The run)
                             change it. Exit code 0: not finite again; 1: finite
-      --self-test           does the GPU compute what the host does? Models of all kinds of layers, or the MODELs named in
-                            place of RECIPE (toy, mnist_cnn, movielens, resnet18, bottlenecks, resnet50), forward and
-                            backward, with a table of errors. Exit code 1: not within the limits. On one rank; takes
-                            --device (cuda unless given), --timeout and no other flags
+      --self-test           compare the GPU with the host, forward and backward, for models with all kinds of layers, or
+                            for those named in place of RECIPE (toy, mnist_cnn, movielens, resnet18, bottlenecks,
+                            resnet50). Prints errors; exit code 1: beyond the limits. One rank; takes --device (cuda
+                            unless given), --timeout and no other flags
       --compat              print the lines of the tutorial that the recipe replaces
-      --dry-run             tell what a run needs: memory (the host's; on GPUs theirs, and whether it fits: exit code 2 if
-                            not), steps, traffic; and train nothing
-      --profile             time by layer, with its share of the step and of what the machine can do
-      --timeout T           name the rank that hangs, and end, after T without progress; 0: never  (300s)
+      --dry-run             print memory, steps and traffic of the run, and train nothing; exit code 2 if it does not fit
+                            into the memory of a GPU
+      --profile             print the time of each layer, its share of the step and of the machine's limit
+      --timeout T           after T without progress, name the rank that hangs and end; 0: never  (300s)
       --digest              at the end, print a digest of weights and losses
       --print-config        print the recipe with the origin of each value, and train nothing
-      --inject FAULT,...    a fire drill: what is below happens on purpose, in a run with a folder of its own. A rank ...
+      --inject FAULT,...    fire drill: cause these faults, in a run with a folder of its own. A rank ...
 )"} + runtime::fault_help(runtime::FaultTaker::train) +
-         R"(                            N: the Nth time, the step or the batch, or each; else the first
+         R"(                            N: the Nth time, the step or the batch, or `each`         (the first)
 
 Exit codes: 0 done, 1 the loss is not finite or a verification failed, 2 usage or bad input, 3 system or MPI, 4 a rank
-hangs, 85 stopped with a checkpoint: run it again with --resume auto, 128+n ended by signal n.
+hangs, 85 stopped with a checkpoint (resume with --resume auto), 128+n ended by signal n.
 )";
 }
 
