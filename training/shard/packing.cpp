@@ -138,14 +138,14 @@ void check_packing(const core::Flags& flags, const data::PackOptions& options, b
 
 std::string packing_help() {
   return std::string{R"(The new folder                                                                        (default)
-      --out FOLDER       where; appears when it is complete, and not before           (required)
-      --force            replace FOLDER if it is there                                (refuse)
-      --shard-size S     a file's size before compression: 64M, 1G; powers of 1024    (256M)
-      --chunk-size S     what is read, checked and decoded at once                    (4M)
-      --compress C       none, deflate, zstd or lz4; other programs need the HDF5 plugin for the last two  (none)
-      --level N          1 to 9 for deflate, 22 for zstd, 12 for lz4                  (the codec's own)
-      --shuffle          store in an order permuted by the seed; for data sorted by class
-      --seed N           of everything random                                         (1)
+      --out FOLDER       new folder; appears when it is complete                      (required)
+      --force            replace FOLDER if it exists                                  (refuse)
+      --shard-size S     size of a file before compression: 64M, 1G; powers of 1024   (256M)
+      --chunk-size S     size of what is read and decoded at once                     (4M)
+      --compress C       none, deflate, zstd or lz4; other programs need HDF5 plugins for the last two  (none)
+      --level N          1 to 9 for deflate, 22 for zstd, 12 for lz4                  (the codec's default)
+      --shuffle          store in a random order; for data sorted by class
+      --seed N           seed of everything random                                    (1)
       --inject FAULT,... a fire drill: what is below happens on purpose; N: the Nth time, or each; else the first. A rank ...
 )"} + runtime::fault_help(runtime::FaultTaker::shard);
 }

@@ -6,16 +6,16 @@ namespace {
 constexpr VerbCommand command{.name = "lockstep shard",
                               .about = R"(lockstep shard: data sets as folders of HDF5 shards
 
-A set is a folder with a manifest and shards that any HDF5 program can read; every byte is covered by a check sum.
+A set is a folder with a manifest and shards. Any HDF5 program reads them, and check sums cover every byte.
 
-  lockstep shard import mnist downloads/mnist --out m    a known format to shards
-  lockstep shard synth digits --out d --samples 60000    or data made from a seed
-  lockstep shard stat d                                  splits, shapes, classes, sizes
-  lockstep shard verify d                                is every byte right?
-  lockstep shard bench d --nproc 2 --batch 64            how fast can a trainer read it?
+  lockstep shard import mnist downloads/mnist --out m    convert a known format to shards
+  lockstep shard synth digits --out d --samples 60000    make data from a seed
+  lockstep shard stat d                                  show splits, shapes, classes, sizes
+  lockstep shard verify d                                verify every byte
+  lockstep shard bench d --nproc 2 --batch 64            measure how fast a trainer can read it
 )",
-                              .note = R"( All take --nproc N to work with N ranks on this machine, and
-give the same bytes for any number of ranks; all need little memory, whatever the size of the set.
+                              .note = R"( All take --nproc N, write the same
+bytes with any number of ranks, and need little memory for sets of any size.
 )",
                               .verbs = verbs};
 
