@@ -1,6 +1,6 @@
 // Files of weights: named float32 tensors in PyTorch's logical shapes, running statistics among them.
 // Invariant: a file appears whole or not at all; its content does not depend on ranks, layout or date; every tensor of
-// ours is checked when it is loaded. share/doc/training.md has the format.
+// ours is checked when it is loaded. share/doc/weights.md has the format.
 // Used by the trainer (--init-from, --save-weights).
 #pragma once
 

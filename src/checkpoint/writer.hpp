@@ -1,6 +1,6 @@
 // Writes checkpoints: the boxes of all ranks as files of a folder that appears whole or not at all.
 // Invariant: what has its final name is on the disk, verified by digests of all that is in it; an older checkpoint is
-// never touched. share/doc/training.md has the format.
+// never touched. share/doc/checkpoints.md has the format.
 // Used by the trainer.
 #pragma once
 

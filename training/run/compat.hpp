@@ -1,5 +1,5 @@
 // The log lines of the tutorials that the recipes replace, letter for letter, so that what reads them keeps working.
-// Invariant: pure functions of numbers that are right here, even where the tutorial's were not (share/doc/training.md
+// Invariant: pure functions of numbers that are right here, even where the tutorial's were not (share/doc/tutorials.md
 // says which); every text ends with a newline or is empty.
 // Used by training/run/run under --compat: rank 0 prints the lines of all ranks, in rank order.
 #pragma once
