@@ -1,6 +1,6 @@
 // Faults made on purpose at an exact place (--inject): fire drills for users, and what the tests of alarms need.
-// Invariant: without faults nothing here is called. A fault strikes its rank only (`move`: all), and once, but for `each`, `slow`,
-// `move`, and `io` with TIMES.
+// Invariant: without faults nothing here is called. A fault strikes its rank only (`move`: all), and once, but for
+// `each`, `slow`, `move`, and `io` with TIMES.
 // Used by both programs, the watchdog (which knows where a phase begins), and whoever writes checkpoints and shards.
 #pragma once
 
