@@ -168,7 +168,7 @@ std::string train_part(const DrawnRecipe& recipe, const std::string& words, std:
     return "stopped after step " + std::to_string(stop);
   }
   std::vector<std::string> arguments = recipe.arguments;
-  for (std::string& word : words_of(words + " --time-limit 30")) arguments.push_back(std::move(word));
+  for (std::string& word : words_of(words + " --resume auto --time-limit 6")) arguments.push_back(std::move(word));
   const SetClock clock{{look_s}};
   const Ended part = run_lockstep(arguments, nodes, clock);
   EXPECT_TRUE(part.exit_code == 85 || part.exit_code == 0) << part.err;
@@ -180,7 +180,7 @@ std::string train_part(const DrawnRecipe& recipe, const std::string& words, std:
 TEST(Resume, DrawnRecipesGiveTheBitsOfTheWhole) {
   const TemporaryFolder folder;
   const std::uint64_t first = number_from("LOCKSTEP_DRAW_SEED", 1);
-  const std::uint64_t n_draws = number_from("LOCKSTEP_DRAWS", is_slow ? 2 : 5);
+  const std::uint64_t n_draws = number_from("LOCKSTEP_DRAWS", is_slow ? 3 : 12);
   std::uint64_t n_by_clock = 0;
   for (std::uint64_t seed = first; seed < first + n_draws; ++seed) {
     const DrawnRecipe recipe = draw_recipe(seed, folder.path());
@@ -193,7 +193,7 @@ TEST(Resume, DrawnRecipesGiveTheBitsOfTheWhole) {
       return nodes;
     };
     const std::uint64_t n_steps = 4 + random() % 8, stop = 1 + random() % (n_steps - 1);
-    const double look_s = random() % 2 == 0 ? 0 : 0.1 + 0.1 * static_cast<double>(random() % 20);
+    const double look_s = random() % 2 == 0 ? 0 : 0.02 * static_cast<double>(1 + random() % 8);
     SCOPED_TRACE(testing::Message() << "seed " << seed << ", " << n_steps << " steps: " << recipe.text());
     const std::string whole_dir = folder / "whole", part_dir = folder / "part";
     const std::string length = "--max-steps " + std::to_string(n_steps);
