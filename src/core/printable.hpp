@@ -10,7 +10,8 @@
 namespace lockstep::core {
 
 /// ESC becomes \x1b, a new line \x0a, a byte that is no UTF-8 \xff; DEL, C1 controls and marks of the direction of
-/// writing become \u009b or the like, as JSON has them. Characters in `kept` stay.
+/// writing become \u009b or the like, as JSON has them. What is not seen becomes its code point: <U+00A0> is a no-break
+/// space. Characters in `kept` stay.
 [[nodiscard]] std::string printable(std::string_view text, std::string_view kept = {});
 
 }  // namespace lockstep::core

@@ -32,6 +32,7 @@ struct Passage {
   int to = -1;
   bool leaves_out_words = false;
   std::atomic<bool> is_last{false};  ///< nothing more comes but what is there
+  std::atomic<bool> has_come{false};
   std::atomic<int> error{0};
 };
 
@@ -82,6 +83,7 @@ void pass_on(Passage& passage) {
     const ssize_t n = read(passage.from.get(), text.data(), text.size());
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) break;
+    passage.has_come = true;
     const std::string_view come{text.data(), static_cast<std::size_t>(n)};
     passage.leaves_out_words ? write(words.pass(come)) : write(come);
   }
@@ -146,6 +148,7 @@ class LauncherOutput::Relay {
     return is_over_.wait_for(time) == std::future_status::ready;
   }
   [[nodiscard]] int error() const noexcept { return passage_->error; }
+  [[nodiscard]] bool has_come() const noexcept { return passage_->has_come; }
 
  private:
   std::shared_ptr<Passage> passage_ = std::make_shared<Passage>();
@@ -180,6 +183,8 @@ int LauncherOutput::await_end(const sigset_t& awaited) {
   if (err_) static_cast<void>(err_->is_over_within(1s));
   return 0;
 }
+
+bool LauncherOutput::has_come() const noexcept { return !out_ || !err_ || out_->has_come() || err_->has_come(); }
 
 int LauncherOutput::stdout_error() const noexcept {
   const int error = out_ ? out_->error() : 0;

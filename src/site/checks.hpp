@@ -3,10 +3,12 @@
 // Used by script_lint.cpp.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "site/request.hpp"
@@ -14,27 +16,62 @@
 
 namespace lockstep::site {
 
+/// A variable that the shell fills in.
+struct Read {
+  std::string_view name;
+  const Command& command;
+  bool has_default;  ///< ${NAME:-x}
+  bool is_asked;     ///< [ -z "$NAME" ] and its like: whether it is set
+};
+
 struct Look {
   const JobScript& script;
   const Site& site;
   const Request& request;
   const FileExists& exists;
+  std::vector<Finding>& findings;
+  std::vector<Read> reads{};  ///< in the order of the commands
+  mutable int n_searches = 0;
+
+  void add(Severity severity, int line, std::string what, std::string why = "", std::string fix = "") const;
+  void error(int line, std::string what, std::string why = "", std::string fix = "") const {
+    add(Severity::error, line, std::move(what), std::move(why), std::move(fix));
+  }
+  void warning(int line, std::string what, std::string why = "", std::string fix = "") const {
+    add(Severity::warning, line, std::move(what), std::move(why), std::move(fix));
+  }
+  void note(int line, std::string what, std::string why = "", std::string fix = "") const {
+    add(Severity::note, line, std::move(what), std::move(why), std::move(fix));
+  }
+  /// What an unknown name may be meant for is looked for so often only: no text takes long.
+  [[nodiscard]] bool may_search() const { return ++n_searches <= 200; }
+  [[nodiscard]] bool is_directive(int line) const;
+  /// Whether this line has a character that looks like one of ASCII, which is told instead of what comes of it.
+  [[nodiscard]] bool has_lookalike(int line) const;
+  /// Of the job; the most of them where it leaves that open; nothing if it does not say.
+  [[nodiscard]] std::optional<long> n_nodes() const;
 };
 
-using Findings = std::vector<Finding>;
-
-/// Directives by themselves: names, forms of values, places, placeholders, those that a job must have.
-void check_directives(const Look& look, Findings& findings);
-/// The form of directives' values.
-void check_values(const Look& look, Findings& findings);
+/// Directives by themselves: form, places, placeholders, those that a job must have.
+void check_directives(const Look& look);
+/// Options: names, values, those that do not go together.
+void check_options(const Look& look);
+/// The resources of PBS.
+void check_resources(const Look& look);
 /// Against the nodes and limits of the site.
-void check_limits(const Look& look, Findings& findings);
+void check_limits(const Look& look);
 /// How ranks are started.
-void check_launches(const Look& look, Findings& findings);
+void check_launches(const Look& look);
+/// Jobs of several nodes or ranks: where things run, and what they find there.
+void check_nodes(const Look& look);
 /// The command lines of reduce_all and lockstep.
-void check_programs(const Look& look, Findings& findings);
+void check_programs(const Look& look);
+/// Signals, traps, and going back into the queue.
+void check_signals(const Look& look);
+/// What the shell fills in before ranks are there.
+void check_expansions(const Look& look);
 /// Variables and commands.
-void check_commands(const Look& look, Findings& findings);
+void check_commands(const Look& look);
 
 /// The ranks of `launch`: those that it says, or those of the job where the launcher takes them from there.
 [[nodiscard]] std::optional<long> ranks_of(const Launch& launch, const Look& look);
@@ -42,5 +79,14 @@ void check_commands(const Look& look, Findings& findings);
 [[nodiscard]] std::string_view argument(std::span<const std::string> words, std::string_view flag);
 [[nodiscard]] bool has_argument(std::span<const std::string> words, std::string_view flag);
 [[nodiscard]] bool starts_ranks(const Launch& launch);
+/// srun, mpirun or mpiexec.
+[[nodiscard]] bool is_mpi_launcher(Launcher launcher);
+[[nodiscard]] bool is_torch(Launcher launcher);
+/// Of the system: it needs no ranks, no MPI and no cores to speak of.
+[[nodiscard]] bool is_small_command(const Launch& launch);
+/// The last of these; nullptr if there is none.
+[[nodiscard]] const Flag* flag_of(const Launch& launch, std::initializer_list<std::string_view> names);
+/// What words of `command` read after $ and ${.
+[[nodiscard]] std::vector<Read> reads_of(const Command& command);
 
 }  // namespace lockstep::site

@@ -13,45 +13,27 @@
 namespace lockstep::site {
 namespace {
 
-Finding at_line(int line, Severity severity, std::string what, std::string why, std::string fix) {
-  return {.severity = severity, .what = std::move(what), .why = std::move(why), .fix = std::move(fix), .line = line};
-}
-
 bool has_word(const Command& command, std::string_view word) {
   return std::ranges::find(command.words, word) != command.words.end();
 }
 
-bool is_list(std::string_view value) { return value.starts_with('('); }
-
 /// nodes=( a b ); nodes_array=($nodes): $nodes is the first of them.
-void check_lists(const Look& look, Findings& findings) {
+void check_lists(const Look& look) {
   std::set<std::string_view> lists;
   for (const Variable& variable : look.script.variables) {
     std::string_view value = trim(variable.value);
-    if (!is_list(value)) continue;
+    if (!value.starts_with('(')) continue;
     value = trim(value.substr(1, value.size() - (value.ends_with(')') ? 2 : 1)));
     const std::string_view from = value.starts_with('$') ? assigned_name(value.substr(1)) : std::string_view{};
     if (!from.empty() && from.size() + 1 == value.size() && lists.contains(from))
-      findings.push_back(at_line(variable.line, Severity::error,
-                                 fmt::format("{}=({}) keeps one element of the list {}", variable.name, value, from),
-                                 "$NAME of a list is its first element",
-                                 fmt::format("{}=(\"${{{}[@]}}\")", variable.name, from)));
+      look.error(variable.line, fmt::format("{}=({}) keeps one element of the list {}", variable.name, value, from),
+                 "$NAME of a list is its first element", fmt::format("{}=(\"${{{}[@]}}\")", variable.name, from));
     lists.insert(variable.name);
   }
 }
 
-bool cuts_field(const Command& command, char field) {
-  if (command.words[0] != "cut") return false;
-  const auto& words = command.words;
-  for (std::size_t i = 1; i < words.size(); ++i) {
-    if (words[i] == std::string{"-f"} + field) return true;
-    if (words[i] == "-f" && i + 1 < words.size() && words[i + 1] == std::string(1, field)) return true;
-  }
-  return false;
-}
-
 /// hostname -I | cut -d " " -f 2 and hostname --ip-address: which address that is nobody knows.
-void check_addresses(const Look& look, Findings& findings) {
+void check_addresses(const Look& look) {
   const auto& commands = look.script.commands;
   const std::string fix = "scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1; its name will do";
   for (std::size_t i = 0; i < commands.size(); ++i) {
@@ -59,126 +41,76 @@ void check_addresses(const Look& look, Findings& findings) {
     const bool lists_all = has_word(commands[i], "-I") || has_word(commands[i], "--all-ip-addresses");
     const bool asks_one = has_word(commands[i], "-i") || has_word(commands[i], "--ip-address");
     const bool is_cut = i + 1 < commands.size() && commands[i + 1].words[0] == "cut";
-    if (lists_all && is_cut && !cuts_field(commands[i + 1], '1'))
-      findings.push_back(at_line(commands[i].line, Severity::warning, "hostname -I | cut: that address is a guess",
-                                 "the order of a node's networks is not the same everywhere", fix));
+    const bool is_first = is_cut && (has_word(commands[i + 1], "-f1") || argument(commands[i + 1].words, "-f") == "1");
+    if (lists_all && is_cut && !is_first)
+      look.warning(commands[i].line, "hostname -I | cut: that address is a guess",
+                   "the order of a node's networks is not the same everywhere", fix);
     else if (asks_one || lists_all)
-      findings.push_back(at_line(commands[i].line, Severity::note, "hostname may print several addresses",
-                                 "where a node has several networks", fix));
+      look.note(commands[i].line, "hostname may print several addresses", "where a node has several networks", fix);
   }
-}
-
-/// Names after $ and ${ in `word`; with `has_no_default` but for those that get one: ${NAME:-x}.
-std::vector<std::string_view> expanded_names(std::string_view word, bool has_no_default = false) {
-  std::vector<std::string_view> names;
-  for (std::size_t at = word.find('$'); at != word.npos; at = word.find('$', at + 1)) {
-    const std::string_view rest = word.substr(at + 1);
-    const bool is_braced = rest.starts_with('{');
-    const std::string_view name = assigned_name(rest.substr(is_braced ? 1 : 0));
-    const std::string_view after = rest.substr(std::min(rest.size(), name.size() + (is_braced ? 1 : 0))).substr(0, 1);
-    const bool has_default = is_braced && after.find_first_of(":-+?") == 0;
-    if (!name.empty() && !(has_no_default && has_default)) names.push_back(name);
-  }
-  return names;
-}
-
-bool asks_whether_set(const Command& command) {
-  return has_word(command, "-z") || has_word(command, "-n") || has_word(command, "-v");
 }
 
 /// By read NAME, for NAME in ... and others.
 std::set<std::string_view> read_names(const JobScript& script) {
-  constexpr std::array<std::string_view, 9> readers{"read",    "for",    "select",  "mapfile", "readarray",
-                                                    "getopts", "printf", "declare", "local"};
   std::set<std::string_view> names;
   for (const Command& command : script.commands)
-    if (std::ranges::find(readers, command.words[0]) != readers.end())
+    if (is_one_of(command.words[0], "read for select mapfile readarray getopts printf declare local"))
       for (const std::string& word : command.words) names.insert(assigned_name(word));
   return names;
 }
 
 /// if [ "$ENABLE" = 1 ] before ENABLE=1: the test never holds.
-void check_tests(const Look& look, Findings& findings) {
+void check_tests(const Look& look) {
   std::map<std::string_view, int> first_set;
   for (const Variable& variable : look.script.variables) {
     const auto [found, is_new] = first_set.emplace(variable.name, variable.line);
     if (!is_new) found->second = std::min(found->second, variable.line);
   }
-  const auto reads = read_names(look.script);
-  for (const Command& command : look.script.commands) {
-    if (!command.is_condition || command.is_loop || command.is_in_braces || asks_whether_set(command)) continue;
-    for (const std::string& word : command.words) {
-      for (const std::string_view name : expanded_names(word, true)) {
-        const auto set = first_set.find(name);
-        if (set == first_set.end() || set->second <= command.line || reads.contains(name)) continue;
-        findings.push_back(at_line(command.line, Severity::warning,
-                                   fmt::format("${} is tested before it is set in line {}", name, set->second),
-                                   "it is empty then, unless the shell that submits has it", "set it first"));
-      }
-    }
+  const auto given = read_names(look.script);
+  for (const Read& read : look.reads) {
+    const Command& command = read.command;
+    if (!command.is_condition || command.is_loop || command.is_in_braces) continue;
+    const auto set = first_set.find(read.name);
+    if (read.has_default || read.is_asked || set == first_set.end() || set->second <= command.line ||
+        given.contains(read.name))
+      continue;
+    look.warning(command.line, fmt::format("${} is tested before it is set in line {}", read.name, set->second),
+                 "it is empty then, unless the shell that submits has it", "set it first");
   }
 }
 
-/// What the shell itself uses, as in torchrun --master_addr $MASTER_ADDR.
-std::set<std::string_view> used_names(const JobScript& script) {
-  std::set<std::string_view> names;
-  for (const Command& command : script.commands)
-    for (const std::string& word : command.words)
-      for (const std::string_view name : expanded_names(word)) names.insert(name);
-  return names;
-}
-
-/// Not exported, they reach no program.
-void check_exports(const Look& look, Findings& findings) {
+/// Not exported, they reach no program; the shell itself may use them, as in torchrun --master_addr $MASTER_ADDR.
+void check_exports(const Look& look) {
   constexpr std::array<std::string_view, 6> prefixes{"NCCL_", "FI_", "UCX_", "MPICH_", "OMPI_MCA_", "MASTER_"};
-  const auto used = used_names(look.script);
+  std::set<std::string_view> used;
+  for (const Read& read : look.reads) used.insert(read.name);
   for (const Variable& variable : look.script.unexported) {
     const auto is_its = [&](std::string_view prefix) { return variable.name.starts_with(prefix); };
     if (std::ranges::any_of(prefixes, is_its) && !used.contains(variable.name))
-      findings.push_back(at_line(variable.line, Severity::warning,
-                                 fmt::format("{} is set, but not exported", variable.name), "no program gets it",
-                                 fmt::format("export {}=...", variable.name)));
+      look.warning(variable.line, fmt::format("{} is set, but not exported", variable.name), "no program gets it",
+                   fmt::format("export {}=...", variable.name));
   }
 }
 
-void check_port(const Look& look, Findings& findings) {
-  for (const Variable& variable : look.script.variables)
+void check_values(const Look& look) {
+  for (const Variable& variable : look.script.variables) {
     if (variable.name == "MASTER_PORT" && whole_number(variable.value))
-      findings.push_back(at_line(variable.line, Severity::warning, fmt::format("port {} is fixed", variable.value),
-                                 "a second job on that node cannot have it",
-                                 "$((10000 + SLURM_JOB_ID % 50000)), or a program that meets by MPI"));
-}
-
-void check_placeholders(const Look& look, Findings& findings) {
-  for (const Variable& variable : look.script.variables)
+      look.warning(variable.line, fmt::format("port {} is fixed", variable.value),
+                   "a second job on that node cannot have it",
+                   "$((10000 + SLURM_JOB_ID % 50000)), or a program that meets by MPI");
     if (variable.value == "CHANGE_ME")
-      findings.push_back(at_line(variable.line, Severity::note,
-                                 fmt::format("edit this line: {} is still CHANGE_ME", variable.name), "", ""));
-}
-
-void check_dashes(const Look& look, Findings& findings) {
-  for (const Command& command : look.script.commands) {
-    const auto is_long_dash = [](const std::string& word) {
-      return word.size() > 3 && (word.starts_with("\xe2\x80\x93") || word.starts_with("\xe2\x80\x94"));
-    };
-    const auto word = std::ranges::find_if(command.words, is_long_dash);
-    if (word != command.words.end())
-      findings.push_back(at_line(command.line, Severity::error,
-                                 fmt::format("'{}' begins with a dash of typography, not with '-'", *word),
-                                 "the program takes it for a file or a word", "-"));
+      look.note(variable.line, fmt::format("edit this line: {} is still CHANGE_ME", variable.name));
   }
 }
 
 /// Whatever sets the environment before a job script may set these.
 bool is_of_environment(std::string_view name) {
-  constexpr std::array<std::string_view, 17> names{"HOME",     "USER",   "LOGNAME", "SHELL", "PATH",    "PWD",
-                                                   "OLDPWD",   "TMPDIR", "SCRATCH", "WORK",  "PROJECT", "HOSTNAME",
-                                                   "HOSTTYPE", "IFS",    "LINENO",  "EUID",  "UID"};
-  constexpr std::array<std::string_view, 15> prefixes{"SLURM", "SRUN_", "PBS_",  "PALS_",  "PMI_",
-                                                      "LMOD_", "NCAR_", "HPC_",  "CUDA",   "CONDA",
-                                                      "LD_",   "BASH",  "OMPI_", "RANDOM", "SECONDS"};
+  constexpr std::string_view names =
+      "HOME USER LOGNAME SHELL PATH PWD OLDPWD TMPDIR SCRATCH WORK PROJECT HOSTNAME HOSTTYPE IFS LINENO EUID UID";
+  constexpr std::string_view prefixes =
+      "SLURM SRUN_ PBS_ PALS_ PMI_ LMOD_ NCAR_ HPC_ CUDA CONDA LD_ BASH OMPI_ RANDOM SECONDS";
   const auto begins = [name](std::string_view prefix) { return name.starts_with(prefix); };
-  return std::ranges::find(names, name) != names.end() || std::ranges::any_of(prefixes, begins);
+  return is_one_of(name, names) || std::ranges::any_of(split_words(prefixes), begins);
 }
 
 bool has_lower_case(std::string_view name) {
@@ -187,66 +119,51 @@ bool has_lower_case(std::string_view name) {
 
 /// Those that nothing gives a value, up to where a file is sourced. Where they may come from the environment, that is a
 /// note; a process id does not. Names in lower case are passed over: most are set by arithmetic, which is not read.
-void check_undefined(const Look& look, Findings& findings) {
+void check_undefined(const Look& look) {
   std::set<std::string_view> known = read_names(look.script);
   for (const Variable& variable : look.script.variables) known.insert(variable.name);
   for (const Command& command : look.script.commands) {
-    const auto& words = command.words;
-    if (words[0] == "." || words[0] == "source" || words[0] == "eval") return;
-    const bool wants_process = words[0] == "kill" || words[0] == "wait";
-    if (words[0] == "awk" || words[0] == "perl" || asks_whether_set(command)) continue;
-    for (const std::string& word : words)
-      for (const std::string_view name : expanded_names(word, true)) {
-        if (known.contains(name) || is_of_environment(name) || (has_lower_case(name) && !wants_process)) continue;
-        known.insert(name);
-        findings.push_back(at_line(command.line, wants_process ? Severity::error : Severity::note,
-                                   fmt::format("nothing in this script sets ${}", name),
-                                   wants_process ? "it is empty, and nothing is ended or waited for"
-                                                 : "it is empty, unless the shell that submits or a module sets it",
-                                   wants_process ? fmt::format("{}=$! after the command with &", name) : ""));
-      }
+    const std::string& first = command.words[0];
+    if (first == "." || first == "source" || first == "eval") return;
+    const bool wants_process = first == "kill" || first == "wait";
+    for (const auto& [name, of, has_default, is_asked] : reads_of(command)) {
+      if (has_default || is_asked || is_of_environment(name)) continue;
+      if ((has_lower_case(name) && !wants_process) || !known.insert(name).second) continue;
+      look.add(wants_process ? Severity::error : Severity::note, command.line,
+               fmt::format("nothing in this script sets ${}", name),
+               wants_process ? "it is empty, and nothing is ended or waited for"
+                             : "it is empty, unless the shell that submits or a module sets it",
+               wants_process ? fmt::format("{}=$! after the command with &", name) : "");
+    }
   }
 }
 
 /// $SLURM_NTAKS: what batch systems and launchers set is known, and that is a letter or two off.
-void check_misread(const Look& look, Findings& findings) {
-  constexpr int most_unknown = 200;  // more than any script reads, so that no text takes long
-  int n_unknown = 0;
+void check_misread(const Look& look) {
   std::set<std::string_view> known;
   for (const Variable& variable : look.script.variables) known.insert(variable.name);
-  const auto judge = [&](std::string_view text, int line) {
-    for (const std::string_view name : expanded_names(text)) {
-      if (!known.insert(name).second || !is_of_environment(name) || is_known_variable(name)) continue;
-      if (family_of(name) == nullptr || ++n_unknown > most_unknown) continue;
-      if (const auto near = near_variable(name))
-        findings.push_back(at_line(line, Severity::warning, fmt::format("nothing sets ${}", name), "it is empty",
-                                   fmt::format("did you mean {}?", *near)));
-    }
-  };
-  for (const Variable& variable : look.script.variables) judge(variable.value, variable.line);
-  for (const Command& command : look.script.commands)
-    for (const std::string& word : command.words) judge(word, command.line);
+  for (const auto& [name, command, has_default, is_asked] : look.reads) {
+    if (!known.insert(name).second || !is_of_environment(name) || is_known_variable(name)) continue;
+    if (family_of(name) == nullptr || !look.may_search()) continue;
+    if (const auto near = near_variable(name))
+      look.warning(command.line, fmt::format("nothing sets ${}", name), "it is empty",
+                   fmt::format("did you mean {}?", *near));
+  }
 }
 
-void check_replaced(const Look& look, Findings& findings) {
+void check_replaced(const Look& look) {
   for (const std::string& pair : look.site.replaced) {
     const std::string_view old = assigned_name(pair);
-    const auto reads_it = [old](const Command& command) {
-      return std::ranges::any_of(command.words, [old](const std::string& word) {
-        const auto names = expanded_names(word);
-        return std::ranges::find(names, old) != names.end();
-      });
-    };
-    const auto command = std::ranges::find_if(look.script.commands, reads_it);
-    if (command != look.script.commands.end())
-      findings.push_back(at_line(
-          command->line, Severity::warning, fmt::format("${} is deprecated on {}", old, look.site.title),
-          "once it is gone, it is empty", fmt::format("${}", pair.substr(std::min(old.size() + 1, pair.size())))));
+    const auto read = std::ranges::find(look.reads, old, &Read::name);
+    if (read != look.reads.end())
+      look.warning(read->command.line, fmt::format("${} is deprecated on {}", old, look.site.title),
+                   "once it is gone, it is empty",
+                   fmt::format("${}", pair.substr(std::min(old.size() + 1, pair.size()))));
   }
 }
 
 /// SLURM_CPUS_PER_TASK / SLURM_NNODES: the cores of a task are not those of the job.
-void check_shares(const Look& look, Findings& findings) {
+void check_shares(const Look& look) {
   for (const Command& command : look.script.commands) {
     for (const std::string_view name : {"SLURM_CPUS_PER_TASK", "SLURM_CPUS_ON_NODE"}) {
       const std::string text = core::join(command.words, " ");
@@ -257,23 +174,23 @@ void check_shares(const Look& look, Findings& findings) {
       const bool is_divided = divisor != rest.npos && rest.substr(0, divisor).find('/') != rest.npos;
       if (!is_divided) continue;
       if (rest.substr(divisor).starts_with("SLURM_NNODES") || rest.substr(divisor).starts_with("SLURM_JOB_NUM_NODES"))
-        findings.push_back(at_line(
-            command.line, Severity::warning, fmt::format("{} divided by the nodes of the job", name),
-            "it is of one task or node already: each gets fewer the more nodes there are", fmt::format("${}", name)));
+        look.warning(command.line, fmt::format("{} divided by the nodes of the job", name),
+                     "it is of one task or node already: each gets fewer the more nodes there are",
+                     fmt::format("${}", name));
     }
   }
 }
 
-void check_here_documents(const Look& look, Findings& findings) {
+void check_here_documents(const Look& look) {
   for (const Command& command : look.script.commands)
     if (command.is_endless)
-      findings.push_back(at_line(command.line, Severity::error, "a here-document (<<) that never ends",
-                                 "all of the script after this line is its text, and nothing of it runs",
-                                 "its last word alone on a line; a shift of bits is written $((1 << 2))"));
+      look.error(command.line, "a here-document (<<) that never ends",
+                 "all of the script after this line is its text, and nothing of it runs",
+                 "its last word alone on a line; a shift of bits is written $((1 << 2))");
 }
 
 /// Lmod's functions use variables that are not set.
-void check_unset(const Look& look, Findings& findings) {
+void check_unset(const Look& look) {
   if (!look.site.has_lmod) return;
   int line = 0;
   for (const Command& command : look.script.commands) {
@@ -285,9 +202,8 @@ void check_unset(const Look& look, Findings& findings) {
       line = is_on ? command.line : is_off ? 0 : line;
     }
     if ((words[0] != "module" && words[0] != "ml") || line == 0) continue;
-    findings.push_back(at_line(line, Severity::warning,
-                               fmt::format("set -u before {} in line {}", words[0], command.line),
-                               "Lmod's functions fail under it", "set -u after the modules are loaded"));
+    look.warning(line, fmt::format("set -u before {} in line {}", words[0], command.line),
+                 "Lmod's functions fail under it", "set -u after the modules are loaded");
     return;
   }
 }
@@ -298,16 +214,15 @@ bool is_plain_relative(std::string_view path) {
 
 /// The file that a command runs: ./x, python x.py, bash x.sh, torchrun x.py.
 std::string_view file_of(std::span<const std::string> words) {
-  constexpr std::array<std::string_view, 7> interpreters{"python", "python3", "bash", "sh", "source", ".", "Rscript"};
   if (words.empty()) return {};
   if (words[0].starts_with("./") || words[0].ends_with(".py") || words[0].ends_with(".sh")) return words[0];
-  if (std::ranges::find(interpreters, words[0]) == interpreters.end()) return {};
+  if (!is_one_of(words[0], "python python3 bash sh source . Rscript")) return {};
   std::size_t at = 1;
   while (at < words.size() && (words[at] == "-u" || words[at] == "-x" || words[at] == "-e")) ++at;
   return at < words.size() && !words[at].starts_with('-') ? std::string_view{words[at]} : std::string_view{};
 }
 
-void check_files(const Look& look, Findings& findings) {
+void check_files(const Look& look) {
   if (!look.exists) return;
   const auto changes_folder = [](const Command& command) {
     return command.words[0] == "cd" || command.words[0] == "pushd";
@@ -315,7 +230,7 @@ void check_files(const Look& look, Findings& findings) {
   const auto note = [&](std::span<const std::string> words, int line) {
     const std::string file{file_of(words)};
     if (!is_plain_relative(file) || look.exists(file)) return;
-    findings.push_back(at_line(line, Severity::note, fmt::format("there is no '{}' beside the script", file), "", ""));
+    look.note(line, fmt::format("there is no '{}' beside the script", file));
   };
   for (const Command& command : look.script.commands) {
     if (changes_folder(command)) return;  // what comes after is somewhere else
@@ -327,21 +242,34 @@ void check_files(const Look& look, Findings& findings) {
 
 }  // namespace
 
-void check_commands(const Look& look, Findings& findings) {
-  check_lists(look, findings);
-  check_addresses(look, findings);
-  check_tests(look, findings);
-  check_exports(look, findings);
-  check_port(look, findings);
-  check_placeholders(look, findings);
-  check_dashes(look, findings);
-  check_unset(look, findings);
-  check_undefined(look, findings);
-  check_misread(look, findings);
-  check_replaced(look, findings);
-  check_shares(look, findings);
-  check_here_documents(look, findings);
-  check_files(look, findings);
+std::vector<Read> reads_of(const Command& command) {
+  std::vector<Read> reads;
+  const bool asks = has_word(command, "-z") || has_word(command, "-n") || has_word(command, "-v");
+  for (const std::string& word : command.words) {
+    for (std::size_t at = word.find('$'); at != word.npos; at = word.find('$', at + 1)) {
+      const std::string_view rest = std::string_view{word}.substr(at + 1);
+      const bool is_braced = rest.starts_with('{');
+      const std::string_view name = assigned_name(rest.substr(is_braced ? 1 : 0));
+      const std::string_view after = rest.substr(std::min(rest.size(), name.size() + (is_braced ? 1 : 0)));
+      if (!name.empty()) reads.push_back({name, command, is_braced && after.find_first_of(":-+?") == 0, asks});
+    }
+  }
+  return reads;
+}
+
+void check_commands(const Look& look) {
+  check_lists(look);
+  check_addresses(look);
+  check_tests(look);
+  check_exports(look);
+  check_values(look);
+  check_unset(look);
+  check_undefined(look);
+  check_misread(look);
+  check_replaced(look);
+  check_shares(look);
+  check_here_documents(look);
+  check_files(look);
 }
 
 }  // namespace lockstep::site

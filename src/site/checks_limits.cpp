@@ -23,45 +23,35 @@ Nodes limits_of(const Look& look, const Partition* partition) {
   return nodes;
 }
 
-Finding beyond(int line, std::string what, std::string why, std::string fix = "") {
-  return {
-      .severity = Severity::error, .what = std::move(what), .why = std::move(why), .fix = std::move(fix), .line = line};
-}
-
 /// More than `most` of something, where that is known.
-void check_most(const std::optional<Asked<long>>& asked, int most, std::string_view things, Findings& findings) {
+void check_most(const std::optional<Asked<long>>& asked, int most, std::string_view things, const Look& look) {
   if (!asked || most == 0 || asked->value <= most) return;
-  findings.push_back(beyond(asked->line, fmt::format("{} {}", asked->value, things),
-                            "the job is refused, or never starts", fmt::format("at most {}", most)));
+  look.error(asked->line, fmt::format("{} {}", asked->value, things), "the job is refused, or never starts",
+             fmt::format("at most {}", most));
 }
 
-void check_partition(const Look& look, std::string_view name, int line, Findings& findings) {
+void check_partition(const Look& look, std::string_view name, int line) {
   if (look.site.partitions.empty() || find_partition(look.site, name) != nullptr) return;
   if (std::ranges::find(look.site.not_here, name) != look.site.not_here.end()) {
-    findings.push_back(
-        beyond(line, fmt::format("there is no '{}' on {}", name, look.site.title), "it is of another cluster"));
+    look.error(line, fmt::format("there is no '{}' on {}", name, look.site.title), "it is of another cluster");
     return;
   }
   std::vector<std::string> names;
   for (const Partition& partition : look.site.partitions) names.push_back(partition.name);
   const auto near = near_name(name, names);
-  findings.push_back(
-      {.severity = near ? Severity::error : Severity::note,
-       .what = fmt::format("'{}' is not among the partitions or queues that {} documents", name, look.site.title),
-       .why = "",
-       .fix = near ? fmt::format("did you mean {}?", *near) : fmt::format("one of {}", core::join(names)),
-       .line = line});
+  look.add(near ? Severity::error : Severity::note, line,
+           fmt::format("'{}' is not among the partitions or queues that {} documents", name, look.site.title), "",
+           near ? fmt::format("did you mean {}?", *near) : fmt::format("one of {}", core::join(names)));
 }
 
-void check_time(const Look& look, const Nodes& limits, Findings& findings) {
+void check_time(const Look& look, const Nodes& limits) {
   const auto& asked = look.request.minutes;
   if (!asked || limits.minutes == 0 || asked->value <= limits.minutes) return;
-  findings.push_back(beyond(asked->line, fmt::format("a wall time of {:.4g} hours", asked->value / 60),
-                            "the job is refused, or never starts",
-                            fmt::format("at most {:.4g} hours", limits.minutes / 60.0)));
+  look.error(asked->line, fmt::format("a wall time of {:.4g} hours", asked->value / 60),
+             "the job is refused, or never starts", fmt::format("at most {:.4g} hours", limits.minutes / 60.0));
 }
 
-void check_cores(const Chunk& chunk, const Look& look, const Nodes& limits, Findings& findings) {
+void check_cores(const Chunk& chunk, const Look& look, const Nodes& limits) {
   const bool is_cpu_node = !chunk.gpus && limits.cpu_cores != 0;
   const int most = is_cpu_node ? limits.cpu_cores : limits.cores;
   if (!chunk.cores || most == 0 || chunk.cores->value <= most) return;
@@ -69,11 +59,11 @@ void check_cores(const Chunk& chunk, const Look& look, const Nodes& limits, Find
                                ? fmt::format("{} ranks a node with {} cores each are {} cores", chunk.ranks->value,
                                              chunk.cores_of_rank->value, chunk.cores->value)
                                : fmt::format("{} cores of a node", chunk.cores->value);
-  findings.push_back(beyond(chunk.cores->line, what, fmt::format("a node of {} has {} for jobs", look.site.title, most),
-                            fmt::format("at most {}", most)));
+  look.error(chunk.cores->line, what, fmt::format("a node of {} has {} for jobs", look.site.title, most),
+             fmt::format("at most {}", most));
 }
 
-void check_threads(const Chunk& chunk, const Look& look, const Nodes& limits, Findings& findings) {
+void check_threads(const Chunk& chunk, const Look& look, const Nodes& limits) {
   const auto& variables = look.script.variables;
   const auto last = std::find_if(variables.rbegin(), variables.rend(),
                                  [](const Variable& variable) { return variable.name == "OMP_NUM_THREADS"; });
@@ -83,49 +73,35 @@ void check_threads(const Chunk& chunk, const Look& look, const Nodes& limits, Fi
   const long ranks = chunk.ranks ? chunk.ranks->value : 1;
   const long of_rank = chunk.cores_of_rank ? chunk.cores_of_rank->value : 0;
   if (of_rank != 0 && *threads > of_rank)
-    findings.push_back({.severity = Severity::warning,
-                        .what = fmt::format("OMP_NUM_THREADS={} with {} cores a rank", *threads, of_rank),
-                        .why = "threads that share a core make each other wait",
-                        .fix = fmt::format("OMP_NUM_THREADS={}", of_rank),
-                        .line = last->line});
+    look.warning(last->line, fmt::format("OMP_NUM_THREADS={} with {} cores a rank", *threads, of_rank),
+                 "threads that share a core make each other wait", fmt::format("OMP_NUM_THREADS={}", of_rank));
   else if (limits.cores != 0 && ranks * *threads > limits.cores && chunk.gpus)
-    findings.push_back({.severity = Severity::warning,
-                        .what = fmt::format("{} ranks a node with OMP_NUM_THREADS={}", ranks, *threads),
-                        .why = fmt::format("a node has {} cores", limits.cores),
-                        .fix = "fewer threads",
-                        .line = last->line});
+    look.warning(last->line, fmt::format("{} ranks a node with OMP_NUM_THREADS={}", ranks, *threads),
+                 fmt::format("a node has {} cores", limits.cores), "fewer threads");
 }
 
 /// "a100", "A100" and "nvidia_a100" name one.
 bool is_same_gpu(std::string_view asked, std::string_view there) { return contains_ignoring_case(asked, there); }
 
-void check_gpus(const Chunk& chunk, const Look& look, const Nodes& limits, Findings& findings) {
-  check_most(chunk.gpus, limits.gpus, "GPUs of a node", findings);
+void check_gpus(const Chunk& chunk, const Look& look, const Nodes& limits) {
+  check_most(chunk.gpus, limits.gpus, "GPUs of a node", look);
   const auto& gone = look.site.gone_gpus;
   if (chunk.gpu && !limits.gpu.empty() && !is_same_gpu(chunk.gpu->value, limits.gpu) &&
       std::ranges::find(gone, chunk.gpu->value) == gone.end())
-    findings.push_back(beyond(chunk.gpu->line, fmt::format("GPUs of type '{}'", chunk.gpu->value),
-                              "these nodes have others", limits.gpu));
+    look.error(chunk.gpu->line, fmt::format("GPUs of type '{}'", chunk.gpu->value), "these nodes have others",
+               limits.gpu);
   const long n_nodes = chunk.nodes ? chunk.nodes->value : 1;
   if (chunk.gpus && look.site.most_gpus != 0 && n_nodes * chunk.gpus->value > look.site.most_gpus)
-    findings.push_back(beyond(chunk.gpus->line, fmt::format("{} GPUs in all", n_nodes * chunk.gpus->value),
-                              fmt::format("a user of {} may have {}", look.site.title, look.site.most_gpus)));
-  if (chunk.gpus && chunk.ranks && chunk.ranks->value != chunk.gpus->value && chunk.gpus->value > 0)
-    findings.push_back(
-        {.severity = Severity::note,
-         .what = fmt::format("{} rank{} and {} GPU{} a node", chunk.ranks->value, chunk.ranks->value == 1 ? "" : "s",
-                             chunk.gpus->value, chunk.gpus->value == 1 ? "" : "s"),
-         .why = "where each rank uses one GPU the numbers are the same",
-         .fix = "",
-         .line = chunk.ranks->line});
+    look.error(chunk.gpus->line, fmt::format("{} GPUs in all", n_nodes * chunk.gpus->value),
+               fmt::format("a user of {} may have {}", look.site.title, look.site.most_gpus));
 }
 
-void check_memory(const Chunk& chunk, const Nodes& limits, Findings& findings) {
+void check_memory(const Chunk& chunk, const Look& look, const Nodes& limits) {
   const bool is_cpu_node = !chunk.gpus && limits.cpu_cores != 0;
   const int most = is_cpu_node ? limits.cpu_memory_gb : limits.memory_gb;
   if (!chunk.memory_gb || most == 0 || chunk.memory_gb->value <= most) return;
-  findings.push_back(beyond(chunk.memory_gb->line, fmt::format("{:.4g} GB of a node's memory", chunk.memory_gb->value),
-                            fmt::format("it has {}, a little less for jobs", most), "0 of Slurm is all of it"));
+  look.error(chunk.memory_gb->line, fmt::format("{:.4g} GB of a node's memory", chunk.memory_gb->value),
+             fmt::format("it has {}, a little less for jobs", most), "0 of Slurm is all of it");
 }
 
 /// The greatest index of "0-15", "1,3,5-7" or "0-15:4%2".
@@ -137,69 +113,63 @@ long greatest_index(std::string_view array) {
   return greatest;
 }
 
-void check_array(const Look& look, Findings& findings) {
+void check_array(const Look& look) {
   const Flag* const array = directive(look.script, "array");
   if (array == nullptr || !array->value || look.site.most_index == 0) return;
   const long greatest = greatest_index(*array->value);
   if (greatest > look.site.most_index)
-    findings.push_back(beyond(array->line, fmt::format("a job array with the index {}", greatest), "the job is refused",
-                              fmt::format("at most {}", look.site.most_index)));
+    look.error(array->line, fmt::format("a job array with the index {}", greatest), "the job is refused",
+               fmt::format("at most {}", look.site.most_index));
 }
 
-void check_qos(const Look& look, Findings& findings) {
+void check_qos(const Look& look) {
   const Flag* const qos = directive(look.script, "qos");
   const auto& chunks = look.request.chunks;
   const bool wants_gpus = !chunks.empty() && chunks.front().gpus && chunks.front().gpus->value > 0;
   const std::string& end = look.site.cpu_qos_ends;
   if (qos == nullptr || !qos->value || end.empty() || !qos->value->ends_with(end) || !wants_gpus) return;
-  findings.push_back(beyond(qos->line, fmt::format("GPUs with the QOS '{}'", *qos->value),
-                            fmt::format("those that end in {} have none on {}", end, look.site.title),
-                            qos->value->substr(0, qos->value->size() - end.size())));
+  look.error(qos->line, fmt::format("GPUs with the QOS '{}'", *qos->value),
+             fmt::format("those that end in {} have none on {}", end, look.site.title),
+             qos->value->substr(0, qos->value->size() - end.size()));
 }
 
 /// GPUs of no model, or nodes of several kinds.
-void check_model(const Look& look, Findings& findings) {
+void check_model(const Look& look) {
   if (look.site.needs_company.empty() || look.request.chunks.empty() || !look.request.chunks.front().gpus) return;
   const Chunk& chunk = look.request.chunks.front();
   const auto features = features_of(look.request.constraint);
   if (features.empty() && !chunk.gpu)
-    findings.push_back({.severity = Severity::warning,
-                        .what = "GPUs of no model",
-                        .why = fmt::format("{} then gives the oldest ones", look.site.title),  // [I-jobs]
-                        .fix = "--constraint=\"a100&4gpus\"",
-                        .line = chunk.gpus->line});
+    look.warning(chunk.gpus->line, "GPUs of no model", fmt::format("{} then gives the oldest ones", look.site.title),
+                 "--constraint=\"a100&4gpus\"");
   const Flag* const constraint = directive(look.script, "constraint");
   const auto& alone = look.site.needs_company;
   if (features.size() == 1 && std::ranges::find(alone, *features.begin()) != alone.end())
-    findings.push_back(
-        {.severity = Severity::warning,
-         .what = fmt::format("--constraint={} alone", *features.begin()),
-         .why = "it mixes nodes with different numbers of GPUs and networks",
-         .fix = *features.begin() == "v100" ? "--constraint=\"v100&gpu_ai\"" : "--constraint=\"a100&4gpus\"",
-         .line = constraint->line});
+    look.warning(constraint->line, fmt::format("--constraint={} alone", *features.begin()),
+                 "it mixes nodes with different numbers of GPUs and networks",
+                 *features.begin() == "v100" ? "--constraint=\"v100&gpu_ai\"" : "--constraint=\"a100&4gpus\"");
 }
 
 }  // namespace
 
-void check_limits(const Look& look, Findings& findings) {
+void check_limits(const Look& look) {
   const Partition* partition = nullptr;
   if (const auto& asked = look.request.partition) {
-    for (const std::string_view name : split(asked->value, ',')) check_partition(look, name, asked->line, findings);
+    for (const std::string_view name : split(asked->value, ',')) check_partition(look, name, asked->line);
     partition = find_partition(look.site, asked->value);
   }
   const Nodes limits = limits_of(look, partition);
   for (const Chunk& chunk : look.request.chunks) {
     const bool is_cpu_job = !chunk.gpus && limits.cpu_cores != 0;
-    check_most(chunk.nodes, is_cpu_job ? limits.cpu_most : limits.most, "nodes", findings);
-    check_cores(chunk, look, limits, findings);
-    check_threads(chunk, look, limits, findings);
-    check_gpus(chunk, look, limits, findings);
-    check_memory(chunk, limits, findings);
+    check_most(chunk.nodes, is_cpu_job ? limits.cpu_most : limits.most, "nodes", look);
+    check_cores(chunk, look, limits);
+    check_threads(chunk, look, limits);
+    check_gpus(chunk, look, limits);
+    check_memory(chunk, look, limits);
   }
-  check_time(look, limits, findings);
-  check_array(look, findings);
-  check_qos(look, findings);
-  check_model(look, findings);
+  check_time(look, limits);
+  check_array(look);
+  check_qos(look);
+  check_model(look);
 }
 
 }  // namespace lockstep::site

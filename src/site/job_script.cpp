@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 
+#include "core/characters.hpp"
 #include "site/text.hpp"
 
 namespace lockstep::site {
@@ -12,6 +13,9 @@ namespace {
 constexpr std::string_view own_mark = "lockstep:";
 // More than any script has, so that one made up cannot take all memory.
 constexpr std::size_t most_held = 64;
+constexpr std::size_t most_launched_words = 10'000;  ///< of the programs of all launches
+constexpr int most_directives = 1000;
+constexpr std::size_t most_odd = 100;
 constexpr int most_nested = 4;  ///< launchers that start launchers
 
 /// Words of a directive: quotes as the batch system takes them, and nothing after a # that is not quoted. To qsub that
@@ -62,8 +66,18 @@ class Parts {
   }
 
  private:
+  void keep_odd(std::string_view word, int line) {
+    while (!word.empty() && script_.unread.odd.size() < most_odd) {
+      const auto first = core::first_character(word);
+      if (first && first->n_bytes > 1) script_.unread.odd.push_back({line, first->code});
+      word.remove_prefix(first ? first->n_bytes : 1);
+    }
+  }
+
   void read_directive(std::string_view text, BatchSystem system, int line) {
+    if (++n_directives_ > most_directives) return void(script_.unread.full_line = line);
     const auto words = directive_words(text, system);
+    for (const std::string& word : words) keep_odd(word, line);
     const auto& options = system == BatchSystem::slurm ? slurm_options() : qsub_options();
     if (script_.system == BatchSystem::none) script_.system = system;
     const bool is_of_other = system != script_.system;
@@ -83,6 +97,7 @@ class Parts {
 
   JobScript& script_;
   bool has_command_ = false;
+  int n_directives_ = 0;
 };
 
 std::optional<Variable> assignment(std::string_view word, int line) {
@@ -154,6 +169,8 @@ void keep_launch_by_variable(const Command& command, std::span<const std::string
     launch.line = command.line;
     launch.variable.clear();
     launch.is_by_variable = true;
+    launch.is_background = command.is_background;
+    launch.is_in_braces = command.is_in_braces;
     launch.program.insert(launch.program.end(), words.begin() + 1, words.end());
     script.launches.push_back(std::move(launch));
   }
@@ -163,15 +180,24 @@ void keep_launches(JobScript& script) {
   keep_launchers(script);
   const std::size_t n_held = script.launches.size();
   for (const Launch& launch : script.launches) script.known.forget(launch.variable);  // each is judged where it is set
+  std::size_t n_words = 0;
   for (const Command& command : script.commands) {
+    const std::size_t n_before = script.launches.size();
     std::vector<std::string> words = script.known.fill_in(command.words);
     keep_launch_by_variable(command, words, n_held, script);
     for (int i = 0; i < most_nested; ++i) {
       auto launch = read_launch(words, command.line);
       if (!launch) break;
+      launch->is_background = command.is_background;
+      launch->is_in_braces = command.is_in_braces;
+      launch->is_within = i > 0;
       words = launch->program;
       script.launches.push_back(std::move(*launch));
     }
+    for (std::size_t i = n_before; i < script.launches.size(); ++i) n_words += 1 + script.launches[i].program.size();
+    if (n_words <= most_launched_words) continue;
+    script.unread.full_line = command.line;
+    return;
   }
 }
 
@@ -180,11 +206,11 @@ void keep_launches(JobScript& script) {
 JobScript read_job_script(std::string_view text) {
   JobScript script;
   Parts parts{script};
+  script.has_order_mark = text.starts_with("\xef\xbb\xbf");
+  if (script.has_order_mark) text.remove_prefix(3);
   script.has_interpreter = text.starts_with("#!");
-  Unread unread;
-  script.commands = read_commands(text, &unread);
-  script.open_line = unread.open_line;
-  const auto is_here_text = [&](int line) {
+  script.commands = read_commands(text, &script.unread);
+  const auto is_here_text = [&unread = script.unread](int line) {
     return static_cast<std::size_t>(line) < unread.is_here_text.size() &&
            unread.is_here_text[static_cast<std::size_t>(line)];
   };

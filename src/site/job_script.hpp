@@ -26,6 +26,7 @@ struct Line {
 struct JobScript {
   BatchSystem system = BatchSystem::none;  ///< by its first directive
   bool has_interpreter = false;            ///< begins with #!
+  bool has_order_mark = false;             ///< begins with a byte order mark; the rest is read as if it did not
   int dos_line = 0;                        ///< the first that ends as those of Windows; 0: none
   bool is_heterogeneous = false;           ///< has components: "#SBATCH hetjob" between them
   std::vector<Flag> directives{};          ///< those that the batch system reads
@@ -38,7 +39,7 @@ struct JobScript {
   KnownValues known{};                 ///< of them; not those that hold launchers
   std::vector<Launch> launches{};      ///< with srun torchrun both; known variables filled in
   std::vector<Line> comments{};        ///< lines that are nothing else, directives left out
-  int open_line = 0;                   ///< Unread::open_line
+  Unread unread{};                     ///< its odd characters with those of directives
 };
 
 [[nodiscard]] JobScript read_job_script(std::string_view text);

@@ -48,11 +48,6 @@ std::string_view base_name(std::string_view path) {
   return path.substr(path.find_last_of('/') + 1);  // npos + 1 is 0
 }
 
-bool is_word_in(std::string_view words, std::string_view word) {
-  const auto all = split_words(words);
-  return std::ranges::find(all, word) != all.end();
-}
-
 bool is_assignment(std::string_view word) {
   const std::string_view name = assigned_name(word);
   return !name.empty() && word.size() > name.size() && word[name.size()] == '=';
@@ -71,7 +66,7 @@ std::size_t n_of_wrapper(const Wrapper& wrapper, Words words) {
     const std::string_view word = words[n++];
     if (word == "--") break;
     const std::string_view name = word.substr(word.starts_with("--") ? 2 : 1);
-    if (is_word_in(wrapper.flags_with_value, name)) ++n;
+    if (is_one_of(name, wrapper.flags_with_value)) ++n;
   }
   return n + wrapper.n_values;
 }
@@ -120,10 +115,10 @@ std::size_t read_mpi_flags(Words words, Launch& launch) {
     Flag flag{.line = launch.line, .typed = std::string{typed}, .name = std::string{name}, .value = {}};
     if (equals != word.npos) {
       flag.value = std::string{word.substr(equals + 1)};
-    } else if (is_word_in(flags_with_two_values, name) && at + 1 < words.size()) {
+    } else if (is_one_of(name, flags_with_two_values) && at + 1 < words.size()) {
       flag.value = words[at] + "=" + words[at + 1];
       at += 2;
-    } else if (is_word_in(flags_with_value, name) && at < words.size()) {
+    } else if (is_one_of(name, flags_with_value) && at < words.size()) {
       flag.value = words[at++];
     }
     launch.flags.push_back(std::move(flag));
@@ -145,7 +140,7 @@ std::size_t read_torch_flags(Words words, Launch& launch) {
     std::ranges::replace(flag.name, '-', '_');
     if (equals != word.npos)
       flag.value = std::string{word.substr(equals + 1)};
-    else if (!is_word_in("standalone use_env no_python module m u", flag.name) && at + 1 < words.size())
+    else if (!is_one_of(flag.name, "standalone use_env no_python module m u") && at + 1 < words.size())
       flag.value = words[++at];
     launch.flags.push_back(std::move(flag));
   }
@@ -202,7 +197,7 @@ bool starts(Words words, std::string_view name) {
   while (!words.empty() && is_expansion(words[0])) words = unwrapped(words.subspan(1));
   if (words.empty() || base_name(words[0]) == name) return !words.empty();
   const bool starts_another =
-      is_word_in(starters, base_name(words[0])) || words[0].starts_with("./") || words[0].ends_with(".sh");
+      is_one_of(base_name(words[0]), starters) || words[0].starts_with("./") || words[0].ends_with(".sh");
   return starts_another && runs(words.subspan(1), name);
 }
 

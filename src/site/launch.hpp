@@ -24,6 +24,9 @@ struct Launch {
   std::vector<Flag> flags{};           ///< of srun by their long names, of others without dashes
   std::vector<std::string> program{};  ///< and its arguments; empty where a variable holds the launcher alone
   bool is_by_variable = false;         ///< the flags are those of a variable, which is a launch of its own
+  bool is_within = false;              ///< another launch starts it
+  bool is_background = false;          ///< as Command's
+  bool is_in_braces = false;           ///< as Command's
   std::string variable{};              ///< that holds it: "run" of run="srun -n 4"; empty if it is a command
 };
 

@@ -8,55 +8,125 @@ namespace lockstep::site {
 namespace {
 
 struct Group {
+  Of of;
   Takes takes;
-  bool is_of_sbatch;
-  bool is_of_srun;
-  std::string_view options;  ///< letter, if it has one, colon, name
+  Form form;
+  /// Each [letter:]name; + behind one that Slurm 22.05 does not have, <VERSION=INSTEAD behind one that is gone.
+  std::string_view options;
+  std::string_view words = {};
 };
 
-// The table of Slurm 25.11 (src/common/slurm_opt.c), and what older ones had.
+// The table of Slurm 25.11 (src/common/slurm_opt.c), and what older ones had; forms of values: man sbatch of 22.05.
 constexpr Group slurm_groups[]{
-    {Takes::nothing, true, true,
-     "O:overcommit Q:quiet h:help H:hold s:oversubscribe v:verbose V:version :consolidate-segments :contiguous "
-     ":parsable :reboot :spread-job :spread-segments :stepmgr :test-only :usage :use-min-nodes :share"},
-    {Takes::nothing, true, false, "W:wait :external :ignore-pbs :no-requeue"},
-    {Takes::nothing, false, true,
-     "X:disable-status l:label Z:no-allocate E:preserve-env u:unbuffered :async :debugger-test :exact :interactive "
-     ":multi-prog :quit-on-interrupt :wait-for-children :whole"},
-    {Takes::maybe, true, true, "k:no-kill :exclusive :nice :oom-kill-step :propagate :resv-ports"},
-    {Takes::maybe, true, false, ":requeue :get-user-env"},
-    {Takes::maybe, false, true,
-     "I:immediate K:kill-on-bad-exit :bcast :compress :external-launcher :overlap :pty :send-libs :x11"},
-    {Takes::value, true, true,
-     "A:account b:begin D:chdir M:clusters C:constraint S:core-spec c:cpus-per-task d:dependency m:distribution "
-     "e:error x:exclude B:extra-node-info G:gpus i:input J:job-name L:licenses F:nodefile w:nodelist N:nodes n:ntasks "
-     "o:output p:partition q:qos t:time :acctg-freq :autocomplete :bb :bbf :cluster :cluster-constraint :comment "
-     ":container :container-id :context :cores-per-socket :cpu-freq :cpus-per-gpu :deadline :delay-boot :export :extra "
-     ":gpu-bind :gpu-freq :gpus-per-node :gpus-per-socket :gpus-per-task :gres :gres-flags :hint :mail-type "
-     ":mail-user :mcs-label :mem :mem-bind :mem-per-cpu :mem-per-gpu :mem-update :mincpus :network :ntasks-per-core "
-     ":ntasks-per-gpu :ntasks-per-node :ntasks-per-socket :ntasks-per-tres :open-mode :power :prefer :priority "
-     ":profile :reservation :resources :runtime :segment :signal :sockets-per-node :switches :tasks-per-node "
-     ":thread-spec :threads-per-core :time-min :tmp :tres-bind :tres-per-task :wckey :workdir"},
-    {Takes::value, true, false, "a:array :batch :export-file :gid :kill-on-invalid-dep :uid :wait-all-nodes :wrap"},
-    {Takes::value, false, true,
-     "r:relative T:threads :accel-bind :bcast-exclude :cpu-bind :cpu_bind :epilog :het-group :ignore-signals :jobid "
-     ":mpi :msg-timeout :pack-group :prolog :slurmd-debug :task-epilog :task-prolog :treewidth"},
+    {Of::both, Takes::nothing, Form::text,
+     "O:overcommit Q:quiet h:help H:hold s:oversubscribe v:verbose V:version consolidate-segments+ contiguous parsable "
+     "reboot spread-job spread-segments+ stepmgr+ test-only usage use-min-nodes share"},
+    {Of::sbatch, Takes::nothing, Form::text, "W:wait external+ ignore-pbs no-requeue"},
+    {Of::srun, Takes::nothing, Form::text,
+     "X:disable-status l:label Z:no-allocate E:preserve-env u:unbuffered async debugger-test exact interactive "
+     "multi-prog quit-on-interrupt wait-for-children whole"},
+    {Of::both, Takes::maybe, Form::word, "exclusive", "user mcs topo"},
+    {Of::both, Takes::maybe, Form::word, "k:no-kill", "off"},
+    {Of::both, Takes::maybe, Form::list, "propagate", "ALL NONE AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC RSS STACK"},
+    {Of::both, Takes::maybe, Form::text, "nice oom-kill-step+ resv-ports"},
+    {Of::sbatch, Takes::maybe, Form::text, "requeue get-user-env"},
+    {Of::srun, Takes::maybe, Form::text,
+     "I:immediate K:kill-on-bad-exit bcast compress external-launcher overlap pty send-libs x11"},
+    {Of::both, Takes::value, Form::count,
+     "c:cpus-per-task n:ntasks cores-per-socket cpus-per-gpu mincpus ntasks-per-core ntasks-per-gpu ntasks-per-node "
+     "ntasks-per-socket sockets-per-node tasks-per-node threads-per-core"},
+    {Of::both, Takes::value, Form::whole, "S:core-spec thread-spec"},
+    {Of::both, Takes::value, Form::nodes, "N:nodes"},
+    {Of::both, Takes::value, Form::gpus, "G:gpus gpus-per-node gpus-per-socket gpus-per-task"},
+    {Of::both, Takes::value, Form::gres, "gres"},
+    {Of::both, Takes::value, Form::memory, "mem mem-per-cpu mem-per-gpu tmp"},
+    {Of::both, Takes::value, Form::time, "t:time time-min"},
+    {Of::both, Takes::value, Form::path,
+     "D:chdir workdir<17.11=chdir e:error i:input o:output F:nodefile bbf container"},
+    {Of::both, Takes::value, Form::signal, "signal"},
+    {Of::both, Takes::value, Form::dependency, "d:dependency"},
+    {Of::both, Takes::value, Form::list, "mail-type",
+     "NONE BEGIN END FAIL REQUEUE ALL INVALID_DEPEND STAGE_OUT TIME_LIMIT TIME_LIMIT_90 TIME_LIMIT_80 TIME_LIMIT_50 "
+     "ARRAY_TASKS"},
+    {Of::both, Takes::value, Form::word, "hint", "compute_bound memory_bound multithread nomultithread help"},
+    {Of::both, Takes::value, Form::word, "open-mode", "append truncate"},
+    {Of::both, Takes::value, Form::text,
+     "A:account b:begin M:clusters C:constraint m:distribution x:exclude B:extra-node-info J:job-name L:licenses "
+     "w:nodelist p:partition q:qos acctg-freq autocomplete bb cluster cluster-constraint comment container-id+ "
+     "context+ "
+     "cpu-freq deadline delay-boot export extra+ gpu-bind gpu-freq gres-flags mail-user mcs-label mem-bind mem-update+ "
+     "network ntasks-per-tres power prefer priority profile reservation resources+ runtime+ segment+ switches "
+     "tres-bind+ "
+     "tres-per-task+ wckey"},
+    {Of::sbatch, Takes::value, Form::array, "a:array"},
+    {Of::sbatch, Takes::value, Form::word, "kill-on-invalid-dep", "yes no"},
+    {Of::sbatch, Takes::value, Form::word, "wait-all-nodes", "0 1"},
+    {Of::sbatch, Takes::value, Form::text, "batch export-file gid uid wrap"},
+    {Of::srun, Takes::value, Form::text,
+     "r:relative T:threads accel-bind bcast-exclude cpu-bind cpu_bind epilog het-group ignore-signals jobid mpi "
+     "msg-timeout pack-group prolog slurmd-debug task-epilog task-prolog treewidth"},
+};
+
+// What man sbatch says of options that do not go together.
+constexpr Relation relations_of_slurm[]{
+    {"mem", Relates::excludes, "mem-per-cpu mem-per-gpu"},
+    {"mem-per-cpu", Relates::excludes, "mem-per-gpu"},
+    {"core-spec", Relates::excludes, "thread-spec"},
+    {"cpus-per-task", Relates::excludes, "cpus-per-gpu"},
+    {"ntasks-per-gpu", Relates::excludes, "gpus-per-task gpus-per-socket ntasks-per-node"},
+    {"hint", Relates::excludes, "ntasks-per-core threads-per-core extra-node-info"},
+    {"exclusive", Relates::undoes, "oversubscribe"},
+    {"requeue", Relates::undoes, "no-requeue"},
+    {"gpus-per-socket", Relates::needs_one_of, "sockets-per-node"},
+    {"gpus-per-task", Relates::needs_one_of, "ntasks ntasks-per-node tasks-per-node gpus gres gpus-per-node"},
+    {"mem-per-gpu", Relates::needs_one_of, "gpus gpus-per-node gpus-per-task gpus-per-socket gres"},
 };
 
 // man qsub of OpenPBS 23.
 constexpr Group qsub_groups[]{
-    {Takes::nothing, false, false, "f: G: h: I: V: X: z:"},
-    {Takes::value, false, false, "a: A: c: C: e: j: J: k: l: m: M: N: o: p: P: q: r: R: S: u: v: W:"},
+    {Of::qsub, Takes::nothing, Form::text, "f: G: h: I: V: X: z:"},
+    {Of::qsub, Takes::value, Form::text, "a: A: c: C: l: M: N: P: q: S: u: v: W:"},
+    {Of::qsub, Takes::value, Form::path, "e: o:"},
+    {Of::qsub, Takes::value, Form::word, "j:", "oe eo n"},
+    {Of::qsub, Takes::value, Form::letters, "k:", "oedn"},
+    {Of::qsub, Takes::value, Form::letters, "m:", "abejn"},
+    {Of::qsub, Takes::value, Form::array, "J:"},
+    {Of::qsub, Takes::value, Form::word, "r:", "y n"},
+    {Of::qsub, Takes::value, Form::text, "p: R:"},
+};
+
+// man pbs_resources of OpenPBS 23, and what sites of ours add [N-pbs].
+constexpr Group resource_groups[]{
+    {Of::host, Takes::value, Form::whole, "ncpus ngpus nmics naccelerators"},
+    {Of::host, Takes::value, Form::size, "mem vmem accelerator_memory"},
+    {Of::host, Takes::value, Form::text, "host vnode arch mps hbmem aoe eoe"},
+    {Of::chunk, Takes::value, Form::count, "mpiprocs ompthreads"},
+    {Of::chunk, Takes::value, Form::text, "gpu_type cpu_type nodetype"},
+    {Of::job, Takes::value, Form::duration, "walltime cput pcput min_walltime max_walltime soft_walltime"},
+    {Of::job, Takes::value, Form::size, "pmem pvmem file"},
+    {Of::job, Takes::value, Form::count, "nodect"},
+    {Of::job, Takes::value, Form::parts, "place", "free pack scatter vscatter excl shared exclhost group="},
+    {Of::job, Takes::value, Form::text,
+     "select nodes nice software preempt_targets job_priority filesystems max_run_subjobs"},
 };
 
 std::vector<Option> read_groups(std::span<const Group> groups) {
   std::vector<Option> options;
   for (const Group& group : groups) {
-    for (const std::string_view word : split_words(group.options)) {
+    for (std::string_view word : split_words(group.options)) {
+      Option option{"", '\0', group.of, group.takes, group.form, group.words};
+      if (const std::size_t gone = word.find('<'); gone != word.npos) {
+        const auto parts = split(word.substr(gone + 1), '=');
+        option.until = parts[0];
+        option.instead = parts[1];
+        word = word.substr(0, gone);
+      }
+      option.is_new = word.ends_with('+');
+      if (option.is_new) word.remove_suffix(1);
       const std::size_t colon = word.find(':');
-      const char letter = colon > 0 ? word.front() : '\0';
-      const std::string_view name = word.size() > colon + 1 ? word.substr(colon + 1) : word.substr(0, 1);
-      options.push_back({std::string{name}, letter, group.takes, group.is_of_sbatch, group.is_of_srun});
+      if (colon != word.npos) option.letter = word.front();
+      option.name = word.ends_with(':') ? word.substr(0, 1) : word.substr(colon + 1);  // npos + 1 is 0
+      options.push_back(std::move(option));
     }
   }
   return options;
@@ -114,6 +184,18 @@ const std::vector<Option>& qsub_options() {
   static const std::vector<Option> options = read_groups(qsub_groups);
   return options;
 }
+
+const std::vector<Option>& pbs_resources_known() {
+  static const std::vector<Option> options = read_groups(resource_groups);
+  return options;
+}
+
+const Option* find_option(const std::vector<Option>& options, std::string_view name) {
+  const auto found = std::ranges::find(options, name, &Option::name);
+  return found == options.end() ? nullptr : &*found;
+}
+
+std::span<const Relation> slurm_relations() { return relations_of_slurm; }
 
 std::vector<Flag> read_flags(std::span<const std::string> words, const std::vector<Option>& options, int line,
                              std::size_t& n_used) {

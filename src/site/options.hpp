@@ -1,4 +1,4 @@
-// The options of sbatch, srun and qsub, and words as flags with their values.
+// The options of sbatch, srun and qsub, the resources of PBS, and words as flags with their values.
 // Invariant: pure; an unknown option is kept as one, never refused here.
 // Used by job_script and script_lint.
 #pragma once
@@ -9,20 +9,46 @@
 #include <string_view>
 #include <vector>
 
+#include "site/forms.hpp"
+
 namespace lockstep::site {
 
 enum class Takes { nothing, maybe, value };
 
+/// Who reads it; resources are of a whole job, of a chunk of select=, or of either.
+enum class Of { both, sbatch, srun, qsub, job, chunk, host };
+
 struct Option {
   std::string name;  ///< "nodes"; of qsub its letter
   char letter = '\0';
+  Of of = Of::both;
   Takes takes = Takes::nothing;
-  bool is_of_sbatch = false;
-  bool is_of_srun = false;
+  Form form = Form::text;
+  std::string_view words{};    ///< of the kind
+  bool is_new = false;         ///< Slurm 22.05 does not have it
+  std::string_view until{};    ///< the version from which on there is none: "17.11"
+  std::string_view instead{};  ///< of one that is gone
 };
 
 [[nodiscard]] const std::vector<Option>& slurm_options();
 [[nodiscard]] const std::vector<Option>& qsub_options();
+/// Of qsub -l and of the chunks of select=.
+[[nodiscard]] const std::vector<Option>& pbs_resources_known();
+/// By its name; nullptr if there is none.
+[[nodiscard]] const Option* find_option(const std::vector<Option>& options, std::string_view name);
+
+/// What two options are to each other.
+enum class Relates {
+  excludes,      ///< the job is refused with both
+  undoes,        ///< the one that comes last counts
+  needs_one_of,  ///< without all others it is refused
+};
+struct Relation {
+  std::string_view option;
+  Relates how;
+  std::string_view others;
+};
+[[nodiscard]] std::span<const Relation> slurm_relations();
 
 struct Flag {
   int line = 0;

@@ -1,20 +1,11 @@
 #include "site/request.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 
-#include "core/ascii.hpp"
 #include "site/text.hpp"
 
 namespace lockstep::site {
 namespace {
-
-/// A number of things in a job: more than any has would only overflow.
-std::optional<long> count_in(std::string_view text) {
-  const auto number = whole_number(text);
-  return number && *number >= 0 && *number <= 1'000'000'000 ? number : std::nullopt;
-}
 
 std::optional<Asked<long>> number_of(const JobScript& script, std::string_view name) {
   const Flag* const flag = directive(script, name);
@@ -80,8 +71,7 @@ Chunk slurm_chunk(const JobScript& script) {
     chunk.cores = chunk.ranks;
   read_slurm_gpus(script, chunk);
   if (const Flag* const flag = directive(script, "mem"))
-    if (const auto size = memory_gb(flag->value.value_or(""), BatchSystem::slurm))
-      chunk.memory_gb = Asked<double>{*size, flag->line};
+    if (const auto size = slurm_gb(flag->value.value_or(""))) chunk.memory_gb = Asked<double>{*size, flag->line};
   return chunk;
 }
 
@@ -105,8 +95,7 @@ Chunk pbs_chunk(std::string_view text, int line) {
     } else if (name == "gpu_type") {
       chunk.gpu = Asked<std::string>{std::string{part.substr(equals + 1)}, line};
     } else if (name == "mem") {
-      if (const auto size = memory_gb(part.substr(equals + 1), BatchSystem::pbs))
-        chunk.memory_gb = Asked<double>{*size, line};
+      if (const auto size = pbs_gb(part.substr(equals + 1))) chunk.memory_gb = Asked<double>{*size, line};
     }
   }
   return chunk;
@@ -140,79 +129,7 @@ void read_pbs(const JobScript& script, Request& request) {
     request.partition = Asked<std::string>{*queue->value, queue->line};
 }
 
-/// Numbers between colons, at most `most`; none if one is no number.
-std::optional<std::vector<long>> clock_parts(std::string_view text, std::size_t most) {
-  std::vector<long> numbers;
-  for (const std::string_view part : split(text, ':')) {
-    const auto number = whole_number(part);
-    if (!number || *number < 0 || numbers.size() == most) return std::nullopt;
-    numbers.push_back(*number);
-  }
-  return numbers;
-}
-
-double minutes_of(const std::vector<long>& hms) {
-  return 60.0 * static_cast<double>(hms[0]) + static_cast<double>(hms[1]) + static_cast<double>(hms[2]) / 60;
-}
-
 }  // namespace
-
-std::optional<double> slurm_minutes(std::string_view text) {
-  if (const std::size_t dash = text.find('-'); dash != text.npos) {
-    const auto days = whole_number(text.substr(0, dash));
-    auto parts = clock_parts(text.substr(dash + 1), 3);
-    if (!days || *days < 0 || !parts) return std::nullopt;
-    parts->resize(3);
-    return 1440.0 * static_cast<double>(*days) + minutes_of(*parts);
-  }
-  const auto parts = clock_parts(text, 3);
-  if (!parts) return std::nullopt;
-  if (parts->size() == 3) return minutes_of(*parts);
-  return static_cast<double>((*parts)[0]) + (parts->size() == 2 ? static_cast<double>((*parts)[1]) / 60 : 0);
-}
-
-std::optional<double> pbs_minutes(std::string_view text) {
-  auto parts = clock_parts(text, 3);
-  if (!parts) return std::nullopt;
-  while (parts->size() < 3) parts->insert(parts->begin(), 0);
-  return minutes_of(*parts);
-}
-
-std::optional<double> memory_gb(std::string_view text, BatchSystem system) {
-  double number = 0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (status != std::errc{} || number < 0 || !std::isfinite(number)) return std::nullopt;
-  const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
-  if (unit.empty()) return system == BatchSystem::slurm ? number / 1024 : number / (1024.0 * 1024 * 1024);
-  if (core::equal_ignoring_case(unit, "b")) return number / (1024.0 * 1024 * 1024);
-  const std::string_view rest = unit.substr(1);
-  if (!rest.empty() && !core::equal_ignoring_case(rest, "b")) return std::nullopt;
-  switch (core::to_lower(unit.front())) {
-    case 'k': return number / (1024.0 * 1024);
-    case 'm': return number / 1024;
-    case 'g': return number;
-    case 't': return number * 1024;
-    default: return std::nullopt;
-  }
-}
-
-std::vector<Gres> read_gres(std::string_view text) {
-  std::vector<Gres> all;
-  for (const std::string_view part : split(text, ',')) {
-    std::vector<std::string_view> words = split(part, ':');
-    Gres gres{.name = std::string{words[0]}, .type = {}, .count = 1};
-    if (words.size() > 1) {
-      if (const auto count = count_in(words.back())) {
-        gres.count = count;
-        words.pop_back();
-      }
-      if (words.size() > 1) gres.type = std::string{words[1]};
-      if (words.size() > 2) gres.count = std::nullopt;
-    }
-    all.push_back(std::move(gres));
-  }
-  return all;
-}
 
 std::vector<Resource> pbs_resources(const JobScript& script) {
   std::vector<Resource> resources;

@@ -40,21 +40,6 @@ struct Request {
 
 [[nodiscard]] Request read_request(const JobScript& script);
 
-/// "1-12:30", "48:00:00", "30:00" or "90" of Slurm as minutes; nothing if it is no time.
-[[nodiscard]] std::optional<double> slurm_minutes(std::string_view text);
-/// "12:00:00", "30:00" or seconds of PBS.
-[[nodiscard]] std::optional<double> pbs_minutes(std::string_view text);
-/// "208G", "100gb", "4096" (MB of Slurm, bytes of PBS) as GB; nothing if it is no size.
-[[nodiscard]] std::optional<double> memory_gb(std::string_view text, BatchSystem system);
-
-struct Gres {
-  std::string name{};
-  std::string type{};
-  std::optional<long> count{};  ///< 1 if none is written; nothing if it is no number
-};
-/// Of --gres=gpu:a100:4, one for each part between commas.
-[[nodiscard]] std::vector<Gres> read_gres(std::string_view text);
-
 /// A resource of `#PBS -l`: "walltime" and its value, "select" and its chunks.
 struct Resource {
   std::string name{};

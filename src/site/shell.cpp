@@ -5,16 +5,20 @@
 #include <optional>
 #include <utility>
 
+#include "core/characters.hpp"
 #include "site/shell_spans.hpp"
 
 namespace lockstep::site {
 namespace {
 
-constexpr int most_depth = 8;  ///< of commands within commands; what lies deeper is passed over
+constexpr int most_depth = 8;               ///< of commands within commands; what lies deeper is passed over
+constexpr std::size_t most_words = 50'000;  ///< with those of commands within commands
+constexpr std::size_t most_odd = 100;
 
 constexpr std::array<std::string_view, 10> grammar_words{"if",    "then",  "elif", "else", "do",
                                                          "while", "until", "!",    "{",    "time"};
 
+bool is_blank(char c) { return c == ' ' || c == '\t'; }
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 bool is_name_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -26,7 +30,7 @@ class Reader {
       : text_{text}, line_{line}, depth_{depth}, commands_{commands}, unread_{unread} {}
 
   void run() {
-    while (at_ < text_.size()) read_next();
+    while (at_ < text_.size() && unread_.full_line == 0) read_next();
     end_word();
     end_command();
   }
@@ -50,6 +54,12 @@ class Reader {
     begin_word();
     word_ += text_.substr(at_, n);
     take(n);
+  }
+  /// As keep(), but nothing of it is filled in.
+  void keep_literally(std::size_t n = 1) {
+    keep(n);
+    std::replace(word_.end() - static_cast<std::ptrdiff_t>(std::min(n, word_.size())), word_.end(), '$',
+                 literal_dollar);
   }
   void begin_word() {
     if (has_word_) return;
@@ -75,6 +85,9 @@ class Reader {
       end_word();
       return take();
     }
+    const bool is_odd = static_cast<unsigned char>(c) >= 0x80 && unread_.odd.size() < most_odd;
+    if (const auto odd = is_odd ? core::first_character(text_.substr(at_)) : std::nullopt)
+      unread_.odd.push_back({line_, odd->code});
     keep();
   }
 
@@ -82,13 +95,20 @@ class Reader {
 
   void read_backslash() {
     if (peek(1) == '\n') return take(2);
+    const std::size_t past_blanks = text_.find_first_not_of(" \t\r", at_ + 1);
+    const bool ends_line = past_blanks != text_.npos && text_[past_blanks] == '\n' && is_blank(peek(1));
+    if (ends_line && unread_.blank_line == 0) unread_.blank_line = line_;
     take();
-    if (at_ < text_.size()) keep();
+    if (at_ < text_.size()) keep_literally();
+  }
+
+  void note_open(int line) {
+    if (depth_ == 0 && (unread_.open_line == 0 || unread_.open_line > line)) unread_.open_line = line;
   }
 
   /// Characters from `at_` to `end`, or to the end of the text where what is open never closes.
   std::size_t length_to(std::optional<std::size_t> end) {
-    if (!end && depth_ == 0 && unread_.open_line == 0) unread_.open_line = line_;
+    if (!end) note_open(line_);
     return end.value_or(text_.size()) - at_;
   }
 
@@ -97,7 +117,7 @@ class Reader {
     const std::size_t end = text_.find('\'', at_ + 1);
     const std::size_t n = length_to(end == text_.npos ? std::nullopt : std::optional{end});
     take();
-    keep(n - 1);
+    keep_literally(n - 1);
     take();
   }
 
@@ -108,27 +128,28 @@ class Reader {
     take(2);
     while (at_ + 1 < end) {
       if (peek() == '\\') take();
-      keep();
+      keep_literally();
     }
     take();
   }
 
   void read_double_quoted() {
     begin_word();
-    (void)length_to(end_of(text_, at_ + 1, Open::quotes, false));
+    const int first = line_;
     take();
     while (at_ < text_.size() && peek() != '"') {
       if (peek() == '\\' && (peek(1) == '\n')) {
         take(2);
       } else if (peek() == '\\') {
         take();
-        keep();
+        keep_literally();
       } else if (peek() == '$' || peek() == '`') {
         read_expansion(true);
       } else {
         keep();
       }
     }
+    if (at_ >= text_.size()) note_open(first);
     take();
   }
 
@@ -190,6 +211,7 @@ class Reader {
     end_word();
     const std::size_t n_before = commands_.size();
     end_command();
+    list_begin_ = commands_.size();
     take();
     for (const std::string& end : std::exchange(here_documents_, {})) {
       const auto after = end_of_here_document(text_, at_, end);
@@ -211,9 +233,23 @@ class Reader {
     if (peek() == '(' && peek(1) == '(' && !has_word_)
       return take(length_to(end_of(text_, at_ + 1, Open::arithmetic, false)));
     if (peek() == '&' && peek(1) == '>') return read_redirection();
+    const char c = peek(), before = at_ > 0 ? text_[at_ - 1] : '\0';
     end_word();
     end_command();
+    if (c == '(') open_group('(');
+    if (c == ')') close_group('(');
+    const bool is_background = c == '&' && peek(1) != '&' && before != '&' && before != '|';
+    for (std::size_t i = list_begin_; i < commands_.size() && is_background; ++i) commands_[i].is_background = true;
+    if (is_background || c == ';') list_begin_ = commands_.size();
     take();
+  }
+
+  /// A list within is one command of the list around it.
+  void open_group(char kind) { groups_.push_back({kind, std::exchange(list_begin_, commands_.size())}); }
+  void close_group(char kind) {
+    if (groups_.empty() || groups_.back().kind != kind) return;  // as the ) of a pattern of case
+    list_begin_ = groups_.back().list_begin;
+    groups_.pop_back();
   }
 
   void end_word() {
@@ -224,17 +260,20 @@ class Reader {
     const bool opens_function = word == "{" && command_.words.size() == 2 && command_.words[0] == "function";
     if (opens_function) end_command();
     const bool is_first = command_.words.empty();
+    if (is_first && word == "{") open_group('{');
     if (is_first && word == "{") ++brace_depth_;
     if (is_first && word == "}") {
       brace_depth_ = std::max(0, brace_depth_ - 1);
-      return;
+      return close_group('{');
     }
     if (is_first && std::ranges::find(grammar_words, word) != grammar_words.end()) {
       command_.is_condition |= word == "if" || word == "elif";
       command_.is_loop |= word == "while" || word == "until";
+      if (word == "if" || word == "while" || word == "until") open_group('b');
       return;
     }
     command_.words.push_back(std::move(word));
+    if (++unread_.n_words > most_words && unread_.full_line == 0) unread_.full_line = line_;
   }
 
   void end_command() {
@@ -242,10 +281,12 @@ class Reader {
     Command command = std::exchange(command_, {});
     const auto within = std::exchange(within_, {});
     if (!command.words.empty()) {
-      const std::string& first = command.words.front();
+      const std::string first = command.words.front();
       command.is_in_braces = brace_depth_ > 0;
       command.is_condition |= first == "[" || first == "[[" || first == "test";
       commands_.push_back(std::move(command));
+      if (first == "for" || first == "select" || first == "case") open_group('b');
+      if (first == "done" || first == "fi" || first == "esac") close_group('b');
     }
     for (const Within& one : within)
       if (depth_ < most_depth) Reader{one.text, one.line, depth_ + 1, commands_, unread_}.run();
@@ -261,7 +302,13 @@ class Reader {
   std::string word_{};
   bool has_word_ = false;
   int brace_depth_ = 0;
-  bool skips_word_ = false;  ///< the next word is the target of a redirection
+  struct Group {
+    char kind;
+    std::size_t list_begin;
+  };
+  std::vector<Group> groups_{};
+  std::size_t list_begin_ = commands_.size();  ///< the first command of the list that goes on
+  bool skips_word_ = false;                    ///< the next word is the target of a redirection
   std::vector<Within> within_{};
   std::vector<std::string> here_documents_{};
 };

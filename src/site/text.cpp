@@ -1,15 +1,36 @@
 #include "site/text.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 
 #include "core/ascii.hpp"
+#include "core/characters.hpp"
 #include "core/suggest.hpp"
+#include "site/shell.hpp"
 
 namespace lockstep::site {
 namespace {
 
 constexpr std::string_view white_space = " \t\r\n\v\f";
+
+constexpr Lookalike lookalikes[]{{0xb4, 0xb4, "an accent", "'"},
+                                 {0x2018, 0x201b, "a curly quote", "'"},
+                                 {0x2032, 0x2032, "a prime", "'"},
+                                 {0x201c, 0x201f, "a curly quote", "\""},
+                                 {0x2033, 0x2033, "a double prime", "\""},
+                                 {0x2010, 0x2015, "a dash of typography", "-"},
+                                 {0x2212, 0x2212, "a minus sign of typography", "-"},
+                                 {0xa0, 0xa0, "a no-break space", " ", false},
+                                 {0x2000, 0x200a, "a blank of typography", " ", false},
+                                 {0x202f, 0x202f, "a narrow no-break space", " ", false},
+                                 {0x205f, 0x205f, "a blank of mathematics", " ", false},
+                                 {0x3000, 0x3000, "an ideographic space", " ", false},
+                                 {0xad, 0xad, "a soft hyphen", "", false},
+                                 {0x200b, 0x200d, "a character without width", "", false},
+                                 {0x2060, 0x2064, "a character without width", "", false},
+                                 {0xfeff, 0xfeff, "a byte order mark", "", false}};
 
 }  // namespace
 
@@ -39,6 +60,11 @@ std::vector<std::string_view> split_words(std::string_view text) {
   return words;
 }
 
+bool is_one_of(std::string_view word, std::string_view words) {
+  const auto all = split_words(words);
+  return std::ranges::find(all, word) != all.end();
+}
+
 bool contains_ignoring_case(std::string_view text, std::string_view part) {
   const auto same = [](char a, char b) { return core::to_lower(a) == core::to_lower(b); };
   return std::search(text.begin(), text.end(), part.begin(), part.end(), same) != text.end() || part.empty();
@@ -54,6 +80,25 @@ std::optional<long> whole_number(std::string_view text) noexcept {
 std::optional<std::string> near_name(std::string_view word, std::span<const std::string> candidates) {
   constexpr std::size_t longest = 64;
   return word.size() <= longest ? core::near_miss(word, candidates) : std::nullopt;
+}
+
+const Lookalike* find_lookalike(char32_t code) noexcept {
+  const auto* const found =
+      std::ranges::find_if(lookalikes, [code](const Lookalike& one) { return code >= one.first && code <= one.last; });
+  return found == std::end(lookalikes) ? nullptr : found;
+}
+
+std::string shown(std::string_view text) {
+  std::string all;
+  while (!text.empty()) {
+    const auto first = core::first_character(text);
+    const std::size_t n_bytes = first ? first->n_bytes : 1;
+    const bool is_lookalike = first && n_bytes > 1 && find_lookalike(first->code) != nullptr;
+    all += is_lookalike ? fmt::format("<{}>", core::name_of(first->code)) : std::string{text.substr(0, n_bytes)};
+    text.remove_prefix(n_bytes);
+  }
+  std::ranges::replace(all, literal_dollar, '$');
+  return all;
 }
 
 }  // namespace lockstep::site

@@ -20,6 +20,9 @@ namespace lockstep::site {
 /// What is between white space.
 [[nodiscard]] std::vector<std::string_view> split_words(std::string_view text);
 
+/// Whether `word` is one of `words`, which have white space between.
+[[nodiscard]] bool is_one_of(std::string_view word, std::string_view words);
+
 /// In any case of letters.
 [[nodiscard]] bool contains_ignoring_case(std::string_view text, std::string_view part);
 
@@ -28,5 +31,19 @@ namespace lockstep::site {
 
 /// core::near_miss() of what may be a name; nothing if it is longer than any, so that no text takes long.
 [[nodiscard]] std::optional<std::string> near_name(std::string_view word, std::span<const std::string> candidates);
+
+/// A character beyond ASCII that looks like one of ASCII, or like nothing.
+struct Lookalike {
+  char32_t first;  ///< to `last`
+  char32_t last;
+  std::string_view name;   ///< "a curly quote"
+  std::string_view meant;  ///< what it looks like; empty: nothing
+  bool is_seen = true;
+};
+/// nullptr if `code` is none.
+[[nodiscard]] const Lookalike* find_lookalike(char32_t code) noexcept;
+
+/// With <U+2019> in the place of lookalikes, and $ of literal_dollar.
+[[nodiscard]] std::string shown(std::string_view text);
 
 }  // namespace lockstep::site

@@ -5,8 +5,8 @@
 #include <functional>
 #include <set>
 
-#include "core/ascii.hpp"
 #include "core/suggest.hpp"
+#include "site/forms.hpp"
 #include "site/text.hpp"
 
 namespace lockstep::site {
@@ -40,16 +40,6 @@ constexpr std::string_view ucx_prefixes[]{
     "CMA_",    "CUDA_", "DC_",      "EFA_",  "GAUDI_", "GDR_",  "GGA_", "IB_", "KNEM_", "MM_",    "RC_", "RCACHE_",
     "RDMACM_", "ROCM_", "ROCMIPC_", "SELF_", "SRD_",   "SYSV_", "TCP_", "UD_", "UGNI_", "XPMEM_", "ZE_", "POSIX_"};
 
-enum class Form {
-  whole,      ///< a number
-  port,       ///< of TCP
-  counts,     ///< numbers from 1, separated by commas
-  exact,      ///< one of words, in this case
-  word,       ///< one of words, in any case
-  word_list,  ///< words in any case, after a ^ those that are meant not; for NCCL_ALGO also by function
-  truth,      ///< as libfabric reads it
-};
-
 struct Rule {
   std::string_view name;
   Form form;
@@ -64,91 +54,47 @@ constexpr Rule rules[]{
     {"NCCL_P2P_LEVEL", Form::exact, distances},
     {"NCCL_NET_GDR_LEVEL", Form::exact, distances},
     {"NCCL_DEBUG", Form::word, "VERSION WARN INFO ABORT TRACE NONE"},
-    {"NCCL_DEBUG_SUBSYS", Form::word_list,
+    {"NCCL_DEBUG_SUBSYS", Form::choice,
      "INIT COLL P2P SHM NET GRAPH TUNING ENV ALLOC CALL PROXY NVLS BOOTSTRAP REG PROFILE RAS DESTROY ALL"},
-    {"NCCL_ALGO", Form::word_list, "Tree Ring CollNet CollNetDirect CollNetChain NVLS NVLSTree PAT"},
-    {"NCCL_PROTO", Form::word_list, "LL LL128 Simple"},
+    {"NCCL_ALGO", Form::choice, "Tree Ring CollNet CollNetDirect CollNetChain NVLS NVLSTree PAT"},
+    {"NCCL_PROTO", Form::choice, "LL LL128 Simple"},
     {"NCCL_CROSS_NIC", Form::exact, "0 1 2"},
     {"NCCL_LAUNCH_MODE", Form::exact, "PARALLEL GROUP"},
     {"NCCL_SOCKET_FAMILY", Form::exact, "AF_INET AF_INET6"},
     {"FI_MR_CACHE_MONITOR", Form::exact, "userfaultfd memhooks kdreg2 uffd disabled"},
     {"FI_CXI_RX_MATCH_MODE", Form::exact, "hardware software hybrid"},
-    {"FI_CXI_OPTIMIZED_MRS", Form::truth, truths},
-    {"FI_CXI_DISABLE_HOST_REGISTER", Form::truth, truths},
-    {"FI_CXI_DEFAULT_CQ_SIZE", Form::whole},
-    {"FI_CXI_DEFAULT_TX_SIZE", Form::whole},
+    {"FI_CXI_OPTIMIZED_MRS", Form::word, truths},
+    {"FI_CXI_DISABLE_HOST_REGISTER", Form::word, truths},
+    {"FI_CXI_DEFAULT_CQ_SIZE", Form::number},
+    {"FI_CXI_DEFAULT_TX_SIZE", Form::number},
     {"FI_LOG_LEVEL", Form::word, "warn trace info debug"},
     {"UCX_LOG_LEVEL", Form::word, "fatal error warn diag info debug trace req data async func poll"},
     {"MPICH_GPU_SUPPORT_ENABLED", Form::exact, "0 1"},
     {"MPICH_OFI_NIC_POLICY", Form::word, "BLOCK ROUND-ROBIN NUMA GPU USER"},
     {"MPICH_SMP_SINGLE_COPY_MODE", Form::word, "XPMEM CMA NONE"},
     // The components of Open MPI 1.6 to 5; with one that is not there MPI does not start.
-    {"OMPI_MCA_btl", Form::word_list,
+    {"OMPI_MCA_btl", Form::choice,
      "self sm vader smcuda tcp openib ofi ugni uct usnic portals4 scif sctp udapl mx elan template"},
-    {"OMPI_MCA_pml", Form::word_list, "ob1 ucx cm yalla v monitoring bfo csum crcpw dr example"},
+    {"OMPI_MCA_pml", Form::choice, "ob1 ucx cm yalla v monitoring bfo csum crcpw dr example"},
     {"OMP_NUM_THREADS", Form::counts},
     {"OMP_DYNAMIC", Form::word, "true false"},
     {"OMP_WAIT_POLICY", Form::word, "active passive"},
-    {"OMP_PROC_BIND", Form::word_list, "true false primary master close spread"},
+    {"OMP_PROC_BIND", Form::choice, "true false primary master close spread"},
     {"HDF5_USE_FILE_LOCKING", Form::exact, "TRUE FALSE BEST_EFFORT 1 0"},  // [F-lock]
     {"MASTER_PORT", Form::port},
-    {"RANK", Form::whole},
-    {"LOCAL_RANK", Form::whole},
+    {"RANK", Form::number},
+    {"LOCAL_RANK", Form::number},
     {"WORLD_SIZE", Form::counts},
 };
 
 // NCCL's switches are numbers: strtoll() makes 0 of any word, and so "true" means no.
-constexpr Rule nccl_switch{"", Form::whole};
+constexpr Rule nccl_switch{"", Form::number};
 
 const Rule* rule_of(std::string_view name) {
   const auto* const rule = std::ranges::find(rules, name, &Rule::name);
   if (rule != std::end(rules)) return rule;
   const bool is_switch = name.starts_with("NCCL_") && (name.ends_with("_DISABLE") || name.ends_with("_ENABLE"));
   return is_switch && is_known_variable(name) ? &nccl_switch : nullptr;
-}
-
-bool is_word_of(std::string_view words, std::string_view word, bool exactly) {
-  return std::ranges::any_of(split_words(words), [&](std::string_view one) {
-    return exactly ? one == word : core::equal_ignoring_case(one, word);
-  });
-}
-
-// Of "ring,tree", "^LL128", or "allreduce:ring;broadcast:^tree".
-bool are_words_of(std::string_view words, std::string_view list) {
-  for (std::string_view part : split(list, ';')) {
-    if (const std::size_t colon = part.find(':'); colon != part.npos) part.remove_prefix(colon + 1);
-    if (part.starts_with('^')) part.remove_prefix(1);
-    for (const std::string_view word : split(part, ','))
-      if (!is_word_of(words, trim(word), false)) return false;
-  }
-  return true;
-}
-
-bool fits(const Rule& rule, std::string_view value) {
-  switch (rule.form) {
-    case Form::whole: return whole_number(value).has_value();
-    case Form::port: return whole_number(value).value_or(-1) >= 0 && *whole_number(value) <= 65535;
-    case Form::counts:
-      return std::ranges::all_of(split(value, ','),
-                                 [](std::string_view count) { return whole_number(trim(count)).value_or(0) > 0; });
-    case Form::exact: return is_word_of(rule.words, value, true);
-    case Form::word:
-    case Form::truth: return is_word_of(rule.words, value, false);
-    case Form::word_list: return are_words_of(rule.words, value);
-  }
-  return true;
-}
-
-std::string expectation(const Rule& rule) {
-  switch (rule.form) {
-    case Form::whole: return "a whole number";
-    case Form::port: return "a port, 0 to 65535";
-    case Form::counts: return "a whole number from 1";
-    default: break;
-  }
-  std::vector<std::string> words;
-  for (const std::string_view word : split_words(rule.words)) words.emplace_back(word);
-  return (rule.form == Form::word_list ? "a list of " : "one of ") + core::join(words);
 }
 
 std::string_view without_prefix(const Family& family, std::string_view name) {
@@ -231,8 +177,9 @@ std::optional<std::string> near_variable(std::string_view name) {
 
 std::optional<std::string> expected_instead(std::string_view name, std::string_view value) {
   const Rule* const rule = rule_of(name);
-  if (rule == nullptr || value.empty() || fits(*rule, trim(value))) return std::nullopt;
-  return expectation(*rule);
+  const std::string expected =
+      rule == nullptr || value.empty() ? "" : expected_of(rule->form, rule->words, trim(value));
+  return expected.empty() ? std::nullopt : std::optional{expected};
 }
 
 }  // namespace lockstep::site

@@ -139,6 +139,13 @@ TEST_F(Doctor, ReadsTheEnvironment) {
   write("nodes", "a\na\nb\n");
   setenv("PBS_NODEFILE", "nodes", 1);
   expect_told({"", "launcher", "note", {"PBS_NODEFILE has 3 lines"}});
+  ASSERT_EQ(mkfifo("fifo", 0600), 0);
+  for (const char* const hostile : {"fifo", "/dev/zero", "."}) {
+    setenv("PBS_NODEFILE", hostile, 1);
+    expect_told({"", "launcher", "warning", {"PBS_NODEFILE: cannot read '", "unset PBS_NODEFILE"}});
+  }
+  setenv("PBS_NODEFILE", "not_there", 1);
+  expect_told({"", "launcher", "ok", {}});
   setenv("NCCL_IB_DISABEL", "1", 1);
   expect_told({"", "environment", "warning", {"NCCL_IB_DISABEL", "NCCL_IB_DISABLE"}});
 }

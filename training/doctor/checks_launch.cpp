@@ -41,6 +41,10 @@ Finding tell_singletons(const Facts& facts) {
 /// What the batch system was asked for, if that is not what MPI has.
 std::optional<Finding> compare_with_batch(const Job& job) {
   const Facts& facts = job.ranks.front();
+  if (!facts.pbs_complaint.empty())
+    return Finding{.verdict = Verdict::warning,
+                   .seen = fmt::format("PBS_NODEFILE: {}", facts.pbs_complaint),
+                   .fix = "unset PBS_NODEFILE, or name the file with a line for each rank that PBS has made"};
   const bool is_slurm = facts.slurm_tasks > 0;
   const int wanted = is_slurm ? facts.slurm_tasks : facts.pbs_lines;
   if (wanted <= 0 || wanted == job.n_ranks()) return std::nullopt;

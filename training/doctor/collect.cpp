@@ -15,6 +15,7 @@
 
 #include "core/version.hpp"
 #include "io/digest.hpp"
+#include "io/file.hpp"
 #include "runtime/environment.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/memory.hpp"
@@ -49,15 +50,21 @@ int read_number(const char* variable) {
   return error == std::errc{} && end == all.data() + all.size() ? value : -1;
 }
 
-/// Of PBS_NODEFILE, which has one for each rank; -1 without one.
-int count_pbs_lines() {
+/// Of PBS_NODEFILE, which has one for each rank; of what is there and cannot be one the reason is kept.
+void count_pbs_lines(Facts& facts) {
+  constexpr core::Bytes most{std::uint64_t{64} << 20};  // of a million ranks
   const char* const path = std::getenv("PBS_NODEFILE");
-  if (path == nullptr) return -1;
-  std::ifstream file{path};
-  if (!file) return -1;
-  int n = 0;
-  for (std::string line; std::getline(file, line);) n += line.empty() ? 0 : 1;
-  return n;
+  std::error_code unknown;
+  if (path == nullptr || !fs::exists(path, unknown)) return;
+  std::string text;
+  const auto complaint = core::complaint_of([&] { text = io::read_text(path, most); });
+  if (complaint) {
+    facts.pbs_complaint = complaint->problem().what;
+    return;
+  }
+  std::istringstream lines{text};
+  facts.pbs_lines = 0;
+  for (std::string line; std::getline(lines, line);) facts.pbs_lines += line.empty() ? 0 : 1;
 }
 
 /// Of what the process was started with: Open MPI adds to that where it finds itself alone.
@@ -113,7 +120,7 @@ void tell_of_launcher(Facts& facts) {
   facts.launched_ranks = hint.n_ranks.value_or(std::max(read_number("PMI_SIZE"), read_number("OMPI_COMM_WORLD_SIZE")));
   facts.slurm_tasks = read_number("SLURM_STEP_NUM_TASKS");  // those of a step may be fewer than those of the job
   if (facts.slurm_tasks < 0) facts.slurm_tasks = read_number("SLURM_NTASKS");
-  facts.pbs_lines = count_pbs_lines();
+  count_pbs_lines(facts);
   facts.pmi = read_pmi();
   facts.own_launcher = runtime::own_launcher();
   facts.mpi_library = runtime::mpi_library_text();

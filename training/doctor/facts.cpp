@@ -25,7 +25,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts, kernel, cpu_model, n_
                                                 data, val, checkpoints, name, unresolved, n_resolved, clock_low,
                                                 clock_high)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Facts, host, launcher, launched_rank, launched_ranks, slurm_tasks,
-                                                pbs_lines, pmi, own_launcher, mpi_library, version, digest, libraries,
+                                                pbs_lines, pbs_complaint, pmi, own_launcher, mpi_library, version, digest, libraries,
                                                 variables, limits, gpus, temporary, missing_temporary, has_node, node)
 
 namespace {

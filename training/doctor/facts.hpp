@@ -127,6 +127,7 @@ struct Facts {
   int launched_ranks = -1;
   int slurm_tasks = -1;
   int pbs_lines = -1;              ///< of PBS_NODEFILE
+  std::string pbs_complaint{};     ///< why it is none, though it is there
   std::vector<std::string> pmi{};  ///< what the launcher offers: "PMIx", "PMI"
   std::string own_launcher{};      ///< of the MPI this program is built with
   std::string mpi_library{};       ///< all that it says of itself

@@ -5,13 +5,15 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/pending.hpp"
 #include "core/print.hpp"
+#include "core/printable.hpp"
 #include "core/suggest.hpp"
 #include "io/file.hpp"
 #include "site/script_lint.hpp"
-#include "training/lint/report.hpp"
 #include "training/lint/shell_syntax.hpp"
 #include "training/lint/site_file.hpp"
 
@@ -28,6 +30,12 @@ struct Request {
   std::vector<std::string> others{};
   std::string site{};
   std::string json{};
+};
+
+struct Judged {
+  std::string file{};
+  std::string site{};
+  std::vector<site::Finding> findings{};
 };
 
 std::string help_text() {
@@ -63,17 +71,24 @@ const site::Site& require_site(const std::vector<site::Site>& sites, const std::
 /// Throws core::Error (usage) if it is no text.
 std::string read_script(const std::string& path) {
   std::string text = io::read_text(path, most_text);
-  if (text.find('\0') != text.npos)
-    core::fail_usage({.what = "not a text file", .where = path, .expected = "a job script of Slurm or PBS", .fix = ""});
+  const bool is_utf16 = text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
+  if (is_utf16 || text.find('\0') != text.npos)
+    core::fail_usage(
+        {.what = is_utf16 ? "a text in UTF-16 (it begins with the byte order mark U+FEFF)" : "not a text file",
+         .where = path,
+         .expected = "a job script of Slurm or PBS",
+         .fix = is_utf16 ? "iconv -f UTF-16 -t UTF-8 FILE" : ""});
   return text;
 }
 
 /// Of lines that bash reads and this program does not.
-site::Finding of_unread(int line) {
+site::Finding of_unread(int line, bool is_full) {
   return {.severity = site::Severity::warning,
           .what = fmt::format("not read from line {} on", line),
-          .why = "a quote or bracket opens there whose end was not found: nothing is known of what comes after",
-          .fix = "write that line in a simpler way",
+          .why = is_full
+                     ? "there are more directives, words or launches before it than any job script has"
+                     : "a quote or bracket opens there whose end was not found: nothing is known of what comes after",
+          .fix = is_full ? "a script of its own for what is not of the job" : "write that line in a simpler way",
           .line = line};
 }
 
@@ -107,9 +122,74 @@ Judged judge(const std::string& path, const Request& request, const std::vector<
     findings.insert(std::ranges::upper_bound(findings, finding.line, {}, &site::Finding::line), finding);
   };
   if (broken) insert(*broken);
-  if (!broken && script.open_line != 0 && is_for_bash(text)) insert(of_unread(script.open_line));
+  const site::Unread& unread = script.unread;
+  if (!broken && unread.open_line != 0 && is_for_bash(text)) insert(of_unread(unread.open_line, false));
+  if (unread.full_line != 0) insert(of_unread(unread.full_line, true));
   if (known.empty()) findings.insert(findings.begin(), of_no_site(sites));
   return {path, name, std::move(findings)};
+}
+
+using LintJson = nlohmann::ordered_json;  // keys in the order written here
+
+std::size_t count(const std::vector<Judged>& all, site::Severity severity) {
+  std::size_t n = 0;
+  for (const Judged& one : all)
+    n += static_cast<std::size_t>(std::ranges::count(one.findings, severity, &site::Finding::severity));
+  return n;
+}
+
+std::string plural(std::size_t n, std::string_view thing) {
+  return fmt::format("{} {}{}", n, thing, n == 1 ? "" : "s");
+}
+
+std::string line_of(const std::string& file, const site::Finding& finding) {
+  std::string text = fmt::format("{}:{}: {}: {}", file, finding.line, site::name(finding.severity), finding.what);
+  if (!finding.why.empty()) text += "; " + finding.why;
+  if (!finding.fix.empty()) text += fmt::format(" (fix: {})", finding.fix);
+  return core::printable(text) + "\n";
+}
+
+/// Whether there is an error or a warning.
+bool is_clean(const std::vector<Judged>& all) noexcept {
+  return count(all, site::Severity::error) + count(all, site::Severity::warning) == 0;
+}
+
+/// Lines FILE:LINE: and what compilers print after it, so that editors find the place.
+std::string describe(const std::vector<Judged>& all) {
+  std::string text;
+  for (const Judged& one : all)
+    for (const site::Finding& finding : one.findings) text += line_of(one.file, finding);
+  std::set<std::string> sites;
+  for (const Judged& one : all) sites.insert(one.site);
+  return text + fmt::format("{} judged as of {}: {}, {}, {}\n", plural(all.size(), "script"),
+                            core::printable(fmt::format("{}", fmt::join(sites, ", "))),
+                            plural(count(all, site::Severity::error), "error"),
+                            plural(count(all, site::Severity::warning), "warning"),
+                            plural(count(all, site::Severity::note), "note"));
+}
+
+/// As share/schemas/lint-1.schema.json has it.
+std::string to_json(const std::vector<Judged>& all) {
+  LintJson scripts = LintJson::array();
+  for (const Judged& one : all) {
+    LintJson findings = LintJson::array();
+    for (const site::Finding& finding : one.findings)
+      findings.push_back({{"line", finding.line},
+                          {"severity", site::name(finding.severity)},
+                          {"what", finding.what},
+                          {"why", finding.why},
+                          {"fix", finding.fix}});
+    scripts.push_back({{"file", one.file}, {"site", one.site}, {"findings", findings}});
+  }
+  LintJson counts;
+  for (const site::Severity severity : site::all_severities)
+    counts[std::string{site::name(severity)}] = count(all, severity);
+  const LintJson json{{"schema", "lockstep.lint"},
+                      {"schema_version", 1},
+                      {"clean", is_clean(all)},
+                      {"counts", counts},
+                      {"scripts", scripts}};
+  return json.dump(2, ' ', false, LintJson::error_handler_t::replace) + "\n";
 }
 
 void tell(const std::vector<Judged>& all, const std::string& json) {

@@ -1,5 +1,7 @@
 #include "training/lint/shell_syntax.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "runtime/output_of.hpp"
@@ -9,6 +11,7 @@ namespace lockstep::training::lint {
 namespace {
 
 constexpr core::Seconds time_for_bash{10};
+constexpr std::size_t longest_line = 16'384;
 
 /// "FILE: line N: MESSAGE" of bash; nothing if `line` is none, or a warning.
 std::optional<site::Finding> read_message(std::string_view line, const std::string& path) {
@@ -26,6 +29,16 @@ std::optional<site::Finding> read_message(std::string_view line, const std::stri
                        .line = static_cast<int>(*number)};
 }
 
+/// 0: none is so long. bash needs a time that grows with the square of a line such as a====.
+int first_long_line(std::string_view text) {
+  int number = 0;
+  for (const std::string_view line : site::split(text, '\n')) {
+    ++number;
+    if (line.size() > longest_line) return number;
+  }
+  return 0;
+}
+
 }  // namespace
 
 bool is_for_bash(std::string_view text) {
@@ -40,10 +53,17 @@ bool is_for_bash(std::string_view text) {
 
 std::optional<site::Finding> find_syntax_error(const std::string& path, std::string_view text) {
   if (!is_for_bash(text)) return std::nullopt;
-  // Prints, and ends with 0, only if there is a bash and it complains. BASH_ENV would be executed.
-  const auto complaint = runtime::output_of({"env", "-u", "BASH_ENV", "LC_ALL=C", "sh", "-c",
-                                             "command -v bash >/dev/null && ! bash -n \"$1\" 2>&1", "sh", path},
-                                            time_for_bash);
+  if (const int line = first_long_line(text); line != 0)
+    return site::Finding{.severity = site::Severity::warning,
+                         .what = fmt::format("a line of more than {} characters", longest_line),
+                         .why = "bash was not asked whether it can read this script: it takes long for such lines",
+                         .fix = "a file of its own for data",
+                         .line = line};
+  // Prints, and ends with 0, only if there is a bash and it complains; in 1 GiB. BASH_ENV would be executed.
+  const auto complaint =
+      runtime::output_of({"env", "-u", "BASH_ENV", "LC_ALL=C", "sh", "-c",
+                          "ulimit -v 1048576; command -v bash >/dev/null && ! bash -n \"$1\" 2>&1", "sh", path},
+                         time_for_bash);
   if (!complaint) return std::nullopt;
   for (const std::string_view line : site::split(*complaint, '\n'))
     if (auto finding = read_message(line, path)) return finding;

@@ -5,12 +5,23 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <functional>
-#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
 
+#include "core/characters.hpp"
 #include "core/error.hpp"
 #include "core/suggest.hpp"
 #include "training/toml_library.hpp"
+
+namespace lockstep::site {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Nodes, most, minutes, cores, cpu_most, cpu_cores, memory_gb,
+                                                cpu_memory_gb, gpus, gpu)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Site, title, system, launcher, mpi_family, mpi_flag, needs, wants,
+                                                most_gpus, gone_gpus, needs_company, not_here, account_ends,
+                                                cpu_qos_ends, most_index, replaced, has_lmod)
+
+}  // namespace lockstep::site
 
 namespace lockstep::training::lint {
 namespace {
@@ -27,105 +38,64 @@ constexpr std::string_view expected_file = "a file as share/sites.toml";
                     .fix = std::move(fix)});
 }
 
-/// Each key of `table` names a table.
-template <class Read>
-void for_each_table(const toml::table& table, const std::string& file, Read read) {
-  for (const auto& [key, node] : table) {
-    const toml::table* const inner = node.as_table();
-    if (inner == nullptr)
-      fail_at(file, node.source(), fmt::format("'{}' is no table", key.str()), std::string{expected_file});
-    read(std::string{key.str()}, *inner);
-  }
+using Json = nlohmann::json;
+
+/// What a key takes whose value in `model` is of this type: the fields and keys of a site are their own table.
+std::string expectation_of(const Json& model) {
+  if (model.is_string()) return "a text in quotes";
+  if (model.is_boolean()) return "true or false";
+  if (model.is_array()) return "a list of texts";
+  return "a whole number from 0 to 1000000000";
 }
 
-/// Reads one table: each key has something that takes its value.
-class Keys {
- public:
-  Keys(const toml::table& table, const std::string& file) : table_{table}, file_{file} {}
+/// Nothing if the node is of another type than `model`.
+std::optional<Json> value_of(const toml::node& node, const Json& model) {
+  if (model.is_string() && node.is_string()) return node.as_string()->get();
+  if (model.is_boolean() && node.is_boolean()) return node.as_boolean()->get();
+  const auto* const number = node.as_integer();
+  if (model.is_number() && number != nullptr && number->get() >= 0 && number->get() <= 1'000'000'000)
+    return number->get();
+  if (!model.is_array() || !node.is_array()) return std::nullopt;
+  Json texts = Json::array();
+  for (const toml::node& item : *node.as_array()) {
+    if (!item.is_string()) return std::nullopt;
+    texts.push_back(item.as_string()->get());
+  }
+  return texts;
+}
 
-  Keys& text(const std::string& key, std::string& target) {
-    return take(key, "a text in quotes", [&target](const toml::node& node) {
-      if (const auto* const value = node.as_string()) target = value->get();
-      return node.is_string();
-    });
-  }
-  Keys& number(const std::string& key, int& target) {
-    return take(key, "a whole number from 0 to 1000000000", [&target](const toml::node& node) {
-      const auto* const value = node.as_integer();
-      const bool fits = value != nullptr && value->get() >= 0 && value->get() <= 1'000'000'000;
-      if (fits) target = static_cast<int>(value->get());
-      return fits;
-    });
-  }
-  Keys& truth(const std::string& key, bool& target) {
-    return take(key, "true or false", [&target](const toml::node& node) {
-      if (const auto* const value = node.as_boolean()) target = value->get();
-      return node.is_boolean();
-    });
-  }
-  Keys& texts(const std::string& key, std::vector<std::string>& target) {
-    return take(key, "a list of texts", [&target](const toml::node& node) {
-      const toml::array* const array = node.as_array();
-      if (array == nullptr) return false;
-      for (const toml::node& item : *array) {
-        if (!item.is_string()) return false;
-        target.push_back(item.as_string()->get());
-      }
-      return true;
-    });
-  }
-  Keys& tables(const std::string& key, std::function<void(const std::string& name, const toml::table&)> read) {
-    return take(key, "a table", [this, read = std::move(read)](const toml::node& node) {
-      if (const toml::table* const table = node.as_table()) for_each_table(*table, file_, read);
-      return node.is_table();
-    });
-  }
+const toml::table& require_table(const toml::key& key, const toml::node& node, const std::string& file) {
+  if (!node.is_table())
+    fail_at(file, node.source(), fmt::format("'{}' is no table", key.str()), std::string{expected_file});
+  return *node.as_table();
+}
 
-  /// After all keys are known: refuses others.
-  void read() const {
-    for (const auto& [key, node] : table_) {
-      const auto known = takers_.find(std::string{key.str()});
-      if (known == takers_.end()) refuse(std::string{key.str()}, node);
-      if (!known->second.second(node))
-        fail_at(file_, node.source(), fmt::format("a wrong value of '{}'", key.str()), known->second.first);
+/// A table with the keys of `model`, each with a value of its type; one that is missing is as in `model`. Where
+/// `model` has a table that is named "*", any name will do.
+Json read_table(const toml::table& table, const Json& model, const std::string& file) {
+  Json read = model.contains("*") ? Json::object() : model;
+  for (const auto& [key, node] : table) {
+    const std::string name{key.str()};
+    if (model.contains("*")) {
+      read[name] = read_table(require_table(key, node, file), model["*"], file);
+      continue;
     }
+    if (!model.contains(name)) {
+      std::vector<std::string> names;
+      for (const auto& [known, value] : model.items()) names.push_back(known);
+      const auto near = core::near_miss(name, names);
+      fail_at(file, node.source(), fmt::format("unknown key '{}'", name), "one of " + core::join(names),
+              near ? fmt::format("did you mean '{}'?", *near) : "");
+    }
+    if (model[name].is_object()) {
+      read[name] = read_table(require_table(key, node, file), model[name], file);
+      continue;
+    }
+    const auto value = value_of(node, model[name]);
+    if (!value) fail_at(file, node.source(), fmt::format("a wrong value of '{}'", name), expectation_of(model[name]));
+    read[name] = *value;
   }
-
- private:
-  using Taker = std::function<bool(const toml::node&)>;
-
-  Keys& take(const std::string& key, std::string expected, Taker taker) {
-    takers_[key] = {std::move(expected), std::move(taker)};
-    return *this;
-  }
-
-  [[noreturn]] void refuse(const std::string& key, const toml::node& node) const {
-    std::vector<std::string> names;
-    for (const auto& [name, taker] : takers_) names.push_back(name);
-    const auto near = core::near_miss(key, names);
-    fail_at(file_, node.source(), fmt::format("unknown key '{}'", key), "one of " + core::join(names),
-            near ? fmt::format("did you mean '{}'?", *near) : "");
-  }
-
-  const toml::table& table_;
-  const std::string& file_;
-  std::map<std::string, std::pair<std::string, Taker>> takers_{};
-};
-
-site::Nodes read_nodes(const toml::table& table, const std::string& file) {
-  site::Nodes nodes;
-  Keys{table, file}
-      .number("most", nodes.most)
-      .number("minutes", nodes.minutes)
-      .number("cores", nodes.cores)
-      .number("cpu_most", nodes.cpu_most)
-      .number("cpu_cores", nodes.cpu_cores)
-      .number("memory_gb", nodes.memory_gb)
-      .number("cpu_memory_gb", nodes.cpu_memory_gb)
-      .number("gpus", nodes.gpus)
-      .text("gpu", nodes.gpu)
-      .read();
-  return nodes;
+  return read;
 }
 
 site::Fabric fabric_of(const std::string& word, const toml::table& table, const std::string& file) {
@@ -135,37 +105,17 @@ site::Fabric fabric_of(const std::string& word, const toml::table& table, const 
   fail_at(file, table.source(), fmt::format("unknown fabric '{}'", word), "slingshot or infiniband");
 }
 
-site::Site read_site(std::string name, const toml::table& table, const std::string& file) {
-  site::Site site{.name = std::move(name)};
-  std::string fabric;
-  Keys{table, file}
-      .text("title", site.title)
-      .text("system", site.system)
-      .text("launcher", site.launcher)
-      .text("mpi_family", site.mpi_family)
-      .text("mpi_flag", site.mpi_flag)
-      .text("fabric", fabric)
-      .texts("needs", site.needs)
-      .texts("wants", site.wants)
-      .number("most_gpus", site.most_gpus)
-      .texts("gone_gpus", site.gone_gpus)
-      .texts("needs_company", site.needs_company)
-      .texts("not_here", site.not_here)
-      .text("account_ends", site.account_ends)
-      .text("cpu_qos_ends", site.cpu_qos_ends)
-      .number("most_index", site.most_index)
-      .texts("replaced", site.replaced)
-      .truth("has_lmod", site.has_lmod)
-      .tables("partition",
-              [&](const std::string& partition, const toml::table& nodes) {
-                site.partitions.push_back({partition, read_nodes(nodes, file)});
-              })
-      .tables("kind",
-              [&](const std::string& constraint, const toml::table& nodes) {
-                site.kinds.push_back({site::features_of(constraint), read_nodes(nodes, file)});
-              })
-      .read();
-  site.fabric = fabric_of(fabric, table, file);
+site::Site read_site(const std::string& name, const toml::table& table, const std::string& file) {
+  Json model = site::Site{};
+  model.update({{"fabric", ""}, {"partition", {{"*", site::Nodes{}}}}, {"kind", {{"*", site::Nodes{}}}}});
+  const Json read = read_table(table, model, file);
+  auto site = read.get<site::Site>();
+  site.name = name;
+  site.fabric = fabric_of(read["fabric"], table, file);
+  for (const auto& [partition, nodes] : read["partition"].items())
+    if (partition != "*") site.partitions.push_back({partition, nodes});
+  for (const auto& [features, nodes] : read["kind"].items())
+    if (features != "*") site.kinds.push_back({site::features_of(features), nodes});
   return site;
 }
 
@@ -179,8 +129,8 @@ toml::table parse(std::string_view text, const std::string& file) {
                       .fix = "write it in ASCII, on one line"});
   };
   const auto is_beyond_ascii = [](char c) { return static_cast<unsigned char>(c) >= 0x80; };
-  refuse_from(static_cast<std::size_t>(std::ranges::find_if(text, is_beyond_ascii) - text.begin()),
-              "a character beyond ASCII");
+  const auto odd = static_cast<std::size_t>(std::ranges::find_if(text, is_beyond_ascii) - text.begin());
+  refuse_from(odd, odd < text.size() ? core::name_of_first(text.substr(odd)) + ", a character beyond ASCII" : "");
   refuse_from(std::min(text.find("\"\"\""), text.find("'''")), "a text of several lines");
   try {
     return toml::parse(text);
@@ -208,9 +158,8 @@ std::string find_site_file() {
 std::vector<site::Site> read_sites(std::string_view text, const std::string& file) {
   const toml::table table = parse(text, file);
   std::vector<site::Site> sites;
-  for_each_table(table, file, [&](std::string name, const toml::table& one) {
-    sites.push_back(read_site(std::move(name), one, file));
-  });
+  for (const auto& [key, node] : table)
+    sites.push_back(read_site(std::string{key.str()}, require_table(key, node, file), file));
   if (site::find_site(sites, "generic") == nullptr) sites.push_back({.name = "generic", .title = "any cluster"});
   return sites;
 }

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "core/characters.hpp"
 #include "core/error.hpp"
 #include "core/suggest.hpp"
 #include "training/toml_library.hpp"
@@ -65,7 +66,8 @@ class Scan {
       else if (c == '{' || (c == '[' && begins_line()))
         fail("a table", "keys only; a recipe has no [sections]");
       else if (static_cast<unsigned char>(c) >= 0x80)
-        fail("a character beyond ASCII outside of texts and comments", "plain letters, and quotes as \" or '");
+        fail(core::name_of_first(text_.substr(at_)) + ", a character beyond ASCII outside of texts and comments",
+             "plain letters, and quotes as \" or '");
       else
         step_over(c);
     }

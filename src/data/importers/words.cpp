@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/characters.hpp"
 #include "core/error.hpp"
-#include "core/printable.hpp"
 
 namespace lockstep::data {
 namespace {
@@ -46,7 +46,7 @@ std::uint16_t WordList::number(std::string_view word, const std::function<std::s
   };
   if (word.empty()) fail("an empty label", "give it a name, or leave the sample out");
   if (!is_utf8(word)) fail("a label that is no UTF-8", "write the file in UTF-8");
-  if (core::printable(word) != word) fail("a label with a control character", "correct it");
+  if (core::has_controls(word)) fail("a label with a control character", "correct it");
   if (numbers_.size() == most_words) fail("one label too many", "see that these are classes, or write numbers");
   return numbers_.emplace(word, static_cast<std::uint16_t>(numbers_.size())).first->second;
 }

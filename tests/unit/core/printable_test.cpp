@@ -20,13 +20,18 @@ TEST(Printable, ShowsControlCharacters) {
   EXPECT_EQ(printable("a\x7f\xc2\x9b"
                       "31m"),
             "a\\u007f\\u009b31m");
-  EXPECT_EQ(printable("\xc2\x80\xc2\x9f\xc2\xa0"), "\\u0080\\u009f\xc2\xa0");
+  EXPECT_EQ(printable("\xc2\x80\xc2\x9f\xc2\xa0"), "\\u0080\\u009f<U+00A0>");
 }
 
 TEST(Printable, ShowsMarksOfDirection) {
   EXPECT_EQ(printable("a\u202e\u202ab\u2066\u2069"), "a\\u202e\\u202ab\\u2066\\u2069");
   EXPECT_EQ(printable("\u200e\u200f\u061c\u2028"), "\\u200e\\u200f\\u061c\\u2028");
   EXPECT_EQ(printable("\u2026\u206a"), "\u2026\u206a");  // their neighbours
+}
+
+TEST(Printable, ShowsWhatIsNotSeenByItsCodePoint) {
+  EXPECT_EQ(printable("\ufeffa\u00a0b\u200bc\u00add\u3000e"), "<U+FEFF>a<U+00A0>b<U+200B>c<U+00AD>d<U+3000>e");
+  EXPECT_EQ(printable("\u201cL\u2019Aquila\u201d \u2013 \u20ac"), "\u201cL\u2019Aquila\u201d \u2013 \u20ac");
 }
 
 TEST(Printable, ShowsBytesThatAreNoUtf8) {
@@ -41,7 +46,7 @@ TEST(Printable, ShowsBytesThatAreNoUtf8) {
 }
 
 TEST(Printable, IsTheSameOnceMore) {
-  const std::string shown = printable("a\x1b\x7f\xc2\x9b\u202e\x9b");
+  const std::string shown = printable("a\x1b\x7f\xc2\x9b\u202e\x9b\u00a0");
   EXPECT_EQ(printable(shown), shown);
 }
 

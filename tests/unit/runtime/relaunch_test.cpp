@@ -25,7 +25,7 @@ class Relaunch : public testing::Test {
     std::string name = testing::TempDir() + "lockstep-relaunch-XXXXXX";
     folder_ = mkdtemp(name.data());
     const fs::path launcher = folder_ / "mpirun";
-    std::ofstream{launcher} << "#!/bin/sh\n"
+    std::ofstream{launcher} << "#!/bin/sh\necho started\n"
                             << "printf '%s\\n' \"$@\" > '" << (folder_ / "arguments").string() << "'\n"
                             << "env > '" << (folder_ / "environment").string() << "'\n";
     fs::permissions(launcher, fs::perms::owner_all);
@@ -76,9 +76,20 @@ int end_under(const fs::path& folder, const std::string& script, int signal = 0)
 }
 
 TEST_F(Relaunch, EndsAsTheLauncherDoes) {
-  EXPECT_EQ(end_under(folder_, "exit 0\n"), 0);
-  EXPECT_EQ(end_under(folder_, "exit 3\n"), 3);
+  EXPECT_EQ(end_under(folder_, "echo started\n"), 0);
+  EXPECT_EQ(end_under(folder_, "echo started\nexit 3\n"), 3);
   EXPECT_EQ(end_under(folder_, "kill -KILL $$\n"), 3);
+}
+
+TEST_F(Relaunch, NamesWhatIsNoLauncher) {  // as /bin/true and /bin/false
+  for (const std::string code : {"0", "1"}) {
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(end_under(folder_, "exit " + code + "\n"), 2);
+    const std::string text = testing::internal::GetCapturedStderr();
+    EXPECT_NE(text.find("mpirun' ended with " + code + " without a word, and has started no rank (LOCKSTEP_MPIEXEC)"),
+              std::string::npos)
+        << text;
+  }
 }
 
 TEST_F(Relaunch, AsksTheRanksForAnOrderlyEnd) {

@@ -134,7 +134,7 @@ TEST(JobScript, SmallTextsTakeNoGreatMemory) {
     held += "a=srun\n$a b\n";
     filled += "srun $b\n";
   }
-  EXPECT_LE(read_job_script(filled).launches.back().program.size(), 1U);
+  EXPECT_LE(read_job_script(filled).launches.size(), 2000U);
   EXPECT_LE(read_job_script(chain).launches.size(), 10U);
   EXPECT_LE(read_job_script(held).launches.size(), 1'000'000U);
 }

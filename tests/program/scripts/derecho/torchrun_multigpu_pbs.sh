@@ -9,9 +9,8 @@
 #! error resource of a chunk
 #PBS -l gpu_type=a100
 #PBS -q main
-#! warning whole environment
 #PBS -V
-#! warning tested before it is set in line 18
+#! warning tested before it is set in line 17
 if [ "$ENABLE_NCCL_OFI" = true ]; then
   export NCCL_CROSS_NIC=1
 fi

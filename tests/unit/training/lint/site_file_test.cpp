@@ -41,7 +41,7 @@ TEST(SiteFile, WhatItDoesNotKnowIsRefusedByPlace) {
   EXPECT_TRUE(has(of("a = [[2], }"), "s.toml"));
   EXPECT_TRUE(has(of("[a\n"), "s.toml:1"));
   EXPECT_TRUE(has(of("[a]\ntitle = \"\"\"x\"\"\"\n"), "several lines"));
-  EXPECT_TRUE(has(of("[a]\ntitle = \"\xc3\xa4\"\n"), "beyond ASCII"));
+  EXPECT_TRUE(has(of("[a]\ntitle = \"\xc3\xa4\"\n"), "U+00E4, a character beyond ASCII"));
   EXPECT_TRUE(has(of("[a]\ntitle = \"\xc3\xa4\"\n"), "s.toml:2"));
 }
 

@@ -142,8 +142,8 @@ TEST(RecipeToml, BeyondAsciiThereAreTextsAndCommentsOnly) {
   EXPECT_EQ(r.name, "\xc3\xa9 \" #");
   EXPECT_EQ(r.data, "\xc3\xa9\\");
   EXPECT_TRUE(has(refused_text("# \xc3\xa9\n\xc3\xa9 = 1\n"),
-                  "beyond ASCII outside of texts and comments (folder/r.toml:2:1)"));
-  EXPECT_TRUE(has(refused_text("name = 'x\xc3\xa9' \xe2\x80\x9cy\xe2\x80\x9d\n"), "r.toml:1:13"));
+                  "U+00E9, a character beyond ASCII outside of texts and comments (folder/r.toml:2:1)"));
+  EXPECT_TRUE(has(refused_text("name = 'x\xc3\xa9' \xe2\x80\x9cy\xe2\x80\x9d\n"), "U+201C, a character beyond ASCII outside of texts and comments (folder/r.toml:1:13)"));
   EXPECT_TRUE(has(refused_text("name = 0\"\xc3\xa9\""), "a quote where no text begins (folder/r.toml:1:9)"));
   for (const char* before : {"a = 2026-a==", "a = [1][", "a = [[2", "a = 1 ", "a = 1,", "a = \"b\"", "a."})
     EXPECT_TRUE(has(refused_text(fmt::format("{}\"\xc3\xa9\"", before)),

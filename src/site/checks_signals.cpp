@@ -1,0 +1,136 @@
+// Signals before a time limit, the traps that catch them, what they reach, and going back into the queue.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "site/checks.hpp"
+#include "site/text.hpp"
+
+namespace lockstep::site {
+namespace {
+
+struct Trap {
+  std::string_view signal;
+  int line;
+  bool ignores;  ///< trap '' USR1
+};
+
+std::vector<Trap> traps_of(const JobScript& script) {
+  std::vector<Trap> traps;
+  for (const Command& command : script.commands) {
+    const auto& words = command.words;
+    if (words[0] != "trap" || words.size() < 3 || (words[1].starts_with('-') && words[1] != "--")) continue;
+    const std::size_t handler = words[1] == "--" ? 2 : 1;
+    for (std::size_t i = handler + 1; i < words.size(); ++i)
+      if (const std::string_view name = signal_name(words[i]); !name.empty())
+        traps.push_back({name, command.line, words[handler].empty()});
+  }
+  return traps;
+}
+
+bool runs_command(const JobScript& script, std::initializer_list<std::string_view> names) {
+  return std::ranges::any_of(script.commands, [&](const Command& command) {
+    return std::ranges::find(names, command.words[0]) != names.end();
+  });
+}
+
+/// Of those that take time, not within others.
+bool is_long(const Launch& launch) {
+  return launch.variable.empty() && !launch.is_within && launch.launcher != Launcher::launch &&
+         !is_small_command(launch) && !launch.is_in_braces;
+}
+
+/// --signal=[B:]USR1@300: without B: steps get it and the script does not, with B: the other way round.
+void check_signal(const std::vector<Trap>& traps, const Look& look) {
+  const Flag* const flag = directive(look.script, "signal");
+  const auto asked = flag != nullptr && flag->value ? read_signal(*flag->value) : std::nullopt;
+  if (!asked) return;
+  const auto trap = std::ranges::find(traps, asked->name, &Trap::signal);
+  const bool ends_shell = asked->name != "CONT" && asked->name != "URG";
+  const bool may_trap = runs_command(look.script, {".", "source", "eval", "exec"});
+  if (asked->is_to_shell && trap == traps.end() && ends_shell && !may_trap)
+    look.error(flag->line, fmt::format("{} {} without a trap for {}", flag->typed, *flag->value, asked->name),
+               "the signal ends the script, and the job with it: no program gets it",
+               fmt::format("trap HANDLER {0}, then srun ... & and wait; or without B:, if the program takes {0}",
+                           asked->name));
+  if (!asked->is_to_shell && trap != traps.end() && !trap->ignores)
+    look.error(
+        trap->line,
+        fmt::format("a trap for {}, which {} {} does not send to this script", asked->name, flag->typed, *flag->value),
+        "without B: the programs that srun has started get it, and the script does not",
+        fmt::format("--signal=B:{}", *flag->value));
+}
+
+/// bash runs a trap once the command in the foreground has ended; wait returns at once.
+void check_foreground(const std::vector<Trap>& traps, const Look& look) {
+  const auto trap = std::ranges::find(traps, false, &Trap::ignores);
+  if (trap == traps.end()) return;
+  const auto is_in_its_way = [trap](const Launch& launch) {
+    return is_long(launch) && !launch.is_background && launch.line > trap->line;
+  };
+  const auto launch = std::ranges::find_if(look.script.launches, is_in_its_way);
+  if (launch != look.script.launches.end())
+    look.error(launch->line,
+               fmt::format("{} in the foreground, after the trap of line {}", name(launch->launcher), trap->line),
+               "bash runs a trap only once that command has ended", "an & behind it, and then wait");
+}
+
+/// What runs in the background ends with the script.
+void check_wait(const Look& look) {
+  const auto& launches = look.script.launches;
+  const auto last = std::find_if(launches.rbegin(), launches.rend(), is_long);
+  if (last == launches.rend() || !last->is_background || look.script.directives.empty()) return;
+  if (runs_command(look.script, {"wait", "fg", "sleep", "tail", "kill", ".", "source", "eval"})) return;
+  look.error(last->line, fmt::format("{} in the background, and no wait after it", name(last->launcher)),
+             "the job ends with its script, and all that it has started", "wait");
+}
+
+bool requeues(const Command& command) {
+  const auto& words = command.words;
+  return words[0] == "qrerun" || (words[0] == "scontrol" && words.size() > 1 && words[1] == "requeue");
+}
+
+void check_requeue(const Look& look) {
+  const bool is_pbs = look.script.system == BatchSystem::pbs;
+  const Flag* const never = directive(look.script, is_pbs ? "r" : "no-requeue");
+  const Flag* const again = directive(look.script, "requeue");
+  const auto command = std::ranges::find_if(look.script.commands, requeues);
+  if (command == look.script.commands.end() || never == nullptr || (is_pbs && never->value != "n")) return;
+  if (again != nullptr && again > never) return;  // both are of one list
+  look.error(command->line, fmt::format("{} in a job with {} in line {}", command->words[0], never->typed, never->line),
+             "a job that must not be requeued is not", is_pbs ? "#PBS -r y" : "#SBATCH --requeue");
+}
+
+bool trains(const JobScript& script) {
+  return std::ranges::any_of(script.launches, [](const Launch& launch) {
+    return runs(launch.program, "lockstep") && std::ranges::find(launch.program, "train") != launch.program.end();
+  });
+}
+
+void check_preemption(const Look& look) {
+  if (!trains(look.script) || look.script.directives.empty()) return;
+  if (runs_command(look.script, {"end_job", "qsub", "sbatch"}) || std::ranges::any_of(look.script.commands, requeues))
+    return;
+  const bool is_pbs = look.script.system == BatchSystem::pbs;
+  const Flag* const again = directive(look.script, is_pbs ? "r" : "requeue");
+  const bool is_again = again != nullptr && (!is_pbs || again->value == "y");
+  if (is_again || directive(look.script, "signal") != nullptr) return;
+  look.warning(look.script.directives.front().line,
+               is_pbs ? "lockstep train in a job without #PBS -r y"
+                      : "lockstep train in a job without --requeue and without --signal",
+               "a job that is preempted or reaches its time limit ends there, and nobody goes on with it",
+               is_pbs ? "#PBS -r y" : "#SBATCH --requeue, #SBATCH --signal=USR1@300, and lockstep train --resume auto");
+}
+
+}  // namespace
+
+void check_signals(const Look& look) {
+  const std::vector<Trap> traps = traps_of(look.script);
+  check_signal(traps, look);
+  check_foreground(traps, look);
+  check_wait(look);
+  check_requeue(look);
+  check_preemption(look);
+}
+
+}  // namespace lockstep::site

@@ -1,0 +1,71 @@
+// Forms of values: of options and resources of batch systems, and of environment variables.
+// Invariant: pure; what a form does not know for certain passes.
+// Used by the tables of options and of variables.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::site {
+
+enum class Form {
+  text,        ///< anything
+  count,       ///< a whole number from 1
+  whole,       ///< a whole number from 0
+  number,      ///< a whole number
+  nodes,       ///< 2, 2-4, 1k
+  gpus,        ///< 4, a100:4, several between commas
+  gres,        ///< gpu:a100:4, several between commas
+  memory,      ///< of Slurm: 208G
+  size,        ///< of PBS: 480gb
+  time,        ///< of Slurm: minutes, HH:MM:SS, D-HH:MM:SS
+  duration,    ///< of PBS: seconds, HH:MM:SS
+  path,        ///< no shell reads it
+  signal,      ///< B:USR1@300
+  array,       ///< 0-15, 1,3,5-7, 0-15:4%2
+  dependency,  ///< afterok:20:21,singleton
+  port,        ///< of TCP
+  counts,      ///< numbers from 1, between commas
+  word,        ///< one of words, in any case
+  exact,       ///< one of words, in this case
+  list,        ///< words in any case, between commas
+  choice,      ///< as a list, after a ^ those that are meant not; for NCCL_ALGO also by function
+  parts,       ///< words between colons, a word with = may have any value
+  letters,     ///< letters of words
+};
+
+/// What a value of this form should have been; empty if `value` can be one.
+[[nodiscard]] std::string expected_of(Form form, std::string_view words, std::string_view value);
+
+/// "1-12:30", "48:00:00", "30:00" or "90" of Slurm as minutes; nothing if it is no time.
+[[nodiscard]] std::optional<double> slurm_minutes(std::string_view text);
+/// "12:00:00", "30:00" or seconds of PBS.
+[[nodiscard]] std::optional<double> pbs_minutes(std::string_view text);
+/// "208G", "1000gb", "4096" (MB) of Slurm as GB; nothing if it is no size.
+[[nodiscard]] std::optional<double> slurm_gb(std::string_view text);
+/// "100gb", "4096" (bytes), "10mw" (words of 8 bytes) of PBS.
+[[nodiscard]] std::optional<double> pbs_gb(std::string_view text);
+
+struct Gres {
+  std::string name{};
+  std::string type{};
+  std::optional<long> count{};  ///< 1 if none is written; nothing if it is no number
+};
+/// Of --gres=gpu:a100:4, one for each part between commas.
+[[nodiscard]] std::vector<Gres> read_gres(std::string_view text);
+
+/// "USR1" of "SIGUSR1", "usr1" and "10"; empty if it is no signal.
+[[nodiscard]] std::string_view signal_name(std::string_view text);
+/// What "B:USR1@300" asks for.
+struct SignalAsked {
+  std::string_view name{};
+  bool is_to_shell = false;
+};
+[[nodiscard]] std::optional<SignalAsked> read_signal(std::string_view text);
+
+/// Of a job: more than any has would only overflow.
+[[nodiscard]] std::optional<long> count_in(std::string_view text);
+
+}  // namespace lockstep::site

@@ -1,0 +1,201 @@
+// What job scripts mean: pairs of options, launches, nodes, signals. A row is the only error or warning of its script.
+#include <gtest/gtest.h>
+
+#include "unit/site/findings.hpp"
+
+namespace lockstep::site {
+namespace {
+
+const std::string job = "#SBATCH -n 4\n#SBATCH --time=10\n";
+const std::string two_nodes = "#SBATCH -N 2\n#SBATCH --ntasks-per-node=1\n";
+const std::string catching = "#SBATCH --signal=B:USR1@60\n";
+const Site any{.name = "generic", .title = "any"};
+
+/// Each has its finding, and no other error or warning.
+void expect_only(const std::string& header, const std::vector<Case>& cases) {
+  expect_all(cases, any, header);
+  for (const Case& one : cases) {
+    const auto findings = lint(header + one.text);
+    const auto n_bad = std::ranges::count_if(findings, [](const Finding& f) { return f.severity != note; });
+    EXPECT_EQ(n_bad, one.severity == note ? 0 : 1) << one.text << listed(findings);
+  }
+}
+
+void expect_nothing(const std::string& header, const std::vector<const char*>& texts) {
+  for (const char* const text : texts) EXPECT_EQ(listed(lint(header + text)), "") << text;
+}
+
+TEST(ScriptRules, ValuesOfTheirKind) {
+  expect_only(job,
+              {{"#SBATCH --mem=0.5G\n", 1, error, "512M"},
+               {"#SBATCH --mail-type=ENDED\n", 1, error, "a list of NONE, BEGIN, END"},
+               {"#SBATCH --chdir=~/w\n", 1, error, "~ is taken for a folder"},
+               {"#SBATCH --output=~/logs/%j\n", 1, error, "written out"},
+               {"#SBATCH --workdir=/w\n", 1, error, "gone since Slurm 17.11"},
+               {"#SBATCH -a 0-3\n#SBATCH --output=log_%A.out\n", 2, warning, "all jobs of the array write into one"},
+               {"#SBATCH -a 0-3\n#SBATCH -e err.txt\n", 2, warning, "%A_%a"},
+               {"#SBATCH --mem\n", 1, error, "without a value"},
+               {"#SBATCH --requeue --hold=yes\n", 1, error, "takes no value"},
+               {"#SBATCH --dependency=afterok\n", 1, error, "afterok:JOB"},
+               {"#SBATCH --open-mode=add\n", 1, error, "one of append, truncate"},
+               {"#SBATCH --exclusive=node\n", 1, error, "user"},
+               {"#SBATCH --segment=4\n", 1, note, "newer than Slurm 22.05"},
+               {"srun --mem=0.5G ./x\n", 1, error, "srun refuses it"},
+               {"srun --ntaks=4 ./x\n", 1, error, "did you mean --ntasks?"}});
+  expect_nothing(
+      job, {"#SBATCH --mail-type=end,FAIL\n", "#SBATCH --chdir=/home/me\n", "#SBATCH -a 0-3\n#SBATCH -o %x_%4a.out\n",
+            "#SBATCH -a 0-3\n#SBATCH -o /dev/null\n", "#SBATCH --output=log.out\n", "#SBATCH --mem=512M\n",
+            "srun -o ~/x --mem=$M ./x\nM=1\n", "srun --of-a-plugin ./x\n"});
+}
+
+TEST(ScriptRules, OptionsThatDoNotGoTogether) {
+  expect_only(job, {{"#SBATCH --mem=1G\n#SBATCH --mem-per-cpu=1G\n", 2, error, "exclude each other"},
+                    {"#SBATCH --exclusive\n#SBATCH --oversubscribe\n", 2, warning, "the last one counts"},
+                    {"#SBATCH --no-requeue\n#SBATCH --requeue\n", 2, warning, "opposites"},
+                    {"#SBATCH -c 4 --cpus-per-gpu=2\n", 1, error, "exclude each other"},
+                    {"#SBATCH --hint=nomultithread --threads-per-core=1\n", 1, error, "exclude each other"},
+                    {"#SBATCH --ntasks-per-gpu=1 --gpus-per-task=1\n", 1, error, "exclude each other"},
+                    {"#SBATCH --mem-per-gpu=1G\n", 1, warning, "without any of --gpus"},
+                    {"#SBATCH -n 8\n", 1, warning, "again, after line 1"}});
+  expect_nothing(job, {"#SBATCH -n 4\n", "#SBATCH --mail-type=END\n#SBATCH --mail-type=FAIL\n",
+                       "#SBATCH --gpus=4 --mem-per-gpu=1G\n"});
+}
+
+TEST(ScriptRules, ResourcesOfPbs) {
+  expect_only("", {{"#PBS -l select=2:ncpus=4:walltime=10\n", 1, error, "-l walltime=10 by itself"},
+                   {"#PBS -l select=2:ncpus=4:ncpus=8\n", 1, error, "ncpus twice"},
+                   {"#PBS -l select=2:ncpus\n", 1, error, "the part 'ncpus'"},
+                   {"#PBS -l select=2:ncpus=4:\n", 1, error, "the part ''"},
+                   {"#PBS -l select=2:ncpus=4:mem=1.5gb\n", 1, error, "480gb"},
+                   {"#PBS -l select=2:mpiprocs=0\n", 1, error, "a whole number from 1"},
+                   {"#PBS -l select=1:ncpus=4+2:npcus=4\n", 1, warning, "did you mean ncpus?"},
+                   {"#PBS -l select=2:ncpus=4 -l mem=4gb\n", 1, error, "select=...:mem=4gb"},
+                   {"#PBS -l mpiprocs=4\n", 1, error, "resource of a chunk"},
+                   {"#PBS -l select=1:ncpus=4 -l place=scater\n", 1, error, "scatter"},
+                   {"#PBS -l place=scatter\n", 1, error, "without -l select"},
+                   {"#PBS -l nodes=2:ppn=4 -l select=1:ncpus=4\n", 1, error, "older form"},
+                   {"#PBS -l waltime=10\n", 1, warning, "did you mean walltime?"},
+                   {"#PBS -l walltime=10m\n", 1, error, "HH:MM:SS"},
+                   {"#PBS -j both\n", 1, error, "one of oe, eo, n"},
+                   {"#PBS -r yes\n", 1, error, "one of y, n"},
+                   {"#PBS -o ~/log\n", 1, error, "written out"}});
+  expect_nothing("",
+                 {"#PBS -V\n", "#PBS -l select=2:ncpus=64:mpiprocs=4:ngpus=4:mem=480gb+1:ncpus=128\n",
+                  "#PBS -l nodes=2:ppn=4,walltime=10:00\n", "#PBS -l ncpus=4,mem=4gb\n", "#PBS -k oed -m abe -j oe\n",
+                  "#PBS -l select=1:ncpus=4:own_thing=x -l place=scatter:excl,filesystems=home\n"});
+}
+
+TEST(ScriptRules, WhatIsSwitchedOffIsNoFinding) {
+  expect_nothing(job, {"# #SBATCH --nodes=two\n", "## SBATCH --nodes=2\n", "##SBATCH --mem=1G\n", "#  #PBS -q main\n"});
+}
+
+TEST(ScriptRules, LaunchesWithinLaunches) {
+  expect_only(job, {{"srun mpirun -np 4 x\n", 1, error, "starts mpirun once for each"},
+                    {"mpirun -np 4 srun -n 4 x\n", 1, error, "starts srun once for each"},
+                    {"srun \\ \n  ./x\n", 1, error, "a blank after the last backslash"},
+                    {"srun bash -c \"echo $SLURM_PROCID\"\n", 1, error, "single quotes: bash -c"},
+                    {"srun bash -c \"echo $(hostname)\"\n", 1, error, "$(hostname) is filled in before"},
+                    {"srun ./x --rank $SLURM_PROCID\n", 1, error, "all ranks get the same"},
+                    {"export RANK=$SLURM_PROCID\nsrun ./x\n", 1, error, "all ranks get 0"},
+                    {"RANK=$OMPI_COMM_WORLD_RANK mpirun -np 4 ./x\n", 1, error, "in the script it is empty"},
+                    {"export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK\nsrun ./x\n", 1, warning, "without --cpus-per-task"},
+                    {"srun -N $SLURM_GPUS_PER_NODE ./x\n", 1, warning, "without --gpus-per-node"}});
+  expect_nothing(job, {"srun -n 1 mpirun -np 4 x\n", "srun bash -c 'echo $SLURM_PROCID $(hostname)'\n",
+                       "srun bash -c \"echo \\$SLURM_PROCID\"\n", "srun ./x \\\n  --y\n", "echo $SLURM_PROCID\n",
+                       "srun ./x\nexport RANK=$SLURM_PROCID\n", "# srun \\ \nsrun ./x\n",
+                       "export OMP_NUM_THREADS=${SLURM_CPUS_PER_TASK:-1}\nsrun ./x\n",
+                       "#SBATCH -c 4\nexport OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK\nsrun -c 4 ./x\n"});
+  expect_nothing("", {"export RANK=$SLURM_PROCID\nexec \"$@\"\n"});  // what srun starts
+}
+
+TEST(ScriptRules, JobsOfSeveralNodes) {
+  expect_only(
+      two_nodes,
+      {{"export MASTER_ADDR=127.0.0.1\nsrun ./x\n", 1, error, "ranks of different nodes do not meet"},
+       {"export NCCL_SOCKET_IFNAME=lo\nsrun ./x\n", 1, error, "the network between nodes"},
+       {"srun torchrun --nnodes=2 --rdzv_endpoint=localhost:$P x.py\nP=1\n", 1, error, "scontrol show hostnames"},
+       {"torchrun --nnodes=2 x.py\n", 1, error, "runs on the first node alone"},
+       {"srun torchrun --nnodes=4 x.py\n", 1, error, "--nnodes=4 in a job of 2 nodes"},
+       {"srun torchrun --nnodes=1 x.py\n", 1, error, "the other nodes stand idle"},
+       {"srun torchrun --nproc_per_node=4 x.py\n", 1, error, "each node trains by itself"},
+       {"#SBATCH --gpus-per-node=4\nsrun python x.py\n", 0, warning, "3 of them stand idle"},
+       {"#SBATCH --gpus-per-node=2\nsrun torchrun --nnodes=2 --nproc_per_node=4 x.py\n", 2, warning, "2 GPUs a node"},
+       {"cp -r data $TMPDIR\nsrun ./x $TMPDIR/data\n", 1, warning, "the others do not get it"},
+       {"tar -xf data.tar -C /tmp\n", 1, warning, "sbcast"}});
+  expect_nothing(two_nodes, {"export MASTER_ADDR=$(hostname)\nsrun ./x\n", "srun -N 1 -n 1 torchrun --nnodes=1 x.py\n",
+                             "srun torchrun --nnodes=$SLURM_NNODES x.py\n", "srun torchrun $ARGS x.py\nARGS=1\n",
+                             "srun --ntasks-per-node=1 cp -r data $TMPDIR\n", "cp $TMPDIR/out .\n"});
+  expect_nothing("#SBATCH -N 1\n", {"export MASTER_ADDR=127.0.0.1\nsrun ./x\n", "torchrun x.py\n", "cp a $TMPDIR\n"});
+  EXPECT_TRUE(has(lint("#SBATCH -N 1 --ntasks-per-node=4\nsrun cp a $TMPDIR\n"), 2, warning, "4 times on each node"));
+  EXPECT_TRUE(has(lint(two_nodes + "#SBATCH --gpus-per-node=4\nsrun bash run.sh\n"), 2, note, "1 rank and 4 GPUs"));
+}
+
+TEST(ScriptRules, SignalsAndTraps) {
+  expect_only(job,
+              {{"#SBATCH --signal=B:USR1@60\ntrap 'kill $!' USR1\nsrun ./x\n", 3, error, "in the foreground"},
+               {"trap save TERM\nfor i in 1 2; do srun ./x $i; done\n", 2, error, "an & behind it"},
+               {"#SBATCH --signal=USR1@60\ntrap save USR1\nsrun ./x &\nwait\n", 2, error, "--signal=B:USR1@60"},
+               {"#SBATCH --signal=B:USR1@60\nsrun ./x\n", 1, error, "without a trap for USR1"},
+               {"#SBATCH --signal=B:USR1@60\ntrap save USR2\nsrun ./x &\nwait\n", 1, error, "without a trap for USR1"},
+               {"#SBATCH --no-requeue\nscontrol requeue $SLURM_JOB_ID\n", 2, error, "--no-requeue in line 3"},
+               {"srun ./x &\n", 1, error, "no wait after it"}});
+  expect_only("", {{"#PBS -r n\nqrerun $PBS_JOBID\n", 2, error, "#PBS -r y"},
+                   {"#PBS -l walltime=10\ntrap save TERM\nmpiexec ./x\n", 3, error, "in the foreground"}});
+  expect_nothing(job + catching,
+                 {"trap 'kill -USR1 $!' USR1\nsrun ./x &\nwait\n", "trap '' USR1\nsrun ./x\n", ". ./lib.sh\nsrun ./x\n",
+                  "trap a 10\n(srun ./x; b) &\nwait\n", "trap a SIGUSR1\nfor i in 1 2; do\n  srun ./x\ndone &\nwait\n",
+                  "trap a USR1\nsrun ./x | tee log &\nwait\n", "trap a USR1\nif b; then srun ./x & fi\nwait\n"});
+  expect_nothing(job,
+                 {"trap 'rm -f x' EXIT\nsrun ./x\n", "trap - TERM\nsrun ./x\n", "#SBATCH --signal=USR1@60\nsrun ./x\n",
+                  "srun nvidia-smi &\nsrun ./x\n", "#SBATCH --requeue\nscontrol requeue $SLURM_JOB_ID\n",
+                  "scontrol requeue $SLURM_JOB_ID\n", "a && srun ./x &\nb\nwait\n"});
+}
+
+TEST(ScriptRules, CharactersThatLookLikeOthers) {
+  expect_only(job, {{"#SBATCH --nodes=2\u00a0--exclusive\n", 1, error, "U+00A0 (a no-break space)"},
+                    {"#SBATCH --job-name=\u201ca\u201d\n", 1, error, "U+201C (a curly quote)"},
+                    {"srun\u00a0-n 4 ./x\n", 1, error, "U+00A0 (a no-break space)"},
+                    {"srun \u2014n 4 ./x\n", 1, error, "U+2014 (a dash of typography)"},
+                    {"echo \u2018a\n", 1, warning, "U+2018 (a curly quote)"},
+                    {"ec\u200bho a\n", 1, error, "U+200B"}});
+  expect_nothing(job, {"# \u201cSBATCH\u201d\u00a0\n", "echo \"\u201ca\u201d \u2013 \u00a0\"\n", "echo 'it\u2019s'\n",
+                       "#SBATCH --comment=K\u00f6ln\n", "cat <<E\n\u201ca\u201d\nE\n"});
+  EXPECT_EQ(lint("#PBS -\u200bN a\n")[0].what, "U+200B (a character without width)");
+  EXPECT_EQ(lint("#SBATCH x\u00e4\n")[0].what, "'x\u00e4' belongs to no option");
+}
+
+TEST(ScriptRules, AByteOrderMarkIsNamedAndTheRestRead) {
+  const auto judge = [](const std::string& text) { return lint_script(read_job_script(text), any, {}); };
+  const auto findings = judge("\ufeff#!/bin/bash\n#SBATCH --nodse=2\n");
+  ASSERT_EQ(findings.size(), 2U) << listed(findings);
+  EXPECT_TRUE(has(findings, 1, error, "a byte order mark (U+FEFF)"));
+  EXPECT_TRUE(has(findings, 2, error, "did you mean --nodes?"));
+  EXPECT_TRUE(has(judge("\ufeff#SBATCH -n 2\n"), 1, error, "U+FEFF"));
+}
+
+// Nothing of it may take more than in proportion to its size, however it is nested and repeated.
+TEST(ScriptRules, OfTextsWithoutEndSoMuchIsReadOnly) {
+  const auto repeated = [](std::string_view text, int n) {
+    std::string all = "#!/bin/bash\n";
+    for (int i = 0; i < n; ++i) all += text;
+    return all;
+  };
+  const std::string of_launchers = repeated("a=srun\n", 64) + repeated("$a b\n", 10'000).substr(12);
+  for (const std::string& text : {of_launchers, repeated("x y z\n", 20'000), repeated("#SBATCH --nodse=2\n", 2000),
+                                  repeated("[ $a -eq 1 ]\n", 12'000), repeated("A=$(cat <<E\n\"$b\"\nE\n)\n", 30'000),
+                                  repeated("$(\"$(`", 100'000), repeated("a=(\"$b\" ", 60'000)}) {
+    const JobScript script = read_job_script(text);
+    std::size_t n_words = 0;
+    for (const Launch& launch : script.launches) n_words += launch.program.size();
+    EXPECT_LE(script.unread.n_words, 50'001U);
+    EXPECT_LE(n_words, 200'000U);
+    EXPECT_LE(script.directives.size(), 1000U);
+    EXPECT_TRUE(script.unread.full_line > 1 || script.unread.open_line > 1) << text.substr(0, 60);
+    EXPECT_LE(lint(text).size(), 501U);
+  }
+  EXPECT_EQ(read_job_script(repeated("x y z\n", 15'000)).unread.full_line, 0);
+  EXPECT_EQ(lint(repeated("#SBATCH -n 1 x\n", 900)).back().what, "more than 500 findings: the others are left out");
+}
+
+}  // namespace
+}  // namespace lockstep::site
