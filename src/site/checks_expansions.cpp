@@ -90,7 +90,8 @@ void check_unasked(const Look& look) {
     const std::string option = fmt::format("{}{}", is_pbs ? "-" : "--", options[0]);
     look.add(row->severity, command.line, fmt::format("${} in a job without {}", name, option),
              "it is set only where that is asked for, and empty otherwise",
-             fmt::format("{} {}..., or ${{{}:-1}}", is_pbs ? "#PBS" : "#SBATCH", option, name));
+             fmt::format("{}N, or ${{{}:-1}}",
+                         is_pbs ? fmt::format("#PBS {} ", option) : fmt::format("#SBATCH {}=", option), name));
   }
 }
 

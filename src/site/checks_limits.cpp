@@ -23,12 +23,14 @@ Nodes limits_of(const Look& look, const Partition* partition) {
   return nodes;
 }
 
-/// More than `most` of something, where that is known.
-void check_most(const std::optional<Asked<long>>& asked, int most, std::string_view things, const Look& look) {
+/// More than `most`, where that is known.
+template <class Value>
+void check_most(const std::optional<Asked<Value>>& asked, int most, const std::string& what, std::string_view why,
+                std::string_view fix, const Look& look) {
   if (!asked || most == 0 || asked->value <= most) return;
-  look.error(asked->line, fmt::format("{} {}", asked->value, things), "the job is refused, or never starts",
-             fmt::format("at most {}", most));
+  look.error(asked->line, what, std::string{why}, fix.empty() ? fmt::format("at most {}", most) : std::string{fix});
 }
+constexpr std::string_view never_starts = "the job is refused, or never starts";
 
 void check_partition(const Look& look, std::string_view name, int line) {
   if (look.site.partitions.empty() || find_partition(look.site, name) != nullptr) return;
@@ -42,25 +44,6 @@ void check_partition(const Look& look, std::string_view name, int line) {
   look.add(near ? Severity::error : Severity::note, line,
            fmt::format("'{}' is not among the partitions or queues that {} documents", name, look.site.title), "",
            near ? fmt::format("did you mean {}?", *near) : fmt::format("one of {}", core::join(names)));
-}
-
-void check_time(const Look& look, const Nodes& limits) {
-  const auto& asked = look.request.minutes;
-  if (!asked || limits.minutes == 0 || asked->value <= limits.minutes) return;
-  look.error(asked->line, fmt::format("a wall time of {:.4g} hours", asked->value / 60),
-             "the job is refused, or never starts", fmt::format("at most {:.4g} hours", limits.minutes / 60.0));
-}
-
-void check_cores(const Chunk& chunk, const Look& look, const Nodes& limits) {
-  const bool is_cpu_node = !chunk.gpus && limits.cpu_cores != 0;
-  const int most = is_cpu_node ? limits.cpu_cores : limits.cores;
-  if (!chunk.cores || most == 0 || chunk.cores->value <= most) return;
-  const std::string what = chunk.cores_of_rank && chunk.ranks
-                               ? fmt::format("{} ranks a node with {} cores each are {} cores", chunk.ranks->value,
-                                             chunk.cores_of_rank->value, chunk.cores->value)
-                               : fmt::format("{} cores of a node", chunk.cores->value);
-  look.error(chunk.cores->line, what, fmt::format("a node of {} has {} for jobs", look.site.title, most),
-             fmt::format("at most {}", most));
 }
 
 void check_threads(const Chunk& chunk, const Look& look, const Nodes& limits) {
@@ -80,28 +63,32 @@ void check_threads(const Chunk& chunk, const Look& look, const Nodes& limits) {
                  fmt::format("a node has {} cores", limits.cores), "fewer threads");
 }
 
-/// "a100", "A100" and "nvidia_a100" name one.
-bool is_same_gpu(std::string_view asked, std::string_view there) { return contains_ignoring_case(asked, there); }
-
-void check_gpus(const Chunk& chunk, const Look& look, const Nodes& limits) {
-  check_most(chunk.gpus, limits.gpus, "GPUs of a node", look);
+void check_chunk(const Chunk& chunk, const Look& look, const Nodes& limits) {
+  const bool is_cpu_job = !chunk.gpus && limits.cpu_cores != 0;
+  const auto value = [](const auto& asked) { return asked ? asked->value : 0; };
+  check_most(chunk.nodes, is_cpu_job ? limits.cpu_most : limits.most, fmt::format("{} nodes", value(chunk.nodes)),
+             never_starts, "", look);
+  const int cores = is_cpu_job ? limits.cpu_cores : limits.cores;
+  check_most(chunk.cores, cores,
+             chunk.cores_of_rank && chunk.ranks
+                 ? fmt::format("{} ranks a node with {} cores each are {} cores", chunk.ranks->value,
+                               chunk.cores_of_rank->value, chunk.cores->value)
+                 : fmt::format("{} cores of a node", value(chunk.cores)),
+             fmt::format("a node of {} has {} for jobs", look.site.title, cores), "", look);
+  const int memory = is_cpu_job ? limits.cpu_memory_gb : limits.memory_gb;
+  check_most(chunk.memory_gb, memory, fmt::format("{:.4g} GB of a node's memory", value(chunk.memory_gb)),
+             fmt::format("it has {}, a little less for jobs", memory), "0 of Slurm is all of it", look);
+  check_most(chunk.gpus, limits.gpus, fmt::format("{} GPUs of a node", value(chunk.gpus)), never_starts, "", look);
+  auto all_gpus = chunk.gpus;
+  if (all_gpus && chunk.nodes) all_gpus->value *= chunk.nodes->value;
+  check_most(all_gpus, look.site.most_gpus, fmt::format("{} GPUs in all", value(all_gpus)),
+             fmt::format("a user of {} may have {}", look.site.title, look.site.most_gpus), "", look);
   const auto& gone = look.site.gone_gpus;
-  if (chunk.gpu && !limits.gpu.empty() && !is_same_gpu(chunk.gpu->value, limits.gpu) &&
-      std::ranges::find(gone, chunk.gpu->value) == gone.end())
+  const bool is_other = chunk.gpu && !contains_ignoring_case(chunk.gpu->value, limits.gpu);  // "nvidia_A100" is a100
+  if (is_other && std::ranges::find(gone, chunk.gpu->value) == gone.end())
     look.error(chunk.gpu->line, fmt::format("GPUs of type '{}'", chunk.gpu->value), "these nodes have others",
                limits.gpu);
-  const long n_nodes = chunk.nodes ? chunk.nodes->value : 1;
-  if (chunk.gpus && look.site.most_gpus != 0 && n_nodes * chunk.gpus->value > look.site.most_gpus)
-    look.error(chunk.gpus->line, fmt::format("{} GPUs in all", n_nodes * chunk.gpus->value),
-               fmt::format("a user of {} may have {}", look.site.title, look.site.most_gpus));
-}
-
-void check_memory(const Chunk& chunk, const Look& look, const Nodes& limits) {
-  const bool is_cpu_node = !chunk.gpus && limits.cpu_cores != 0;
-  const int most = is_cpu_node ? limits.cpu_memory_gb : limits.memory_gb;
-  if (!chunk.memory_gb || most == 0 || chunk.memory_gb->value <= most) return;
-  look.error(chunk.memory_gb->line, fmt::format("{:.4g} GB of a node's memory", chunk.memory_gb->value),
-             fmt::format("it has {}, a little less for jobs", most), "0 of Slurm is all of it");
+  check_threads(chunk, look, limits);
 }
 
 /// The greatest index of "0-15", "1,3,5-7" or "0-15:4%2".
@@ -115,11 +102,10 @@ long greatest_index(std::string_view array) {
 
 void check_array(const Look& look) {
   const Flag* const array = directive(look.script, "array");
-  if (array == nullptr || !array->value || look.site.most_index == 0) return;
-  const long greatest = greatest_index(*array->value);
-  if (greatest > look.site.most_index)
-    look.error(array->line, fmt::format("a job array with the index {}", greatest), "the job is refused",
-               fmt::format("at most {}", look.site.most_index));
+  if (array == nullptr || !array->value) return;
+  const Asked<long> greatest{greatest_index(*array->value), array->line};
+  check_most(std::optional{greatest}, look.site.most_index,
+             fmt::format("a job array with the index {}", greatest.value), "the job is refused", "", look);
 }
 
 void check_qos(const Look& look) {
@@ -158,15 +144,10 @@ void check_limits(const Look& look) {
     partition = find_partition(look.site, asked->value);
   }
   const Nodes limits = limits_of(look, partition);
-  for (const Chunk& chunk : look.request.chunks) {
-    const bool is_cpu_job = !chunk.gpus && limits.cpu_cores != 0;
-    check_most(chunk.nodes, is_cpu_job ? limits.cpu_most : limits.most, "nodes", look);
-    check_cores(chunk, look, limits);
-    check_threads(chunk, look, limits);
-    check_gpus(chunk, look, limits);
-    check_memory(chunk, look, limits);
-  }
-  check_time(look, limits);
+  for (const Chunk& chunk : look.request.chunks) check_chunk(chunk, look, limits);
+  const auto& minutes = look.request.minutes;
+  check_most(minutes, limits.minutes, fmt::format("a wall time of {:.4g} hours", (minutes ? minutes->value : 0) / 60),
+             never_starts, fmt::format("at most {:.4g} hours", limits.minutes / 60.0), look);
   check_array(look);
   check_qos(look);
   check_model(look);

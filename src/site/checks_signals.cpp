@@ -97,8 +97,10 @@ void check_requeue(const Look& look) {
   const auto command = std::ranges::find_if(look.script.commands, requeues);
   if (command == look.script.commands.end() || never == nullptr || (is_pbs && never->value != "n")) return;
   if (again != nullptr && again > never) return;  // both are of one list
-  look.error(command->line, fmt::format("{} in a job with {} in line {}", command->words[0], never->typed, never->line),
-             "a job that must not be requeued is not", is_pbs ? "#PBS -r y" : "#SBATCH --requeue");
+  look.error(
+      command->line,
+      fmt::format("{} in a job with {} of line {}", is_pbs ? "qrerun" : "scontrol requeue", never->typed, never->line),
+      "such a job does not go back into the queue", is_pbs ? "#PBS -r y" : "#SBATCH --requeue");
 }
 
 bool trains(const JobScript& script) {

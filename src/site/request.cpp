@@ -7,29 +7,28 @@
 namespace lockstep::site {
 namespace {
 
-std::optional<Asked<long>> number_of(const JobScript& script, std::string_view name) {
-  const Flag* const flag = directive(script, name);
-  if (flag == nullptr || !flag->value) return std::nullopt;
-  const auto number = count_in(*flag->value);
-  if (!number || *number == 0) return std::nullopt;
-  return Asked<long>{*number, flag->line};
+/// What `read` makes of the value of a flag, with its line.
+template <class Read>
+auto asked_by(const Flag* flag, Read read) {
+  using Value = typename decltype(read(std::string_view{}))::value_type;
+  auto value = flag != nullptr && flag->value ? read(std::string_view{*flag->value}) : std::nullopt;
+  return value ? std::optional{Asked<Value>{std::move(*value), flag->line}} : std::nullopt;
 }
 
-/// "2", and the larger one of "2-4".
-std::optional<Asked<long>> nodes_of(const JobScript& script) {
-  const Flag* const flag = directive(script, "nodes");
-  if (flag == nullptr || !flag->value) return std::nullopt;
-  const std::string_view text = *flag->value;
-  const auto number = count_in(text.substr(text.find('-') == text.npos ? 0 : text.find('-') + 1));
-  if (!number || *number == 0) return std::nullopt;
-  return Asked<long>{*number, flag->line};
+std::optional<long> positive(std::string_view text) {
+  return count_in(text).value_or(0) > 0 ? count_in(text) : std::nullopt;
+}
+std::optional<std::string> any_text(std::string_view text) { return std::string{text}; }
+
+std::optional<Asked<long>> number_of(const JobScript& script, std::string_view name) {
+  return asked_by(directive(script, name), positive);
 }
 
 /// "4" and "a100:4".
 void read_gpus(const Flag& flag, Chunk& chunk) {
   const std::string_view text = flag.value ? std::string_view{*flag.value} : std::string_view{};
   const std::size_t colon = text.rfind(':');
-  if (const auto count = count_in(text.substr(colon == text.npos ? 0 : colon + 1)))
+  if (const auto count = count_in(text.substr(colon + 1)))  // npos + 1 is 0
     chunk.gpus = Asked<long>{*count, flag.line};
   if (colon != text.npos) chunk.gpu = Asked<std::string>{std::string{text.substr(0, colon)}, flag.line};
 }
@@ -56,7 +55,9 @@ void read_slurm_gpus(const JobScript& script, Chunk& chunk) {
 
 Chunk slurm_chunk(const JobScript& script) {
   Chunk chunk;
-  chunk.nodes = nodes_of(script);
+  chunk.nodes = asked_by(directive(script, "nodes"), [](std::string_view text) {
+    return positive(text.substr(text.find('-') + 1));  // the larger one of "2-4"; npos + 1 is 0
+  });
   chunk.ranks = number_of(script, "ntasks-per-node");
   if (!chunk.ranks) chunk.ranks = number_of(script, "tasks-per-node");
   if (const auto all = number_of(script, "ntasks"); all && !chunk.ranks && chunk.nodes)
@@ -64,14 +65,10 @@ Chunk slurm_chunk(const JobScript& script) {
   if (const auto all = number_of(script, "ntasks"); all && chunk.ranks && !chunk.nodes)
     chunk.nodes = Asked<long>{(all->value + chunk.ranks->value - 1) / chunk.ranks->value, all->line};
   chunk.cores_of_rank = number_of(script, "cpus-per-task");
-  if (chunk.cores_of_rank)
-    chunk.cores =
-        Asked<long>{chunk.cores_of_rank->value * (chunk.ranks ? chunk.ranks->value : 1), chunk.cores_of_rank->line};
-  else
-    chunk.cores = chunk.ranks;
+  chunk.cores = chunk.cores_of_rank ? chunk.cores_of_rank : chunk.ranks;
+  if (chunk.cores_of_rank && chunk.ranks) chunk.cores->value *= chunk.ranks->value;
   read_slurm_gpus(script, chunk);
-  if (const Flag* const flag = directive(script, "mem"))
-    if (const auto size = slurm_gb(flag->value.value_or(""))) chunk.memory_gb = Asked<double>{*size, flag->line};
+  chunk.memory_gb = asked_by(directive(script, "mem"), slurm_gb);
   return chunk;
 }
 
@@ -81,22 +78,15 @@ Chunk pbs_chunk(std::string_view text, int line) {
   chunk.nodes = Asked<long>{1, line};
   for (const std::string_view part : split(text, ':')) {
     const std::size_t equals = part.find('=');
-    const auto number = count_in(equals == part.npos ? part : part.substr(equals + 1));
-    const std::string_view name = part.substr(0, equals);
+    const std::string_view name = part.substr(0, equals), value = part.substr(equals + 1);  // npos + 1 is 0
+    const auto number = count_in(value);
     const auto asked = number ? std::optional{Asked<long>{*number, line}} : std::nullopt;
-    if (equals == part.npos) {
-      if (asked) chunk.nodes = asked;
-    } else if (name == "ncpus") {
-      chunk.cores = asked;
-    } else if (name == "mpiprocs") {
-      chunk.ranks = asked;
-    } else if (name == "ngpus") {
-      chunk.gpus = asked;
-    } else if (name == "gpu_type") {
-      chunk.gpu = Asked<std::string>{std::string{part.substr(equals + 1)}, line};
-    } else if (name == "mem") {
-      if (const auto size = pbs_gb(part.substr(equals + 1))) chunk.memory_gb = Asked<double>{*size, line};
-    }
+    if (equals == part.npos && asked) chunk.nodes = asked;
+    if (name == "ncpus") chunk.cores = asked;
+    if (name == "mpiprocs") chunk.ranks = asked;
+    if (name == "ngpus") chunk.gpus = asked;
+    if (name == "gpu_type") chunk.gpu = Asked<std::string>{std::string{value}, line};
+    if (const auto size = pbs_gb(value); name == "mem" && size) chunk.memory_gb = Asked<double>{*size, line};
   }
   return chunk;
 }
@@ -125,8 +115,7 @@ void read_pbs(const JobScript& script, Request& request) {
       request.chunks.push_back(pbs_chunk(part, select->line));
   if (const Resource* const time = last_resource(resources, "walltime"))
     if (const auto minutes = pbs_minutes(time->value)) request.minutes = Asked<double>{*minutes, time->line};
-  if (const Flag* const queue = directive(script, "q"); queue != nullptr && queue->value)
-    request.partition = Asked<std::string>{*queue->value, queue->line};
+  request.partition = asked_by(directive(script, "q"), any_text);
 }
 
 }  // namespace
@@ -160,11 +149,8 @@ Request read_request(const JobScript& script) {
   if (!script.is_heterogeneous) request.chunks.push_back(slurm_chunk(script));
   request.ranks = ranks_of_job(script, request.chunks);
   request.is_exclusive = directive(script, "exclusive") != nullptr;
-  if (const Flag* const time = directive(script, "time"))
-    if (const auto minutes = slurm_minutes(time->value.value_or("")))
-      request.minutes = Asked<double>{*minutes, time->line};
-  if (const Flag* const partition = directive(script, "partition"); partition != nullptr && partition->value)
-    request.partition = Asked<std::string>{*partition->value, partition->line};
+  request.minutes = asked_by(directive(script, "time"), slurm_minutes);
+  request.partition = asked_by(directive(script, "partition"), any_text);
   if (const Flag* const constraint = directive(script, "constraint"))
     request.constraint = constraint->value.value_or("");
   return request;

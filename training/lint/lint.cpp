@@ -45,9 +45,12 @@ std::string help_text() {
   lockstep lint batch/*/*.sbatch             many, each of the cluster whose batch/lib/S.sh it reads
   lockstep lint --site delta job.sbatch      against the limits of NCSA Delta
 
-Looks at directives (misspelt, malformed, where no batch system reads them), at what they ask for against what the cluster
-documents, at how ranks are started, at variables that nothing reads or that contradict one another, and whether bash can
-read the script to its end.
+Looks at directives (misspelt, malformed, gone, excluding one another, where no batch system reads them), at what they ask
+for against what the cluster documents, at how ranks are started and find each other on several nodes, at traps and the
+signals that reach them, at variables that nothing reads or sets, that contradict one another or are filled in before ranks
+are there, at characters that only look like those of a keyboard, and whether bash can read the script to its end. Other
+slips of the shell are ShellCheck's. A script has at most 1 MiB; of 50,000 words, 1000 directives and 500 findings more are
+left out, with a warning.
 Prints a line FILE:LINE: for each finding: an error (the job is refused, or does not do what it says), a warning (it may
 work, but slower or not as meant) or a note; at the end how many, and by the limits of which sites.
 

@@ -137,7 +137,7 @@ TEST(ScriptRules, SignalsAndTraps) {
                {"#SBATCH --signal=USR1@60\ntrap save USR1\nsrun ./x &\nwait\n", 2, error, "--signal=B:USR1@60"},
                {"#SBATCH --signal=B:USR1@60\nsrun ./x\n", 1, error, "without a trap for USR1"},
                {"#SBATCH --signal=B:USR1@60\ntrap save USR2\nsrun ./x &\nwait\n", 1, error, "without a trap for USR1"},
-               {"#SBATCH --no-requeue\nscontrol requeue $SLURM_JOB_ID\n", 2, error, "--no-requeue in line 3"},
+               {"#SBATCH --no-requeue\nscontrol requeue $SLURM_JOB_ID\n", 2, error, "--no-requeue of line 3"},
                {"srun ./x &\n", 1, error, "no wait after it"}});
   expect_only("", {{"#PBS -r n\nqrerun $PBS_JOBID\n", 2, error, "#PBS -r y"},
                    {"#PBS -l walltime=10\ntrap save TERM\nmpiexec ./x\n", 3, error, "in the foreground"}});
