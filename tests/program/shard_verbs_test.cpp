@@ -97,15 +97,15 @@ TEST_F(ShardVerbs, ImportSaysOnceWhatItTakesLabelsFor) {
         Case{numbers, " --no-classes", ""}, Case{numbers, " --x-columns a --y-column b", "y is taken as numbers"},
         Case{"a,species\n1,wasp\n2,ant\n3,wasp\n", "", "labels: 2 words taken as classes in sorted order: ant, wasp"},
         Case{"a,b,y\n1,nan,0.5\n-inf,4,1.5\n5,6,2.5\n", "", "2 of 6 values of x are NaN or infinite"},
-        Case{"a,b,y\n1,2,0\n3,4,-1\n5,6,1.5\n", "", "t.csv, line 3 has '-1', no whole number from 0 to 65535"},
-        Case{"a,b,y\n1,2,0\n3,4,70000\n5,6,1\n", "", "t.csv, line 3 has '70000', no whole number from 0 to 65535"}}) {
+        Case{"a,b,y\n1,2,0\n3,4,-1\n5,6,1.5\n", "", "line 3 has '-1', no whole number from 0 to 65535"},
+        Case{"a,b,y\n1,2,0\n3,4,70000\n5,6,1\n", "", "line 3 has '70000', no whole number from 0 to 65535"}}) {
     write("t.csv", c.table);
     const std::string folder = "c" + std::to_string(n++);
     const Ended imported = made("import csv t.csv --out " + folder + c.flags);
     expect_told(imported, 0, {c.says});
-    EXPECT_EQ(imported.err.find("taken as"), imported.err.rfind("taken as")) << imported.err;
+    EXPECT_EQ(imported.out.find("taken as"), imported.out.rfind("taken as")) << imported.out;
     if (c.says.empty()) {
-      EXPECT_FALSE(has(imported.err, "classes"));
+      EXPECT_FALSE(has(imported.out, "classes"));
     }
   }
   expect_told(made("stat c1"), 0, {"float32", "none"});
@@ -114,6 +114,26 @@ TEST_F(ShardVerbs, ImportSaysOnceWhatItTakesLabelsFor) {
   expect_told(made("head c3"), 0, {"label 1 "});
   write("t.csv", "a,b\033[31m,y\n1,oops,0\n");
   expect_refused(lockstep_on, {"shard import csv t.csv --out bad", {"t.csv", "oops", "b\\x1b[31m"}});
+}
+
+// The same wherever the input lies, by however many ranks.
+TEST_F(ShardVerbs, WhatAnImportChangesIsKeptInTheManifest) {
+  write("in/t.csv", ",big,y\n0,16777217,0\n1,nan,1\n2,3,0\n");
+  const std::vector<std::string> notes{
+      "assumed: y is column 2 (y), the last", "left out: column 0 (no name): it numbers the 3 rows from 0 on",
+      "changed: 1 whole number of x is rounded", "assumed: labels: whole numbers up to 1 taken as 2 classes",
+      "warning: train: 1 of 3 values of x are NaN or infinite"};
+  expect_told(made("import csv in/t.csv --out a"), 0, notes);
+  support::expect_done(lockstep_on, "shard import csv " + fs::absolute("in/t.csv").string() + " --out b", 3);
+  expect_same("a", "b");
+  for (const std::string& note : notes) EXPECT_TRUE(has(set("a").at("/manifest.json"), "    \"" + note)) << note;
+  expect_told(made("stat a"), 0, notes);
+  expect_told(made("stat a --json"), 0, {"\"notes\": [", "left out: column 0"});
+  expect_told(made("verify a"), 0, {"is whole"});
+  made("pack a --out again");
+  expect_same("a", "again");
+  made("merge a a --out twice");
+  EXPECT_TRUE(has(set("twice").at("/manifest.json"), notes[1]));
 }
 
 TEST_F(ShardVerbs, SetsAreDescribedAndWhole) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
 
 #include "core/log.hpp"
 #include "core/print.hpp"
@@ -63,24 +62,11 @@ void print_skipped(const std::vector<std::string>& bad) {
   if (bad.size() > most_shown) core::log_warning(fmt::format("  and {} more", bad.size() - most_shown));
 }
 
-// Collective: each rank has seen a part of the source; a remark several of them have is printed once.
-void print_remarks(const runtime::Communicator& world, const data::Source& source,
-                   const std::vector<data::Remark>& of_pack) {
-  constexpr char note = 'n', warning = 'w';  // before each text
-  std::string mine;
-  for (const auto& remarks : {source.remarks(), of_pack})
-    for (const data::Remark& remark : remarks)
-      mine += (remark.kind == data::Remark::Kind::note ? note : warning) + core::printable(remark.text) + "\n";
-  std::set<std::string> printed;
-  for (const std::string& of_rank : world.gather(mine)) {
-    for (std::size_t begin = 0; begin < of_rank.size();) {
-      const std::size_t end = of_rank.find('\n', begin);
-      const std::string remark = of_rank.substr(begin, end - begin);
-      if (printed.insert(remark).second)
-        remark.front() == note ? core::log_info(remark.substr(1)) : core::log_warning(remark.substr(1));
-      begin = end + 1;
-    }
-  }
+// What a user should know of the new set: the same lines as in its manifest.
+void print_remarks(const std::vector<data::Remark>& remarks) {
+  if (remarks.empty()) return;
+  core::print("Notes, which {} keeps:\n", data::manifest_name);
+  for (const data::Remark& remark : remarks) core::print("  {}\n", data::line_of(remark));
 }
 
 void print_result(const data::PackResult& result, const data::PackOptions& options, core::Seconds time) {
@@ -89,6 +75,7 @@ void print_result(const data::PackResult& result, const data::PackOptions& optio
   core::print("Wrote {}: {}; {} in {} ({} MB/s).\n", options.out, describe_splits(result.manifest),
               core::format_decimal(bytes), core::format_seconds(time),
               core::format_number(core::gigabytes_per_second(bytes, time) * 1e3));
+  print_remarks(result.remarks);
 }
 
 }  // namespace
@@ -174,7 +161,6 @@ int pack_and_report(const runtime::Session& session, data::Source& source, const
   });
   if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
   if (runtime::broadcast_value(world, result.is_stopped)) return end_stopped(world);
-  print_remarks(world, source, result.remarks);
   const auto unprinted = core::complaint_of([&] {
     if (world.rank() == 0) print_result(result, options, watch.elapsed());
   });

@@ -82,6 +82,8 @@ SetSource::SetSource(const std::vector<std::string>& folders) {
                         .expected = "the same in all sets: else the same number means different things",
                         .fix = "import the inputs together"});
     add(folder, manifest);
+    for (const std::string& note : manifest.notes)
+      if (std::ranges::find(notes_, note) == notes_.end()) notes_.push_back(note);
   }
   for (const data::ExtraEntry& entry : first.extras) extras_.push_back(read_extra(folders.front(), entry));
   keep_decoded();

@@ -38,6 +38,7 @@ class SetSource final : public data::Source {
             std::span<std::byte> y) override;
   std::vector<std::byte> read_encoded(std::size_t split, std::uint64_t index, std::span<std::byte> y) override;
   [[nodiscard]] std::vector<data::ExtraFile> extra_files() override { return extras_; }
+  [[nodiscard]] std::vector<std::string> earlier_notes() const override { return notes_; }
 
  private:
   /// One split of one set within a split of all.
@@ -63,6 +64,7 @@ class SetSource final : public data::Source {
   io::Filter filter_ = io::Filter::none;
   std::vector<Joined> splits_{};
   std::vector<data::ExtraFile> extras_{};
+  std::vector<std::string> notes_{};
   data::Fetched fetched_{};
   std::vector<std::uint64_t> ids_{};
 };

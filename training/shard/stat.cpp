@@ -50,6 +50,7 @@ void print_head(const std::string& folder, const data::Manifest& manifest) {
   core::print("  chunk        {}\n", describe_chunk(manifest));
   for (const data::ExtraEntry& extra : manifest.extras)
     core::print("  extra file   {} ({})\n", extra.file, core::format_bytes({extra.bytes}));
+  for (const std::string& note : manifest.notes) core::print("  {}\n", core::printable(note));
   core::print("\n");
 }
 
@@ -116,6 +117,7 @@ void print_json(const data::Manifest& manifest, const std::vector<ClassCounts>& 
                   {"classes", manifest.spec.classes},
                   {"compression", io::name(manifest.filter)},
                   {"chunk_samples", manifest.chunk_samples},
+                  {"notes", manifest.notes},
                   {"splits", splits}};
   core::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
 }

@@ -165,6 +165,7 @@ Manifest parse_body(std::string_view body) {
   for (std::size_t i = 0; i < splits.size(); ++i) manifest.splits.push_back(make_split(splits[i], lines.shards[i]));
   for (const Json& extra : root.at("extras"))
     manifest.extras.push_back({.file = file_name(extra), .bytes = number(extra, "bytes"), .digest = digest(extra)});
+  if (root.contains("notes")) manifest.notes = root.at("notes").get<std::vector<std::string>>();
   check_names(manifest);
   return manifest;
 }

@@ -54,6 +54,7 @@ struct Manifest {
   std::uint64_t chunk_samples = 0;  ///< per chunk of x and y; 0 where x is encoded
   std::vector<Split> splits{};
   std::vector<ExtraEntry> extras{};
+  std::vector<std::string> notes{};  ///< what making the set has changed, left out or assumed: "left out: ..."
 
   /// The first if `name` is empty. core::Error (usage) naming the splits there are, if there is none of this name.
   [[nodiscard]] const Split& split(std::string_view name, std::string_view folder) const;

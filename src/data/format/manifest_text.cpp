@@ -41,6 +41,8 @@ std::string extra_line(const ExtraEntry& extra) {
                      extra.digest);
 }
 
+std::string note_line(const std::string& note) { return fmt::format("    {}", quoted(note)); }
+
 // The lines of a list, separated by commas, each ended by a new line.
 template <class Items, class Line>
 std::string lines_of(const Items& items, Line line) {
@@ -81,6 +83,7 @@ std::string serialize(const Manifest& manifest) {
                       manifest.chunk_samples);
   body += fmt::format("  \"splits\": [\n{}  ],\n", lines_of(manifest.splits, split_lines));
   body += fmt::format("  \"extras\": [\n{}  ],\n", lines_of(manifest.extras, extra_line));
+  if (!manifest.notes.empty()) body += fmt::format("  \"notes\": [\n{}  ],\n", lines_of(manifest.notes, note_line));
   return seal(std::move(body));
 }
 

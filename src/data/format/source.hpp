@@ -3,12 +3,14 @@
 // Used by data/write/pack and data/load/store_synthetic; implemented by data/importers/ and data/synth/.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,15 +32,32 @@ struct ExtraFile {
   std::vector<std::pair<std::string, std::vector<std::int64_t>>> datasets;
 };
 
-/// One sentence about what a user should know of a source, such as "3 of 100 values are NaN".
+/// One sentence about what a user should know of a source, such as "3 of 100 values are NaN". The same for the same
+/// input wherever it lies, as manifests keep it: files are named within the input.
 struct Remark {
-  enum class Kind { note, warning };  ///< what was found, or what may be wrong
+  /// What was found, taken for granted, changed or left out, and what may be wrong.
+  enum class Kind { note, assumed, changed, left_out, warning };
   Kind kind = Kind::warning;
   std::string text;
   bool operator==(const Remark&) const = default;
 };
 [[nodiscard]] inline Remark note(std::string text) { return {Remark::Kind::note, std::move(text)}; }
+[[nodiscard]] inline Remark assumed(std::string text) { return {Remark::Kind::assumed, std::move(text)}; }
+[[nodiscard]] inline Remark changed(std::string text) { return {Remark::Kind::changed, std::move(text)}; }
+[[nodiscard]] inline Remark left_out(std::string text) { return {Remark::Kind::left_out, std::move(text)}; }
 [[nodiscard]] inline Remark warning(std::string text) { return {Remark::Kind::warning, std::move(text)}; }
+
+/// "left out: column 0, an index", printable.
+[[nodiscard]] std::string line_of(const Remark& remark);
+/// From what line_of() gave.
+[[nodiscard]] Remark parse_remark(std::string_view line);
+
+/// How many samples had something done to them while they were read; the source knows what each number counts.
+using Tally = std::array<std::uint64_t, 6>;
+
+inline void add(Tally& sum, const Tally& tally) noexcept {
+  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += tally[i];
+}
 
 /// Thrown by Source::read for one damaged sample; what() names file and defect. With --skip-bad it is left out and
 /// counted.
@@ -70,6 +89,13 @@ class Source {
 
   [[nodiscard]] virtual std::vector<ExtraFile> extra_files() { return {}; }
   [[nodiscard]] virtual std::vector<Remark> remarks() const { return {}; }
+
+  /// What read() and read_encoded() have done to samples on this thread since it was last asked.
+  [[nodiscard]] virtual Tally take_tally() { return {}; }
+  /// Remarks on what was done to all samples of a set.
+  [[nodiscard]] virtual std::vector<Remark> remarks_on(const Tally& /*all*/) const { return {}; }
+  /// Notes of the sets that the samples come from.
+  [[nodiscard]] virtual std::vector<std::string> earlier_notes() const { return {}; }
 };
 
 }  // namespace lockstep::data

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -86,10 +87,15 @@ void check_same_row(const RowArray& array, const RowArray& first) {
 void check_pairs(const std::vector<ArrayPair>& pairs) {
   for (const ArrayPair& pair : pairs) {
     if (pair.x->n_rows() != pair.y->n_rows()) {
+      const std::vector<std::uint64_t>& shape = pair.x->row().shape;
+      const bool may_be_turned = !shape.empty() && shape.back() == pair.y->n_rows();
       core::fail_usage({.what = fmt::format("{} labels or targets", pair.y->n_rows()),
                         .where = pair.y->place(),
                         .expected = fmt::format("{}, one per sample of {}", pair.x->n_rows(), pair.x->place()),
-                        .fix = "give an x and a y that belong together"});
+                        .fix = may_be_turned
+                                   ? "x is perhaps turned round, as MATLAB, Julia, R and Fortran write it: store "
+                                     "it with the samples first, in Python x.T"
+                                   : "give an x and a y that belong together"});
     }
     check_same_row(*pair.x, *pairs.front().x);
     check_same_row(*pair.y, *pairs.front().y);
@@ -109,6 +115,9 @@ class ArraySource final : public Source {
       name_classes(options.words);
     else if (may_be_classes && !options.no_classes)
       find_classes(options.least_classes);
+    else if (core::is_floating(spec_.y.dtype) && spec_.y.n_elements() == 1 && !options.no_classes)
+      doubt_targets();
+    doubt_one_hot();
   }
 
   [[nodiscard]] const SetSpec& spec() const override { return spec_; }
@@ -150,6 +159,55 @@ class ArraySource final : public Source {
                               core::name(spec_.x.dtype), shape[0], shape[1], shape[2])));
   }
 
+  // Whoever has no integers at hand, as in MATLAB, writes classes as floats.
+  void doubt_targets() {
+    bool all_whole = true;
+    double most = 0;
+    for (const ArrayPair& pair : pairs_) {
+      for_pieces(*pair.y, [&](std::span<const std::byte> piece) {
+        core::visit(spec_.y.dtype, [&]<class T>(std::type_identity<T>) {
+          if constexpr (std::is_floating_point_v<T>) {
+            for_values<T>(piece, [&](T value) {
+              all_whole = all_whole && value >= 0 && value < T{most_classes} && value == std::trunc(value);
+              most = std::max(most, static_cast<double>(value));
+            });
+          } else {
+            all_whole = false;
+          }
+        });
+      });
+      if (!all_whole) return;
+    }
+    remarks_.push_back(
+        assumed(fmt::format("labels: {}, all of them whole numbers up to {:.0f}, kept as numbers; for classes, store "
+                            "them as integers",
+                            core::name(spec_.y.dtype), most)));
+  }
+
+  // As Keras and others want them: to us they are as many targets.
+  void doubt_one_hot() {
+    const std::uint64_t n = spec_.y.n_elements();
+    if (n < 2) return;
+    bool is_one_hot = true;
+    for (const ArrayPair& pair : pairs_) {
+      for_pieces(*pair.y, [&](std::span<const std::byte> piece) {
+        core::visit(spec_.y.dtype, [&]<class T>(std::type_identity<T>) {
+          std::uint64_t at = 0, n_ones = 0;
+          for_values<T>(piece, [&](T value) {
+            const auto number = static_cast<float>(value);
+            n_ones += number == 1 ? 1 : 0;
+            is_one_hot = is_one_hot && (number == 0 || number == 1) && (++at % n != 0 || n_ones == at / n);
+          });
+        });
+      });
+      if (!is_one_hot) return;
+    }
+    remarks_.push_back(
+        assumed(fmt::format("labels: {} numbers each, one of them 1 and the others 0, kept as targets; for "
+                            "classes, store which one it is (argmax)",
+                            n)));
+  }
+
   void name_classes(const std::vector<std::string>& words) {
     spec_.y = {.dtype = label_dtype(words.size()), .shape = {}};
     spec_.classes = words;
@@ -161,16 +219,17 @@ class ArraySource final : public Source {
     constexpr std::size_t most_shown = 10;
     const auto shown = std::span{std::as_const(spec_.classes)}.first(std::min(most_shown, words.size()));
     remarks_.push_back(
-        note(fmt::format("labels: {} words taken as classes in sorted order: {}{}", words.size(),
-                         core::printable(core::join(shown)), shown.size() < words.size() ? ", ..." : "")));
+        assumed(fmt::format("labels: {} words taken as classes in sorted order: {}{}", words.size(),
+                            core::printable(core::join(shown)), shown.size() < words.size() ? ", ..." : "")));
   }
 
   void find_classes(std::uint64_t least_classes) {
     Labels labels;
     for (const ArrayPair& pair : pairs_) {
       if (labels.add(*pair.y)) continue;
-      remarks_.push_back(warning(fmt::format("{} has integers outside 0 to {}: kept as {}, not taken as classes",
-                                             pair.y->place(), most_classes - 1, core::name(spec_.y.dtype))));
+      remarks_.push_back(
+          warning(fmt::format("the labels of {} have integers outside 0 to {}: kept as {}, not taken as classes",
+                              pair.split, most_classes - 1, core::name(spec_.y.dtype))));
       return;
     }
     const std::uint64_t n_classes = std::max(labels.n_classes, least_classes);
@@ -178,9 +237,9 @@ class ArraySource final : public Source {
     spec_.classes = numbered_classes(n_classes);
     if (least_classes == 0)
       remarks_.push_back(
-          note(fmt::format("labels: whole numbers up to {} taken as {} classes; --no-classes keeps them as "
-                           "numbers",
-                           n_classes - 1, n_classes)));
+          assumed(fmt::format("labels: whole numbers up to {} taken as {} classes; --no-classes keeps them as "
+                              "numbers",
+                              n_classes - 1, n_classes)));
     const auto n_used = static_cast<std::uint64_t>(std::count(labels.is_used.begin(), labels.is_used.end(), true));
     if (n_used < n_classes)
       remarks_.push_back(warning(fmt::format("{} of {} classes have no sample", n_classes - n_used, n_classes)));

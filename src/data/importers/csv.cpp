@@ -1,10 +1,11 @@
 // Text files with numbers in columns, separated by commas, semicolons or tabs (whichever the first line has).
 // x becomes float32 [columns]; y becomes float32 [], or a class if all of it is written as integers from 0 to 65535:
 // "3" is a class, "3.0" a number, as is "3" with --no-classes; a remark says which, and why. If the first y is no
-// number, all are words, and classes.
+// number, all are words, and classes. Columns of x without a name that number the rows are left out.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "core/error.hpp"
@@ -22,6 +23,27 @@ constexpr std::int64_t largest_class = 65535;
 constexpr std::uint64_t piece_rows = 4096;
 constexpr char line_end = '\n';
 
+/// What is seen of a column of x, or of y, while it is read.
+struct Seen {
+  std::optional<float> first{};  ///< its rows are this, one more, ...
+  std::uint64_t n_rounded = 0;   ///< whole numbers that float32 does not hold
+  std::string rounded{};         ///< the first of them
+};
+
+void append_line(SpoolWriter& spool, const std::string& line) {
+  spool.append(std::as_bytes(std::span{line}));
+  spool.append(std::as_bytes(std::span{&line_end, 1}));
+}
+
+std::vector<std::string> lines_of(const Spool& spool) {
+  std::string text(spool.size(), '\0');
+  spool.read_at(0, std::as_writable_bytes(std::span{text}));
+  std::vector<std::string> lines;
+  for (std::size_t at = 0; at < text.size(); at += lines.back().size() + 1)
+    lines.push_back(text.substr(at, text.find(line_end, at) - at));
+  return lines;
+}
+
 class CsvParser {
  public:
   CsvParser(const std::string& path, const ImportOptions& options)
@@ -31,18 +53,14 @@ class CsvParser {
     const auto first = lines_.next();
     if (!first) fail("no lines", path_, "numbers in columns", "give a file with data");
     find_columns(*first);
-    std::vector<Spool> spools = take_spools(options_.spools, 4, [&] { return parse_rows(); });
-    if (const std::string no_class = text_of(spools[3]); !no_class.empty())
-      remarks_.push_back(warning(fmt::format("y is taken as numbers, not as classes: {}, no whole number from 0 to {}",
-                                             no_class, largest_class)));
-    return make_source(std::move(spools));
+    return make_source(take_spools(options_.spools, 4, [&] { return parse_rows(); }));
   }
 
  private:
-  /// Of x, float32; of y: uint16 where all are classes, else float32; of the words that y has, a line each; and where
-  /// the first y is that is no class.
+  /// Of x, float32; of y: uint16 where all are classes, else float32; of the words that y has, a line each; and how
+  /// many columns x has and what is to be said of them, a line each.
   std::vector<Spool> parse_rows() {
-    SpoolWriter x, y, words;
+    SpoolWriter x, y, words, facts;
     if (!options_.has_header) add_row(x, y);
     while (const auto line = lines_.next()) {
       split(*line);
@@ -50,14 +68,17 @@ class CsvParser {
     }
     if (n_rows_ == 0) fail("no line behind the header", path_, "numbers in columns", "give a file with data");
     Spool numbers = std::move(y).finish();
-    for (const std::string& word : words_.list()) {
-      words.append(std::as_bytes(std::span{word}));
-      words.append(std::as_bytes(std::span{&line_end, 1}));
-    }
-    SpoolWriter no_class;
-    no_class.append(std::as_bytes(std::span{no_class_}));
-    return make_spools(std::move(x).finish(), are_classes_ ? to_labels(numbers) : std::move(numbers),
-                       std::move(words).finish(), std::move(no_class).finish());
+    for (const std::string& word : words_.list()) append_line(words, word);
+    std::vector<Remark> found;
+    Spool kept = leave_out_row_numbers(std::move(x).finish(), found);
+    remark_rounded(found);
+    if (!no_class_.empty())
+      found.push_back(warning(fmt::format("y is taken as numbers, not as classes: {}, no whole number from 0 to {}",
+                                          no_class_, largest_class)));
+    append_line(facts, std::to_string(seen_.size()));
+    for (const Remark& remark : found) append_line(facts, line_of(remark));
+    return make_spools(std::move(kept), are_classes_ ? to_labels(numbers) : std::move(numbers),
+                       std::move(words).finish(), std::move(facts).finish());
   }
 
   void find_columns(std::string_view line) {
@@ -71,14 +92,16 @@ class CsvParser {
     const auto is_number = [this](std::size_t column) { return parse_float(fields_[column]).has_value(); };
     if (options_.has_header && std::ranges::all_of(columns_.x, is_number))
       remarks_.push_back(
-          warning(fmt::format("{} has numbers for {} and was taken as names; --no-header takes it as data",
-                              lines_.place(), is_number(columns_.y) ? "x and y" : "x")));
+          warning(fmt::format("line {} has numbers for {} and was taken as names; --no-header takes it as data",
+                              lines_.number(), is_number(columns_.y) ? "x and y" : "x")));
     if (options_.y_column.empty())
-      remarks_.push_back(note(fmt::format("y is column {}{}, the last; --y-column names another", columns_.y,
-                                          names_.empty() ? "" : fmt::format(" ({})", core::printable(names_.back())))));
+      remarks_.push_back(
+          assumed(fmt::format("y is column {}{}, the last; --y-column names another", columns_.y,
+                              names_.empty() ? "" : fmt::format(" ({})", core::printable(names_.back())))));
     if (std::find(columns_.x.begin(), columns_.x.end(), columns_.y) != columns_.x.end())
       remarks_.push_back(warning(fmt::format("column {} is y and also in x: a model sees the answer", columns_.y)));
     row_.resize(columns_.x.size());
+    seen_.resize(columns_.x.size());
   }
 
   void split(std::string_view line) {
@@ -91,22 +114,32 @@ class CsvParser {
   }
 
   void add_row(SpoolWriter& x, SpoolWriter& y) {
-    for (std::size_t i = 0; i < row_.size(); ++i) row_[i] = number(columns_.x[i]);
+    for (std::size_t i = 0; i < row_.size(); ++i) {
+      row_[i] = number(columns_.x[i], seen_[i]);
+      if (n_rows_ == 0) seen_[i].first = row_[i];
+      if (seen_[i].first && row_[i] != *seen_[i].first + static_cast<float>(n_rows_)) seen_[i].first.reset();
+    }
     const std::string_view label = fields_[columns_.y];
     if (n_rows_ == 0) are_words_ = are_classes_ && !label.empty() && !parse_float(label);
-    const float target = are_words_ ? words_.number(label, [&] { return place(columns_.y); }) : number(columns_.y);
+    const float target =
+        are_words_ ? words_.number(label, [&] { return place(columns_.y); }) : number(columns_.y, seen_y_);
     if (are_classes_ && !are_words_) {
       const auto number = parse_integer(label);
       are_classes_ = number && *number >= 0 && *number <= largest_class;
-      if (!are_classes_) no_class_ = fmt::format("{} has {}", lines_.place(), in_quotes(label));
+      if (!are_classes_) no_class_ = fmt::format("line {} has {}", lines_.number(), in_quotes(label));
     }
     x.append(std::as_bytes(std::span{row_}));
     y.append(std::as_bytes(std::span{&target, 1}));
     ++n_rows_;
   }
 
-  float number(std::size_t column) const {
-    if (const auto value = parse_float(fields_[column])) return *value;
+  float number(std::size_t column, Seen& seen) const {
+    if (const auto value = parse_float(fields_[column])) {
+      if (is_rounded_whole(fields_[column], *value) && seen.n_rounded++ == 0)
+        seen.rounded = fmt::format("{} became {:.0f} (line {}, column {}{})", in_quotes(fields_[column]), *value,
+                                   lines_.number(), column, name_of(column));
+      return *value;
+    }
     fail(fmt::format("{} is no number", in_quotes(fields_[column])), place(column), "a number that float32 can hold",
          n_rows_ == 0 && !options_.has_header ? "leave out --no-header if these are names"
          : column == columns_.y && options_.no_classes
@@ -116,34 +149,109 @@ class CsvParser {
   }
 
   [[nodiscard]] std::string place(std::size_t column) const {
-    const std::string name = names_.empty() ? "" : fmt::format(" ({})", core::printable(names_[column]));
-    return fmt::format("{}, column {}{}", lines_.place(), column, name);
+    return fmt::format("{}, column {}{}", lines_.place(), column, name_of(column));
   }
 
-  /// The sizes of the spools tell how many rows there are and whether labels are classes.
+  [[nodiscard]] std::string name_of(std::size_t column) const {
+    if (names_.empty()) return "";
+    return fmt::format(" ({})", names_[column].empty() ? "no name" : core::printable(names_[column]));
+  }
+
+  // pandas numbers rows from 0 on, R from 1 on. What other columns like that mean, only their names tell.
+  Spool leave_out_row_numbers(Spool x, std::vector<Remark>& remarks) {
+    constexpr std::uint64_t enough_to_doubt = 10;
+    if (names_.empty() || !options_.x_columns.empty()) return x;
+    std::vector<std::size_t> kept;
+    for (std::size_t i = 0; i < seen_.size(); ++i) {
+      const std::size_t column = columns_.x[i];
+      const bool is_index = seen_[i].first == 0 || seen_[i].first == 1;
+      const std::string shown = fmt::format("column {}{}", column, name_of(column));
+      if (is_index && has_no_name(names_[column])) {
+        remarks.push_back(left_out(fmt::format("{}: it numbers the {} rows from {:.0f} on; --x-columns {} keeps it",
+                                               shown, n_rows_, *seen_[i].first, all_of_x())));
+        continue;
+      }
+      kept.push_back(i);
+      if (has_no_name(names_[column]))
+        remarks.push_back(
+            warning(fmt::format("{} is taken as a feature, though it has no name: if it is an index, "
+                                "leave it out by --x-columns",
+                                shown)));
+      else if (is_index && n_rows_ >= enough_to_doubt)
+        remarks.push_back(
+            warning(fmt::format("{} numbers the rows from {:.0f} on: if it is no feature, leave it out by "
+                                "--x-columns",
+                                shown, *seen_[i].first)));
+    }
+    if (kept.empty())
+      fail("no column of x but one that numbers the rows", path_, "a column with a feature",
+           fmt::format("--x-columns {} takes it all the same", columns_.x.front()));
+    return kept.size() == seen_.size() ? std::move(x) : only(kept, x);
+  }
+
+  /// "0-3": what --x-columns would say.
+  [[nodiscard]] std::string all_of_x() const {
+    std::string text;
+    for (std::size_t i = 0, end = 0; i < columns_.x.size(); i = end) {
+      for (end = i + 1; end < columns_.x.size() && columns_.x[end] == columns_.x[end - 1] + 1;) ++end;
+      text += fmt::format("{}{}", text.empty() ? "" : ",", columns_.x[i]);
+      if (end > i + 1) text += fmt::format("-{}", columns_.x[end - 1]);
+    }
+    return text;
+  }
+
+  /// These of the columns of `x`, numbered within it.
+  Spool only(const std::vector<std::size_t>& kept, const Spool& x) {
+    SpoolWriter narrow;
+    std::vector<float> piece, narrow_piece;
+    for (std::uint64_t first = 0; first < n_rows_; first += piece_rows) {
+      piece.resize(std::min(n_rows_ - first, piece_rows) * row_.size());
+      x.read_at(first * row_.size() * sizeof(float), std::as_writable_bytes(std::span{piece}));
+      narrow_piece.clear();
+      for (std::size_t row = 0; row < piece.size(); row += row_.size())
+        for (const std::size_t i : kept) narrow_piece.push_back(piece[row + i]);
+      narrow.append(std::as_bytes(std::span{narrow_piece}));
+    }
+    std::vector<Seen> seen;
+    for (const std::size_t i : kept) seen.push_back(std::move(seen_[i]));
+    seen_ = std::move(seen);
+    return std::move(narrow).finish();
+  }
+
+  void remark_rounded(std::vector<Remark>& remarks) const {
+    const auto remark = [&](const char* name, std::uint64_t n, const std::string& first) {
+      if (n == 0) return;
+      remarks.push_back(
+          changed(fmt::format("{} whole number{} of {} {} rounded, as float32 does not hold {}: {}", n,
+                              n == 1 ? "" : "s", name, n == 1 ? "is" : "are", n == 1 ? "it" : "them", first)));
+    };
+    std::uint64_t n = 0;
+    for (const Seen& seen : seen_) n += seen.n_rounded;
+    const auto first = std::ranges::find_if(seen_, [](const Seen& seen) { return seen.n_rounded > 0; });
+    remark("x", n, first != seen_.end() ? first->rounded : "");
+    remark("y", seen_y_.n_rounded, seen_y_.rounded);
+  }
+
+  /// The sizes of the spools tell how many rows and columns there are, and whether labels are classes.
   std::unique_ptr<Source> make_source(std::vector<Spool> spools) {
     Spool x = std::move(spools[0]), y = std::move(spools[1]);
     spools.erase(spools.begin(), spools.begin() + 2);
-    const std::uint64_t n_rows = x.size() / (columns_.x.size() * sizeof(float));
+    const std::vector<std::string> facts = lines_of(spools[1]);
+    for (std::size_t i = 1; i < facts.size(); ++i) remarks_.push_back(parse_remark(facts[i]));
+    const std::uint64_t n_x = std::stoull(facts.front());
+    const std::uint64_t n_rows = x.size() / (n_x * sizeof(float));
     const auto y_dtype = y.size() == n_rows * sizeof(std::uint16_t) ? core::DType::uint16 : core::DType::float32;
     std::vector<ArrayPair> pairs(1);
     pairs[0].split = "train";
     pairs[0].x = std::make_unique<InputArray>(Input{path_ + ", columns of x", std::move(x)}, 0, core::DType::float32,
-                                              std::vector<std::uint64_t>{n_rows, columns_.x.size()});
+                                              std::vector<std::uint64_t>{n_rows, n_x});
     pairs[0].y = std::make_unique<InputArray>(Input{path_ + ", column of y", std::move(y)}, 0, y_dtype,
                                               std::vector<std::uint64_t>{n_rows});
-    const std::string words = text_of(spools[0]);
-    std::vector<std::string> lines;
-    for (std::size_t at = 0; at < words.size(); at += lines.back().size() + 1)
-      lines.push_back(words.substr(at, words.find(line_end, at) - at));
-    return make_array_source(std::move(pairs),
-                             {.words = std::move(lines), .remarks = std::move(remarks_), .kept = std::move(spools)});
-  }
-
-  [[nodiscard]] static std::string text_of(const Spool& spool) {
-    std::string text(spool.size(), '\0');
-    spool.read_at(0, std::as_writable_bytes(std::span{text}));
-    return text;
+    std::vector<std::string> words = lines_of(spools[0]);
+    return make_array_source(std::move(pairs), {.no_classes = y_dtype == core::DType::float32,
+                                                .words = std::move(words),
+                                                .remarks = std::move(remarks_),
+                                                .kept = std::move(spools)});
   }
 
   /// The same labels as uint16.
@@ -174,6 +282,8 @@ class CsvParser {
   CsvColumns columns_{};
   Fields fields_{};
   std::vector<float> row_{};
+  std::vector<Seen> seen_{};  ///< of each column of x
+  Seen seen_y_{};
   std::uint64_t n_rows_ = 0;
   bool are_classes_;
   bool are_words_ = false;

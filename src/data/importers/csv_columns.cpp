@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 #include <string_view>
+#include <unordered_map>
 
 #include "core/error.hpp"
 #include "core/printable.hpp"
@@ -16,7 +17,9 @@ namespace {
 
 class Selector {
  public:
-  Selector(const std::vector<std::string>& names, std::size_t n) : names_{names}, n_{n} {}
+  Selector(const std::vector<std::string>& names, std::size_t n) : names_{names}, n_{n} {
+    for (const std::string& name : names_) ++n_called_[name];
+  }
 
   [[nodiscard]] std::size_t one(std::string_view word, const char* flag) const {
     if (const auto column = find(word)) return *column;
@@ -33,6 +36,11 @@ class Selector {
     for (std::size_t column = *first; column <= *last; ++column) columns.push_back(column);
   }
 
+  /// For a column that is chosen by its place alone.
+  void refuse_twin(std::size_t column) const {
+    if (!names_.empty()) refuse_twins(names_[column], "the first line");
+  }
+
   [[noreturn]] void fail(std::string_view word, const char* flag) const {
     const auto meant = core::near_miss(word, names_);
     core::fail_usage({.what = fmt::format("no column {}", in_quotes(word)),
@@ -45,10 +53,26 @@ class Selector {
  private:
   [[nodiscard]] std::optional<std::size_t> find(std::string_view word) const {
     const auto named = std::find(names_.begin(), names_.end(), word);
-    if (named != names_.end()) return static_cast<std::size_t>(named - names_.begin());
+    if (named != names_.end()) {
+      refuse_twins(word, "--x-columns, --y-column");
+      return static_cast<std::size_t>(named - names_.begin());
+    }
     const auto number = parse_integer(word);
     if (number && *number >= 0 && static_cast<std::uint64_t>(*number) < n_) return static_cast<std::size_t>(*number);
     return std::nullopt;
+  }
+
+  void refuse_twins(std::string_view name, const char* where) const {
+    if (n_called_.at(name) < 2) return;
+    std::vector<std::string> twins;
+    for (std::size_t column = 0; column < n_; ++column)
+      if (names_[column] == name) twins.push_back(std::to_string(column));
+    core::fail_usage(
+        {.what = fmt::format("{} columns are called {}: {}", twins.size(), in_quotes(name), core::join(twins)),
+         .where = where,
+         .expected = "names that differ, or numbers",
+         .fix = fmt::format("give columns by their numbers from 0 on, such as --x-columns 0-{} --y-column {}",
+                            std::max<std::size_t>(n_, 2) - 2, n_ - 1)});
   }
 
   [[nodiscard]] std::string shown_names() const {
@@ -59,6 +83,7 @@ class Selector {
 
   const std::vector<std::string>& names_;
   std::size_t n_;
+  std::unordered_map<std::string_view, std::size_t> n_called_{};
 };
 
 }  // namespace
@@ -66,9 +91,12 @@ class Selector {
 CsvColumns select_columns(const ImportOptions& options, const std::vector<std::string>& names, std::size_t n) {
   const Selector selector{names, n};
   CsvColumns columns{.x = {}, .y = options.y_column.empty() ? n - 1 : selector.one(options.y_column, "--y-column")};
+  if (options.y_column.empty()) selector.refuse_twin(columns.y);
   if (options.x_columns.empty()) {
     for (std::size_t column = 0; column < n; ++column) {
-      if (column != columns.y) columns.x.push_back(column);
+      if (column == columns.y) continue;
+      selector.refuse_twin(column);
+      columns.x.push_back(column);
     }
     return columns;
   }
@@ -77,5 +105,7 @@ CsvColumns select_columns(const ImportOptions& options, const std::vector<std::s
   for (const std::string_view word : words.all) selector.add(word, "--x-columns", columns.x);
   return columns;
 }
+
+bool has_no_name(std::string_view name) { return name.empty() || name.starts_with("Unnamed: "); }
 
 }  // namespace lockstep::data

@@ -89,7 +89,10 @@ inline constexpr std::array<Importer, 8> importers{{
     {"movielens", "ratings.csv (ml-latest) or ratings.dat (ml-1m)", open_movielens,
      "  FOLDER with ratings.csv or ratings.dat, or the file itself, plain or gzip\n", true},
     {"csv", "numbers in columns; the labels may be words", open_csv,
-     "  FILE of text in UTF-8, plain or gzip, with columns separated by commas, semicolons or tabs\n", true},
+     "  FILE of text in UTF-8, plain or gzip, with columns separated by commas, semicolons or tabs\n"
+     "  Without --x-columns, a column without a name (or Unnamed: 0) that numbers the rows is left out.\n"
+     "  Columns of one name are chosen by their numbers, from 0 on.\n",
+     true},
     {"hdf5", "an HDF5 file with data sets x and y", open_hdf5,
      "  FILE with data sets x and y, whose first dimension counts the samples\n"
      "  Several splits: x_train, y_train, x_val, ... or /train/x, /train/y, ...; a test without a val becomes val.\n"

@@ -142,6 +142,17 @@ std::optional<std::int64_t> parse_integer(std::string_view text) {
   return value;
 }
 
+bool is_rounded_whole(std::string_view text, float value) {
+  constexpr float all_held_below = 1 << 24;
+  if (!(std::abs(value) >= all_held_below) || std::isinf(value)) return false;
+  const std::string_view digits = text.substr(std::min(text.find_first_not_of("+-0"), text.size()));
+  if (digits.find_first_not_of("0123456789") == std::string_view::npos)
+    return fmt::format("{:.0f}", std::abs(value)) != digits;
+  double wide = 0;
+  static_cast<void>(parse_whole(text, wide));
+  return wide == std::trunc(wide) && wide != static_cast<double>(value);
+}
+
 std::string in_quotes(std::string_view field) {
   constexpr std::size_t most = 40;
   const auto continues_character = [&](std::size_t at) {

@@ -58,6 +58,9 @@ struct Fields {
 [[nodiscard]] std::optional<float> parse_float(std::string_view text);
 [[nodiscard]] std::optional<std::int64_t> parse_integer(std::string_view text);
 
+/// Whether `text` is a whole number that float32 does not hold: `value`, which parse_float made of it, is another.
+[[nodiscard]] bool is_rounded_whole(std::string_view text, float value);
+
 /// A field as a message shows it: in quotes, short, printable.
 [[nodiscard]] std::string in_quotes(std::string_view field);
 

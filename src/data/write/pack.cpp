@@ -123,6 +123,27 @@ bool rename_in(core::Problem& problem, const std::string& folder, const std::str
   return false;
 }
 
+void add_once(std::vector<std::string>& lines, std::string line) {
+  if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
+}
+
+/// Classes whose names are alike but for the case of ASCII letters and blanks around: one of them is likely a slip.
+std::vector<Remark> remarks_on_twins(const std::vector<std::string>& classes) {
+  std::map<std::string, std::string> seen;
+  std::vector<Remark> remarks;
+  for (const std::string& name : classes) {
+    const std::size_t begin = std::min(name.find_first_not_of(' '), name.size());
+    std::string plain = name.substr(begin, name.find_last_not_of(' ') + 1 - begin);
+    std::ranges::transform(plain, plain.begin(),
+                           [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+    const auto [twin, is_new] = seen.emplace(plain, name);
+    if (!is_new)
+      remarks.push_back(
+          warning(fmt::format("the classes '{}' and '{}' differ by case or blanks only", twin->second, name)));
+  }
+  return remarks;
+}
+
 ExtraEntry write_extra(const std::string& folder, const ExtraFile& extra) {
   const std::string path = fmt::format("{}/{}", folder, extra.name);
   io::Hdf5File file = io::Hdf5File::create(path);
@@ -161,6 +182,7 @@ class Packing {
   [[nodiscard]] std::string room_needed() const;
   Manifest make_manifest() const;
   void remove_leftovers() const;
+  std::vector<Remark> remarks() const;
   std::vector<Remark> value_remarks() const;
 
   const runtime::Communicator& world_;
@@ -282,8 +304,9 @@ PackResult Packing::finish() {
   for (const ExtraFile& extra : job_.source.extra_files())
     result.manifest.extras.push_back(write_extra(job_.folder, extra));
   for (const BadRecord& bad : bad_) result.bad.push_back(bad.text);
-  result.remarks = job_.source.remarks();
-  for (Remark& remark : value_remarks()) result.remarks.push_back(std::move(remark));
+  result.remarks = remarks();
+  result.manifest.notes = job_.source.earlier_notes();
+  for (const Remark& remark : result.remarks) add_once(result.manifest.notes, line_of(remark));
   const std::string text = serialize(result.manifest);
   const std::string path = fmt::format("{}/{}", job_.folder, manifest_name);
   (void)parse_manifest(text, path);  // what cannot be read is not written
@@ -315,6 +338,22 @@ void Packing::remove_leftovers() const {
   for (const ShardTask& task : plan_->tasks()) files.insert(task.place.file_name());
   for (const auto& file : std::filesystem::directory_iterator{job_.folder})
     if (!files.contains(file.path().filename().string())) std::filesystem::remove(file.path());
+}
+
+// On rank 0: of the source, and of what became of its samples.
+std::vector<Remark> Packing::remarks() const {
+  std::vector<Remark> remarks = job_.source.remarks();
+  Tally all{};
+  for (const ShardTask& task : plan_->tasks()) add(all, shards_.at({task.split, task.place.number}).tally);
+  const auto append = [&](std::vector<Remark> more) { remarks.insert(remarks.end(), more.begin(), more.end()); };
+  append(job_.source.remarks_on(all));
+  append(remarks_on_twins(job_.source.spec().classes));
+  append(value_remarks());
+  if (!bad_.empty())
+    append({left_out(fmt::format("{} damaged sample{}, as --skip-bad asks; the first is number {} of {}", bad_.size(),
+                                 bad_.size() == 1 ? "" : "s", bad_.front().index,
+                                 job_.source.splits().at(bad_.front().split).name))});
+  return remarks;
 }
 
 std::vector<Remark> Packing::value_remarks() const {

@@ -41,7 +41,7 @@ using PackProgress = std::function<bool(std::uint64_t n_done, std::uint64_t n_sa
 struct PackResult {
   Manifest manifest{};             ///< on rank 0
   std::vector<std::string> bad{};  ///< what was skipped, on rank 0
-  std::vector<Remark> remarks{};   ///< those of the source, and how many values are not finite, on rank 0
+  std::vector<Remark> remarks{};   ///< what the source and the packing have to say, on rank 0; notes in the manifest
   bool is_stopped = false;         ///< by the progress function: nothing is left behind
 };
 

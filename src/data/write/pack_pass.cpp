@@ -44,6 +44,7 @@ std::vector<Placed> runs_in_source_order(const OutputSplit& output, std::uint64_
 }  // namespace
 
 PassResult PackPass::run(const std::vector<ShardTask>& tasks, std::size_t rank, std::size_t n_ranks) {
+  static_cast<void>(job_.source.take_tally());  // of samples that were looked at before
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     n_all_ += tasks[i].place.n_samples;
     if (i % n_ranks == rank) n_mine_ += tasks[i].place.n_samples;
@@ -78,7 +79,7 @@ void PackPass::copy_raw(const ShardTask& task, std::optional<ShardWriter>& write
   const std::size_t n_threads = n_readers > 1 ? n_readers - 1 : 0;
   const std::uint64_t n_pieces = n_threads > 0 ? n_readers * pieces_per_reader : 1;
   std::vector<Chunk> chunks(n_threads > 0 ? 2 : 1);
-  for (Chunk& chunk : chunks) chunk.bad.resize(n_pieces);
+  for (Chunk& chunk : chunks) chunk.bad.resize(n_pieces), chunk.tallies.resize(n_pieces);
   const auto samples_of = [&](std::uint64_t number) {
     return Run{task.place.first_id + number * batch, std::min(batch, task.place.n_samples - number * batch)};
   };
@@ -114,6 +115,7 @@ void PackPass::read_piece(std::size_t split, std::uint64_t chunk_first, Run part
     read_run(output.source, run, x, y, bad);
     if (bad.empty()) check_labels(output.source, run.first, y);
   }
+  chunk.tallies[number] = job_.source.take_tally();
 }
 
 void PackPass::write_chunk(Chunk& chunk, std::uint64_t n, std::optional<ShardWriter>& writer, ShardRecord& record) {
@@ -123,6 +125,7 @@ void PackPass::write_chunk(Chunk& chunk, std::uint64_t n, std::optional<ShardWri
     result_.bad.insert(result_.bad.end(), bad.begin(), bad.end());
   }
   if (!writer) return;
+  for (const Tally& tally : chunk.tallies) add(record.tally, tally);
   const auto x = std::span{chunk.x}.first(n * spec.x.bytes());
   const auto y = std::span{chunk.y}.first(n * spec.y.bytes());
   record.n_not_finite_x += count_not_finite(spec.x.dtype, x);
@@ -150,6 +153,7 @@ void PackPass::copy_encoded_sample(std::size_t split, std::uint64_t position, st
     const std::vector<std::byte> image = job_.source.read_encoded(output.source, run.first, label_);
     check_labels(output.source, run.first, label_);
     record.n_not_finite_y += count_not_finite(spec.y.dtype, label_);
+    add(record.tally, job_.source.take_tally());
     if (writer) tell_drill("write");
     if (writer) writer->append_encoded(image, label_);
   } catch (const BadSample& bad) {

@@ -28,6 +28,7 @@ struct ShardRecord {
   std::uint64_t index_crc = 0;
   std::uint64_t n_not_finite_x = 0;
   std::uint64_t n_not_finite_y = 0;
+  Tally tally{};
 };
 
 struct PassResult {
@@ -57,6 +58,7 @@ class PackPass {
     std::vector<std::byte> x{};
     std::vector<std::byte> y{};
     std::vector<std::vector<BadRecord>> bad{};  ///< of each piece it is read in
+    std::vector<Tally> tallies{};               ///< likewise
   };
 
   void run_tasks(const std::vector<ShardTask>& tasks, std::size_t rank, std::size_t n_ranks);

@@ -29,6 +29,7 @@ Manifest small() {
                     .chunk_samples = 16};
   manifest.splits = {{"train", 30, {shard("train-00000.h5", 20), shard("train-00001.h5", 10)}}, {"val", 0, {}}};
   manifest.extras = {{"ids.h5", 4321, digest}};
+  manifest.notes = {"left out: column 0 (\"\")", "assumed: caf\xc3\xa9"};
   return manifest;
 }
 
@@ -52,6 +53,7 @@ TEST(Manifest, RoundTrips) {
   EXPECT_EQ(read.splits[0].shards[1].index, (io::Extent{8000, 1000}));
   EXPECT_EQ(read.splits[0].shards[1].index_crc, 0xabc);
   EXPECT_EQ(read.extras.at(0).bytes, 4321);
+  EXPECT_EQ(read.notes, small().notes);
   EXPECT_EQ(serialize(read), text);
 }
 
@@ -141,7 +143,8 @@ INSTANTIATE_TEST_SUITE_P(
         Replacement{"  \"filter\"", "  \"color\": 1,\n  \"filter\"", "members of its own"},
         Replacement{"  \"filter\"", "   \"filter\"", "laid out"},
         Replacement{"  \"filter\": \"zstd\",\n", "", "filter"}, Replacement{"\"n_samples\": 20,", "", "n_samples"},
-        Replacement{"\"extras\": [", "\"extras\": [[", ""},
+        Replacement{"\"extras\": [", "\"extras\": [[", ""}, Replacement{"\"assumed", "1, \"assumed", "string"},
+        Replacement{"    \"assumed", "   \"assumed", "laid out"},
         Replacement{"lockstep-shards", "lockstep-shreds", "format"}));
 
 TEST(Manifest, NamesTheSplitsThereAre) {

@@ -52,8 +52,9 @@ TEST_F(NpyTest, ReadsAFolder) {
   EXPECT_EQ(values<float>(all.x), (std::vector<float>{1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(values<std::uint8_t>(all.y), (std::vector<std::uint8_t>{2, 0, 1}));
   expect_random_access(*source);
-  EXPECT_EQ(source->remarks(),
-            std::vector{note("labels: whole numbers up to 2 taken as 3 classes; --no-classes keeps them as numbers")});
+  EXPECT_EQ(
+      source->remarks(),
+      std::vector{assumed("labels: whole numbers up to 2 taken as 3 classes; --no-classes keeps them as numbers")});
 }
 
 TEST_F(NpyTest, KeepsNumbersIfToldSo) {
@@ -67,7 +68,7 @@ TEST_F(NpyTest, KeepsNumbersIfToldSo) {
 }
 
 TEST_F(NpyTest, DoubtsImagesWhoseChannelsLieElsewhere) {
-  write("y.npy", npy("<f4", "(1,)", bytes<float>({1})));
+  write("y.npy", npy("<f4", "(1,)", bytes<float>({1.5F})));
   const auto remarks_of = [&](const std::string& type, const std::string& shape, const std::string& data) {
     write("x.npy", npy(type, shape, data));
     return open()->remarks();
@@ -80,6 +81,25 @@ TEST_F(NpyTest, DoubtsImagesWhoseChannelsLieElsewhere) {
   EXPECT_NE(open()->remarks()[0].text.find("3 rows, 8 columns and 8 channels"), std::string::npos);
   ASSERT_EQ(remarks_of("<f4", "(1, 8, 8, 3)", numbers).size(), 1u);
   EXPECT_NE(open()->remarks()[0].text.find("8 channels of 8 x 3"), std::string::npos);
+}
+
+TEST_F(NpyTest, DoubtsTargetsThatMayBeClasses) {
+  const auto last_remark_on = [&](const std::string& y) {
+    write("x.npy", x_);
+    write("y.npy", y);
+    const std::vector<Remark> remarks = open()->remarks();
+    return remarks.empty() ? "" : remarks.back().text;
+  };
+  EXPECT_NE(
+      last_remark_on(npy("<f8", "(3,)", bytes<double>({0, 2, 1}))).find("float64, all of them whole numbers up to 2"),
+      std::string::npos);
+  EXPECT_EQ(last_remark_on(npy("<f8", "(3,)", bytes<double>({0, 2.5, 1}))), "");
+  EXPECT_NE(
+      last_remark_on(npy("<f4", "(3, 2)", bytes<float>({0, 1, 1, 0, 0, 1}))).find("2 numbers each, one of them 1"),
+      std::string::npos);
+  EXPECT_NE(last_remark_on(npy("|u1", "(3, 2)", {"\1\0\1\0\0\1", 6})).find("(argmax)"), std::string::npos);
+  EXPECT_EQ(last_remark_on(npy("<f4", "(3, 2)", bytes<float>({0, 1, 1, 1, 0, 0}))), "");
+  EXPECT_EQ(last_remark_on(npy("<f4", "(3, 2)", bytes<float>({0, 1, 1, 0, 0, 2}))), "");
 }
 
 TEST_F(NpyTest, ReadsArchivesStoredAndDeflated) {

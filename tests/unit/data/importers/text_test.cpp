@@ -1,5 +1,6 @@
 #include "data/importers/text.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
@@ -38,11 +39,18 @@ std::vector<Remark> remarks_on_values(const Source& source) {
   return remarks;
 }
 
+bool says(const Source& source, Remark::Kind kind, const std::string& part) {
+  const std::vector<Remark> remarks = source.remarks();
+  return std::ranges::any_of(remarks, [&](const Remark& remark) {
+    return remark.kind == kind && remark.text.find(part) != std::string::npos;
+  });
+}
+
 TEST_F(CsvTest, SaysWhichColumnIsY) {
   EXPECT_EQ(open("a,b\n1,0.5\n", {.no_classes = true})->remarks(),
-            std::vector{note("y is column 1 (b), the last; --y-column names another")});
+            std::vector{assumed("y is column 1 (b), the last; --y-column names another")});
   EXPECT_EQ(open("1,0.5\n", {.has_header = false, .no_classes = true})->remarks(),
-            std::vector{note("y is column 1, the last; --y-column names another")});
+            std::vector{assumed("y is column 1, the last; --y-column names another")});
   EXPECT_TRUE(open("a,b\n1,0.5\n", {.y_column = "b", .no_classes = true})->remarks().empty());
 }
 
@@ -153,6 +161,74 @@ TEST_F(CsvTest, ChoosesColumns) {
   expect_usage([&] { x("a,"); }, {"no column ''"});
   expect_usage([&] { x("\"a"); }, {"no column '\"a'"});
   expect_usage([&] { x("", "d_e"); }, {"'d_e'", "--y-column", "did you mean 'd-e'?"});
+}
+
+// As pandas (to_csv) and R (write.csv) write it.
+TEST_F(CsvTest, LeavesOutRowNumbersWithoutAName) {
+  struct Table {
+    std::string text;
+    Floats x;
+    std::string says;
+  };
+  for (const Table& c :
+       {Table{",a,b,label\n0,5,6,0\n1,7,8,1\n",
+              {5, 6, 7, 8},
+              "column 0 (no name): it numbers the 2 rows from 0 on; --x-columns 0-2 "},
+        Table{"Unnamed: 0,a,label\n0,5,0\n1,7,1\n", {5, 7}, "column 0 (Unnamed: 0): it numbers the 2 rows from 0 on"},
+        Table{"\"\",\"a\",\"label\"\n\"1\",5,0\n\"2\",7,1\n\"3\",9,1\n", {5, 7, 9}, "the 3 rows from 1 on"},
+        Table{"a,,label\n5,0,0\n7,1,1\n", {5, 7}, "column 1 (no name)"},
+        Table{"Unnamed: 0.1,Unnamed: 0,a,y\n0,0,5,0\n1,1,7,1\n", {5, 7}, "column 1 (Unnamed: 0)"}}) {
+    const auto source = open(c.text);
+    EXPECT_EQ(values<float>(read_split(*source).x), c.x) << c.text;
+    expect_random_access(*source);
+    EXPECT_TRUE(says(*source, Remark::Kind::left_out, c.says)) << c.text;
+  }
+  const std::string indexed = ",a,label\n0,5,0\n1,7,1\n";
+  EXPECT_EQ(values<float>(read_split(*open(indexed, {.x_columns = "0-1"})).x), (Floats{0, 5, 1, 7}));
+  EXPECT_EQ(remarks_on_values(*open(indexed, {.x_columns = "0-1"})).size(), 1U) << "only the one of the classes";
+  for (const char* shuffled : {",a,label\n1,5,0\n0,7,1\n", ",a,label\n0,5,0\n2,7,1\n", ",a,label\n3,5,0\n4,7,1\n"}) {
+    const auto source = open(shuffled);
+    EXPECT_EQ(source->spec().x.shape, (std::vector<std::uint64_t>{2})) << shuffled;
+    EXPECT_TRUE(
+        says(*source, Remark::Kind::warning, "column 0 (no name) is taken as a feature, though it has no name"));
+  }
+  expect_usage([&] { open(",label\n0,5\n1,7\n"); }, {"no column of x but one that numbers the rows", "--x-columns 0"});
+}
+
+TEST_F(CsvTest, DoubtsNamedColumnsThatNumberTheRows) {
+  std::string text = "id,a,y\n";
+  for (int i = 1; i <= 12; ++i) text += std::to_string(i) + ",5,0\n";
+  const auto source = open(text);
+  EXPECT_EQ(source->spec().x.shape, (std::vector<std::uint64_t>{2}));
+  EXPECT_TRUE(says(*source, Remark::Kind::warning, "column 0 (id) numbers the rows from 1 on"));
+}
+
+TEST_F(CsvTest, TellsColumnsOfOneNameApartByNumberOnly) {
+  const std::string text = "label,a,label\n7,1.5,3\n8,2.5,4\n";
+  for (const char* y : {"label", "", "2"})
+    expect_usage([&] { open(text, {.y_column = y}); },
+                 {"2 columns are called 'label': 0, 2", "--x-columns 0-1 --y-column 2"});
+  expect_usage([&] { open(text, {.x_columns = "label", .y_column = "2"}); }, {"called 'label'", "--x-columns"});
+  expect_usage([&] { open(text, {.x_columns = "1"}); }, {"called 'label'", "the first line"});
+  const auto source = open(text, {.x_columns = "0-1", .y_column = "2", .no_classes = true});
+  EXPECT_EQ(values<float>(read_split(*source).x), (Floats{7, 1.5F, 8, 2.5F}));
+  EXPECT_EQ(values<float>(read_split(*source).y), (Floats{3, 4}));
+  EXPECT_EQ(values<float>(read_split(*open("b,a,b\n7,1,3\n", {.x_columns = "a", .y_column = "0"})).x), (Floats{1}));
+}
+
+TEST_F(CsvTest, CountsWholeNumbersThatFloat32DoesNotHold) {
+  const auto source = open("id,a,y\n16777216,1.1,0.5\n16777217,2.2,0.5\n-16777219.0,9007199254740993,20000001\n");
+  EXPECT_TRUE(
+      says(*source, Remark::Kind::changed,
+           "3 whole numbers of x are rounded, as float32 does not hold them: '16777217' became 16777216 (line 3, "
+           "column 0 (id))"));
+  EXPECT_TRUE(
+      says(*source, Remark::Kind::changed, "1 whole number of y is rounded, as float32 does not hold it: '20000001'"));
+  for (const char* held :
+       {"16777216", "-16777218", "33554436", "1e10", "16777217.5", "18446744073709551616", "inf", "nan"})
+    EXPECT_FALSE(is_rounded_whole(held, *parse_float(held))) << held;
+  for (const char* rounded : {"16777217", "9223372036854775807", "18446744073709551617", "99999999999999999999"})
+    EXPECT_TRUE(is_rounded_whole(rounded, *parse_float(rounded))) << rounded;
 }
 
 TEST_F(CsvTest, NamesLineAndColumn) {
