@@ -56,8 +56,8 @@ std::vector<StoredTensor> list_datasets(const NamedFile& named, const io::Hdf5Fi
     const std::string name = path.substr(1);  // without the slash of the root
     if (!find_bytes(dataset.dimensions(), sizeof(double)))
       refuse(named, fmt::format("has {} of more bytes than there can be", name), "tensors that fit into memory", "");
-    const auto require_substance = [&] { dataset.require_substance(); };
-    if (dataset.dtype()) is_ours ? undamaged(named, require_substance) : require_substance();
+    const auto require_written = [&] { dataset.require_written(); };
+    if (dataset.dtype()) is_ours ? undamaged(named, require_written) : require_written();
     tensors.push_back({{name, dataset.dimensions()}, dataset.dtype()});
   }
   return tensors;

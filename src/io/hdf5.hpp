@@ -1,6 +1,6 @@
 // HDF5 files as owned values: what shards need of the library, and nothing more.
 // Invariant: every call is checked and an error names file and data set with the library's own reason; files carry no
-// time stamps, so the same calls give the same bytes; reading takes no file locks. One thread of a
+// time stamps, so the same calls give the same bytes; only foreign files are locked. One thread of a
 // process calls at a time, by its own care: the library is not thread-safe.
 // Used by data/ (writing shards, importing foreign files, the reference path of reading) and the trainer's weights.
 #pragma once
@@ -28,6 +28,9 @@ struct Extent {
   auto operator<=>(const Extent&) const = default;
 };
 
+/// What is made of values that nobody has written.
+enum class Unwritten { refused, fill_value };
+
 /// A data set of an open file; valid while the file is. Rows are along the first dimension.
 class Hdf5Dataset {
  public:
@@ -43,9 +46,9 @@ class Hdf5Dataset {
   /// Such as "compound elements of 8 bytes".
   [[nodiscard]] std::string describe_elements() const;
 
-  /// core::Error (usage) if next to nothing of it was ever written, or its chunks are too large to be read in pieces:
-  /// for files of others, before work starts.
-  void require_substance() const;
+  /// For files of others, before work starts: core::Error (usage) if a part of it was never written, or its chunks are
+  /// too large to be read in pieces. With `fill_value` such a part is taken, and the result says how much it is.
+  std::string require_written(Unwritten unwritten = Unwritten::refused) const;
 
   /// Stores chunk number `chunk` (along the first dimension) as it is: `stored` is already encoded.
   void write_chunk(std::uint64_t chunk, std::span<const std::byte> stored);
@@ -53,12 +56,15 @@ class Hdf5Dataset {
   void write_all(std::span<const std::byte> data);
   /// Rows [first, first + n) through the library, in native byte order.
   void read_rows(std::uint64_t first, std::uint64_t n, std::span<std::byte> data) const;
+  /// What has a place in [first, first + n) along the last dimension.
+  void read_columns(std::uint64_t first, std::uint64_t n, std::span<std::byte> data) const;
   /// Whether elements are texts, of fixed or any length.
   [[nodiscard]] bool is_text() const;
   /// Of rows [first, first + n) of one text each. core::Error (usage) if texts of fixed length are above 64 KiB.
   [[nodiscard]] std::vector<std::string> read_texts(std::uint64_t first, std::uint64_t n) const;
   void set_attribute(const std::string& name, std::uint64_t value);
   [[nodiscard]] std::optional<std::uint64_t> find_number_attribute(const std::string& name) const;
+  [[nodiscard]] std::optional<std::string> find_text_attribute(const std::string& name) const;
   /// Places of all chunks along the first dimension; of a contiguous data set its only one.
   [[nodiscard]] std::vector<Extent> extents() const;
 
@@ -79,6 +85,9 @@ class Hdf5File {
   static Hdf5File create(const std::string& path);
   /// For reading, without locks. core::Error (usage) if it is no HDF5 file one may read.
   static Hdf5File open(const std::string& path, OtherFiles others = OtherFiles::refused);
+  /// The same of a file that users bring: locked meanwhile, as the library locks for reading, where the file system has
+  /// locks. core::Error (usage) if another process writes it.
+  static Hdf5File open_foreign(const std::string& path, OtherFiles others = OtherFiles::refused);
   Hdf5File(Hdf5File&&) noexcept;
   Hdf5File& operator=(Hdf5File&&) noexcept;
   Hdf5File(const Hdf5File&) = delete;

@@ -6,8 +6,8 @@
 #include "io/hdf5.hpp"
 #include "io/hdf5_attributes.hpp"
 #include "io/hdf5_dataset_state.hpp"
-#include "io/hdf5_origin.hpp"
 #include "io/hdf5_types.hpp"
+#include "io/hdf5_written.hpp"
 
 namespace lockstep::io {
 namespace {
@@ -91,12 +91,12 @@ std::unique_ptr<Hdf5Dataset::State> Hdf5Dataset::State::describe(Place place, Da
   return state;
 }
 
-Hdf5Dataset::State::Rows Hdf5Dataset::State::select(std::uint64_t first, std::uint64_t n,
-                                                    const std::string& action) const {
+Hdf5Dataset::State::Rows Hdf5Dataset::State::select(std::uint64_t first, std::uint64_t n, const std::string& action,
+                                                    std::size_t dimension) const {
   std::vector<hsize_t> count = to_sizes(dimensions);
-  count.front() = n;
+  count.at(dimension) = n;
   std::vector<hsize_t> start(count.size(), 0);
-  start.front() = first;
+  start.at(dimension) = first;
   const auto rank = static_cast<int>(count.size());
   Rows rows{SpaceId{checked(place, action, [&] { return H5Screate_simple(rank, count.data(), nullptr); })},
             SpaceId{checked(place, action, [&] { return H5Dget_space(id.get()); })}};
@@ -119,7 +119,9 @@ std::string Hdf5Dataset::describe_elements() const {
   return io::describe_elements(type.get());
 }
 
-void Hdf5Dataset::require_substance() const { io::require_substance(state_->place, state_->id.get()); }
+std::string Hdf5Dataset::require_written(Unwritten unwritten) const {
+  return io::require_written(state_->place, state_->id.get(), unwritten);
+}
 
 void Hdf5Dataset::write_chunk(std::uint64_t chunk, std::span<const std::byte> stored) {
   core::require(chunk < state_->n_chunks(), "a chunk that is written is one of the data set");
@@ -138,19 +140,28 @@ void Hdf5Dataset::write_all(std::span<const std::byte> data) {
           [&] { return H5Dwrite(state_->id.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, data.data()); });
 }
 
-void Hdf5Dataset::read_rows(std::uint64_t first, std::uint64_t n, std::span<std::byte> data) const {
-  const State& state = *state_;
-  if (!state.dtype) fail_usage_at(state.place, "elements are neither integers nor floats", "one of Lockstep's types");
-  if (state.dimensions.empty()) fail_usage_at(state.place, "it is a single value", "an array");
-  core::require(first <= state.n_rows() && n <= state.n_rows() - first, "rows that are read are there");
-  core::require(data.size() == n * state.row_bytes, "room for the rows that are read");
+void Hdf5Dataset::State::read(std::uint64_t first, std::uint64_t n, std::size_t dimension,
+                              std::span<std::byte> data) const {
+  if (!dtype) fail_usage_at(place, "elements are neither integers nor floats", "one of Lockstep's types");
+  if (dimensions.empty()) fail_usage_at(place, "it is a single value", "an array");
+  const std::uint64_t size = dimensions.at(dimension);
+  core::require(first <= size && n <= size - first, "rows that are read are there");
+  const std::uint64_t bytes_of_one = size == 0 ? 0 : dimensions.front() * row_bytes / size;
+  core::require(data.size() == n * (dimension == 0 ? row_bytes : bytes_of_one), "room for the rows that are read");
   if (data.empty()) return;
-  const std::string action = fmt::format("read rows [{}, {})", first, first + n);
-  const State::Rows rows = state.select(first, n, action);
-  const TypeId type = type_in_memory(*state.dtype);
-  checked(state.place, action, [&] {
-    return H5Dread(state.id.get(), type.get(), rows.memory.get(), rows.file.get(), H5P_DEFAULT, data.data());
-  });
+  const std::string action = fmt::format("read {} [{}, {})", dimension == 0 ? "rows" : "columns", first, first + n);
+  const Rows rows = select(first, n, action, dimension);
+  const TypeId type = type_in_memory(*dtype);
+  checked(place, action,
+          [&] { return H5Dread(id.get(), type.get(), rows.memory.get(), rows.file.get(), H5P_DEFAULT, data.data()); });
+}
+
+void Hdf5Dataset::read_rows(std::uint64_t first, std::uint64_t n, std::span<std::byte> data) const {
+  state_->read(first, n, 0, data);
+}
+
+void Hdf5Dataset::read_columns(std::uint64_t first, std::uint64_t n, std::span<std::byte> data) const {
+  state_->read(first, n, std::max<std::size_t>(state_->dimensions.size(), 1) - 1, data);
 }
 
 void Hdf5Dataset::set_attribute(const std::string& name, std::uint64_t value) {
@@ -159,6 +170,10 @@ void Hdf5Dataset::set_attribute(const std::string& name, std::uint64_t value) {
 
 std::optional<std::uint64_t> Hdf5Dataset::find_number_attribute(const std::string& name) const {
   return read_number_attribute(state_->place, state_->id.get(), name);
+}
+
+std::optional<std::string> Hdf5Dataset::find_text_attribute(const std::string& name) const {
+  return read_text_attribute(state_->place, state_->id.get(), name);
 }
 
 std::vector<Extent> Hdf5Dataset::extents() const {

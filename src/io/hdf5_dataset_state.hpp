@@ -26,7 +26,11 @@ struct Hdf5Dataset::State {
     SpaceId memory;
     SpaceId file;
   };
-  [[nodiscard]] Rows select(std::uint64_t first, std::uint64_t n, const std::string& action) const;
+  /// Or along another dimension.
+  [[nodiscard]] Rows select(std::uint64_t first, std::uint64_t n, const std::string& action,
+                            std::size_t dimension = 0) const;
+  /// Of numbers.
+  void read(std::uint64_t first, std::uint64_t n, std::size_t dimension, std::span<std::byte> data) const;
 
   [[nodiscard]] std::uint64_t n_rows() const noexcept { return dimensions.empty() ? 0 : dimensions.front(); }
   [[nodiscard]] std::uint64_t n_chunks() const noexcept {

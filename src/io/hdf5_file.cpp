@@ -11,6 +11,7 @@
 #include "io/hdf5_dataset_state.hpp"
 #include "io/hdf5_origin.hpp"
 #include "io/hdf5_types.hpp"
+#include "io/hdf5_written.hpp"
 
 namespace lockstep::io {
 
@@ -18,6 +19,7 @@ struct Hdf5File::State {
   Place place;
   FileId id;
   Reach reach{};
+  core::Descriptor lock{};  ///< of a foreign file
 
   [[nodiscard]] Place at(const std::string& dataset) const { return {place.code, place.path, dataset, place.new_file}; }
 };
@@ -170,6 +172,13 @@ Hdf5File Hdf5File::open(const std::string& path, OtherFiles others) {
   const ListId access = make_access_list(place);
   FileId id{checked(place, "open the file", [&] { return H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()); })};
   return Hdf5File{std::make_unique<State>(State{place, std::move(id), Reach{others == OtherFiles::followed}})};
+}
+
+Hdf5File Hdf5File::open_foreign(const std::string& path, OtherFiles others) {
+  core::Descriptor lock = lock_for_reading({.code = core::ExitCode::usage, .path = path});
+  Hdf5File file = open(path, others);
+  file.state_->lock = std::move(lock);
+  return file;
 }
 
 Hdf5Dataset Hdf5File::create_dataset(const std::string& name, core::DType dtype, const Dimensions& dimensions,

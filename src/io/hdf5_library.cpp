@@ -66,6 +66,16 @@ void fail_hdf5(const Place& place, const std::string& action, core::SourceLocati
   const std::string what = fmt::format("HDF5 cannot {}: {}", action, reason);
   if (place.new_file >= 0) give_up(place);
   core::refuse_shortage(fmt::format("HDF5 cannot {}", action), describe(place), core::shortage_in(reason));
+  // The flags of formats since HDF5 1.10 say so, also when the writer was killed. A copy has them, too.
+  if (place.code == core::ExitCode::usage && reason.find("h5clear") != std::string::npos)
+    core::fail_usage(
+        {.what = "the file is marked as open for writing: its writer was killed, or still runs",
+         .where = describe(place),
+         .expected = "a file that its writer has closed",
+         .fix = fmt::format("wait for a writer that still runs (`fuser -v {0}` names it); if there is none, "
+                            "take off the mark: h5clear -s {0}",
+                            place.path)},
+        location);
   if (place.code == core::ExitCode::usage) {
     core::fail_usage({.what = what,
                       .where = describe(place),

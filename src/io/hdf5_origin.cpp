@@ -3,15 +3,12 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include "core/units.hpp"
 
 namespace lockstep::io {
 namespace {
@@ -140,15 +137,6 @@ void require_reach(const Place& place, hid_t file, hid_t dataset, hid_t link_lis
   if (H5Pget_layout(list.get()) == H5D_VIRTUAL) require_near_sources(place, file, list.get(), link_list, reach, depth);
 }
 
-/// Of a data set in chunks: the bytes of each.
-std::uint64_t chunk_bytes(const Place& place, hid_t dataset, const std::vector<hsize_t>& chunk) {
-  const TypeId type{checked(place, "read the element type", [&] { return H5Dget_type(dataset); })};
-  std::uint64_t bytes = H5Tget_size(type.get());
-  for (const hsize_t n : chunk)
-    if (__builtin_mul_overflow(bytes, n, &bytes)) return UINT64_MAX;
-  return bytes;
-}
-
 }  // namespace
 
 void limit_links(const Place& place, hid_t link_list, Reach& reach) {
@@ -188,42 +176,6 @@ void require_origin(const Place& place, hid_t file, hid_t dataset, hid_t link_li
   const int n_filters = checked(place, "read the filters", [&] { return H5Pget_nfilters(list.get()); });
   for (int i = 0; i < n_filters; ++i) require_filter(place, list.get(), static_cast<unsigned>(i));
   if (H5Pget_layout(list.get()) == H5D_VIRTUAL) require_sources(place, list.get());
-}
-
-void require_substance(const Place& place, hid_t dataset) {
-  constexpr std::uint64_t largest_chunk = std::uint64_t{256} << 20;
-  constexpr double least_written = 0.01;
-  const ListId list{checked(place, "read the layout", [&] { return H5Dget_create_plist(dataset); })};
-  const SpaceId space{checked(place, "read the shape", [&] { return H5Dget_space(dataset); })};
-  const hssize_t n_elements = H5Sget_simple_extent_npoints(space.get());
-  const H5D_layout_t layout = H5Pget_layout(list.get());
-  if (n_elements <= 0 || layout == H5D_VIRTUAL || layout == H5D_COMPACT) return;
-  double written = H5Dget_storage_size(dataset) > 0 ? 1 : 0;
-  if (layout == H5D_CHUNKED) {
-    std::vector<hsize_t> chunk(static_cast<std::size_t>(H5Sget_simple_extent_ndims(space.get())));
-    std::vector<hsize_t> sizes(chunk.size());
-    checked(place, "read the layout",
-            [&] { return H5Pget_chunk(list.get(), static_cast<int>(chunk.size()), chunk.data()); });
-    checked(place, "read the shape", [&] { return H5Sget_simple_extent_dims(space.get(), sizes.data(), nullptr); });
-    if (const std::uint64_t bytes = chunk_bytes(place, dataset, chunk); bytes > largest_chunk)
-      core::fail_usage({.what = fmt::format("its chunks have {} each", core::format_bytes({bytes})),
-                        .where = describe(place),
-                        .expected = fmt::format("at most {}: the library reads chunks as a whole",
-                                                core::format_bytes({largest_chunk})),
-                        .fix = "write it again with chunks of a few MiB; h5repack can"});
-    double n_chunks = 1;
-    for (std::size_t i = 0; i < chunk.size(); ++i)
-      n_chunks *= std::ceil(static_cast<double>(sizes[i]) / static_cast<double>(chunk[i]));
-    hsize_t n_written = 0;
-    checked(place, "count the chunks", [&] { return H5Dget_num_chunks(dataset, space.get(), &n_written); });
-    written = static_cast<double>(n_written) / n_chunks;
-  }
-  if (written >= least_written) return;
-  core::fail_usage({.what = fmt::format("{} of it was ever written, though it claims {} values",
-                                        written > 0 ? "less than 1 %" : "nothing", n_elements),
-                    .where = describe(place),
-                    .expected = "data, not room for data",
-                    .fix = "write the values, or make the data set as small as what is in it"});
 }
 
 }  // namespace lockstep::io

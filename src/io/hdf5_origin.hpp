@@ -29,7 +29,4 @@ void refuse_dead_links(const Place& place, hid_t file, const std::string& name, 
 /// beyond `reach`. `link_list` has that reach.
 void require_origin(const Place& place, hid_t file, hid_t dataset, hid_t link_list, Reach& reach);
 
-/// Throws if next to nothing of the data set was ever written, or it can only be read in pieces too large for memory.
-void require_substance(const Place& place, hid_t dataset);
-
 }  // namespace lockstep::io

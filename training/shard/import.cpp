@@ -22,7 +22,7 @@ struct ImportArguments {
   bool no_header = false;
 };
 
-constexpr std::array<FlagUse, 12> import_flags{{{"--skip-bad", "images"},
+constexpr std::array<FlagUse, 13> import_flags{{{"--skip-bad", "images"},
                                                 {"--resize", "images"},
                                                 {"--crop", "images"},
                                                 {"--keep-encoded", "images"},
@@ -33,7 +33,8 @@ constexpr std::array<FlagUse, 12> import_flags{{{"--skip-bad", "images"},
                                                 {"--no-classes", "csv hdf5 npy"},
                                                 {"--x-name", "hdf5 npy"},
                                                 {"--y-name", "hdf5 npy"},
-                                                {"--allow-external-files", "hdf5"}}};
+                                                {"--allow-external-files", "hdf5"},
+                                                {"--allow-unwritten", "hdf5"}}};
 
 void check_paths(ImportArguments& o) {
   const std::size_t most = o.kind == "npy" ? 2 : 1;
@@ -121,6 +122,7 @@ What is read                                                                    
       --x-name NAME      hdf5, npy: name of the inputs                                (x)
       --y-name NAME      hdf5, npy: name of the labels                                (y)
       --allow-external-files  hdf5: read other files where the file says so           (refuse)
+      --allow-unwritten  hdf5: values that nobody has written are the fill value      (refuse)
       --no-classes       csv, hdf5, npy: labels that are whole numbers stay numbers   (0 to 65535: classes)
 )";
 
@@ -202,6 +204,7 @@ Action declare_import(core::Flags& flags) {
   flags.text("--x-name", o->import.x_name);
   flags.text("--y-name", o->import.y_name);
   flags.toggle("--allow-external-files", o->import.allow_external_files);
+  flags.toggle("--allow-unwritten", o->import.allow_unwritten);
   return {.check = [o, &flags] { check(flags, *o); },
           .run = [o](const runtime::Session& session) { return import(*o, session); },
           .drill = o->pack.drill};

@@ -34,6 +34,7 @@ struct ImportOptions {
   std::string y_path{};  ///< npy: the file of the labels, where `path` is that of the inputs
   // hdf5
   bool allow_external_files = false;  ///< parts of it may lie in files that it names
+  bool allow_unwritten = false;       ///< what nobody has written is the fill value
   // csv, mnist, movielens, npy
   SharedSpools* spools = nullptr;  ///< of the ranks of a node; null: each makes its own
 };
@@ -93,8 +94,8 @@ inline constexpr std::array<Importer, 8> importers{{
      "  Without --x-columns, a column without a name (or Unnamed: 0) that numbers the rows is left out.\n"
      "  Columns of one name are chosen by their numbers, from 0 on.\n",
      true},
-    {"hdf5", "an HDF5 file with data sets x and y", open_hdf5,
-     "  FILE with data sets x and y, whose first dimension counts the samples\n"
+    {"hdf5", "an HDF5 file with data sets x and y, MATLAB 7.3 files too", open_hdf5,
+     "  FILE with data sets x and y, whose first dimension counts the samples; or MATLAB's (save -v7.3), turned round\n"
      "  Several splits: x_train, y_train, x_val, ... or /train/x, /train/y, ...; a test without a val becomes val.\n"
      "  Images: uint8 of rows x columns or rows x columns x channels, or floats of channels x rows x columns.\n"
      "  Data sets named after images and labels need no --x-name: train_images and train_labels.\n"},

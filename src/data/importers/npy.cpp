@@ -96,8 +96,9 @@ class Arrays {
     return make(archive.unpack(member, options_.spools), is_label);
   }
 
-  [[nodiscard]] std::unique_ptr<Source> make_source(std::vector<ArrayPair> pairs) const {
-    return make_word_source(std::move(pairs), *words_, options_.no_classes);
+  [[nodiscard]] std::unique_ptr<Source> make_source(std::vector<ArrayPair> pairs, std::vector<Remark> remarks) const {
+    return make_word_source(std::move(pairs), *words_,
+                            {.no_classes = options_.no_classes, .remarks = std::move(remarks)});
   }
 
  private:
@@ -182,21 +183,25 @@ std::vector<ArrayPair> open_pairs(const std::vector<PairNames>& names, Open&& op
   return pairs;
 }
 
-std::vector<ArrayPair> open_archive(const Arrays& arrays, const std::string& path, const ImportOptions& options) {
+std::unique_ptr<Source> open_archive(const Arrays& arrays, const std::string& path, const ImportOptions& options) {
   const ZipArchive archive{path};
   std::vector<std::string> names;
   for (const std::string& member : archive.member_names()) add_name(names, member);
-  return open_pairs(find_npz_pairs(names, options, path), [&](const std::string& name, bool is_label) {
+  const std::vector<PairNames> found = find_npz_pairs(names, options, path);
+  std::vector<ArrayPair> pairs = open_pairs(found, [&](const std::string& name, bool is_label) {
     return arrays.open_member(archive, name + std::string{array_ending}, is_label);
   });
+  return arrays.make_source(std::move(pairs), remarks_on_names(names, found));
 }
 
-std::vector<ArrayPair> open_folder(const Arrays& arrays, const std::string& path, const ImportOptions& options) {
-  const auto pairs = find_pairs(names_in_folder(path), options.x_name, options.y_name, path);
-  return open_pairs(pairs, [&](const std::string& name, bool is_label) {
+std::unique_ptr<Source> open_folder(const Arrays& arrays, const std::string& path, const ImportOptions& options) {
+  const std::vector<std::string> names = names_in_folder(path);
+  const std::vector<PairNames> found = find_pairs(names, options.x_name, options.y_name, path);
+  std::vector<ArrayPair> pairs = open_pairs(found, [&](const std::string& name, bool is_label) {
     const fs::path file = fs::path{path} / (is_archive(name) ? name : name + std::string{array_ending});
     return arrays.open_file(file.string(), is_label);
   });
+  return arrays.make_source(std::move(pairs), remarks_on_names(names, found));
 }
 
 std::vector<ArrayPair> open_two(const Arrays& arrays, const std::string& x_path, const std::string& y_path) {
@@ -208,14 +213,14 @@ std::vector<ArrayPair> open_two(const Arrays& arrays, const std::string& x_path,
 
 std::unique_ptr<Source> open_npy(const std::string& path, const ImportOptions& options) {
   const Arrays arrays{options};
-  if (!options.y_path.empty()) return arrays.make_source(open_two(arrays, path, options.y_path));
+  if (!options.y_path.empty()) return arrays.make_source(open_two(arrays, path, options.y_path), {});
   if (is_file(path) && path.ends_with(array_ending))
     core::fail_usage({.what = fmt::format("'{}' is one array", path),
                       .where = "lockstep shard import npy",
                       .expected = fmt::format("a folder with {0}{2} and {1}{2}, an .npz file with both, or two files",
                                               options.x_name, options.y_name, array_ending),
                       .fix = "give the file of the labels behind it, or the folder"});
-  return arrays.make_source(is_file(path) ? open_archive(arrays, path, options) : open_folder(arrays, path, options));
+  return is_file(path) ? open_archive(arrays, path, options) : open_folder(arrays, path, options);
 }
 
 }  // namespace lockstep::data

@@ -100,4 +100,25 @@ std::vector<PairNames> find_pairs(const std::vector<std::string>& names,
   return pairs;
 }
 
+std::vector<Remark> remarks_on_names(const std::vector<std::string>& names, const std::vector<PairNames>& pairs) {
+  constexpr std::size_t most_shown = 5;
+  std::vector<Remark> remarks;
+  std::vector<std::string> unused;
+  for (const std::string& name : names) {
+    const auto is_used = [&](const PairNames& pair) { return name == pair.x || name == pair.y; };
+    const bool is_matlabs = name.starts_with('#');  // where it keeps what cells refer to
+    if (!is_matlabs && std::none_of(pairs.begin(), pairs.end(), is_used)) unused.push_back(name);
+  }
+  if (!unused.empty()) {
+    const std::size_t n = unused.size();
+    unused.resize(std::min(n, most_shown));
+    remarks.push_back(left_out(fmt::format("{} other array{}: {}{}", n, n == 1 ? "" : "s", core::join(unused),
+                                           n > most_shown ? ", ..." : "")));
+  }
+  for (const PairNames& pair : pairs)
+    if (pair.split == "val" && split_named_in(pair.x) == "test")
+      remarks.push_back(assumed(fmt::format("there is no val: {} is the split val", pair.x)));
+  return remarks;
+}
+
 }  // namespace lockstep::data

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "data/format/source.hpp"
+
 namespace lockstep::data {
 
 struct PairNames {
@@ -27,5 +29,9 @@ struct PairNames {
 /// `names` are all there are.
 [[nodiscard]] std::vector<PairNames> find_pairs(const std::vector<std::string>& names, const std::string& x_name,
                                                 const std::string& y_name, const std::string& where);
+
+/// Which of `names` are in none of the pairs, and whether a test stands in for val.
+[[nodiscard]] std::vector<Remark> remarks_on_names(const std::vector<std::string>& names,
+                                                   const std::vector<PairNames>& pairs);
 
 }  // namespace lockstep::data

@@ -84,12 +84,12 @@ void WordArray::read_rows(std::uint64_t first, std::uint64_t n, std::span<std::b
   }
 }
 
-std::unique_ptr<Source> make_word_source(std::vector<ArrayPair> pairs, const WordList& words, bool no_classes) {
-  ArrayOptions options{.no_classes = no_classes, .words = words.list()};
+std::unique_ptr<Source> make_word_source(std::vector<ArrayPair> pairs, const WordList& words, ArrayOptions options) {
+  options.words = words.list();
   const auto is_words = [](const ArrayPair& pair) { return pair.y->stands_for_words(); };
   const auto first = std::find_if(pairs.begin(), pairs.end(), is_words);
   if (first == pairs.end()) return make_array_source(std::move(pairs), std::move(options));
-  if (no_classes)
+  if (options.no_classes)
     core::fail_usage({.what = "labels that are words",
                       .where = first->y->place(),
                       .expected = "numbers, as --no-classes says",

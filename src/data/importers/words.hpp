@@ -45,8 +45,8 @@ class WordArray final : public RowArray {
 };
 
 /// The source of pairs of which some y may stand for `words`. core::Error (usage) if others are not, or
-/// `no_classes` wants numbers.
+/// `options` want numbers.
 [[nodiscard]] std::unique_ptr<Source> make_word_source(std::vector<ArrayPair> pairs, const WordList& words,
-                                                       bool no_classes);
+                                                       ArrayOptions options);
 
 }  // namespace lockstep::data

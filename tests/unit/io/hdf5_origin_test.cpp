@@ -1,4 +1,4 @@
-// Files that lead to others, or claim what is not in them: what a program that reads another's input must not follow.
+// Files that lead to others: what a program that reads another's input must not follow.
 #include <gtest/gtest.h>
 #include <hdf5.h>
 
@@ -119,53 +119,6 @@ TEST_F(Hdf5Origin, ReadsVirtualDataSetsOfTheFileItself) {
     add_virtual(file, "x", ".", "/real");
   });
   EXPECT_EQ(read("x"), std::string(16, 'x'));
-}
-
-/// A data set of bytes in chunks, of which the first `n_written` are.
-void add_chunks(hid_t file, const std::vector<hsize_t>& sizes, const std::vector<hsize_t>& chunk, hsize_t n_written) {
-  const auto rank = static_cast<int>(sizes.size());
-  const hid_t space = H5Screate_simple(rank, sizes.data(), nullptr), list = H5Pcreate(H5P_DATASET_CREATE);
-  H5Pset_chunk(list, rank, chunk.data());
-  const hid_t dataset = H5Dcreate2(file, "x", H5T_STD_U8LE, space, H5P_DEFAULT, list, H5P_DEFAULT);
-  std::vector<hsize_t> offset(sizes.size(), 0);
-  for (hsize_t i = 0; i < n_written; ++i, offset.front() += chunk.front()) {
-    const std::string bytes(chunk.front() * (rank > 1 ? chunk.back() : 1), 'x');
-    ASSERT_GE(H5Dwrite_chunk(dataset, H5P_DEFAULT, 0, offset.data(), bytes.size(), bytes.data()), 0);
-  }
-  H5Dclose(dataset);
-  H5Pclose(list);
-  H5Sclose(space);
-}
-
-TEST_F(Hdf5Origin, RefusesRoomWithoutData) {
-  const auto refuse = [&](const std::string& what) {
-    const Hdf5File file = Hdf5File::open(folder_ / "f.h5");
-    const Hdf5Dataset dataset = file.open_dataset("x");
-    expect_error([&] { dataset.require_substance(); }, ExitCode::usage, {folder_ / "f.h5", "x", what, "fix: "});
-  };
-  make("f.h5", [](hid_t file) { add_chunks(file, {1000000000000, 1000}, {1000, 1000}, 0); });
-  refuse("nothing of it was ever written, though it claims 1000000000000000 values");
-  make("f.h5", [](hid_t file) { add_chunks(file, {1000000000000, 10}, {1000, 10}, 3); });
-  refuse("less than 1 % of it was ever written");
-  make("f.h5", [](hid_t file) { add_chunks(file, {1 << 30, 960}, {1 << 20, 960}, 0); });
-  refuse("its chunks have 960 MiB each");
-  const hsize_t size = 1000000000;
-  make("f.h5", [size](hid_t file) {
-    const hid_t space = H5Screate_simple(1, &size, nullptr);
-    H5Dclose(H5Dcreate2(file, "x", H5T_STD_U8LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
-    H5Sclose(space);
-  });
-  refuse("nothing of it was ever written");
-}
-
-TEST_F(Hdf5Origin, TakesWhatHasData) {
-  const auto take = [&] { Hdf5File::open(folder_ / "f.h5").open_dataset("x").require_substance(); };
-  make("f.h5", [](hid_t file) { add_bytes(file, "x", H5P_DEFAULT); });
-  EXPECT_NO_THROW(take());
-  make("f.h5", [](hid_t file) { add_chunks(file, {95}, {10}, 9); });
-  EXPECT_NO_THROW(take());
-  make("f.h5", [](hid_t file) { add_chunks(file, {0}, {10}, 0); });
-  EXPECT_NO_THROW(take());
 }
 
 }  // namespace

@@ -113,6 +113,125 @@ TEST_F(Hdf5ImportTest, NamesDataSetAndLength) {
   EXPECT_NE(std::string{foreign->what()}.find("b.h5"), std::string::npos);
 }
 
+TEST_F(Hdf5ImportTest, SaysWhichArraysAreLeftOut) {
+  const Dataset weight{"weight", x_.dtype, x_.dimensions, x_.data};
+  EXPECT_EQ(open_hdf5(write_hdf5({x_, y_, weight}), {})->remarks().front(), left_out("1 other array: weight"));
+  const auto source = open_hdf5(write_hdf5({{"x_train", x_.dtype, x_.dimensions, x_.data},
+                                            {"y_train", y_.dtype, y_.dimensions, y_.data},
+                                            {"x_test", x_.dtype, x_.dimensions, x_.data},
+                                            {"y_test", y_.dtype, y_.dimensions, y_.data}}),
+                                {});
+  EXPECT_EQ(source->remarks().front(), assumed("there is no val: x_test is the split val"));
+}
+
+TEST_F(Hdf5ImportTest, TakesWhatNobodyHasWrittenOnlyIfToldSo) {
+  const std::string file = path("a.h5");
+  auto hdf5 = io::Hdf5File::create(file);
+  auto x = hdf5.create_dataset("x", core::DType::float32, {3, 2}, 1, io::Filter::none);
+  for (const std::uint64_t row : {0, 2}) x.write_chunk(row, std::as_bytes(std::span{x_.data}).subspan(row * 8, 8));
+  hdf5.create_dataset("y", y_.dtype, y_.dimensions, 0, io::Filter::none).write_all(std::as_bytes(std::span{y_.data}));
+  hdf5.close();
+  expect_usage([&] { open_hdf5(file, {}); }, {"1 of its 3 chunks was never written", "first of them at row 1"});
+}
+
+TEST_F(Hdf5ImportTest, TakesAFillValueAsDataIfToldSo) {
+  const std::string file = write_hdf5({y_});
+  const hid_t id = H5Fopen(file.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), list = H5Pcreate(H5P_DATASET_CREATE);
+  const hsize_t sizes[] = {3, 2}, chunk[] = {2, 2}, offset[] = {0, 0};
+  const float fill = 9;
+  H5Pset_chunk(list, 2, chunk);
+  H5Pset_fill_value(list, H5T_NATIVE_FLOAT, &fill);
+  const hid_t space = H5Screate_simple(2, sizes, nullptr);
+  const hid_t dataset = H5Dcreate2(id, "x", H5T_IEEE_F32LE, space, H5P_DEFAULT, list, H5P_DEFAULT);
+  EXPECT_GE(H5Dwrite_chunk(dataset, H5P_DEFAULT, 0, offset, 16, x_.data.data()), 0);
+  H5Dclose(dataset);
+  H5Sclose(space);
+  H5Pclose(list);
+  H5Fclose(id);
+  expect_usage([&] { open_hdf5(file, {}); }, {"1 of its 2 chunks was never written", "row 2", "--allow-unwritten"});
+  const auto source = open_hdf5(file, {.allow_unwritten = true});
+  EXPECT_EQ(values<float>(read_split(*source).x), (std::vector<float>{1, 2, 3, 4, 9, 9}));
+  EXPECT_EQ(source->remarks().front(),
+            assumed("x: 1 of its 2 chunks was never written, the first of them at row 2: the fill value 9"));
+}
+
+/// As MATLAB writes `save -v7.3`: a head before the file, and dimensions the other way round.
+/// A new file each time: sources keep theirs open.
+std::string write_matlab(const std::string& stem, const std::vector<Dataset>& datasets,
+                         const char* class_of_y = "double") {
+  static int n_files = 0;
+  const std::string file = stem + std::to_string(++n_files);
+  const hid_t creation = H5Pcreate(H5P_FILE_CREATE), attribute_type = H5Tcopy(H5T_C_S1);
+  H5Pset_userblock(creation, 512);
+  H5Tset_size(attribute_type, std::strlen(class_of_y));
+  const hid_t id = H5Fcreate(file.c_str(), H5F_ACC_TRUNC, creation, H5P_DEFAULT), one = H5Screate(H5S_SCALAR);
+  for (const Dataset& dataset : datasets) {
+    const hid_t type = dataset.dtype == core::DType::float64 ? H5T_IEEE_F64LE : H5T_STD_U8LE;
+    const std::vector<hsize_t> sizes{dataset.dimensions.rbegin(), dataset.dimensions.rend()};
+    const hid_t space = H5Screate_simple(static_cast<int>(sizes.size()), sizes.data(), nullptr);
+    const hid_t array = H5Dcreate2(id, dataset.name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    EXPECT_GE(H5Dwrite(array, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, dataset.data.data()), 0);
+    if (dataset.name == "y") {
+      const hid_t attribute = H5Acreate2(array, "MATLAB_class", attribute_type, one, H5P_DEFAULT, H5P_DEFAULT);
+      EXPECT_GE(H5Awrite(attribute, attribute_type, class_of_y), 0);
+      H5Aclose(attribute);
+    }
+    H5Dclose(array);
+    H5Sclose(space);
+  }
+  H5Sclose(one);
+  H5Tclose(attribute_type);
+  H5Fclose(id);
+  H5Pclose(creation);
+  std::fstream{file, std::ios::in | std::ios::out | std::ios::binary} << "MATLAB 7.3 MAT-file, Platform: GLNXA64";
+  return file;
+}
+
+// Column after column, as MATLAB stores [1 2 3; 4 5 6].
+TEST_F(Hdf5ImportTest, TurnsMatlabsArraysRound) {
+  const Dataset x{"x", core::DType::float64, {2, 3}, bytes<double>({1, 4, 2, 5, 3, 6})};
+  const Dataset row{"y", core::DType::uint8, {1, 2}, bytes<std::uint8_t>({7, 8})};
+  const Dataset column{"y", core::DType::uint8, {2, 1}, bytes<std::uint8_t>({7, 8})};
+  for (const Dataset& y : {row, column}) {
+    const auto source = open_hdf5(write_matlab(path("m.mat"), {x, y}, "uint8"), {});
+    EXPECT_EQ(source->spec().x, (ArraySpec{core::DType::float64, {3}}));
+    EXPECT_EQ(values<double>(read_split(*source).x), (std::vector<double>{1, 2, 3, 4, 5, 6}));
+    EXPECT_EQ(values<std::uint8_t>(read_split(*source).y), (std::vector<std::uint8_t>{7, 8}));
+    expect_random_access(*source);
+    EXPECT_EQ(source->remarks().front(), changed("x: 2 x 3 in MATLAB, turned round and read as 2 samples of [3]"));
+  }
+  // Two images of 2 rows and 3 columns, as MATLAB's imread and cat(4, ...) give them.
+  const Dataset images{
+      "x", core::DType::uint8, {2, 3, 1, 2}, bytes<std::uint8_t>({1, 4, 2, 5, 3, 6, 11, 14, 12, 15, 13, 16})};
+  const auto source = open_hdf5(write_matlab(path("m.mat"), {images, row}, "uint8"), {});
+  EXPECT_EQ(source->spec().x.shape, (std::vector<std::uint64_t>{2, 3, 1})) << "not the rows, though two as well";
+  EXPECT_EQ(values<std::uint8_t>(read_split(*source).x),
+            (std::vector<std::uint8_t>{1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 16}));
+  const Dataset three{"y", core::DType::uint8, {3, 1}, bytes<std::uint8_t>({7, 8, 9})};
+  const Dataset last{
+      "x", core::DType::uint8, {2, 2, 1, 3}, bytes<std::uint8_t>({1, 3, 2, 4, 5, 7, 6, 8, 9, 11, 10, 12})};
+  const auto by_last = open_hdf5(write_matlab(path("m.mat"), {last, three}, "uint8"), {});
+  EXPECT_EQ(by_last->spec().x.shape, (std::vector<std::uint64_t>{2, 2, 1}));
+  EXPECT_EQ(values<std::uint8_t>(read_split(*by_last).x),
+            (std::vector<std::uint8_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}));
+  expect_random_access(*by_last);
+  expect_usage([&] { open_hdf5(write_matlab(path("m.mat"), {x, row}, "char"), {}); }, {"a MATLAB array of char", "/y"});
+  const Dataset floats{"y", core::DType::float64, {2, 1}, bytes<double>({1, 2})};
+  EXPECT_EQ(open_hdf5(write_matlab(path("m.mat"), {x, floats}), {})->remarks().back(),
+            assumed("labels: float64, all of them whole numbers up to 2, kept as numbers; for classes, store them as "
+                    "integers"));
+}
+
+// Julia and R write the same without MATLAB's head.
+TEST_F(Hdf5ImportTest, SaysThatXIsTurnedRound) {
+  const Dataset other_way{"x", core::DType::float32, {2, 3}, x_.data};
+  expect_usage(
+      [&] {
+        open_hdf5(write_hdf5({other_way, y_}), {});
+      },
+      {"3 labels", "2, one per sample", "x is perhaps turned round", "x.T"});
+}
+
 TEST_F(Hdf5ImportTest, FollowsLinksAndTakesBool) {
   const auto file = std::filesystem::path{__FILE__}.parent_path() / "golden" / "h5py_links.h5";
   expect_usage([&] { open_hdf5(file.string(), {}); },

@@ -1,0 +1,150 @@
+#include "io/hdf5_written.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <vector>
+
+#include "core/units.hpp"
+
+namespace lockstep::io {
+namespace {
+
+/// What of a data set is there. The pieces of a contiguous one are itself, those of a virtual one its values.
+struct Written {
+  const char* pieces = "values";
+  std::uint64_t n_pieces = 0;
+  std::uint64_t n_missing = 0;
+  std::string first_missing{};  ///< ", the first of them at row 7"
+};
+
+std::vector<hsize_t> sizes_of(const Place& place, hid_t space) {
+  std::vector<hsize_t> sizes(static_cast<std::size_t>(H5Sget_simple_extent_ndims(space)));
+  checked(place, "read the shape", [&] { return H5Sget_simple_extent_dims(space, sizes.data(), nullptr); });
+  return sizes;
+}
+
+void refuse_large_chunks(const Place& place, hid_t dataset, const std::vector<hsize_t>& chunk) {
+  constexpr std::uint64_t largest = std::uint64_t{256} << 20;
+  const TypeId type{checked(place, "read the element type", [&] { return H5Dget_type(dataset); })};
+  std::uint64_t bytes = H5Tget_size(type.get());
+  for (const hsize_t n : chunk)
+    if (__builtin_mul_overflow(bytes, n, &bytes)) bytes = UINT64_MAX;
+  if (bytes <= largest) return;
+  core::fail_usage(
+      {.what = fmt::format("its chunks have {} each", core::format_bytes({bytes})),
+       .where = describe(place),
+       .expected = fmt::format("at most {}: the library reads chunks as a whole", core::format_bytes({largest})),
+       .fix = "write it again with chunks of a few MiB; h5repack can"});
+}
+
+/// Of a data set that lacks chunks. Looks up as many as were written, and one, in the order of the rows.
+hsize_t first_missing_row(hid_t dataset, const std::vector<hsize_t>& sizes, const std::vector<hsize_t>& chunk) {
+  const Silence silence;
+  std::vector<hsize_t> offset(sizes.size(), 0);
+  for (hsize_t bytes = 0; offset.front() < sizes.front();) {
+    if (H5Dget_chunk_storage_size(dataset, offset.data(), &bytes) < 0 || bytes == 0) break;
+    for (std::size_t i = offset.size(); i-- > 0;) {
+      offset[i] += chunk[i];
+      if (offset[i] < sizes[i] || i == 0) break;
+      offset[i] = 0;
+    }
+  }
+  return offset.front();
+}
+
+Written find_written_chunks(const Place& place, hid_t dataset, hid_t space, hid_t list) {
+  const std::vector<hsize_t> sizes = sizes_of(place, space);
+  std::vector<hsize_t> chunk(sizes.size());
+  checked(place, "read the layout", [&] { return H5Pget_chunk(list, static_cast<int>(chunk.size()), chunk.data()); });
+  refuse_large_chunks(place, dataset, chunk);
+  Written written{.pieces = "chunks", .n_pieces = 1};
+  for (std::size_t i = 0; i < chunk.size(); ++i) {
+    const std::uint64_t along = sizes[i] / chunk[i] + (sizes[i] % chunk[i] != 0 ? 1 : 0);
+    if (__builtin_mul_overflow(written.n_pieces, along, &written.n_pieces)) written.n_pieces = UINT64_MAX;
+  }
+  hsize_t n_there = 0;
+  checked(place, "count the chunks", [&] { return H5Dget_num_chunks(dataset, space, &n_there); });
+  if (n_there >= written.n_pieces) return written;
+  written.n_missing = written.n_pieces - n_there;
+  written.first_missing = fmt::format(", the first of them at row {}", first_missing_row(dataset, sizes, chunk));
+  return written;
+}
+
+/// Values that no source has. What a source lacks itself is not looked for.
+Written find_mapped_values(const Place& place, std::uint64_t n_values, hid_t list) {
+  std::size_t n_sources = 0;
+  checked(place, "read its sources", [&] { return H5Pget_virtual_count(list, &n_sources); });
+  std::uint64_t n_mapped = 0;
+  for (std::size_t i = 0; i < n_sources; ++i) {
+    const SpaceId part{checked(place, "read its sources", [&] { return H5Pget_virtual_vspace(list, i); })};
+    const Silence silence;
+    const hssize_t n = H5Sget_select_npoints(part.get());
+    if (n < 0) return {};  // as many as there are blocks
+    n_mapped += static_cast<std::uint64_t>(n);
+  }
+  return {.n_pieces = n_values, .n_missing = n_mapped < n_values ? n_values - n_mapped : 0};
+}
+
+Written find_written(const Place& place, hid_t dataset, hid_t list) {
+  const SpaceId space{checked(place, "read the shape", [&] { return H5Dget_space(dataset); })};
+  const hssize_t n_values = H5Sget_simple_extent_npoints(space.get());
+  const H5D_layout_t layout = H5Pget_layout(list);
+  if (n_values <= 0 || layout == H5D_COMPACT) return {};
+  const auto n = static_cast<std::uint64_t>(n_values);
+  if (layout == H5D_CHUNKED) return find_written_chunks(place, dataset, space.get(), list);
+  if (layout == H5D_VIRTUAL) return find_mapped_values(place, n, list);
+  return {.n_pieces = n, .n_missing = H5Dget_storage_size(dataset) > 0 ? 0 : n};
+}
+
+/// What the library gives for values that are not there; empty if they would be whatever was in memory before.
+std::string fill_value(hid_t dataset, hid_t list) {
+  const Silence silence;
+  H5D_fill_value_t kind = H5D_FILL_VALUE_UNDEFINED;
+  H5D_fill_time_t when = H5D_FILL_TIME_NEVER;
+  if (H5Pfill_value_defined(list, &kind) < 0 || kind == H5D_FILL_VALUE_UNDEFINED) return "";
+  if (H5Pget_fill_time(list, &when) < 0 || when == H5D_FILL_TIME_NEVER) return "";
+  const TypeId type{H5Dget_type(dataset)};
+  const H5T_class_t of = H5Tget_class(type.get());
+  double value = 0;
+  const bool is_number =
+      (of == H5T_INTEGER || of == H5T_FLOAT) && H5Pget_fill_value(list, H5T_NATIVE_DOUBLE, &value) >= 0;
+  return is_number ? fmt::format("the fill value {}", value) : "the fill value";
+}
+
+}  // namespace
+
+std::string require_written(const Place& place, hid_t dataset, Unwritten unwritten) {
+  const ListId list{checked(place, "read the layout", [&] { return H5Dget_create_plist(dataset); })};
+  const Written written = find_written(place, dataset, list.get());
+  if (written.n_missing == 0) return "";
+  const std::string fill = fill_value(dataset, list.get());
+  const bool is_nothing = written.n_missing == written.n_pieces;
+  const std::string missing =
+      fmt::format("{} of its {} {} {} never written{}", written.n_missing, written.n_pieces, written.pieces,
+                  written.n_missing == 1 ? "was" : "were", written.first_missing);
+  if (unwritten == Unwritten::fill_value && !fill.empty() && !is_nothing) return fmt::format("{}: {}", missing, fill);
+  core::fail_usage(
+      {.what = is_nothing ? "nothing of it was ever written: " + missing : missing,
+       .where = describe(place),
+       .expected = "data in all of it: its writer was perhaps stopped, or is not done",
+       .fix = is_nothing || fill.empty()
+                  ? "write the values, or make the data set as small as what is in it"
+                  : fmt::format("write the rest, or make the data set as small as what is in it; where {} is data, "
+                                "`lockstep shard import hdf5` takes it with --allow-unwritten",
+                                fill)});
+}
+
+core::Descriptor lock_for_reading(const Place& place) {
+  core::Descriptor file{::open(place.path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (!file || flock(file.get(), LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK) return file;
+  core::fail_usage({.what = "another program has the file open for writing",
+                    .where = describe(place),
+                    .expected = "a file that its writer has closed: until then it is not whole",
+                    .fix = fmt::format("wait for that program, or end it (`fuser -v {}` names it)", place.path)});
+}
+
+}  // namespace lockstep::io

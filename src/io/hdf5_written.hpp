@@ -1,0 +1,21 @@
+// Whether somebody has written all of a foreign data set, and no other program is at it.
+// Invariant: what the library would fill in, as nobody has written it, is one core::Error (usage) or is told.
+// Used by io/hdf5_file and io/hdf5_dataset.
+#pragma once
+
+#include <string>
+
+#include "core/descriptor.hpp"
+#include "io/hdf5.hpp"
+#include "io/hdf5_library.hpp"
+
+namespace lockstep::io {
+
+/// As Hdf5Dataset::require_written.
+std::string require_written(const Place& place, hid_t dataset, Unwritten unwritten);
+
+/// Locks the file as the library does for reading, until the descriptor is closed; nothing where the file system has no
+/// locks. Throws if another process has locked it for writing.
+[[nodiscard]] core::Descriptor lock_for_reading(const Place& place);
+
+}  // namespace lockstep::io
