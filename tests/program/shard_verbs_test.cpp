@@ -136,6 +136,22 @@ TEST_F(ShardVerbs, WhatAnImportChangesIsKeptInTheManifest) {
   EXPECT_TRUE(has(set("twice").at("/manifest.json"), notes[1]));
 }
 
+TEST_F(ShardVerbs, ImportSaysWhatImagesWentThrough) {
+  write("i/Cat/a.ppm", "P6 1 1 15 \x0f\x05\x01");
+  write("i/cat/b.ppm", "P6 1 1 15 \x0f\x05\x01");
+  write("i/cat/c.ppm", "P6 1 1 255 \x0f\x05");
+  const Ended told = made("import images i --skip-bad --out a");
+  expect_told(told, 0,
+              {"changed: 2 images scaled to 8 bits",
+               "left out: 1 damaged sample, as --skip-bad asks; the first is "
+               "number 2 of train",
+               "warning: the classes 'Cat' and 'cat' differ by case or blanks only"});
+  support::expect_done(lockstep_on, "shard import images i --skip-bad --out b --shard-size 1K --chunk-size 3", 2);
+  EXPECT_TRUE(has(set("b").at("/manifest.json"), "2 images scaled"));
+  expect_refused(lockstep_on,
+                 {"shard import images i --keep-encoded --white 1023 --out c", {"--keep-encoded", "--white"}});
+}
+
 TEST_F(ShardVerbs, SetsAreDescribedAndWhole) {
   expect_told(made("synth digits --out d --samples 3000 --shard-size 1M --chunk-size 128K"), 0,
               {"train 3000 in ", "val 500 in 1 shard"});

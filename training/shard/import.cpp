@@ -22,11 +22,13 @@ struct ImportArguments {
   bool no_header = false;
 };
 
-constexpr std::array<FlagUse, 13> import_flags{{{"--skip-bad", "images"},
+constexpr std::array<FlagUse, 15> import_flags{{{"--skip-bad", "images"},
                                                 {"--resize", "images"},
                                                 {"--crop", "images"},
                                                 {"--keep-encoded", "images"},
                                                 {"--gray", "images"},
+                                                {"--keep-orientation", "images"},
+                                                {"--white", "images"},
                                                 {"--x-columns", "csv"},
                                                 {"--y-column", "csv"},
                                                 {"--no-header", "csv"},
@@ -51,11 +53,12 @@ void check(const core::Flags& flags, ImportArguments& o) {
   refuse_misplaced(flags, import_flags, o.kind);
   check_packing(flags, o.pack);
   o.import.has_header = !o.no_header;
-  if (o.import.keep_encoded && (o.import.resize > 0 || o.import.crop > 0 || o.import.gray))
+  if (o.import.keep_encoded &&
+      (o.import.resize > 0 || o.import.crop > 0 || o.import.gray || o.import.keep_orientation || o.import.white > 0))
     core::fail_usage(
         {.what = "files that are kept as they are cannot be changed",
          .where = "--keep-encoded",
-         .expected = "no --resize, --crop or --gray beside it",
+         .expected = "no --resize, --crop, --gray, --keep-orientation or --white beside it",
          .fix = "leave out --keep-encoded, or the others: sizes can also be changed when loading (--augment)"});
   check_paths(o);
 }
@@ -115,6 +118,8 @@ What is read                                                                    
       --resize N         images: the shorter side becomes N                           (all must have one size)
       --crop N           images: the N x N centre, after --resize
       --gray             images: one channel                                          (three)
+      --keep-orientation images: pixels as stored                     (turned upright, as EXIF says)
+      --white N          images of 16 bits: the value that becomes 255  (65535, if a value above 32767 shows it)
       --keep-encoded     images: store the files' bytes, decode them when loaded      (store pixels)
       --x-columns LIST   csv: 0-7,9 or names                                          (all but y)
       --y-column COLUMN  csv: number or name                                          (the last)
@@ -197,6 +202,8 @@ Action declare_import(core::Flags& flags) {
   flags.number("--crop", o->import.crop, std::uint64_t{1}, largest_side);
   flags.toggle("--keep-encoded", o->import.keep_encoded);
   flags.toggle("--gray", o->import.gray);
+  flags.toggle("--keep-orientation", o->import.keep_orientation);
+  flags.number("--white", o->import.white, std::uint32_t{1}, data::white_of_16_bits);
   flags.text("--x-columns", o->import.x_columns);
   flags.text("--y-column", o->import.y_column);
   flags.toggle("--no-header", o->no_header);

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "data/format/known_formats.hpp"
 #include "data/image/image_decoders.hpp"
+#include "data/image/image_orientation.hpp"
 
 namespace lockstep::data {
 namespace {
@@ -55,22 +57,44 @@ void convert_channels(Image& image, std::uint64_t channels) {
   } else {
     for (std::uint64_t i = 0; i < n_pixels; ++i) out[3 * i] = out[3 * i + 1] = out[3 * i + 2] = in[i];
   }
+  result.facts = image.facts;
   image = std::move(result);
+}
+
+void scale_to_white(std::span<const std::byte> numbers, std::size_t bytes, Image& image) {
+  const std::uint32_t white = image.facts.white;
+  for (std::size_t i = 0; i < image.pixels.size(); ++i) {
+    auto value = std::to_integer<std::uint32_t>(numbers[i * bytes]);
+    if (bytes == 2) value = value << 8 | std::to_integer<std::uint32_t>(numbers[i * bytes + 1]);
+    image.facts.highest = std::max(image.facts.highest, value);
+    image.pixels[i] = static_cast<std::byte>((value * 255 + white / 2) / white);
+  }
+  if (image.facts.highest > white)
+    throw ImageError{fmt::format("a value of {}, above the white of {}", image.facts.highest, white)};
 }
 
 Image decode_image(std::span<const std::byte> file, std::uint64_t channels, std::uint64_t at_least) {
   Image image;
-  decode_image(file, channels, at_least, image);
+  decode_image(file, {.channels = channels, .at_least = at_least}, image);
   return image;
 }
 
-void decode_image(std::span<const std::byte> file, std::uint64_t channels, std::uint64_t at_least, Image& image) {
-  core::require(channels == 1 || channels == 3, "images are decoded to 1 or 3 channels");
+void decode_image(std::span<const std::byte> file, const DecodeOptions& options, Image& image) {
+  core::require(options.channels == 1 || options.channels == 3, "images are decoded to 1 or 3 channels");
   if (file.empty()) throw ImageError{"an empty file"};
-  if (begins_with(file, jpeg_magic)) return decode_jpeg(file, channels, at_least, image);
-  if (begins_with(file, png_magic)) return decode_png(file, channels, image);
-  if (begins_with(file, pgm_magic) || begins_with(file, ppm_magic)) return decode_pnm(file, channels, image);
-  throw ImageError{"no image: the first bytes are not those of a JPEG, PNG, PPM or PGM file"};
+  if (begins_with(file, jpeg_magic))
+    decode_jpeg(file, options, image);
+  else if (begins_with(file, png_magic))
+    decode_png(file, options, image);
+  else if (begins_with(file, pgm_magic) || begins_with(file, ppm_magic))
+    decode_pnm(file, options, image);
+  else if (const auto format = recognise_format(file); format && format->name == "PNG")
+    throw ImageError{"damaged PNG: its first bytes are not right, as after a transfer as text"};
+  else if (format)
+    throw ImageError{fmt::format("this is {}: {}", format->name, format->remedy)};
+  else
+    throw ImageError{"no image: the first bytes are not those of a JPEG, PNG, PPM or PGM file"};
+  if (!options.keeps_orientation) turn_upright(image);
 }
 
 }  // namespace lockstep::data

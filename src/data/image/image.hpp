@@ -1,6 +1,6 @@
 // Image files to pixels: JPEG, PNG and PPM/PGM by their libraries, and resizing.
-// Invariant: pixels are uint8, rows by columns by channels; a damaged or truncated file is an error, never half an
-// image.
+// Invariant: pixels are uint8, rows by columns by channels, the right way up; a damaged or truncated file is an error,
+// never half an image.
 // Used by the image folder importer and, for encoded sets, the loader.
 #pragma once
 
@@ -12,11 +12,21 @@
 
 namespace lockstep::data {
 
+/// What a file has that 8 bits of gray or colour, the right way up, have not.
+struct ImageFacts {
+  int orientation = 1;        ///< of EXIF: 1 to 8, 1 for as stored
+  bool has_alpha = false;     ///< left out
+  bool has_inks = false;      ///< CMYK, converted to colours
+  std::uint32_t white = 255;  ///< the value that became 255
+  std::uint32_t highest = 0;  ///< the highest there is; only if white is not 255
+};
+
 struct Image {
   std::uint64_t height = 0;
   std::uint64_t width = 0;
   std::uint64_t channels = 0;  ///< 1 or 3
   std::vector<std::byte> pixels{};
+  ImageFacts facts{};
 };
 
 /// What went wrong with an image file, in half a sentence ("truncated JPEG", "no image").
@@ -24,12 +34,20 @@ struct ImageError {
   std::string reason;
 };
 
-/// Decodes to `channels` (1 or 3); formats are told by their first bytes, never by the file's name. `at_least`: a JPEG
-/// may be decoded at 1/2, 1/4 or 1/8 of its size as long as its shorter side is not below this (0: full size). Throws
-/// ImageError. Thread-safe.
+/// White of files of 16 bits that do not say otherwise.
+inline constexpr std::uint32_t white_of_16_bits = 65535;
+
+struct DecodeOptions {
+  std::uint64_t channels = 3;  ///< 1 or 3
+  std::uint64_t at_least = 0;  ///< a JPEG may have 1/2, 1/4 or 1/8 of its size if its shorter side is not below this
+  bool keeps_orientation = false;          ///< pixels as stored, whatever EXIF says
+  std::uint32_t white = white_of_16_bits;  ///< of files whose white would be that
+};
+
+/// Formats are told by their first bytes, never by the file's name. Throws ImageError. Thread-safe. The memory of
+/// `image` is used again: fresh memory costs as much as a third of the decoding.
+void decode_image(std::span<const std::byte> file, const DecodeOptions& options, Image& image);
 [[nodiscard]] Image decode_image(std::span<const std::byte> file, std::uint64_t channels, std::uint64_t at_least = 0);
-/// The same into `image`, whose memory is used again: fresh memory costs as much as a third of the decoding.
-void decode_image(std::span<const std::byte> file, std::uint64_t channels, std::uint64_t at_least, Image& image);
 
 /// Antialiased bilinear (triangle filter whose support grows with the reduction), as Pillow's BILINEAR with a `box`,
 /// within one level. `box`: top, left, height, width of the source part.

@@ -6,6 +6,7 @@
 #include "core/error.hpp"
 #include "core/handle.hpp"
 #include "data/image/image_decoders.hpp"
+#include "data/image/image_orientation.hpp"
 
 namespace lockstep::data {
 namespace {
@@ -66,8 +67,8 @@ void convert_inverted_cmyk(Image& image) {
 
 }  // namespace
 
-// Pixels as stored: an EXIF orientation is not applied. Any warning of the library is damage: it has made up pixels.
-void decode_jpeg(std::span<const std::byte> file, std::uint64_t channels, std::uint64_t at_least, Image& image) {
+// Any warning of the library is damage: it has made up pixels.
+void decode_jpeg(std::span<const std::byte> file, const DecodeOptions& options, Image& image) {
   Decompressor& handle = decompressor();
   const auto* data = reinterpret_cast<const unsigned char*>(file.data());
   const auto size = static_cast<unsigned long>(file.size());
@@ -76,19 +77,20 @@ void decode_jpeg(std::span<const std::byte> file, std::uint64_t channels, std::u
                           &header.colorspace) != 0) {
     fail(handle);
   }
-  const tjscalingfactor factor = reduction(header, at_least);
+  const tjscalingfactor factor = reduction(header, options.at_least);
   const int width = TJSCALED(header.width, factor), height = TJSCALED(header.height, factor);
   const bool is_cmyk = header.colorspace == TJCS_CMYK || header.colorspace == TJCS_YCCK;
-  const int format = is_cmyk ? TJPF_CMYK : channels == 1 ? TJPF_GRAY : TJPF_RGB;
+  const int format = is_cmyk ? TJPF_CMYK : options.channels == 1 ? TJPF_GRAY : TJPF_RGB;
 
-  reshape(image, static_cast<std::uint64_t>(height), static_cast<std::uint64_t>(width), is_cmyk ? 4 : channels);
+  reshape(image, static_cast<std::uint64_t>(height), static_cast<std::uint64_t>(width), is_cmyk ? 4 : options.channels);
   const int flags = TJFLAG_STOPONWARNING | TJFLAG_ACCURATEDCT | TJFLAG_LIMITSCANS;
   if (tjDecompress2(handle.get(), data, size, reinterpret_cast<unsigned char*>(image.pixels.data()), width, 0, height,
                     format, flags) != 0) {
     fail(handle);
   }
   if (is_cmyk) convert_inverted_cmyk(image);
-  convert_channels(image, channels);
+  convert_channels(image, options.channels);
+  image.facts = {.orientation = orientation_in_jpeg(file), .has_inks = is_cmyk};
 }
 
 }  // namespace lockstep::data

@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "data/image/image_decoders.hpp"
+#include "data/image/image_orientation.hpp"
 
 namespace lockstep::data {
 namespace {
@@ -20,7 +21,7 @@ void on_warning(png_structp, png_const_charp) {}
 // members that call the library have none.
 class Reader {
  public:
-  explicit Reader(std::span<const std::byte> file) : rest_{file} {
+  explicit Reader(std::span<const std::byte> file) : file_{file}, rest_{file} {
     png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, on_error, on_warning);
     if (png_ != nullptr) info_ = png_create_info_struct(png_);
     if (info_ == nullptr) {
@@ -33,16 +34,22 @@ class Reader {
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
 
-  void read(Image& image) {
+  /// `white` is that of 16 bits.
+  void read(std::uint32_t white, Image& image) {
     if (!read_header()) fail();
     reshape(image, png_get_image_height(png_, info_), png_get_image_width(png_, info_), png_get_channels(png_, info_));
-    const std::uint64_t row_bytes = image.width * image.channels;
-    core::require(png_get_rowbytes(png_, info_) == row_bytes, "PNG rows are 8-bit gray or RGB");
+    const std::size_t bytes = png_get_bit_depth(png_, info_) == 16 ? 2 : 1;
+    const std::uint64_t row_bytes = image.width * image.channels * bytes;
+    core::require(png_get_rowbytes(png_, info_) == row_bytes, "PNG rows are gray or RGB of 8 or 16 bits");
+    std::vector<std::byte> wide(bytes == 1 ? 0 : image.height * row_bytes);
+    std::byte* const pixels = bytes == 1 ? image.pixels.data() : wide.data();
     rows_.resize(image.height);
-    for (std::uint64_t y = 0; y < image.height; ++y) {
-      rows_[y] = reinterpret_cast<png_bytep>(image.pixels.data() + y * row_bytes);
-    }
+    for (std::uint64_t y = 0; y < image.height; ++y) rows_[y] = reinterpret_cast<png_bytep>(pixels + y * row_bytes);
     if (!read_rows()) fail();
+    image.facts = {.orientation = orientation_in_png(file_), .has_alpha = has_alpha_};
+    if (bytes == 1) return;
+    image.facts.white = white;
+    scale_to_white(wide, bytes, image);
   }
 
   [[nodiscard]] bool take(png_bytep out, std::size_t n) noexcept {
@@ -56,13 +63,14 @@ class Reader {
  private:
   [[noreturn]] void fail() const { throw ImageError{fmt::format("damaged PNG: {}", reason_)}; }
 
-  // To 8 bits per channel, gray or RGB. Transparency is left out, not blended with a background of our choice.
+  // To 8 or 16 bits per channel, gray or RGB. Transparency is left out, not blended with a background of our choice.
   bool read_header() {
     if (setjmp(png_jmpbuf(png_)) != 0) return false;
     png_set_crc_action(png_, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
     png_read_info(png_, info_);
     png_set_expand(png_);
-    png_set_scale_16(png_);
+    has_alpha_ =
+        (png_get_color_type(png_, info_) & PNG_COLOR_MASK_ALPHA) != 0 || png_get_valid(png_, info_, PNG_INFO_tRNS) != 0;
     png_set_strip_alpha(png_);
     png_set_interlace_handling(png_);
     png_read_update_info(png_, info_);
@@ -79,7 +87,9 @@ class Reader {
 
   png_structp png_ = nullptr;
   png_infop info_ = nullptr;
+  std::span<const std::byte> file_;
   std::span<const std::byte> rest_;
+  bool has_alpha_ = false;
   std::vector<png_bytep> rows_;
   std::string reason_;
 };
@@ -95,9 +105,9 @@ void on_error(png_structp png, png_const_charp message) {
 
 }  // namespace
 
-void decode_png(std::span<const std::byte> file, std::uint64_t channels, Image& image) {
-  Reader{file}.read(image);
-  convert_channels(image, channels);
+void decode_png(std::span<const std::byte> file, const DecodeOptions& options, Image& image) {
+  Reader{file}.read(options.white, image);
+  convert_channels(image, options.channels);
 }
 
 }  // namespace lockstep::data

@@ -55,20 +55,27 @@ class PnmHeader {
 }  // namespace
 
 // One image a file, as image data sets have it: bytes after its pixels mean that the header is damaged.
-void decode_pnm(std::span<const std::byte> file, std::uint64_t channels, Image& image) {
+void decode_pnm(std::span<const std::byte> file, const DecodeOptions& options, Image& image) {
   PnmHeader header{file};
   const std::uint64_t width = header.number("width"), height = header.number("height");
   const std::uint64_t maximum = header.number("maximum");
-  if (maximum != 255) throw ImageError{fmt::format("PPM or PGM with a maximum of {}, expected 255", maximum)};
+  if (maximum == 0 || maximum > white_of_16_bits)
+    throw ImageError{fmt::format("damaged PPM or PGM: a maximum of {}, expected 1 to {}", maximum, white_of_16_bits)};
   const std::span<const std::byte> pixels = header.rest();
   const std::uint64_t n_channels = static_cast<char>(file[1]) == '6' ? 3 : 1;
-  if (height != 0 && width != 0 && height <= most_pixels / width && height * width * n_channels != pixels.size()) {
-    throw ImageError{
-        fmt::format("damaged PPM or PGM: {} bytes of pixels, expected {}", pixels.size(), height * width * n_channels)};
+  const std::uint64_t bytes = maximum > 255 ? 2 : 1;
+  if (height != 0 && width != 0 && height <= most_pixels / width &&
+      height * width * n_channels * bytes != pixels.size()) {
+    throw ImageError{fmt::format("damaged PPM or PGM: {} bytes of pixels, expected {}", pixels.size(),
+                                 height * width * n_channels * bytes)};
   }
   reshape(image, height, width, n_channels);
-  std::copy(pixels.begin(), pixels.end(), image.pixels.begin());
-  convert_channels(image, channels);
+  image.facts = {.white = maximum == white_of_16_bits ? options.white : static_cast<std::uint32_t>(maximum)};
+  if (maximum == 255)
+    std::copy(pixels.begin(), pixels.end(), image.pixels.begin());
+  else
+    scale_to_white(pixels, bytes, image);
+  convert_channels(image, options.channels);
 }
 
 }  // namespace lockstep::data

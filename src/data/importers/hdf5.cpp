@@ -17,6 +17,15 @@ namespace {
 /// Data set names without the "/" of the root.
 std::string strip(const std::string& name) { return !name.empty() && name.front() == '/' ? name.substr(1) : name; }
 
+/// Those with a block of another program before them are for the library to find.
+bool is_hdf5(const std::string& path) {
+  constexpr std::string_view signature = "\x89HDF\r\n\x1a\n";
+  const io::File file{path};
+  std::string head(std::min<std::uint64_t>(file.size().value, signature.size()), '\0');
+  file.read_at(0, std::as_writable_bytes(std::span{head}));
+  return head == signature;
+}
+
 core::DType checked_dtype(const io::Hdf5Dataset& dataset, const std::string& place) {
   if (const auto dtype = dataset.dtype()) return *dtype;
   core::fail_usage({.what = dataset.describe_elements(),
@@ -78,6 +87,7 @@ class Hdf5Importer {
  public:
   Hdf5Importer(const std::string& path, const ImportOptions& options)
       : path_{path}, options_{options}, is_matlab_{is_matlab_file(path)} {
+    if (!is_matlab_ && !is_hdf5(path)) refuse_other_format(path, "an HDF5 file");
     const auto others = options.allow_external_files ? io::OtherFiles::followed : io::OtherFiles::refused;
     file_ = std::make_shared<const io::Hdf5File>(io::Hdf5File::open_foreign(path, others));
   }

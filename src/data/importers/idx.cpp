@@ -2,12 +2,14 @@
 // numbers: ten, or more if the labels reach further (EMNIST).
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <optional>
 
 #include "core/error.hpp"
 #include "core/suggest.hpp"
+#include "data/format/known_formats.hpp"
 #include "data/importers/arrays.hpp"
 #include "data/importers/importers.hpp"
 
@@ -42,6 +44,9 @@ std::unique_ptr<RowArray> open_array(const std::string& path, std::size_t n_dime
   const std::uint32_t expected = 0x800U | static_cast<std::uint32_t>(n_dimensions);  // 8: unsigned bytes
   const std::uint32_t magic = read_big_endian(input, 0);
   if (magic != expected) {
+    std::vector<std::byte> head(std::min<std::uint64_t>(input.size(), known_format_bytes));
+    input.read_at(0, head);
+    refuse_other_format(head, path, fmt::format("IDX, unsigned bytes, {} dimension(s)", n_dimensions));
     core::fail_usage({.what = fmt::format("magic number {:#010x}", magic),
                       .where = fmt::format("{}, byte 0", path),
                       .expected = fmt::format("{:#010x}: IDX, unsigned bytes, {} dimension(s)", expected, n_dimensions),

@@ -12,6 +12,7 @@
 #include "core/ascii.hpp"
 #include "core/error.hpp"
 #include "core/shortage.hpp"
+#include "data/importers/input.hpp"
 #include "io/file.hpp"
 
 namespace lockstep::data {
@@ -35,7 +36,9 @@ struct Listing {
 
 class Scan {
  public:
-  explicit Scan(std::string root) : root_{std::move(root)} {}
+  explicit Scan(std::string root) : root_{std::move(root)} {
+    while (root_.size() > 1 && root_.ends_with('/')) root_.pop_back();
+  }
 
   ImageFolder run() {
     const std::optional<std::string> train = subfolder("train");
@@ -98,7 +101,8 @@ class Scan {
 
   // Which one is met first is the file system's affair; the least does not change.
   void ignore(const std::string& path) {
-    if (result_.n_ignored++ == 0 || path < result_.first_ignored) result_.first_ignored = path;
+    std::string within = path.substr(std::min(root_.size() + 1, path.size()));
+    if (result_.n_ignored++ == 0 || within < result_.first_ignored) result_.first_ignored = std::move(within);
   }
 
   // All files below it. Links to folders are not followed, as they may lead in circles.
@@ -287,7 +291,8 @@ std::string ImageList::path(std::uint64_t index) const {
 ImageFolder scan_image_folder(const std::string& path) {
   std::error_code error;
   if (!fs::is_directory(path, error)) {
-    core::fail_usage({.what = "no such folder",
+    if (is_file(path)) refuse_other_format(path, "a folder with one folder per class");
+    core::fail_usage({.what = is_file(path) ? "a file" : "no such folder",
                       .where = path,
                       .expected = "a folder with one folder per class",
                       .fix = "give the folder above those of the classes"});

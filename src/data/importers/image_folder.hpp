@@ -36,7 +36,7 @@ struct ImageFolder {
   std::vector<std::string> classes{};
   std::vector<ImageList> splits{};  ///< "train", and "val" and "test" if there are
   std::uint64_t n_ignored = 0;      ///< files that are no images of a class by name and place
-  std::string first_ignored{};
+  std::string first_ignored{};      ///< within the folder
   bool is_val_from_test = false;
 };
 

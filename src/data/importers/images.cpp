@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -51,10 +52,29 @@ void copy_box(const Image& image, std::uint64_t top, std::uint64_t left, Size ke
   }
 }
 
+/// What images go through, by its place in a Tally.
+struct Treatment {
+  bool (*has)(const ImageFacts& facts);
+  Remark::Kind kind;
+  std::string_view text;
+};
+
+constexpr std::array<Treatment, 4> treatments{{
+    {[](const ImageFacts& facts) { return facts.orientation != 1; }, Remark::Kind::changed,
+     "turned as their EXIF orientation says; --keep-orientation takes pixels as stored"},
+    {[](const ImageFacts& facts) { return facts.white != 255; }, Remark::Kind::changed,
+     "scaled to 8 bits from more or fewer, their white becomes 255"},
+    {[](const ImageFacts& facts) { return facts.has_alpha; }, Remark::Kind::left_out,
+     "with transparency: it is left out, colours stay as stored"},
+    {[](const ImageFacts& facts) { return facts.has_inks; }, Remark::Kind::changed, "converted from CMYK to RGB"},
+}};
+static_assert(treatments.size() <= Tally{}.size());
+
 /// Memory of one thread, kept from image to image: fresh memory costs as much as a third of the decoding.
 struct Decoder {
   std::vector<std::byte> file{};
   Image image{};
+  Tally tally{};
 };
 
 Decoder& decoder() {
@@ -99,6 +119,7 @@ class ImagesSource final : public Source {
   std::vector<std::byte> read_encoded(std::size_t split, std::uint64_t index, std::span<std::byte> y) override {
     const ImageList& list = folder_.splits.at(split);
     load(list.path(index), index);
+    count_treatments();
     store_label(list.label(index), y);
     return decoder().file;
   }
@@ -106,12 +127,27 @@ class ImagesSource final : public Source {
   [[nodiscard]] std::vector<Remark> remarks() const override {
     std::vector<Remark> remarks;
     if (folder_.n_ignored > 0) {
-      remarks.push_back(warning(fmt::format(
-          "{} file{} left out, neither JPEG, PNG, PPM nor PGM of a class by name and place: {}{}", folder_.n_ignored,
+      remarks.push_back(left_out(fmt::format(
+          "{} file{}, neither JPEG, PNG, PPM nor PGM of a class by name and place: {}{}", folder_.n_ignored,
           folder_.n_ignored == 1 ? "" : "s", folder_.first_ignored, folder_.n_ignored == 1 ? "" : ", ...")));
     }
     if (folder_.is_val_from_test)
-      remarks.push_back(note("there is no folder val: the images of test are the split val"));
+      remarks.push_back(assumed("there is no folder val: the images of test are the split val"));
+    return remarks;
+  }
+
+  [[nodiscard]] Tally take_tally() override { return std::exchange(decoder().tally, {}); }
+
+  [[nodiscard]] std::vector<Remark> remarks_on(const Tally& all) const override {
+    std::vector<Remark> remarks;
+    for (std::size_t i = 0; i < treatments.size(); ++i) {
+      if (all[i] == 0) continue;
+      remarks.push_back(
+          {treatments[i].kind, fmt::format("{} image{} {}", all[i], all[i] == 1 ? "" : "s", treatments[i].text)});
+      if (i == 0 && options_.keep_orientation)
+        remarks.back() = left_out(fmt::format("the EXIF orientation of {} image{}, as --keep-orientation asks", all[i],
+                                              all[i] == 1 ? "" : "s"));
+    }
     return remarks;
   }
 
@@ -132,19 +168,45 @@ class ImagesSource final : public Source {
     const ImageList& list = folder_.splits.at(split);
     const std::string path = list.path(index);
     place(load(path, index), path, x);
+    count_treatments();
     store_label(list.label(index), y);
   }
 
   // Until the next call of this thread.
   const Image& load(const std::string& path, std::uint64_t index) const {
-    auto& [file, image] = decoder();
+    auto& [file, image, tally] = decoder();
     read_whole(path, file);
     try {
-      decode_image(file, channels(), options_.resize, image);
+      decode_image(file,
+                   {.channels = channels(),
+                    .at_least = options_.resize,
+                    .keeps_orientation = options_.keep_orientation,
+                    .white = options_.white > 0 ? options_.white : white_of_16_bits},
+                   image);
+      refuse_doubtful_white(image.facts, path);
       return image;
     } catch (const ImageError& error) {
       throw BadSample{index, path + ": " + error.reason};
     }
+  }
+
+  // OpenCV would divide by 256, torchvision and Pillow cut at 255: either is right for some files only. What uses the
+  // upper half of the 16 bits has all of them; of anything else, the user knows how many bits it has.
+  void refuse_doubtful_white(const ImageFacts& facts, const std::string& path) const {
+    const bool is_doubtful = options_.white == 0 && facts.white == white_of_16_bits && facts.highest <= facts.white / 2;
+    if (!is_doubtful) return;
+    core::fail_usage(
+        {.what = fmt::format("an image of 16 bits whose values go up to {}: which value is white is not known",
+                             facts.highest),
+         .where = path,
+         .expected = fmt::format("values above {}, or --white", facts.white / 2),
+         .fix = "say which value becomes 255: --white 1023 for 10 bits, 4095 for 12 bits, 65535 for all 16"});
+  }
+
+  // Of the image that this thread has loaded.
+  static void count_treatments() {
+    Decoder& kept = decoder();
+    for (std::size_t i = 0; i < treatments.size(); ++i) kept.tally[i] += treatments[i].has(kept.image.facts) ? 1 : 0;
   }
 
   // Of the first that can be decoded: a damaged one may be meant to be skipped.

@@ -22,7 +22,9 @@ struct ImportOptions {
   std::uint64_t crop = 0;     ///< centre crop to this square, after the resize
   bool keep_encoded = false;  ///< store the files' bytes, decode when loaded
   bool gray = false;
-  std::size_t n_threads = 1;  ///< that decode, the caller among them
+  bool keep_orientation = false;  ///< pixels as stored, not turned as EXIF says
+  std::uint32_t white = 0;        ///< of images of 16 bits: the value that becomes 255; 0: not said
+  std::size_t n_threads = 1;      ///< that decode, the caller among them
   // csv
   std::string x_columns{};  ///< "0-7,9" or names; all but y if empty
   std::string y_column{};   ///< name or number; the last if empty

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "data/format/known_formats.hpp"
 #include "runtime/interrupt.hpp"
 
 namespace lockstep::data {
@@ -131,6 +132,22 @@ bool is_there(const std::filesystem::path& path) {
 bool is_file(const std::filesystem::path& path) {
   std::error_code ignored;
   return is_there(path) && !std::filesystem::is_directory(path, ignored);
+}
+
+void refuse_other_format(std::span<const std::byte> head, const std::string& where, const std::string& expected) {
+  const auto format = recognise_format(head);
+  if (format)
+    core::fail_usage({.what = fmt::format("this is {}", format->name),
+                      .where = where,
+                      .expected = expected,
+                      .fix = std::string{format->remedy}});
+}
+
+void refuse_other_format(const std::string& path, const std::string& expected) {
+  const io::File file{path};
+  std::vector<std::byte> head(std::min<std::uint64_t>(file.size().value, known_format_bytes));
+  file.read_at(0, head);
+  refuse_other_format(head, path, expected);
 }
 
 std::unique_ptr<ByteStream> open_stream(const std::string& path) { return open_stream(io::File{path}); }

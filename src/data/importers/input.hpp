@@ -21,6 +21,11 @@ namespace lockstep::data {
 /// There, and no folder.
 [[nodiscard]] bool is_file(const std::filesystem::path& path);
 
+/// core::Error (usage) if the file begins as one of another format that is known; `expected` is what was wanted.
+void refuse_other_format(const std::string& path, const std::string& expected);
+/// Of bytes that are there already.
+void refuse_other_format(std::span<const std::byte> head, const std::string& where, const std::string& expected);
+
 /// Thrown while an input is read before packing: a signal asks for an end.
 struct Interrupted {};
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "data/format/known_formats.hpp"
 
 namespace lockstep::data {
 namespace {
@@ -168,8 +169,12 @@ class HeaderParser {
 }  // namespace
 
 NpyHeader read_npy_header(const Input& input, bool may_be_words) {
-  if (input.size() < preamble_bytes || read_text(input, 0, npy_magic.size()) != npy_magic)
+  if (input.size() < preamble_bytes || read_text(input, 0, npy_magic.size()) != npy_magic) {
+    std::vector<std::byte> head(std::min<std::uint64_t>(input.size(), known_format_bytes));
+    input.read_at(0, head);
+    refuse_other_format(head, input.name(), "an .npy file");
     fail(input, 0, "no .npy file", "\\x93NUMPY");
+  }
   const auto version = static_cast<unsigned char>(read_text(input, npy_magic.size(), 1).front());
   if (version < 1 || version > 3)
     fail(input, npy_magic.size(), fmt::format("format version {}", version), "version 1, 2 or 3");

@@ -50,6 +50,13 @@ LineReader::LineReader(const std::string& path) : path_{path}, stream_{open_stre
 
 /// UTF-16 begins with its byte order mark, or has a zero in its first character.
 void LineReader::check_encoding() const {
+  constexpr std::size_t looked_at = 512;
+  const std::string_view head = std::string_view{buffer_}.substr(0, looked_at);
+  const auto is_control = [](char c) {
+    return static_cast<unsigned char>(c) < ' ' && c != '\t' && c != '\r' && c != '\n';
+  };
+  if (std::ranges::any_of(head, is_control) || head.starts_with('<') || head.starts_with("version https://git-lfs"))
+    refuse_other_format(std::as_bytes(std::span{head}), path_, "text with columns");
   const std::string_view begin = std::string_view{buffer_}.substr(0, 2);
   if (begin != "\xff\xfe" && begin != "\xfe\xff" && begin.find('\0') == std::string_view::npos) return;
   core::fail_usage({.what = "text in UTF-16, or no text",

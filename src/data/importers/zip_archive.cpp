@@ -39,6 +39,7 @@ ZipArchive::ZipArchive(const std::string& path) : path_{path} {
   zip_error_init_with_code(&error, code);
   const std::string reason = zip_error_strerror(&error);
   zip_error_fini(&error);
+  if (is_file(path)) refuse_other_format(path, "a zip archive, as numpy.savez writes");
   fail_to_unpack(fmt::format("cannot be opened as a zip archive: {}", reason), path);
 }
 

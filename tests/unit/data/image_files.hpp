@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <png.h>
 #include <turbojpeg.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -100,6 +101,41 @@ inline FileBytes make_png(const Image& image) {
 inline FileBytes bytes_of(std::string_view text) {
   const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
   return {bytes, bytes + text.size()};
+}
+
+/// EXIF data with an orientation, as cameras write it.
+inline std::string make_exif(int orientation, bool is_little_endian = true) {
+  const char value = static_cast<char>(orientation);
+  if (is_little_endian)
+    return std::string{"II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0", 18} + value + std::string(7, '\0');
+  return std::string{"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0", 19} + value + std::string(6, '\0');
+}
+
+/// A JPEG with EXIF data behind an APP0 segment.
+inline FileBytes with_exif(const FileBytes& jpeg, const std::string& exif) {
+  const std::size_t length = exif.size() + 8;
+  FileBytes file{jpeg.begin(), jpeg.begin() + 2};
+  const FileBytes head = bytes_of(std::string{"\xff\xe1", 2} + static_cast<char>(length >> 8) +
+                                  static_cast<char>(length & 0xff) + std::string{"Exif\0\0", 6} + exif);
+  file.insert(file.end(), head.begin(), head.end());
+  file.insert(file.end(), jpeg.begin() + 2, jpeg.end());
+  return file;
+}
+
+/// A PNG with the chunk eXIf before its end.
+inline FileBytes with_exif_chunk(const FileBytes& png, const std::string& exif) {
+  const auto number = [](std::uint32_t value) {
+    std::string text;
+    for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>(value >> shift & 0xff);
+    return text;
+  };
+  const std::string body = "eXIf" + exif;
+  const auto crc = crc32(0, reinterpret_cast<const Bytef*>(body.data()), static_cast<uInt>(body.size()));
+  const FileBytes chunk =
+      bytes_of(number(static_cast<std::uint32_t>(exif.size())) + body + number(static_cast<std::uint32_t>(crc)));
+  FileBytes file = png;
+  file.insert(file.end() - 12, chunk.begin(), chunk.end());
+  return file;
 }
 
 inline int greatest_difference(std::span<const std::byte> a, std::span<const std::byte> b) {

@@ -113,6 +113,41 @@ TEST(Image, PngOf16BitsIsRoundedTo8) {
   EXPECT_EQ(decode_image(file, 1).pixels, (std::vector{std::byte{128}, std::byte{2}}));  // 511 / 257 = 1.99
 }
 
+std::vector<int> levels_of(const FileBytes& file, std::uint32_t white) {
+  Image image;
+  decode_image(file, {.channels = 1, .white = white}, image);
+  std::vector<int> levels;
+  for (const std::byte pixel : image.pixels) levels.push_back(std::to_integer<int>(pixel));
+  return levels;
+}
+
+TEST(Image, WhiteOf16BitsIsWhatItIsSaidToBe) {
+  const FileBytes samples{std::byte{3}, std::byte{0xf0}, std::byte{1}, std::byte{0xf8}};  // 1008, 504
+  const FileBytes png = make_png(samples, 1, 2, {.color_type = PNG_COLOR_TYPE_GRAY, .bit_depth = 16});
+  const std::string pixels{"\x03\xf0\x01\xf8", 4};
+  for (const FileBytes& file : {png, bytes_of("P5 2 1 65535 " + pixels)}) {
+    EXPECT_EQ(levels_of(file, 1023), (std::vector{251, 126}));
+    EXPECT_EQ(levels_of(file, 65535), (std::vector{4, 2}));
+    EXPECT_EQ(decode_image(file, 3).facts.highest, 1008U);
+    try {
+      static_cast<void>(levels_of(file, 1000));
+      ADD_FAILURE() << "no ImageError";
+    } catch (const ImageError& error) {
+      EXPECT_EQ(error.reason, "a value of 1008, above the white of 1000");
+    }
+  }
+  EXPECT_EQ(levels_of(bytes_of("P5 2 1 1008 " + pixels), 65535), (std::vector{255, 128})) << "the file's own white";
+  EXPECT_EQ(levels_of(bytes_of("P5 2 1 15 \x0f\x05"), 65535), (std::vector{255, 85}));
+}
+
+TEST(Image, TellsWhatIsNotKept) {
+  const FileBytes pixels(16, std::byte{9});
+  EXPECT_TRUE(decode_image(make_png(pixels, 2, 2, {.color_type = PNG_COLOR_TYPE_RGB_ALPHA}), 3).facts.has_alpha);
+  EXPECT_TRUE(decode_image(make_png(pixels, 2, 4, {.color_type = PNG_COLOR_TYPE_GRAY_ALPHA}), 3).facts.has_alpha);
+  EXPECT_FALSE(decode_image(make_png(make_shades(4, 4, 3)), 1).facts.has_alpha);
+  EXPECT_TRUE(decode_image(make_jpeg(FileBytes(256, std::byte{9}), 8, 8, TJPF_CMYK), 3).facts.has_inks);
+}
+
 TEST(Image, PngWithPaletteOrFewBitsIsExpanded) {
   const std::array indices{std::byte{0x1b}};  // 0, 1, 2, 3 in two bits each
   const PngForm form{.color_type = PNG_COLOR_TYPE_PALETTE,
@@ -143,7 +178,7 @@ TEST(Image, PnmHeadersMayHaveComments) {
 TEST(Image, WrongPnmIsRefusedWithItsReason) {
   EXPECT_NE(reason_of(bytes_of("P6 2 1 255 abcde")).find("5 bytes of pixels, expected 6"), std::string::npos);
   EXPECT_NE(reason_of(bytes_of("P6 2 1 255 abcdefg")).find("7 bytes of pixels, expected 6"), std::string::npos);
-  EXPECT_NE(reason_of(bytes_of("P5 2 1 65535 abcd")).find("65535, expected 255"), std::string::npos);
+  EXPECT_NE(reason_of(bytes_of("P5 2 1 65536 abcd")).find("65536, expected 1 to 65535"), std::string::npos);
   EXPECT_NE(reason_of(bytes_of("P5 x 1 255 a")).find("no width"), std::string::npos);
   EXPECT_NE(reason_of(bytes_of("P5 1 # 1 255 a")).find("no height"), std::string::npos);
   EXPECT_NE(reason_of(bytes_of("P5 99999999999999999999 1 255 a")).find("width is too large"), std::string::npos);
@@ -155,8 +190,14 @@ TEST(Image, WrongPnmIsRefusedWithItsReason) {
 
 TEST(Image, OtherFilesAreNoImages) {
   EXPECT_EQ(reason_of({}), "an empty file");
-  EXPECT_NE(reason_of(bytes_of("GIF89a...")).find("no image"), std::string::npos);
-  EXPECT_NE(reason_of(bytes_of("\x89PNG")).find("no image"), std::string::npos);
+  EXPECT_NE(reason_of(bytes_of("hello")).find("no image"), std::string::npos);
+  EXPECT_NE(reason_of(bytes_of("\x89PNG\n\x1a\n")).find("damaged PNG"), std::string::npos);
+  EXPECT_EQ(reason_of(bytes_of("GIF89a...")), "this is GIF: convert it to PNG or JPEG");
+  EXPECT_EQ(reason_of(bytes_of("RIFFabcdWEBPVP8 ")), "this is WebP: convert it to PNG or JPEG");
+  EXPECT_EQ(reason_of(bytes_of("....ftypheic")), "this is HEIC: convert it to PNG or JPEG");
+  EXPECT_EQ(reason_of(bytes_of("P2 1 1 255 7")), "this is PGM as text: write it as binary PGM (P5), or as PNG");
+  EXPECT_NE(reason_of(bytes_of("version https://git-lfs.github.com/spec/v1\n")).find("git lfs pull"),
+            std::string::npos);
 }
 
 TEST(Image, EveryTruncationIsAnError) {

@@ -67,7 +67,7 @@ TEST_F(ImagesImport, AllFormatsAreTakenAndOtherFilesCounted) {
   EXPECT_EQ(source->splits()[0].n_samples, 5u);
   EXPECT_EQ(read_split(*source).x.size(), 5u * 192);
   ASSERT_EQ(source->remarks().size(), 1u);
-  EXPECT_EQ(source->remarks()[0].text.rfind("3 files left out", 0), 0u) << source->remarks()[0].text;
+  EXPECT_EQ(source->remarks()[0].text.rfind("3 files, neither", 0), 0u) << source->remarks()[0].text;
   EXPECT_NE(source->remarks()[0].text.find("c/6.gif"), std::string::npos);
 }
 
@@ -117,7 +117,7 @@ TEST_F(ImagesImport, NothingIsLeftOutWithoutAWord) {
   ASSERT_EQ(source->splits().size(), 1u);
   EXPECT_EQ(levels_and_labels(*source), (Pairs{{1, 0}, {3, 1}}));
   ASSERT_EQ(source->remarks().size(), 1u);
-  EXPECT_EQ(source->remarks()[0].text.rfind("4 files left out", 0), 0u) << source->remarks()[0].text;
+  EXPECT_EQ(source->remarks()[0].text.rfind("4 files, neither", 0), 0u) << source->remarks()[0].text;
   EXPECT_NE(source->remarks()[0].text.find("test/images/5.png"), std::string::npos);
 }
 
@@ -224,6 +224,51 @@ TEST_F(ImagesImport, ReducedJpegGivesTheSamePicture) {
   FileBytes expected(30 * 37 * 3);
   resize(large.pixels, 160, 200, 3, {0, 0, 160, 200}, 30, 37, expected);
   EXPECT_LE(greatest_difference(samples.x, expected), 8);
+}
+
+/// What a source says of all its samples.
+std::vector<Remark> remarks_on_all(Source& source) {
+  static_cast<void>(source.take_tally());
+  read_split(source);
+  return source.remarks_on(source.take_tally());
+}
+
+TEST_F(ImagesImport, PicturesAreTurnedUprightAndSaidSo) {
+  const FileBytes stored = make_png(bytes_of("abcdef"), 2, 3, {.color_type = PNG_COLOR_TYPE_GRAY});
+  put("c/1.png", with_exif_chunk(stored, make_exif(6)));
+  put("c/2.png", with_exif_chunk(stored, make_exif(8)));
+  const auto source = open({.gray = true});
+  EXPECT_EQ(source->spec().x.shape, (std::vector<std::uint64_t>{3, 2, 1}));
+  EXPECT_EQ(read_split(*source).x, bytes_of("daebfccfbead"));
+  EXPECT_EQ(remarks_on_all(*source),
+            std::vector{changed("2 images turned as their EXIF orientation says; --keep-orientation takes pixels as "
+                                "stored")});
+  const auto kept = open({.gray = true, .keep_orientation = true});
+  EXPECT_EQ(read_split(*kept).x, bytes_of("abcdefabcdef"));
+  EXPECT_EQ(remarks_on_all(*kept),
+            std::vector{left_out("the EXIF orientation of 2 images, as --keep-orientation asks")});
+}
+
+TEST_F(ImagesImport, WhiteOf16BitsIsSeenOrSaid) {
+  const auto put_wide = [&](const std::string& name, const std::string& pixels) {
+    put(name, make_png(bytes_of(pixels), 1, 2, {.color_type = PNG_COLOR_TYPE_GRAY, .bit_depth = 16}));
+  };
+  put_wide("c/1.png", {"\x03\xf0\x00\x00", 4});  // 1008 and 0
+  expect_usage([&] { open(); }, {"16 bits whose values go up to 1008", "c/1.png", "--white 1023"});
+  const auto of_10_bits = open({.gray = true, .white = 1023});
+  EXPECT_EQ(read_split(*of_10_bits).x, (FileBytes{std::byte{251}, std::byte{0}}));
+  ASSERT_EQ(remarks_on_all(*of_10_bits).size(), 1U);
+  EXPECT_NE(remarks_on_all(*of_10_bits)[0].text.find("1 image scaled to 8 bits"), std::string::npos);
+  EXPECT_EQ(read_split(*open({.gray = true, .white = 65535})).x, (FileBytes{std::byte{4}, std::byte{0}}));
+  put_wide("c/1.png", {"\x80\x00\x00\x00", 4});
+  EXPECT_EQ(read_split(*open({.gray = true})).x, (FileBytes{std::byte{128}, std::byte{0}}));
+}
+
+TEST_F(ImagesImport, FormatsAreNamedByTheirFirstBytes) {
+  write("c/1.jpg", "RIFF....WEBPVP8 ");
+  expect_usage([&] { open(); }, {"c/1.jpg: this is WebP: convert it to PNG or JPEG"});
+  const std::string archive = write("photos.zip", "PK\x03\x04");
+  expect_usage([&] { open_images(archive, {}); }, {"this is a zip archive", "unpack it"});
 }
 
 TEST_F(ImagesImport, DamagedImageIsABadSample) {

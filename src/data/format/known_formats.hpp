@@ -1,0 +1,23 @@
+// Formats that users give where another is wanted, by their first bytes.
+// Invariant: none of them is guessed from a file's name.
+// Used by the readers of images and by importers, for their messages.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace lockstep::data {
+
+struct KnownFormat {
+  std::string_view name;    ///< "WebP"
+  std::string_view remedy;  ///< "convert it to PNG or JPEG"
+};
+
+/// So many bytes of a file are enough.
+inline constexpr std::size_t known_format_bytes = 512;
+
+[[nodiscard]] std::optional<KnownFormat> recognise_format(std::span<const std::byte> head);
+
+}  // namespace lockstep::data
