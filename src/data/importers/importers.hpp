@@ -89,8 +89,8 @@ inline constexpr std::array<Importer, 8> importers{{
      "  FOLDER/train/CLASS/*.jpg, FOLDER/val/CLASS/*.jpg, FOLDER/test/..., as ImageFolder has them\n"
      "  FOLDER/train/CLASS/images/*, FOLDER/val/images/* with val/val_annotations.txt, as TinyImageNet has them\n"
      "  Classes are numbered in the order of their names.\n"},
-    {"movielens", "ratings.csv (ml-latest) or ratings.dat (ml-1m)", open_movielens,
-     "  FOLDER with ratings.csv or ratings.dat, or the file itself, plain or gzip\n", true},
+    {"movielens", "ratings.csv (ml-latest), ratings.dat (ml-1m) or u.data (ml-100k)", open_movielens,
+     "  FOLDER with ratings.csv, ratings.dat or u.data, or the file itself, plain or gzip\n", true},
     {"csv", "numbers in columns; the labels may be words", open_csv,
      "  FILE of text in UTF-8, plain or gzip, with columns separated by commas, semicolons or tabs\n"
      "  Without --x-columns, a column without a name (or Unnamed: 0) that numbers the rows is left out.\n"

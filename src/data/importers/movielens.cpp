@@ -1,4 +1,5 @@
-// MovieLens ratings: ratings.csv (userId,movieId,rating,timestamp) or ratings.dat (the same between "::", no header).
+// MovieLens ratings: ratings.csv (userId,movieId,rating,timestamp), or the same without a header: ratings.dat, between
+// "::", and u.data, between tabs.
 // Users and items are numbered from 0 on in the order of their original ids; ids.h5 keeps those, by number.
 #include <fmt/format.h>
 
@@ -27,6 +28,8 @@ struct Rating {
 
 constexpr std::uint64_t ratings_together = 4096;
 constexpr std::string_view csv_header = "userId,movieId,rating";
+constexpr const char* give_as_unpacked =
+    "give ratings.csv of ml-latest, ratings.dat of ml-1m or u.data of ml-100k as it was unpacked";
 
 /// Original ids, ascending; the number of an id is its place.
 class Ids {
@@ -64,7 +67,8 @@ class RatingParser {
     auto line = lines_.next();
     if (line && is_first_line_) {
       is_first_line_ = false;
-      separator_ = line->find("::") != std::string_view::npos ? "::" : ",";
+      const auto has = [&](std::string_view text) { return line->find(text) != std::string_view::npos; };
+      separator_ = has("::") ? "::" : has("\t") ? "\t" : ",";
       if (separator_ == ",") {
         check_header(*line);
         line = lines_.next();
@@ -72,7 +76,7 @@ class RatingParser {
     }
     if (!line) return false;
     if (!split_fields(*line, separator_, fields_) || fields_.size() < 3 || fields_.size() > 4)
-      fail(fmt::format("{} fields", fields_.size()), fmt::format("user{0}item{0}rating{0}timestamp", separator_));
+      fail(fmt::format("{} fields", fields_.size()), fmt::format("user{0}item{0}rating{0}timestamp", separator_ == "\t" ? " (tab) " : separator_));
     rating = {id(0, "user"), id(1, "item"), value()};
     return true;
   }
@@ -100,7 +104,7 @@ class RatingParser {
     core::fail_usage({.what = what,
                       .where = lines_.place(),
                       .expected = expected,
-                      .fix = "give ratings.csv of ml-latest or ratings.dat of ml-1m as it was unpacked"});
+                      .fix = give_as_unpacked});
   }
 
   LineReader lines_;
@@ -122,7 +126,7 @@ class MovieLensSource final : public Source {
       core::fail_usage({.what = fmt::format("{} ratings, {} different ids", n_ratings(), most),
                         .where = path,
                         .expected = "at least one rating, and below 2^31 users and items",
-                        .fix = "give ratings.csv of ml-latest or ratings.dat of ml-1m as it was unpacked"});
+                        .fix = give_as_unpacked});
     }
   }
 
@@ -176,12 +180,12 @@ class MovieLensSource final : public Source {
 /// The file itself, or the one in the folder.
 std::string find_ratings(const std::string& path) {
   if (is_file(path)) return path;
-  for (const char* name : {"ratings.csv", "ratings.dat"}) {
+  for (const char* name : {"ratings.csv", "ratings.dat", "u.data"}) {
     if (is_there(fs::path{path} / name)) return (fs::path{path} / name).string();
   }
   core::fail_usage({.what = is_there(path) ? "no ratings in it" : "no such file or folder",
                     .where = path,
-                    .expected = "ratings.csv or ratings.dat",
+                    .expected = "ratings.csv, ratings.dat or u.data",
                     .fix = "give the file, or the folder of the unpacked archive"});
 }
 

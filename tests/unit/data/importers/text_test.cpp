@@ -318,6 +318,10 @@ TEST_F(MovieLensTest, ReadsBothFormatsAlike) {
       write("a.csv", "userId,movieId,rating,timestamp\r\n1,1193,5,978300760\r\n2,661,3,978302109\r\n");
   const std::string dat = write("ratings.dat", "1::1193::5::978300760\n2::661::3::978302109\n");
   EXPECT_EQ(read_split(*open_movielens(csv, {})), read_split(*open_movielens(dat, {})));
+  const std::string data = write("u.data", "1\t1193\t5\t978300760\n2\t661\t3\t978302109\n");
+  EXPECT_EQ(read_split(*open_movielens(csv, {})), read_split(*open_movielens(data, {})));
+  EXPECT_EQ(open_movielens(folder_.string(), {})->splits()[0].n_samples, 2);
+  std::filesystem::remove(dat);
   EXPECT_EQ(open_movielens(folder_.string(), {})->splits()[0].n_samples, 2);
 }
 
@@ -332,6 +336,7 @@ TEST_F(MovieLensTest, NamesTheLine) {
   expect(header + "1,2,nan,4\n", {"rating 'nan'", "line 2"});
   expect(header + "1,2\n", {"2 fields", "line 2", "user,item,rating,timestamp"});
   expect("1::2::3::4\n1,2,3,4\n", {"1 fields", "line 2", "user::item::rating::timestamp"});
+  expect("1\t2\t3\t4\n1\t2\n", {"2 fields", "line 2", "user (tab) item"});
   expect("movieId,title,genres\n", {"first line 'movieId,title,genres'", "line 1", "userId,movieId,rating"});
   expect(header, {"0 ratings"});
   expect("", {"0 ratings"});
