@@ -24,6 +24,7 @@ needs=(
   'xxHash                | data   | pkg-config --exists libxxhash      | libxxhash-dev           | xxhash'
   'libjpeg-turbo         | data   | pkg-config --exists libturbojpeg   | libturbojpeg0-dev       | libjpeg-turbo'
   'libpng                | data   | pkg-config --exists libpng         | libpng-dev              | libpng'
+  'utf8proc              | data   | pkg-config --exists libutf8proc    | libutf8proc-dev         | utf8proc'
   'toml++                | data   | pkg-config --exists tomlplusplus   | libtomlplusplus-dev     | tomlplusplus'
   'oneDNN 2.6 to 3       | data   | has_onednn                         | libdnnl-dev ocl-icd-opencl-dev | onednn'
   'Kokkos with OpenMP    | data   | can_have_kokkos                    |                         | kokkos'

@@ -58,7 +58,7 @@ else()
   _lockstep_missing(hdf5 "HDF5 >= 1.10.5" libhdf5-dev)
 endif()
 
-# Compression of chunks, archives to import, digests, images.
+# Compression of chunks, archives to import, digests, images, names in Unicode.
 find_package(PkgConfig QUIET)
 _lockstep_find_by_pkg_config(zstd libzstd>=1.4 libzstd-dev)
 _lockstep_find_by_pkg_config(lz4 liblz4>=1.9 liblz4-dev)
@@ -67,6 +67,7 @@ _lockstep_find_by_pkg_config(libzip libzip>=1.5 libzip-dev)
 _lockstep_find_by_pkg_config(xxhash libxxhash>=0.8 libxxhash-dev)
 _lockstep_find_by_pkg_config(turbojpeg libturbojpeg>=2.0 libturbojpeg0-dev)
 _lockstep_find_by_pkg_config(png libpng>=1.6 libpng-dev)
+_lockstep_find_by_pkg_config(utf8proc libutf8proc>=2.2 libutf8proc-dev)
 
 # Recipes. The headers only: a shared toml++ would bring its own assertions, and those end the process.
 find_path(LOCKSTEP_TOMLPLUSPLUS_INCLUDE_DIR toml++/toml.h)

@@ -145,7 +145,7 @@ TEST_F(ShardVerbs, ImportSaysWhatImagesWentThrough) {
               {"changed: 2 images scaled to 8 bits",
                "left out: 1 damaged sample, as --skip-bad asks; the first is "
                "number 2 of train",
-               "warning: the classes 'Cat' and 'cat' differ by case or blanks only"});
+               "warning: the classes 'Cat' and 'cat' differ by case, blanks"});
   support::expect_done(lockstep_on, "shard import images i --skip-bad --out b --shard-size 1K --chunk-size 3", 2);
   EXPECT_TRUE(has(set("b").at("/manifest.json"), "2 images scaled"));
   expect_refused(lockstep_on,

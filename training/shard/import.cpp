@@ -118,8 +118,8 @@ What is read                                                                    
       --resize N         images: the shorter side becomes N                           (all must have one size)
       --crop N           images: the N x N centre, after --resize
       --gray             images: one channel                                          (three)
-      --keep-orientation images: pixels as stored                     (turned upright, as EXIF says)
-      --white N          images of 16 bits: the value that becomes 255  (65535, if a value above 32767 shows it)
+      --keep-orientation images: pixels as stored                                     (turned upright, by EXIF)
+      --white N          images of 16 bits: the value that becomes 255                (65535 if half of it is met)
       --keep-encoded     images: store the files' bytes, decode them when loaded      (store pixels)
       --x-columns LIST   csv: 0-7,9 or names                                          (all but y)
       --y-column COLUMN  csv: number or name                                          (the last)

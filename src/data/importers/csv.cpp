@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/printable.hpp"
+#include "data/format/names.hpp"
 #include "data/importers/arrays.hpp"
 #include "data/importers/csv_columns.hpp"
 #include "data/importers/importers.hpp"
@@ -72,6 +73,7 @@ class CsvParser {
     std::vector<Remark> found;
     Spool kept = leave_out_row_numbers(std::move(x).finish(), found);
     remark_rounded(found);
+    for (Remark& remark : words_.remarks()) found.push_back(std::move(remark));
     if (!no_class_.empty())
       found.push_back(warning(fmt::format("y is taken as numbers, not as classes: {}, no whole number from 0 to {}",
                                           no_class_, largest_class)));
@@ -87,7 +89,8 @@ class CsvParser {
     n_columns_ = fields_.size();
     if (n_columns_ < 2)
       fail("one column", lines_.place(), "x and y, separated by ',', ';' or a tab", "see that it is a CSV file");
-    if (options_.has_header) names_.assign(fields_.all.begin(), fields_.all.end());
+    if (options_.has_header)
+      for (const std::string_view name : fields_.all) names_.push_back(composed(name));
     columns_ = select_columns(options_, names_, n_columns_);
     const auto is_number = [this](std::size_t column) { return parse_float(fields_[column]).has_value(); };
     if (options_.has_header && std::ranges::all_of(columns_.x, is_number))

@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "core/printable.hpp"
 #include "core/suggest.hpp"
+#include "data/format/names.hpp"
 #include "data/importers/text.hpp"
 
 namespace lockstep::data {
@@ -52,9 +53,10 @@ class Selector {
 
  private:
   [[nodiscard]] std::optional<std::size_t> find(std::string_view word) const {
-    const auto named = std::find(names_.begin(), names_.end(), word);
+    const std::string name = composed(word);
+    const auto named = std::find(names_.begin(), names_.end(), name);
     if (named != names_.end()) {
-      refuse_twins(word, "--x-columns, --y-column");
+      refuse_twins(name, "--x-columns, --y-column");
       return static_cast<std::size_t>(named - names_.begin());
     }
     const auto number = parse_integer(word);

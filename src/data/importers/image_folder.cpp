@@ -12,6 +12,7 @@
 #include "core/ascii.hpp"
 #include "core/error.hpp"
 #include "core/shortage.hpp"
+#include "data/format/names.hpp"
 #include "data/importers/input.hpp"
 #include "io/file.hpp"
 
@@ -165,8 +166,23 @@ class Scan {
                         .fix = "make a folder per class, or give the folder above"});
     }
     for (const std::string& image : listing.images) ignore(folder + "/" + image);
-    for (const std::string& name : listing.folders) add_class_folder(folder + "/" + name, images);
-    return listing.folders;
+    std::map<std::string, std::string> by_class;  // the folder of each
+    for (const std::string& name : listing.folders) {
+      const auto [twin, is_new] = by_class.emplace(composed(name), name);
+      if (!is_new)
+        core::fail_usage({.what = fmt::format("two folders of the class '{}', whose names differ in their form of "
+                                              "Unicode only",
+                                              twin->first),
+                          .where = folder,
+                          .expected = "one folder per class",
+                          .fix = "put the images of both into one; ls -b shows the names byte by byte"});
+    }
+    std::vector<std::string> classes;
+    for (const auto& [name, in] : by_class) {
+      add_class_folder(folder + "/" + in, images);
+      classes.push_back(name);
+    }
+    return classes;
   }
 
   void add_class_folder(std::string folder, ImageList& images) {
@@ -204,7 +220,7 @@ class Scan {
                           .expected = "every file of the first column in " + image_folder,
                           .fix = "put the file there, or remove the line"});
       }
-      by_class[word].push_back(file);
+      by_class[composed(word)].push_back(file);
       listed.push_back(std::move(file));
       begin = end + 1;
     }

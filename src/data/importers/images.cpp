@@ -224,7 +224,7 @@ class ImagesSource final : public Source {
     core::fail_usage({.what = "none of the images can be decoded",
                       .where = first_damage,
                       .expected = "JPEG, PNG, PPM or PGM files",
-                      .fix = "fetch the images again"});
+                      .fix = "convert the images, or fetch them again, as the first of them asks"});
   }
 
   void place(const Image& image, const std::string& path, std::span<std::byte> out) const {

@@ -7,11 +7,13 @@
 
 #include "core/characters.hpp"
 #include "core/error.hpp"
+#include "data/format/names.hpp"
 
 namespace lockstep::data {
 namespace {
 
 constexpr std::size_t most_words = std::size_t{1} << 16;
+constexpr std::size_t most_forms = most_words * 4;
 constexpr std::uint64_t words_together = 4096;
 
 /// RFC 3629: the shortest form, no surrogates, up to U+10FFFF.
@@ -47,14 +49,27 @@ std::uint16_t WordList::number(std::string_view word, const std::function<std::s
   if (word.empty()) fail("an empty label", "give it a name, or leave the sample out");
   if (!is_utf8(word)) fail("a label that is no UTF-8", "write the file in UTF-8");
   if (core::has_controls(word)) fail("a label with a control character", "correct it");
-  if (numbers_.size() == most_words) fail("one label too many", "see that these are classes, or write numbers");
-  return numbers_.emplace(word, static_cast<std::uint16_t>(numbers_.size())).first->second;
+  std::string plain = composed(word);
+  const auto same = numbers_.find(plain);
+  if (same == numbers_.end() && words_.size() == most_words)
+    fail("one label too many", "see that these are classes, or write numbers");
+  if (numbers_.size() == most_forms) fail("one way too many to write a label", "write each label in one way");
+  const std::uint16_t number = same != numbers_.end() ? same->second : static_cast<std::uint16_t>(words_.size());
+  if (number == words_.size()) words_.push_back(plain);
+  numbers_.emplace(std::move(plain), number);
+  numbers_.emplace(word, number);
+  return number;
 }
 
-std::vector<std::string> WordList::list() const {
-  std::vector<std::string> words(numbers_.size());
-  for (const auto& [word, number] : numbers_) words[number] = word;
-  return words;
+std::vector<std::string> WordList::list() const { return words_; }
+
+std::vector<Remark> WordList::remarks() const {
+  const std::size_t n = numbers_.size() - words_.size();
+  if (n == 0) return {};
+  const auto other =
+      std::ranges::find_if(numbers_, [&](const auto& form) { return form.first != words_[form.second]; });
+  return {changed(fmt::format("{} label{} in another form of Unicode {} taken in the composed one (NFC), such as '{}'",
+                              n, n == 1 ? "" : "s", n == 1 ? "is" : "are", words_[other->second]))};
 }
 
 WordArray::WordArray(const std::string& place, const std::vector<std::uint64_t>& dimensions, Read read,
@@ -86,6 +101,7 @@ void WordArray::read_rows(std::uint64_t first, std::uint64_t n, std::span<std::b
 
 std::unique_ptr<Source> make_word_source(std::vector<ArrayPair> pairs, const WordList& words, ArrayOptions options) {
   options.words = words.list();
+  for (Remark& remark : words.remarks()) options.remarks.push_back(std::move(remark));
   const auto is_words = [](const ArrayPair& pair) { return pair.y->stands_for_words(); };
   const auto first = std::find_if(pairs.begin(), pairs.end(), is_words);
   if (first == pairs.end()) return make_array_source(std::move(pairs), std::move(options));

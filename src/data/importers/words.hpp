@@ -1,5 +1,6 @@
 // Labels that are words, such as "cat": each different word is a class.
-// Invariant: a word keeps the number it was first given, so labels can be read again; every word is UTF-8.
+// Invariant: a word keeps the number it was first given, in whatever form of Unicode, so labels can be read again; each
+// word is UTF-8.
 // Used by the importers of csv, npy and HDF5.
 #pragma once
 
@@ -22,9 +23,12 @@ class WordList {
   std::uint16_t number(std::string_view word, const std::function<std::string()>& where);
   /// By number.
   [[nodiscard]] std::vector<std::string> list() const;
+  /// Words that are the same in another form of Unicode.
+  [[nodiscard]] std::vector<Remark> remarks() const;
 
  private:
-  std::map<std::string, std::uint16_t, std::less<>> numbers_{};
+  std::map<std::string, std::uint16_t, std::less<>> numbers_{};  ///< in every form there is
+  std::vector<std::string> words_{};                             ///< composed, by number
 };
 
 /// The labels of a split as numbers of words.

@@ -14,6 +14,7 @@
 
 #include "core/error.hpp"
 #include "core/pending.hpp"
+#include "data/format/names.hpp"
 #include "data/write/pack_pass.hpp"
 #include "data/write/pack_plan.hpp"
 #include "io/digest.hpp"
@@ -127,19 +128,14 @@ void add_once(std::vector<std::string>& lines, std::string line) {
   if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
 }
 
-/// Classes whose names are alike but for the case of ASCII letters and blanks around: one of them is likely a slip.
 std::vector<Remark> remarks_on_twins(const std::vector<std::string>& classes) {
   std::map<std::string, std::string> seen;
   std::vector<Remark> remarks;
   for (const std::string& name : classes) {
-    const std::size_t begin = std::min(name.find_first_not_of(' '), name.size());
-    std::string plain = name.substr(begin, name.find_last_not_of(' ') + 1 - begin);
-    std::ranges::transform(plain, plain.begin(),
-                           [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-    const auto [twin, is_new] = seen.emplace(plain, name);
+    const auto [twin, is_new] = seen.emplace(without_slips(name), name);
     if (!is_new)
-      remarks.push_back(
-          warning(fmt::format("the classes '{}' and '{}' differ by case or blanks only", twin->second, name)));
+      remarks.push_back(warning(fmt::format(
+          "the classes '{}' and '{}' differ by case, blanks or characters that do not show", twin->second, name)));
   }
   return remarks;
 }

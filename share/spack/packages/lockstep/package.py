@@ -40,6 +40,7 @@ class Lockstep(CMakePackage):
         depends_on("xxhash@0.8:")
         depends_on("libjpeg-turbo")
         depends_on("libpng")
+        depends_on("utf8proc@2.2:")
         depends_on("tomlplusplus")
         depends_on("onednn@2.6:3")
         depends_on("kokkos@3.4: +openmp+serial")

@@ -148,6 +148,21 @@ TEST_F(ImagesImport, DifferingClassesAreNamed) {
   expect_usage([&] { open(); }, {"no class 'c'", "/val"});
 }
 
+const std::string composed_e = "caf\xc3\xa9", decomposed_e = "cafe\xcc\x81";  // the same to the eye
+
+TEST_F(ImagesImport, ClassesAreComparedInOneFormOfUnicode) {
+  put_flat("train/cafz/1.png", 1);
+  put_flat("train/" + composed_e + "/2.png", 2);
+  put_flat("val/cafz/3.png", 3);
+  put_flat("val/" + decomposed_e + "/4.png", 4);
+  const auto source = open();
+  EXPECT_EQ(source->spec().classes, (std::vector<std::string>{"cafz", composed_e}));
+  EXPECT_EQ(levels_and_labels(*source, 0), (Pairs{{1, 0}, {2, 1}}));
+  EXPECT_EQ(levels_and_labels(*source, 1), (Pairs{{3, 0}, {4, 1}}));
+  put_flat("val/" + composed_e + "/5.png", 5);
+  expect_usage([&] { open(); }, {"two folders of the class 'caf\xc3\xa9'", "/val", "ls -b"});
+}
+
 TEST_F(ImagesImport, TinyImageNetIsKnownByItsAnnotations) {
   put_flat("train/n01/images/n01_0.JPEG", 1);
   put_flat("train/n02/images/n02_0.JPEG", 2);

@@ -115,6 +115,14 @@ TEST_F(CsvTest, TakesWordsAsClasses) {
        "e\\x1b[31m' is no number"});
 }
 
+TEST_F(CsvTest, TakesNamesInOneFormOfUnicode) {
+  const auto source = open("a,cafe\xcc\x81\n1,\xc3\xa9\n2,e\xcc\x81\n3,x\n", {.y_column = "caf\xc3\xa9"});
+  EXPECT_EQ(source->spec().classes, (std::vector<std::string>{"x", "\xc3\xa9"}));
+  EXPECT_EQ(values<std::uint8_t>(read_split(*source).y), (std::vector<std::uint8_t>{1, 1, 0}));
+  EXPECT_TRUE(says(*source, Remark::Kind::changed, "1 label in another form of Unicode is taken in the composed one"));
+  expect_usage([&] { open("\xc3\xa9,b,e\xcc\x81\n1,2,3\n"); }, {"2 columns are called '\xc3\xa9': 0, 2"});
+}
+
 TEST_F(CsvTest, TakesTwoQuotesInAQuotedFieldForOne) {
   const auto source = open("a,\"the \"\"y\"\"\"\n1,\"Doe \"\"JD\"\" Jane\"\n2,\"\"\"\"\n3,\"a, b\"\n");
   EXPECT_EQ(source->spec().classes, (std::vector<std::string>{"\"", "Doe \"JD\" Jane", "a, b"}));
