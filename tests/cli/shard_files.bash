@@ -73,7 +73,7 @@ made import hdf5 plain.h5 --out expected
 made import hdf5 other.h5 --out other --allow-external-files
 expect_same expected other
 made import hdf5 types.h5 --out types
-expect_err 'labels: 3 words taken as classes in sorted order: one, two, zero'
+expect_out 'labels: 3 words taken as classes in sorted order: one, two, zero'
 made head types -n 2
 expect_out '^id 1 +label 0 .*x: \[4, 5, 6, 7\]'
 # refused FILE WORDS

@@ -109,7 +109,10 @@ std::vector<Remark> remarks_on_names(const std::vector<std::string>& names, cons
     const bool is_matlabs = name.starts_with('#');  // where it keeps what cells refer to
     if (!is_matlabs && std::none_of(pairs.begin(), pairs.end(), is_used)) unused.push_back(name);
   }
-  if (!unused.empty()) {
+  const auto is_listed = [&](const std::string& name) { return std::ranges::find(names, name) != names.end(); };
+  const bool are_links =
+      !std::ranges::all_of(pairs, [&](const PairNames& pair) { return is_listed(pair.x) && is_listed(pair.y); });
+  if (!unused.empty() && !are_links) {  // those in use may go by another name
     const std::size_t n = unused.size();
     unused.resize(std::min(n, most_shown));
     remarks.push_back(left_out(fmt::format("{} other array{}: {}{}", n, n == 1 ? "" : "s", core::join(unused),
