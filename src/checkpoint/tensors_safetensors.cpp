@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/json.hpp"
 #include "data/format/little_endian.hpp"
 #include "io/file.hpp"
 
@@ -47,17 +48,26 @@ struct Place {
   std::uint64_t end = 0;
 };
 
-std::uint64_t size_in(const NamedFile& named, const HeaderJson& json) {
-  if (!json.is_number_unsigned()) refuse_header(named, fmt::format("{} is no size or place", json.dump()));
-  return json.get<std::uint64_t>();
-}
+constexpr core::JsonRule size_list{.kind = core::JsonKind::list, .most = 32, .each = &core::json_whole};
+constexpr core::JsonRule range_list{.kind = core::JsonKind::list, .least = 2, .most = 2, .each = &core::json_whole};
+constexpr std::array tensor_fields{core::JsonField{"dtype", core::json_text}, core::JsonField{"shape", size_list},
+                                   core::JsonField{"data_offsets", range_list}};
+constexpr core::JsonRule tensor_rule{.kind = core::JsonKind::object, .fields = tensor_fields};
+constexpr std::array header_fields{
+    core::JsonField{"__metadata__", {.kind = core::JsonKind::object, .each = &core::json_text}, false}};
+constexpr core::JsonDocument header_document{
+    .what = "a header of safetensors",
+    .rule = {.kind = core::JsonKind::object, .fields = header_fields, .each = &tensor_rule},
+    .most_bytes = longest_header,
+    .deepest = 3,  // the list of a shape
+    .most_fields = longest_header};
 
 Place place_of(const NamedFile& named, const std::string& name, const HeaderJson& json) {
   Place place{.tensor = {.spec = {.name = name}}};
   const HeaderJson& offsets = json.at("data_offsets");
-  place.begin = size_in(named, offsets.at(0));
-  place.end = size_in(named, offsets.at(1));
-  for (const HeaderJson& size : json.at("shape")) place.tensor.spec.shape.push_back(size_in(named, size));
+  place.begin = offsets.at(0);
+  place.end = offsets.at(1);
+  place.tensor.spec.shape = json.at("shape").get<nn::Shape>();
   const auto& word = json.at("dtype").get_ref<const std::string&>();
   const auto found = std::ranges::find(dtype_words, word, [](const auto& entry) { return entry.first; });
   if (found != dtype_words.end()) place.tensor.dtype = found->second;
@@ -108,18 +118,17 @@ std::string read_header_text(const NamedFile& named, const io::File& file) {
 }
 
 HeaderJson parse_header(const NamedFile& named, const std::string& text) {
-  constexpr int deepest = 2;  // the list of a shape
-  return HeaderJson::parse(text, [&](int depth, HeaderJson::parse_event_t event, const HeaderJson&) {
-    using Event = HeaderJson::parse_event_t;
-    if (depth > deepest && (event == Event::object_start || event == Event::array_start))
-      refuse_header(named, "its header has lists in lists");
-    return true;
-  });
+  HeaderJson header;
+  const auto complaint =
+      core::complaint_of([&] { header = core::parse_json<HeaderJson>(text, "its header", header_document); });
+  if (complaint)
+    refuse_header(named, fmt::format("{}; expected {}", complaint->problem().what, complaint->problem().expected));
+  return header;
 }
 
 }  // namespace
 
-TensorSource open_safetensors(const NamedFile& named) try {
+TensorSource open_safetensors(const NamedFile& named) {
   const auto file = std::make_shared<io::File>(named.path);
   const std::string text = read_header_text(named, *file);
   const HeaderJson header = parse_header(named, text);
@@ -140,8 +149,6 @@ TensorSource open_safetensors(const NamedFile& named) try {
                 [&](std::span<std::byte> bytes) { file->read_at(data_begin + place.begin, bytes); });
   };
   return source;
-} catch (const HeaderJson::exception& error) {
-  refuse_header(named, error.what());
 }
 
 }  // namespace lockstep::checkpoint

@@ -14,6 +14,7 @@
 #include <set>
 
 #include "core/error.hpp"
+#include "core/json.hpp"
 
 namespace lockstep::report {
 namespace {
@@ -21,8 +22,6 @@ namespace {
 using Parsed = nlohmann::json;
 
 constexpr int version_read = 1;
-constexpr int most_nested = 16;
-constexpr std::uintmax_t most_bytes = std::uintmax_t{1} << 30;
 constexpr double most_us = 1e12;           // eleven days
 constexpr std::size_t most_visits = 1000;  // as reduce_all makes; more would take memory without end
 
@@ -59,6 +58,12 @@ constexpr std::array facts{Fact{"ranks", true},
                            Fact{"variables", false}};
 
 constexpr const char* again = "measure it again: reduce_all ... --json FILE";
+// Of what is nested deeper nothing is a result.
+constexpr core::JsonDocument result_document{.what = "a result of reduce_all",
+                                             .rule = {.kind = core::JsonKind::object},
+                                             .fix = again,
+                                             .most_bytes = std::size_t{1} << 30,
+                                             .deepest = 16};
 
 [[noreturn]] void fail(const std::string& what, const std::string& file, const std::string& key,
                        const std::string& expected) {
@@ -181,23 +186,6 @@ void require_schema(const Node& file) {
          fmt::format("lockstep.reduce_all, version {}", version_read));
 }
 
-Parsed parse_json(std::string_view text, const std::string& name) {
-  try {
-    // What is nested deeper is no result, and would take the stack when it is told of.
-    const auto stop_too_deep = [&name](int depth, Parsed::parse_event_t, Parsed&) {
-      if (depth > most_nested)
-        fail("is nested too deeply", name, fmt::format("depth {}", depth), "a result of reduce_all");
-      return true;
-    };
-    return Parsed::parse(text, stop_too_deep);
-  } catch (const Parsed::exception& error) {
-    const std::string_view words = error.what();
-    const std::size_t begin = words.find("] ");
-    fail("is no JSON", name, fmt::format("{}", words.substr(begin == words.npos ? 0 : begin + 2)),
-         "a result of reduce_all");
-  }
-}
-
 // Of two objects the names of what differs: variables of an environment are many, and long. Nothing of other values.
 std::string name_differing(const std::string& then, const std::string& now) {
   const Parsed before = Parsed::parse(then, nullptr, false), after = Parsed::parse(now, nullptr, false);
@@ -225,7 +213,7 @@ std::string read_whole(const std::string& path, std::string_view flag) {
   if (!is_regular) refuse("it is no regular file");
   const std::uintmax_t size = std::filesystem::file_size(path, error);
   if (error) refuse(error.message());
-  if (size > most_bytes) refuse(fmt::format("it has {} bytes", size));
+  if (size > result_document.most_bytes) refuse(fmt::format("it has {} bytes", size));
   if (size == 0) refuse("it is empty");
   std::ifstream file{path, std::ios::binary};
   if (!file.is_open()) refuse(std::strerror(errno));
@@ -237,7 +225,7 @@ std::string read_whole(const std::string& path, std::string_view flag) {
 }  // namespace
 
 Results parse_results(std::string_view text, const std::string& name) {
-  const Parsed json = parse_json(text, name);
+  const Parsed json = core::parse_json<Parsed>(text, name, result_document);
   const Node file{json, name, ""};
   require_schema(file);
   Results results{.name = name, .facts = read_facts(file.at("meta")), .series = {}};

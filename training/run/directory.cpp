@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/json.hpp"
 #include "core/log.hpp"
 #include "core/pending.hpp"
 #include "core/result_path.hpp"
@@ -73,9 +74,22 @@ std::tm utc_now() { return fmt::gmtime(std::time(nullptr)); }
                     .fix = "go on from it in a folder of its own: --resume FOLDER --run-dir ANOTHER"});
 }
 
+constexpr core::JsonRule faults_rule{.kind = core::JsonKind::list, .each = &core::json_text};
+constexpr std::array run_fields{core::JsonField{"faults", faults_rule, false}};
+constexpr core::JsonDocument run_document{.what = "what a run was started with",
+                                          .rule = {.kind = core::JsonKind::object, .fields = run_fields}};
+constexpr std::array status_fields{core::JsonField{"state", core::json_text}};
+constexpr core::JsonDocument status_document{.what = "the status of a run",
+                                             .rule = {.kind = core::JsonKind::object, .fields = status_fields}};
+
+Json read_document(const std::string& path, const core::JsonDocument& document) {
+  constexpr core::Bytes most{std::uint64_t{16} << 20};
+  return core::parse_json<Json>(io::read_text(path, most), path, document);
+}
+
 /// Returns the faults of the run that is there; none if its file cannot be read.
 std::vector<std::string> faults_in(const std::string& path) noexcept try {
-  return Json::parse(io::read_text(path)).value("faults", std::vector<std::string>{});
+  return read_document(path, run_document).value("faults", std::vector<std::string>{});
 } catch (const std::exception&) {
   return {};
 }
@@ -109,11 +123,8 @@ bool overwrite(const std::string& path, std::string_view document) noexcept {
 
 /// By a guard, a watchdog or another rank, while this one goes on for a moment.
 bool was_ended_by_others(const std::string& path) noexcept {
-  try {
-    return Json::parse(io::read_text(path)).at("state") != name(RunStatus::running);
-  } catch (const std::exception&) {
-    return false;
-  }
+  const std::string state = state_in(path);
+  return !state.empty() && state != name(RunStatus::running);
 }
 
 /// Or in nothing; a run that was killed may have left half of one.
@@ -134,9 +145,15 @@ void put_status(const std::string& path, const std::string& document) {
 
 }  // namespace
 
+std::string state_in(const std::string& path) noexcept try {
+  return read_document(path, status_document).at("state");
+} catch (const std::exception&) {
+  return {};
+}
+
 void mark_failed(const std::string& path, const std::string& reason) noexcept {
   try {
-    Json status = Json::parse(io::read_text(path));
+    Json status = read_document(path, status_document);
     if (status.at("state") != name(RunStatus::running)) return;
     status["state"] = name(RunStatus::failed);
     status["message"] = message_of(reason);

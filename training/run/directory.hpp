@@ -41,6 +41,9 @@ struct RunInfo {
 
 [[nodiscard]] std::string to_document(const RunInfo& info);
 
+/// What the status.json `path` says of its run: "finished"; empty if it cannot be read.
+[[nodiscard]] std::string state_in(const std::string& path) noexcept;
+
 /// For whoever is left of a run that its directory's owner cannot end, such as other ranks, guards and watchdogs: in
 /// the status.json at `path` a `running` state becomes `failed`, with `reason` as its message; other states stay. A
 /// file that is not there or cannot be replaced stays as it is.

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/json.hpp"
 #include "core/suggest.hpp"
 #include "data/format/damaged.hpp"
 #include "data/format/manifest_text.hpp"
@@ -26,6 +28,34 @@ class Malformed : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+constexpr core::JsonRule whole_list{.kind = core::JsonKind::list, .most = 32, .each = &core::json_whole};
+constexpr core::JsonRule text_list{.kind = core::JsonKind::list, .each = &core::json_text};
+constexpr std::array array_table{core::JsonField{"dtype", core::json_text}, core::JsonField{"shape", whole_list}};
+constexpr std::array extra_table{core::JsonField{"file", core::json_text}, core::JsonField{"bytes", core::json_whole},
+                                 core::JsonField{"digest", core::json_digest}};
+constexpr std::array shard_table{
+    core::JsonField{"file", core::json_text},           core::JsonField{"n_samples", core::json_whole},
+    core::JsonField{"bytes", core::json_whole},         core::JsonField{"digest", core::json_digest},
+    core::JsonField{"index_address", core::json_whole}, core::JsonField{"index_bytes", core::json_whole},
+    core::JsonField{"index_crc32c", core::json_text}};
+constexpr std::array split_table{core::JsonField{"name", core::json_text},
+                                 core::JsonField{"n_samples", core::json_whole}};
+constexpr core::JsonRule split_rule{.kind = core::JsonKind::object, .fields = split_table};
+constexpr core::JsonRule extra_rule{.kind = core::JsonKind::object, .fields = extra_table};
+constexpr std::array manifest_table{core::JsonField{"encoding", core::json_text},
+                                    core::JsonField{"x", {.kind = core::JsonKind::object, .fields = array_table}},
+                                    core::JsonField{"y", {.kind = core::JsonKind::object, .fields = array_table}},
+                                    core::JsonField{"classes", text_list},
+                                    core::JsonField{"filter", core::json_text},
+                                    core::JsonField{"chunk_samples", core::json_whole},
+                                    core::JsonField{"splits", {.kind = core::JsonKind::list, .each = &split_rule}},
+                                    core::JsonField{"extras", {.kind = core::JsonKind::list, .each = &extra_rule}},
+                                    core::JsonField{"notes", text_list, false}};
+constexpr core::JsonDocument shard_document{.what = "the line of a shard",
+                                            .rule = {.kind = core::JsonKind::object, .fields = shard_table}};
+constexpr core::JsonDocument skeleton_document{.what = "a manifest",
+                                               .rule = {.kind = core::JsonKind::object, .fields = manifest_table}};
+
 void check(bool holds, const std::string& complaint) {
   if (!holds) throw Malformed{complaint};
 }
@@ -35,11 +65,7 @@ std::uint64_t add(std::uint64_t a, std::uint64_t b) {
   return a + b;
 }
 
-std::uint64_t number(const Json& object, const char* key) {
-  const Json& value = object.at(key);
-  check(value.is_number_unsigned(), fmt::format("'{}' is no whole number", key));
-  return value.get<std::uint64_t>();
-}
+std::uint64_t number(const Json& object, const char* key) { return object.at(key).get<std::uint64_t>(); }
 
 std::string file_name(const Json& object) {
   const auto name = object.at("file").get<std::string>();
@@ -47,13 +73,6 @@ std::string file_name(const Json& object) {
                         name.find('\0') == std::string::npos;
   check(!name.empty() && name != "." && is_plain, fmt::format("'{}' is no name of a file in this folder", name));
   return name;
-}
-
-std::string digest(const Json& object) {
-  const auto text = object.at("digest").get<std::string>();
-  check(text.size() == 32 && text.find_first_not_of("0123456789abcdef") == std::string::npos,
-        fmt::format("'{}' is no digest", text));
-  return text;
 }
 
 std::uint32_t crc(const Json& object) {
@@ -73,7 +92,7 @@ ArraySpec array_spec(const Json& object) {
   array.dtype = *dtype;
   std::uint64_t bytes = core::size_of(array.dtype);
   for (const Json& extent : object.at("shape")) {
-    check(extent.is_number_unsigned() && extent.get<std::uint64_t>() > 0, "a shape has an extent that is no size");
+    check(extent.get<std::uint64_t>() > 0, "a shape has an extent that is no size");
     array.shape.push_back(extent.get<std::uint64_t>());
     check(array.shape.back() <= (std::uint64_t{1} << 40) / bytes, "a sample is larger than a TiB");
     bytes *= array.shape.back();
@@ -85,7 +104,7 @@ ShardEntry shard_entry(const Json& object) {
   ShardEntry shard{.file = file_name(object),
                    .n_samples = number(object, "n_samples"),
                    .bytes = number(object, "bytes"),
-                   .digest = digest(object),
+                   .digest = object.at("digest").get<std::string>(),
                    .index = {number(object, "index_address"), number(object, "index_bytes")},
                    .index_crc = crc(object)};
   check(shard.n_samples > 0, fmt::format("{} has no samples", shard.file));
@@ -121,7 +140,7 @@ Split make_split(const Json& object, const std::vector<std::string_view>& lines)
   split.shards.reserve(lines.size());
   std::uint64_t total = 0;
   for (const std::string_view line : lines) {
-    split.shards.push_back(shard_entry(Json::parse(line)));
+    split.shards.push_back(shard_entry(core::parse_json<Json>(line, "a shard", shard_document)));
     total = add(total, split.shards.back().n_samples);
   }
   check(total == split.n_samples,
@@ -154,7 +173,7 @@ void check_names(const Manifest& manifest) {
 Manifest parse_body(std::string_view body) {
   Lines lines = sort_lines(body);
   lines.skeleton += "  \"digest\": \"\"\n}\n";
-  const Json root = Json::parse(lines.skeleton);
+  const Json root = core::parse_json<Json>(lines.skeleton, "it", skeleton_document);
   Manifest manifest{.spec = set_spec(root), .chunk_samples = number(root, "chunk_samples")};
   const auto filter = io::find_filter(root.at("filter").get<std::string>());
   check(filter.has_value(), "unknown filter");
@@ -164,7 +183,8 @@ Manifest parse_body(std::string_view body) {
   check(splits.size() == lines.shards.size(), "a split does not begin its line");
   for (std::size_t i = 0; i < splits.size(); ++i) manifest.splits.push_back(make_split(splits[i], lines.shards[i]));
   for (const Json& extra : root.at("extras"))
-    manifest.extras.push_back({.file = file_name(extra), .bytes = number(extra, "bytes"), .digest = digest(extra)});
+    manifest.extras.push_back(
+        {.file = file_name(extra), .bytes = number(extra, "bytes"), .digest = extra.at("digest").get<std::string>()});
   if (root.contains("notes")) manifest.notes = root.at("notes").get<std::vector<std::string>>();
   check_names(manifest);
   return manifest;
@@ -256,8 +276,8 @@ Manifest parse_manifest(std::string_view text, const std::string& where) {
     return manifest;
   } catch (const Malformed& malformed) {
     complaint = malformed.what();
-  } catch (const Json::exception& error) {
-    complaint = error.what();
+  } catch (const core::Error& error) {
+    complaint = fmt::format("{}; expected {}", error.problem().what, error.problem().expected);
   }
   core::fail_usage({.what = fmt::format("malformed manifest: {}", complaint),
                     .where = where,

@@ -141,15 +141,16 @@ struct BadHeader {
 
 TEST(Tensors, ADamagedSafetensorsFileIsRefused) {
   constexpr BadHeader bad[]{
-      {R"({"a":)", "parse error"},
+      {R"({"a":)", "its header: is no JSON: its end is missing"},
       {R"([])", "is no HDF5 file"},
-      {R"({"a":[1]})", "at() with array"},
-      {R"({"a":{"dtype":"F32","shape":[2]}})", "data_offsets"},
-      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0]}})", "out of range"},
+      {R"({"a":[1]})", "its header: a is a list; expected an object"},
+      {R"({"a":{"dtype":"F32","shape":[2]}})", "a.data_offsets is missing"},
+      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0]}})",
+       "a.data_offsets is a list; expected a list of 2 items"},
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", "bytes [8, 0) are not those of a"},
-      {R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", "-2 is no size"},
-      {R"({"a":{"dtype":"F32","shape":[2.0],"data_offsets":[0,8]}})", "2.0 is no size"},
-      {R"({"a":{"dtype":1,"shape":[2],"data_offsets":[0,8]}})", "actual type is number"},
+      {R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", "a.shape[0] is -2; expected a whole number"},
+      {R"({"a":{"dtype":"F32","shape":[2.0],"data_offsets":[0,8]}})", "a.shape[0] is 2.0; expected a whole number"},
+      {R"({"a":{"dtype":1,"shape":[2],"data_offsets":[0,8]}})", "a.dtype is 1; expected a text"},
       {R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", "bytes [0, 8) are not those of a"},
       {R"({"a":{"dtype":"F32","shape":[4294967296,4294967296,2],"data_offsets":[0,8]}})", "are not those of a"},
       {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", "it has 8 bytes of data, not 4"},
@@ -157,8 +158,9 @@ TEST(Tensors, ADamagedSafetensorsFileIsRefused) {
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
        "b begins at byte 4 of the data, not 8"},
       {R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,12]}})", "it has 8 bytes of data, not 12"},
-      {R"({"a":{"dtype":"F32","shape":[[[[2]]]],"data_offsets":[0,8]}})", "lists in lists"},
-      {R"({"__metadata__":{"epoch":3},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", "must be string"}};
+      {R"({"a":{"dtype":"F32","shape":[[[[2]]]],"data_offsets":[0,8]}})", "is nested more than 3 deep"},
+      {R"({"__metadata__":{"epoch":3},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
+       "__metadata__.epoch is 3; expected a text"}};
   const TemporaryFolder folder;
   for (const auto& [header, why] : bad) {
     put_safetensors(folder / "w.safetensors", header, "12345678");
@@ -225,9 +227,11 @@ std::string write_step(const std::string& folder) {
     for (std::size_t k = 0; k < values.size(); ++k) values[k] = static_cast<float>(10 * i + k);
   };
   std::optional<RankFile> file;
-  write_checkpoint(runtime::Communicator::alone(), folder + "/" + name_of(7),
-                   R"({"recipe":{"model":"mine"},"state":{"epoch":2,"samples_seen":64,"of_epoch":{"steps":1}}})", three,
-                   count_up, file);
+  write_checkpoint(
+      runtime::Communicator::alone(), folder + "/" + name_of(7),
+      R"({"recipe":{"model":"mine"},"state":{"epoch":2,"step":7,"samples_seen":64,"learning_rate":0,"ledger":0,)"
+      R"("of_epoch":{"loss":0,"samples":8,"top1":0,"steps":1},"epoch_loss":null,"losses":""}})",
+      three, count_up, file);
   return folder;
 }
 

@@ -117,6 +117,8 @@ TEST_P(Contradictory, IsRefused) {
                {"malformed manifest", GetParam().words});
 }
 
+const std::string deep = "\"color\": " + std::string(100'000, '[') + std::string(100'000, ']') + ",\n  \"extras\": [";
+
 INSTANTIATE_TEST_SUITE_P(
     Kinds, Contradictory,
     testing::Values(
@@ -130,9 +132,9 @@ INSTANTIATE_TEST_SUITE_P(
         Replacement{"\"val\"", "\"train\"", "no name of its own"},
         Replacement{"\"index_address\": 8000", "\"index_address\": 8001", "ends before its index"},
         Replacement{"\"index_address\": 8000", "\"index_address\": 18446744073709551615", "too large"},
-        Replacement{"\"bytes\": 9000", "\"bytes\": -9000", "no whole number"},
-        Replacement{"\"bytes\": 9000", "\"bytes\": 9e3", "no whole number"},
-        Replacement{"\"digest\": \"00112233", "\"digest\": \"0011223X", "no digest"},
+        Replacement{"\"bytes\": 9000", "\"bytes\": -9000", "a shard: bytes is -9000; expected a whole number"},
+        Replacement{"\"bytes\": 9000", "\"bytes\": 9e3", "a shard: bytes is 9000.0; expected a whole number"},
+        Replacement{"\"digest\": \"00112233", "\"digest\": \"0011223X", "expected a digest"},
         Replacement{"0x00000abc", "0x00000abg", "no CRC32C"}, Replacement{"0x00000abc", "abc", "no CRC32C"},
         Replacement{"[3, 4]", "[3, 0]", "no size"},
         Replacement{"[3, 4]", "[4294967296, 4294967296]", "larger than a TiB"},
@@ -143,7 +145,9 @@ INSTANTIATE_TEST_SUITE_P(
         Replacement{"  \"filter\"", "  \"color\": 1,\n  \"filter\"", "members of its own"},
         Replacement{"  \"filter\"", "   \"filter\"", "laid out"},
         Replacement{"  \"filter\": \"zstd\",\n", "", "filter"}, Replacement{"\"n_samples\": 20,", "", "n_samples"},
-        Replacement{"\"extras\": [", "\"extras\": [[", ""}, Replacement{"\"assumed", "1, \"assumed", "string"},
+        Replacement{"\"extras\": [", "\"extras\": [[", "it: is no JSON: line "},
+        Replacement{"\"extras\": [", deep.c_str(), "nested more than 64 deep"},
+        Replacement{"\"assumed", "1, \"assumed", "notes[0] is 1"},
         Replacement{"    \"assumed", "   \"assumed", "laid out"},
         Replacement{"lockstep-shards", "lockstep-shreds", "format"}));
 
