@@ -1,9 +1,11 @@
 #include "checkpoint/folder.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <system_error>
@@ -18,12 +20,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view prefix = "step-";
+constexpr std::string_view step_prefix = "step-";
 constexpr std::string_view aside = ".suspect";
 
 bool is_name(std::string_view name) {
-  return name.size() > prefix.size() && name.starts_with(prefix) &&
-         std::ranges::all_of(name.substr(prefix.size()), [](char c) { return c >= '0' && c <= '9'; });
+  return name.size() > step_prefix.size() && name.starts_with(step_prefix) &&
+         std::ranges::all_of(name.substr(step_prefix.size()), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 /// By the number of steps, which may have more than nine digits.
@@ -37,11 +39,32 @@ bool is_done(const std::string& path) {
   return fs::is_regular_file(fs::path{path} / done_name, error);
 }
 
+/// Names of those that a checkpoint has.
+std::vector<std::string> files_in(const std::string& path) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry{path, error}, end; !error && entry != end; entry.increment(error)) {
+    std::string name = entry->path().filename().string();
+    if (name == index_name || name == done_name || is_rank_file(name)) names.push_back(std::move(name));
+  }
+  return names;
+}
+
 }  // namespace
 
-std::string name_of(std::uint64_t n_steps) { return fmt::format("{}{:09}", prefix, n_steps); }
+std::string name_of(std::uint64_t n_steps) { return fmt::format("{}{:09}", step_prefix, n_steps); }
 
 std::string file_name_of(int rank) { return fmt::format("rank-{:05}.h5", rank); }
+
+bool is_rank_file(std::string_view name) {
+  constexpr std::string_view before = "rank-", after = ".h5";
+  constexpr std::size_t least_digits = 5, most_digits = 10;
+  if (!name.starts_with(before) || !name.ends_with(after)) return false;
+  name.remove_prefix(before.size());
+  name.remove_suffix(std::min(after.size(), name.size()));
+  return name.size() >= least_digits && name.size() <= most_digits &&
+         name.find_first_not_of("0123456789") == std::string_view::npos;
+}
 
 bool is_checkpoint(const std::string& path) {
   std::error_code error;
@@ -121,9 +144,17 @@ void restore_replaced(const std::string& folder) {
     const std::string name = path.filename().string();
     const std::string stem = name.substr(0, name.find(".old-"));
     const fs::path original = path.parent_path() / stem;
-    if (stem == name || !is_name(stem) || !is_done(path.string()) || fs::exists(original, error)) continue;
-    fs::rename(path, original, error);
-    if (!error) core::log_info(fmt::format("'{}' was about to be replaced, and has its name again", original.string()));
+    if (stem == name || !is_name(stem)) continue;
+    if (const std::string reason = foreign_reason(path.string()); !reason.empty()) {
+      core::log_warning(left_alone_text(path.string(), reason));
+    } else if (is_done(path.string()) && !fs::exists(fs::symlink_status(original, error))) {
+      fs::rename(path, original, error);
+      if (!error)
+        core::log_info(fmt::format("'{}' was about to be replaced, and has its name again", original.string()));
+    } else {
+      remove_checkpoint(path.string());
+      core::log_info(fmt::format("removed '{}', which a run that was killed has replaced", path.string()));
+    }
   }
 }
 
@@ -131,9 +162,10 @@ std::vector<std::string> set_aside_newer(const std::string& folder, std::uint64_
   std::vector<std::string> moved;
   for (const std::string& path : list_checkpoints(folder)) {
     if (!is_newer(path, name_of(n_steps))) continue;
+    const std::string to = path + std::string{aside};
     for (const std::string& name : names_of(path)) fs::remove(fs::path{folder} / name);
-    fs::remove_all(path + std::string{aside});
-    fs::rename(path, path + std::string{aside});
+    if (fs::exists(fs::symlink_status(to))) remove_checkpoint(to);
+    fs::rename(path, to);
     moved.push_back(path);
   }
   return moved;
@@ -150,18 +182,58 @@ std::vector<std::string> list_set_aside(const std::string& folder) {
   return paths;
 }
 
-// DONE first, so that half of it is nothing that anybody would read.
-void remove_checkpoint(const std::string& path) {
-  for (const std::string& name : names_of(path)) fs::remove(fs::path{path}.parent_path() / name);
-  fs::remove(fs::path{path} / done_name);
-  fs::remove_all(path);
+std::string foreign_reason(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::symlink_status(path, error);
+  if (fs::is_symlink(status)) return "it is a symbolic link";
+  if (!fs::is_directory(status)) return "it is no folder";
+  for (fs::directory_iterator entry{path, error}, end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    const bool is_ours = name == index_name || name == done_name || is_rank_file(name);
+    if (!is_ours || !fs::is_regular_file(entry->symlink_status(error))) return fmt::format("it holds '{}'", name);
+  }
+  return error ? fmt::format("it cannot be looked through: {}", error.message()) : "";
 }
 
-void remove_older(const std::string& newest, std::size_t n_kept, std::uint64_t n_sound_steps) noexcept try {
+std::string left_alone_text(const std::string& path, const std::string& reason) {
+  return fmt::format("'{}' is left alone: {}, and is no checkpoint that Lockstep has made", path, reason);
+}
+
+// It loses its name at once, and with it what a reader would take for half a checkpoint. If this process is killed
+// before the files are gone, the next run removes what it has left.
+void remove_checkpoint(const std::string& path) {
+  if (const std::string reason = foreign_reason(path); !reason.empty())
+    core::fail_usage({.what = fmt::format("'{}' is not removed: {}", path, reason),
+                      .expected = "a checkpoint that Lockstep has made, and nothing else in its folder",
+                      .fix = "move it away, or remove it yourself"});
+  const auto fail = [&](int error) {
+    core::fail_system(fmt::format("cannot remove '{}': {}", path, core::system_reason(error)));
+  };
+  for (const std::string& name : names_of(path))
+    if (::unlink((fs::path{path}.parent_path() / name).c_str()) != 0 && errno != ENOENT) fail(errno);
+  const core::Temporary gone = core::make_temporary_folder(path);
+  if (!gone) fail(errno);
+  if (std::rename(path.c_str(), gone.path.c_str()) != 0) {
+    const int error = errno;
+    ::rmdir(gone.path.c_str());
+    fail(error);
+  }
+  for (const std::string& name : files_in(gone.path)) ::unlink((fs::path{gone.path} / name).c_str());
+  if (::rmdir(gone.path.c_str()) != 0)
+    core::log_warning(fmt::format("'{}' is left behind: {}", gone.path, core::system_reason(errno)));
+}
+
+void remove_older(const std::string& newest, std::size_t n_kept, std::uint64_t n_sound_steps,
+                  std::set<std::string>& told) noexcept try {
   std::size_t n_done = 1;
   bool has_sound = !is_newer(newest, name_of(n_sound_steps));
   for (const std::string& path : list_checkpoints(fs::path{newest}.parent_path().string())) {
-    if (!is_newer(newest, path) || (is_done(path) && !names_of(path).empty())) continue;
+    if (!is_newer(newest, path)) continue;
+    if (const std::string reason = foreign_reason(path); !reason.empty()) {
+      if (told.insert(path).second) core::log_warning(left_alone_text(path, reason));
+      continue;
+    }
+    if (is_done(path) && !names_of(path).empty()) continue;
     const bool is_newest_sound = is_done(path) && !has_sound && !is_newer(path, name_of(n_sound_steps));
     has_sound = has_sound || is_newest_sound;
     const bool is_counted = is_done(path) && n_done < n_kept;

@@ -1,11 +1,12 @@
 // The folder of a run's checkpoints: step-000001234 for each, by the number of steps made; links are other names.
 // Invariant: a checkpoint is there whole, DONE being the last that was written, or it is told from whole ones and
-// skipped; the newest whole one is never removed.
+// skipped; the newest whole one is never removed, nor anything that Lockstep has not made, and nothing through a link.
 // Used by the writer and the reader of checkpoints, and by the trainer.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,8 @@ inline constexpr std::string_view done_name = "DONE";
 [[nodiscard]] std::string name_of(std::uint64_t n_steps);
 /// "rank-00003.h5".
 [[nodiscard]] std::string file_name_of(int rank);
+/// Whether it is one of file_name_of().
+[[nodiscard]] bool is_rank_file(std::string_view name);
 
 /// Whether `path` is a folder with what makes a checkpoint, be it whole or not.
 [[nodiscard]] bool is_checkpoint(const std::string& path);
@@ -44,8 +47,8 @@ inline constexpr std::string_view done_name = "DONE";
 /// if it fails.
 void give_name(const std::string& path, const std::string& name) noexcept;
 
-/// Gives a checkpoint in `folder` its name back that a run was killed over replacing, where the file system does that
-/// by two renames; told. Nobody else may write there.
+/// Of what a run left that was killed over replacing a checkpoint, where the file system does that by two renames:
+/// gives it its name back, or removes it where its name was taken by then; told. Nobody else may write there.
 void restore_replaced(const std::string& folder);
 
 /// Renames those in `folder` after more than `n_steps` steps, which keeps them from being taken for what they were made
@@ -55,12 +58,21 @@ std::vector<std::string> set_aside_newer(const std::string& folder, std::uint64_
 /// Of `folder`, what set_aside_newer() has made, sorted.
 [[nodiscard]] std::vector<std::string> list_set_aside(const std::string& folder);
 
-/// Removes one, whole or not, and its names. Throws std::exception if it cannot.
+/// Why `path` is nothing that may be removed as a checkpoint of ours, whole or not: "it is a symbolic link". Empty: it
+/// may.
+[[nodiscard]] std::string foreign_reason(const std::string& path);
+/// "'PATH' is left alone: REASON, and no checkpoint that Lockstep has made".
+[[nodiscard]] std::string left_alone_text(const std::string& path, const std::string& reason);
+
+/// Removes one, whole or not, and its names: in one go for whoever reads it. Throws core::Error if it cannot, or
+/// foreign_reason() says why it may not.
 void remove_checkpoint(const std::string& path);
 
 /// Of what is older than `newest`, a whole one, removes all but n_kept - 1 that are marked as done, those that have
-/// another name, and the newest one of at most `n_sound_steps` steps; told if it fails.
+/// another name, and the newest one of at most `n_sound_steps` steps; told if it fails. What foreign_reason() tells of
+/// is left alone, and told once: `told` has what was.
 /// Newer ones, which a run did not go on from, stay: they are replaced when it gets there.
-void remove_older(const std::string& newest, std::size_t n_kept, std::uint64_t n_sound_steps) noexcept;
+void remove_older(const std::string& newest, std::size_t n_kept, std::uint64_t n_sound_steps,
+                  std::set<std::string>& told) noexcept;
 
 }  // namespace lockstep::checkpoint

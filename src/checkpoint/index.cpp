@@ -2,9 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
+#include "checkpoint/content.hpp"
+#include "checkpoint/folder.hpp"
 #include "core/error.hpp"
+#include "core/json.hpp"
 #include "core/version.hpp"
 
 namespace lockstep::checkpoint {
@@ -14,6 +21,37 @@ using Json = nlohmann::ordered_json;  // keys in the order written here
 
 constexpr const char* schema = "lockstep.checkpoint";
 constexpr std::uint64_t schema_version = 1;
+constexpr std::uint64_t most_elements = std::uint64_t{1} << 48;  // of a tensor: a PB
+
+bool is_tensor_name(std::string_view name) { return name.find('\0') == std::string_view::npos; }
+
+constexpr core::JsonRule extent_rule{.kind = core::JsonKind::whole, .least = 1, .most = most_elements};
+constexpr std::array piece_fields{
+    core::JsonField{"tensor", {.kind = core::JsonKind::text, .least = 1, .most = 1024, .fits = is_tensor_name}},
+    core::JsonField{"shape", {.kind = core::JsonKind::list, .least = 1, .most = 32, .each = &extent_rule}},
+    core::JsonField{"outer", extent_rule},
+    core::JsonField{"rows", extent_rule},
+    core::JsonField{"inner", extent_rule},
+    core::JsonField{"first_row", {.kind = core::JsonKind::whole, .most = most_elements}},
+    core::JsonField{"n_rows_here", extent_rule},
+    core::JsonField{"digest", core::json_digest}};
+constexpr core::JsonRule piece_rule{.kind = core::JsonKind::object, .fields = piece_fields};
+constexpr std::array file_fields{
+    core::JsonField{"name",
+                    {.kind = core::JsonKind::text,
+                     .fits = is_rank_file,
+                     .expected = "the name of a file in the folder of the checkpoint, such as rank-00000.h5"}},
+    core::JsonField{"bytes", {.kind = core::JsonKind::whole, .most = std::uint64_t{1} << 60}},
+    core::JsonField{"digest", core::json_digest},
+    core::JsonField{"pieces", {.kind = core::JsonKind::list, .each = &piece_rule}}};
+constexpr core::JsonRule file_rule{.kind = core::JsonKind::object, .fields = file_fields};
+
+// The version says which fields there are.
+constexpr std::array version_fields{core::JsonField{"schema", core::json_text},
+                                    core::JsonField{"schema_version", core::json_whole}};
+constexpr core::JsonDocument any_version{.what = "an index of a checkpoint",
+                                         .rule = {.kind = core::JsonKind::object, .fields = version_fields},
+                                         .fix = damaged_fix};
 
 Json to_json(const Piece& piece) {
   return {{"tensor", piece.box.tensor},          {"shape", piece.box.shape},
@@ -46,14 +84,83 @@ FileRecord file_of(const Json& json) {
   return file;
 }
 
+/// Rows of a tensor, and where the index says so.
+struct PieceAt {
+  const Box* box;
+  std::string field;
+};
+
+[[noreturn]] void refuse_piece(const std::string& where, const std::string& field, const std::string& says,
+                               std::string expected) {
+  core::refuse_field(where, field, says, std::move(expected), damaged_fix);
+}
+
+/// Its rows are some of a tensor that has as many elements as its shape says.
+void check_piece(const Box& box, const std::string& where, const std::string& field) {
+  const auto product_of = [&](std::initializer_list<std::uint64_t> sizes, std::span<const std::uint64_t> more) {
+    std::uint64_t product = 1;
+    const auto take = [&](std::uint64_t n) {
+      if (__builtin_mul_overflow(product, n, &product) || product > most_elements)
+        refuse_piece(where, field, "has too many elements", fmt::format("a tensor of at most {}", most_elements));
+    };
+    std::ranges::for_each(sizes, take);
+    std::ranges::for_each(more, take);
+    return product;
+  };
+  const std::uint64_t n = product_of({}, box.shape), n_cut = product_of({box.n_outer, box.n_rows, box.n_inner}, {});
+  if (n != n_cut)
+    refuse_piece(where, field, fmt::format("is cut into {} x {} x {} elements", box.n_outer, box.n_rows, box.n_inner),
+                 fmt::format("the {} of its shape", n));
+  if (box.rows.offset >= box.n_rows || box.rows.count > box.n_rows - box.rows.offset)
+    refuse_piece(where, field + ".n_rows_here", fmt::format("is {}", box.rows.count),
+                 fmt::format("rows from {} on of {}", box.rows.offset, box.n_rows));
+}
+
+/// All rows of a tensor are there once.
+void check_cover(std::vector<PieceAt>& pieces, const std::string& where) {
+  std::ranges::sort(pieces, {}, [](const PieceAt& piece) { return piece.box->rows.offset; });
+  const Box& first = *pieces.front().box;
+  std::size_t next = 0;
+  for (const PieceAt& piece : pieces) {
+    const Box& box = *piece.box;
+    if (box.shape != first.shape || box.n_outer != first.n_outer || box.n_rows != first.n_rows)
+      refuse_piece(where, piece.field, "is of another shape, or cut in another way",
+                   fmt::format("as {}, which is of the same tensor", pieces.front().field));
+    if (box.rows.offset != next)
+      refuse_piece(where, piece.field + ".first_row", fmt::format("is {}", box.rows.offset),
+                   fmt::format("{}, so that every row of {} is there once", next, box.tensor));
+    next = box.rows.end();
+  }
+  if (next != first.n_rows)
+    refuse_piece(where, pieces.back().field, fmt::format("has the last rows of {}, up to {}", first.tensor, next),
+                 fmt::format("all {} rows in the files together", first.n_rows));
+}
+
+/// What the tables of fields do not say.
+void check_files(const std::vector<FileRecord>& files, const std::string& where) {
+  std::set<std::string_view> names;
+  std::map<std::string_view, std::vector<PieceAt>> tensors;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (!names.insert(files[i].name).second)
+      refuse_piece(where, fmt::format("files[{}].name", i), fmt::format("is '{}' again", files[i].name),
+                   "each file once");
+    for (std::size_t k = 0; k < files[i].pieces.size(); ++k) {
+      const Box& box = files[i].pieces[k].box;
+      const std::string field = fmt::format("files[{}].pieces[{}]", i, k);
+      check_piece(box, where, field);
+      tensors[box.tensor].push_back({&box, field});
+    }
+  }
+  for (auto& [tensor, pieces] : tensors) check_cover(pieces, where);
+}
+
 }  // namespace
 
 std::string to_text(const FileRecord& file) { return to_json(file).dump(); }
 
-FileRecord parse_file_record(std::string_view text) try {
-  return file_of(Json::parse(text));
-} catch (const Json::exception& error) {
-  throw core::Error{core::ExitCode::system, {.what = fmt::format("no record of a file: {}", error.what())}};
+FileRecord parse_file_record(std::string_view text) {
+  static constexpr core::JsonDocument record{.what = "the record of a file", .rule = file_rule};
+  return file_of(core::parse_json<Json>(text, "what a rank has written", record));
 }
 
 std::string to_text(const Index& index) {
@@ -67,18 +174,23 @@ std::string to_text(const Index& index) {
   return json.dump(1) + "\n";
 }
 
-Index parse_index(std::string_view text, const std::string& where) try {
-  const Json json = Json::parse(text);
-  if (json.at("schema") != schema) core::fail_usage({.what = fmt::format("'{}' is no index of a checkpoint", where)});
+Index parse_index(std::string_view text, const std::string& where) {
+  const Json json = core::parse_json<Json>(text, where, any_version);
+  if (json.at("schema") != schema)
+    core::refuse_field(where, "schema", fmt::format("is '{}'", json.at("schema").get<std::string>()),
+                       fmt::format("'{}'", schema), damaged_fix);
   if (const std::uint64_t version = json.at("schema_version"); version > schema_version)
     core::fail_usage({.what = fmt::format("'{}' has version {} of the format", where, version),
                       .expected = fmt::format("at most version {}", schema_version),
                       .fix = "use a newer Lockstep"});
+  const std::array fields{core::JsonField{"content", any_content},
+                          core::JsonField{"files", {.kind = core::JsonKind::list, .each = &file_rule}}};
+  core::check_json(json, where, "", {.kind = core::JsonKind::object, .fields = fields}, damaged_fix);
+  check_content(json.at("content"), where, "content");
   Index index{.content = json.at("content").dump()};
   for (const Json& file : json.at("files")) index.files.push_back(file_of(file));
+  check_files(index.files, where);
   return index;
-} catch (const Json::exception& error) {
-  core::fail_usage({.what = fmt::format("'{}' is no index of a checkpoint: {}", where, error.what())});
 }
 
 }  // namespace lockstep::checkpoint

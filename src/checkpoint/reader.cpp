@@ -4,8 +4,10 @@
 
 #include <filesystem>
 #include <map>
+#include <set>
 #include <utility>
 
+#include "checkpoint/content.hpp"
 #include "checkpoint/folder.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
@@ -19,20 +21,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::size_t most_open = 256;  ///< files, as a process may have no room for more
+
 [[noreturn]] void fail_damaged(const std::string& path, const std::string& what) {
   throw core::Error{core::ExitCode::failed,
                     {.what = fmt::format("checkpoint '{}' is damaged: {}", path, what),
                      .fix = "go on from an older one; lockstep names them when it looks for the newest"}};
 }
 
-std::string read_part(const std::string& path, std::string_view name) try {
-  return io::read_text((fs::path{path} / name).string());
-} catch (const core::Error& error) {
-  if (std::error_code unknown; error.code() != core::ExitCode::usage || fs::exists(fs::path{path} / name, unknown))
-    throw;
-  throw core::Error{core::ExitCode::failed,
-                    {.what = fmt::format("checkpoint '{}' is incomplete: it has no {}", path, name),
-                     .fix = "go on from an older one"}};
+/// Of what is to the byte as it was written, so that no accident has made it.
+[[noreturn]] void refuse_impossible(const std::string& path, const std::string& what) {
+  core::fail_usage(
+      {.what = fmt::format("checkpoint '{}' is damaged: {}", path, what), .fix = std::string{damaged_fix}});
 }
 
 bool are_of_one_tensor(const Box& a, const Box& b) {
@@ -43,35 +43,67 @@ bool is_cut_alike(const Box& a, const Box& b) { return a.n_rows == b.n_rows && a
 
 }  // namespace
 
+// What is removed or replaced at this moment is read again: another one may have its name.
 Checkpoint::Checkpoint(const std::string& path) : path_{path} {
-  std::string expected = read_part(path, done_name);
-  while (!expected.empty() && expected.back() == '\n') expected.pop_back();
-  const std::string text = read_part(path, index_name);
-  if (io::digest_of(std::as_bytes(std::span{text})) != expected)
-    fail_damaged(path, fmt::format("{} and {} do not fit", index_name, done_name));
-  index_ = parse_index(text, (fs::path{path} / index_name).string());
+  constexpr int most_attempts = 10;
+  for (int attempt = 1;; ++attempt) {
+    if (is_gone(path)) throw gone_error(path);
+    try {
+      folder_ = std::make_shared<io::Folder>(path);
+      read_index();
+      return;
+    } catch (const core::Error&) {
+      if (attempt == most_attempts || !folder_ || folder_->is_in_place()) throw;
+    }
+  }
 }
 
-std::string Checkpoint::path_of(const FileRecord& file) const { return (fs::path{path_} / file.name).string(); }
+void Checkpoint::read_index() {
+  std::string expected = read_part(done_name);
+  while (!expected.empty() && expected.back() == '\n') expected.pop_back();
+  const std::string text = read_part(index_name);
+  if (io::digest_of(std::as_bytes(std::span{text})) != expected)
+    fail_damaged(path_, fmt::format("{} and {} do not fit", index_name, done_name));
+  index_ = parse_index(text, folder_->path_of(std::string{index_name}));
+  open_.assign(n_files(), {});
+  for (std::size_t i = 0; i < n_files() && n_files() <= most_open; ++i)
+    if (folder_->has(index_.files[i].name)) open_[i].file = open_file(i);
+}
 
-void Checkpoint::check_file(const FileRecord& file) const {
-  std::error_code error;
-  const std::uintmax_t size = fs::file_size(path_of(file), error);
-  if (error == std::errc::no_such_file_or_directory) fail_damaged(path_, fmt::format("it has no {}", file.name));
-  if (error)
-    throw core::Error{core::ExitCode::system,
-                      {.what = fmt::format("cannot look at '{}': {}", path_of(file), error.message())}};
-  if (size != file.bytes) fail_damaged(path_, fmt::format("{} has {} bytes, not {}", file.name, size, file.bytes));
+std::string Checkpoint::read_part(std::string_view name) const {
+  if (!folder_->has(std::string{name}))
+    throw core::Error{core::ExitCode::failed,
+                      {.what = fmt::format("checkpoint '{}' is incomplete: it has no {}", path_, name),
+                       .fix = "go on from an older one"}};
+  return io::read_text(folder_->open(std::string{name}));
+}
+
+std::shared_ptr<io::File> Checkpoint::open_file(std::size_t i) const {
+  if (open_[i].file) return open_[i].file;
+  const FileRecord& record = index_.files[i];
+  if (!folder_->has(record.name)) {
+    if (!folder_->is_in_place()) throw gone_error(path_);
+    fail_damaged(path_, fmt::format("it has no {}", record.name));
+  }
+  return std::make_shared<io::File>(folder_->open(record.name));
 }
 
 void Checkpoint::check_files() const {
-  for (const FileRecord& file : index_.files) check_file(file);
+  for (std::size_t i = 0; i < n_files(); ++i) {
+    const FileRecord& record = index_.files[i];
+    if (const std::uint64_t size = open_file(i)->size().value; size != record.bytes)
+      fail_damaged(path_, fmt::format("{} has {} bytes, not {}", record.name, size, record.bytes));
+  }
 }
 
 void Checkpoint::verify(std::size_t i) const {
-  const FileRecord& file = index_.files.at(i);
-  check_file(file);
-  if (io::digest_of_file(path_of(file)) != file.digest) fail_damaged(path_, file.name + " is not what was written");
+  const FileRecord& record = index_.files.at(i);
+  const std::shared_ptr<io::File> file = open_file(i);
+  if (const std::uint64_t size = file->size().value; size != record.bytes)
+    fail_damaged(path_, fmt::format("{} has {} bytes, not {}", record.name, size, record.bytes));
+  if (io::digest_of_file(*file) != record.digest) fail_damaged(path_, record.name + " is not what was written");
+  const std::shared_ptr<io::Hdf5File> hdf5 = open(i);
+  for (const Piece& piece : record.pieces) static_cast<void>(open_piece(*hdf5, i, piece));
 }
 
 core::Bytes Checkpoint::bytes() const noexcept {
@@ -96,14 +128,28 @@ std::optional<Box> Checkpoint::find(const std::string& tensor) const {
   return std::nullopt;
 }
 
-// Kept open, but for so many that a process may have no room for them.
-std::shared_ptr<io::Hdf5File> Checkpoint::open(std::size_t file) const {
-  constexpr std::size_t most_open = 256;
-  open_.resize(n_files());
-  if (open_[file]) return open_[file];
-  auto opened = std::make_shared<io::Hdf5File>(io::Hdf5File::open(path_of(index_.files[file])));
-  if (n_files() <= most_open) open_[file] = opened;
+// By its descriptor: whatever has its name by now.
+std::shared_ptr<io::Hdf5File> Checkpoint::open(std::size_t i) const {
+  if (open_[i].hdf5) return open_[i].hdf5;
+  const std::shared_ptr<io::File> file = open_file(i);
+  std::shared_ptr<io::Hdf5File> opened;
+  const auto complaint =
+      core::complaint_of([&] { opened = std::make_shared<io::Hdf5File>(io::Hdf5File::open(*file)); });
+  if (complaint && complaint->code() == core::ExitCode::usage) refuse_impossible(path_, complaint->problem().what);
+  if (complaint) throw core::Error{*complaint};
+  if (n_files() <= most_open) open_[i] = {.hdf5 = opened};
   return opened;
+}
+
+io::Hdf5Dataset Checkpoint::open_piece(const io::Hdf5File& file, std::size_t i, const Piece& piece) const {
+  io::Hdf5Dataset dataset = file.open_dataset("/" + piece.box.tensor);
+  std::uint64_t n = 1;
+  bool is_too_large = dataset.dimensions().empty();
+  for (const std::uint64_t size : dataset.dimensions()) is_too_large |= __builtin_mul_overflow(n, size, &n);
+  if (is_too_large || n != piece.box.n_elements() || dataset.dtype() != core::DType::float32)
+    refuse_impossible(path_, fmt::format("{} has not the {} elements of float32 of {} that its index tells of",
+                                         index_.files[i].name, piece.box.n_elements(), piece.box.tensor));
+  return dataset;
 }
 
 void Checkpoint::read(const Box& box, std::span<float> values) const {
@@ -114,7 +160,7 @@ void Checkpoint::read(const Box& box, std::span<float> values) const {
       if (!are_of_one_tensor(piece.box, box)) fail_damaged(path_, box.tensor + " has another shape");
       if (is_cut_alike(piece.box, box) && intersection(piece.box.rows, box.rows).empty()) continue;
       const std::shared_ptr<io::Hdf5File> file = open(i);
-      const io::Hdf5Dataset dataset = file->open_dataset("/" + box.tensor);
+      const io::Hdf5Dataset dataset = open_piece(*file, i, piece);
       const bool is_all = piece.box == box;
       std::vector<float> stored(is_all ? 0 : piece.box.n_elements());
       const std::span<float> target = is_all ? values : std::span{stored};
@@ -125,27 +171,66 @@ void Checkpoint::read(const Box& box, std::span<float> values) const {
   if (n_read != box.n_elements()) fail_damaged(path_, "it does not have all of " + box.tensor);
 }
 
-Checkpoint open_checkpoint(const runtime::Communicator& world, const std::string& path) {
-  const std::string shared = world.broadcast(path);
-  std::optional<Checkpoint> checkpoint;
-  runtime::together(world, [&] {
-    checkpoint.emplace(shared);
-    for (auto i = static_cast<std::size_t>(world.rank()); i < checkpoint->n_files();
-         i += static_cast<std::size_t>(world.n_ranks()))
-      checkpoint->verify(i);
-  });
-  return std::move(*checkpoint);
+bool is_gone(const std::string& path) noexcept {
+  std::error_code error;
+  return fs::status(path, error).type() == fs::file_type::not_found;
 }
 
-std::optional<Checkpoint> open_first_whole(const runtime::Communicator& world, const std::vector<std::string>& paths) {
-  const std::uint64_t n = runtime::broadcast_value(world, std::uint64_t{paths.size()});
-  for (std::size_t i = 0; i < n; ++i) {
-    try {
-      return open_checkpoint(world, world.rank() == 0 ? paths[i] : "");
-    } catch (const core::Error& error) {
-      if (error.code() != core::ExitCode::failed) throw;
-      if (world.rank() == 0) core::log_warning(fmt::format("{}; passed over", error.problem().what));
+core::Error gone_error(const std::string& path) {
+  return {core::ExitCode::usage,
+          {.what = fmt::format("checkpoint '{}' is gone: the run that made it has removed it meanwhile", path),
+           .expected = "one that stays",
+           .fix = "take a newer one, which lockstep ckpt ls names; or let the run keep more: --keep N"}};
+}
+
+namespace {
+
+/// Collective: nothing if a run has removed it meanwhile.
+std::optional<Checkpoint> open_unless_gone(const runtime::Communicator& world, const std::string& path) {
+  const std::string shared = world.broadcast(path);
+  std::optional<Checkpoint> checkpoint;
+  const auto complaint = core::complaint_of([&] {  // the same on all ranks
+    runtime::together(world, [&] {
+      checkpoint.emplace(shared);
+      for (auto i = static_cast<std::size_t>(world.rank()); i < checkpoint->n_files();
+           i += static_cast<std::size_t>(world.n_ranks()))
+        checkpoint->verify(i);
+    });
+  });
+  if (!complaint) return checkpoint;
+  if (runtime::broadcast_value(world, world.rank() == 0 && is_gone(shared))) return std::nullopt;
+  throw core::Error{*complaint};
+}
+
+}  // namespace
+
+Checkpoint open_checkpoint(const runtime::Communicator& world, const std::string& path) {
+  if (auto checkpoint = open_unless_gone(world, path)) return std::move(*checkpoint);
+  throw gone_error(world.broadcast(path));
+}
+
+// Each removal takes a run some steps, so lists do not change for ever.
+std::optional<Checkpoint> open_first_whole(const runtime::Communicator& world, const ListPaths& list) {
+  constexpr int most_lists = 100;
+  std::set<std::string> told;  // on rank 0
+  for (int n_lists = 1; n_lists <= most_lists; ++n_lists) {
+    std::vector<std::string> paths;
+    runtime::together(world, [&] { world.rank() == 0 ? void(paths = list()) : void(); });
+    const std::uint64_t n = runtime::broadcast_value(world, std::uint64_t{paths.size()});
+    bool has_changed = false;
+    for (std::size_t i = 0; i < n && !has_changed; ++i) {
+      const std::string path = world.rank() == 0 ? paths[i] : "";
+      try {
+        auto checkpoint = open_unless_gone(world, path);
+        if (checkpoint) return checkpoint;
+        has_changed = true;
+      } catch (const core::Error& error) {
+        if (error.code() != core::ExitCode::failed) throw;
+        if (world.rank() == 0 && told.insert(path).second)
+          core::log_warning(fmt::format("{}; passed over", error.problem().what));
+      }
     }
+    if (!has_changed) return std::nullopt;
   }
   return std::nullopt;
 }
@@ -153,11 +238,8 @@ std::optional<Checkpoint> open_first_whole(const runtime::Communicator& world, c
 Checkpoint open_newest(const runtime::Communicator& world, const std::string& path, std::string_view where) {
   const bool is_first = world.rank() == 0;
   if (runtime::broadcast_value(world, is_first && is_checkpoint(path))) return open_checkpoint(world, path);
-  std::vector<std::string> paths;
-  runtime::together(world, [&] {
-    if (is_first) paths = require_checkpoints(path, where);
-  });
-  if (auto newest = open_first_whole(world, paths)) return std::move(*newest);
+  if (auto newest = open_first_whole(world, [&] { return require_checkpoints(path, where); }))
+    return std::move(*newest);
   throw core::Error{core::ExitCode::failed,
                     {.what = fmt::format("no checkpoint in '{}' is whole", path), .where = std::string{where}}};
 }

@@ -1,9 +1,11 @@
 // Reads checkpoints: only ones that are whole, and by any number of ranks.
-// Invariant: nothing is read of a checkpoint before all of it was verified; all ranks read the same one, or none.
+// Invariant: nothing is read of a checkpoint before all of it was verified; all ranks read the same one, or none; no
+// link in its folder is followed, and what was opened stays readable though a run removes it.
 // Used by the trainer.
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -13,7 +15,9 @@
 
 #include "checkpoint/box.hpp"
 #include "checkpoint/index.hpp"
+#include "core/error.hpp"
 #include "core/units.hpp"
+#include "io/folder.hpp"
 #include "io/hdf5.hpp"
 #include "runtime/communicator.hpp"
 
@@ -21,15 +25,16 @@ namespace lockstep::checkpoint {
 
 class Checkpoint {
  public:
-  /// Reads and verifies the index. Throws core::Error (failed) if it is incomplete or damaged, with what is wrong;
-  /// (usage) if it is of a newer format.
+  /// Reads and verifies the index, and opens the files. Throws core::Error (failed) if it is incomplete or damaged,
+  /// with what is wrong; (usage) if it is of a newer format, says what cannot be, or is not there.
   explicit Checkpoint(const std::string& path);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   /// What write_checkpoint() was given.
   [[nodiscard]] const std::string& content() const noexcept { return index_.content; }
   [[nodiscard]] std::size_t n_files() const noexcept { return index_.files.size(); }
-  /// Throws core::Error (failed) unless file number `i` is to the byte what was written.
+  /// Throws core::Error (failed) unless file number `i` is to the byte what was written, (usage) if what was written is
+  /// not what the index says.
   void verify(std::size_t i) const;
 
   [[nodiscard]] core::Bytes bytes() const noexcept;  ///< of its files
@@ -43,23 +48,39 @@ class Checkpoint {
   void read(const Box& box, std::span<float> values) const;
 
  private:
-  void check_file(const FileRecord& file) const;
-  [[nodiscard]] std::string path_of(const FileRecord& file) const;
-  [[nodiscard]] std::shared_ptr<io::Hdf5File> open(std::size_t file) const;
+  /// As far as it is open; nothing where it is not yet.
+  struct Opened {
+    std::shared_ptr<io::File> file{};
+    std::shared_ptr<io::Hdf5File> hdf5{};
+  };
+
+  void read_index();
+  [[nodiscard]] std::string read_part(std::string_view name) const;
+  [[nodiscard]] std::shared_ptr<io::File> open_file(std::size_t i) const;
+  [[nodiscard]] std::shared_ptr<io::Hdf5File> open(std::size_t i) const;
+  [[nodiscard]] io::Hdf5Dataset open_piece(const io::Hdf5File& file, std::size_t i, const Piece& piece) const;
 
   std::string path_;
+  std::shared_ptr<io::Folder> folder_{};
   Index index_{};
-  mutable std::vector<std::shared_ptr<io::Hdf5File>> open_{};  ///< by file; nothing where none was read yet
+  mutable std::vector<Opened> open_{};  ///< by file
 };
+
+/// Whether nothing has this name any more.
+[[nodiscard]] bool is_gone(const std::string& path) noexcept;
+/// "checkpoint 'PATH' is gone: ...".
+[[nodiscard]] core::Error gone_error(const std::string& path);
 
 /// Collective: `path` (on rank 0), verified by all ranks, each a part. Throws core::Error, the same on all ranks, if it
 /// is not whole.
 [[nodiscard]] Checkpoint open_checkpoint(const runtime::Communicator& world, const std::string& path);
 
-/// Collective: the first whole one of `paths` (on rank 0); nothing if there is none. Those before it are named in
-/// warnings.
-[[nodiscard]] std::optional<Checkpoint> open_first_whole(const runtime::Communicator& world,
-                                                         const std::vector<std::string>& paths);
+/// The paths of checkpoints, on rank 0 alone.
+using ListPaths = std::function<std::vector<std::string>()>;
+
+/// Collective: the first whole one of those that `list` gives; nothing if there is none. Those before it are named in
+/// warnings. Where a run has removed one meanwhile, `list` is asked again.
+[[nodiscard]] std::optional<Checkpoint> open_first_whole(const runtime::Communicator& world, const ListPaths& list);
 
 /// Collective: the one that `path` (on rank 0) is, or the newest whole one of the run that it is. Throws core::Error,
 /// the same on all ranks: (usage, naming `where`) if there is none, (failed) if none is whole.

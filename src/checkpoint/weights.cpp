@@ -5,13 +5,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <filesystem>
 #include <map>
+#include <numeric>
+#include <optional>
 #include <utility>
 
 #include "core/crc32c.hpp"
 #include "core/error.hpp"
+#include "core/log.hpp"
 #include "core/pending.hpp"
 #include "core/result_path.hpp"
 #include "core/suggest.hpp"
@@ -64,14 +68,85 @@ Differences find_differences(const TensorSource& from, std::span<const TensorSpe
   return differences;
 }
 
-void refuse_misfit(const NamedFile& named, const std::string& stored_model, const std::string& model,
-                   const Differences& differences) {
+/// What wrappers put before the names of the model in them.
+struct Wrapper {
+  std::string_view prefix;
+  std::string_view made_by;
+};
+constexpr std::array wrappers{Wrapper{"module.", "DistributedDataParallel"}, Wrapper{"_orig_mod.", "torch.compile"},
+                              Wrapper{"model.", "a module that holds the model"}};
+
+/// The prefix that all weights have behind `prefix`; empty if there is none.
+std::string_view find_wrapper(const TensorSource& from, std::string_view prefix) {
+  const std::vector<std::size_t> weights = find_weights(from);
+  for (const Wrapper& wrapper : wrappers) {
+    const auto has_it = [&](std::size_t i) {
+      return std::string_view{from.tensors[i].spec.name}.substr(prefix.size()).starts_with(wrapper.prefix);
+    };
+    if (!weights.empty() && std::ranges::all_of(weights, has_it)) return wrapper.prefix;
+  }
+  return {};
+}
+
+/// The weights alone, without `prefix`, which all have.
+TensorSource without_prefix(const TensorSource& from, std::string_view prefix) {
+  TensorSource source = subset(from, find_weights(from));
+  for (StoredTensor& tensor : source.tensors) tensor.spec.name.erase(0, prefix.size());
+  std::vector<std::size_t> order(source.tensors.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t i) -> const std::string& { return source.tensors[i].spec.name; });
+  return subset(std::move(source), std::move(order));
+}
+
+/// A source whose names fit those of the model, and the prefix that it lost for it; the longest prefix that was tried,
+/// if none fits.
+struct Unwrapped {
+  std::optional<TensorSource> source;
+  std::string prefix;
+};
+
+Unwrapped unwrap(const TensorSource& from, std::span<const TensorSpec> tensors) {
+  std::string prefix;
+  for (std::string_view next = find_wrapper(from, prefix); !next.empty(); next = find_wrapper(from, prefix)) {
+    prefix += next;
+    TensorSource source = without_prefix(from, prefix);
+    if (find_differences(source, tensors).text().empty()) return {std::move(source), prefix};
+  }
+  return {std::nullopt, prefix};
+}
+
+std::string wrapper_text(const std::string& prefix) {
+  const auto found = std::ranges::find_if(wrappers, [&](const Wrapper& one) { return prefix.starts_with(one.prefix); });
+  return fmt::format("'{}', which {} has put before all names", prefix, found->made_by);
+}
+
+[[noreturn]] void refuse_wrapped(const NamedFile& named, const std::string& model, const TensorSource& from,
+                                 const std::string& prefix, std::span<const TensorSpec> tensors) {
+  refuse(named,
+         fmt::format("does not fit model {}, with or without {}; without: {}", model, wrapper_text(prefix),
+                     find_differences(without_prefix(from, prefix), tensors).text()),
+         "the tensors of the model, by name and shape", "choose the model and the number of outputs it was saved from");
+}
+
+[[noreturn]] void refuse_misfit(const NamedFile& named, const std::string& stored_model, const std::string& model,
+                                const Differences& differences) {
   const std::string text = differences.text();
-  if (text.empty()) return;
   const bool is_other_model = !stored_model.empty() && stored_model != model;
   refuse(named, fmt::format("does not fit model {}: {}", model, text), "the tensors of the model, by name and shape",
          is_other_model ? fmt::format("it was saved from model {}: choose that one", stored_model)
                         : "choose the model and the number of outputs it was saved from");
+}
+
+/// Leaves out of all names of `source` what a wrapper has put there, told, where they then fit.
+void require_fit(const NamedFile& named, TensorSource& source, const std::string& model,
+                 std::span<const TensorSpec> tensors) {
+  const Differences differences = find_differences(source, tensors);
+  if (differences.text().empty()) return;
+  Unwrapped unwrapped = unwrap(source, tensors);
+  if (!unwrapped.source && !unwrapped.prefix.empty()) refuse_wrapped(named, model, source, unwrapped.prefix, tensors);
+  if (!unwrapped.source) refuse_misfit(named, source.info.model, model, differences);
+  core::log_info(fmt::format("'{}': left out {}", named.path, wrapper_text(unwrapped.prefix)));
+  source = std::move(*unwrapped.source);
 }
 
 /// What save_weights() may put another in the place of.
@@ -158,9 +233,9 @@ void check_room(const std::string& path, std::string_view what, core::Bytes need
 
 WeightsInfo load_weights(const runtime::Communicator& world, const std::string& path, const std::string& model,
                          std::span<const TensorSpec> tensors, const TakeTensor& take, std::string_view flag) {
-  const TensorSource source = open_tensors(world, path, flag);
+  TensorSource source = open_tensors(world, path, flag);
   runtime::together(world, [&] {
-    refuse_misfit({path, std::string{flag}}, source.info.model, model, find_differences(source, tensors));
+    require_fit({path, std::string{flag}}, source, model, tensors);
     std::vector<float> buffer(largest(tensors));
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       const std::span<float> values = std::span{buffer}.first(nn::n_elements(tensors[i].shape));

@@ -32,8 +32,7 @@ std::set<std::string> names_in(const std::string& path) {
   std::error_code error;
   for (fs::directory_iterator entry{path, error}, end; !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    if (name == index_name || name == done_name || (name.starts_with("rank-") && name.ends_with(".h5")))
-      names.insert(name);
+    if (name == index_name || name == done_name || is_rank_file(name)) names.insert(name);
   }
   return names;
 }
@@ -41,6 +40,10 @@ std::set<std::string> names_in(const std::string& path) {
 /// On rank 0.
 void make_folder(const std::string& path, std::optional<core::PendingFolder>& pending) {
   const fs::path folder = fs::path{path}.parent_path();
+  if (fs::is_symlink(fs::symlink_status(path)))
+    core::fail_usage({.what = fmt::format("'{}' is a symbolic link, which no checkpoint replaces", path),
+                      .expected = "a new name, or a checkpoint to replace",
+                      .fix = "move the link away"});
   if (fs::create_directories(folder)) core::sync_to_disk(fs::absolute(folder).parent_path().string());
   core::remove_leftovers(folder.string(), "");
   pending.emplace(path, names_in(path), "");

@@ -47,8 +47,9 @@ std::string Digest::hex() const { return to_hex(XXH3_128bits_digest(state_->raw)
 
 std::string digest_of(std::span<const std::byte> data) { return to_hex(XXH3_128bits(data.data(), data.size())); }
 
-std::string digest_of_file(const std::string& path) {
-  const File file{path};
+std::string digest_of_file(const std::string& path) { return digest_of_file(File{path}); }
+
+std::string digest_of_file(const File& file) {
   const std::uint64_t size = file.size().value;
   std::vector<std::byte> piece(std::min<std::uint64_t>(size, std::uint64_t{1} << 20));
   Digest digest;

@@ -10,6 +10,8 @@
 
 namespace lockstep::io {
 
+class File;
+
 /// Digest of bytes that arrive in pieces.
 class Digest {
  public:
@@ -31,5 +33,6 @@ class Digest {
 [[nodiscard]] std::string digest_of(std::span<const std::byte> data);
 /// Reads the file in pieces of 1 MiB.
 [[nodiscard]] std::string digest_of_file(const std::string& path);
+[[nodiscard]] std::string digest_of_file(const File& file);
 
 }  // namespace lockstep::io

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/shortage.hpp"
@@ -35,15 +36,17 @@ struct stat status_of(int descriptor, const std::string& path) {
 
 }  // namespace
 
-File::File(const std::string& path) : path_{path} {
-  // O_NONBLOCK: a named pipe must be refused, not waited for.
-  const int raw = with_retries([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); });
-  if (raw < 0) core::refuse_shortage(fmt::format("cannot open '{}'", path), "", errno);
-  if (raw < 0) fail_to_open(path, core::system_reason(errno), fix_for(errno));
-  descriptor_ = core::Descriptor{raw};
-  const auto mode = status_of(raw, path).st_mode;
-  if (S_ISDIR(mode)) fail_to_open(path, "it is a folder", "give a file");
-  if (!S_ISREG(mode)) fail_to_open(path, "it is no regular file", "copy its content to a file first");
+// O_NONBLOCK: a named pipe must be refused, not waited for.
+File::File(const std::string& path)
+    : File{path,
+           core::Descriptor{with_retries([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); })}} {}
+
+File::File(std::string path, core::Descriptor opened) : path_{std::move(path)}, descriptor_{std::move(opened)} {
+  if (!descriptor_) core::refuse_shortage(fmt::format("cannot open '{}'", path_), "", errno);
+  if (!descriptor_) fail_to_open(path_, core::system_reason(errno), fix_for(errno));
+  const auto mode = status_of(descriptor_.get(), path_).st_mode;
+  if (S_ISDIR(mode)) fail_to_open(path_, "it is a folder", "give a file");
+  if (!S_ISREG(mode)) fail_to_open(path_, "it is no regular file", "copy its content to a file first");
 }
 
 core::Bytes File::size() const { return {static_cast<std::uint64_t>(status_of(descriptor_.get(), path_).st_size)}; }
@@ -74,11 +77,12 @@ void File::drop_cache() const {
   posix_fadvise(descriptor_.get(), 0, 0, POSIX_FADV_DONTNEED);
 }
 
-std::string read_text(const std::string& path, core::Bytes most) {
-  const File file{path};
+std::string read_text(const std::string& path, core::Bytes most) { return read_text(File{path}, most); }
+
+std::string read_text(const File& file, core::Bytes most) {
   const core::Bytes size = file.size();
   if (size > most) {
-    core::fail_usage({.what = fmt::format("'{}' has {} bytes", path, size.value),
+    core::fail_usage({.what = fmt::format("'{}' has {} bytes", file.path(), size.value),
                       .expected = fmt::format("at most {} bytes", most.value)});
   }
   std::string text(size.value, '\0');

@@ -19,8 +19,11 @@ class File {
   /// core::Error (usage) if it is not there, no regular file or not readable, (system) if there is no room for another
   /// open file; names path and reason.
   explicit File(const std::string& path);
+  /// One that somebody has opened, and calls `path`; errors as above.
+  File(std::string path, core::Descriptor opened);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  [[nodiscard]] int descriptor() const noexcept { return descriptor_.get(); }
   [[nodiscard]] core::Bytes size() const;
   /// All of `data` from `offset` on. Errors that a file system gets over (EIO, ESTALE, EAGAIN, EINTR) are tried again,
   /// up to 5 times with growing, jittered pauses. Throws core::Error (usage) if the file ends before, (system) if it
@@ -36,5 +39,6 @@ class File {
 
 /// The whole file as text; errors as File's. At most `most` bytes, else core::Error (usage).
 [[nodiscard]] std::string read_text(const std::string& path, core::Bytes most = {std::uint64_t{1} << 30});
+[[nodiscard]] std::string read_text(const File& file, core::Bytes most = {std::uint64_t{1} << 30});
 
 }  // namespace lockstep::io

@@ -19,6 +19,8 @@
 
 namespace lockstep::io {
 
+class File;
+
 using Dimensions = std::vector<std::uint64_t>;
 
 /// Where a chunk or a contiguous data set lies in its file, as stored (compressed).
@@ -88,6 +90,8 @@ class Hdf5File {
   /// The same of a file that users bring: locked meanwhile, as the library locks for reading, where the file system has
   /// locks. core::Error (usage) if another process writes it.
   static Hdf5File open_foreign(const std::string& path, OtherFiles others = OtherFiles::refused);
+  /// The file that is open, whatever has its name by now; errors as above.
+  static Hdf5File open(const File& file);
   Hdf5File(Hdf5File&&) noexcept;
   Hdf5File& operator=(Hdf5File&&) noexcept;
   Hdf5File(const Hdf5File&) = delete;

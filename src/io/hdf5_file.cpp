@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -179,6 +180,17 @@ Hdf5File Hdf5File::open_foreign(const std::string& path, OtherFiles others) {
   Hdf5File file = open(path, others);
   file.state_->lock = std::move(lock);
   return file;
+}
+
+// Behind this name of a descriptor is the open file itself, where the system has one.
+Hdf5File Hdf5File::open(const File& file) {
+  prepare_hdf5();
+  const std::string by_descriptor = fmt::format("/proc/self/fd/{}", file.descriptor());
+  const std::string& name = ::access(by_descriptor.c_str(), R_OK) == 0 ? by_descriptor : file.path();
+  const Place place{.code = core::ExitCode::usage, .path = file.path()};
+  const ListId access = make_access_list(place);
+  FileId id{checked(place, "open the file", [&] { return H5Fopen(name.c_str(), H5F_ACC_RDONLY, access.get()); })};
+  return Hdf5File{std::make_unique<State>(State{place, std::move(id), Reach{}})};
 }
 
 Hdf5Dataset Hdf5File::create_dataset(const std::string& name, core::DType dtype, const Dimensions& dimensions,

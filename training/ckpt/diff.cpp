@@ -33,7 +33,7 @@ void print_states(const checkpoint::Checkpoint& first, const checkpoint::Checkpo
 core::ExitCode diff(const Pair& folders) {
   const auto& alone = runtime::Communicator::alone();
   const auto open = [&](const std::string& folder) {
-    auto found = checkpoint::open_first_whole(alone, require_checkpoints(folder));
+    auto found = checkpoint::open_first_whole(alone, [&] { return require_checkpoints(folder); });
     if (!found)
       throw core::Error{core::ExitCode::failed, {.what = fmt::format("no checkpoint in '{}' is whole", folder)}};
     return std::move(*found);

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <iterator>
 #include <memory>
+#include <optional>
 
 #include "checkpoint/folder.hpp"
 #include "core/print.hpp"
@@ -16,7 +17,8 @@
 namespace lockstep::training::ckpt {
 namespace {
 
-std::string row_of(const core::Table& table, const std::string& path) {
+/// Nothing if the run has removed it meanwhile.
+std::optional<std::string> row_of(const core::Table& table, const std::string& path) {
   const std::string name = core::printable(std::filesystem::path{path}.filename().string());
   try {
     const checkpoint::Checkpoint one{path};
@@ -27,13 +29,30 @@ std::string row_of(const core::Table& table, const std::string& path) {
     return table.row({name, std::to_string(place.epoch), std::to_string(place.step), std::to_string(place.samples_seen),
                       core::format_decimal(one.bytes()), std::to_string(one.n_files()), core::join(words)});
   } catch (const core::Error& error) {
+    if (checkpoint::is_gone(path)) return std::nullopt;
     if (error.code() == core::ExitCode::system) throw;
     return table.row({name, "-", "-", "-", "-", "-", error.problem().what});
   }
 }
 
+/// Where one was removed meanwhile there may be others than were listed.
+std::vector<std::string> rows_of(const core::Table& table, const std::string& folder) {
+  constexpr int most_lists = 100;
+  std::vector<std::string> rows;
+  bool has_changed = true;
+  for (int n_lists = 0; has_changed && n_lists < most_lists; ++n_lists) {
+    rows.clear();
+    has_changed = false;
+    for (const std::string& path : require_checkpoints(folder)) {
+      const auto row = row_of(table, path);
+      has_changed = has_changed || !row;
+      if (row) rows.push_back(*row);
+    }
+  }
+  return rows;
+}
+
 core::ExitCode list(const std::string& folder) {
-  const auto paths = require_checkpoints(folder);
   const core::Table table{{{.header = "checkpoint", .unit = "", .width = 16, .align = core::Align::left},
                            {.header = "epoch", .unit = "", .width = 6},
                            {.header = "step", .unit = "", .width = 10},
@@ -41,8 +60,9 @@ core::ExitCode list(const std::string& folder) {
                            {.header = "size", .unit = "", .width = 9},
                            {.header = "files", .unit = "", .width = 6},
                            {.header = "state", .unit = "", .align = core::Align::left}}};
+  const std::vector<std::string> rows = rows_of(table, folder);
   core::print(table.header());
-  for (const std::string& path : paths) core::print(row_of(table, path));
+  for (const std::string& row : rows) core::print(row);
   return core::ExitCode::ok;
 }
 

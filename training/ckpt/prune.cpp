@@ -1,11 +1,10 @@
 // lockstep ckpt prune: removes all but the newest whole checkpoints and those with a name, and what is left of others.
 
-#include <algorithm>
 #include <filesystem>
-#include <iterator>
 #include <memory>
 
 #include "checkpoint/folder.hpp"
+#include "core/log.hpp"
 #include "core/print.hpp"
 #include "core/temporary.hpp"
 #include "training/ckpt/checkpoints.hpp"
@@ -29,16 +28,32 @@ bool is_whole(const std::string& path) {
   }
 }
 
+/// None of ours, which is told: it is neither counted nor removed.
+bool is_foreign(const std::string& path) {
+  const std::string reason = checkpoint::foreign_reason(path);
+  if (!reason.empty()) core::log_warning(checkpoint::left_alone_text(path, reason));
+  return !reason.empty();
+}
+
+/// As find_checkpoints() has it.
+std::string folder_of(const std::string& place) {
+  std::error_code error;
+  const std::string of_run = checkpoint::checkpoints_in(place);
+  return std::filesystem::is_directory(of_run, error) ? of_run : place;
+}
+
 core::ExitCode prune(const PruneArguments& arguments) {
   if (checkpoint::is_checkpoint(arguments.folder))
     core::fail_usage({.what = fmt::format("'{}' is one checkpoint", arguments.folder),
                       .where = "FOLDER",
                       .expected = "a run's folder",
                       .fix = "remove it by rm -r, if that is what is wanted"});
+  checkpoint::restore_replaced(folder_of(arguments.folder));
   const auto paths = require_checkpoints(arguments.folder);
   std::vector<std::string> surplus;
   std::uint64_t n_kept = 0, n_named = 0;
   for (const std::string& path : paths) {
+    if (is_foreign(path)) continue;
     const bool has_name = !checkpoint::names_of(path).empty();
     if ((n_kept < arguments.keep || has_name) && is_whole(path))
       ++(n_kept < arguments.keep ? n_kept : n_named);
@@ -53,13 +68,10 @@ core::ExitCode prune(const PruneArguments& arguments) {
          .fix = "lockstep ckpt verify tells what is wrong; remove them by rm -r, if that is what is wanted"}};
   const std::string folder = std::filesystem::path{paths.front()}.parent_path().string();
   core::remove_leftovers(folder, "");
-  std::ranges::copy(checkpoint::list_set_aside(folder), std::back_inserter(surplus));
+  for (const std::string& path : checkpoint::list_set_aside(folder))
+    if (!is_foreign(path)) surplus.push_back(path);
   for (const std::string& path : surplus) {
-    try {
-      checkpoint::remove_checkpoint(path);
-    } catch (const std::filesystem::filesystem_error& error) {
-      throw core::Error{core::ExitCode::system, {.what = fmt::format("cannot remove '{}': {}", path, error.what())}};
-    }
+    checkpoint::remove_checkpoint(path);
     core::print("{} removed\n", path);
   }
   core::print("{} kept\n", n_kept + n_named);
@@ -73,7 +85,8 @@ std::string prune_help() {
 
 Removes what is older than the newest whole checkpoints, damaged and incomplete ones, what killed runs have left of others, and
 those that a run has set aside as suspect;
-not what is whole and has another name (best, epoch-010): rm that first. Not for a run that is under way: that one keeps as many as its own --keep says.
+not what is whole and has another name (best, epoch-010): rm that first; nor a symbolic link, or a folder with anything in it
+that Lockstep has not made, which are told. Not for a run that is under way: that one keeps as many as its own --keep says.
 
       --keep N           whole checkpoints that stay                                       (3)
 )";

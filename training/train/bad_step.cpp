@@ -2,6 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/content.hpp"
+#include "core/json.hpp"
+
 namespace lockstep::training {
 
 using Json = nlohmann::ordered_json;
@@ -14,7 +17,7 @@ std::string to_json(const BadStep& bad) {
 }
 
 BadStep parse_bad_step(std::string_view text) {
-  const Json json = Json::parse(text);
+  const Json json = core::parse_json<Json>(text, "the bad step of a checkpoint", checkpoint::bad_step_document);
   BadStep bad{.learning_rate = json.at("learning_rate")};
   for (const Json& one : json.at("seen"))
     bad.seen.push_back({.rank = one.at("rank"),

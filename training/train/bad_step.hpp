@@ -25,7 +25,7 @@ struct BadStep {
 
 /// The text of a JSON object.
 [[nodiscard]] std::string to_json(const BadStep& bad);
-/// Throws nlohmann::json::exception if it is none of to_json().
+/// Throws core::Error (usage) naming the field if it is none of to_json().
 [[nodiscard]] BadStep parse_bad_step(std::string_view text);
 
 }  // namespace lockstep::training

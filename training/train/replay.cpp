@@ -11,8 +11,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "checkpoint/content.hpp"
 #include "checkpoint/folder.hpp"
 #include "checkpoint/reader.hpp"
+#include "core/json.hpp"
 #include "core/print.hpp"
 #include "nn/models.hpp"
 #include "parallel/slots.hpp"
@@ -48,7 +50,11 @@ nlohmann::json read_content(const std::string& path) {
   const bool is_there = checkpoint::is_checkpoint(path);
   nlohmann::json content;
   if (is_there) content = nlohmann::json::parse(checkpoint::Checkpoint{path}.content());
-  if (content.contains("bad_step")) return content;
+  if (content.contains("bad_step")) {
+    core::check_json(content, path + "/index.json", "content", checkpoint::training_content,
+                     "name a folder bad-step-N that lockstep train has left");
+    return content;
+  }
   std::error_code error;
   const bool is_folder = std::filesystem::is_directory(path, error);
   core::fail_usage({.what = fmt::format("'{}' is {}", path, is_folder ? "no step that was not finite" : "not there"),
@@ -68,7 +74,8 @@ std::string as_toml(const nlohmann::json& recipe) {
 std::uint64_t parts_on_one_rank(const Recipe& recipe, std::uint64_t n_ranks) {
   if (recipe.deterministic) return recipe.accumulate;  // lanes are parts already
   const std::uint64_t group = std::max<std::uint64_t>(1, recipe.bn_group);
-  std::uint64_t parts = recipe.accumulate * n_ranks;
+  const std::uint64_t most = std::max<std::uint64_t>(1, recipe.batch / group);
+  std::uint64_t parts = n_ranks > most ? most : std::min(most, recipe.accumulate * n_ranks);
   while (parts > 1 && recipe.batch % (parts * group) != 0) --parts;
   return parts;
 }

@@ -9,12 +9,14 @@
 #include <string_view>
 #include <vector>
 
+#include "checkpoint/content.hpp"
 #include "checkpoint/folder.hpp"
 #include "core/error.hpp"
 #include "core/flags.hpp"
+#include "core/json.hpp"
 #include "io/digest.hpp"
-#include "io/file.hpp"
 #include "runtime/together.hpp"
+#include "training/run/directory.hpp"
 
 namespace lockstep::training {
 namespace {
@@ -60,6 +62,12 @@ std::vector<Difference> differences(const Json& then, const Json& now) {
   return all;
 }
 
+/// Its fields are right where they are there: the index was read.
+void require_training(const Json& content, const checkpoint::Checkpoint& from) {
+  core::check_json(content, from.path() + "/index.json", "content", checkpoint::training_content,
+                   "name a checkpoint of lockstep train; --init-from takes the weights of any");
+}
+
 /// A run that was killed before its first checkpoint is started anew; not one that has more to show.
 void require_nothing_to_lose(const std::string& run_dir, const std::vector<std::string>& checkpoints) {
   if (!checkpoints.empty())
@@ -78,8 +86,7 @@ void require_nothing_to_lose(const std::string& run_dir, const std::vector<std::
          .where = resume_flag,
          .fix = "choose another --run-dir to start anew, or look at them: lockstep ckpt cat, diff"}};
   const fs::path status = fs::path{run_dir} / "status.json";
-  const Json state = fs::exists(status, error) ? Json::parse(io::read_text(status.string()), nullptr, false) : Json{};
-  const bool has_finished = state.is_object() && state.value("state", "") == "finished";
+  const bool has_finished = state_in(status.string()) == name(RunStatus::finished);
   if (has_finished || fs::exists(fs::symlink_status(fs::path{run_dir} / "weights.h5", error)))
     core::fail_usage({.what = fmt::format("'{}' holds a run that has ended without a checkpoint", run_dir),
                       .where = resume_flag,
@@ -93,11 +100,13 @@ std::optional<checkpoint::Checkpoint> find_checkpoint(const runtime::Communicato
   const bool is_auto = options.resume == "auto";
   if (options.resume == "never" || (is_auto && options.run_dir.empty())) return std::nullopt;
   std::vector<std::string> paths;  // on rank 0
-  if (world.rank() == 0 && is_auto) checkpoint::restore_replaced(checkpoint::checkpoints_in(options.run_dir));
-  if (world.rank() == 0) paths = checkpoint::find_checkpoints(is_auto ? options.run_dir : options.resume);
+  runtime::together(world, [&] {
+    if (world.rank() == 0 && is_auto) checkpoint::restore_replaced(checkpoint::checkpoints_in(options.run_dir));
+  });
   const bool is_one = !is_auto && world.rank() == 0 && checkpoint::is_checkpoint(options.resume);
   if (runtime::broadcast_value(world, is_one)) return checkpoint::open_checkpoint(world, options.resume);
-  auto newest = checkpoint::open_first_whole(world, paths);
+  auto newest = checkpoint::open_first_whole(
+      world, [&] { return paths = checkpoint::find_checkpoints(is_auto ? options.run_dir : options.resume); });
   if (newest) return newest;
   if (is_auto) {
     runtime::together(world, [&] { world.rank() == 0 ? require_nothing_to_lose(options.run_dir, paths) : void(); });
@@ -121,9 +130,9 @@ std::string checkpoint_content(const Recipe& recipe, const Epochs& epochs, const
   return content.dump();
 }
 
-RunState resume_state(const checkpoint::Checkpoint& from, const Recipe& recipe, const Epochs& epochs,
-                      bool is_anyway) try {
+RunState resume_state(const checkpoint::Checkpoint& from, const Recipe& recipe, const Epochs& epochs, bool is_anyway) {
   const Json content = Json::parse(from.content());
+  require_training(content, from);
   if (content.contains("bad_step"))
     core::fail_usage({.what = fmt::format("'{}' is kept to make a bad step again, and not to go on from", from.path()),
                       .where = resume_flag,
@@ -158,10 +167,6 @@ RunState resume_state(const checkpoint::Checkpoint& from, const Recipe& recipe, 
                         .fix = "name the set that the run was begun with, or go on with this one by --resume-anyway"});
   }
   return parse_run_state(content.at("state").dump());
-} catch (const Json::exception& error) {
-  throw core::Error{core::ExitCode::failed,
-                    {.what = fmt::format("checkpoint '{}' is none of a training: {}", from.path(), error.what()),
-                     .where = resume_flag}};
 }
 
 }  // namespace lockstep::training

@@ -6,7 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "core/error.hpp"
+#include "checkpoint/content.hpp"
+#include "core/json.hpp"
 #include "io/digest.hpp"
 
 namespace lockstep::training {
@@ -74,8 +75,10 @@ std::string to_json(const RunState& state) {
       .dump();
 }
 
-RunState parse_run_state(std::string_view text) try {
-  const Json json = Json::parse(text);
+RunState parse_run_state(std::string_view text) {
+  const std::string where = "the state of a checkpoint";
+  const Json json = core::parse_json<Json>(text, where, checkpoint::state_document);
+  checkpoint::check_state(json, where, "state");
   RunState state{.epoch = json.at("epoch"),
                  .n_steps = json.at("step"),
                  .samples_seen = json.at("samples_seen"),
@@ -99,9 +102,6 @@ RunState parse_run_state(std::string_view text) try {
         .value = scale->at("value"), .n_good = scale->at("good_steps"), .n_updates = scale->at("updates")};
   state.losses = from_hex(json.at("losses").get<std::string>());
   return state;
-} catch (const Json::exception& error) {
-  throw core::Error{core::ExitCode::failed,
-                    {.what = fmt::format("a checkpoint does not say where its run stood: {}", error.what())}};
 }
 
 }  // namespace lockstep::training

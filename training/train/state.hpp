@@ -74,7 +74,7 @@ struct RunState {
 
 /// The text of a JSON object. All steps are agreed on: so the rates of the last ones need not be kept.
 [[nodiscard]] std::string to_json(const RunState& state);
-/// Throws core::Error (failed) if it is none of to_json().
+/// Throws core::Error (usage) naming the field if it is none of to_json().
 [[nodiscard]] RunState parse_run_state(std::string_view text);
 
 }  // namespace lockstep::training

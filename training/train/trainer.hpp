@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -137,6 +138,7 @@ class Trainer {
   std::uint64_t saved_at_ = 0;                  ///< samples seen when a checkpoint was begun last, or gone on from
   std::uint64_t kept_at_ = 0;                   ///< samples seen when the last complete one was begun
   std::optional<Saving> saving_{};              ///< in the background
+  std::set<std::string> left_alone_{};          ///< what is told to be no checkpoint of ours
   core::Timer since_saved_;                     ///< on rank 0, since the last was begun
   bool is_save_asked_ = false;                  ///< by rank 0's clock, and agreed on
   core::Seconds epoch_time_{};                  ///< of the last whole one, with evaluation and saving; 0: not known

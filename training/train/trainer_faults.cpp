@@ -81,7 +81,7 @@ bool Trainer::roll_back() {
     const bool is_other = resumed_ && std::ranges::find(paths, resumed_->from) == paths.end();
     if (is_other && resumed_->at.step <= n_sound) paths.push_back(resumed_->from);
   });
-  const auto from = checkpoint::open_first_whole(world_, paths);
+  const auto from = checkpoint::open_first_whole(world_, [&] { return paths; });
   if (world_.rank() == 0) {
     for (const std::string& path : set_aside)
       core::log_warning(fmt::format("checkpoint '{}' may hold what has changed, and has another name now", path));

@@ -69,7 +69,7 @@ void Trainer::end_save(Saving& saving) {
   is_kept_here_ = true;
   if (world_.rank() == 0) {
     for (const std::string& name : saving.names) checkpoint::give_name(saving.record.path, name);
-    checkpoint::remove_older(saving.record.path, options_.keep, n_sound);
+    checkpoint::remove_older(saving.record.path, options_.keep, n_sound, left_alone_);
   }
   saving.record.stall.value += watch.elapsed().value;
   saving.record.time = saving.watch.elapsed();

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <numeric>
+#include <set>
 #include <thread>
 
 #include "checkpoint/folder.hpp"
@@ -42,9 +43,11 @@ const runtime::Communicator& alone() {
 }
 
 const std::vector<Box> boxes{
-    {.tensor = "parameter/a", .shape = {4, 6, 5}, .n_outer = 4, .n_rows = 6, .n_inner = 5, .rows = {0, 2}},
+    {.tensor = "parameter/a", .shape = {4, 6, 5}, .n_outer = 4, .n_rows = 6, .n_inner = 5, .rows = {0, 6}},
     whole("parameter/b.weight", {3, 2}),
-    {.tensor = "momentum/a", .shape = {4, 6, 5}, .n_outer = 1, .n_rows = 4, .n_inner = 30, .rows = {1, 3}}};
+    {.tensor = "momentum/a", .shape = {4, 6, 5}, .n_outer = 1, .n_rows = 4, .n_inner = 30, .rows = {0, 4}}};
+
+std::set<std::string> told;  // of what is left alone
 
 void number(std::size_t i, std::span<float> values) {
   std::iota(values.begin(), values.end(), 1000 * static_cast<float>(i));
@@ -95,7 +98,6 @@ TEST(Checkpoint, DoesNotGiveWhatItDoesNotHave) {
   const TemporaryFolder folder;
   const Checkpoint checkpoint{write(folder.path(), 1)};
   std::vector<float> values(120);
-  expect_error([&] { checkpoint.read(whole("parameter/a", {4, 6, 5}), values); }, ExitCode::failed, {"parameter/a"});
   expect_error([&] { checkpoint.read(whole("parameter/b.weight", {120}), values); }, ExitCode::failed,
                {"parameter/b.weight has another shape"});
   expect_error([&] { checkpoint.read(whole("parameter/c", {120}), values); }, ExitCode::failed, {"parameter/c"});
@@ -121,19 +123,19 @@ TEST(Checkpoint, AnyFlippedByteIsFound) {
 
 TEST(Checkpoint, TheNewestWholeOneIsTaken) {
   const TemporaryFolder folder;
-  EXPECT_FALSE(open_first_whole(alone(), find_checkpoints(folder / "none")));
+  EXPECT_FALSE(open_first_whole(alone(), [&] { return find_checkpoints(folder / "none"); }));
   for (const std::uint64_t step : {9u, 10u, 1000000000u, 1000000001u}) write(folder.path(), step);
   fs::remove(folder / "step-1000000001/DONE");
   fs::resize_file(folder / "step-1000000000/rank-00000.h5", 100);
   testing::internal::CaptureStderr();
-  const auto newest = open_first_whole(alone(), find_checkpoints(folder.path()));
+  const auto newest = open_first_whole(alone(), [&] { return find_checkpoints(folder.path()); });
   const std::string words = testing::internal::GetCapturedStderr();
   ASSERT_TRUE(newest);
   EXPECT_EQ(newest->path(), folder / "step-000000010");
   EXPECT_NE(words.find("step-1000000001' is incomplete"), std::string::npos) << words;
   EXPECT_NE(words.find("step-1000000000' is damaged: rank-00000.h5 has 100 bytes"), std::string::npos) << words;
   for (const char* const step : {"step-000000010", "step-000000009"}) fs::remove(folder / step + std::string{"/DONE"});
-  EXPECT_FALSE(open_first_whole(alone(), find_checkpoints(folder.path())));
+  EXPECT_FALSE(open_first_whole(alone(), [&] { return find_checkpoints(folder.path()); }));
 }
 
 TEST(Checkpoint, ReplacesOneOfItsNameOnlyWhenItIsWhole) {
@@ -226,10 +228,10 @@ TEST(BackgroundSave, LeavesNothingUnlessItIsComplete) {
 TEST(Checkpoint, TheNewestSoundOneStays) {
   const TemporaryFolder folder;
   for (const std::uint64_t step : {1u, 2u, 3u, 4u, 5u, 6u}) write(folder.path(), step);
-  remove_older(folder / "step-000000006", 2, 3);
+  remove_older(folder / "step-000000006", 2, 3, told);
   EXPECT_EQ(list_checkpoints(folder.path()),
             (std::vector{folder / "step-000000006", folder / "step-000000005", folder / "step-000000003"}));
-  remove_older(folder / "step-000000006", 2, 5);
+  remove_older(folder / "step-000000006", 2, 5, told);
   EXPECT_EQ(list_checkpoints(folder.path()), (std::vector{folder / "step-000000006", folder / "step-000000005"}));
 }
 
@@ -270,12 +272,12 @@ TEST(Checkpoint, OlderOnesAreRemoved) {
   for (const std::uint64_t step : {1u, 2u, 3u, 4u, 5u, 6u}) write(folder.path(), step);
   fs::create_directory(folder / "step-x");
   fs::remove(folder / "step-000000004/DONE");
-  remove_older(folder / "step-000000005", 2, 1000);
+  remove_older(folder / "step-000000005", 2, 1000, told);
   EXPECT_EQ(list_checkpoints(folder.path()),
             (std::vector{folder / "step-000000006", folder / "step-000000005", folder / "step-000000003"}));
   EXPECT_TRUE(fs::exists(folder / "step-x"));
-  remove_older(folder / "step-000000003", 1, 1000);
-  remove_older(folder / "step-000000005", 1, 1000);
+  remove_older(folder / "step-000000003", 1, 1000, told);
+  remove_older(folder / "step-000000005", 1, 1000, told);
   EXPECT_EQ(list_checkpoints(folder.path()), (std::vector{folder / "step-000000006", folder / "step-000000005"}));
 }
 
@@ -287,7 +289,7 @@ TEST(Checkpoint, WhatHasANameStays) {
   give_name(folder / "step-000000001", "best");
   EXPECT_EQ(names_of(folder / "step-000000001"), (std::vector<std::string>{"best", "epoch-001"}));
   EXPECT_TRUE(names_of(folder / "step-000000002").empty());
-  remove_older(folder / "step-000000003", 1, 1000);
+  remove_older(folder / "step-000000003", 1, 1000, told);
   EXPECT_EQ(list_checkpoints(folder.path()).size(), 2u);
   EXPECT_TRUE(is_checkpoint(folder / "best"));
   EXPECT_EQ(find_checkpoints(folder / "best"), (std::vector<std::string>{folder / "best"}));

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
+#include "core/error.hpp"
 
 namespace lockstep::training {
 namespace {
@@ -17,7 +17,7 @@ TEST(BadStep, ComesBackFromItsText) {
   ASSERT_EQ(again.seen.size(), 2u);
   EXPECT_EQ(again.seen[0].samples, bad.seen[0].samples);
   EXPECT_EQ(again.seen[1].where, "the norm of the gradient");
-  EXPECT_THROW(static_cast<void>(parse_bad_step("{}")), nlohmann::json::exception);
+  EXPECT_THROW(static_cast<void>(parse_bad_step("{}")), core::Error);
 }
 
 }  // namespace

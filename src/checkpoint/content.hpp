@@ -1,0 +1,28 @@
+// What lockstep train keeps in a checkpoint beside tensors: the fields, their ranges, and how they go together.
+// Invariant: what is let through could have been written; share/schemas/checkpoint-1.schema.json has the same fields.
+// Used by the index of a checkpoint, and by the trainer, which keeps and takes them.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+#include "core/json.hpp"
+
+namespace lockstep::checkpoint {
+
+inline constexpr std::string_view damaged_fix =
+    "no Lockstep wrote it like this: go on from an older checkpoint, or copy this one again";
+
+/// Of others than lockstep train, which need none of the fields.
+extern const core::JsonRule any_content;
+/// Of lockstep train, which has all of them but bad_step.
+extern const core::JsonRule training_content;
+extern const core::JsonDocument state_document;     ///< content.state
+extern const core::JsonDocument bad_step_document;  ///< content.bad_step
+
+/// What the tables do not say. Throws core::Error (usage), naming `where` and the field below `path`.
+void check_content(const nlohmann::ordered_json& content, const std::string& where, const std::string& path);
+void check_state(const nlohmann::ordered_json& state, const std::string& where, const std::string& path);
+
+}  // namespace lockstep::checkpoint
