@@ -128,18 +128,21 @@ std::optional<Box> Checkpoint::find(const std::string& tensor) const {
   return std::nullopt;
 }
 
-// By its descriptor: whatever has its name by now.
+// By its descriptor, whatever has its name by now. HDF5 refuses one whose name is gone.
 std::shared_ptr<io::Hdf5File> Checkpoint::open(std::size_t i) const {
   if (open_[i].hdf5) return open_[i].hdf5;
   const std::shared_ptr<io::File> file = open_file(i);
   std::shared_ptr<io::Hdf5File> opened;
   const auto complaint =
       core::complaint_of([&] { opened = std::make_shared<io::Hdf5File>(io::Hdf5File::open(*file)); });
+  if (complaint && !is_in_place()) throw gone_error(path_);
   if (complaint && complaint->code() == core::ExitCode::usage) refuse_impossible(path_, complaint->problem().what);
   if (complaint) throw core::Error{*complaint};
   if (n_files() <= most_open) open_[i] = {.hdf5 = opened};
   return opened;
 }
+
+bool Checkpoint::is_in_place() const noexcept { return folder_->is_in_place(); }
 
 io::Hdf5Dataset Checkpoint::open_piece(const io::Hdf5File& file, std::size_t i, const Piece& piece) const {
   io::Hdf5Dataset dataset = file.open_dataset("/" + piece.box.tensor);
@@ -185,7 +188,7 @@ core::Error gone_error(const std::string& path) {
 
 namespace {
 
-/// Collective: nothing if a run has removed it meanwhile.
+/// Collective: nothing if a run has removed or replaced it meanwhile.
 std::optional<Checkpoint> open_unless_gone(const runtime::Communicator& world, const std::string& path) {
   const std::string shared = world.broadcast(path);
   std::optional<Checkpoint> checkpoint;
@@ -198,7 +201,8 @@ std::optional<Checkpoint> open_unless_gone(const runtime::Communicator& world, c
     });
   });
   if (!complaint) return checkpoint;
-  if (runtime::broadcast_value(world, world.rank() == 0 && is_gone(shared))) return std::nullopt;
+  const bool is_other = is_gone(shared) || (checkpoint && !checkpoint->is_in_place());
+  if (runtime::broadcast_value(world, world.rank() == 0 && is_other)) return std::nullopt;
   throw core::Error{*complaint};
 }
 

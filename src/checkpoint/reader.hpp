@@ -1,6 +1,6 @@
 // Reads checkpoints: only ones that are whole, and by any number of ranks.
 // Invariant: nothing is read of a checkpoint before all of it was verified; all ranks read the same one, or none; no
-// link in its folder is followed, and what was opened stays readable though a run removes it.
+// link in its folder is followed, and what was verified by this rank stays readable though a run removes it.
 // Used by the trainer.
 #pragma once
 
@@ -37,6 +37,8 @@ class Checkpoint {
   /// not what the index says.
   void verify(std::size_t i) const;
 
+  /// Whether it still has its name.
+  [[nodiscard]] bool is_in_place() const noexcept;
   [[nodiscard]] core::Bytes bytes() const noexcept;  ///< of its files
   /// Throws core::Error (failed) unless all files are there and as large as they were.
   void check_files() const;

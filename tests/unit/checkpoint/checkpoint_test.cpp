@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <numeric>
 #include <set>
 #include <thread>
@@ -47,7 +48,7 @@ const std::vector<Box> boxes{
     whole("parameter/b.weight", {3, 2}),
     {.tensor = "momentum/a", .shape = {4, 6, 5}, .n_outer = 1, .n_rows = 4, .n_inner = 30, .rows = {0, 4}}};
 
-std::set<std::string> told;  // of what is left alone
+std::set<std::string> left_alone;  // what was told of
 
 void number(std::size_t i, std::span<float> values) {
   std::iota(values.begin(), values.end(), 1000 * static_cast<float>(i));
@@ -228,10 +229,10 @@ TEST(BackgroundSave, LeavesNothingUnlessItIsComplete) {
 TEST(Checkpoint, TheNewestSoundOneStays) {
   const TemporaryFolder folder;
   for (const std::uint64_t step : {1u, 2u, 3u, 4u, 5u, 6u}) write(folder.path(), step);
-  remove_older(folder / "step-000000006", 2, 3, told);
+  remove_older(folder / "step-000000006", 2, 3, left_alone);
   EXPECT_EQ(list_checkpoints(folder.path()),
             (std::vector{folder / "step-000000006", folder / "step-000000005", folder / "step-000000003"}));
-  remove_older(folder / "step-000000006", 2, 5, told);
+  remove_older(folder / "step-000000006", 2, 5, left_alone);
   EXPECT_EQ(list_checkpoints(folder.path()), (std::vector{folder / "step-000000006", folder / "step-000000005"}));
 }
 
@@ -266,18 +267,74 @@ TEST(Checkpoint, WhatIsSetAsideIsNoneAnyMore) {
   EXPECT_EQ(list_set_aside(folder.path()), aside);
 }
 
+TEST(Checkpoint, WhatWasVerifiedIsReadThoughItIsRemoved) {
+  const TemporaryFolder folder;
+  const std::string path = write(folder.path(), 1);
+  const Checkpoint checkpoint = open_checkpoint(alone(), path), unverified{path};
+  remove_checkpoint(path);
+  EXPECT_EQ(folder.n_entries(), 0u);
+  std::vector<float> expected(boxes[1].n_elements()), found(expected.size());
+  number(1, expected);
+  checkpoint.read(boxes[1], found);
+  EXPECT_EQ(found, expected);
+  EXPECT_FALSE(checkpoint.is_in_place());
+  for (const auto& read : {std::function<void()>{[&] { unverified.read(boxes[1], found); }},
+                           std::function<void()>{[&] { Checkpoint{path}; }}})
+    expect_error(read, ExitCode::usage, {path, "has removed it meanwhile"});
+}
+
+// Between the list of them and the first look at one.
+TEST(Checkpoint, OthersAreListedWhereOneIsGone) {
+  const TemporaryFolder folder;
+  write(folder.path(), 1);
+  testing::internal::CaptureStderr();
+  const auto newest = open_first_whole(alone(), [&, n_lists = 0]() mutable {
+    auto paths = list_checkpoints(folder.path());
+    if (n_lists++ < 2) {
+      write(folder.path(), static_cast<std::uint64_t>(n_lists) + 1);
+      remove_checkpoint(paths.front());
+    }
+    return paths;
+  });
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  ASSERT_TRUE(newest);
+  EXPECT_EQ(newest->path(), folder / "step-000000003");
+}
+
+TEST(Checkpoint, OnlyWhatWasMadeHereIsRemoved) {
+  const TemporaryFolder folder;
+  const std::string path = write(folder / "other", 1), mine = folder / "step-000000001";
+  fs::create_directory_symlink("other/step-000000001", mine);
+  expect_error([&] { remove_checkpoint(mine); }, ExitCode::usage, {mine, "is not removed: it is a symbolic link"});
+  static_cast<void>(open_checkpoint(alone(), path));
+  for (const char* const name : {"notes.txt", "rank-00000.h5.bak", "rank-1.h5", "DONE2"}) {
+    put(path + "/" + name, "text");
+    expect_error([&] { remove_checkpoint(path); }, ExitCode::usage, {name});
+    fs::remove(path + "/" + name);
+  }
+  fs::remove(path + "/DONE");
+  fs::create_symlink("/etc/hostname", path + "/DONE");
+  expect_error([&] { remove_checkpoint(path); }, ExitCode::usage, {"it holds 'DONE'"});
+  fs::remove(path + "/DONE");
+  fs::create_directory(path + "/rank-00001.h5");
+  expect_error([&] { remove_checkpoint(path); }, ExitCode::usage, {"it holds 'rank-00001.h5'"});
+  fs::remove(path + "/rank-00001.h5");
+  remove_checkpoint(path);
+  EXPECT_FALSE(fs::exists(path)) << "what is incomplete is removed";
+}
+
 // Nothing newer counts: a run that goes on from an older one may know why.
 TEST(Checkpoint, OlderOnesAreRemoved) {
   const TemporaryFolder folder;
   for (const std::uint64_t step : {1u, 2u, 3u, 4u, 5u, 6u}) write(folder.path(), step);
   fs::create_directory(folder / "step-x");
   fs::remove(folder / "step-000000004/DONE");
-  remove_older(folder / "step-000000005", 2, 1000, told);
+  remove_older(folder / "step-000000005", 2, 1000, left_alone);
   EXPECT_EQ(list_checkpoints(folder.path()),
             (std::vector{folder / "step-000000006", folder / "step-000000005", folder / "step-000000003"}));
   EXPECT_TRUE(fs::exists(folder / "step-x"));
-  remove_older(folder / "step-000000003", 1, 1000, told);
-  remove_older(folder / "step-000000005", 1, 1000, told);
+  remove_older(folder / "step-000000003", 1, 1000, left_alone);
+  remove_older(folder / "step-000000005", 1, 1000, left_alone);
   EXPECT_EQ(list_checkpoints(folder.path()), (std::vector{folder / "step-000000006", folder / "step-000000005"}));
 }
 
@@ -289,7 +346,7 @@ TEST(Checkpoint, WhatHasANameStays) {
   give_name(folder / "step-000000001", "best");
   EXPECT_EQ(names_of(folder / "step-000000001"), (std::vector<std::string>{"best", "epoch-001"}));
   EXPECT_TRUE(names_of(folder / "step-000000002").empty());
-  remove_older(folder / "step-000000003", 1, 1000, told);
+  remove_older(folder / "step-000000003", 1, 1000, left_alone);
   EXPECT_EQ(list_checkpoints(folder.path()).size(), 2u);
   EXPECT_TRUE(is_checkpoint(folder / "best"));
   EXPECT_EQ(find_checkpoints(folder / "best"), (std::vector<std::string>{folder / "best"}));

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "io/hdf5.hpp"
 #include "unit/io/temporary_folder.hpp"
 
@@ -127,6 +129,44 @@ TEST(Weights, RefuseAModelTheyDoNotFit) {
                 "1 of another shape (layer1.0.conv1.weight: [4, 2], not [2, 4])", "--init-from", folder / "w.h5",
                 "number of outputs"});
   expect_error([&] { load(folder / "w.h5", model, "yours"); }, ExitCode::usage, {"saved from model mine"});
+}
+
+/// Every name with `prefix` before it.
+std::vector<TensorSpec> wrapped(const std::string& prefix, std::vector<TensorSpec> tensors = specs) {
+  for (TensorSpec& tensor : tensors) tensor.name.insert(0, prefix);
+  return tensors;
+}
+
+TEST(Weights, WhatAWrapperPutBeforeAllNamesIsLeftOut) {
+  const TemporaryFolder folder;
+  for (const std::string prefix : {"module.", "_orig_mod.", "model.", "module._orig_mod.", "_orig_mod.module.model."}) {
+    save(folder / "w.h5", wrapped(prefix));
+    testing::internal::CaptureStderr();
+    const auto values = load(folder / "w.h5");
+    const std::string told = testing::internal::GetCapturedStderr();
+    ASSERT_EQ(values.size(), specs.size()) << prefix;
+    for (std::size_t i = 0; i < specs.size(); ++i) EXPECT_EQ(values[i][3], value(i, 3)) << prefix << specs[i].name;
+    EXPECT_EQ(told.find("info: '" + (folder / "w.h5") + "': left out '" + prefix + "', which "), 0u) << told;
+    EXPECT_EQ(std::ranges::count(told, '\n'), 1) << told;
+  }
+  save(folder / "w.h5", wrapped("model."));
+  testing::internal::CaptureStderr();
+  load(folder / "w.h5", wrapped("model."));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "the model's own names";
+}
+
+TEST(Weights, AWrapperIsNamedWhereTheRestDoesNotFit) {
+  const TemporaryFolder folder;
+  auto tensors = wrapped("module.");
+  tensors.pop_back();
+  save(folder / "w.h5", tensors);
+  expect_error([&] { load(folder / "w.h5"); }, ExitCode::usage,
+               {"does not fit model mine, with or without 'module.', which DistributedDataParallel has put before all "
+                "names; without: 1 missing (user_factors.weight)",
+                "--init-from"});
+  tensors.push_back(specs.back());
+  save(folder / "w.h5", tensors);
+  expect_error([&] { load(folder / "w.h5"); }, ExitCode::usage, {"3 missing (", "3 unexpected (module."});
 }
 
 TEST(Weights, ListTheFirstDifferencesOnly) {
