@@ -58,132 +58,130 @@ constexpr std::array facts{Fact{"ranks", true},
                            Fact{"variables", false}};
 
 constexpr const char* again = "measure it again: reduce_all ... --json FILE";
-// Of what is nested deeper nothing is a result.
+
+using core::JsonField, core::JsonKind, core::JsonRule;
+
+// Files of before there were GPUs, and those of vectors on the host, have no device; graphs and registered vectors came
+// later.
+constexpr std::array device_fields{JsonField{"name", core::json_text}, JsonField{"shared"}, JsonField{nccl_version},
+                                   JsonField{"register", core::json_text, false}, JsonField{"graph", {}, false}};
+constexpr std::array node_fields{JsonField{"node", core::json_whole}};
+constexpr JsonRule place_rule{.kind = JsonKind::object, .fields = node_fields};
+constexpr std::array facts_fields = [] {
+  std::array<JsonField, facts.size()> fields{};
+  for (std::size_t i = 0; i < facts.size(); ++i) fields[i] = {.name = facts[i].key};
+  for (JsonField& field : fields) {
+    if (field.name == ranks_per_node)
+      field = {.name = "placement", .rule = {.kind = JsonKind::list, .each = &place_rule}};
+    if (field.name == device)
+      field = {.name = device,
+               .rule = {.kind = JsonKind::object, .may_be_null = true, .fields = device_fields},
+               .is_required = false};
+    if (field.name == nccl_version) field.is_required = false;  // of the device
+  }
+  return fields;
+}();
+constexpr JsonRule time_list{.kind = JsonKind::list, .most = most_visits, .each = &core::json_number};
+constexpr JsonRule distance{.kind = JsonKind::number, .may_be_null = true};
+constexpr JsonRule distance_list{.kind = JsonKind::list, .most = most_visits, .each = &distance};
+constexpr std::array row_fields{
+    JsonField{"collective", core::json_text}, JsonField{"in_place", core::json_boolean},
+    JsonField{"dtype", core::json_text},      JsonField{"op", core::json_text},
+    JsonField{"algorithm", core::json_text},  JsonField{"bytes", core::json_whole},
+    JsonField{"time_us", time_list},          JsonField{"core_round_trip_ns", distance_list}};
+constexpr JsonRule row_rule{.kind = JsonKind::object, .fields = row_fields};
+constexpr std::array result_fields{JsonField{"meta", {.kind = JsonKind::object, .fields = facts_fields}},
+                                   JsonField{"complete", core::json_boolean},
+                                   JsonField{"visits", {.kind = JsonKind::list, .each = &row_rule}, false}};
+constexpr JsonRule result_rule{.kind = JsonKind::object, .fields = result_fields};
+
+// The version says which fields there are. Of what is nested deeper nothing is a result.
+constexpr std::array version_fields{JsonField{"schema"}, JsonField{"schema_version"}};
 constexpr core::JsonDocument result_document{.what = "a result of reduce_all",
-                                             .rule = {.kind = core::JsonKind::object},
+                                             .rule = {.kind = JsonKind::object, .fields = version_fields},
                                              .fix = again,
                                              .most_bytes = std::size_t{1} << 30,
                                              .deepest = 16};
-
-[[noreturn]] void fail(const std::string& what, const std::string& file, const std::string& key,
-                       const std::string& expected) {
-  core::fail_usage({.what = fmt::format("{}: {}", file, what), .where = key, .expected = expected, .fix = again});
-}
-
-// A value in a file, with the path that leads to it.
-struct Node {
-  const Parsed& json;
-  const std::string& file;
-  std::string path;
-
-  [[nodiscard]] Node at(std::string_view key) const {
-    if (!json.is_object()) refuse("an object");
-    const auto found = json.find(key);
-    const std::string below = path.empty() ? std::string{key} : fmt::format("{}.{}", path, key);
-    if (found == json.end()) fail(fmt::format("has no {}", below), file, below, "a result of reduce_all");
-    return {*found, file, below};
-  }
-
-  [[noreturn]] void refuse(const std::string& expected) const {
-    fail(fmt::format("{} is {}", path.empty() ? "the file" : path, json.type_name()), file, path, expected);
-  }
-
-  [[nodiscard]] std::string text() const {
-    if (!json.is_string()) refuse("a text");
-    return json.get<std::string>();
-  }
-
-  [[nodiscard]] double positive() const {
-    if (!json.is_number()) refuse("a number");
-    const auto value = json.get<double>();
-    if (!(value >= 1 / most_us && value <= most_us))
-      fail(fmt::format("{} is {}", path, value), file, path, fmt::format("from {:g} to {:g}", 1 / most_us, most_us));
-    return value;
-  }
-
-  [[nodiscard]] std::vector<Node> items() const {
-    if (!json.is_array()) refuse("a list");
-    std::vector<Node> nodes;
-    for (std::size_t i = 0; i < json.size(); ++i) nodes.push_back({json[i], file, fmt::format("{}[{}]", path, i)});
-    return nodes;
-  }
-};
 
 std::string as_text(const Parsed& json) {
   return json.is_string() ? json.get<std::string>() : json.dump(-1, ' ', false, Parsed::error_handler_t::replace);
 }
 
 // "2, 2, 1" of three nodes.
-std::string count_ranks_per_node(const Node& placement) {
+std::string count_ranks_per_node(const Parsed& placement) {
   std::map<std::uint64_t, int> n_ranks;
-  for (const Node& place : placement.items()) {
-    const Node node = place.at("node");
-    if (!node.json.is_number_unsigned()) node.refuse("the index of a node");
-    ++n_ranks[node.json.get<std::uint64_t>()];
-  }
+  for (const Parsed& place : placement) ++n_ranks[place.at("node").get<std::uint64_t>()];
   std::vector<int> counts;
   for (const auto& [node, n] : n_ranks) counts.push_back(n);
   return fmt::format("{}", fmt::join(counts, ", "));
 }
 
-// Files of before there were GPUs, and those of vectors on the host, have none.
-std::string read_device(const Node& meta) {
-  if (!meta.json.is_object()) meta.refuse("an object");
-  const auto found = meta.json.find(device);
-  if (found == meta.json.end() || found->is_null()) return "host";
-  const Node node = meta.at(device);
-  const auto graph = node.json.find("graph");  // since graphs were there
-  const std::string registered = node.json.contains("register") ? node.at("register").text() : "none";  // likewise
-  return node.at("name").text() + (node.at("shared").json == true ? ", shared by ranks" : "") +
-         (graph != node.json.end() && *graph == true ? ", calls replayed in a graph" : "") +
+bool has_device(const Parsed& meta) { return meta.contains(device) && !meta.at(std::string{device}).is_null(); }
+
+std::string read_device(const Parsed& meta) {
+  if (!has_device(meta)) return "host";
+  const Parsed& json = meta.at(std::string{device});
+  const std::string registered = json.value("register", "none");
+  return json.at("name").get<std::string>() + (json.at("shared") == true ? ", shared by ranks" : "") +
+         (json.contains("graph") && json.at("graph") == true ? ", calls replayed in a graph" : "") +
          (registered != "none" ? fmt::format(", vectors registered ({})", registered) : "");
 }
 
-std::string read_fact(const Node& meta, std::string_view key) {
+std::string read_fact(const Parsed& meta, std::string_view key) {
   if (key == ranks_per_node) return count_ranks_per_node(meta.at("placement"));
   if (key == device) return read_device(meta);
-  if (key == nccl_version) return read_device(meta) == "host" ? "none" : as_text(meta.at(device).at(nccl_version).json);
-  return as_text(meta.at(key).json);
+  if (key == nccl_version)
+    return has_device(meta) ? as_text(meta.at(std::string{device}).at(std::string{nccl_version})) : "none";
+  return as_text(meta.at(std::string{key}));
 }
 
-std::vector<std::pair<std::string, std::string>> read_facts(const Node& meta) {
+std::vector<std::pair<std::string, std::string>> read_facts(const Parsed& meta) {
   std::vector<std::pair<std::string, std::string>> values;
   for (const Fact& fact : facts) values.emplace_back(fact.key, read_fact(meta, fact.key));
   return values;
 }
 
-Subject read_subject(const Node& row) {
-  const Node in_place = row.at("in_place"), bytes = row.at("bytes");
-  if (!in_place.json.is_boolean()) in_place.refuse("true or false");
-  if (!bytes.json.is_number_unsigned()) bytes.refuse("a number of bytes");
-  return {.collective = row.at("collective").text(),
-          .in_place = in_place.json.get<bool>(),
-          .dtype = row.at("dtype").text(),
-          .op = row.at("op").text(),
-          .algorithm = row.at("algorithm").text(),
-          .bytes = bytes.json.get<std::uint64_t>()};
+Subject read_subject(const Parsed& row) {
+  return {.collective = row.at("collective"),
+          .in_place = row.at("in_place"),
+          .dtype = row.at("dtype"),
+          .op = row.at("op"),
+          .algorithm = row.at("algorithm"),
+          .bytes = row.at("bytes")};
 }
 
-Series read_series(const Node& row) {
+/// Item `i` of a list of times.
+double read_positive(const Parsed& list, std::size_t i, const std::string& file, const std::string& field) {
+  const auto value = list.at(i).get<double>();
+  if (!(value >= 1 / most_us && value <= most_us))
+    core::refuse_field(file, fmt::format("{}[{}]", field, i), fmt::format("is {}", value),
+                       fmt::format("from {:g} to {:g}", 1 / most_us, most_us), again);
+  return value;
+}
+
+Series read_series(const Parsed& row, const std::string& file, const std::string& field) {
   Series series{read_subject(row), {}};
-  const std::vector<Node> times = row.at("time_us").items(), distances = row.at("core_round_trip_ns").items();
-  if (times.size() != distances.size() || times.size() > most_visits)
-    fail(fmt::format("{} has {} times and {} round trips", row.path, times.size(), distances.size()), row.file,
-         row.path, fmt::format("as many of both, at most {}", most_visits));
+  const Parsed &times = row.at("time_us"), &distances = row.at("core_round_trip_ns");
+  if (times.size() != distances.size())
+    core::refuse_field(file, field, fmt::format("has {} times and {} round trips", times.size(), distances.size()),
+                       "as many of both", again);
   for (std::size_t i = 0; i < times.size(); ++i) {
-    Visit visit{.time_us = times[i].positive()};
-    if (!distances[i].json.is_null()) visit.core_round_trip_ns = distances[i].positive();
+    Visit visit{.time_us = read_positive(times, i, file, field + ".time_us")};
+    if (!distances[i].is_null())
+      visit.core_round_trip_ns = read_positive(distances, i, file, field + ".core_round_trip_ns");
     series.visits.push_back(visit);
   }
   return series;
 }
 
-void require_schema(const Node& file) {
-  const Node schema = file.at("schema"), version = file.at("schema_version");
-  const bool is_ours = schema.json == "lockstep.reduce_all" && version.json == version_read;
-  if (!is_ours)
-    fail(fmt::format("its schema is {}, version {}", as_text(schema.json), as_text(version.json)), file.file, "schema",
-         fmt::format("lockstep.reduce_all, version {}", version_read));
+Parsed read_json(std::string_view text, const std::string& name) {
+  Parsed json = core::parse_json<Parsed>(text, name, result_document);
+  const Parsed &schema = json.at("schema"), &version = json.at("schema_version");
+  if (schema != "lockstep.reduce_all" || version != version_read)
+    core::refuse_field(name, "", fmt::format("its schema is {}, version {}", as_text(schema), as_text(version)),
+                       fmt::format("lockstep.reduce_all, version {}", version_read), again);
+  core::check_json(json, name, "", result_rule, again);
+  return json;
 }
 
 // Of two objects the names of what differs: variables of an environment are many, and long. Nothing of other values.
@@ -225,19 +223,17 @@ std::string read_whole(const std::string& path, std::string_view flag) {
 }  // namespace
 
 Results parse_results(std::string_view text, const std::string& name) {
-  const Parsed json = core::parse_json<Parsed>(text, name, result_document);
-  const Node file{json, name, ""};
-  require_schema(file);
-  Results results{.name = name, .facts = read_facts(file.at("meta")), .series = {}};
-  const Node complete = file.at("complete");
-  if (!complete.json.is_boolean()) complete.refuse("true or false");
-  results.is_complete = complete.json.get<bool>();
+  const Parsed json = read_json(text, name);
+  Results results{.name = name, .facts = read_facts(json.at("meta")), .series = {}};
+  results.is_complete = json.at("complete");
   if (!json.contains("visits")) return results;
+  const Parsed& visits = json.at("visits");
   std::set<Subject> known;
-  for (const Node& row : file.at("visits").items()) {
-    results.series.push_back(read_series(row));
+  for (std::size_t i = 0; i < visits.size(); ++i) {
+    const std::string field = fmt::format("visits[{}]", i);
+    results.series.push_back(read_series(visits[i], name, field));
     if (!known.insert(results.series.back().subject).second)
-      fail(fmt::format("{} is there twice", row.path), name, row.path, "each row once");
+      core::refuse_field(name, field, "is there twice", "each row once", again);
   }
   return results;
 }

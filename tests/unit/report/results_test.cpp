@@ -45,21 +45,21 @@ TEST(Results, BadFilesAreErrorsThatNameFileAndKey) {
   };
   for (const Case& bad :
        {Case{"/schema", "lockstep.train_run", "its schema is lockstep.train_run, version 1"},
-        Case{"/schema_version", 2, "its schema is lockstep.reduce_all, version 2"}, Case{"/meta", 1, "meta is number"},
-        Case{"/meta/placement/0/node", -1, "meta.placement[0].node is number"}, Case{"/visits", 1, "visits is number"},
-        Case{"/visits/0/time_us/0", "x", "visits[0].time_us[0] is string"},
+        Case{"/schema_version", 2, "its schema is lockstep.reduce_all, version 2"}, Case{"/meta", 1, "meta is 1"},
+        Case{"/meta/placement/0/node", -1, "meta.placement[0].node is -1"}, Case{"/visits", 1, "visits is 1"},
+        Case{"/visits/0/time_us/0", "x", "visits[0].time_us[0] is 'x'"},
         Case{"/visits/0/time_us/0", 0, "visits[0].time_us[0] is 0"},
         Case{"/visits/0/time_us", {1, 2}, "visits[0] has 2 times and 1 round trips"},
         Case{"/visits/0/core_round_trip_ns/0", -5, "visits[0].core_round_trip_ns[0] is -5"},
-        Case{"/visits/0/bytes", -8, "visits[0].bytes is number"},
-        Case{"/visits/0/in_place", 0, "visits[0].in_place is number"},
+        Case{"/visits/0/bytes", -8, "visits[0].bytes is -8"},
+        Case{"/visits/0/in_place", 0, "visits[0].in_place is 0"},
         Case{"/visits/0/op", nullptr, "visits[0].op is null"}}) {
     const std::string message = complaint_about(with(bad.pointer, bad.value));
     EXPECT_NE(message.find(std::string{"r.json: "} + bad.in_message), std::string::npos) << bad.pointer << message;
   }
   nlohmann::json without_processor = result_with({});
   without_processor["meta"].erase("cpu_model");
-  EXPECT_NE(complaint_about(without_processor).find("r.json: has no meta.cpu_model"), std::string::npos);
+  EXPECT_NE(complaint_about(without_processor).find("r.json: meta.cpu_model is missing"), std::string::npos);
   EXPECT_NE(complaint_about(nlohmann::json::array()).find("r.json: is a list"), std::string::npos);
 }
 
