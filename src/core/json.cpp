@@ -61,11 +61,11 @@ std::string expected_of(const JsonRule& rule) {
   return words() + (rule.may_be_null ? ", or null" : "");
 }
 
-/// "is -1", "is 'abc'", "is a list".
+/// "is -1", "is 'abc'", "is a list of 3 items".
 template <class Json>
 std::string says_of(const Json& json) {
   constexpr std::size_t longest = 60;
-  if (json.is_array()) return "is a list";
+  if (json.is_array()) return fmt::format("is a list of {} item{}", json.size(), json.size() == 1 ? "" : "s");
   if (json.is_object()) return "is an object";
   if (!json.is_string()) return "is " + json.dump();
   const auto& text = json.template get_ref<const std::string&>();

@@ -114,7 +114,7 @@ TEST_F(Baseline, RefusesWhatDoesNotCompare) {
       {beside("version.json"), {"its schema is lockstep.reduce_all, version 7"}, 2},
       {beside("processor.json"), {"cpu_model is ", ", not 6502"}, 2},
       {beside("cut.json"), {"cut.json: is no JSON"}, 3},
-      {beside("word.json"), {"visits[0].time_us[0] is string"}, 2},
+      {beside("word.json"), {"visits[0].time_us[0] is 'x'"}, 2},
       {beside("none.json"), {"holds no visits"}, 2},
       {beside("base.json -b 4K -e 4K"), {"nothing of the baseline would be measured"}, 2},
       {beside("base.json,./base.json"), {"base.json' is named twice"}},

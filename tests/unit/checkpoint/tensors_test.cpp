@@ -143,10 +143,10 @@ TEST(Tensors, ADamagedSafetensorsFileIsRefused) {
   constexpr BadHeader bad[]{
       {R"({"a":)", "its header: is no JSON: its end is missing"},
       {R"([])", "is no HDF5 file"},
-      {R"({"a":[1]})", "its header: a is a list; expected an object"},
+      {R"({"a":[1]})", "its header: a is a list of 1 item; expected an object"},
       {R"({"a":{"dtype":"F32","shape":[2]}})", "a.data_offsets is missing"},
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0]}})",
-       "a.data_offsets is a list; expected a list of 2 items"},
+       "a.data_offsets is a list of 1 item; expected a list of 2 items"},
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", "bytes [8, 0) are not those of a"},
       {R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", "a.shape[0] is -2; expected a whole number"},
       {R"({"a":{"dtype":"F32","shape":[2.0],"data_offsets":[0,8]}})", "a.shape[0] is 2.0; expected a whole number"},

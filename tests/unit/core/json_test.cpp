@@ -51,7 +51,7 @@ TEST(Json, WhatDoesNotIsNamedByItsField) {
       {with(R"("shape": [101])"), "tensors[1].shape[0] is 101"},
       {with(R"("shape": [1.0])"), "tensors[1].shape[0] is 1.0"},
       {with(R"("shape": [1e99])"), "tensors[1].shape[0] is 1e+99"},
-      {with(R"("shape": [])"), "tensors[1].shape is a list\n  expected: a list of 1 to 3 items"},
+      {with(R"("shape": [])"), "tensors[1].shape is a list of 0 items\n  expected: a list of 1 to 3 items"},
       {with(R"("shape": {"a": 1})"), "tensors[1].shape is an object"},
       {with(R"("shap": [1])"), "tensors[1].shape is missing\n  expected: a list of 1 to 3 items"},
       {with(R"("shape": [1], "scale": "a")"), "tensors[1].scale is 'a'\n  expected: a number, or null"},
@@ -63,7 +63,7 @@ TEST(Json, WhatDoesNotIsNamedByItsField) {
       {R"({"count": 1, "tensors": [1]})", "tensors[0] is 1\n  expected: an object"},
       {R"({"count": 1, "tensors": [{"name": ""}]})", "tensors[0].name is ''\n  expected: a text of 1 to 8 bytes"},
       {R"({"count": 1, "tensors": [], "recipe": {"lr": {}}})", "recipe.lr is an object\n  expected: a number"},
-      {"[]", "f.json: is a list\n  expected: an object\n  fix: write it again"},
+      {"[]", "f.json: is a list of 0 items\n  expected: an object\n  fix: write it again"},
   };
   for (const auto& [text, words] : table) {
     const std::string complaint = complaint_about(text);
