@@ -1,6 +1,6 @@
-// The folder of a checkpoint, or of a bad step: an index with its right digest, and a rank's file that is one, or a link,
-// a pipe, a folder, or not there. Input: a letter for the file, the index, and behind a zero byte the file's bytes. In
-// the index @digest and @bytes stand for what the file has.
+// The folder of a checkpoint, or of a bad step: an index with its right digest, and a rank's file that is one, or a
+// link, a pipe, a folder, or not there. Input: a letter for the file, the index, and behind a zero byte the file's
+// bytes. In the index @digest and @bytes stand for what the file has.
 #include <sys/stat.h>
 
 #include <cstdlib>
