@@ -67,6 +67,8 @@ class Hdf5Dataset {
   void set_attribute(const std::string& name, std::uint64_t value);
   [[nodiscard]] std::optional<std::uint64_t> find_number_attribute(const std::string& name) const;
   [[nodiscard]] std::optional<std::string> find_text_attribute(const std::string& name) const;
+  /// Of any kind.
+  [[nodiscard]] bool has_attribute(const std::string& name) const;
   /// Places of all chunks along the first dimension; of a contiguous data set its only one.
   [[nodiscard]] std::vector<Extent> extents() const;
 

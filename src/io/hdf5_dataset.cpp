@@ -176,6 +176,10 @@ std::optional<std::string> Hdf5Dataset::find_text_attribute(const std::string& n
   return read_text_attribute(state_->place, state_->id.get(), name);
 }
 
+bool Hdf5Dataset::has_attribute(const std::string& name) const {
+  return checked(state_->place, "look for attributes", [&] { return H5Aexists(state_->id.get(), name.c_str()); }) > 0;
+}
+
 std::vector<Extent> Hdf5Dataset::extents() const {
   const State& state = *state_;
   if (state.chunk.empty()) return {find_contiguous(state.place, state.id.get())};

@@ -110,6 +110,7 @@ class ArraySource final : public Source {
     spec_.x = pairs_.front().x->row();
     spec_.y = pairs_.front().y->row();
     doubt_layout();
+    tell_scale();
     const bool may_be_classes = !core::is_floating(spec_.y.dtype) && spec_.y.n_elements() == 1;
     if (!options.words.empty())
       name_classes(options.words);
@@ -157,6 +158,24 @@ class ArraySource final : public Source {
           warning(fmt::format("x, {}, is taken as {} channels of {} x {}: if channels come last, store it as samples x "
                               "channels x rows x columns",
                               core::name(spec_.x.dtype), shape[0], shape[1], shape[2])));
+  }
+
+  // What is loaded is value / 255 of uint8, and the value itself of all others.
+  void tell_scale() {
+    const std::uint64_t n_x = spec_.x.n_elements(), n_y = spec_.y.n_elements();
+    if (n_y > n_x)
+      remarks_.push_back(
+          warning(fmt::format("y has {} numbers of a sample and x {}: see that they are not swapped", n_y, n_x)));
+    const bool is_image = spec_.x.shape.size() >= 2, is_bytes = spec_.x.dtype == core::DType::uint8;
+    if (is_bytes && !is_image)
+      remarks_.push_back(
+          assumed("x, uint8, is taken as levels: training divides them by 255, unless they are ids; store numbers in "
+                  "another type"));
+    if (!is_bytes && is_image && !core::is_floating(spec_.x.dtype))
+      remarks_.push_back(
+          assumed(fmt::format("x, {}, is taken as numbers; only levels in uint8 are divided by 255 in "
+                              "training",
+                              core::name(spec_.x.dtype))));
   }
 
   // Whoever has no integers at hand, as in MATLAB, writes classes as floats.

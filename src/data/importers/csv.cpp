@@ -144,7 +144,8 @@ class CsvParser {
       return *value;
     }
     fail(fmt::format("{} is no number", in_quotes(fields_[column])), place(column), "a number that float32 can hold",
-         n_rows_ == 0 && !options_.has_header ? "leave out --no-header if these are names"
+         n_rows_ == 0 && !options_.has_header                  ? "leave out --no-header if these are names"
+         : fields_[column].find(',') != std::string_view::npos ? "write numbers with a decimal point, 1.5 for 1,5"
          : column == columns_.y && options_.no_classes
              ? "leave out --no-classes, as words are classes; or choose another --y-column"
              : "correct it, leave the line out, or choose other columns (\"nan\" is taken, but a network that meets it "
@@ -163,19 +164,20 @@ class CsvParser {
   // pandas numbers rows from 0 on, R from 1 on. What other columns like that mean, only their names tell.
   Spool leave_out_row_numbers(Spool x, std::vector<Remark>& remarks) {
     constexpr std::uint64_t enough_to_doubt = 10;
-    if (names_.empty() || !options_.x_columns.empty()) return x;
+    if (!options_.x_columns.empty()) return x;
     std::vector<std::size_t> kept;
     for (std::size_t i = 0; i < seen_.size(); ++i) {
       const std::size_t column = columns_.x[i];
       const bool is_index = seen_[i].first == 0 || seen_[i].first == 1;
       const std::string shown = fmt::format("column {}{}", column, name_of(column));
-      if (is_index && has_no_name(names_[column])) {
+      const bool is_nameless = !names_.empty() && has_no_name(names_[column]);
+      if (is_index && is_nameless) {
         remarks.push_back(left_out(fmt::format("{}: it numbers the {} rows from {:.0f} on; --x-columns {} keeps it",
                                                shown, n_rows_, *seen_[i].first, all_of_x())));
         continue;
       }
       kept.push_back(i);
-      if (has_no_name(names_[column]))
+      if (is_nameless)
         remarks.push_back(
             warning(fmt::format("{} is taken as a feature, though it has no name: if it is an index, "
                                 "leave it out by --x-columns",

@@ -155,6 +155,18 @@ TEST_F(Hdf5ImportTest, TakesAFillValueAsDataIfToldSo) {
             assumed("x: 1 of its 2 chunks was never written, the first of them at row 2: the fill value 9"));
 }
 
+TEST_F(Hdf5ImportTest, SaysThatAttributesOfOthersAreNotApplied) {
+  const std::string file = path("a.h5");
+  auto hdf5 = io::Hdf5File::create(file);
+  auto x = hdf5.create_dataset("x", x_.dtype, x_.dimensions, 0, io::Filter::none);
+  x.write_all(std::as_bytes(std::span{x_.data}));
+  x.set_attribute("scale_factor", 3);
+  hdf5.create_dataset("y", y_.dtype, y_.dimensions, 0, io::Filter::none).write_all(std::as_bytes(std::span{y_.data}));
+  hdf5.close();
+  EXPECT_EQ(open_hdf5(file, {})->remarks().front(),
+            warning("x: its attribute scale_factor is not applied, values are taken as stored"));
+}
+
 /// As MATLAB writes `save -v7.3`: a head before the file, and dimensions the other way round.
 /// A new file each time: sources keep theirs open.
 std::string write_matlab(const std::string& stem, const std::vector<Dataset>& datasets,

@@ -102,6 +102,21 @@ TEST_F(NpyTest, DoubtsTargetsThatMayBeClasses) {
   EXPECT_EQ(last_remark_on(npy("<f4", "(3, 2)", bytes<float>({0, 1, 1, 0, 0, 2}))), "");
 }
 
+TEST_F(NpyTest, TellsHowXIsScaledAndDoubtsSwappedFiles) {
+  const auto says = [&](const std::string& x, const std::string& y, const std::string& part) {
+    write("x.npy", x);
+    write("y.npy", y);
+    const std::vector<Remark> remarks = open()->remarks();
+    return std::ranges::any_of(remarks, [&](const Remark& r) { return r.text.find(part) != std::string::npos; });
+  };
+  const std::string label = npy("|u1", "(1,)", "a"), image = npy("|u1", "(1, 2, 2)", "abcd");
+  EXPECT_TRUE(says(label, image, "y has 4 numbers of a sample and x 1"));
+  EXPECT_FALSE(says(image, label, "swapped"));
+  EXPECT_FALSE(says(image, label, "255"));
+  EXPECT_TRUE(says(npy("<u2", "(1, 2, 2)", "abcdefgh"), label, "x, uint16, is taken as numbers"));
+  EXPECT_TRUE(says(npy("|u1", "(1, 2)", "ab"), label, "x, uint8, is taken as levels"));
+}
+
 TEST_F(NpyTest, ReadsArchivesStoredAndDeflated) {
   for (const int method : {ZIP_CM_STORE, ZIP_CM_DEFLATE}) {
     const auto source = open_npy(write_npz({{"x.npy", x_}, {"y.npy", y_}}, method), {});

@@ -209,6 +209,8 @@ TEST_F(CsvTest, DoubtsNamedColumnsThatNumberTheRows) {
   const auto source = open(text);
   EXPECT_EQ(source->spec().x.shape, (std::vector<std::uint64_t>{2}));
   EXPECT_TRUE(says(*source, Remark::Kind::warning, "column 0 (id) numbers the rows from 1 on"));
+  const auto headless = open(text.substr(text.find('\n') + 1), {.has_header = false});
+  EXPECT_TRUE(says(*headless, Remark::Kind::warning, "column 0 numbers the rows from 1 on"));
 }
 
 TEST_F(CsvTest, TellsColumnsOfOneNameApartByNumberOnly) {
@@ -241,6 +243,7 @@ TEST_F(CsvTest, CountsWholeNumbersThatFloat32DoesNotHold) {
 
 TEST_F(CsvTest, NamesLineAndColumn) {
   expect_usage([&] { open("a,b\n1,2\n\n3,x\n"); }, {"'x' is no number", "f.csv, line 4, column 1 (b)"});
+  expect_usage([&] { open("a;b\n1,5;2\n"); }, {"'1,5' is no number", "decimal point"});
   expect_usage([&] { open("a,b\n1,\n"); }, {"'' is no number", "line 2, column 1 (b)", "nan"});
   expect_usage([&] { open("a,b\n1e99,2\n"); }, {"'1e99'", "line 2, column 0 (a)", "float32"});
   expect_usage([&] { open("a,b\n1,2,3\n"); }, {"3 columns", "line 2", "2, as in the first line"});
