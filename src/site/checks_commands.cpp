@@ -127,8 +127,8 @@ void check_undefined(const Look& look) {
     if (first == "." || first == "source" || first == "eval") return;
     const bool wants_process = first == "kill" || first == "wait";
     for (const auto& [name, of, has_default, is_asked] : reads_of(command)) {
-      if (has_default || is_asked || is_of_environment(name)) continue;
-      if ((has_lower_case(name) && !wants_process) || !known.insert(name).second) continue;
+      if (has_default || is_asked || (has_lower_case(name) && !wants_process)) continue;
+      if (!known.insert(name).second || is_of_environment(name)) continue;
       look.add(wants_process ? Severity::error : Severity::note, command.line,
                fmt::format("nothing in this script sets ${}", name),
                wants_process ? "it is empty, and nothing is ended or waited for"
@@ -250,7 +250,7 @@ std::vector<Read> reads_of(const Command& command) {
       const std::string_view rest = std::string_view{word}.substr(at + 1);
       const bool is_braced = rest.starts_with('{');
       const std::string_view name = assigned_name(rest.substr(is_braced ? 1 : 0));
-      const std::string_view after = rest.substr(std::min(rest.size(), name.size() + (is_braced ? 1 : 0)));
+      const std::string_view after = rest.substr(std::min(rest.size(), name.size() + (is_braced ? 1 : 0)), 1);
       if (!name.empty()) reads.push_back({name, command, is_braced && after.find_first_of(":-+?") == 0, asks});
     }
   }

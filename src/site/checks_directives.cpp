@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "core/characters.hpp"
@@ -18,26 +17,15 @@ std::string_view prefix_of(BatchSystem system) { return system == BatchSystem::p
 
 /// "<code>", "your-account-name", "change-me", "XXXX".
 bool is_placeholder(std::string_view value) {
-  constexpr std::array<std::string_view, 14> parts{"<",
-                                                   ">",
-                                                   "your",
-                                                   "change_me",
-                                                   "changeme",
-                                                   "change-me",
-                                                   "replace",
-                                                   "placeholder",
-                                                   "partition_name",
-                                                   "xxxx",
-                                                   "account_name",
-                                                   "account-name",
-                                                   "project_code",
-                                                   "project-name"};
-  return std::ranges::any_of(parts, [value](std::string_view part) { return contains_ignoring_case(value, part); });
+  constexpr std::string_view parts =
+      "< > your change_me changeme change-me replace placeholder partition_name xxxx account_name account-name "
+      "project_code project-name";
+  return std::ranges::any_of(split_words(parts),
+                             [value](std::string_view part) { return contains_ignoring_case(value, part); });
 }
 
 void check_placeholder(const Flag& flag, const Look& look) {
-  constexpr std::array<std::string_view, 7> named{"account", "qos", "partition", "mail-user", "reservation", "A", "q"};
-  if (!flag.value || std::ranges::find(named, flag.name) == named.end()) return;
+  if (!flag.value || !is_one_of(flag.name, "account qos partition mail-user reservation A q")) return;
   if (*flag.value == placeholder_of_templates)
     look.note(flag.line, fmt::format("edit this line: {} is still {}", flag.typed, *flag.value));
   else if (is_placeholder(*flag.value))

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "site/checks.hpp"
 #include "site/text.hpp"
@@ -68,20 +67,13 @@ void check_launcher(const Launch& launch, const Look& look) {
              fmt::format("ranks are started by {} there", look.site.launcher), std::string{look.site.launcher});
 }
 
-/// Of --mpi, else of SLURM_MPI_TYPE; nothing if the script says neither.
-std::optional<std::string> mpi_of(const Launch& launch, const Look& look) {
-  const auto flag = std::ranges::find(launch.flags, "--mpi", &Flag::typed);
-  if (flag != launch.flags.end()) return flag->value.value_or("");
-  std::optional<std::string> type;
-  for (const Variable& variable : look.script.variables)
-    if (variable.name == "SLURM_MPI_TYPE") type = variable.value;
-  return type;
-}
-
 void check_mpi_flag(const Launch& launch, const Look& look) {
   if (look.site.mpi_family != "open-mpi" || launch.launcher != Launcher::srun) return;
   if (is_small_command(launch) || is_python(launch) || may_have_more_flags(launch, look)) return;
-  const auto type = mpi_of(launch, look);
+  std::optional<std::string> type;  // of --mpi, else of SLURM_MPI_TYPE
+  for (const Variable& variable : look.script.variables)
+    if (variable.name == "SLURM_MPI_TYPE") type = variable.value;
+  if (const Flag* const flag = flag_of(launch, {"mpi"})) type = flag->value.value_or("");
   if (type && *type != "pmi2" && *type != "none") return;  // [G-ompi13523]
   look.warning(launch.line, type ? fmt::format("srun --mpi={}", *type) : "srun without --mpi",
                "Open MPI then may start ranks that are each alone, and each succeeds",
@@ -95,8 +87,8 @@ void check_torch(const Launch& launch, const Look& look) {
   const Flag* const endpoint = flag_of(launch, {"rdzv_endpoint"});
   if (endpoint != nullptr && endpoint->value && endpoint->value->find(':') != std::string::npos) port = endpoint;
   if (port == nullptr || !port->value) return;
-  const auto number = whole_number(std::string_view{*port->value}.substr(
-      port->value->rfind(':') == std::string::npos ? 0 : port->value->rfind(':') + 1));
+  const auto number =
+      whole_number(std::string_view{*port->value}.substr(port->value->rfind(':') + 1));  // npos + 1 is 0
   if (!number || *number == 0) return;
   look.warning(launch.line, fmt::format("port {} is fixed", *number), "a second job on that node cannot have it",
                "$((10000 + SLURM_JOB_ID % 50000)), or a program that meets by MPI");
@@ -167,9 +159,8 @@ bool asks_for_cuda(const Launch& launch) {
 }
 
 bool asks_for_gpus(const Flag& flag) {
-  constexpr std::array<std::string_view, 3> counts{"gpus", "gpus-per-node", "gpus-per-task"};
   const std::string_view value = flag.value ? std::string_view{*flag.value} : std::string_view{};
-  return std::ranges::find(counts, flag.name) != counts.end() || value.find("ngpus") != value.npos ||
+  return is_one_of(flag.name, "gpus gpus-per-node gpus-per-task") || value.find("ngpus") != value.npos ||
          (flag.name == "gres" && value.find("gpu") != value.npos);
 }
 
@@ -199,11 +190,9 @@ const Flag* flag_of(const Launch& launch, std::initializer_list<std::string_view
 }
 
 bool is_small_command(const Launch& launch) {
-  constexpr std::array<std::string_view, 18> small{"which", "ldd",  "hostname", "nvidia-smi", "echo",   "true",
-                                                   "mkdir", "cp",   "rm",       "tar",        "ls",     "cat",
-                                                   "env",   "date", "lscpu",    "free",       "sbcast", "printenv"};
-  return launch.program.empty() ? launch.variable.empty()
-                                : std::ranges::find(small, file_name(launch.program.front())) != small.end();
+  constexpr std::string_view small =
+      "which ldd hostname nvidia-smi echo true mkdir cp rm tar ls cat env date lscpu free sbcast printenv";
+  return launch.program.empty() ? launch.variable.empty() : is_one_of(file_name(launch.program.front()), small);
 }
 
 std::optional<long> ranks_of(const Launch& launch, const Look& look) {

@@ -42,6 +42,7 @@ constexpr std::string_view flags_with_value =
     "hostfile machinefile hostlist output-filename wdir wd path prefix genvlist envlist launcher bootstrap iface "
     "label-by report-uri mca-file timeout pernode-list rankfile rf cpus-per-rank cpus-per-proc cpu-set cpu-list "
     "exclude-hosts env-file pmi rlimits procs net transfer-list";
+constexpr std::string_view torch_flags_alone = "standalone use_env no_python module m u";
 constexpr std::string_view flags_with_two_values = "mca gmca omca prtemca pmixmca genv env";
 
 std::string_view base_name(std::string_view path) {
@@ -104,44 +105,26 @@ Launcher launcher_of(Words words) {
   return Launcher::none;
 }
 
-/// Flags of mpirun or mpiexec, with one dash or two.
-std::size_t read_mpi_flags(Words words, Launch& launch) {
+/// Flags of mpirun, mpiexec or torchrun, with one dash or two, up to the program.
+std::size_t read_flags_of(Words words, bool is_torch, Launch& launch) {
   std::size_t at = 0;
   while (at < words.size() && words[at].size() > 1 && words[at].starts_with('-')) {
     const std::string_view word = words[at++];
     const std::size_t equals = word.find('=');
     const std::string_view typed = word.substr(0, equals);
-    const std::string_view name = typed.substr(typed.starts_with("--") ? 2 : 1);
-    Flag flag{.line = launch.line, .typed = std::string{typed}, .name = std::string{name}, .value = {}};
+    Flag flag{.line = launch.line, .typed = std::string{typed}, .name = std::string{typed}, .value = {}};
+    flag.name.erase(0, typed.starts_with("--") ? 2 : 1);
+    if (is_torch) std::ranges::replace(flag.name, '-', '_');
+    const bool takes_value =
+        is_torch ? !is_one_of(flag.name, torch_flags_alone) : is_one_of(flag.name, flags_with_value);
     if (equals != word.npos) {
       flag.value = std::string{word.substr(equals + 1)};
-    } else if (is_one_of(name, flags_with_two_values) && at + 1 < words.size()) {
+    } else if (!is_torch && is_one_of(flag.name, flags_with_two_values) && at + 1 < words.size()) {
       flag.value = words[at] + "=" + words[at + 1];
       at += 2;
-    } else if (is_one_of(name, flags_with_value) && at < words.size()) {
+    } else if (takes_value && at < words.size()) {
       flag.value = words[at++];
     }
-    launch.flags.push_back(std::move(flag));
-  }
-  return at;
-}
-
-/// Flags of torchrun, up to the script.
-std::size_t read_torch_flags(Words words, Launch& launch) {
-  std::size_t at = 0;
-  for (; at < words.size() && words[at].starts_with('-'); ++at) {
-    const std::string_view word = words[at];
-    const std::size_t equals = word.find('=');
-    const std::string_view typed = word.substr(0, equals);
-    Flag flag{.line = launch.line,
-              .typed = std::string{typed},
-              .name = std::string{typed.substr(std::min(typed.find_first_not_of('-'), typed.size()))},
-              .value = {}};
-    std::ranges::replace(flag.name, '-', '_');
-    if (equals != word.npos)
-      flag.value = std::string{word.substr(equals + 1)};
-    else if (!is_one_of(flag.name, "standalone use_env no_python module m u") && at + 1 < words.size())
-      flag.value = words[++at];
     launch.flags.push_back(std::move(flag));
   }
   return at;
@@ -150,39 +133,25 @@ std::size_t read_torch_flags(Words words, Launch& launch) {
 }  // namespace
 
 std::string_view name(Launcher launcher) noexcept {
-  switch (launcher) {
-    case Launcher::srun: return "srun";
-    case Launcher::mpirun: return "mpirun";
-    case Launcher::mpiexec: return "mpiexec";
-    case Launcher::torchrun: return "torchrun";
-    case Launcher::launch: return "launch";
-    case Launcher::torch_launch: return "torch.distributed.launch";
-    case Launcher::none: break;
-  }
-  return "";
+  constexpr std::array<std::string_view, 7> names{
+      "", "srun", "mpirun", "mpiexec", "torchrun", "torch.distributed.launch", "launch"};
+  return names[static_cast<std::size_t>(launcher)];
 }
 
 std::optional<Launch> read_launch(Words words, int line) {
   words = unwrapped(words);
   Launch launch{.line = line, .launcher = launcher_of(words)};
-  std::size_t n_used = 0;
-  switch (launch.launcher) {
-    case Launcher::none: return std::nullopt;
-    case Launcher::launch: n_used = 1; break;
-    case Launcher::srun:
-      launch.flags = read_flags(words.subspan(1), slurm_options(), line, n_used);
-      n_used += 1;
-      break;
-    case Launcher::mpirun:
-    case Launcher::mpiexec: n_used = 1 + read_mpi_flags(words.subspan(1), launch); break;
-    case Launcher::torchrun:
-    case Launcher::torch_launch: {
-      const auto module = std::ranges::find(words, "-m");
-      const bool is_module = base_name(words[0]).starts_with("python") && module != words.end();
-      const std::size_t begin = is_module ? static_cast<std::size_t>(module - words.begin()) + 2 : 1;
-      n_used = begin + read_torch_flags(words.subspan(std::min(begin, words.size())), launch);
-      break;
-    }
+  if (launch.launcher == Launcher::none) return std::nullopt;
+  std::size_t n_used = 1;
+  if (launch.launcher == Launcher::srun) {
+    launch.flags = read_flags(words.subspan(1), slurm_options(), line, n_used);
+    ++n_used;
+  } else if (launch.launcher != Launcher::launch) {
+    const bool is_torch = launch.launcher == Launcher::torchrun || launch.launcher == Launcher::torch_launch;
+    const auto module = std::ranges::find(words, "-m");
+    if (base_name(words[0]).starts_with("python") && module != words.end())
+      n_used = static_cast<std::size_t>(module - words.begin()) + 2;
+    n_used += read_flags_of(words.subspan(std::min(n_used, words.size())), is_torch, launch);
   }
   const Words rest = words.subspan(std::min(n_used, words.size()));
   launch.program.assign(rest.begin(), rest.end());

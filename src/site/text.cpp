@@ -61,8 +61,12 @@ std::vector<std::string_view> split_words(std::string_view text) {
 }
 
 bool is_one_of(std::string_view word, std::string_view words) {
-  const auto all = split_words(words);
-  return std::ranges::find(all, word) != all.end();
+  const auto is_blank_at = [words](std::size_t at) {
+    return at >= words.size() || white_space.find(words[at]) != white_space.npos;
+  };
+  for (std::size_t at = words.find(word); at != words.npos && !word.empty(); at = words.find(word, at + 1))
+    if ((at == 0 || is_blank_at(at - 1)) && is_blank_at(at + word.size())) return true;
+  return false;
 }
 
 bool contains_ignoring_case(std::string_view text, std::string_view part) {
