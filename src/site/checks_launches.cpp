@@ -73,7 +73,8 @@ void check_mpi_flag(const Launch& launch, const Look& look) {
   std::optional<std::string> type;  // of --mpi, else of SLURM_MPI_TYPE
   for (const Variable& variable : look.script.variables)
     if (variable.name == "SLURM_MPI_TYPE") type = variable.value;
-  if (const Flag* const flag = flag_of(launch, {"mpi"})) type = flag->value.value_or("");
+  const auto flag = std::ranges::find(launch.flags, "--mpi", &Flag::typed);
+  if (flag != launch.flags.end()) type = flag->value.value_or("");
   if (type && *type != "pmi2" && *type != "none") return;  // [G-ompi13523]
   look.warning(launch.line, type ? fmt::format("srun --mpi={}", *type) : "srun without --mpi",
                "Open MPI then may start ranks that are each alone, and each succeeds",

@@ -20,6 +20,15 @@ long ranks_of_node(const Launch& launch, const Look& look) {
   return is_by_header && !chunks.empty() && chunks.front().ranks ? chunks.front().ranks->value : 1;
 }
 
+/// The number of nodes, and the first of them, as a script may ask for them.
+std::string nodes_of_job(const Look& look) {
+  return look.script.system == BatchSystem::pbs ? "$(sort -u \"$PBS_NODEFILE\" | wc -l)" : "\"$SLURM_NNODES\"";
+}
+std::string first_node(const Look& look) {
+  return look.script.system == BatchSystem::pbs ? "$(head -n 1 \"$PBS_NODEFILE\")"
+                                                : "$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)";
+}
+
 /// Each rank of srun starts an mpirun of its own.
 void check_nested(const Launch& outer, const Launch& inner, const Look& look) {
   const auto ranks = ranks_of(outer, look);
@@ -65,15 +74,17 @@ void check_torch_of_nodes(const Launch& torch, const Launch* outer, const Look& 
     return look.error(
         torch.line, fmt::format("--nnodes={} in a job of {} node{}", *asked, *n_nodes, *n_nodes == 1 ? "" : "s"),
         *asked > *n_nodes ? "it waits for nodes that the job does not have" : "the other nodes stand idle",
-        "--nnodes=\"$SLURM_NNODES\"");
+        "--nnodes=" + nodes_of_job(look));
   if (*n_nodes < 2 || may_have_more) return;
   if (outer == nullptr)
     look.error(torch.line, fmt::format("{} without a launcher in a job of {} nodes", name(torch.launcher), *n_nodes),
-               "it runs on the first node alone", "srun --ntasks-per-node=1 torchrun --nnodes=\"$SLURM_NNODES\" ...");
+               "it runs on the first node alone",
+               look.script.system == BatchSystem::pbs ? "mpiexec with one rank a node before it"
+                                                      : "srun --ntasks-per-node=1 before it");
   else if (flag_of(torch, {"standalone"}) != nullptr || flag_of(torch, {"nnodes"}) == nullptr)
     look.error(torch.line, fmt::format("torchrun for one node in a job of {} nodes", *n_nodes),
                "without --nnodes, or with --standalone, each node trains by itself",
-               "--nnodes=\"$SLURM_NNODES\" --rdzv_backend=c10d --rdzv_endpoint=FIRST_NODE:PORT");
+               fmt::format("--nnodes={} --rdzv_backend=c10d --rdzv_endpoint=FIRST_NODE:PORT", nodes_of_job(look)));
 }
 
 bool is_local(std::string_view address) {
@@ -91,8 +102,7 @@ void check_rendezvous(const Look& look) {
     const bool is_address = value != "lo";
     look.error(line, fmt::format("{}={} in a job of {} nodes", name, value, look.n_nodes().value_or(0)),
                "it is another place on each node: ranks of different nodes do not meet",
-               is_address ? "$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)"
-                          : "the network between nodes, or leave it out");
+               is_address ? first_node(look) : "the network between nodes, or leave it out");
   };
   for (const Variable& variable : look.script.variables)
     if (is_one_of(variable.name, names) && is_local(variable.value))

@@ -68,9 +68,9 @@ void check_value(const Flag& flag, const Option& option, Of reader, const Look& 
   }
   if (option.form == Form::path && reader == Of::srun) return;  // the shell has filled it in
   if (const std::string expected = expected_of(option.form, option.words, value); !expected.empty())
-    look.error(flag.line, what,
-               option.form == Form::path ? "~ is taken for a folder of that name" : std::string{refusal_of(reader)},
-               expected);
+    look.add(option.form == Form::path && reader == Of::qsub ? Severity::warning : Severity::error, flag.line, what,
+             option.form == Form::path ? "~ is taken for a folder of that name" : std::string{refusal_of(reader)},
+             expected);
 }
 
 void check_flag(const Flag& flag, Of reader, const Look& look) {

@@ -80,7 +80,10 @@ void check_wait(const Look& look) {
   const auto& launches = look.script.launches;
   const auto last = std::find_if(launches.rbegin(), launches.rend(), is_long);
   if (last == launches.rend() || !last->is_background || look.script.directives.empty()) return;
-  if (runs_command(look.script, {"wait", "fg", "sleep", "tail", "kill", ".", "source", "eval"})) return;
+  const auto may_take_time = [last](const Command& command) {
+    return command.line > last->line && !is_one_of(command.words[0], "done fi esac echo printf date exit");
+  };
+  if (std::ranges::any_of(look.script.commands, may_take_time) || runs_command(look.script, {"wait"})) return;
   look.error(last->line, fmt::format("{} in the background, and no wait after it", name(last->launcher)),
              "the job ends with its script, and all that it has started", "wait");
 }

@@ -78,7 +78,7 @@ TEST(ScriptRules, ResourcesOfPbs) {
                    {"#PBS -l walltime=10m\n", 1, error, "HH:MM:SS"},
                    {"#PBS -j both\n", 1, error, "one of oe, eo, n"},
                    {"#PBS -r yes\n", 1, error, "one of y, n"},
-                   {"#PBS -o ~/log\n", 1, error, "written out"}});
+                   {"#PBS -o ~/log\n", 1, warning, "written out"}});
   expect_nothing("",
                  {"#PBS -V\n", "#PBS -l select=2:ncpus=64:mpiprocs=4:ngpus=4:mem=480gb+1:ncpus=128\n",
                   "#PBS -l nodes=2:ppn=4,walltime=10:00\n", "#PBS -l ncpus=4,mem=4gb\n", "#PBS -k oed -m abe -j oe\n",
@@ -138,17 +138,18 @@ TEST(ScriptRules, SignalsAndTraps) {
                {"#SBATCH --signal=B:USR1@60\nsrun ./x\n", 1, error, "without a trap for USR1"},
                {"#SBATCH --signal=B:USR1@60\ntrap save USR2\nsrun ./x &\nwait\n", 1, error, "without a trap for USR1"},
                {"#SBATCH --no-requeue\nscontrol requeue $SLURM_JOB_ID\n", 2, error, "--no-requeue of line 3"},
-               {"srun ./x &\n", 1, error, "no wait after it"}});
+               {"srun ./x &\n", 1, error, "no wait after it"},
+               {"for i in 1 2; do\n  srun ./x &\ndone\necho done\n", 2, error, "no wait after it"}});
   expect_only("", {{"#PBS -r n\nqrerun $PBS_JOBID\n", 2, error, "#PBS -r y"},
                    {"#PBS -l walltime=10\ntrap save TERM\nmpiexec ./x\n", 3, error, "in the foreground"}});
   expect_nothing(job + catching,
                  {"trap 'kill -USR1 $!' USR1\nsrun ./x &\nwait\n", "trap '' USR1\nsrun ./x\n", ". ./lib.sh\nsrun ./x\n",
                   "trap a 10\n(srun ./x; b) &\nwait\n", "trap a SIGUSR1\nfor i in 1 2; do\n  srun ./x\ndone &\nwait\n",
                   "trap a USR1\nsrun ./x | tee log &\nwait\n", "trap a USR1\nif b; then srun ./x & fi\nwait\n"});
-  expect_nothing(job,
-                 {"trap 'rm -f x' EXIT\nsrun ./x\n", "trap - TERM\nsrun ./x\n", "#SBATCH --signal=USR1@60\nsrun ./x\n",
-                  "srun nvidia-smi &\nsrun ./x\n", "#SBATCH --requeue\nscontrol requeue $SLURM_JOB_ID\n",
-                  "scontrol requeue $SLURM_JOB_ID\n", "a && srun ./x &\nb\nwait\n"});
+  expect_nothing(job, {"trap 'rm -f x' EXIT\nsrun ./x\n", "trap - TERM\nsrun ./x\n",
+                       "#SBATCH --signal=USR1@60\nsrun ./x\n", "srun nvidia-smi &\nsrun ./x\n", "srun ./x &\n./watch\n",
+                       "#SBATCH --requeue\nscontrol requeue $SLURM_JOB_ID\n", "scontrol requeue $SLURM_JOB_ID\n",
+                       "a && srun ./x &\nb\nwait\n"});
 }
 
 TEST(ScriptRules, CharactersThatLookLikeOthers) {
