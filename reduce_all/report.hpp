@@ -60,7 +60,7 @@ struct Outcome {
 };
 
 /// "interrupted (SIGINT)": what a signal that ended a run did to it.
-[[nodiscard]] std::string_view name_end(int signal) noexcept;
+[[nodiscard]] std::string name_end(int signal);
 
 /// Text of the table: lines before it, one line per row, lines after it.
 [[nodiscard]] std::string text_header(const BenchmarkInfo& info);

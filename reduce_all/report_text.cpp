@@ -10,6 +10,7 @@
 #include "reduce_all/cores_text.hpp"
 #include "reduce_all/participants.hpp"
 #include "reduce_all/report.hpp"
+#include "runtime/interrupt.hpp"
 
 namespace lockstep::reduce_all {
 namespace {
@@ -207,8 +208,8 @@ std::string text_wrong(const WrongElement& wrong) {
       format_element(wrong.call.dtype, wrong.mismatch.found), wrong.mismatch.n_wrong);
 }
 
-std::string_view name_end(int signal) noexcept {
-  return signal == SIGINT ? "interrupted (SIGINT)" : "terminated (SIGTERM)";
+std::string name_end(int signal) {
+  return fmt::format("{} ({})", signal == SIGINT ? "interrupted" : "terminated", runtime::signal_name(signal));
 }
 
 std::string text_closing(std::span<const Row> rows, const Outcome& outcome) {

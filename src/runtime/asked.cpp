@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <csignal>
 #include <cstdlib>
 #include <string_view>
 
@@ -83,13 +82,13 @@ int told_exit() noexcept {
 }
 
 int told_signal() noexcept {
-  if (note_path.front() == '\0') return SIGTERM;
+  if (note_path.front() == '\0') return 0;
   const int file = open(note_path.data(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return SIGTERM;
+  if (file < 0) return 0;
   int signal = 0;
-  const bool is_told = read(file, &signal, sizeof signal) == sizeof signal && signal == SIGINT;
+  const bool is_told = read(file, &signal, sizeof signal) == sizeof signal;
   close(file);
-  return is_told ? SIGINT : SIGTERM;
+  return is_told ? signal : 0;
 }
 
 }  // namespace lockstep::runtime

@@ -6,7 +6,7 @@
 
 namespace lockstep::runtime {
 
-/// Before the launcher is started: makes a place that ranks can find. Without one all that is asked is SIGTERM.
+/// Before the launcher is started: makes a place that ranks can find.
 void prepare_to_tell_signal();
 void tell_signal(int signal) noexcept;
 /// Whether MPI has started in a rank; true if that cannot be known.
@@ -21,7 +21,7 @@ void tell_start() noexcept;
 bool tell_exit(int code) noexcept;
 /// The first that was told; 0: none.
 [[nodiscard]] int told_exit() noexcept;
-/// What SIGUSR1 stands for: SIGTERM where nothing was told. May be called by a signal handler.
+/// What SIGUSR1, or a SIGTERM of the launcher, stands for; 0: nothing was told. May be called by a signal handler.
 [[nodiscard]] int told_signal() noexcept;
 
 }  // namespace lockstep::runtime

@@ -1,12 +1,15 @@
 #include "runtime/interrupt.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 #include "runtime/asked.hpp"
@@ -26,13 +29,27 @@ static_assert(std::atomic<double>::is_always_lock_free && std::atomic<const char
 /// Launchers, guards and terminals may all send on what was sent once: within a second it is the same signal.
 constexpr double same_signal_s = 1;
 
+/// Weakest first: SIGUSR1 may stand for another signal, which a rank elsewhere does not know, and launchers make
+/// SIGTERM of others. `may_be_ignored`: one that is ignored at the start stays so, as by nohup, or by a shell for a
+/// command in the background. The others are what batch systems and --nproc send.
+struct Asking {
+  int signal;
+  std::string_view name;
+  bool may_be_ignored;
+};
+constexpr std::array<Asking, 5> asking{{{SIGUSR1, "SIGUSR1", false},
+                                        {SIGTERM, "SIGTERM", false},
+                                        {SIGUSR2, "SIGUSR2", false},
+                                        {SIGHUP, "SIGHUP", true},
+                                        {SIGINT, "SIGINT", true}}};
+
 void remember(int signal) {
   const int error = errno;
   const double now_s = signal_clock.load()->now().value;
   if (pending == 0) {
-    const int meant = signal == SIGUSR1 ? told_signal() : signal;
+    const int told = signal == SIGUSR1 || signal == SIGTERM ? told_signal() : 0;
     pending_since_s = now_s;  // first, as another thread may get the same signal in between
-    pending = meant == SIGINT ? SIGINT : SIGTERM;
+    pending = told != 0 ? told : signal;
     // A launcher that makes an end of a failed job sends SIGTERM, and does not wait for anything.
     const char* const text = announcement;
     if (text != nullptr && (signal == SIGINT || signal == SIGUSR1))
@@ -62,19 +79,33 @@ void catch_interrupts(const core::Clock& clock) noexcept {
   struct sigaction action {};
   action.sa_handler = remember;
   action.sa_flags = SA_RESTART | SA_ONSTACK;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-  sigaction(SIGUSR1, &action, nullptr);
-  sigaction(SIGUSR2, &action, nullptr);
-  struct sigaction hangup {};
-  sigaction(SIGHUP, nullptr, &hangup);
-  if (hangup.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);  // nohup ignores it
+  const sigset_t caught = asking_signals();
+  for (const Asking& one : asking)
+    if (sigismember(&caught, one.signal) == 1) sigaction(one.signal, &action, nullptr);
 }
+
+sigset_t asking_signals() noexcept {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const Asking& one : asking) {
+    struct sigaction action {};
+    sigaction(one.signal, nullptr, &action);
+    if (!one.may_be_ignored || action.sa_handler != SIG_IGN) sigaddset(&set, one.signal);
+  }
+  return set;
+}
+
+std::string_view signal_name(int signal) noexcept {
+  const auto found = std::ranges::find(asking, signal, &Asking::signal);
+  return found != asking.end() ? found->name : "unknown";
+}
+
+std::string describe_signal(int signal) { return fmt::format("signal {} ({})", signal, signal_name(signal)); }
 
 NoInterrupts::NoInterrupts() noexcept {
   sigset_t interrupts;
   sigemptyset(&interrupts);
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGHUP}) sigaddset(&interrupts, signal);
+  for (const Asking& one : asking) sigaddset(&interrupts, one.signal);
   pthread_sigmask(SIG_BLOCK, &interrupts, &before_);
 }
 
@@ -88,10 +119,11 @@ void announce_interrupt(const char* text) noexcept { announcement = text; }
 
 int pending_interrupt() noexcept { return pending; }
 
-int agree_on_interrupt(const Communicator& world) {
-  const int mine = pending;
-  const std::uint8_t highest = world.highest(mine == SIGINT ? 2 : mine != 0 ? 1 : 0);
-  return highest == 2 ? SIGINT : highest == 1 ? SIGTERM : 0;
+int agree_on_interrupt(const Communicator& world, int mine) {
+  const auto row = std::ranges::find(asking, mine, &Asking::signal);
+  const auto weight = row != asking.end() ? static_cast<std::uint8_t>(row - asking.begin() + 1) : std::uint8_t{0};
+  const std::uint8_t strongest = world.highest(weight);
+  return strongest == 0 ? 0 : asking[strongest - std::size_t{1}].signal;
 }
 
 }  // namespace lockstep::runtime

@@ -7,19 +7,27 @@
 #pragma once
 
 #include <csignal>
+#include <string>
+#include <string_view>
 
 #include "core/clock.hpp"
 #include "runtime/communicator.hpp"
 
 namespace lockstep::runtime {
 
-/// From now on SIGINT, SIGTERM, SIGHUP (unless it is ignored), SIGUSR1 and SIGUSR2 ask for an orderly end; all but
-/// SIGINT count as SIGTERM, and SIGUSR1 as what --nproc says it got. A second one, a second later, ends at once, but
-/// for SIGUSR1 and SIGUSR2: they are what launchers pass on without an end of their own, so --nproc and batch systems
-/// use them, and --nproc repeats SIGUSR1.
+/// From now on asking_signals() ask for an orderly end; SIGUSR1 and SIGTERM count as what --nproc says it got. A second
+/// one, a second later, ends at once, but for SIGUSR1 and SIGUSR2: they are what launchers pass on without an end of
+/// their own, so --nproc and batch systems use them, and --nproc repeats SIGUSR1.
 /// The calling thread, the main one, gets a stack for it; threads that run code as above are begun with NoInterrupts.
 /// `clock`: tells what comes a second later; it must never end.
 void catch_interrupts(const core::Clock& clock = core::real_clock()) noexcept;
+
+/// SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2, without SIGINT and SIGHUP where this process ignores them.
+[[nodiscard]] sigset_t asking_signals() noexcept;
+
+/// Of one of these: "SIGTERM", and "signal 15 (SIGTERM)".
+[[nodiscard]] std::string_view signal_name(int signal) noexcept;
+[[nodiscard]] std::string describe_signal(int signal);
 
 /// While one lives, the calling thread takes none of these signals, and threads begun meanwhile never do: the main
 /// thread gets what was sent to the process.
@@ -52,7 +60,8 @@ void announce_interrupt(const char* text) noexcept;
 /// The signal that came to this process, or 0.
 [[nodiscard]] int pending_interrupt() noexcept;
 
-/// Collective: the signal that came to any rank, the same on all; 0 if none. SIGINT wins over SIGTERM.
-[[nodiscard]] int agree_on_interrupt(const Communicator& world);
+/// Collective: the signal that came to any rank, as `mine` to this one; the same on all; 0 if none. Of several SIGINT
+/// wins, and SIGTERM loses to all but SIGUSR1.
+[[nodiscard]] int agree_on_interrupt(const Communicator& world, int mine = pending_interrupt());
 
 }  // namespace lockstep::runtime

@@ -11,6 +11,7 @@
 
 #include "core/descriptor.hpp"
 #include "core/error.hpp"
+#include "runtime/interrupt.hpp"
 
 namespace lockstep::runtime {
 namespace {
@@ -40,12 +41,7 @@ core::Descriptor open_output(const std::string& path) {
 }  // namespace
 
 Jobs::Jobs() {
-  sigemptyset(&held_);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
-    struct sigaction action {};
-    sigaction(signal, nullptr, &action);
-    if (action.sa_handler != SIG_IGN) sigaddset(&held_, signal);  // nohup ignores SIGHUP
-  }
+  held_ = asking_signals();
   sigprocmask(SIG_BLOCK, &held_, &before_);
 }
 
@@ -60,8 +56,8 @@ int Jobs::await_signal() {
   constexpr std::timespec pause{.tv_sec = 0, .tv_nsec = 20'000'000};
   const int signal = sigtimedwait(&held_, nullptr, &pause);
   if (signal <= 0) return 0;
-  if (asked_ == 0) asked_ = signal == SIGINT ? SIGINT : SIGTERM;
-  return signal == SIGINT ? SIGINT : SIGTERM;
+  if (asked_ == 0) asked_ = signal;
+  return signal;
 }
 
 int Jobs::run(const std::vector<std::string>& arguments, const JobOutput& output, const std::function<int()>& due) {

@@ -31,7 +31,7 @@ class JobRunner {
   virtual int run(const std::vector<std::string>& arguments, const JobOutput& output,
                   const std::function<int()>& due = {}) = 0;
 
-  /// What asks this process for an end: SIGINT, or SIGTERM for any other; 0: nothing has.
+  /// The signal that asked this process for an end; 0: none has.
   [[nodiscard]] virtual int asked() const noexcept = 0;
 };
 

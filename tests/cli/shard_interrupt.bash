@@ -9,7 +9,7 @@ expect_stopped() {
   expect_err 'nothing was written'
   expect_nothing_left "$folder/set"
 }
-run "$REDUCE_ALL" "${synth[@]}" --inject int:0:write:2
+run env --default-signal=INT "$REDUCE_ALL" "${synth[@]}" --inject int:0:write:2
 expect_stopped 130
 launch 3 "${synth[@]}" --inject term:1:write:1
 [ "$rc" -ne 0 ] || fail "exit code 0 after SIGTERM"

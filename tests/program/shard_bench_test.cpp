@@ -103,6 +103,7 @@ TEST_F(ShardBench, DamageEndsIt) {
 TEST_F(ShardBench, ASignalEndsAStage) {
   const pid_t child = fork();
   if (child == 0) {
+    signal(SIGINT, SIG_DFL);  // or it would stay ignored
     runtime::catch_interrupts();
     raise(SIGINT);
     _exit(lockstep_on(words_of("shard bench d --seconds 7000")).exit_code);

@@ -145,7 +145,7 @@ std::string val_help() {
 
 int end_stopped(const runtime::Communicator& world) {
   const int signal = runtime::agree_on_interrupt(world);
-  if (world.rank() == 0) core::log_warning(fmt::format("stopped by signal {}: nothing was written", signal));
+  if (world.rank() == 0) core::log_warning(fmt::format("stopped by {}: nothing was written", runtime::describe_signal(signal)));
   return 128 + signal;
 }
 

@@ -41,7 +41,7 @@ int verify(const std::string& folder, const runtime::Session& session) {
   if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
   if (runtime::broadcast_value(world, result.is_stopped)) {
     const int signal = runtime::agree_on_interrupt(world);
-    if (world.rank() == 0) core::log_warning(fmt::format("stopped by signal {}: not everything was read", signal));
+    if (world.rank() == 0) core::log_warning(fmt::format("stopped by {}: not everything was read", runtime::describe_signal(signal)));
     return 128 + signal;
   }
   const auto unread = session.agree(result.unreadable);

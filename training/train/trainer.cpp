@@ -360,7 +360,7 @@ void Trainer::stop() {
   const int signal = runtime::agree_on_interrupt(world_);
   const bool may_go_on = signal != SIGINT && setup_.batches.training;  // Ctrl-C is a user who wants no more of it
   ending_ = {.status = RunStatus::stopped,
-             .message = signal != 0 ? fmt::format("signal {}", signal) : "its time is nearly over",
+             .message = signal != 0 ? runtime::describe_signal(signal) : "its time is nearly over",
              .exit_code = may_go_on ? core::to_int(core::ExitCode::requeue) : 128 + signal};
 }
 

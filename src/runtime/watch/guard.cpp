@@ -23,6 +23,7 @@
 #include "core/print.hpp"
 #include "core/timer.hpp"
 #include "runtime/asked.hpp"
+#include "runtime/interrupt.hpp"
 #include "runtime/session.hpp"
 
 namespace lockstep::runtime {
@@ -175,7 +176,8 @@ bool is_foreign(int code) noexcept {
   if (signal == SIGPIPE) end_by(signal);  // nobody reads on, as of `reduce_all | head`: no fault of a rank
   if ((passed_on_bits & bit_of(signal)) != 0) {
     // Launchers make SIGTERM of others, and --nproc SIGUSR1.
-    const int asked = signal == SIGTERM || signal == SIGUSR1 ? told_signal() : signal;
+    const int told = signal == SIGTERM || signal == SIGUSR1 ? told_signal() : 0;
+    const int asked = told != 0 ? told : signal;
     execute_will(fmt::format("ended at once by signal {} ({})", asked, strsignal(asked)));
     end_by(signal);
   }
@@ -219,7 +221,12 @@ void guard_rank(const LauncherHint& hint, core::Seconds timeout, bool is_wanted_
   guarded_process = rank;
   struct sigaction action {};
   action.sa_handler = pass_on;
-  for (const int signal : passed_on) sigaction(signal, &action, nullptr);
+  const sigset_t asked_for = asking_signals();
+  for (const int signal : passed_on) {
+    struct sigaction inherited {};
+    sigaction(signal, nullptr, &inherited);
+    if (inherited.sa_handler != SIG_IGN || sigismember(&asked_for, signal) == 1) sigaction(signal, &action, nullptr);
+  }
   sigprocmask(SIG_SETMASK, &before, nullptr);
   const std::optional<int> status = wait_for(rank, timeout.value > 0 ? timeout.value + time_for_watchdogs_s : 0);
   guarded_process = 0;

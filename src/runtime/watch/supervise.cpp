@@ -24,23 +24,19 @@
 #include "core/log.hpp"
 #include "core/print.hpp"
 #include "runtime/asked.hpp"
+#include "runtime/interrupt.hpp"
 #include "runtime/launcher_output.hpp"
 #include "runtime/process.hpp"
 
 namespace lockstep::runtime {
 namespace {
 
-/// What asks for an end, but for what is ignored (nohup ignores SIGHUP), and the end of the launcher.
+/// What asks for an end, and the end of the launcher. Of none of them the launcher inherits that it is ignored.
 sigset_t awaited_signals() {
-  std::signal(SIGCHLD, SIG_DFL);
-  sigset_t set;
-  sigemptyset(&set);
+  sigset_t set = asking_signals();
   sigaddset(&set, SIGCHLD);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
-    struct sigaction action {};
-    sigaction(signal, nullptr, &action);
-    if (action.sa_handler != SIG_IGN) sigaddset(&set, signal);
-  }
+  for (int signal = 1; signal < SIGRTMIN; ++signal)
+    if (sigismember(&set, signal) == 1) std::signal(signal, SIG_DFL);
   return set;
 }
 
@@ -122,7 +118,7 @@ class End {
   /// ranks (interrupt.cpp).
   void ask(int signal) {
     if (asked_ == 0) {
-      asked_ = signal == SIGINT ? SIGINT : SIGTERM;
+      asked_ = signal;
       tell_signal(asked_);
       since_asked_.restart();
     } else if (signal != SIGUSR1 && signal != SIGUSR2 && since_asked_.elapsed().value > 1) {
@@ -203,8 +199,8 @@ class End {
 
   void enter(Step step, pid_t launcher) {
     if (step == Step::by_launcher && !is_forced_)
-      write_all(STDERR_FILENO, fmt::format("error: the job did not end within {:.0f} s of signal {}: it is killed\n",
-                                           since_asked_.elapsed().value, asked_));
+      write_all(STDERR_FILENO, fmt::format("error: the job did not end within {:.0f} s of {}: it is killed\n",
+                                           since_asked_.elapsed().value, describe_signal(asked_)));
     step_ = step;
     since_step_.restart();
     const std::vector<Descendant> job = find_descendants();

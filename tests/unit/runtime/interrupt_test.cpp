@@ -5,15 +5,23 @@
 #include <csignal>
 #include <cstdlib>
 #include <thread>
+#include <vector>
 
+#include "runtime/communicator_threads.hpp"
 #include "support/set_clock.hpp"
 
 namespace lockstep::runtime {
 namespace {
 
+/// As a program that a shell has started in the foreground, or that ignores SIGINT and SIGHUP.
+void inherit(void (*disposition)(int)) {
+  for (const int signal : {SIGINT, SIGHUP}) std::signal(signal, disposition);
+}
+
 // Code made at run time may keep heap memory where the stack pointer points: a handler must not write there.
 TEST(Interrupt, IsHandledOnAStackOfItsOwn) {
   const auto run = [] {
+    inherit(SIG_DFL);
     catch_interrupts();
     stack_t stack{};
     sigaltstack(nullptr, &stack);
@@ -21,7 +29,7 @@ TEST(Interrupt, IsHandledOnAStackOfItsOwn) {
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
       struct sigaction action {};
       sigaction(signal, nullptr, &action);
-      is_right = is_right && (action.sa_handler == SIG_IGN || (action.sa_flags & SA_ONSTACK) != 0);
+      is_right = is_right && (action.sa_flags & SA_ONSTACK) != 0;
     }
     std::raise(SIGINT);
     std::_Exit(is_right && pending_interrupt() == SIGINT ? 0 : 1);
@@ -29,19 +37,52 @@ TEST(Interrupt, IsHandledOnAStackOfItsOwn) {
   EXPECT_EXIT(run(), testing::ExitedWithCode(0), "");
 }
 
-TEST(Interrupt, OfAllButCtrlCCountsAsSigterm) {
+TEST(Interrupt, IsTheOneThatCame) {
   const auto run = [](int signal) {
+    inherit(SIG_DFL);
     catch_interrupts();
     std::raise(signal);
-    std::_Exit(pending_interrupt() == SIGTERM ? 0 : 1);
+    std::_Exit(pending_interrupt() == signal ? 0 : 1);
   };
-  for (const int signal : {SIGTERM, SIGHUP, SIGUSR2})
-    EXPECT_EXIT(run(signal), testing::ExitedWithCode(0), "") << signal;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2})
+    EXPECT_EXIT(run(signal), testing::ExitedWithCode(0), "") << signal_name(signal);
+}
+
+// nohup, and a shell for `command &`; what batch systems send is never ignored.
+TEST(Interrupt, IsIgnoredWhereItWasFromTheStart) {
+  const auto run = [](int signal) {
+    inherit(SIG_IGN);
+    for (const int other : {SIGTERM, SIGUSR1, SIGUSR2}) std::signal(other, SIG_IGN);
+    catch_interrupts();
+    std::raise(signal);
+    std::_Exit(pending_interrupt());
+  };
+  for (const int signal : {SIGINT, SIGHUP}) EXPECT_EXIT(run(signal), testing::ExitedWithCode(0), "") << signal;
+  for (const int signal : {SIGTERM, SIGUSR1, SIGUSR2})
+    EXPECT_EXIT(run(signal), testing::ExitedWithCode(signal), "") << signal;
+}
+
+TEST(Interrupt, OfSeveralRanksIsTheOneThatTellsMost) {
+  EXPECT_EQ(describe_signal(SIGUSR2), "signal 12 (SIGUSR2)");
+  const auto agreed = [](const std::vector<int>& signals) {
+    int all = -1;
+    run_as_threads({.nodes = std::vector<int>(signals.size())}, [&](Communicator& world) {
+      const int one = agree_on_interrupt(world, signals[static_cast<std::size_t>(world.rank())]);
+      if (world.rank() == 0) all = one;
+    });
+    return all;
+  };
+  EXPECT_EQ(agreed({0, 0, 0}), 0);
+  EXPECT_EQ(agreed({0, SIGUSR2, 0}), SIGUSR2);
+  EXPECT_EQ(agreed({SIGTERM, SIGUSR1}), SIGTERM);
+  EXPECT_EQ(agreed({SIGTERM, SIGHUP, SIGTERM}), SIGHUP);
+  EXPECT_EQ(agreed({SIGINT, SIGHUP}), SIGINT);
 }
 
 // Raises `first`, and `later_s` later `second`: from a second on it is another one.
 void raise_both(int first, int second, double later_s = 1.1) {
   static const support::SetClock clock;
+  inherit(SIG_DFL);
   catch_interrupts(clock);
   std::raise(first);
   clock.advance({later_s});

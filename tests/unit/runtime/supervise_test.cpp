@@ -28,8 +28,10 @@ using support::SetClock;
 class Supervisor {
  public:
   /// The launcher is a shell that runs `script`; returns once that has made the file $ready.
-  explicit Supervisor(const std::string& script, core::Seconds timeout = {3})
-      : memory_{mmap(nullptr, sizeof(SetClock), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)},
+  /// `ignores`: this program ignores SIGINT and SIGHUP, as a shell's command in the background.
+  explicit Supervisor(const std::string& script, core::Seconds timeout = {3}, bool ignores = false)
+      : ignores_{ignores},
+        memory_{mmap(nullptr, sizeof(SetClock), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)},
         clock_{new (memory_) SetClock} {
     EXPECT_EQ(pipe(ends_), 0);
     process_ = fork();
@@ -79,6 +81,7 @@ class Supervisor {
   [[noreturn]] void supervise(const std::string& script, core::Seconds timeout) const {
     alarm(60);
     for (const int place : {STDOUT_FILENO, STDERR_FILENO}) dup2(ends_[1], place);
+    for (const int signal : {SIGINT, SIGHUP}) std::signal(signal, ignores_ ? SIG_IGN : SIG_DFL);
     unsetenv("LOCKSTEP_MPIEXEC");
     setenv("ready", (folder_ / "ready").c_str(), 1);
     std::string words[] = {"sh", "-c", script + "\n: >\"$ready\"; while :; do sleep 0.05; done"};
@@ -92,6 +95,7 @@ class Supervisor {
       kill(process_, SIGCHLD);
   }
 
+  bool ignores_;
   io::TemporaryFolder folder_{};
   void* memory_;
   SetClock* clock_;
@@ -140,7 +144,28 @@ TEST(Supervise, ASignalEndsALauncherThatIgnoresItStepByStep) {
   }
   supervisor.pass(0.2);
   EXPECT_EQ(supervisor.await_end(), 128 + SIGTERM);
-  EXPECT_TRUE(has(supervisor.messages(), "error: the job did not end within 15 s of signal 15: it is killed"));
+  EXPECT_TRUE(
+      has(supervisor.messages(), "error: the job did not end within 15 s of signal 15 (SIGTERM): it is killed"));
+}
+
+TEST(Supervise, TheSignalThatCameIsTold) {
+  for (const int signal : {SIGHUP, SIGUSR2, SIGINT}) {
+    Supervisor supervisor{
+        "trap 'dd if=\"$LOCKSTEP_SIGNAL_URI\" bs=1 count=4 2>/dev/null | od -A n -t d4; exit 1' USR1"};
+    supervisor.send(signal);
+    EXPECT_EQ(supervisor.await_end(), 128 + signal);
+    EXPECT_TRUE(has(supervisor.messages(), " " + std::to_string(signal) + "\n"));
+  }
+}
+
+TEST(Supervise, WhatIsIgnoredStaysIgnoredAndWhatBatchSystemsSendIsNot) {
+  Supervisor supervisor{"trap 'exit 1' USR1", {3}, true};
+  for (const int signal : {SIGINT, SIGHUP}) {
+    supervisor.send(signal);
+    EXPECT_FALSE(supervisor.has_ended());
+  }
+  supervisor.send(SIGTERM);
+  EXPECT_EQ(supervisor.await_end(), 128 + SIGTERM);
 }
 
 TEST(Supervise, ASecondSignalEndsAtOnceUnlessItIsTheSame) {
