@@ -146,7 +146,7 @@ TEST_F(BadStep, IsToldThoughItCannotBeKept) {
   expect_failed(
       digits + "--lr 1e30 --run-dir r --inject io:0:write:1:1000", 1,
       {"the loss of step 2 is not finite", "warning: the step is not kept for --replay: ", "Input/output error"});
-  EXPECT_EQ(names_in("r"), (std::vector<std::string>{"log.jsonl", "run.json", "status.json"}));
+  EXPECT_EQ(names_in("r"), (std::vector<std::string>{"log.jsonl", "run.json", "run.lock", "status.json"}));
 }
 
 // They are no checkpoint, and no result.

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -53,11 +52,19 @@ std::tm utc_now() { return fmt::gmtime(std::time(nullptr)); }
                            "new folder in runs/"});
 }
 
-[[noreturn]] void refuse_run_under_way(const std::string& path) {
-  core::fail_usage({.what = fmt::format("a run is under way in '{}'", path),
+[[noreturn]] void refuse_run_under_way(const std::string& path, const std::string& holder) {
+  core::fail_usage({.what = fmt::format("a run is under way in '{}'{}{}", path, holder.empty() ? "" : ": ", holder),
                     .where = flag,
                     .expected = "a run that has ended, or the name of a new folder",
                     .fix = "wait for it or stop it; or choose another name"});
+}
+
+[[noreturn]] void refuse_lock(const RunLock& lock) {
+  core::fail_usage({.what = fmt::format("'{}' is no file that a run can lock: {}", lock.path,
+                                        lock.error == EEXIST ? "a pipe or device" : core::system_reason(lock.error)),
+                    .where = flag,
+                    .expected = "a plain file of this name, or none",
+                    .fix = "move it away, or choose another name"});
 }
 
 [[noreturn]] void refuse_shard_set(const std::string& path) {
@@ -223,31 +230,41 @@ void RunDirectory::make_folders(const std::string& path) {
   }
 }
 
-/// Of two jobs that want one folder one gets it: who makes the log and locks it, or locks an empty one that nobody has,
-/// which a run that was killed as it started has left. Where files cannot be locked, only who makes it.
+/// Of two jobs that want one folder one gets it: who has its lock. Where files cannot be locked, only who makes it.
 void RunDirectory::claim(const std::string& path) {
   path_ = path;
-  make_folders(path);
-  if (core::is_shard_set(path)) refuse_shard_set(path);
+  for (int n_left = 10; n_left > 0; --n_left) {
+    make_folders(path);
+    if (core::is_shard_set(path)) refuse_shard_set(path);
+    look_for_run();
+    lock_ = take_run_lock(path);
+    if (lock_.error != ENOENT) break;  // else another run has given up, and removed the folder
+  }
+  if (lock_.error == EWOULDBLOCK) refuse_run_under_way(path, lock_.holder);
+  if (lock_.error == EEXIST || lock_.error == ELOOP || lock_.error == EISDIR) refuse_lock(lock_);
+  if (lock_.error != 0) refuse(path, lock_.error);
+  if (!lock_.has_locks && !lock_.is_new && !may_go_on_) refuse_other_run(path);
+  look_for_run();  // one may have begun and ended since
+  log_ = open_log();
+}
+
+/// Throws core::Error (usage) if there is one that this run is not to go on with.
+void RunDirectory::look_for_run() {
   std::error_code error;
   for (const char* const kept : {"run.json", "status.json", "weights.h5"})
     if (fs::exists(fs::symlink_status(file(kept), error))) was_there_ = true;
-  if (was_there_ && !may_go_on_) refuse_other_run(path);
-  constexpr int flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;  // the last for a pipe that is there
-  const std::string name = file("log.jsonl");
-  core::Descriptor log{::open(name.c_str(), flags | O_CREAT | O_EXCL, 0666)};
-  if (!log && errno != EEXIST) refuse(path, errno);
-  const bool is_new = static_cast<bool>(log);
-  if (!is_new) log = core::Descriptor{::open(name.c_str(), flags)};
-  if (!log && (errno == EACCES || errno == EPERM || errno == EROFS)) refuse(path, errno);
-  if (!log) refuse_other_run(path);
-  const bool is_locked = flock(log.get(), LOCK_EX | LOCK_NB) == 0;
-  const bool has_no_locks = !is_locked && errno != EWOULDBLOCK;
-  if (!is_locked && !has_no_locks) refuse_run_under_way(path);
-  if (!is_locked && !is_new && !may_go_on_) refuse_other_run(path);
-  was_there_ = was_there_ || (!is_new && fs::file_size(name, error) > 0);
-  if (was_there_ && !may_go_on_) refuse_other_run(path);
-  log_ = std::move(log);
+  const fs::file_status log = fs::symlink_status(file("log.jsonl"), error);
+  if (fs::is_regular_file(log) && fs::file_size(file("log.jsonl"), error) > 0) was_there_ = true;
+  const bool is_none_of_a_run = fs::exists(log) && !fs::is_regular_file(log);
+  if ((was_there_ && !may_go_on_) || is_none_of_a_run) refuse_other_run(path_);
+}
+
+/// An empty one is what a run that was killed as it started has left.
+core::Descriptor RunDirectory::open_log() const {
+  constexpr int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  core::Descriptor log{::open(file("log.jsonl").c_str(), flags, 0666)};
+  if (!log) refuse(path_, errno);
+  return log;
 }
 
 void RunDirectory::claim_fresh(const std::string& recipe_name) {
@@ -369,8 +386,9 @@ void RunDirectory::replace_status() {
 }
 
 void RunDirectory::abandon() noexcept {
+  if (!was_there_ && log_) ::unlink(file("log.jsonl").c_str());
+  remove_run_lock(lock_);
   if (was_there_) return;
-  if (log_) ::unlink(file("log.jsonl").c_str());
   for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder) ::rmdir(folder->c_str());
 }
 

@@ -1,7 +1,7 @@
 // The folder of one run: run.json (what was run, on what), log.jsonl (how it went), status.json (how it stands), and
 // whatever the trainer adds, such as weights.
-// Invariant: a folder holds one run; files of a run appear whole (the log line by line); a run that is refused before
-// start() leaves nothing behind.
+// Invariant: a folder holds one run, which has its lock; files of a run appear whole (the log line by line); a run that
+// is refused before start() leaves nothing behind.
 // Used by training/run/run, on rank 0 only.
 #pragma once
 
@@ -19,6 +19,7 @@
 #include "runtime/gpu_choice.hpp"
 #include "runtime/topology.hpp"
 #include "training/recipe/resume_promise.hpp"
+#include "training/run/lock.hpp"
 #include "training/run/observer.hpp"
 
 namespace lockstep::training {
@@ -87,6 +88,8 @@ class RunDirectory final : public Observer {
 
  private:
   void claim(const std::string& path);
+  void look_for_run();
+  [[nodiscard]] core::Descriptor open_log() const;
   void claim_fresh(const std::string& recipe_name);
   void make_folders(const std::string& path);
   void append(const std::string& line);
@@ -95,6 +98,7 @@ class RunDirectory final : public Observer {
 
   std::string path_{};
   std::vector<std::string> made_{};  ///< folders, outermost first
+  RunLock lock_{};
   core::Descriptor log_{};
   Status status_{};
   core::Timer since_status_;

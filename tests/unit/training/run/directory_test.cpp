@@ -1,11 +1,16 @@
 #include "training/run/directory.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
+#include <thread>
+#include <vector>
 
 #include "core/temporary.hpp"
 #include "support/set_clock.hpp"
@@ -126,9 +131,71 @@ TEST(RunDirectory, RefusesAFolderWithAnotherRun) {
   refuse(folder / "linked", {"holds another run"});
 }
 
+// A log may be rotated, and a run that is refused removes nothing of the one that has the folder.
+TEST(RunDirectory, RefusesARunUnderWayThoughItsLogHasGone) {
+  const TemporaryFolder folder;
+  RunDirectory first{folder / "r", "toy"};
+  const std::string holder = fmt::format("a run is under way in '{}': pid {} on ", folder / "r", getpid());
+  const auto go_on = [&] { RunDirectory{folder / "r", "toy", true}; };
+  expect_error(go_on, ExitCode::usage, {holder});
+  first.start(example_info());
+  fs::rename(folder / "r/log.jsonl", folder / "r/log.jsonl.1");
+  for (int i = 0; i < 2; ++i) expect_error(go_on, ExitCode::usage, {holder});
+  first.interval_over(example_train());
+  EXPECT_EQ(lines_of(folder / "r/log.jsonl.1").size(), 2u) << "the first run goes on undisturbed";
+}
+
+TEST(RunDirectory, KeepsItsLockForTheNextRun) {
+  const TemporaryFolder folder;
+  RunDirectory{folder / "r", "toy"}.start(example_info());
+  EXPECT_TRUE(fs::exists(folder / "r/run.lock"));
+  { RunDirectory{folder / "r", "toy", true}; }
+  EXPECT_TRUE(fs::exists(folder / "r/run.lock")) << "that of the first";
+  RunDirectory second{folder / "r", "toy", true};
+  second.start(example_info());
+}
+
+TEST(RunDirectory, NamesALockThatIsNone) {
+  const TemporaryFolder folder;
+  const auto expect = [&](const std::string& name, const std::string& why) {
+    refuse(folder / name, {name + "/run.lock' is no file that a run can lock: " + why, "move it away"});
+    EXPECT_FALSE(fs::exists(folder / (name + "/log.jsonl")));
+  };
+  fs::create_directories(folder / "folder/run.lock");
+  expect("folder", "Is a directory");
+  for (const char* const name : {"link", "pipe"}) fs::create_directory(folder / name);
+  fs::create_symlink(folder / "precious", folder / "link/run.lock");
+  expect("link", "Too many levels of symbolic links");
+  EXPECT_FALSE(fs::exists(folder / "precious"));
+  ASSERT_EQ(mkfifo((folder / "pipe/run.lock").c_str(), 0600), 0);
+  expect("pipe", "a pipe or device");
+}
+
+// Each that gives up removes what the others may have opened just before.
+TEST(RunLock, HasOneHolderAtATimeThoughThoseThatGiveUpRemoveIt) {
+  const TemporaryFolder folder;
+  std::atomic<int> n_holders{0}, n_taken{0};
+  std::atomic<bool> is_shared{false};
+  const auto contend = [&] {
+    while (n_taken < 2000) {
+      RunLock lock = take_run_lock(folder.path());
+      if (lock.error != 0) continue;
+      if (++n_holders != 1) is_shared = true;
+      ++n_taken;
+      --n_holders;
+      remove_run_lock(lock);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) threads.emplace_back(contend);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_FALSE(is_shared);
+}
+
 TEST(RunDirectory, TakesWhatARunThatWasKilledAsItStartedHasLeft) {
   const TemporaryFolder folder;
   fs::create_directory(folder / "dead");
+  put(folder / "dead/run.lock", "pid 1 on far\n");
   put(folder / "dead/log.jsonl", "");
   RunDirectory next{folder / "dead", "toy"};
   refuse(folder / "dead", {"a run is under way"});
@@ -137,6 +204,7 @@ TEST(RunDirectory, TakesWhatARunThatWasKilledAsItStartedHasLeft) {
   fs::create_directory(folder / "old");
   put(folder / "old/log.jsonl", "{}\n");
   refuse(folder / "old", {"holds another run"});
+  EXPECT_FALSE(fs::exists(folder / "old/run.lock"));
 }
 
 TEST(RunDirectory, RefusesASetOfShards) {
