@@ -13,6 +13,7 @@
 #include "core/error.hpp"
 #include "core/shortage.hpp"
 #include "runtime/launcher.hpp"
+#include "runtime/launcher_needs.hpp"
 #include "runtime/temporary_folder.hpp"
 #include "runtime/watch/supervise.hpp"
 
@@ -81,6 +82,9 @@ std::string own_launcher() {
 
 void relaunch_under_mpi(int n_ranks, int argc, char** argv, const LaunchOptions& options) {
   require_temporary_folder();
+  const LauncherFacts facts = read_launcher_facts();
+  for (const LauncherNeed& need : launcher_needs())
+    if (auto error = need.judge(facts, n_ranks)) throw core::Error{*error};
   std::error_code unread;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", unread);
   if (unread) core::fail_system("cannot read /proc/self/exe to start this program again: " + unread.message());

@@ -44,6 +44,19 @@ for nproc in '' '--nproc 2'; do
   expect_err "no temporary files can be made in '/proc/nosuch'.*TMPDIR"
 done
 
+# What its launcher would crash by is told before that is started.
+run bash -c 'ulimit -s 64 && exec "$0" -e 1K -n 2 --nproc 2' "$REDUCE_ALL"
+expect_rc 3
+expect_alone
+expect_err 'the limit of the stack is 64 KiB'
+if "$MPIEXEC" --version | grep -q 'OpenRTE) 4\|Open MPI) 4' && unshare --uts true 2>/dev/null; then
+  # shellcheck disable=SC2016  # it is the other shell's
+  run unshare --uts bash -c 'hostname "$(printf "h%.0s" {1..57})" && exec "$0" -e 1K -n 2 --nproc 2' "$REDUCE_ALL"
+  expect_rc 3
+  expect_alone
+  expect_err "the host name 'h+' has 57 characters before its first dot"
+fi
+
 # An MPI that cannot start has no code of ours: 1 would be a wrong element.
 if is_open_mpi; then
   for nproc in '' '--nproc 2'; do

@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::array table{
     Check{"launcher", check_launcher},
+    Check{"own launcher", check_own_launcher},
     Check{"pmi", check_pmi},
     Check{"binding", check_binding},
     Check{"cpu quota", check_quota},

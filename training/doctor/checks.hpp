@@ -23,6 +23,8 @@ struct Check {
 
 // How ranks are started and where they run.
 [[nodiscard]] Finding check_launcher(const Job& job);
+/// Whether --nproc can start ranks.
+[[nodiscard]] Finding check_own_launcher(const Job& job);
 [[nodiscard]] Finding check_pmi(const Job& job);
 [[nodiscard]] Finding check_binding(const Job& job);
 [[nodiscard]] Finding check_quota(const Job& job);

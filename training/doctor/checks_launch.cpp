@@ -140,6 +140,21 @@ Finding check_launcher(const Job& job) {
   return {.seen = fmt::format("{}, {}", job.has_launcher() ? facts.launcher : "no launcher", count_ranks(job))};
 }
 
+Finding check_own_launcher(const Job& job) {
+  return for_nodes(job, [&job](const Facts& facts) -> Finding {
+    const std::vector<Obstacle>& obstacles = facts.node.obstacles;
+    if (obstacles.empty()) return {.seen = facts.own_launcher + ": " + facts.node.launcher};
+    std::vector<std::string> seen, fixes;
+    for (const Obstacle& one : obstacles) {
+      seen.push_back(one.what);
+      fixes.push_back(one.fix);
+    }
+    return {.verdict = job.has_launcher() ? Verdict::note : Verdict::fail,  // which then is there without it
+            .seen = core::join(seen, "\n"),
+            .fix = core::join(fixes, "; ")};
+  });
+}
+
 Finding check_pmi(const Job& job) {
   const Facts& facts = job.ranks.front();
   const std::string library = name_mpi(facts.mpi_library);

@@ -18,6 +18,7 @@
 #include "io/file.hpp"
 #include "runtime/environment.hpp"
 #include "runtime/launcher.hpp"
+#include "runtime/launcher_needs.hpp"
 #include "runtime/memory.hpp"
 #include "runtime/process.hpp"
 #include "runtime/session.hpp"
@@ -139,6 +140,14 @@ void tell_of_shared_memory(NodeFacts& node) {
   if (statvfs("/dev/shm", &status) != 0) return;
   node.shm_size = std::uint64_t{status.f_blocks} * status.f_frsize;
   node.shm_free = std::uint64_t{status.f_bavail} * status.f_frsize;
+}
+
+void tell_of_own_launcher(NodeFacts& node, int n_local) {
+  const runtime::LauncherFacts facts = runtime::read_launcher_facts();
+  node.launcher = runtime::describe(facts);
+  for (const runtime::LauncherNeed& need : runtime::launcher_needs())
+    if (const auto error = need.judge(facts, n_local))
+      node.obstacles.push_back({.what = error->problem().what, .fix = error->problem().fix});
 }
 
 void tell_of_system(NodeFacts& node, const fs::path& root) {
@@ -290,6 +299,7 @@ Job examine(const runtime::Communicator& world, const Request& request) {
   mine.has_node = me.local_rank == 0;
   FileQuestions questions{request, mine.has_node ? me.node : -1};
   if (mine.has_node) tell_of_system(mine.node, request.root);
+  if (mine.has_node) tell_of_own_launcher(mine.node, static_cast<int>(job.n_local(static_cast<std::size_t>(me.node))));
   questions.answer(mine);
   const std::vector<Skew> skews = compare_clocks(world);
   const std::vector<std::string> names = share_names(world, mine);

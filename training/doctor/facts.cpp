@@ -20,10 +20,11 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(SetFacts, complaint, fix, n_samp
                                                 file_system, n_read, seconds, cached_percent, unread)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(FolderFacts, complaint, path, file_system, is_network, is_in_home, size,
                                                 free, flock, fcntl, meeting)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Obstacle, what, fix)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts, kernel, cpu_model, n_cpus, n_numa, governors, huge_pages,
                                                 numa_balancing, cpu_quota, memory, shm_size, shm_free, ports, gpus,
-                                                data, val, checkpoints, name, unresolved, n_resolved, clock_low,
-                                                clock_high)
+                                                data, val, checkpoints, launcher, obstacles, name, unresolved,
+                                                n_resolved, clock_low, clock_high)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Facts, host, launcher, launched_rank, launched_ranks, slurm_tasks,
                                                 pbs_lines, pbs_complaint, pmi, own_launcher, mpi_library, version, digest, libraries,
                                                 variables, limits, gpus, temporary, missing_temporary, has_node, node)

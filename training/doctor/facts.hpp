@@ -96,6 +96,12 @@ struct FolderFacts {
   std::string meeting{};  ///< "seen", or why not, of the file that rank 0 has made there
 };
 
+/// Why --nproc cannot start ranks on this node (runtime/launcher_needs.hpp).
+struct Obstacle {
+  std::string what{};
+  std::string fix{};
+};
+
 struct NodeFacts {
   std::string kernel{};
   std::string cpu_model{};
@@ -113,6 +119,8 @@ struct NodeFacts {
   SetFacts data{};
   SetFacts val{};
   FolderFacts checkpoints{};
+  std::string launcher{};  ///< what its own launcher would find, in words
+  std::vector<Obstacle> obstacles{};
   std::string name{};                     ///< its full host name
   std::vector<std::string> unresolved{};  ///< names of other nodes, with the reason
   int n_resolved = -1;                    ///< below 0: the time was over

@@ -24,7 +24,7 @@ class Relaunch : public testing::Test {
   void SetUp() override {
     std::string name = testing::TempDir() + "lockstep-relaunch-XXXXXX";
     folder_ = mkdtemp(name.data());
-    const fs::path launcher = folder_ / "mpirun";
+    const fs::path launcher = folder_ / "starter";
     std::ofstream{launcher} << "#!/bin/sh\necho started\n"
                             << "printf '%s\\n' \"$@\" > '" << (folder_ / "arguments").string() << "'\n"
                             << "env > '" << (folder_ / "environment").string() << "'\n";
@@ -61,7 +61,7 @@ class Relaunch : public testing::Test {
 int end_under(const fs::path& folder, const std::string& script, int signal = 0) {
   const fs::path ready = folder / "ready";
   fs::remove(ready);
-  std::ofstream{folder / "mpirun"} << "#!/bin/sh\n" << script;
+  std::ofstream{folder / "starter"} << "#!/bin/sh\n" << script;
   const pid_t child = fork();
   if (child == 0) {
     std::string word = "x";

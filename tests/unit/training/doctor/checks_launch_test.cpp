@@ -63,6 +63,17 @@ TEST(DoctorLauncher, ComparesWithTheBatchSystem) {
   expect(check_launcher(job), Verdict::note, "no launcher, so 1 rank", "srun lockstep doctor");
 }
 
+TEST(DoctorOwnLauncher, TellsWhatItDiesOf) {
+  Job job = healthy_job(2, 2);
+  for (Facts& facts : job.ranks) facts.node.launcher = "stack 8 MiB";
+  expect(check_own_launcher(job), Verdict::ok, "/usr/bin/mpirun: stack 8 MiB");
+  job.ranks[2].node.obstacles = {{"the host name is long", "a shorter one"}, {"a small stack", "ulimit -s 8192"}};
+  expect(check_own_launcher(job), Verdict::note, "the host name is long\na small stack",
+         "a shorter one; ulimit -s 8192");
+  for (Facts& facts : job.ranks) facts.launcher = "";
+  expect(check_own_launcher(job), Verdict::fail, "node1");
+}
+
 TEST(DoctorPmi, IsProvenByRanksThatHaveFoundOneAnother) {
   expect(check_pmi(healthy_job(1, 2)), Verdict::ok, "offers PMIx; Open MPI v4.1.4 has found all ranks");
   Job job = healthy_job(1, 1);
