@@ -60,6 +60,8 @@ void find_place_to_tell() noexcept {
   *std::ranges::copy(text, note_path.begin()).out = '\0';
 }
 
+bool has_place_to_tell() noexcept { return note_path.front() != '\0'; }
+
 void tell_start() noexcept {
   if (note_path.front() == '\0') return;
   const core::Descriptor file{open(note_path.data(), O_WRONLY | O_CLOEXEC)};

@@ -14,6 +14,8 @@ void tell_signal(int signal) noexcept;
 
 /// In a rank, before anything else.
 void find_place_to_tell() noexcept;
+/// In a rank: whether such a program, on this node, has been found.
+[[nodiscard]] bool has_place_to_tell() noexcept;
 /// In a rank, once MPI is there.
 void tell_start() noexcept;
 /// Of a rank that ends, unless with 0: launchers have been seen to end with 0, 1, 9 or 255 after one that failed (Hydra

@@ -69,37 +69,37 @@ std::optional<int> find_tasks_of_node(const std::string& list, int node) {
 std::optional<LauncherHint> read_open_mpi() {
   const auto rank = read_count("OMPI_COMM_WORLD_RANK");
   if (!rank) return std::nullopt;
-  return LauncherHint{
-      "Open MPI mpirun",
-      make_job_key(find_launcher_process("OMPI_COMM_WORLD_RANK"), read_text("PMIX_NAMESPACE").value_or("")),
-      rank,
-      read_count("OMPI_COMM_WORLD_SIZE"),
-      read_count("OMPI_COMM_WORLD_LOCAL_RANK"),
-      read_count("OMPI_COMM_WORLD_LOCAL_SIZE")};
+  const pid_t launcher = find_launcher_process("OMPI_COMM_WORLD_RANK");
+  return LauncherHint{"Open MPI mpirun",
+                      make_job_key(launcher, read_text("PMIX_NAMESPACE").value_or("")),
+                      rank,
+                      read_count("OMPI_COMM_WORLD_SIZE"),
+                      read_count("OMPI_COMM_WORLD_LOCAL_RANK"),
+                      read_count("OMPI_COMM_WORLD_LOCAL_SIZE"),
+                      launcher};
 }
 
 std::optional<LauncherHint> read_pals() {
   const auto rank = read_count("PALS_RANKID");
   const auto job = read_text("PALS_APID");
   if (!rank || !job) return std::nullopt;
+  const pid_t launcher = find_launcher_process("PALS_RANKID");
   return LauncherHint{"PALS mpiexec",
-                      make_job_key(find_launcher_process("PALS_RANKID"), *job),
+                      make_job_key(launcher, *job),
                       rank,
                       read_count("PMI_SIZE"),
                       read_count("PALS_LOCAL_RANKID"),
-                      read_count("PMI_LOCAL_SIZE")};
+                      read_count("PMI_LOCAL_SIZE"),
+                      launcher};
 }
 
 std::optional<LauncherHint> read_hydra() {
   const auto rank = read_count("PMI_RANK");
   const auto local_rank = read_count("MPI_LOCALRANKID");
   if (!rank || !local_rank) return std::nullopt;
-  return LauncherHint{"Hydra mpiexec",
-                      make_job_key(find_launcher_process("PMI_RANK"), ""),
-                      rank,
-                      read_count("PMI_SIZE"),
-                      local_rank,
-                      read_count("MPI_LOCALNRANKS")};
+  const pid_t launcher = find_launcher_process("PMI_RANK");
+  return LauncherHint{"Hydra mpiexec", make_job_key(launcher, ""),    rank,    read_count("PMI_SIZE"),
+                      local_rank,      read_count("MPI_LOCALNRANKS"), launcher};
 }
 
 /// Slurm sets SLURM_PROCID in batch scripts too; only a step started by srun has a step id and a number of tasks.
@@ -110,13 +110,14 @@ std::optional<LauncherHint> read_slurm() {
   if (!rank || !step || !n_ranks || *rank >= *n_ranks) return std::nullopt;
   const auto tasks = read_text("SLURM_STEP_TASKS_PER_NODE");
   const auto node = read_count("SLURM_NODEID");
+  const pid_t launcher = find_launcher_process("SLURM_PROCID");
   return LauncherHint{"Slurm srun",
-                      make_job_key(find_launcher_process("SLURM_PROCID"),
-                                   fmt::format("{}.{}", read_text("SLURM_JOB_ID").value_or(""), *step)),
+                      make_job_key(launcher, fmt::format("{}.{}", read_text("SLURM_JOB_ID").value_or(""), *step)),
                       rank,
                       n_ranks,
                       read_count("SLURM_LOCALID"),
-                      tasks && node ? find_tasks_of_node(*tasks, *node) : std::nullopt};
+                      tasks && node ? find_tasks_of_node(*tasks, *node) : std::nullopt,
+                      launcher};
 }
 
 }  // namespace

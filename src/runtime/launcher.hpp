@@ -3,6 +3,8 @@
 // Used by the programs' main() (who prints, singleton check) and by the watchdog's board (who is who before MPI_Init).
 #pragma once
 
+#include <sys/types.h>
+
 #include <optional>
 #include <string>
 
@@ -20,6 +22,7 @@ struct LauncherHint {
   std::optional<int> n_ranks;
   std::optional<int> local_rank;
   std::optional<int> n_local_ranks;
+  pid_t launcher = 0;  ///< its process on this node; 0: unknown
 };
 
 [[nodiscard]] LauncherHint read_launcher_hint();
@@ -58,7 +61,8 @@ struct LaunchOptions {
 /// Runs `mpirun -n n_ranks <this program> argv...` of the MPI it was built with (or $LOCKSTEP_MPIEXEC),
 /// with what Open MPI needs as root and, if n_ranks exceeds the cores, for oversubscription. Ranks are bound to a core
 /// each, unless they have more than one thread. Ends with the launcher's exit code, or with ExitCode::system if a
-/// signal has ended it or stdout took nothing. The first SIGINT or SIGTERM reaches the ranks as SIGUSR1, for an orderly
+/// signal has ended it or stdout took nothing. What the launcher would die of is told before it is started, by
+/// core::Error (usage or system). The first signal that asks for an end reaches the ranks as SIGUSR1, for an orderly
 /// end, and the exit code is then 128 + that signal; that end has 5 minutes, or 15 s where a rank is stopped or there
 /// is none. A launcher that has no rank on this node within the timeout and 10 s more is ended, with
 /// ExitCode::stalled. Returns only by throwing.

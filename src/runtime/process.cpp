@@ -1,6 +1,7 @@
 #include "runtime/process.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,28 @@
 #include <system_error>
 
 namespace lockstep::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Living {
+  pid_t process, parent;
+  char state;
+};
+
+/// All of this node that have not ended.
+std::vector<Living> read_living() {
+  std::vector<Living> all;
+  std::error_code error;
+  for (auto entry = fs::directory_iterator{"/proc", error}; !error && entry != end(entry); entry.increment(error)) {
+    const pid_t process = std::atoi(entry->path().filename().c_str());
+    const auto status = process > 0 ? read_process(process) : std::nullopt;
+    if (status && status->state != 'Z' && status->state != 'X') all.push_back({process, status->parent, status->state});
+  }
+  return all;
+}
+
+}  // namespace
 
 std::optional<ProcessStatus> read_process(pid_t pid) {
   std::ifstream file{fmt::format("/proc/{}/stat", pid)};
@@ -36,26 +59,32 @@ bool was_started_with(pid_t pid, std::string_view variable) {
   return false;
 }
 
+std::string name_of_process(pid_t pid) {
+  std::ifstream file{fmt::format("/proc/{}/comm", pid)};
+  std::string name;
+  std::getline(file, name);
+  return name;
+}
+
+bool is_of_this_user(pid_t pid) {
+  struct stat status {};
+  return stat(fmt::format("/proc/{}", pid).c_str(), &status) == 0 && status.st_uid == geteuid();
+}
+
+bool has_living_child(pid_t pid) {
+  return std::ranges::any_of(read_living(), [pid](const Living& one) { return one.parent == pid; });
+}
+
 std::vector<Descendant> find_descendants(const std::vector<pid_t>& but) {
-  namespace fs = std::filesystem;
-  struct Seen {
-    pid_t process, parent;
-    char state;
-  };
-  std::vector<Seen> all;
+  const std::vector<Living> all = read_living();
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator{"/proc", error}) {
-    const pid_t process = std::atoi(entry.path().filename().c_str());
-    const auto status = process > 0 ? read_process(process) : std::nullopt;
-    if (status && status->state != 'Z') all.push_back({process, status->parent, status->state});
-  }
   const fs::path me = fs::read_symlink("/proc/self/exe", error);
   std::vector<Descendant> found;
   std::vector<pid_t> parents{getpid()};
   while (!parents.empty()) {
     const pid_t parent = parents.back();
     parents.pop_back();
-    for (const Seen& child : all) {
+    for (const Living& child : all) {
       if (child.parent != parent || std::ranges::find(but, child.process) != but.end()) continue;
       parents.push_back(child.process);
       const bool is_ours = fs::read_symlink(fmt::format("/proc/{}/exe", child.process), error) == me;

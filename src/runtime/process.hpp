@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -21,8 +22,19 @@ struct ProcessStatus {
 
 [[nodiscard]] std::optional<ProcessStatus> read_process(pid_t pid);
 
+/// Stopped by a signal or a debugger.
+[[nodiscard]] constexpr bool is_standing_still(char state) noexcept { return state == 'T' || state == 't'; }
+
 /// Whether `variable` was in the environment the process was started with; false if that cannot be read.
 [[nodiscard]] bool was_started_with(pid_t pid, std::string_view variable);
+
+/// "mpirun", of 15 characters at most; empty if there is no such process.
+[[nodiscard]] std::string name_of_process(pid_t pid);
+
+[[nodiscard]] bool is_of_this_user(pid_t pid);
+
+/// Whether it has a child that has not ended.
+[[nodiscard]] bool has_living_child(pid_t pid);
 
 /// A process below this one.
 struct Descendant {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # asked.bash some|all: one SIGTERM ends a job of which a rank is stopped, with a checkpoint and exit code 85. A launcher that is
-# killed is reported. With `all`: a launcher that starts no rank, for lack of descriptors, or does not end after its ranks, is ended.
-# No rank is left. The limit of the test is the limit of time.
+# killed is reported. With `all`: a launcher that would start no rank, for lack of descriptors, is not started, and one that is
+# stopped is named. No rank is left. The limit of the test is the limit of time.
 . "$(dirname "$0")/../cli/lib.bash"
 mark_job
 
@@ -57,14 +57,17 @@ grep -q '"state": "failed"' "$run_dir/status.json" || fail "status: $(cat "$run_
 end_launcher_by TERM
 [ "$rc" -ne 0 ] && [ "$rc" -ne 1 ] || fail "exit code $rc"
 
-# Nor is a launcher awaited that stands still itself: its ranks end, as nobody reads what they say.
-run_dir=$run_dir-stopped
-"$REDUCE_ALL" train toy 1000000 --synthetic-samples 64 --save-every 0 --run-dir "$run_dir" --seed "$seed" --timeout 1s --nproc 2 >"$folder/out" 2>"$folder/err" &
-job=$!
-await has_line '"kind":"train"' "$run_dir/log.jsonl"
-kill -STOP "$(parent_of "$(parent_of "$(process_of 1)")")"
-wait "$job"
-rc=$?
-expect_rc 4
-expect_err 'the MPI launcher has not ended after its ranks'
-none_with "$seed" || fail "left: $(ranks_with "$seed")"
+# Nor is a launcher or a guard awaited that stands still itself: it is named, and the job ends.
+for whom in launcher guard; do
+  run_dir=$folder/$seed-$whom-stopped
+  start --timeout 2s --inject late:0:training:3:1h,late:1:training:3:1h
+  stopped=$(parent_of "$(process_of 1)")
+  if [ "$whom" = launcher ]; then stopped=$(parent_of "$stopped"); fi
+  kill -STOP "$stopped"
+  wait "$job"
+  rc=$?
+  expect_rc 4
+  expect_one_error
+  expect_err 'error: stalled: '
+  none_with "$seed" || fail "left: $(ranks_with "$seed")"
+done

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <ctime>
 #include <filesystem>
 #include <utility>
@@ -62,6 +63,16 @@ std::optional<ProcessStatus> find_owner(const BoardSlot& slot) {
   if (!process || make_process_key(pid_of(key), process->start_time) != key) return std::nullopt;
   if (process->state == 'Z' || process->state == 'X') return std::nullopt;
   return process;
+}
+
+int signal_stopped(std::span<BoardSlot> slots, int signal) {
+  int n = 0;
+  for (const BoardSlot& slot : slots) {
+    const auto process = find_owner(slot);
+    const pid_t pid = pid_of(slot.owner.load());
+    if (process && is_standing_still(process->state) && is_of_this_user(pid) && kill(pid, signal) == 0) ++n;
+  }
+  return n;
 }
 
 std::unique_ptr<Board> Board::join(const LauncherHint& hint, const std::string& directory) {

@@ -39,6 +39,9 @@ static_assert(sizeof(BoardSlot) == 128 && std::atomic<std::uint64_t>::is_always_
 /// Whether the owner of `slot` still exists, and in what state; an ended process that nobody collected does not count.
 [[nodiscard]] std::optional<ProcessStatus> find_owner(const BoardSlot& slot);
 
+/// Sends `signal` to owners that are stopped and this user's; returns how many there were.
+int signal_stopped(std::span<BoardSlot> slots, int signal);
+
 /// A process's view of the board. The file exists from the first process's arrival to the last one's only, where the
 /// launcher tells how many there are; a process that is killed thus leaves nothing behind. What is left by a job that
 /// was killed while it started is removed by the next job of the same user, from a minute on.

@@ -25,6 +25,7 @@
 #include "runtime/asked.hpp"
 #include "runtime/interrupt.hpp"
 #include "runtime/session.hpp"
+#include "runtime/watch/lingering.hpp"
 
 namespace lockstep::runtime {
 namespace {
@@ -189,6 +190,16 @@ bool is_foreign(int code) noexcept {
   _exit(core::to_int(core::ExitCode::system));
 }
 
+/// --nproc sees to its launcher itself. One that has ranks on other nodes, too, has to stay until these have ended,
+/// which they soon do after one has failed.
+void see_off(const LauncherProcess& launcher, const LauncherHint& hint, const std::optional<int>& status) {
+  if (has_place_to_tell()) return;
+  const auto ended_with = [&status](core::ExitCode code) { return WEXITSTATUS(*status) == core::to_int(code); };
+  const bool has_failed =
+      !status || WIFSIGNALED(*status) || ended_with(core::ExitCode::system) || ended_with(core::ExitCode::stalled);
+  if (has_failed || (launcher.has_all_ranks && hint.local_rank.value_or(0) == 0)) leave_watch_over(launcher);
+}
+
 [[noreturn]] void end_stopped_rank(const LauncherHint& hint, pid_t process, core::Seconds timeout) {
   tell(fmt::format("stalled: no progress for {:g} s\n  {}: stopped by a signal (state T)", timeout.value,
                    describe_rank(hint, process)));
@@ -205,6 +216,7 @@ void guard_rank(const LauncherHint& hint, core::Seconds timeout, bool is_wanted_
   sigset_t before;
   const sigset_t held = signals_passed_on();
   sigprocmask(SIG_BLOCK, &held, &before);
+  std::optional<LauncherProcess> launcher = find_launcher(hint);
   will = make_will();
   std::signal(SIGCHLD, SIG_DFL);  // whoever ignores it passes that on, and cannot wait for a process
   const pid_t rank = fork();
@@ -213,6 +225,7 @@ void guard_rank(const LauncherHint& hint, core::Seconds timeout, bool is_wanted_
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != guard) _exit(core::to_int(core::ExitCode::system));  // it was killed before it could be noticed
     my_guard = guard;
+    launcher.reset();
     sigprocmask(SIG_SETMASK, &before, nullptr);
     return;
   }
@@ -230,6 +243,7 @@ void guard_rank(const LauncherHint& hint, core::Seconds timeout, bool is_wanted_
   sigprocmask(SIG_SETMASK, &before, nullptr);
   const std::optional<int> status = wait_for(rank, timeout.value > 0 ? timeout.value + time_for_watchdogs_s : 0);
   guarded_process = 0;
+  if (launcher) see_off(*launcher, hint, status);
   status ? tell_end_of_rank(hint, rank, *status) : end_stopped_rank(hint, rank, timeout);
 }
 
@@ -237,6 +251,8 @@ void tell_of_start() noexcept {
   if (will != nullptr) will->has_started = true;
   tell_start();
 }
+
+pid_t guard_of_rank() noexcept { return my_guard; }
 
 void wake_guard() noexcept {
   if (my_guard != 0 && getppid() == my_guard) kill(my_guard, SIGCONT);

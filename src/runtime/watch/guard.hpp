@@ -3,6 +3,8 @@
 // Used by the main() of programs whose ranks may die while others wait for them.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 #include <string_view>
 
@@ -17,13 +19,16 @@ namespace lockstep::runtime {
 /// ExitCode::system: to the launcher a rank that failed, so it ends the job, with that exit code. Launchers that see a
 /// process die by a signal may kill all others at once, and then nobody is left to say which it was. A child that stays
 /// stopped for `timeout` and somewhat longer, so that watchdogs of other ranks speak first, is named and killed, with
-/// ExitCode::stalled; `timeout` 0: never. The guard's exit code is that of its child otherwise. `is_wanted_alone`:
-/// without a launcher too, where else nothing happens.
+/// ExitCode::stalled; `timeout` 0: never. The guard's exit code is that of its child otherwise. A launcher that stays
+/// after its ranks is ended (lingering.hpp). `is_wanted_alone`: without a launcher too, where else nothing happens.
 void guard_rank(const LauncherHint& hint, core::Seconds timeout, bool is_wanted_alone = false);
 
 /// For the rank, once MPI is there, or is not needed: until then an exit code that is none of ours for a failed start
 /// (usage, system, stalled) is MPI's own, of which the guard makes ExitCode::system.
 void tell_of_start() noexcept;
+
+/// For the rank: the process of its guard; 0: it has none.
+[[nodiscard]] pid_t guard_of_rank() noexcept;
 
 /// For the rank, at its end: whoever waits for the guard waits for ever while it is stopped; now it goes on.
 void wake_guard() noexcept;

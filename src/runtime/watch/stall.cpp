@@ -20,7 +20,7 @@ Condition judge(const Board& board, const BoardSlot& slot, std::int64_t now_ns, 
   if (slot.left.load() != 0) return standstill < timeout.value ? Condition::moving : Condition::left;
   const auto process = find_owner(slot);
   if (!process) return Condition::gone;
-  if (process->state == 'T' || process->state == 't') return Condition::stopped;
+  if (is_standing_still(process->state)) return Condition::stopped;
   if (&slot == &board.mine()) return Condition::waiting;
   const std::chrono::nanoseconds silence = most_missed * sign_of_life_interval(board.n_expected());
   if (now_ns - slot.alive_ns.load() > silence.count()) return Condition::silent;

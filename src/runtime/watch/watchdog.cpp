@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,7 +24,9 @@
 #include "runtime/interrupt.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/session.hpp"
+#include "runtime/watch/above.hpp"
 #include "runtime/watch/board.hpp"
+#include "runtime/watch/guard.hpp"
 #include "runtime/watch/stall.hpp"
 #include "runtime/watch/testimony.hpp"
 
@@ -52,24 +53,6 @@ constexpr std::int64_t time_for_guards_ns = 5'000'000'000;
 /// For the node that has evidence to speak before those that have none.
 constexpr core::Seconds time_for_other_nodes{2};
 
-bool is_ours(pid_t pid) {
-  struct stat status {};
-  return stat(fmt::format("/proc/{}", pid).c_str(), &status) == 0 && status.st_uid == geteuid();
-}
-
-bool is_stopped(const BoardSlot& slot) {
-  const auto process = find_owner(slot);
-  return process && (process->state == 'T' || process->state == 't') && is_ours(pid_of(slot.owner.load()));
-}
-
-/// Returns how many there were.
-int signal_stopped(std::span<BoardSlot> slots, int signal) {
-  int n = 0;
-  for (const BoardSlot& slot : slots)
-    if (is_stopped(slot) && kill(pid_of(slot.owner.load()), signal) == 0) ++n;
-  return n;
-}
-
 /// Whether it was done within time_to_act, by a thread of its own that is left alone if not.
 bool in_time(std::function<void()> deed) {
   const auto done = std::make_shared<std::promise<void>>();
@@ -93,7 +76,8 @@ struct Watchdog::State {
         n_local_ranks{hint.n_local_ranks.value_or(0)},
         tick{sign_of_life_interval(n_local_ranks)},
         longest_gap_ns{std::chrono::nanoseconds{longest_gap_ticks * tick}.count()},
-        start_allowance{start_per_shared_rank.value * static_cast<double>(n_sharing_a_processor(hint))} {
+        start_allowance{start_per_shared_rank.value * static_cast<double>(n_sharing_a_processor(hint))},
+        above{hint, guard_of_rank()} {
     n_ranks.store(hint.n_ranks.value_or(0));
     alone.rank.store(hint.rank.value_or(-1));
     if (drill != nullptr) drill->set_rank(hint.rank.value_or(0));
@@ -128,8 +112,11 @@ struct Watchdog::State {
   }
   void end_if_stalled();
   void speak_if_interrupted();
+  void claim_report();
   [[noreturn]] void report(const std::vector<Finding>& findings);
   [[noreturn]] void report_alone();
+  [[noreturn]] void report_above();
+  [[noreturn]] void leave_with(const std::string& report);
   [[noreturn]] void leave_after_report();
   void act_on(const std::string& report);
   [[nodiscard]] std::vector<Finding> hear_other_nodes(const std::vector<Finding>& findings);
@@ -146,6 +133,7 @@ struct Watchdog::State {
   const std::chrono::milliseconds tick;
   const std::int64_t longest_gap_ns;
   const core::Seconds start_allowance;
+  Above above;
   std::atomic<int> n_ranks{0};
   std::atomic<double> allowance_s{0};
   BoardSlot alone{};  ///< used where there is no board
@@ -224,6 +212,7 @@ void Watchdog::State::note_progress(std::int64_t now) noexcept {
   }
   last_position = position;
   last_tick_ns = now;
+  above.look(gap_ns);
   if (board) note_silence(gap_ns);
 }
 
@@ -242,6 +231,7 @@ void Watchdog::State::note_silence(std::int64_t gap_ns) {
 
 void Watchdog::State::end_if_stalled() {
   if (board && board->is_report_out()) was_stopped ? leave() : leave_after_report();
+  if (static_cast<double>(above.longest_stop_ns()) * 1e-9 >= timeout.value) report_above();
   const bool is_still = is_at_its_limit(standstill_ns) && phase() != Activity::work;
   if (!is_still && !is_at_its_limit(longest_silence_ns)) return;
   if (!board) report_alone();
@@ -262,24 +252,31 @@ void Watchdog::State::speak_if_interrupted() {
   if (last_tick_ns - signalled_ns > time_for_order_ns) say_last_words();
 }
 
+/// Returns if this process is the one to tell.
+void Watchdog::State::claim_report() {
+  if (!board || board->claim_report()) return;
+  for (const core::Timer waited{clock}; waited.elapsed().value < 1 && !board->is_report_out();) clock.sleep({0.01});
+  leave_after_report();
+}
+
 void Watchdog::State::report(const std::vector<Finding>& findings) {
-  if (!board->claim_report()) {
-    for (const core::Timer waited{clock}; waited.elapsed().value < 1 && !board->is_report_out();) clock.sleep({0.01});
-    leave_after_report();
-  }
+  claim_report();
   const std::vector<Finding> all = has_other_nodes() ? hear_other_nodes(findings) : findings;
   // Whoever speaks for all nodes ends the job, unless it has gone meanwhile.
   if (has_other_nodes() && find_speaker(all) != host_name()) clock.sleep(time_for_other_nodes);
-  const std::string text = describe_stall(all, {host_name(), limit(), phase(), has_other_nodes(), n_ranks.load()});
-  core::write_in_time(STDERR_FILENO, text);
-  act_on(text);
-  board->publish_report();
+  leave_with(describe_stall(all, {host_name(), limit(), phase(), has_other_nodes(), n_ranks.load()}));
+}
+
+void Watchdog::State::leave_with(const std::string& report) {
+  core::write_in_time(STDERR_FILENO, report);
+  act_on(report);
+  if (board) board->publish_report();
   say_last_words();
   clock.sleep(time_to_speak);
   // Continued, a stopped process finds the report and leaves first, with exit code 4: SIGKILL would give the job
   // another one, and mpirun of Open MPI 4 may crash or hang when a process leaves that MPI_Init or MPI_Finalize is
   // waiting in.
-  if (signal_stopped(board->slots(), SIGCONT) > 0) leave_after_report();
+  if (board && signal_stopped(board->slots(), SIGCONT) > 0) leave_after_report();
   leave();
 }
 
@@ -292,13 +289,16 @@ void Watchdog::State::leave_after_report() {
 
 void Watchdog::State::report_alone() {
   const Finding mine = read_slot(*slot, Condition::waiting, host_name(), 0);
-  const std::string text =
-      fmt::format("error: stalled: no progress for {:g} s in {}\n  {}on {} (pid {})\n", limit().value,
-                  describe_place(mine), mine.rank >= 0 ? fmt::format("rank {} ", mine.rank) : "", mine.host, getpid());
-  core::write_in_time(STDERR_FILENO, text);
-  act_on(text);
-  clock.sleep(time_to_speak);
-  leave();
+  leave_with(fmt::format("error: stalled: no progress for {:g} s in {}\n  {}on {} (pid {})\n", limit().value,
+                         describe_place(mine), mine.rank >= 0 ? fmt::format("rank {} ", mine.rank) : "", mine.host,
+                         getpid()));
+}
+
+/// Whatever the rank does meanwhile, saving too: nobody would tell of its end, or end the job.
+void Watchdog::State::report_above() {
+  claim_report();
+  leave_with(fmt::format("error: stalled: stopped for {:g} s, in phase {}\n{}", timeout.value, name(phase()),
+                         above.describe_stopped(slot->rank.load())));
 }
 
 /// Of this node and of those that have something to say within a moment. Whoever has evidence does not wait for others.
@@ -334,6 +334,7 @@ void Watchdog::State::say_last_words() {
 
 void Watchdog::State::leave() {
   say_last_words();
+  above.wake();
   _exit(static_cast<int>(core::ExitCode::stalled));
 }
 

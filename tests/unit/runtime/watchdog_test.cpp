@@ -10,8 +10,10 @@
 
 #include "core/fnv.hpp"
 #include "runtime/interrupt.hpp"
+#include "runtime/watch/guard.hpp"
 #include "runtime/watch/testimony.hpp"
 #include "unit/io/temporary_folder.hpp"
+#include "unit/runtime/made_up_launcher.hpp"
 #include "unit/runtime/watched_node.hpp"
 
 namespace lockstep::runtime {
@@ -68,6 +70,38 @@ TEST(Watchdog, NamesAnyStoppedRankInAnyPhase) {
       EXPECT_EQ(count_of(messages, condition), 1) << messages;
     }
   }
+}
+
+// Each is woken, as it has to tell how the rank ends, and to end the job.
+TEST(Watchdog, NamesALauncherThatIsStoppedThoughItsRanksMove) {
+  for (const Activity phase : {Activity::init, Activity::training, Activity::save, Activity::finish}) {
+    const MadeUpLauncher launcher{MadeUpLauncher::stay};
+    const std::string messages = report_of([&] {
+      Node node{0, timeout, n_ranks, n_ranks, launcher.process()};
+      node.watchdog().enter(phase, {1000});
+      stop(launcher.process());
+      node.pass({timeout.value - 0.15});
+      say("waited\n");
+      for (int beat = 0; beat < 6; ++beat, node.watchdog().beat()) node.pass({0.05});
+      say("late\n");
+    });
+    const std::string told = fmt::format("waited\nerror: stalled: stopped for 0.4 s, in phase {}\n  MPI launcher on ", name(phase));
+    EXPECT_TRUE(messages.starts_with(told)) << messages;
+    EXPECT_EQ(count_of(messages, fmt::format("(pid {}): stopped by a signal (state T)\n", launcher.process())), 1);
+    EXPECT_EQ(count_of(messages, "late"), 0) << messages;
+    EXPECT_NE(read_process(launcher.process())->state, 'T');
+  }
+}
+
+TEST(Watchdog, NamesAGuardThatIsStopped) {
+  const std::string messages = report_of([] {
+    guard_rank(make_hint("guarded", 0), timeout);
+    Node node{0};
+    node.watchdog().enter(Activity::save, {1000});
+    stop(getppid());
+    node.pass_until_the_end();
+  });
+  EXPECT_TRUE(messages.starts_with("error: stalled: stopped for 0.4 s, in phase save\n  guard of rank 0 on ")) << messages;
 }
 
 TEST(Watchdog, WaitsForTheTimeout) {

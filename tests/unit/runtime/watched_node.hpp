@@ -93,10 +93,12 @@ inline std::size_t count_of(const std::string& text, const std::string& part) {
 /// process of its own, as a watchdog that finds a stall ends it.
 class Node {
  public:
-  explicit Node(int rank, core::Seconds limit = timeout, int n_there = n_ranks, int n_all = n_ranks) {
-    const auto hint = [n_all, job = unique_job()](int of) {
+  explicit Node(int rank, core::Seconds limit = timeout, int n_there = n_ranks, int n_all = n_ranks,
+                pid_t launcher = 0) {
+    const auto hint = [n_all, launcher, job = unique_job()](int of) {
       LauncherHint its = make_hint(job, of);
       its.n_ranks = n_all;
+      its.launcher = launcher;
       return its;
     };
     for (int other = 0; other < n_there; ++other)

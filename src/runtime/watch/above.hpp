@@ -1,0 +1,46 @@
+// The processes above a rank that its job cannot do without: its guard, which tells how it ends, and its launcher.
+// Invariant: makes no MPI call; a process is known by pid and start time.
+// Used by watchdog.cpp.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/launcher.hpp"
+
+namespace lockstep::runtime {
+
+class Above {
+ public:
+  /// `guard`: 0: there is none. The launcher is watched if it is one that find_launcher() knows.
+  Above(const LauncherHint& hint, pid_t guard);
+
+  /// To be called at every tick, of which every second one looks; `gap_ns` since the last one, without time in which
+  /// this process was stopped itself.
+  void look(std::int64_t gap_ns);
+  /// For how long one of them has been stopped; 0: none is.
+  [[nodiscard]] std::int64_t longest_stop_ns() const noexcept;
+  /// Those that are stopped, a line each: "  guard of rank 1 on node7 (pid 4711): stopped by a signal (state T)".
+  [[nodiscard]] std::string describe_stopped(int rank) const;
+  /// Those that are stopped go on.
+  void wake() const noexcept;
+
+ private:
+  struct Watched {
+    bool is_guard = false;
+    pid_t process = 0;
+    std::uint64_t start_time = 0;
+    bool is_stopped = false;
+    std::int64_t stopped_ns = 0;
+  };
+  void watch(pid_t process, bool is_guard);
+
+  std::vector<Watched> watched_{};
+  int n_ticks_ = 0;
+  std::int64_t since_look_ns_ = 0;
+};
+
+}  // namespace lockstep::runtime
