@@ -147,8 +147,8 @@ class LauncherOutput::Relay {
   [[nodiscard]] bool is_over_within(std::chrono::milliseconds time) const {
     return is_over_.wait_for(time) == std::future_status::ready;
   }
-  [[nodiscard]] int error() const noexcept { return passage_->error; }
   [[nodiscard]] bool has_come() const noexcept { return passage_->has_come; }
+  [[nodiscard]] int error() const noexcept { return passage_->error; }
 
  private:
   std::shared_ptr<Passage> passage_ = std::make_shared<Passage>();
@@ -184,7 +184,7 @@ int LauncherOutput::await_end(const sigset_t& awaited) {
   return 0;
 }
 
-bool LauncherOutput::has_come() const noexcept { return !out_ || !err_ || out_->has_come() || err_->has_come(); }
+bool LauncherOutput::is_silent() const noexcept { return out_ && err_ && !out_->has_come() && !err_->has_come(); }
 
 int LauncherOutput::stdout_error() const noexcept {
   const int error = out_ ? out_->error() : 0;

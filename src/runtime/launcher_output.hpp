@@ -49,8 +49,8 @@ class LauncherOutput {
   /// came. Stderr, which nobody has to read, has a second.
   [[nodiscard]] int await_end(const sigset_t& awaited);
 
-  /// Whether anything has come from the launcher and its ranks; true where that is not known.
-  [[nodiscard]] bool has_come() const noexcept;
+  /// Whether nothing has come at all, as far as that is known.
+  [[nodiscard]] bool is_silent() const noexcept;
 
   /// Why something could not be written to stdout: errno; 0: it could, or nobody reads it any more.
   [[nodiscard]] int stdout_error() const noexcept;

@@ -40,6 +40,7 @@ grep -q '"state": "stopped"' "$run_dir/status.json" || fail "status: $(cat "$run
 end_launcher_by() {
   run_dir=$folder/$seed-$1
   start --inject late:0:training:3:1h
+  shared=$(grep -ho '/dev/shm/[vs][^ ]*segment[^ ]*' /proc/"$(process_of 1)"/maps | sort -u)
   kill -"$1" "$(parent_of "$(parent_of "$(process_of 1)")")"
   wait "$job"
   rc=$?
@@ -50,6 +51,7 @@ end_launcher_by() {
 end_launcher_by KILL
 expect_rc 3
 expect_err 'the MPI launcher was ended by signal 9'
+for file in $shared; do [ ! -e "$file" ] || fail "left: $file"; done
 grep -q '"state": "failed"' "$run_dir/status.json" || fail "status: $(cat "$run_dir/status.json")"
 [ "$1" = all ] || exit 0
 

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "core/descriptor.hpp"
+#include "core/error.hpp"
 #include "core/fnv.hpp"
 
 namespace lockstep::runtime {
@@ -26,6 +27,29 @@ std::optional<struct stat> status_of_own(const core::Descriptor& file) {
   struct stat status {};
   const bool is_own = file && fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid();
   return is_own ? std::optional{status} : std::nullopt;
+}
+
+/// "a link", "a folder", "a file of user 1000"; empty if nothing of others has the name.
+std::string what_has_taken(const std::string& path) {
+  struct stat status {};
+  if (lstat(path.c_str(), &status) != 0) return "";
+  if (S_ISLNK(status.st_mode)) return "a link";
+  if (S_ISDIR(status.st_mode)) return "a folder";
+  if (!S_ISREG(status.st_mode)) return "a pipe or device";
+  return status.st_uid != geteuid() ? fmt::format("a file of user {}", status.st_uid) : "";
+}
+
+/// By the first process of the node, which so ends the job: the others would say the same.
+void refuse_if_taken(const LauncherHint& hint, const std::string& path) {
+  const std::string what = what_has_taken(path);
+  if (what.empty() || hint.local_rank.value_or(0) != 0) return;
+  throw core::Error{
+      core::ExitCode::system,
+      {.what = fmt::format("'{}' is {}: of this name the ranks of this node need a file of their own", path, what),
+       .where = "",
+       .expected = "no such name",
+       .fix =
+           "remove it, or have its owner do so; who has put it there keeps this job from running, by mistake or not"}};
 }
 
 /// By a process that exists and has not left.
@@ -80,8 +104,9 @@ std::unique_ptr<Board> Board::join(const LauncherHint& hint, const std::string& 
   const std::string prefix = fmt::format("lockstep-{}-", getuid());
   std::string path = fmt::format("{}/{}{:016x}", directory, prefix, core::fnv1a(hint.job_key));
   if (hint.local_rank.value_or(0) == 0) remove_abandoned(directory, prefix);
-  const core::Descriptor file{open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)};
+  const core::Descriptor file{open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600)};
   const auto before = status_of_own(file);
+  if (!before) refuse_if_taken(hint, path);
   if (!before) return nullptr;
   // Reserved now, a full file system is an error here instead of a SIGBUS at the first access.
   if (posix_fallocate(file.get(), 0, sizeof(Layout)) != 0) {
@@ -106,7 +131,7 @@ void Board::remove_abandoned(const std::string& directory, const std::string& pr
     const std::string path = entry->path().string();
     const std::string name = entry->path().filename().string();
     if (!name.starts_with(prefix) || name.size() != prefix.size() + key_digits) continue;
-    const core::Descriptor file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)};
+    const core::Descriptor file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
     const auto status = status_of_own(file);
     if (!status || status->st_size != static_cast<off_t>(sizeof(Layout)) ||
         std::time(nullptr) - status->st_mtime < least_age_s)

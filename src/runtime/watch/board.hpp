@@ -47,7 +47,8 @@ int signal_stopped(std::span<BoardSlot> slots, int signal);
 /// was killed while it started is removed by the next job of the same user, from a minute on.
 class Board {
  public:
-  /// Joins, or creates, the board of the job in `directory`; nothing if there is no launcher, or no such memory.
+  /// Joins, or creates, the board of the job in `directory`; nothing if there is no launcher, or no such memory. Throws
+  /// core::Error (system), in the first process of the node, if something of others has its name.
   static std::unique_ptr<Board> join(const LauncherHint& hint, const std::string& directory = "/dev/shm");
   /// Leaves in order.
   ~Board();

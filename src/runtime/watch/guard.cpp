@@ -26,6 +26,7 @@
 #include "runtime/interrupt.hpp"
 #include "runtime/session.hpp"
 #include "runtime/watch/lingering.hpp"
+#include "runtime/watch/mpi_segment.hpp"
 
 namespace lockstep::runtime {
 namespace {
@@ -39,9 +40,11 @@ static_assert(std::atomic<unsigned>::is_always_lock_free);
 
 // In the rank; 0: none.
 pid_t my_guard = 0;
+int my_local_rank = 0;
 
 /// Memory that rank and guard share. A function lies at the same address in both, as one is a copy of the other.
 struct Will {
+  MpiSegment segment;  ///< once it has started
   std::atomic<bool> has_started;
   std::atomic<LastDeed> deed;
   std::array<char, 4001> note;
@@ -225,6 +228,7 @@ void guard_rank(const LauncherHint& hint, core::Seconds timeout, bool is_wanted_
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != guard) _exit(core::to_int(core::ExitCode::system));  // it was killed before it could be noticed
     my_guard = guard;
+    my_local_rank = hint.local_rank.value_or(0);
     launcher.reset();
     sigprocmask(SIG_SETMASK, &before, nullptr);
     return;
@@ -244,11 +248,15 @@ void guard_rank(const LauncherHint& hint, core::Seconds timeout, bool is_wanted_
   const std::optional<int> status = wait_for(rank, timeout.value > 0 ? timeout.value + time_for_watchdogs_s : 0);
   guarded_process = 0;
   if (launcher) see_off(*launcher, hint, status);
+  if (status && will != nullptr && will->has_started) remove_if_left(will->segment);
   status ? tell_end_of_rank(hint, rank, *status) : end_stopped_rank(hint, rank, timeout);
 }
 
 void tell_of_start() noexcept {
-  if (will != nullptr) will->has_started = true;
+  if (will != nullptr) {
+    will->segment = find_mpi_segment(my_local_rank);
+    will->has_started = true;
+  }
   tell_start();
 }
 

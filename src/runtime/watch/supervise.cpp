@@ -144,7 +144,8 @@ class End {
   [[nodiscard]] bool is_asked() const noexcept { return asked_ != 0; }
   [[nodiscard]] bool repeats() const noexcept { return step_ == Step::in_order; }
 
-  [[nodiscard]] int exit_code(int status) const {
+  /// `is_silent`: nobody has said anything.
+  [[nodiscard]] int exit_code(int status, bool is_silent) const {
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     const bool is_decided = told_exit() == core::to_int(core::ExitCode::requeue) ||
                             told_exit() == core::to_int(core::ExitCode::failed);  // whatever was asked
@@ -160,9 +161,14 @@ class End {
       write_all(STDERR_FILENO, "error: the MPI launcher has ended with exit code 1, but no rank has failed\n");
       return core::to_int(core::ExitCode::system);
     }
-    // What such a launcher ends with would mean something else to a user: 1 a wrong result, 0 success.
-    if (asked_ == 0 && !was_rank_started() && !may_be_elsewhere()) {
-      write_all(STDERR_FILENO, "error: the MPI launcher has ended before a rank has started\n");
+    // What such a launcher ends with would mean something else to a user: 1 a wrong result, 0 success. Ranks on other
+    // nodes may have started, but not without a word.
+    if (asked_ == 0 && !was_rank_started() && (is_silent || !may_be_elsewhere())) {
+      write_all(STDERR_FILENO,
+                fmt::format("error: the MPI launcher '{}' has ended before a rank has started, with exit code {}\n"
+                            "  fix: {}LOCKSTEP_MPIEXEC, if it is set, must name the launcher of the MPI that this "
+                            "program is built with\n",
+                            own_launcher(), code, is_silent ? "" : "see what it says above; "));
       return core::to_int(core::ExitCode::system);
     }
     // 1 is what launchers end with that got the signal as well.
@@ -277,44 +283,27 @@ class Idleness {
   core::Timer since_alone_;
 };
 
-/// Of one that has ended by itself, as /bin/false does: no rank was there, and nobody has said why.
-[[noreturn]] void tell_no_launcher(const std::string& launcher, int own_code) {
-  const bool is_chosen = std::getenv("LOCKSTEP_MPIEXEC") != nullptr;
-  core::log_error(core::describe(
-      {.what = fmt::format("'{}' ended with {} without a word, and has started no rank", launcher, own_code),
-       .where = is_chosen ? "LOCKSTEP_MPIEXEC" : "--nproc",
-       .expected = "the launcher of the MPI library this program was built with",
-       .fix = is_chosen ? "unset LOCKSTEP_MPIEXEC, or name mpirun or mpiexec of that MPI in it"
-                        : "name mpirun or mpiexec of that MPI in LOCKSTEP_MPIEXEC"}));
-  _exit(core::to_int(core::ExitCode::usage));
-}
-
-/// As the launcher has, whose code is `exit_code`; `own_code` is what it has ended with, if it has by itself.
-[[noreturn]] void end_after_launcher(const std::string& launcher, int exit_code, std::optional<int> own_code,
-                                     LauncherOutput& output, const sigset_t& awaited, const core::Clock& clock) {
+/// As the launcher has.
+[[noreturn]] void end_after_launcher(const End& end, int status, LauncherOutput& output, const sigset_t& awaited,
+                                     const core::Clock& clock) {
   end_leftovers(clock);
   if (const int signal = output.await_end(awaited)) _exit(128 + signal);
-  // Where ranks are here it is told that none has started, whatever has come.
-  if (own_code && may_be_elsewhere() && !was_rank_started() && told_exit() == 0 && !output.has_come())
-    tell_no_launcher(launcher, *own_code);
+  const int exit_code = end.exit_code(status, output.is_silent());
   if (output.stdout_error() == 0) _exit(exit_code);
   const core::Error lost = core::lost_stdout(output.stdout_error());
   core::log_error(lost.what());
   _exit(exit_code != 0 ? exit_code : core::to_int(lost.code()));
 }
 
-[[noreturn]] void follow_launcher(pid_t launcher, const std::string& name, const sigset_t& awaited,
-                                  const LaunchOptions& options, LauncherOutput& output) {
+[[noreturn]] void follow_launcher(pid_t launcher, const sigset_t& awaited, const LaunchOptions& options,
+                                  LauncherOutput& output) {
   Idleness idleness{options};
   std::timespec pause{.tv_sec = 0, .tv_nsec = 50'000'000};  // between signals; twice as long each time, up to a second
   End end{options};
   for (int status = 0;;) {
     for (pid_t ended = 1; ended > 0;) {
       ended = waitpid(-1, &status, WNOHANG);
-      if (ended != launcher) continue;
-      const bool is_by_itself = WIFEXITED(status) && !end.is_asked();
-      const auto own_code = is_by_itself ? std::optional{WEXITSTATUS(status)} : std::nullopt;
-      end_after_launcher(name, end.exit_code(status), own_code, output, awaited, *options.clock);
+      if (ended == launcher) end_after_launcher(end, status, output, awaited, *options.clock);
     }
     if (!end.is_asked()) idleness.look(launcher, output, awaited);
     const int signal = sigtimedwait(&awaited, nullptr, end.is_asked() ? &pause : idleness.pause());
@@ -348,10 +337,11 @@ int supervise_launcher(char* const* command, const LaunchOptions& options) {
   const Started started = start_launcher(command, output, awaited);
   if (started.error != 0) {
     sigprocmask(SIG_UNBLOCK, &awaited, nullptr);
+    prctl(PR_SET_CHILD_SUBREAPER, 0);
     return started.error;
   }
   output.begin();
-  follow_launcher(started.process, command[0], awaited, options, output);
+  follow_launcher(started.process, awaited, options, output);
 }
 
 }  // namespace lockstep::runtime

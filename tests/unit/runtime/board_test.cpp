@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +11,9 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+
+#include "core/error.hpp"
+#include "support/text.hpp"
 
 namespace lockstep::runtime {
 namespace {
@@ -150,6 +154,27 @@ TEST_F(BoardTest, DoesNotFollowALinkOfAnother) {
   fs::create_symlink(target, name);
   EXPECT_FALSE(join(1, 2));
   EXPECT_EQ(fs::file_size(target), 4);
+
+  // The first of the node tells.
+  const auto expect = [&](const std::string& what) {
+    const auto error = core::complaint_of([&] { join(0, 2); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), core::ExitCode::system);
+    EXPECT_TRUE(support::has(error->what(), "'" + name.string() + "' is " + what + ": ")) << error->what();
+    EXPECT_FALSE(join(1, 2));
+  };
+  expect("a link");
+  EXPECT_EQ(fs::file_size(target), 4);
+  fs::remove(name);
+  fs::create_directory(name);
+  expect("a folder");
+  fs::remove(name);
+  ASSERT_EQ(mkfifo(name.c_str(), 0600), 0);
+  expect("a pipe or device");
+  fs::remove(name);
+  std::ofstream{name} << "";
+  if (chown(name.c_str(), 54321, 54321) != 0) return;  // only root can tell more
+  expect("a file of user 54321");
 }
 
 }  // namespace
