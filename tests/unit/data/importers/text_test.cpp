@@ -103,6 +103,8 @@ TEST_F(CsvTest, TakesWordsAsClasses) {
   expect_usage([&] { open("a,b\n1,x\n2,\n"); }, {"an empty label", "f.csv, line 3, column 1 (b)"});
   expect_usage([&] { open("a,b\n1,x\n2,\xe9\n"); }, {"no UTF-8", "line 3"});
   expect_usage([&] { open("a,b\n1,x\033[31m\n"); }, {"control character", "line 2"});
+  EXPECT_EQ(open("a,b\n1,L\u2019eau\u00a0douce\n")->spec().classes,
+            (std::vector<std::string>{"L\u2019eau\u00a0douce"}));
   expect_usage([&] { open("a,b\n1,x\n", {.no_classes = true}); }, {"'x' is no number", "line 2"});
   expect_usage([&] { open("a,b\nx,1\n"); }, {"'x' is no number", "column 0 (a)"});
   expect_usage(
