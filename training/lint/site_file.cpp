@@ -121,17 +121,25 @@ site::Site read_site(const std::string& name, const toml::table& table, const st
 
 toml::table parse(std::string_view text, const std::string& file) {
   // Up to 3.4 toml++ has undefined behaviour for some of what is refused here (its issues 190 and 295).
-  const auto refuse_from = [&](std::size_t at, std::string what) {
+  const auto refuse_from = [&](std::size_t at, std::string what, std::string fix) {
     if (at >= text.size()) return;
     core::fail_usage({.what = std::move(what),
                       .where = fmt::format("{}:{}", file, 1 + std::ranges::count(text.substr(0, at), '\n')),
                       .expected = std::string{expected_file},
-                      .fix = "write it in ASCII, on one line"});
+                      .fix = std::move(fix)});
   };
   const auto is_beyond_ascii = [](char c) { return static_cast<unsigned char>(c) >= 0x80; };
   const auto odd = static_cast<std::size_t>(std::ranges::find_if(text, is_beyond_ascii) - text.begin());
-  refuse_from(odd, odd < text.size() ? core::name_of_first(text.substr(odd)) + ", a character beyond ASCII" : "");
-  refuse_from(std::min(text.find("\"\"\""), text.find("'''")), "a text of several lines");
+  refuse_from(odd, odd < text.size() ? core::name_of_first(text.substr(odd)) + ", a character beyond ASCII" : "",
+              "write it in ASCII");
+  refuse_from(std::min(text.find("\"\"\""), text.find("'''")), "a text of several lines", "write it on one line");
+  // Each dot of a key is a table within a table, and the library descends into them one by one.
+  constexpr std::size_t longest_line = 1000;
+  for (std::size_t at = 0, end = 0; at < text.size(); at = end + 1) {
+    end = std::min(text.find('\n', at), text.size());
+    if (end - at > longest_line)
+      refuse_from(at, fmt::format("a line of more than {} characters", longest_line), "break the line");
+  }
   try {
     return toml::parse(text);
   } catch (const toml::parse_error& error) {

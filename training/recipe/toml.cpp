@@ -88,6 +88,9 @@ class Scan {
       fail("an array without its end", "values with commas between, and a ] behind the last");
     }
     if (c == '[' && brackets_ == 0) array_at_ = at_;
+    // Each dot of a key is a table within a table, and toml++ descends into them one by one.
+    n_dots_ = c == '\n' ? 0 : n_dots_ + (c == '.' && !has_equals_ ? 1 : 0);
+    if (n_dots_ > most_dots) fail(fmt::format("a key with more than {} dots", most_dots), "keys without dots");
     ++at_;
     if (c == '\n' && brackets_ == 0) {
       text_may_begin_ = true;
@@ -132,6 +135,8 @@ class Scan {
 
   std::string_view text_;
   const std::string& file_;
+  static constexpr int most_dots = 100;
+  int n_dots_ = 0;
   std::size_t at_ = 0;
   std::size_t brackets_ = 0;  ///< that are open
   std::size_t array_at_ = 0;  ///< the first of them

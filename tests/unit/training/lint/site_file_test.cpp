@@ -43,6 +43,10 @@ TEST(SiteFile, WhatItDoesNotKnowIsRefusedByPlace) {
   EXPECT_TRUE(has(of("[a]\ntitle = \"\"\"x\"\"\"\n"), "several lines"));
   EXPECT_TRUE(has(of("[a]\ntitle = \"\xc3\xa4\"\n"), "U+00E4, a character beyond ASCII"));
   EXPECT_TRUE(has(of("[a]\ntitle = \"\xc3\xa4\"\n"), "s.toml:2"));
+  std::string deep = "[a]\na";
+  for (int i = 0; i < 300'000; ++i) deep += ".a";
+  EXPECT_TRUE(has(of(deep + " = 1\n"), "a line of more than 1000 characters (s.toml:2)"));
+  EXPECT_TRUE(has(of(deep.substr(0, 905) + " = 1\n"), "unknown key 'a'"));
 }
 
 TEST(SiteFile, GenericIsAlwaysThere) {

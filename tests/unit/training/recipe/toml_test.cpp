@@ -132,6 +132,9 @@ TEST(RecipeToml, WhatTheParserDoesNotExpectIsRefused) {
 TEST(RecipeToml, WhatIsNestedDeeplyIsRefused) {
   static_cast<void>(refused_text("milestones = " + std::string(100000, '[')));
   static_cast<void>(refused_text("a = " + std::string(1000, '[') + std::string(1000, ']')));
+  std::string dots = "a";
+  for (int i = 0; i < 300'000; ++i) dots += ".a";
+  EXPECT_TRUE(has(refused_text(dots + " = 1\n"), "a key with more than 100 dots (folder/r.toml:1:202)"));
 }
 
 TEST(RecipeToml, BeyondAsciiThereAreTextsAndCommentsOnly) {
@@ -143,7 +146,8 @@ TEST(RecipeToml, BeyondAsciiThereAreTextsAndCommentsOnly) {
   EXPECT_EQ(r.data, "\xc3\xa9\\");
   EXPECT_TRUE(has(refused_text("# \xc3\xa9\n\xc3\xa9 = 1\n"),
                   "U+00E9, a character beyond ASCII outside of texts and comments (folder/r.toml:2:1)"));
-  EXPECT_TRUE(has(refused_text("name = 'x\xc3\xa9' \xe2\x80\x9cy\xe2\x80\x9d\n"), "U+201C, a character beyond ASCII outside of texts and comments (folder/r.toml:1:13)"));
+  EXPECT_TRUE(has(refused_text("name = 'x\xc3\xa9' \xe2\x80\x9cy\xe2\x80\x9d\n"),
+                  "U+201C, a character beyond ASCII outside of texts and comments (folder/r.toml:1:13)"));
   EXPECT_TRUE(has(refused_text("name = 0\"\xc3\xa9\""), "a quote where no text begins (folder/r.toml:1:9)"));
   for (const char* before : {"a = 2026-a==", "a = [1][", "a = [[2", "a = 1 ", "a = 1,", "a = \"b\"", "a."})
     EXPECT_TRUE(has(refused_text(fmt::format("{}\"\xc3\xa9\"", before)),
