@@ -1,7 +1,6 @@
 #include "data/format/known_formats.hpp"
 
 #include <array>
-#include <string>
 
 namespace lockstep::data {
 namespace {

@@ -3,8 +3,7 @@
 // Used by the HDF5 importer.
 #pragma once
 
-#include <functional>
-#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/error.hpp"
 #include "data/format/known_formats.hpp"

@@ -216,6 +216,11 @@ TEST(Tensors, AnHdf5FileThatClaimsWhatNobodyWroteIsRefused) {
   file.close();
   expect_error([&] { static_cast<void>(open_file(folder / "w.h5")); }, ExitCode::usage,
                {"nothing of it was ever written"});
+  io::Hdf5File half = io::Hdf5File::create(folder / "half.h5");
+  half.create_dataset("/a", core::DType::float32, {4}, 2, io::Filter::none).write_chunk(0, std::vector<std::byte>(8));
+  half.close();
+  expect_error([&] { static_cast<void>(open_file(folder / "half.h5")); }, ExitCode::usage,
+               {"1 of its 2 chunks was never written, the first of them at row 2"});
 }
 
 constexpr std::size_t n_lanes = 4;
