@@ -119,7 +119,7 @@ What is read                                                                    
       --crop N           images: the N x N centre, after --resize
       --gray             images: one channel                                          (three)
       --keep-orientation images: pixels as stored                                     (turned upright, by EXIF)
-      --white N          images of 16 bits: the value that becomes 255                (65535 if half of it is met)
+      --white N          images of 16 bits: the value that becomes 255                (65535, if values use it)
       --keep-encoded     images: store the files' bytes, decode them when loaded      (store pixels)
       --x-columns LIST   csv: 0-7,9 or names                                          (all but y)
       --y-column COLUMN  csv: number or name                                          (the last)

@@ -76,7 +76,8 @@ class RatingParser {
     }
     if (!line) return false;
     if (!split_fields(*line, separator_, fields_) || fields_.size() < 3 || fields_.size() > 4)
-      fail(fmt::format("{} fields", fields_.size()), fmt::format("user{0}item{0}rating{0}timestamp", separator_ == "\t" ? " (tab) " : separator_));
+      fail(fmt::format("{} fields", fields_.size()),
+           fmt::format("user{0}item{0}rating{0}timestamp", separator_ == "\t" ? " (tab) " : separator_));
     rating = {id(0, "user"), id(1, "item"), value()};
     return true;
   }
@@ -101,10 +102,7 @@ class RatingParser {
   }
 
   [[noreturn]] void fail(const std::string& what, const std::string& expected) const {
-    core::fail_usage({.what = what,
-                      .where = lines_.place(),
-                      .expected = expected,
-                      .fix = give_as_unpacked});
+    core::fail_usage({.what = what, .where = lines_.place(), .expected = expected, .fix = give_as_unpacked});
   }
 
   LineReader lines_;
