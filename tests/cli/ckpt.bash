@@ -53,7 +53,7 @@ except ImportError:
 jsonschema.validate(b, json.load(open(sys.argv[2] + "/ckpt_bench-1.schema.json")))
 PY
 fi
-"$REDUCE_ALL" ckpt bench bench --bytes 200M --repeats 1000 >/dev/null 2>&1 &
+env --default-signal=INT "$REDUCE_ALL" ckpt bench bench --bytes 200M --repeats 1000 >/dev/null 2>&1 &
 await compgen -G 'bench/*' >/dev/null
 kill -INT $! && wait $!
 [ $? -eq 130 ] || fail "expected 130"

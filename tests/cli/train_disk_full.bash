@@ -30,7 +30,7 @@ grep -q '"state": "failed"' "$folder/small/r/status.json" || fail "status: $(cat
 rm -r "$folder/small/r" "$folder/small/fill"* "$folder/w.h5"
 
 mkdir "$folder/few"
-mount -t tmpfs -o size=8m,nr_inodes=5 none "$folder/few"  # the root, a folder, three files
+mount -t tmpfs -o size=8m,nr_inodes=6 none "$folder/few"  # the root, a folder, four files
 trap 'umount "$folder/small" "$folder/few"; rm -rf "$folder"' EXIT
 run "$REDUCE_ALL" train toy 3 0 --save-weights "$folder/w.h5" --run-dir "$folder/few/r"
 expect_rc 0
