@@ -195,9 +195,9 @@ TEST(ScriptLint, VariablesThatAreReadAndNothingSets) {
               {"export LOCKSTEP_MPIEXE=x\n", 1, warning, "LOCKSTEP_MPIEXEC"},
               {"export MASTER_ADR=x\n", 1, error, "MASTER_ADDR"}},
              {.name = "generic", .title = "any"});
-  for (const char* const text :
-       {"echo $SLURM_NTASKS $SLURM_JOB_ID\n", "#SBATCH --signal=B:SIGUSR1@300\ntrap a USR1\n", "#SBATCH --signal=10\na\n",
-        "#SBATCH --array=0-15:4,20%2\na\n", "#SBATCH -N 2\na\n", "SLURM_NTAKS=1\necho $SLURM_NTAKS\n"})
+  for (const char* const text : {"echo $SLURM_NTASKS $SLURM_JOB_ID\n", "#SBATCH --signal=B:SIGUSR1@300\ntrap a USR1\n",
+                                 "#SBATCH --signal=10\na\n", "#SBATCH --array=0-15:4,20%2\na\n", "#SBATCH -N 2\na\n",
+                                 "SLURM_NTAKS=1\necho $SLURM_NTAKS\n"})
     EXPECT_EQ(listed(lint(text)).find("error"), std::string::npos) << text;
   EXPECT_EQ(listed(lint("echo $SLURM_NTASKS $SLURM_JOB_ID\n")), "");
 }
