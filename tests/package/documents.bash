@@ -52,6 +52,7 @@ cd "$folder" || exit 1
 mkdir -p checkout/build/bin checkout/bin
 cd checkout || exit 1
 ln -s "$source/batch" "$source/share" .
+cp "$source/batch/delta/train_cpu.sbatch" .
 cat >build/bin/reduce_all <<EOF
 #!/bin/sh
 exec $build/bin/reduce_all "\$@" -n 4 --max-time 1s --visits 1

@@ -50,10 +50,11 @@ void sign(const RunLock& lock) {
 
 }  // namespace
 
-RunLock take_run_lock(const std::string& folder) {
+RunLock take_run_lock(const std::string& folder, const std::function<void()>& opened) {
   RunLock lock{.path = fmt::format("{}/{}", folder, run_lock_name)};
   for (int n_left = 100; n_left > 0; --n_left) {
     lock.file = open_lock(lock);
+    if (opened) opened();
     const bool is_locked = lock.error == 0 && flock(lock.file.get(), LOCK_EX | LOCK_NB) == 0;
     if (lock.error == 0 && !is_locked) {
       lock.has_locks = errno == EWOULDBLOCK || errno == ESTALE;

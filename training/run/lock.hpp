@@ -4,6 +4,7 @@
 // Used by training/run/directory.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "core/descriptor.hpp"
@@ -21,8 +22,8 @@ struct RunLock {
 
 inline constexpr const char* run_lock_name = "run.lock";
 
-/// Waits for nobody.
-[[nodiscard]] RunLock take_run_lock(const std::string& folder);
+/// Waits for nobody. `opened`, of tests: called each time when a file is open and not locked yet.
+[[nodiscard]] RunLock take_run_lock(const std::string& folder, const std::function<void()>& opened = {});
 
 /// For a run that leaves nothing behind: gives the lock back, and removes the file if this process has made it.
 void remove_run_lock(RunLock& lock) noexcept;

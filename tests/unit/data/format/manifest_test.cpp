@@ -147,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(
         Replacement{"  \"filter\": \"zstd\",\n", "", "filter"}, Replacement{"\"n_samples\": 20,", "", "n_samples"},
         Replacement{"\"extras\": [", "\"extras\": [[", "it: is no JSON: line "},
         Replacement{"\"extras\": [", deep.c_str(), "nested more than 64 deep"},
-        Replacement{"\"assumed", "1, \"assumed", "notes[0] is 1"},
+        Replacement{"\"assumed", "1, \"assumed", "notes[1] is 1"},
         Replacement{"    \"assumed", "   \"assumed", "laid out"},
         Replacement{"lockstep-shards", "lockstep-shreds", "format"}));
 

@@ -5,11 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
+#include <cerrno>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
-#include <thread>
 #include <vector>
 
 #include "core/temporary.hpp"
@@ -171,25 +170,18 @@ TEST(RunDirectory, NamesALockThatIsNone) {
   expect("pipe", "a pipe or device");
 }
 
-// Each that gives up removes what the others may have opened just before.
-TEST(RunLock, HasOneHolderAtATimeThoughThoseThatGiveUpRemoveIt) {
+TEST(RunLock, IsThatOfTheFileInPlaceThoughOneThatGivesUpRemovesIt) {
   const TemporaryFolder folder;
-  std::atomic<int> n_holders{0}, n_taken{0};
-  std::atomic<bool> is_shared{false};
-  const auto contend = [&] {
-    while (n_taken < 2000) {
-      RunLock lock = take_run_lock(folder.path());
-      if (lock.error != 0) continue;
-      if (++n_holders != 1) is_shared = true;
-      ++n_taken;
-      --n_holders;
-      remove_run_lock(lock);
-    }
-  };
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) threads.emplace_back(contend);
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_FALSE(is_shared);
+  RunLock first = take_run_lock(folder.path());
+  ASSERT_EQ(first.error, 0);
+  const RunLock second = take_run_lock(folder.path(), [&] { remove_run_lock(first); });
+  EXPECT_EQ(second.error, 0);
+  EXPECT_TRUE(fs::exists(second.path));
+  RunLock third = take_run_lock(folder.path());
+  EXPECT_EQ(third.error, EWOULDBLOCK);
+  EXPECT_TRUE(third.holder.starts_with(fmt::format("pid {} on ", getpid()))) << third.holder;
+  remove_run_lock(third);
+  EXPECT_TRUE(fs::exists(second.path)) << "not its own";
 }
 
 TEST(RunDirectory, TakesWhatARunThatWasKilledAsItStartedHasLeft) {
