@@ -61,8 +61,9 @@ for n in 1 2; do
 done
 
 # A signal to --nproc that comes before its ranks are ready is not lost; where they catch it already, there is a checkpoint, too.
+# Where it comes later than 2 s the run ends alike.
 for place in init work; do
-  start 2 --inject "late:0:$place:1h"
+  start 2 --inject "late:0:$place:2s"
   await has_line 'injected: late' "$folder/err"
   kill -TERM "$job"
   wait "$job"

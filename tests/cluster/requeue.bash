@@ -46,7 +46,7 @@ is_asked_to_stop() {
 loses_a_node() {
   local node
   start_job down 1
-  await job_has_logged "$job" '^checkpoint runs'
+  await_log "$job" '^checkpoint runs'
   await trains 0
   node=$(told "$job" NodeList | tr -d '[]')
   node=node-${node##*[,-]}
@@ -65,13 +65,13 @@ loses_a_node() {
 meets_its_time_limit() {
   touch waits
   start_job limit 1000 --time=1 --signal=B:USR1@20
-  await job_has_logged "$job" '== saved; put into the queue again'
+  await_log "$job" '== saved; put into the queue again'
   job_has_logged "$job" 'exit code 85\|asked to stop, so not started' || fail_job "$job" "not 85"
   echo "time limit: stopped before it, and put into the queue again"
   rm waits
-  await job_has_logged "$job" '^checkpoint runs'
+  await_log "$job" '^checkpoint runs'
   on ctl scancel "$job"
-  await job_has_logged "$job" '== saved; not put into the queue again'
+  await_log "$job" '== saved; not put into the queue again'
   await is_in_state "$job" CANCELLED # nothing of it runs any more
   run "$prefix/bin/lockstep" ckpt verify runs/limit-"$job"
   expect_rc 0

@@ -50,10 +50,12 @@ submit_script() {
 job_log() { cat "$folder"/{runs,results}/*-"$1"/{,*/}job.log 2>/dev/null; }
 job_has_logged() { job_log "$1" | grep -q -e "$2"; }
 fail_job() {
-  { cat "$folder"/*-"$1"*.out && job_log "$1"; } >"$folder/out" 2>&1
+  { cat "$folder"/*-"$1"*.out; job_log "$1"; } >"$folder/out" 2>&1
   tail -n 20 "$cluster"/*.log >"$folder/err"
   fail "job $1: ${*:2}"
 }
+# await_log JOB PATTERN: until the job has logged that; where it never does, all of the job is shown.
+await_log() { (await job_has_logged "$1" "$2") || fail_job "$1" "has not logged $2"; }
 expect_job() {
   await_end "$1"
   [ "$state" = "$2" ] || fail_job "$1" "$state, exit code $rc; expected $2"
