@@ -14,9 +14,9 @@ namespace lockstep::checkpoint {
 inline constexpr std::string_view damaged_fix =
     "no Lockstep wrote it like this: go on from an older checkpoint, or copy this one again";
 
-/// Of others than lockstep train, which need none of the fields.
+/// Checks content that another program has written: no field is required.
 extern const core::JsonRule any_content;
-/// Of lockstep train, which has all of them but bad_step.
+/// Checks content that lockstep train has written: all fields but bad_step are required.
 extern const core::JsonRule training_content;
 extern const core::JsonDocument state_document;     ///< content.state
 extern const core::JsonDocument bad_step_document;  ///< content.bad_step

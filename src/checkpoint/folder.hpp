@@ -47,8 +47,8 @@ inline constexpr std::string_view done_name = "DONE";
 /// if it fails.
 void give_name(const std::string& path, const std::string& name) noexcept;
 
-/// Of what a run left that was killed over replacing a checkpoint, where the file system does that by two renames:
-/// gives it its name back, or removes it where its name was taken by then; told. Nobody else may write there.
+/// Restores checkpoints that a killed run was replacing, on file systems that replace by two renames: gives each its
+/// name back, or removes it if the name is taken. Logs what it does. Nobody else may write there.
 void restore_replaced(const std::string& folder);
 
 /// Renames those in `folder` after more than `n_steps` steps, which keeps them from being taken for what they were made

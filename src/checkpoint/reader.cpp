@@ -29,7 +29,7 @@ constexpr std::size_t most_open = 256;  ///< files, as a process may have no roo
                      .fix = "go on from an older one; lockstep names them when it looks for the newest"}};
 }
 
-/// Of what is to the byte as it was written, so that no accident has made it.
+/// Refuses an index whose digest is right: its fields are wrong on purpose or by another program, not by an accident.
 [[noreturn]] void refuse_impossible(const std::string& path, const std::string& what) {
   core::fail_usage(
       {.what = fmt::format("checkpoint '{}' is damaged: {}", path, what), .fix = std::string{damaged_fix}});

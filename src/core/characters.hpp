@@ -30,7 +30,7 @@ struct Character {
 
 /// "U+00A0".
 [[nodiscard]] std::string name_of(char32_t code);
-/// Of the first character of `text`, which is not empty; "byte ff" if it is none.
+/// Returns the name of the first character of `text`, which is not empty; "byte ff" if it is not UTF-8.
 [[nodiscard]] std::string name_of_first(std::string_view text);
 
 }  // namespace lockstep::core

@@ -73,7 +73,7 @@ template <class Json>
 void check_json(const Json& json, const std::string& where, std::string_view field, const JsonRule& rule,
                 std::string_view fix);
 
-/// Of fields that do not go together. `says`: "is 7".
+/// Throws core::Error (usage) for a field that contradicts another one. `says`: "is 7".
 [[noreturn]] void refuse_field(const std::string& where, std::string_view field, std::string_view says,
                                std::string expected, std::string_view fix);
 

@@ -28,12 +28,20 @@ void await(const MadeUpLauncher& made_up, double look_s) {
 }
 
 TEST(Lingering, ALauncherThatEndsByItselfIsLeftAlone) {
-  MadeUpLauncher launcher{[] {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  MadeUpLauncher launcher{[&] {
+    close(ends[1]);
     MadeUpLauncher::tell_ready();
-    usleep(1000);
+    char byte = 0;
+    static_cast<void>(!read(ends[0], &byte, 1));  // until the test closes its end
     _exit(7);
   }};
-  await(launcher, 0);
+  close(ends[0]);
+  const auto found = find_launcher(launcher.hint());
+  ASSERT_TRUE(found);
+  close(ends[1]);
+  await_end_of(*found, SetClock{});
   EXPECT_EQ(WEXITSTATUS(launcher.end()), 7);
   EXPECT_EQ(launcher.said(), "");
 }

@@ -20,7 +20,7 @@
 
 namespace lockstep::runtime {
 
-/// Returns once it stands still.
+/// Stops the process, which may be no child, and returns when it is stopped: a state that stays.
 inline void stop(pid_t process) {
   kill(process, SIGSTOP);
   while (read_process(process)->state != 'T') usleep(100);
