@@ -93,7 +93,7 @@ double Meter::time_block(Contender& contender, int block) {
   }
   const core::Stopwatch watch;
   contender.runner->run(block);
-  if (contender.role == Role::algorithm) progress_.slow_down(watch);
+  if (contender.role == Role::algorithm) progress_.slow_down(watch.elapsed());
   return watch.elapsed().value / block;
 }
 

@@ -30,8 +30,8 @@ class Progress {
   [[nodiscard]] std::optional<std::size_t> take_wrong(std::size_t n_elements) {
     return drill_ != nullptr ? drill_->take_wrong(n_elements) : std::nullopt;
   }
-  void slow_down(const core::Stopwatch& watch) const noexcept {
-    if (drill_ != nullptr) drill_->slow_down(watch);
+  void slow_down(core::Seconds time) const {
+    if (drill_ != nullptr) drill_->slow_down(runtime::name(phase_), time);
   }
   [[nodiscard]] double drilled_distance(double measured_ns) {
     return drill_ != nullptr ? drill_->distance(measured_ns) : measured_ns;

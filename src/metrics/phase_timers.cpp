@@ -39,20 +39,21 @@ core::Seconds PhaseTimes::of_steps() const noexcept {
   return {total().value - (*this)[Phase::evaluation] - (*this)[Phase::save]};
 }
 
-PhaseTimers::PhaseTimers() noexcept : since_s_{core::now().value} { running_.front() = Phase::other; }
+PhaseTimers::PhaseTimers() noexcept : since_s_{core::now().value} {}
 
 void PhaseTimers::account() noexcept {
   const double now_s = core::now().value;
-  sums_[running_[n_running_ - 1]] += now_s - since_s_;
+  sums_[running_[n_running_ - 1].phase] += now_s - since_s_;
   since_s_ = now_s;
 }
 
 void PhaseTimers::begin(Phase phase) {
   core::require(n_running_ < most_nested, "phases are not nested deeper than a step needs");
   account();
-  const Phase around = running_[n_running_ - 1];
+  const Phase around = running_[n_running_ - 1].phase;
   const bool is_opaque = around == Phase::evaluation || around == Phase::save;
-  running_[n_running_++] = is_opaque ? around : phase;
+  if (is_opaque) phase = around;
+  running_[n_running_++] = {phase, sums_[phase]};
 }
 
 void PhaseTimers::end() {
@@ -62,6 +63,11 @@ void PhaseTimers::end() {
 
 void PhaseTimers::switch_back() noexcept {
   account();
+  const Running& ended = running_[n_running_ - 1];
+  if (at_end_ && ended.phase != running_[n_running_ - 2].phase) {
+    at_end_(ended.phase, {sums_[ended.phase] - ended.sum_at_begin_s});
+    account();
+  }
   --n_running_;
 }
 

@@ -7,7 +7,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string_view>
+#include <utility>
 
 #include "core/units.hpp"
 
@@ -54,6 +56,10 @@ class PhaseTimers {
   void begin(Phase phase);
   void end();
 
+  /// Calls `at_end` whenever a phase ends, with the time that it took without the phases that interrupted it. What
+  /// `at_end` takes counts as this phase. Neither evaluation nor save is told of within itself. `at_end` does not throw.
+  void set_at_end(std::function<void(Phase phase, core::Seconds time)> at_end) { at_end_ = std::move(at_end); }
+
   /// end() at the end of a block.
   class Scope {
    public:
@@ -80,8 +86,13 @@ class PhaseTimers {
   void switch_back() noexcept;
 
   static constexpr std::size_t most_nested = 8;
-  std::array<Phase, most_nested> running_{};  ///< the last one runs, those before it are interrupted
+  struct Running {
+    Phase phase = Phase::other;
+    double sum_at_begin_s = 0;  ///< of this phase
+  };
+  std::array<Running, most_nested> running_{};  ///< the last one runs, those before it are interrupted
   std::size_t n_running_ = 1;
+  std::function<void(Phase phase, core::Seconds time)> at_end_{};
   double since_s_;
   PhaseTimes sums_{};
   PhaseTimes at_last_lap_{};

@@ -16,12 +16,13 @@
 #include "core/flags.hpp"
 #include "core/log.hpp"
 #include "core/suggest.hpp"
+#include "core/timer.hpp"
 
 namespace lockstep::runtime {
 
 /// A row of the table of all faults.
 struct FaultKind {
-  enum class Does { signal, late, io, flip, slow, wrong, move };
+  enum class Does { signal, late, io, flip, delay, wrong, move };
   std::string_view name;
   std::string_view arguments;  ///< as --help and messages have them
   unsigned takers;             ///< of FaultTaker
@@ -52,8 +53,8 @@ constexpr std::array<FaultKind, 13> kinds{{
     {"io", "RANK:write|sync[:N[:TIMES]]", of_train | of_shard, Does::io, 0,
      "fails to write, from the Nth write on, TIMES times (1)"},
     {"flip", "PARAMETER:RANK:STEP", of_train, Does::flip, 0, "gets a flipped bit in PARAMETER before STEP"},
-    {"slow", "RANK:PERCENT", of_reduce_all | of_train, Does::slow, 0,
-     "needs PERCENT more time for timed calls or gradients"},
+    {"delay", "RANK:PHASE:PERCENT", of_reduce_all | of_train, Does::delay, 0,
+     "needs PERCENT more time for all that PHASE times"},
     {"wrong", "RANK[:INDEX]", of_reduce_all, Does::wrong, 0, "gets a flipped bit in that element of a verified output"},
     {"move", "LOOKS", of_reduce_all, Does::move, 0, "(no rank) cores appear to move every LOOKS measurements"},
 }};
@@ -77,6 +78,15 @@ constexpr std::array<FaultPlace, 13> places{{{"init", of_all},
                                              {"sync", of_train | of_shard},
                                              {"finish", of_all},
                                              {"left", of_all}}};
+
+/// What `delay` prolongs: timed calls of reduce_all, or a phase of training as its report has it.
+constexpr std::array<FaultPlace, 7> timed_phases{{{"timing", of_reduce_all},
+                                                  {"data_wait", of_train},
+                                                  {"forward", of_train},
+                                                  {"backward", of_train},
+                                                  {"optimizer", of_train},
+                                                  {"evaluation", of_train},
+                                                  {"save", of_train}}};
 
 bool takes(unsigned takers, FaultTaker taker) noexcept { return (takers & static_cast<unsigned>(taker)) != 0; }
 
@@ -137,10 +147,10 @@ Integer Reader::take_number(std::string_view what, Integer least) {
 void Reader::take_place(Fault& fault) {
   fault.rank = take_number<int>("rank");
   fault.place = take();
-  const bool is_io = kind_->does == Does::io;
+  const Does does = kind_->does;
   std::vector<std::string> names;
-  for (const FaultPlace& place : places)
-    if (takes(place.takers, taker_) && (!is_io || place.name == "write" || place.name == "sync"))
+  for (const FaultPlace& place : does == Does::delay ? std::span<const FaultPlace>{timed_phases} : places)
+    if (takes(place.takers, taker_) && (does != Does::io || place.name == "write" || place.name == "sync"))
       names.emplace_back(place.name);
   if (std::ranges::find(names, fault.place) == names.end()) core::fail_unknown("phase", fault.place, "--inject", names);
 }
@@ -181,8 +191,8 @@ Fault Reader::read() {
       fault.rank = take_number<int>("rank");
       fault.number = take_number<std::uint64_t>("step from 1 on", 1);
       break;
-    case Does::slow:
-      fault.rank = take_number<int>("rank");
+    case Does::delay:
+      take_place(fault);
       fault.amount = take_number<std::uint64_t>("percentage from 1 on", 1);
       break;
     case Does::wrong:
@@ -210,11 +220,16 @@ std::string fault_help(FaultTaker taker) {
   for (const FaultKind& kind : kinds)
     if (takes(kind.takers, taker))
       text += fmt::format("  {:<36}{}\n", fmt::format("{}:{}", kind.name, kind.arguments), kind.summary);
-  std::vector<std::string> names;
-  for (const FaultPlace& place : places)
-    if (takes(place.takers, taker))
-      names.push_back(place.unit.empty() ? std::string{place.name} : fmt::format("{} ({})", place.name, place.unit));
-  return text + fmt::format("  phases: {}\n", core::join(names));
+  const auto list = [&](std::span<const FaultPlace> all) {
+    std::vector<std::string> names;
+    for (const FaultPlace& place : all)
+      if (takes(place.takers, taker))
+        names.push_back(place.unit.empty() ? std::string{place.name} : fmt::format("{} ({})", place.name, place.unit));
+    return core::join(names);
+  };
+  text += fmt::format("  phases: {}\n", list(places));
+  const std::string timed = list(timed_phases);
+  return timed.empty() ? text : text + fmt::format("  phases of delay: {}\n", timed);
 }
 
 Drill::Drill(std::vector<Fault> faults) {
@@ -333,12 +348,13 @@ double Drill::distance(double measured_ns) {
   return measured_ns;
 }
 
-void Drill::slow_down(const core::Stopwatch& watch) noexcept {
+void Drill::slow_down(std::string_view timed, core::Seconds time) {
   for (Armed& armed : armed_) {
-    if (armed.fault.kind->does != Does::slow || !is_mine(armed)) continue;
-    armed.n_struck.store(1, std::memory_order_relaxed);
-    const double until = watch.elapsed().value * (1 + static_cast<double>(armed.fault.amount) / 100);
-    while (watch.elapsed().value < until) {
+    if (armed.fault.kind->does != Does::delay || armed.fault.place != timed || !is_mine(armed)) continue;
+    if (armed.n_struck++ == 0) tell(armed.fault);
+    const double more_s = time.value * static_cast<double>(armed.fault.amount) / 100;
+    const core::Stopwatch watch;
+    while (watch.elapsed().value < more_s) {
     }
   }
 }

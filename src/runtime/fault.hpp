@@ -1,6 +1,6 @@
 // Faults made on purpose at an exact place (--inject): fire drills for users, and what the tests of alarms need.
 // Invariant: without faults nothing here is called. A fault strikes its rank only (`move`: all), and once, but for
-// `each`, `slow`, `move`, and `io` with TIMES.
+// `each`, `delay`, `move`, and `io` with TIMES.
 // Used by both programs, the watchdog (which knows where a phase begins), and whoever writes checkpoints and shards.
 #pragma once
 
@@ -14,7 +14,6 @@
 #include <string_view>
 #include <vector>
 
-#include "core/timer.hpp"
 #include "core/units.hpp"
 
 namespace lockstep::runtime {
@@ -29,7 +28,7 @@ struct Fault {
   const FaultKind* kind = nullptr;
   std::string text{};  ///< as typed
   int rank = 0;
-  std::string place{};       ///< a phase, or `write` or `sync`
+  std::string place{};       ///< a phase, or `write` or `sync`; of `delay` what is timed
   std::uint64_t number = 0;  ///< step, batch, time of getting to the place, element or looks; 0: the first
   bool is_each = false;      ///< at every time
   std::uint64_t amount = 0;  ///< percent, or how often a write fails
@@ -79,8 +78,8 @@ class Drill {
   /// What a look at the cores' distance finds, in ns: 100 for so many looks, then 400 for as many, and so on, on every
   /// rank.
   [[nodiscard]] double distance(double measured_ns);
-  /// Spins until `watch` shows so many percent more: what was timed then takes that much longer.
-  void slow_down(const core::Stopwatch& watch) noexcept;
+  /// What is called `timed` has taken `time`: spins for so many percent of it if this rank is to be delayed there.
+  void slow_down(std::string_view timed, core::Seconds time);
 
   /// The faults of this rank that it never got to, as typed.
   [[nodiscard]] std::vector<std::string> unreached() const;

@@ -58,6 +58,16 @@ TEST_F(Faults, ACheckpointThatIsLostIsTold) {
   EXPECT_GT(fs::file_size("r/weights.h5"), 0U);
 }
 
+// Each phase that can be delayed is one that training times.
+TEST_F(Faults, EveryPhaseOfDelayIsReached) {
+  const std::vector<std::string> phases{"data_wait", "forward", "backward", "optimizer", "evaluation", "save"};
+  std::string faults = "late:0:setup:1ms";
+  for (const std::string& phase : phases) faults += ",delay:1:" + phase + ":1";
+  const Ended ran = lockstep_on(
+      words_of("train digits --synthetic-samples 64 --batch 4 --epochs 1 --run-dir r --inject " + faults), 2);
+  for (const std::string& phase : phases) expect_told(ran, 0, {"injected: delay:1:" + phase + ":1"});
+}
+
 const std::string synth = "shard synth images --out set --samples 400 --chunk-size 256K --shard-size 1M";
 
 TEST_F(Faults, NothingIsLeftOfASetThatCannotBeWritten) {

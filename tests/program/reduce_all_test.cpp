@@ -147,7 +147,7 @@ TEST_F(ReduceAll, WhatMovingCoresSpoilIsMeasuredAgain) {
 
 TEST_F(ReduceAll, ARankThatIsToBeSlowIsSlowedDown) {
   const Ended ran = support::run_ranks({0, 0}, [](const runtime::Communicator& world) {
-    const CommandLine line = parse_command_line({"-e", "8", "-n", "2", "--inject", "slow:1:1"});
+    const CommandLine line = parse_command_line({"-e", "8", "-n", "2", "--inject", "delay:1:timing:1"});
     const int exit_code = support::run_reduce_all(world, line);
     EXPECT_EQ(line.options.drill->unreached(), std::vector<std::string>{});
     return exit_code;

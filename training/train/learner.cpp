@@ -139,9 +139,10 @@ std::optional<std::uint32_t> Learner::update(const core::StepNumbers& numbers) {
     else
       synchronizer_->step(numbers, recipe_.clip_norm, stream_);
     executor_->end_sums(stream_);
+    const core::Seconds more{synchronizer_->waited().value - waited};
+    timers_.reassign(metrics::Phase::optimizer, metrics::Phase::communication, more);
   }
   if (synchronizer_->is_halted()) restore_statistics();
-  timers_.reassign(metrics::Phase::optimizer, metrics::Phase::communication, {synchronizer_->waited().value - waited});
   return synchronizer_->replica_hash();
 }
 

@@ -77,7 +77,7 @@ Trainer::Trainer(const runtime::Session& session, const OpenDevice& device, cons
   }
   is_setting_up_ = false;
   learner_.set_drill(options_.drill.get());
-  if (options_.drill) check_drill();
+  if (options_.drill) start_drill();
   if (!options_.dry_run && !options_.evaluate_only) resume();
   RunInfo info = run_info(world_, topology_, choice_, resolved, options_.arguments);
   info.set_digest = epochs_.set_digest;
@@ -205,9 +205,7 @@ bool Trainer::step(const data::Batch& batch) {
   if (options_.drill) flip_bits();
   state_.learning_rate = optim::learning_rate(setup_.schedule, state_.samples_seen);
   const core::StepNumbers numbers{.learning_rate = state_.learning_rate, .epoch = state_.epoch, .step = state_.n_steps};
-  const core::Stopwatch watch;
   learner_.compute_gradients(batch, numbers);
-  if (options_.drill) slow_down(watch);
   const auto replica = learner_.update(numbers);
   parallel::StepReport report = learner_.report_before();
   report.replica = replica;

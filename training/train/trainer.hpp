@@ -60,9 +60,8 @@ class Trainer {
   };
 
   void note_progress();
-  void check_drill() const;
+  void start_drill();
   void flip_bits();
-  void slow_down(const core::Stopwatch& watch);
   void resume();
   void go_on_from(const checkpoint::Checkpoint& from);
   void train();

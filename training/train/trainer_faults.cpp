@@ -119,7 +119,10 @@ void Trainer::note_progress() {
 }
 
 // Collective: before anything is kept of the run.
-void Trainer::check_drill() const {
+void Trainer::start_drill() {
+  timers_.set_at_end([drill = options_.drill.get()](metrics::Phase phase, core::Seconds time) {
+    drill->slow_down(metrics::name(phase), time);
+  });
   runtime::together(world_, [&] {
     if (!options_.evaluate_only) options_.drill->require_steps(setup_.goal.n_steps);
     for (const runtime::Fault& fault : options_.drill->named("flip"))
@@ -130,11 +133,6 @@ void Trainer::check_drill() const {
 // Before anybody looks at them in this step.
 void Trainer::flip_bits() {
   for (const std::string& parameter : options_.drill->take_flips(state_.n_steps + 1)) learner_.flip_bit(parameter);
-}
-
-void Trainer::slow_down(const core::Stopwatch& watch) {
-  const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::backward};
-  options_.drill->slow_down(watch);
 }
 
 }  // namespace lockstep::training

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "core/error.hpp"
 #include "core/timer.hpp"
@@ -110,6 +111,29 @@ TEST(PhaseTimers, TimeCanBeReassignedButNotMade) {
   EXPECT_EQ(timers.sums()[Phase::communication], lap[Phase::communication]) << "in the sums too";
   timers.reassign(Phase::optimizer, Phase::communication, {1000});
   EXPECT_EQ(timers.lap()[Phase::communication], 0) << "the optimizer has not run since the last lap";
+}
+
+TEST(PhaseTimers, ThePhaseThatEndsIsToldOnceWithItsOwnTime) {
+  PhaseTimers timers;
+  std::vector<Phase> ended;
+  timers.set_at_end([&](Phase phase, core::Seconds time) {
+    ended.push_back(phase);
+    if (phase != Phase::backward) EXPECT_GE(time.value, pause_s);
+    EXPECT_LE(time.value, timers.sums()[phase]);
+    pause();
+  });
+  timers.begin(Phase::backward);
+  timers.begin(Phase::communication);
+  pause();
+  timers.end();
+  timers.end();
+  timers.begin(Phase::evaluation);
+  timers.begin(Phase::forward);
+  pause();
+  timers.end();
+  timers.end();
+  EXPECT_EQ(ended, (std::vector{Phase::communication, Phase::backward, Phase::evaluation}));
+  EXPECT_GE(timers.sums()[Phase::communication], 2 * pause_s) << "what is called counts as the phase";
 }
 
 TEST(PhaseTimers, RefusesWhatDoesNotNest) {

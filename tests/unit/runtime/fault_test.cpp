@@ -39,7 +39,8 @@ TEST(Fault, FormsAreReadByOneTable) {
   EXPECT_EQ(flip.parameter, "fc2.weight");
   EXPECT_EQ(flip.rank, 1);
   EXPECT_EQ(flip.number, 7u);
-  EXPECT_EQ(parse("slow:1:10", FaultTaker::train).amount, 10u);
+  EXPECT_EQ(parse("delay:1:backward:10", FaultTaker::train).place, "backward");
+  EXPECT_EQ(parse("delay:1:timing:10", FaultTaker::reduce_all).amount, 10u);
   EXPECT_EQ(parse("wrong:2:17", FaultTaker::reduce_all).number, 17u);
   EXPECT_EQ(parse("wrong:0", FaultTaker::reduce_all).number, 0u);
   EXPECT_EQ(parse("move:3", FaultTaker::reduce_all).number, 3u);
@@ -55,16 +56,17 @@ TEST(Fault, EverythingElseIsRefused) {
   };
   for (const Case& c :
        {Case{FaultTaker::reduce_all,
-             {"",           "stop",        "stop:1",        "stop:x:init",     "stop:1:never",    "stop:-1:init",
-              "wrong",      "wrong:",      "wrong:1:x",     "wrong:1:2:3",     "halt:1:init",     "move",
-              "move:0",     "move:x",      "move:1:2",      "slow:1",          "slow:1:0",        "slow:1:x",
-              "slow:-1:10", "slow:1:10:2", "stop:1:init:0", "stop:1:init:2:3", "stop:1:training", "stop:1:save",
-              "io:1:write", "flip:w:0:1",  "stop:1:init,",  "late:1:init"}},
-        Case{FaultTaker::train,
-             {"flip:w:0", "flip:w:0:0", "flip:w:x:1", "flip:w:0:1:2", "io:1:save", "io:1:write:0", "io:1:write:1:0",
-              "io:1:write:1:1:1", "late:1:save:x", "late:1:save:1:x", "stop:1:timing", "wrong:1", "move:1",
-              "stop:1:training:x"}},
-        Case{FaultTaker::shard, {"flip:w:0:1", "slow:1:10", "stop:1:training", "wrong:1"}}})
+             {"",           "stop",       "stop:1",        "stop:x:init",     "stop:1:never",    "stop:-1:init",
+              "wrong",      "wrong:",     "wrong:1:x",     "wrong:1:2:3",     "halt:1:init",     "move",
+              "move:0",     "move:x",     "move:1:2",      "delay:1",         "delay:1:timing",  "delay:1:save:9",
+              "delay:1:10", "slow:1:10",  "stop:1:init:0", "stop:1:init:2:3", "stop:1:training", "stop:1:save",
+              "io:1:write", "flip:w:0:1", "stop:1:init,",  "late:1:init"}},
+        Case{FaultTaker::train, {"flip:w:0",       "flip:w:0:0",        "flip:w:x:1",        "flip:w:0:1:2",
+                                 "io:1:save",      "io:1:write:0",      "io:1:write:1:0",    "io:1:write:1:1:1",
+                                 "late:1:save:x",  "late:1:save:1:x",   "stop:1:timing",     "wrong:1",
+                                 "move:1",         "stop:1:training:x", "delay:1:timing:10", "delay:1:training:10",
+                                 "delay:1:save:0", "delay:1:save:x",    "delay:1:save:1:1",  "late:1:forward:1s"}},
+        Case{FaultTaker::shard, {"flip:w:0:1", "delay:1:save:10", "stop:1:training", "wrong:1"}}})
     for (const char* text : c.texts) EXPECT_THROW(static_cast<void>(parse_faults(text, c.taker)), core::Error) << text;
 }
 
@@ -164,18 +166,16 @@ TEST(Drill, MovesTheCoresAfterSoManyLooksAndBack) {
 }
 
 TEST(Drill, SlowsDownTheNamedRankInProportion) {
-  Drill drill{parse_faults("slow:1:100", FaultTaker::reduce_all)};
+  Drill drill{parse_faults("delay:1:timing:50", FaultTaker::reduce_all)};
+  const std::vector<std::string> never{"delay:1:timing:50"};
+  drill.slow_down("timing", Seconds{3600});  // of rank 0: returns at once
   drill.set_rank(1);
+  drill.slow_down("warmup", Seconds{3600});
+  EXPECT_EQ(drill.unreached(), never);
   const Stopwatch watch;
-  while (watch.elapsed().value < 0.01) {
-  }
-  const double before = watch.elapsed().value;
-  drill.slow_down(watch);
-  EXPECT_GE(watch.elapsed().value, 2 * before);
-  drill.set_rank(0);
-  const Stopwatch another;
-  drill.slow_down(another);
-  EXPECT_LT(another.elapsed().value, 1);  // returns at once
+  drill.slow_down("timing", Seconds{0.02});
+  EXPECT_GE(watch.elapsed().value, 0.01);
+  EXPECT_EQ(drill.unreached(), std::vector<std::string>{});
 }
 
 TEST(Drill, NamesOneElementOnceOnTheNamedRank) {
