@@ -103,7 +103,7 @@ launch() {
   return "$status"
 }
 
-# end_job: see above. A failure is also printed to the job's first output.
+# end_job: see above. A failure is also printed to the output file of the job itself.
 end_job() {
   local status=$?
   if ((status != 0 && status != 85)); then
