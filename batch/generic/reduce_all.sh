@@ -1,6 +1,6 @@
 #!/bin/bash
-# The all-reduce without a batch system: how fast, how healthy, and which node is not?
-# RANKS=4 ./reduce_all.sh on this machine, or HOSTS=FILE RANKS=8 ./reduce_all.sh with lines as "node-a slots=4"; module load lockstep first.
+# The all-reduce without a batch system: its speed, its correctness, and which node is slow.
+# After module load lockstep: RANKS=4 ./reduce_all.sh, or HOSTS=FILE RANKS=8 ./reduce_all.sh with lines such as "node-a slots=4".
 # lockstep: site=generic
 
 lib=${LOCKSTEP_ROOT:-}/share/lockstep/batch/lib
@@ -8,9 +8,9 @@ lib=${LOCKSTEP_ROOT:-}/share/lockstep/batch/lib
 . "$lib/generic-mpirun.sh"
 begin "results/reduce_all-$(date +%F-%H%M%S)"
 
-# Is anything wrong with the nodes or the environment? Then the reason is in job.log, and all ends here.
+# Checks nodes and environment. If something would fail, the script ends here, and job.log has the reason.
 launch lockstep doctor --expect-ranks "$n_ranks" --json "$folder/doctor.json" || end_job
 
-# A measurement to compare later ones with: reduce_all --baseline FILE.
+# Saves a baseline for later comparisons: reduce_all --baseline FILE.
 launch reduce_all --expect-ranks "$n_ranks" -b 8 -e 256M --max-time 15min --json "$folder/reduce_all.json"
 end_job

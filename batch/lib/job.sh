@@ -1,27 +1,27 @@
-# What all job scripts share; the file of the site (delta.sh, generic-slurm.sh, ...) reads it first. For bash.
+# What all job scripts share; the site's file (delta.sh, generic-slurm.sh, ...) sources it first. For bash.
 #
-# A script names its folder and its ranks, starts programs on all of them, and ends with what came of it:
+# A script names its folder, starts programs on all ranks, and ends with their result:
 #
-#   begin FOLDER            everything of the job goes into FOLDER, what is printed into FOLDER/job.log
-#   launch COMMAND ...      on all ranks; its exit code is launch's
-#   end_job                 with the exit code of the command before; 85, saved and asked to stop, is put into the queue again
+#   begin FOLDER            all files of the job go into FOLDER, its output into FOLDER/job.log
+#   launch COMMAND ...      runs it on all ranks; returns its exit code
+#   end_job                 exits with the exit code of the last command; after 85 (asked to stop, saved) the job is requeued
 #
-# The site's file sets: n_nodes, n_ranks; local_disk (a folder of each node's own); no_output_in, no_output_why and submit_from,
+# The site's file sets: n_nodes, n_ranks; local_disk (a local folder of each node); no_output_in, no_output_why and submit_from,
 # where jobs should not write; modules; and the functions load_modules, start_ranks COMMAND ... (becomes the site's launcher, by
 # exec), is_cancelled, queue_again.
 set -o pipefail
 
-# give_up WHAT FIX: nothing can be done here.
+# give_up WHAT FIX: prints the error and exits with 2.
 give_up() {
   printf 'error: %s (fix: %s)\n' "$1" "$2" >&2
   exit 2
 }
 
-# edited VALUE NAME [LINE]: is there something in place of CHANGE_ME, in the line that says LINE (NAME=CHANGE_ME)?
+# edited VALUE NAME [LINE]: gives up if VALUE is empty or still CHANGE_ME; LINE is the text of the line to edit (NAME=CHANGE_ME).
 edited() { [[ $1 && $1 != *CHANGE_ME* ]] || give_up "$2 is not set" "edit the line of this job script that says ${3:-$2=CHANGE_ME}"; }
 
-# bind_by_mpirun CORES: into `binding`, what makes mpirun give each rank CORES neighbouring cores. By itself Open MPI gives one rank
-# or two of a node one core each, and more of them all cores that are next to one memory, which ranks then share.
+# bind_by_mpirun CORES: sets `binding` to flags with which mpirun gives each rank CORES neighbouring cores. By default, Open MPI gives
+# one core to each of one or two ranks of a node; more ranks share all cores of a NUMA node.
 bind_by_mpirun() {
   case $(mpirun --version 2>&1) in
     *'Open MPI'*) binding=(--map-by "ppr:$(((n_ranks + n_nodes - 1) / n_nodes)):node:PE=$1" --bind-to core) ;;
@@ -30,7 +30,7 @@ bind_by_mpirun() {
   esac
 }
 
-# Makes `module` known, which a batch shell may not know.
+# Defines `module`, which a batch shell may lack.
 find_modules() {
   local init
   type module >/dev/null 2>&1 && return
@@ -41,10 +41,10 @@ find_modules() {
       return
     fi
   done
-  give_up "there is no command 'module' here" "load modules before you submit, and take the templates of batch/generic"
+  give_up "there is no command 'module' here" "load modules before you submit, and use the templates of batch/generic"
 }
 
-# load MODULE ...: in this order; says which one is not there.
+# load MODULE ...: loads them in this order; names the one that cannot be loaded.
 load() {
   local module
   find_modules
@@ -54,7 +54,7 @@ load() {
   done
 }
 
-# begin FOLDER: what is printed from here on goes into its job.log, of a job that is put into the queue again after the rest.
+# begin FOLDER: from here on, output is appended to its job.log; a requeued job continues the same file.
 begin() {
   folder=$1
   mkdir -p "$folder" || give_up "cannot make folder '$folder'" "submit from a folder that compute nodes can write to"
@@ -64,22 +64,22 @@ begin() {
   exec 3>&1 >>"$folder/job.log" 2>&1
   printf '== %s: job %s (%s) on %s nodes, %s ranks\n' "$(date '+%F %T')" "${SLURM_JOB_ID:-${PBS_JOBID:-none}}" \
     "${SLURM_JOB_NAME:-${PBS_JOBNAME:-$0}}" "$n_nodes" "$n_ranks"
-  # Where lockstep is a module that was loaded when the job was submitted, 'module purge' and 'module reset' unload it too.
+  # If lockstep is a module that was loaded when the job was submitted, 'module purge' and 'module reset' unload it too.
   local root=$LOCKSTEP_ROOT
   load_modules
   export LOCKSTEP_ROOT=$root PATH=$root/bin:$PATH
   ! type module >/dev/null 2>&1 || module -t list 2>&1
 }
 
-# MPI on the memory of GPUs, where a program is linked with the part of cray-mpich that does it: asked for without that, MPI_Init
-# ends it. After the modules are loaded.
+# Enables MPI on GPU memory if the programs are linked with the part of cray-mpich that supports it; without that part, MPI_Init would
+# end them. Call it after loading modules.
 ask_for_mpi_on_gpus() {
   [[ $(ldd "$LOCKSTEP_ROOT"/bin/{lockstep,reduce_all} 2>/dev/null) != *libmpi_gtl* ]] || export MPICH_GPU_SUPPORT_ENABLED=1
 }
 
-# launch COMMAND ...: a signal that comes to this script (preemption, a limit) goes on to the launcher as SIGUSR1, "save and
-# stop", which launchers hand to every rank; SIGTERM they do not all hand on, and some kill soon after it. One that has come before,
-# and one that ends a program that does not save (138, and 10 as MPICH's launcher tells it), give 85 too: nothing is lost.
+# launch COMMAND ...: forwards a signal to this script (preemption, a limit) to the launcher as SIGUSR1, "save and stop". Launchers
+# forward SIGUSR1 to every rank; not all forward SIGTERM, and some kill soon after it. 85 is also returned if the signal came before,
+# or ended a program that does not save (138, or 10 from MPICH's launcher): nothing is lost.
 was_signalled=no
 trap 'was_signalled=yes' TERM USR1 USR2 HUP
 launch() {
@@ -103,7 +103,7 @@ launch() {
   return "$status"
 }
 
-# end_job: see above. What failed is told where the job began, too.
+# end_job: see above. A failure is also printed to the output file of the job itself.
 end_job() {
   local status=$?
   if ((status != 0 && status != 85)); then
@@ -112,7 +112,7 @@ end_job() {
   fi
   if ((status == 85)); then
     if is_cancelled; then
-      echo "== saved; not put into the queue again by this script, as the batch system ends the job"
+      echo "== saved; not requeued by this script, because the batch system ends the job"
     else
       queue_again
     fi

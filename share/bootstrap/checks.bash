@@ -33,9 +33,9 @@ part() {
 # Keeps a line for the end on part $1, which cannot run here for reason $2.
 leave_out() { verdicts+=("$(printf '  %-30s skipped: %s' "$1" "$2")"); }
 
-# Tells how the parts have ended; fails if one has.
+# Prints the result of each part; fails if one failed.
 conclude() {
-  [[ $training == ON ]] || leave_out lockstep "see above for what is missing"
+  [[ $training == ON ]] || leave_out lockstep "see above what is missing"
   printf '\n'
   say "$n_failed of ${#verdicts[@]} parts failed; all output is in $log"
   printf '%s\n' "${verdicts[@]}"
@@ -50,7 +50,7 @@ build_all() {
   build_tests "$build" release all "-DLOCKSTEP_ONE_CUDA_ARCHITECTURE=${one:-OFF}"
 }
 
-# Tells which tests of the last run in $build were skipped, and why; fails if tests/may_skip.txt does not allow one.
+# Lists which tests of the last run in $build were skipped, and why; fails if tests/may_skip.txt does not allow one.
 tell_skipped() { "$root/tests/support/skipped" "$build/Testing/Temporary/LastTest.log" "$root/tests/may_skip.txt"; }
 
 # Prints a digest of what tests read beside programs: the system, and the files of the source folder that are not compiled.
@@ -71,11 +71,11 @@ digest_of_sources() {
   (cd "$root" && find src training reduce_all share/cmake CMakeLists.txt -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -d ' ' -f 1)
 }
 
-# Tells how many tests did not run, as nothing that they read has changed since they passed.
+# Prints how many tests did not run, because nothing that they read has changed since they passed.
 tell_passed_before() {
   local n
   n=$(grep -c '^\[passed before\]$' "$build/Testing/Temporary/LastTest.log") || return 0
-  say "$n tests have not run again: they passed with the same programs, files and system (./bootstrap check all runs them)"
+  say "$n tests did not run again: they passed with the same programs, files and system (./bootstrap check all runs them)"
 }
 
 check_all() {
@@ -96,14 +96,14 @@ check() {
   conclude
 }
 
-# Other numbers of ranks are of the check; three meet what is odd, and threads in their place are as many as eight.
+# Other numbers of ranks are part of the check. Three ranks cover odd numbers; tests with threads as ranks use up to eight.
 check_asan() {
   build_tests "$build-asan" asan sanitized_tests && run_tests "$build-asan" -L '^(unit|np3|sanitized)$' -LE '^long$'
 }
 
 check_tsan() { build_tests "$build-tsan" tsan tsan_tests && run_tests "$build-tsan" -L '^tsan$' -LE '^long$'; }
 
-# With MPICH, of reduce_all what depends on the MPI.
+# With MPICH: the tests of reduce_all that depend on the MPI.
 check_mpich() {
   local training=OFF of_mpi='mpi[.].*np[12]|mpi[.](comm(_without_mpi_collectives)?|metrics|runtime)[.]np3|fault'
   of_mpi+='|cli[.](bad_input|disk_full|files|injected|launcher_words|signals)'
@@ -127,7 +127,7 @@ part_fuzz() {
   if [[ $training == ON ]] && has_libfuzzer >/dev/null 2>&1; then
     part "$1" "$2"
   else
-    leave_out "$1" "needs lockstep, and a clang++ that has it"
+    leave_out "$1" "needs lockstep, and a clang++ with libFuzzer"
   fi
 }
 

@@ -1,9 +1,9 @@
 # What ./bootstrap needs, how it finds that, and how it installs what is missing.
 # shellcheck shell=bash
 
-# What is needed: name | to run, to check (or, without "?", for a bundle), to check other builds, or to run lockstep only
-# (data), "?" if it can be done without | test | Debian packages | usual module (`command -v` is true if one of its arguments is there, `type` if all of
-# them are.)
+# What is needed: name | purpose: run, check (without "?" also for a bundle), builds (to check other builds), or data (to run
+# lockstep); "?" if optional | test | Debian packages | usual module. (`command -v` is true if one of its arguments exists,
+# `type` if all of them do.)
 needs=(
   'CMake 3.25 or newer   | run    | has_cmake                          | cmake                   | cmake'
   'Ninja or make         | run    | command -v ninja make              | ninja-build             | ninja'
@@ -109,8 +109,8 @@ has_python_module() {
   return 1
 }
 
-# Finds what purpose $1 (run, bundle, check or builds, each with those before it) lacks: missing (lines for a reader), packages not
-# installed; required and its modules; training, OFF if lockstep cannot be built.
+# Finds what purpose $1 (run, bundle, check or builds; each includes those before it) lacks. Sets missing (lines for a reader), packages
+# (not installed), required and its modules, and training (OFF if lockstep cannot be built).
 find_missing() {
   missing=() packages=() required=() modules=() training=ON
   local row name purpose test package module
@@ -134,16 +134,16 @@ find_missing() {
   done
 }
 
-# Prints what keeps this user from installing the missing packages, if anything does.
+# Prints why this user cannot install the missing packages, if so.
 install_obstacle() {
   if ! type apt-get >/dev/null 2>&1; then
-    echo "there is no apt-get here to install packages"
+    echo "cannot install packages, because there is no apt-get"
   elif ((EUID != 0)) && ! { sudo -n true || { [[ -t 0 ]] && sudo -v; }; } 2>/dev/null; then
-    echo "neither root nor sudo to run: apt-get install --no-install-recommends ${packages[*]}"
+    echo "you are not root, and sudo does not work; run as root: apt-get install --no-install-recommends ${packages[*]}"
   fi
 }
 
-# Makes sure that what purpose $1 (run, bundle, check or builds) needs is there: installs it, or says what is missing and exits 2.
+# Installs what purpose $1 (run, bundle, check or builds) needs, or prints what is missing and exits 2.
 ensure_needs() {
   local -a apt=(env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120)
   local obstacle=''
@@ -153,13 +153,13 @@ ensure_needs() {
   ((${#packages[@]} == 0)) || obstacle=$(install_obstacle)
   if ((${#packages[@]})) && [[ ! $obstacle ]]; then
     ((EUID == 0)) || apt=(sudo -n "${apt[@]}")
-    stage "reading package lists" "${apt[@]}" update || say "going on with the package lists that are there"
+    stage "reading package lists" "${apt[@]}" update || say "continuing with the existing package lists"
     stage "installing ${packages[*]}" "${apt[@]}" install -y --no-install-recommends "${packages[@]}" || true
     find_missing "$1"
   fi
   ((${#required[@]} == 0)) || give_up "missing or too old: $(join "${required[@]}")" \
     "${obstacle:-the packages of Debian 12 and 13 are new enough}" \
-    "on a cluster load modules for: $(join "${modules[@]}"); INSTALL tells more"
-  ((${#missing[@]} == 0)) || say "going on without these, as they are not required"
+    "on a cluster load modules for: $(join "${modules[@]}"); see INSTALL"
+  ((${#missing[@]} == 0)) || say "continuing without these, because they are not required"
   [[ $training == ON ]] || without_training "some of the libraries above are missing${obstacle:+: }$obstacle"
 }

@@ -4,8 +4,8 @@
     reframe -C SITE.py -c share/reframe/lockstep.py -r -S num_nodes=4 -S ranks_per_node=8 -S cores_per_rank=16 -n ReduceAll
     reframe -C SITE.py -c share/reframe/lockstep.py -r -S AsFastAsBefore.baselines=/full/path/before.json -n AsFastAsBefore
 
-Ranks start by the launcher of the partition. References are of no site: keep yours in a subclass, or give -S
-'least_busbw=GB/s'; without one a figure is kept in ReFrame's log and fails nothing.
+The launcher of the partition starts the ranks. There are no reference values for sites: keep yours in a subclass, or give -S
+'least_busbw=GB/s'. Without one, figures are only written to ReFrame's log.
 """
 
 import json
@@ -28,7 +28,7 @@ class LockstepCheck(rfm.RunOnlyRegressionTest):
 
     num_nodes = variable(int, value=1)
     ranks_per_node = variable(int, value=2)
-    cores_per_rank = variable(int, value=0)  # 0: those of the node, shared out, where the site's configuration says how many
+    cores_per_rank = variable(int, value=0)  # 0: divide the node's cores, if the site's configuration has their number
     time_limit = '20m'  # longer than any --max-time below
     valid_systems = ['*']
     valid_prog_environs = ['*']

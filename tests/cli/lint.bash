@@ -18,7 +18,7 @@ run "$folder/prefix/share/lockstep/batch/check" --site delta delta/clean.sbatch
 expect_rc 0
 LOCKSTEP=/not/there run "$root/batch/check" delta/clean.sbatch
 expect_rc 2
-expect_err 'no lockstep to be found'
+expect_err 'cannot find lockstep'
 
 run "$REDUCE_ALL" lint not_there.sbatch
 expect_rc 2

@@ -98,10 +98,10 @@ tells() {
 batch=$prefix/share/lockstep/batch
 tells "no lockstep in LOCKSTEP_ROOT='' .*qsub -v LOCKSTEP_ROOT" -u LOCKSTEP_ROOT bash "$batch/generic/train.pbs"
 tells "no lockstep in LOCKSTEP_ROOT='/not/there' .*module load lockstep, then sbatch" LOCKSTEP_ROOT=/not/there bash "$batch/delta/train_cpu.sbatch"
-tells "a job script of PBS, and here is no job" -u PBS_NODEFILE bash "$batch/generic/train.pbs"
-tells "a job script of Slurm, and here is no job" -u SLURM_JOB_NUM_NODES bash "$batch/delta/train_cpu.sbatch"
+tells "a job script of PBS, but no job runs here" -u PBS_NODEFILE bash "$batch/generic/train.pbs"
+tells "a job script of Slurm, but no job runs here" -u SLURM_JOB_NUM_NODES bash "$batch/delta/train_cpu.sbatch"
 tells "SCRATCH is not set" -u SCRATCH PBS_NODEFILE="$HOME/nodes.1" PBS_O_WORKDIR="$PWD" bash "$batch/derecho/train_cpu.pbs"
-tells "RANKS=two is no number of ranks" RANKS=two bash "$batch/generic/train.sh"
+tells "RANKS=two is not a number of ranks" RANKS=two bash "$batch/generic/train.sh"
 if mpirun --version 2>&1 | grep -q 'Open MPI'; then
   tells "RANKS=100000 is more than the [0-9]+ cores of this machine" -u OMPI_MCA_rmaps_base_oversubscribe \
     -u PRTE_MCA_rmaps_default_mapping_policy RANKS=100000 bash "$batch/generic/train.sh"
@@ -122,10 +122,10 @@ END
 run qsub -v LOCKSTEP_ROOT,LOCKSTEP_MOST_RESTARTS=1 again.pbs
 expect_job again 5 85
 expect_job again 6 2
-expect_out 'stopped and put into the queue again 1 times'
+expect_out 'stopped and requeued 1 times'
 FIRST_FOLDER=runs/a,b run qsub -v LOCKSTEP_ROOT,FIRST_FOLDER again.pbs
 expect_job again 7 2
-expect_out 'qsub -v cannot hand on a value with a comma: .*runs/a,b'
+expect_out 'qsub -v cannot pass a value with a comma: .*runs/a,b'
 
 # Without a batch system. Each rank has its share of the cores.
 printf '#!/bin/sh\necho "$*" >>"%s"\nexec "%s" "$@"\n' "$HOME/mpirun" "$(type -P mpirun)" >"$folder/bin/mpirun"

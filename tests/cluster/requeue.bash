@@ -38,8 +38,8 @@ is_asked_to_stop() {
   await trains 1
   on ctl scancel --batch --signal=USR1 "$job"
   expect_end 2
-  [ "$(job_log "$job" | grep -c '== saved; put into the queue again')" -eq 2 ] || fail_job "$job" "its script has not put it into the queue twice"
-  echo "asked to stop: put into the queue again, with the result of a run without interruption"
+  [ "$(job_log "$job" | grep -c '== saved; requeued')" -eq 2 ] || fail_job "$job" "its script has not requeued it twice"
+  echo "asked to stop: requeued, with the result of a run without interruption"
 }
 
 # With all that runs there, and comes back; Slurm itself puts the job into the queue.
@@ -65,13 +65,13 @@ loses_a_node() {
 meets_its_time_limit() {
   touch waits
   start_job limit 1000 --time=1 --signal=B:USR1@20
-  await_log "$job" '== saved; put into the queue again'
+  await_log "$job" '== saved; requeued'
   job_has_logged "$job" 'exit code 85\|asked to stop, so not started' || fail_job "$job" "not 85"
-  echo "time limit: stopped before it, and put into the queue again"
+  echo "time limit: stopped before it, and requeued"
   rm waits
   await_log "$job" '^checkpoint runs'
   on ctl scancel "$job"
-  await_log "$job" '== saved; not put into the queue again'
+  await_log "$job" '== saved; not requeued'
   await is_in_state "$job" CANCELLED # nothing of it runs any more
   run "$prefix/bin/lockstep" ckpt verify runs/limit-"$job"
   expect_rc 0

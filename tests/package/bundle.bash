@@ -26,7 +26,7 @@ expect_rc 0
 expect_out 'MiB packed by tar -z; glibc 2\.[0-9]* or newer'
 run "$source/share/bundle/make" "$build" "$folder/made"
 expect_rc 2
-expect_err 'is there already'
+expect_err 'exists already'
 run "$source/share/bundle/make" "$folder" "$folder/other"
 expect_rc 2
 

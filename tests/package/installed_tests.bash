@@ -27,7 +27,7 @@ compgen -G "lockstep-tests-*/run/status.json" >/dev/null || fail "results are no
 export LOCKSTEP_LAUNCHER="$MPIEXEC $MPIEXEC_NUMPROC_FLAG 2 ${MPIEXEC_PREFLAGS:-}"
 run "$tests"
 expect_rc 2
-expect_err 'how many ranks that makes \(fix: export LOCKSTEP_RANKS=N\)'
+expect_err 'but LOCKSTEP_RANKS is not \(fix: export LOCKSTEP_RANKS=N\)'
 run ctest --test-dir "$plain" --show-only
 [ "$rc" -ne 0 ] || fail "any number of ranks will do"
 expect_err 'fix: export LOCKSTEP_RANKS=N'

@@ -32,13 +32,13 @@ std::string import_help() {
   return R"(  lockstep ckpt import mine.safetensors --out weights.h5
   lockstep train RECIPE --init-from weights.h5
 
-FILE is HDF5, .npz or .safetensors, told by its content: tensors in float32, or in float16 or bfloat16, which are the same
-numbers in float32, by the names and shapes of PyTorch's state_dict. Its num_batches_tracked and states of an optimizer
-(exp_avg/NAME beside NAME) are left out. --init-from takes FILE itself, too: what is gained is one format, and a check sum
-of each tensor.
+FILE is HDF5, .npz or .safetensors; its content decides, not its name. Tensors have the names and shapes of PyTorch's
+state_dict, and are float32, or float16 or bfloat16, which are converted to float32 without loss. num_batches_tracked
+and states of an optimizer (exp_avg/NAME beside NAME) are left out. --init-from also reads FILE directly; the import
+adds one format, and a check sum for each tensor.
 
-      --out FILE         where, a name that ends in .h5; appears when it is complete        (required)
-      --force            replace FILE if it is there                                        (refuse)
+      --out FILE         new file, ends in .h5; appears when it is complete                 (required)
+      --force            replace FILE if it exists                                          (refuse)
 )";
 }
 

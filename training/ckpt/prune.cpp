@@ -83,12 +83,13 @@ core::ExitCode prune(const PruneArguments& arguments) {
 std::string prune_help() {
   return R"(  lockstep ckpt prune r --keep 1
 
-Removes what is older than the newest whole checkpoints, damaged and incomplete ones, what killed runs have left of others, and
-those that a run has set aside as suspect;
-not what is whole and has another name (best, epoch-010): rm that first; nor a symbolic link, or a folder with anything in it
-that Lockstep has not made, which are told. Not for a run that is under way: that one keeps as many as its own --keep says.
+Removes all checkpoints that are older than the N newest complete ones. Also removes damaged and incomplete checkpoints,
+leftovers of killed runs, and checkpoints that a run marked as suspect.
+A complete checkpoint with another name (best, epoch-010) stays: rm that name first. A symbolic link, or a folder with
+files that Lockstep has not made, stays, and a message says so. Do not use it on a running training, which keeps as many
+as its own --keep.
 
-      --keep N           whole checkpoints that stay                                       (3)
+      --keep N           keep the N newest complete checkpoints                            (3)
 )";
 }
 

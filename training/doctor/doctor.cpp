@@ -22,32 +22,32 @@ constexpr std::string_view usage = "lockstep doctor [flags]";
 constexpr std::array<std::string_view, 3> devices{"auto", "host", "cuda"};
 
 std::string help_text() {
-  return R"(lockstep doctor [flags]: what would keep a job from running, told within a minute, before it runs
+  return R"(lockstep doctor [flags]: check, within a minute, what would stop a job or make it slow
 
-  lockstep doctor                            this machine
-  lockstep doctor --nproc 4 --data d         with four ranks, and the set they would read
+  lockstep doctor                            check this machine
+  lockstep doctor --nproc 4 --data d         check with four ranks, and the set that they would read
   srun lockstep doctor --expect-ranks "$SLURM_NTASKS" --data d --checkpoints runs --recipe cifar_resnet18
-                                             first in a job script: the very ranks of the job
+                                             in a job script, before the job: check with its own ranks
 
-What is looked at                                                                     (default)
-      --data SET         opened on each node, and up to 256 MB of it read            (none)
-      --val SET          with --data: has it the same classes?                       (none)
-      --checkpoints DIR  written, locked and seen by each node                       (none)
-      --n-checkpoints K  with --checkpoints and --recipe: is there room for so many? (1)
-      --recipe R         does it fit the ranks, the set and the memory there is?     (none)
-      --expect-ranks N   has the launcher started so many?                           (any number)
-      --device D         auto, host or cuda: what the job computes on                (auto)
-      --share-gpu        its ranks may share a GPU
+What to check                                                                        (default)
+      --data SET         open SET on each node, and read up to 256 MB of it          (none)
+      --val SET          with --data: check that it has the same classes             (none)
+      --checkpoints DIR  check that each node can write, lock and see files there    (none)
+      --n-checkpoints K  with --checkpoints and --recipe: check for room for K       (1)
+      --recipe R         check that R fits the ranks, the set and the memory         (none)
+      --expect-ranks N   check that the launcher started N ranks                     (any number)
+      --device D         auto, host or cuda: the device of the job                   (auto)
+      --share-gpu        ranks of the job may share a GPU
 Output
-      --json F           also as a file; -: instead of the table, on stdout
+      --json F           also write the results to F; -: to stdout, instead of the table
       --nproc N          start N ranks on this machine
-      --verbose          with --nproc: also what the launcher says about a job that failed
-      --timeout T        name a rank that is stopped or gone, and end, after T; 0: never    (300s)
+      --verbose          with --nproc: also print the launcher's messages about a failed job
+      --timeout T        name a rank that is stopped or gone after T, and end; 0: never     (300s)
   -h, --help
 
-Each check has a verdict: ok, note, warning, fail (a job would fail) or skipped, with the reason. What is not ok has a fix.
-Exit codes: 0 nothing would fail, 1 something would, 2 usage, 3 the system or MPI failed (as where OMPI_MCA_btl names what
-there is not), 4 a rank is stopped or gone (--timeout).
+Each check has a verdict: ok, note, warning, fail (a job would fail) or skipped. It shows what was seen and, unless the
+verdict is ok, a fix. Exit codes: 0 nothing would fail, 1 something would fail, 2 usage, 3 the system or MPI failed (for
+example, OMPI_MCA_btl names an unknown component), 4 a rank is stopped or gone (--timeout).
 )";
 }
 

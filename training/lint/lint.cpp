@@ -39,30 +39,35 @@ struct Judged {
 };
 
 std::string help_text() {
-  return R"(lockstep lint FILE... [flags]: what would go wrong with a job script, before it is submitted
+  return R"(lockstep lint FILE... [flags]: find errors in job scripts before they are submitted
 
-  lockstep lint job.sbatch                   one script; nothing of it is executed
-  lockstep lint batch/*/*.sbatch             many, each of the cluster whose batch/lib/S.sh it reads
-  lockstep lint --site delta job.sbatch      against the limits of NCSA Delta
+  lockstep lint job.sbatch                   check one script; it is not executed
+  lockstep lint batch/*/*.sbatch             check many; each one's site comes from the batch/lib/S.sh that it sources
+  lockstep lint --site delta job.sbatch      check against the limits of NCSA Delta
 
-Looks at directives (misspelt, malformed, gone, excluding one another, where no batch system reads them), at what they ask
-for against what the cluster documents, at how ranks are started and find each other on several nodes, at traps and the
-signals that reach them, at variables that nothing reads or sets, that contradict one another or are filled in before ranks
-are there, at characters that only look like those of a keyboard, and whether bash can read the script to its end. Other
-slips of the shell are ShellCheck's. A script has at most 1 MiB; of 50,000 words, 1000 directives and 500 findings more are
-left out, with a warning.
-Prints a line FILE:LINE: for each finding: an error (the job is refused, or does not do what it says), a warning (it may
-work, but slower or not as meant) or a note; at the end how many, and by the limits of which sites.
+It checks:
+  - directives: misspelt, malformed, obsolete, mutually exclusive, or where the batch system does not read them
+  - requests, compared with the cluster's documents
+  - how ranks are started, and how they find each other on several nodes
+  - traps, and the signals that reach them
+  - variables that nothing reads or sets, that contradict one another, or are expanded before ranks exist
+  - characters that only look like keyboard characters
+  - whether bash can parse the whole script
+Use ShellCheck for other shell errors. A script may have at most 1 MiB. Beyond 50,000 words, 1000 directives and 500
+findings the rest is left out, with a warning. Prints a line FILE:LINE: for each finding: an error (the job is refused,
+or does something else than it says), a warning (it may work, but slower or not as meant) or a note. The last line has
+their number and the sites whose limits were used.
 
-      --site S           delta, derecho, ibex, hipergator or generic, which has no limits. Without it, a line
-                         "# lockstep: site=S" in the script counts, then the lib/S.sh that it sources, then the name
-                         of its folder; where none is a site's it is judged as generic, with a note
-      --json F           also as a file (share/schemas/lint-1.schema.json); -: instead of the lines, on stdout
+      --site S           delta, derecho, ibex, hipergator or generic, which has no limits. Without --site, the site
+                         comes from a line "# lockstep: site=S" in the script, or the sourced lib/S.sh, or the name
+                         of the script's folder; if none is a known site, generic is used, with a note
+      --json F           also write the findings to F (share/schemas/lint-1.schema.json); -: to stdout, instead of
+                         the lines
   -h, --help
 
-What clusters document is in share/lockstep/sites.toml (or the file in LOCKSTEP_SITES), with the source of each fact: sites
-change, so correct it, or add yours. Exit codes: 0 clean, 1 errors or warnings, 2 usage,
-3 the system or MPI failed.
+share/lockstep/sites.toml (or the file in LOCKSTEP_SITES) has what clusters document, with the source of each fact.
+Sites change, so correct it, or add yours. Exit codes: 0 no errors or warnings, 1 errors or warnings, 2 usage, 3 the
+system or MPI failed.
 )";
 }
 

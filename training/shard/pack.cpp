@@ -16,11 +16,11 @@ struct PackArguments {
 
 std::string pack_help() {
   return R"(  lockstep shard pack d --out dz --compress zstd --level 9      smaller on disk
-  lockstep shard pack d --out dc --chunk-size 1M                less to decode for one sample
-  lockstep shard pack d --out ds --shuffle                      samples that lay sorted by class, mixed
+  lockstep shard pack d --out dc --chunk-size 1M                less to decompress for one sample
+  lockstep shard pack d --out ds --shuffle                      mixes samples that were sorted by class
 
-Splits, ids within a split, classes and extra files stay; only --shuffle changes the order. Without --compress the
-compression stays as well.
+Splits, ids within a split, classes and extra files stay the same; only --shuffle changes the order. Without --compress,
+the compression stays the same.
 
 )" + packing_help() +
          repacking_memory_help();

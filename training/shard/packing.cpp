@@ -128,19 +128,19 @@ std::string packing_help() {
       --out FOLDER       new folder; appears when it is complete                      (required)
       --force            replace FOLDER if it exists                                  (refuse)
       --shard-size S     size of a file before compression: 64M, 1G; powers of 1024   (256M)
-      --chunk-size S     size of what is read and decoded at once                     (4M)
+      --chunk-size S     size of the parts that are read and decompressed at once     (4M)
       --compress C       none, deflate, zstd or lz4; other programs need HDF5 plugins for the last two  (none)
       --level N          1 to 9 for deflate, 22 for zstd, 12 for lz4                  (the codec's default)
       --shuffle          store in a random order; for data sorted by class
       --seed N           seed of everything random                                    (1)
-      --inject FAULT,... a fire drill: what is below happens on purpose; N: the Nth time, or each; else the first. A rank ...
+      --inject FAULT,... fire drill: cause these faults; N: at the Nth time, or `each` (default: the first). A rank ...
 )"} + runtime::fault_help(runtime::FaultTaker::shard);
 }
 
 std::string val_help() {
-  return "      --val SHARE        0.2: a fifth of the samples, chosen by the seed, becomes the split `val`; for input "
-         "that has\n"
-         "                         no such split of its own                                     (none)\n";
+  return "      --val SHARE        0.2: a fifth of the samples, chosen by the seed, becomes the split `val`, if the "
+         "input\n"
+         "                         has no `val`                                                 (none)\n";
 }
 
 int end_stopped(const runtime::Communicator& world) {

@@ -19,8 +19,8 @@ int repack(const runtime::Session& session, const RepackOptions& options,
 
 std::string repacking_memory_help() {
   return R"(
-Memory: three chunks, decoded, of the old and the new set per rank (some 30 MB by default); of a compressed set that is
-read in another order up to 256 MiB of decoded chunks.
+Memory: three decompressed chunks of the old and the new set per rank (some 30 MB by default). If a compressed set is
+read in another order, up to 256 MiB of decompressed chunks.
 )";
 }
 

@@ -32,9 +32,9 @@ std::unique_ptr<SetSource> open(const SplitArguments& o) {
 std::string split_help() {
   return R"(  lockstep shard split d --out e --val 0.1 --seed 3
 
-What is split
+How to split
       --val SHARE        0.1: a tenth of the samples, chosen by the seed, becomes the split `val`  (required)
-      --join             put the samples of all splits together first                 (refuse a set that is split)
+      --join             first join the samples of all splits                         (refuse a set that is split)
 )" + packing_help() +
          "\nWithout --compress the compression stays.\n" + repacking_memory_help();
 }

@@ -6,7 +6,7 @@ namespace {
 constexpr VerbCommand command{.name = "lockstep shard",
                               .about = R"(lockstep shard: data sets as folders of HDF5 shards
 
-A set is a folder with a manifest and shards. Any HDF5 program reads them, and check sums cover every byte.
+A set is a folder with a manifest and shards. Any HDF5 program can read the shards. Check sums cover every byte.
 
   lockstep shard import mnist downloads/mnist --out m    convert a known format to shards
   lockstep shard synth digits --out d --samples 60000    make data from a seed
@@ -14,8 +14,8 @@ A set is a folder with a manifest and shards. Any HDF5 program reads them, and c
   lockstep shard verify d                                verify every byte
   lockstep shard bench d --nproc 2 --batch 64            measure how fast a trainer can read it
 )",
-                              .note = R"( All take --nproc N, write the same
-bytes with any number of ranks, and need little memory for sets of any size.
+                              .note = R"( All verbs
+accept --nproc N, write the same bytes with any number of ranks, and need little memory for sets of any size.
 )",
                               .verbs = verbs};
 

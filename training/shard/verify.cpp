@@ -59,11 +59,10 @@ std::string verify_help() {
   return R"(  lockstep shard verify d
   lockstep shard verify d --nproc 4      four ranks read different shards
 
-Reads every file once and compares its digest with the manifest's; in a file that differs, the check sums tell which
-chunk and which samples are hit. Missing files, HDF5 files that belong to no set, and labels beyond the classes are
-named too; files of other kinds, such as notes of yours, do not matter.
-Exit code 0: the set is whole; 1: it is damaged, one line for each defect; 2 or 3: a file could not be read, and the
-others are whole.
+Reads every file once and compares its digest with the one in the manifest. If a file differs, the check sums show
+which chunk and samples are affected. Missing files, HDF5 files that do not belong to the set, and labels beyond the
+classes are reported too. Files of other types, such as your notes, are ignored. Exit code 0: the set is intact; 1: it
+is damaged, with one line for each defect; 2 or 3: a file could not be read, and the others are intact.
 
 Memory: a piece of 4 MiB and one shard's check sums per rank.
 )";

@@ -61,19 +61,19 @@ std::unique_ptr<Source> open_hdf5(const std::string& path, const ImportOptions& 
 inline constexpr std::array<Importer, 8> importers{{
     {"mnist", "IDX files, plain or gzip: MNIST, Fashion-MNIST, KMNIST; any of the four files in a folder", open_idx,
      "  FOLDER/train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-..., t10k-labels-...; each also with .gz\n"
-     "  FOLDER/raw, FOLDER/MNIST/raw, FashionMNIST/raw or KMNIST/raw with these, as torchvision keeps them\n"
-     "  t10k becomes the split val. KMNIST's .npz files: lockstep shard import npy\n",
+     "  FOLDER/raw, FOLDER/MNIST/raw, FashionMNIST/raw or KMNIST/raw with these, as torchvision stores them\n"
+     "  t10k becomes the split val. For KMNIST's .npz files use lockstep shard import npy\n",
      true},
     {"cifar10", "CIFAR-10, binary version (data_batch_*.bin, test_batch.bin) or the one for Python", open_cifar10,
      "  FOLDER or FOLDER/cifar-10-batches-bin with data_batch_*.bin, test_batch.bin, batches.meta.txt\n"
-     "  FOLDER or FOLDER/cifar-10-batches-py with data_batch_*, test_batch, batches.meta, as torchvision keeps them:\n"
-     "  these are Python pickles, which are read without running anything\n"
+     "  FOLDER or FOLDER/cifar-10-batches-py with data_batch_*, test_batch, batches.meta, as torchvision stores them:\n"
+     "  these are Python pickles; no code in them is executed\n"
      "  test_batch becomes the split val.\n"},
     {"cifar100", "CIFAR-100, binary version (train.bin, test.bin) or the one for Python; fine labels", open_cifar100,
      "  FOLDER or FOLDER/cifar-100-binary with train.bin, test.bin, fine_label_names.txt\n"
-     "  FOLDER or FOLDER/cifar-100-python with train, test, meta, as torchvision keeps them: these are Python "
-     "pickles,\n"
-     "  which are read without running anything\n"
+     "  FOLDER or FOLDER/cifar-100-python with train, test, meta, as torchvision stores them: these are Python "
+     "pickles;\n"
+     "  no code in them is executed\n"
      "  test becomes the split val.\n"},
     {"npy", "an .npz file with x and y, a folder with x.npy and y.npy, or two files; KMNIST's .npz pairs", open_npy,
      "  FILE.npz with arrays x and y (arr_0 and arr_1 if they have no names)\n"
@@ -81,26 +81,27 @@ inline constexpr std::array<Importer, 8> importers{{
      "  FILE FILE: inputs and labels, each an .npy file or an .npz file with one array\n"
      "  Several splits: x_train, y_train, x_val, ... or train/x, train/y, ...; a test without a val becomes val.\n"
      "  Images: uint8 of rows x columns or rows x columns x channels, or floats of channels x rows x columns.\n"
-     "  Arrays and files named after images (or imgs) and labels need no --x-name: train_images and train_labels,\n"
+     "  Arrays and files named images (or imgs) and labels do not need --x-name: train_images and train_labels,\n"
      "  or kmnist-train-imgs.npz, kmnist-train-labels.npz, kmnist-test-... in a folder.\n",
      true},
     {"images", "a folder per class with JPEG, PNG or PPM files; train/, val/, test/ above; TinyImageNet", open_images,
      "  FOLDER/CLASS/*.jpg: .jpg, .jpeg, .png, .ppm and .pgm\n"
-     "  FOLDER/train/CLASS/*.jpg, FOLDER/val/CLASS/*.jpg, FOLDER/test/..., as ImageFolder has them\n"
-     "  FOLDER/train/CLASS/images/*, FOLDER/val/images/* with val/val_annotations.txt, as TinyImageNet has them\n"
+     "  FOLDER/train/CLASS/*.jpg, FOLDER/val/CLASS/*.jpg, FOLDER/test/..., as in ImageFolder\n"
+     "  FOLDER/train/CLASS/images/*, FOLDER/val/images/* with val/val_annotations.txt, as in TinyImageNet\n"
      "  Classes are numbered in the order of their names.\n"},
     {"movielens", "ratings.csv (ml-latest), ratings.dat (ml-1m) or u.data (ml-100k)", open_movielens,
      "  FOLDER with ratings.csv, ratings.dat or u.data, or the file itself, plain or gzip\n", true},
-    {"csv", "numbers in columns; the labels may be words", open_csv,
+    {"csv", "columns of numbers; labels may be words", open_csv,
      "  FILE of text in UTF-8, plain or gzip, with columns separated by commas, semicolons or tabs\n"
      "  Without --x-columns, a column without a name (or Unnamed: 0) that numbers the rows is left out.\n"
-     "  Columns of one name are chosen by their numbers, from 0 on.\n",
+     "  Select columns with equal names by their numbers, from 0.\n",
      true},
-    {"hdf5", "an HDF5 file with data sets x and y, MATLAB 7.3 files too", open_hdf5,
-     "  FILE with data sets x and y, whose first dimension counts the samples; or MATLAB's (save -v7.3), turned round\n"
+    {"hdf5", "an HDF5 file with data sets x and y; also MATLAB 7.3 files", open_hdf5,
+     "  FILE with data sets x and y, whose first dimension counts the samples\n"
+     "  MATLAB files (save -v7.3) are read as MATLAB shows them.\n"
      "  Several splits: x_train, y_train, x_val, ... or /train/x, /train/y, ...; a test without a val becomes val.\n"
      "  Images: uint8 of rows x columns or rows x columns x channels, or floats of channels x rows x columns.\n"
-     "  Data sets named after images and labels need no --x-name: train_images and train_labels.\n"},
+     "  Data sets named images and labels do not need --x-name: train_images and train_labels.\n"},
 }};
 
 }  // namespace lockstep::data

@@ -7,8 +7,8 @@ from spack.package import *
 
 
 class Lockstep(CMakePackage):
-    """MPI-native benchmark of all-reduce, and data-parallel training: whether a machine's collectives are as fast and
-    healthy as they should be, and training from HDF5 shards that survives its batch system."""
+    """MPI-native benchmark of all-reduce, which checks whether a machine's collectives are as fast and correct as they should
+    be, and data-parallel training from HDF5 shards, which resumes after preemption and time limits."""
 
     manual_download = True
     url = f"file://{os.getcwd()}/lockstep-0.1.0.tar.gz"
@@ -18,7 +18,7 @@ class Lockstep(CMakePackage):
     version("0.1.0")
 
     variant("training", default=True, description="lockstep, the program for data and training")
-    variant("hwloc", default=True, description="Places of ranks on sockets and cores")
+    variant("hwloc", default=True, description="Sockets and cores of ranks")
 
     depends_on("c", type="build")
     depends_on("cxx", type="build")
