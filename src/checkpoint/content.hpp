@@ -12,7 +12,7 @@
 namespace lockstep::checkpoint {
 
 inline constexpr std::string_view damaged_fix =
-    "no Lockstep wrote it like this: go on from an older checkpoint, or copy this one again";
+    "resume from an older checkpoint, or copy this one again: Lockstep does not write it like this";
 
 /// Checks content that another program has written: no field is required.
 extern const core::JsonRule any_content;

@@ -96,7 +96,7 @@ std::string member_name(const TensorSpec& tensor, std::string_view flag) {
   if (name.size() > longest)
     core::fail_usage({.what = fmt::format("the name of a tensor has {} bytes", tensor.name.size()),
                       .where = std::string{flag},
-                      .expected = "a name that a zip archive can have",
+                      .expected = "a name that fits into a zip archive",
                       .fix = "choose another format"});
   return name;
 }

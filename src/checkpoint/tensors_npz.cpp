@@ -48,7 +48,7 @@ Member read_member(const NamedFile& named, const data::ZipArchive& archive, cons
   const auto n = find_bytes(header.shape, header.word_bytes > 0 ? header.word_bytes : core::size_of(header.dtype));
   if (!n || __builtin_add_overflow(*n, header.bytes, &found.bytes) || found.bytes != archive.member_bytes(member) ||
       found.bytes / most_deflated > file_bytes)
-    refuse_archive(named, fmt::format("has another number of bytes in {} than its shape needs", member));
+    refuse_archive(named, fmt::format("has a number of bytes in {} that does not match its shape", member));
   return found;
 }
 

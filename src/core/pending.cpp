@@ -89,17 +89,18 @@ void refuse_existing(const std::string& path, const OldFiles& old_files, std::st
                 .fix = "choose another name, or replace it with --force"});
   }
   if (!fs::is_directory(status)) {
-    fail_usage({.what = fmt::format("'{}' is no folder, so it is not replaced by one", path),
+    fail_usage({.what = fmt::format("'{}' is not a folder, so a folder does not replace it", path),
                 .where = std::string{flag},
                 .expected = "the name of a new folder or of one to replace"});
   }
   const std::vector<std::string> foreign = find_foreign(path, *old_files);
   if (foreign.empty()) return;
-  fail_usage({.what = fmt::format("'{}' is not replaced: '{}'{} in it belongs to something else", path, foreign.front(),
-                                  foreign.size() == 1 ? "" : fmt::format(" and {} more", foreign.size() - 1)),
-              .where = std::string{flag},
-              .expected = "a folder with nothing in it but what is to be replaced",
-              .fix = "move what you want to keep elsewhere, or choose another name"});
+  fail_usage(
+      {.what = fmt::format("'{}' is not replaced: it contains '{}'{}, which belongs to something else", path,
+                           foreign.front(), foreign.size() == 1 ? "" : fmt::format(" and {} more", foreign.size() - 1)),
+       .where = std::string{flag},
+       .expected = "a folder that contains only what is to be replaced",
+       .fix = "move what you want to keep elsewhere, or choose another name"});
 }
 
 /// Of a folder set aside. What came into it since it was looked through stays.
@@ -111,7 +112,7 @@ void remove_old(const std::string& folder, const std::string& final_path, const 
   if (!error && rmdir(folder.c_str()) != 0) error = {errno, std::generic_category()};
   if (!error) return;
   log_warning(foreign.empty() ? fmt::format("'{}' is left behind: {}", folder, error.message())
-                              : fmt::format("'{}', which came into '{}' meanwhile, is now in '{}'", foreign.front(),
+                              : fmt::format("'{}' was added to '{}' meanwhile, and is now in '{}'", foreign.front(),
                                             final_path, folder));
 }
 
@@ -141,7 +142,7 @@ void refuse_irregular(const std::string& path, std::string_view flag) {
   if (status.type() == fs::file_type::none) fail_to_create(path, flag, error.value());
   if (fs::is_directory(status)) fail_to_create(path, flag, EISDIR);
   if (!fs::exists(status) || fs::is_regular_file(status)) return;
-  fail_usage({.what = fmt::format("cannot write '{}': it is no regular file", path),
+  fail_usage({.what = fmt::format("cannot write '{}': it is not a regular file", path),
               .where = std::string{flag},
               .expected = "the name of a new file or of one to replace"});
 }
@@ -232,13 +233,13 @@ void PendingFolder::commit() {
   if (std::rename(path().c_str(), final_path_.c_str()) != 0) {
     const int error = errno;
     if (old && std::rename(old.path.c_str(), final_path_.c_str()) != 0)
-      log_warning(fmt::format("what was in '{}' before is in '{}'", final_path_, old.path));
+      log_warning(fmt::format("the previous content of '{}' is now in '{}'", final_path_, old.path));
     if (error == ENOTEMPTY || error == EEXIST)
       throw Error{ExitCode::system,
-                  {.what = fmt::format("'{}' was made by another program meanwhile", final_path_),
+                  {.what = fmt::format("another program has made '{}' meanwhile", final_path_),
                    .where = "",
-                   .expected = "a name that nobody else uses",
-                   .fix = "start one job for it, or choose another name"}};
+                   .expected = "a name that no other program uses",
+                   .fix = "let only one job write it, or choose another name"}};
     fail_at("create", final_path_, error);
   }
   is_committed_ = true;
@@ -251,7 +252,7 @@ void PendingFolder::end_replacing(const Temporary& old) {
   is_committed_ = true;
   sync_to_disk(parent_of(final_path_));
   const bool is_aside = std::rename(path().c_str(), old.path.c_str()) == 0;
-  if (!is_aside) log_warning(fmt::format("what was in '{}' before is in '{}'", final_path_, path()));
+  if (!is_aside) log_warning(fmt::format("the previous content of '{}' is now in '{}'", final_path_, path()));
   if (is_aside) remove_old(old.path, final_path_, *old_files_);
 }
 

@@ -61,9 +61,9 @@ std::string behind_links(const std::string& path) {
 void refuse_link_of_others(const std::string& path, std::string_view flag) {
   follow(path, [&](const fs::path& link) {
     if (is_link_of_others(link))
-      fail_usage({.what = fmt::format("'{}' is a link that another user has made in a folder for all", link.string()),
+      fail_usage({.what = fmt::format("'{}' is a link made by another user in a world-writable folder", link.string()),
                   .where = std::string{flag},
-                  .expected = "a file of yours, or none yet",
+                  .expected = "a file that you own, or a new name",
                   .fix = "name another place"});
   });
 }
@@ -79,11 +79,12 @@ void refuse_irreplaceable(const std::string& path, std::string_view flag) {
   const bool is_of_others = geteuid() != 0 && geteuid() != there.stx_uid && geteuid() != folder.stx_uid;
   const bool is_kept = (folder.stx_mode & S_ISVTX) != 0 && is_of_others;
   if (!is_kept && (there.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) == 0) return;
-  fail_usage({.what = fmt::format("'{}' cannot be replaced: it is {}", path,
-                                  is_kept ? "another user's, in a folder for all" : "immutable (see lsattr)"),
-              .where = std::string{flag},
-              .expected = "one of yours, or none yet",
-              .fix = "name another place"});
+  fail_usage(
+      {.what = fmt::format("'{}' cannot be replaced: it is {}", path,
+                           is_kept ? "owned by another user, in a world-writable folder" : "immutable (see lsattr)"),
+       .where = std::string{flag},
+       .expected = "one that you own, or a new name",
+       .fix = "name another place"});
 }
 
 bool is_shard_set(const std::string& folder) {
@@ -96,9 +97,9 @@ bool is_shard_set(const std::string& folder) {
 void refuse_in_shard_set(const std::string& path, std::string_view flag) {
   const std::string folder = folder_of(path);
   if (!is_shard_set(folder)) return;
-  fail_usage({.what = fmt::format("'{}' would lie in a set of shards", path),
+  fail_usage({.what = fmt::format("'{}' would be inside a set of shards", path),
               .where = std::string{flag},
-              .expected = "a place outside of sets: their manifests vouch for what is in them",
+              .expected = "a place outside of sets: a manifest vouches for all that is in its set",
               .fix = fmt::format("name a place outside of '{}'", folder)});
 }
 

@@ -101,11 +101,11 @@ void remove_leftover(const std::string& path) {
   if (!found || fstat(found.get(), &status) != 0 || status.st_uid != geteuid()) return;
   if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) return;
   if (S_ISDIR(status.st_mode) && !is_safe_from_others(fs::path{path}.parent_path()))
-    return log_info(fmt::format("'{}' may be what a killed run has left: remove it if so", path));
+    return log_info(fmt::format("'{}' may be left over from a killed run: remove it if so", path));
   if (flock(found.get(), LOCK_EX | LOCK_NB) != 0) return;
   std::error_code error;
   if (fs::remove_all(path, error) > 0 && !error)
-    log_info(fmt::format("removed '{}', which a killed run has left", path));
+    log_info(fmt::format("removed '{}', left over from a killed run", path));
 }
 
 int make_folder(const char* path, mode_t mode) {
@@ -136,12 +136,14 @@ void remove_leftovers(const std::string& folder, const std::string& name) noexce
     const std::optional<Name> found = parse_name(entry.path().filename().string(), name);
     if (!found) continue;
     if (found->is_set_aside)
-      log_warning(fmt::format("'{}' is what a run that was killed meant to replace: move it back, or remove it", path));
+      log_warning(
+          fmt::format("'{}' was set aside by a killed run that was replacing it: move it back, or remove it", path));
     else if (found->kernel == here)
       left.push_back(path);
     else
-      log_info(fmt::format("'{}' is of a run on another node or before the last boot: remove it if that run was killed",
-                           path));
+      log_info(fmt::format(
+          "'{}' belongs to a run on another node or from before the last boot: remove it if that run was killed",
+          path));
   }
   for (const std::string& path : left) remove_leftover(path);
 } catch (const std::exception&) {

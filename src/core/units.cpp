@@ -131,7 +131,7 @@ Seconds parse_seconds(std::string_view text, std::string_view flag) {
     return {number * known->seconds};
   fail_usage({.what = fmt::format("'{}' is not a time", text),
               .where = std::string{flag},
-              .expected = "a number that is not negative with s, ms, us, min or h, such as 30, 500ms or 2min"});
+              .expected = "a number, 0 or more, with s, ms, us, min or h, such as 30, 500ms or 2min"});
 }
 
 std::string format_bytes(Bytes bytes) {

@@ -62,7 +62,8 @@ Extent find_contiguous(const Place& place, hid_t dataset) {
   const haddr_t address = H5Dget_offset(dataset);
   const hsize_t bytes = H5Dget_storage_size(dataset);
   if (bytes == 0) return {};
-  if (address == HADDR_UNDEF) fail_usage_at(place, "its data lie in no single place", "contiguous or chunked data");
+  if (address == HADDR_UNDEF)
+    fail_usage_at(place, "its data are not stored in one place", "contiguous or chunked data");
   return {address, bytes};
 }
 

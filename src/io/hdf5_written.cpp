@@ -38,7 +38,7 @@ void refuse_large_chunks(const Place& place, hid_t dataset, const std::vector<hs
       {.what = fmt::format("its chunks have {} each", core::format_bytes({bytes})),
        .where = describe(place),
        .expected = fmt::format("at most {}: the library reads chunks as a whole", core::format_bytes({largest})),
-       .fix = "write it again with chunks of a few MiB; h5repack can"});
+       .fix = "write it again with chunks of a few MiB, for example with h5repack"});
 }
 
 /// Of a data set that lacks chunks. Looks up as many as were written, and one, in the order of the rows.
@@ -127,15 +127,14 @@ std::string require_written(const Place& place, hid_t dataset, Unwritten unwritt
       fmt::format("{} of its {} {} {} never written{}", written.n_missing, written.n_pieces, written.pieces,
                   written.n_missing == 1 ? "was" : "were", written.first_missing);
   if (unwritten == Unwritten::fill_value && !fill.empty() && !is_nothing) return fmt::format("{}: {}", missing, fill);
-  core::fail_usage(
-      {.what = is_nothing ? "nothing of it was ever written: " + missing : missing,
-       .where = describe(place),
-       .expected = "data in all of it: its writer was perhaps stopped, or is not done",
-       .fix = is_nothing || fill.empty()
-                  ? "write the values, or make the data set as small as what is in it"
-                  : fmt::format("write the rest, or make the data set as small as what is in it; where {} is data, "
-                                "`lockstep shard import hdf5` takes it with --allow-unwritten",
-                                fill)});
+  core::fail_usage({.what = is_nothing ? "no part of it was ever written: " + missing : missing,
+                    .where = describe(place),
+                    .expected = "data in all of it: its writer may have been stopped, or is still at work",
+                    .fix = is_nothing || fill.empty()
+                               ? "write the values, or shrink the data set to its content"
+                               : fmt::format("write the rest, or shrink the data set to its content; if {} is data, "
+                                             "use `lockstep shard import hdf5` with --allow-unwritten",
+                                             fill)});
 }
 
 core::Descriptor lock_for_reading(const Place& place) {
@@ -143,7 +142,7 @@ core::Descriptor lock_for_reading(const Place& place) {
   if (!file || flock(file.get(), LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK) return file;
   core::fail_usage({.what = "another program has the file open for writing",
                     .where = describe(place),
-                    .expected = "a file that its writer has closed: until then it is not whole",
+                    .expected = "a file that its writer has closed: until then it is incomplete",
                     .fix = fmt::format("wait for that program, or end it (`fuser -v {}` names it)", place.path)});
 }
 

@@ -22,7 +22,7 @@ std::unique_ptr<SetSource> open(const SplitArguments& o) {
     core::fail_usage({.what = fmt::format("'{}' is split already: {}", o.folder, fmt::join(names, ", ")),
                       .where = "lockstep shard split",
                       .expected = "a set with one split",
-                      .fix = "--join puts all its samples together first, and then splits them anew"});
+                      .fix = "--join puts all its samples together first, then splits them again"});
   source->join_splits();
   return source;
 }

@@ -120,7 +120,7 @@ class Canvas {
 [[noreturn]] void fail_too_small(const AugmentStep& step, Size image, std::uint64_t id) {
   core::fail_usage({.what = fmt::format("sample {} is an image of {}x{}", id, image.height, image.width),
                     .where = "augmentation",
-                    .expected = fmt::format("at least {}x{}, less the padding, to crop", step.height, step.width),
+                    .expected = fmt::format("at least {}x{} minus the padding, to crop", step.height, step.width),
                     .fix = "resize before the crop, or give it a padding"});
 }
 

@@ -56,8 +56,8 @@ bool decide_cache(const runtime::Communicator& world, Cache cache, const ShardSe
   runtime::together(world, [&] {
     if (needed <= room) return;
     core::fail_usage(
-        {.what = fmt::format("the set takes {} and does not fit into shared memory of {}", core::format_bytes({needed}),
-                             runtime::host_name()),
+        {.what = fmt::format("the set takes {} and does not fit into the shared memory of {}",
+                             core::format_bytes({needed}), runtime::host_name()),
          .where = "--cache node",
          .expected = fmt::format("at most {} (free memory, and room in /dev/shm)", core::format_bytes({room})),
          .fix = "use --cache none or auto"});
