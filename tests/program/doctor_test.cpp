@@ -111,7 +111,7 @@ TEST_F(Doctor, TellsWhatWouldFail) {
        "fail",
        {"3 ranks on 1 node instead of the 4 of --expect-ranks", "the launcher of"},
        3},
-      {"--data nosuch", "data", "fail", {"cannot read 'nosuch/manifest.json'", "check the spelling"}},
+      {"--data nosuch", "data", "fail", {"cannot read 'nosuch/manifest.json'", "check the name for slips"}},
       {"--data d --val other", "classes", "fail", {"10 classes in --data, 4 in --val"}},
       {"--data cut", "data", "fail", {"cut/train-00000.h5"}},
       {"--data hung", "data", "fail", {"it is not a regular file"}},
