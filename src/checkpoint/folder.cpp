@@ -220,7 +220,7 @@ void remove_checkpoint(const std::string& path) {
   }
   for (const std::string& name : files_in(gone.path)) ::unlink((fs::path{gone.path} / name).c_str());
   if (::rmdir(gone.path.c_str()) != 0)
-    core::log_warning(fmt::format("'{}' is left behind: {}", gone.path, core::system_reason(errno)));
+    core::log_warning(fmt::format("cannot remove '{}': {}", gone.path, core::system_reason(errno)));
 }
 
 void remove_older(const std::string& newest, std::size_t n_kept, std::uint64_t n_sound_steps,
@@ -241,7 +241,7 @@ void remove_older(const std::string& newest, std::size_t n_kept, std::uint64_t n
     if (!is_counted && !is_newest_sound) remove_checkpoint(path);
   }
 } catch (const std::exception& error) {
-  core::log_warning(fmt::format("checkpoints older than '{}' are left behind: {}", newest, error.what()));
+  core::log_warning(fmt::format("cannot remove checkpoints older than '{}': {}", newest, error.what()));
 }
 
 }  // namespace lockstep::checkpoint

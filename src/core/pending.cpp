@@ -111,7 +111,7 @@ void remove_old(const std::string& folder, const std::string& final_path, const 
     if (!std::ranges::binary_search(foreign, file) && !fs::remove(fs::path{folder} / file, error) && error) break;
   if (!error && rmdir(folder.c_str()) != 0) error = {errno, std::generic_category()};
   if (!error) return;
-  log_warning(foreign.empty() ? fmt::format("'{}' is left behind: {}", folder, error.message())
+  log_warning(foreign.empty() ? fmt::format("cannot remove '{}': {}", folder, error.message())
                               : fmt::format("'{}' was added to '{}' meanwhile, and is now in '{}'", foreign.front(),
                                             final_path, folder));
 }
@@ -209,7 +209,7 @@ PendingFolder::~PendingFolder() {
   try {
     fs::remove_all(path());
   } catch (const std::exception& error) {
-    log_warning(fmt::format("'{}' is left behind: {}", path(), error.what()));
+    log_warning(fmt::format("cannot remove '{}': {}", path(), error.what()));
   }
 }
 

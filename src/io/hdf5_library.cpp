@@ -44,7 +44,7 @@ void give_up(const Place& place) {
   std::vector<hid_t> ids(n > 0 ? static_cast<std::size_t>(n) : 0);
   H5Fget_obj_ids(place.new_file, H5F_OBJ_ALL, ids.size(), ids.data());
   for (const hid_t id : ids) H5Iinc_ref(id);
-  if (::truncate(place.path.c_str(), 0) != 0) core::log_warning(fmt::format("'{}' is left behind", place.path));
+  if (::truncate(place.path.c_str(), 0) != 0) core::log_warning(fmt::format("cannot truncate '{}'", place.path));
 }
 
 }  // namespace

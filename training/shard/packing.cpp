@@ -65,7 +65,7 @@ void print_skipped(const std::vector<std::string>& bad) {
 // What a user should know of the new set: the same lines as in its manifest.
 void print_remarks(const std::vector<data::Remark>& remarks) {
   if (remarks.empty()) return;
-  core::print("Notes, which {} keeps:\n", data::manifest_name);
+  core::print("Notes (also in {}):\n", data::manifest_name);
   for (const data::Remark& remark : remarks) core::print("  {}\n", data::line_of(remark));
 }
 

@@ -288,7 +288,7 @@ std::string Packing::room_needed() const {
   constexpr double structures = 1.03;  // of HDF5, and the index
   const double bytes = structures * static_cast<double>(n_samples) *
                        static_cast<double>(spec.x.bytes() + spec.y.bytes() + sizeof(std::uint64_t));
-  return fmt::format("some {} free{}", core::format_decimal({static_cast<std::uint64_t>(bytes)}),
+  return fmt::format("about {} free{}", core::format_decimal({static_cast<std::uint64_t>(bytes)}),
                      job_.layout.filter == io::Filter::none ? "" : ", minus what compression saves");
 }
 
