@@ -93,7 +93,7 @@ struct ContentReader {
 
 std::uint64_t whole_at(const Content& json, const char* field) { return json.at(field).get<std::uint64_t>(); }
 
-/// Where a run stands is a number of whole epochs and some steps.
+/// A run's position is a number of whole epochs and some steps.
 void check_place(const ContentReader& reader, const Content& content) {
   const Content &state = content.at("state"), &of_epoch = state.at("of_epoch");
   const std::uint64_t epoch = whole_at(state, "epoch"), of_all = whole_at(state, "step");

@@ -14,7 +14,7 @@ using data::append_little_endian;
 using ZipBytes = std::vector<std::byte>;
 
 constexpr std::uint32_t in_extra_field = 0xffff'ffff;  ///< of a size or place: it is there, with 64 bits
-constexpr std::uint16_t zip_version = 45;              ///< the first that knows such
+constexpr std::uint16_t zip_version = 45;              ///< the first with such fields
 
 struct ZipMember {
   std::string name{};

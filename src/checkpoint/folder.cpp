@@ -39,7 +39,7 @@ bool is_done(const std::string& path) {
   return fs::is_regular_file(fs::path{path} / done_name, error);
 }
 
-/// Names of those that a checkpoint has.
+/// Names of the files of a checkpoint.
 std::vector<std::string> files_in(const std::string& path) {
   std::vector<std::string> names;
   std::error_code error;
@@ -199,8 +199,8 @@ std::string left_alone_text(const std::string& path, const std::string& reason) 
   return fmt::format("'{}' is left alone, as it is not a checkpoint made by Lockstep: {}", path, reason);
 }
 
-// It loses its name at once, and with it what a reader would take for half a checkpoint. If this process is killed
-// before the files are gone, the next run removes what it has left.
+// The checkpoint loses its name first, so that no reader sees half of it. If this process is killed before the files
+// are gone, the next run removes them.
 void remove_checkpoint(const std::string& path) {
   if (const std::string reason = foreign_reason(path); !reason.empty())
     core::fail_usage({.what = fmt::format("'{}' is not removed: {}", path, reason),

@@ -95,7 +95,7 @@ struct PieceAt {
   core::refuse_field(where, field, says, std::move(expected), damaged_fix);
 }
 
-/// Its rows are some of a tensor that has as many elements as its shape says.
+/// Checks that its rows are rows of the tensor, and that the tensor has as many elements as its shape says.
 void check_piece(const Box& box, const std::string& where, const std::string& field) {
   const auto product_of = [&](std::initializer_list<std::uint64_t> sizes, std::span<const std::uint64_t> more) {
     std::uint64_t product = 1;
@@ -116,7 +116,7 @@ void check_piece(const Box& box, const std::string& where, const std::string& fi
                  fmt::format("rows of the {}, from row {} on", box.n_rows, box.rows.offset));
 }
 
-/// All rows of a tensor are there once.
+/// Checks that every row of a tensor occurs once.
 void check_cover(std::vector<PieceAt>& pieces, const std::string& where) {
   std::ranges::sort(pieces, {}, [](const PieceAt& piece) { return piece.box->rows.offset; });
   const Box& first = *pieces.front().box;
@@ -137,7 +137,7 @@ void check_cover(std::vector<PieceAt>& pieces, const std::string& where) {
                  fmt::format("all {} rows across the files", first.n_rows));
 }
 
-/// What the tables of fields do not say.
+/// Checks what the tables of fields cannot say.
 void check_files(const std::vector<FileRecord>& files, const std::string& where) {
   std::set<std::string_view> names;
   std::map<std::string_view, std::vector<PieceAt>> tensors;

@@ -43,7 +43,7 @@ bool is_cut_alike(const Box& a, const Box& b) { return a.n_rows == b.n_rows && a
 
 }  // namespace
 
-// What is removed or replaced at this moment is read again: another one may have its name.
+// A checkpoint that is removed or replaced meanwhile is read again: another one may have its name now.
 Checkpoint::Checkpoint(const std::string& path) : path_{path} {
   constexpr int most_attempts = 10;
   for (int attempt = 1;; ++attempt) {
@@ -128,7 +128,7 @@ std::optional<Box> Checkpoint::find(const std::string& tensor) const {
   return std::nullopt;
 }
 
-// By its descriptor, whatever has its name by now. HDF5 refuses one whose name is gone.
+// Opens by descriptor, as another file may have the name now. HDF5 refuses a file whose name is gone.
 std::shared_ptr<io::Hdf5File> Checkpoint::open(std::size_t i) const {
   if (open_[i].hdf5) return open_[i].hdf5;
   const std::shared_ptr<io::File> file = open_file(i);

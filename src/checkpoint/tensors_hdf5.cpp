@@ -12,7 +12,7 @@
 namespace lockstep::checkpoint {
 namespace {
 
-/// What `step` gives; what HDF5 cannot read in a file that begins as one is damage.
+/// Returns what `step` gives. The file begins as HDF5, so what HDF5 cannot read in it is damage.
 template <class Step>
 auto undamaged(const NamedFile& named, Step&& step) {
   try {

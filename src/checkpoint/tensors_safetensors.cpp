@@ -41,7 +41,7 @@ constexpr std::array<std::pair<std::string_view, core::DType>, 13> dtype_words{{
          "copy or write the file again");
 }
 
-/// A tensor, and where it lies behind the header.
+/// A tensor, and where it lies after the header.
 struct Place {
   StoredTensor tensor{};
   std::uint64_t begin = 0;

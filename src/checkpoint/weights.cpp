@@ -98,8 +98,8 @@ TensorSource without_prefix(const TensorSource& from, std::string_view prefix) {
   return subset(std::move(source), std::move(order));
 }
 
-/// A source whose names fit those of the model, and the prefix that it lost for it; the longest prefix that was tried,
-/// if none fits.
+/// A source whose names fit the model, and the prefix that was removed for it; if none fits, the longest prefix that
+/// was tried.
 struct Unwrapped {
   std::optional<TensorSource> source;
   std::string prefix;
@@ -138,7 +138,7 @@ std::string wrapper_text(const std::string& prefix) {
                         : "choose the model and the number of outputs that it was saved with");
 }
 
-/// Leaves out of all names of `source` what a wrapper has put there, told, where they then fit.
+/// Removes a wrapper's prefix from all names of `source`, and says so, if the names fit then.
 void require_fit(const NamedFile& named, TensorSource& source, const std::string& model,
                  std::span<const TensorSpec> tensors) {
   const Differences differences = find_differences(source, tensors);
@@ -150,7 +150,7 @@ void require_fit(const NamedFile& named, TensorSource& source, const std::string
   source = std::move(*unwrapped.source);
 }
 
-/// What save_weights() may put another in the place of.
+/// Whether save_weights() may replace it.
 bool is_replaceable(const std::string& path) {
   try {
     return are_weights_of_ours(path);
@@ -169,7 +169,7 @@ void write_tensor(io::Hdf5File& file, const TensorSpec& tensor, std::span<const 
   dataset.set_attribute("crc32c", core::crc32c(bytes_of(values)));
 }
 
-/// Of the tensor in the list, which it is in.
+/// The index of the tensor in the list, which has it.
 std::size_t place_by_name(const TensorSource& from, const std::string& name) {
   const auto name_of = [](const StoredTensor& tensor) -> const std::string& { return tensor.spec.name; };
   return static_cast<std::size_t>(std::ranges::lower_bound(from.tensors, name, {}, name_of) - from.tensors.begin());

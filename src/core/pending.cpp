@@ -103,7 +103,7 @@ void refuse_existing(const std::string& path, const OldFiles& old_files, std::st
        .fix = "move what you want to keep elsewhere, or choose another name"});
 }
 
-/// Of a folder set aside. What came into it since it was looked through stays.
+/// Removes the old files of a folder set aside. Files that were added since it was checked stay.
 void remove_old(const std::string& folder, const std::string& final_path, const std::set<std::string>& files) {
   std::error_code error;
   const std::vector<std::string> foreign = find_foreign(folder, files);
@@ -124,12 +124,12 @@ void sync_tree(const std::string& folder) try {
   fail_at("list", folder, error.code().value());
 }
 
-/// Puts each in the place of the other, so that at no moment one is missing; false where the file system cannot.
+/// Swaps the two atomically; false if the file system cannot.
 bool swap_places(const std::string& a, const std::string& b) {
   return renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0;
 }
 
-/// Whether there is something of this name, be it a link to nothing.
+/// Whether the name exists, even as a dangling link.
 bool exists(const std::string& path) {
   std::error_code error;
   return fs::exists(fs::symlink_status(path, error));
@@ -190,7 +190,7 @@ void check_writable(const std::string& path, std::string_view flag) {
   const fs::path resolved = resolve(behind_links(path));
   remove_leftovers(parent_of(resolved), resolved.filename().string());
   const PendingFile trial{path, flag};
-  // Who may replace a file that may not be written to would not want to.
+  // A rename could replace a write-protected file, but nobody wants that.
   if (exists(resolved) && faccessat(AT_FDCWD, resolved.c_str(), W_OK, AT_EACCESS) != 0)
     fail_to_create(path, flag, errno);
 }
@@ -247,7 +247,7 @@ void PendingFolder::commit() {
   if (old) remove_old(old.path, final_path_, *old_files_);
 }
 
-// The two have changed places in one go.
+// The two were swapped atomically.
 void PendingFolder::end_replacing(const Temporary& old) {
   is_committed_ = true;
   sync_to_disk(parent_of(final_path_));

@@ -15,8 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What Linux does not follow where fs.protected_symlinks is set: in /tmp and its like, one that somebody else has
-/// made.
+/// Links that Linux does not follow if fs.protected_symlinks is set: those that another user has made in folders such
+/// as /tmp.
 bool is_link_of_others(const fs::path& link) {
   struct stat own {
   }, folder{};
@@ -26,7 +26,7 @@ bool is_link_of_others(const fs::path& link) {
   return is_shared && own.st_uid != geteuid() && own.st_uid != folder.st_uid;
 }
 
-/// As if it were written there: a target may be relative to its link.
+/// The target of a link, which may be relative to the link.
 fs::path target_of(const fs::path& link) {
   std::error_code ignored;
   return link.parent_path() / fs::read_symlink(link, ignored);  // an absolute target replaces what is before it
@@ -61,7 +61,7 @@ std::string behind_links(const std::string& path) {
 void refuse_link_of_others(const std::string& path, std::string_view flag) {
   follow(path, [&](const fs::path& link) {
     if (is_link_of_others(link))
-      fail_usage({.what = fmt::format("'{}' is a link made by another user in a world-writable folder", link.string()),
+      fail_usage({.what = fmt::format("'{}' is a link made by another user in a shared folder", link.string()),
                   .where = std::string{flag},
                   .expected = "a file that you own, or a new name",
                   .fix = "name another place"});
@@ -79,12 +79,11 @@ void refuse_irreplaceable(const std::string& path, std::string_view flag) {
   const bool is_of_others = geteuid() != 0 && geteuid() != there.stx_uid && geteuid() != folder.stx_uid;
   const bool is_kept = (folder.stx_mode & S_ISVTX) != 0 && is_of_others;
   if (!is_kept && (there.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) == 0) return;
-  fail_usage(
-      {.what = fmt::format("'{}' cannot be replaced: it is {}", path,
-                           is_kept ? "owned by another user, in a world-writable folder" : "immutable (see lsattr)"),
-       .where = std::string{flag},
-       .expected = "one that you own, or a new name",
-       .fix = "name another place"});
+  fail_usage({.what = fmt::format("'{}' cannot be replaced: it is {}", path,
+                                  is_kept ? "owned by another user, in a shared folder" : "immutable (see lsattr)"),
+              .where = std::string{flag},
+              .expected = "one that you own, or a new name",
+              .fix = "name another place"});
 }
 
 bool is_shard_set(const std::string& folder) {

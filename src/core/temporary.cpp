@@ -29,7 +29,7 @@ constexpr std::string_view set_aside = ".old-";
 constexpr std::size_t kernel_digits = 8;
 constexpr std::size_t random_digits = 12;
 
-/// Which running kernel this is: only its own locks tell whether a writer lives.
+/// Identifies the running kernel: only its own locks tell whether a writer is alive.
 std::string kernel_key() {
   std::string id;
   if (std::ifstream file{"/proc/sys/kernel/random/boot_id"}; !std::getline(file, id)) {
@@ -46,7 +46,7 @@ std::string random_key() {
   return fmt::format("{:012x}", number & 0xffffffffffff);
 }
 
-/// False if it has gone meanwhile. Where a file system has no locks nothing is locked, and nothing is taken for left.
+/// False if it is gone meanwhile. On a file system without locks nothing is locked, and nothing counts as left over.
 bool lock(const Descriptor& descriptor) {
   struct stat status {};
   if (flock(descriptor.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
@@ -67,7 +67,7 @@ Temporary make_beside(const std::string& final_path, std::string_view mark, Make
   return {};
 }
 
-/// What a name that make_beside() gave says.
+/// What a name from make_beside() tells.
 struct Name {
   std::string kernel;
   bool is_set_aside;
@@ -92,7 +92,7 @@ bool is_safe_from_others(const fs::path& folder) {
   return (status.st_mode & (S_IWGRP | S_IWOTH)) == 0 || (status.st_mode & S_ISVTX) != 0;
 }
 
-/// If it is of this user and nobody writes it.
+/// Removes it if it belongs to this user and nobody writes it.
 void remove_leftover(const std::string& path) {
   constexpr int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
   Descriptor found{::open(path.c_str(), O_RDWR | flags)};  // NFS locks files only for those who may write
@@ -147,7 +147,7 @@ void remove_leftovers(const std::string& folder, const std::string& name) noexce
   }
   for (const std::string& path : left) remove_leftover(path);
 } catch (const std::exception&) {
-  // A folder that cannot be listed: whoever writes there tells it.
+  // A folder that cannot be listed: whoever writes there reports it.
 }
 
 }  // namespace lockstep::core

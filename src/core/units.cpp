@@ -69,7 +69,7 @@ std::optional<Decimal> take_decimal(std::string_view& text) {
   return number;
 }
 
-// Nothing where `text` is no whole number of bytes below 2^64.
+// Nothing if `text` is not a whole number of bytes below 2^64.
 std::optional<Bytes> bytes_in(std::string_view text) {
   std::optional<Decimal> number = take_decimal(text);
   if (!number) return std::nullopt;

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// "'/x' of 'other.h5'": where a link that is there points to.
+/// "'/x' of 'other.h5'": where an existing link points to.
 std::string target_of(hid_t file, const std::string& link, const H5L_info_t& info) {
   std::vector<char> value(info.u.val_size + 1);
   if (H5Lget_val(file, link.c_str(), value.data(), info.u.val_size, H5P_DEFAULT) < 0) return "an unknown place";
@@ -60,7 +60,7 @@ bool is_itself(const std::string& path, const std::string& parent) {
   return path == "." || fs::equivalent(fs::path{parent}.parent_path() / path, parent, none);
 }
 
-/// H5Pset_elink_cb's: a negative answer ends what would lead to another file.
+/// Callback for H5Pset_elink_cb: a negative answer stops a link that leads to another file.
 herr_t stay_in_file(const char* parent, const char*, const char* child, const char*, unsigned*, hid_t, void* raw) {
   try {
     if (is_itself(child, parent)) return 0;

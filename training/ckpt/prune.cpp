@@ -1,4 +1,4 @@
-// lockstep ckpt prune: removes all but the newest whole checkpoints and those with a name, and what is left of others.
+// lockstep ckpt prune: removes all but the newest whole checkpoints and those with a name, and removes leftovers.
 
 #include <filesystem>
 #include <memory>
@@ -28,7 +28,7 @@ bool is_whole(const std::string& path) {
   }
 }
 
-/// None of ours, which is told: it is neither counted nor removed.
+/// Not one of ours: it is reported, but neither counted nor removed.
 bool is_foreign(const std::string& path) {
   const std::string reason = checkpoint::foreign_reason(path);
   if (!reason.empty()) core::log_warning(checkpoint::left_alone_text(path, reason));

@@ -1,4 +1,4 @@
-// lockstep shard import: one source of another program's files.
+// lockstep shard import: a set from files of other formats.
 #include <algorithm>
 #include <limits>
 #include <memory>

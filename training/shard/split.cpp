@@ -1,4 +1,4 @@
-// lockstep shard split: a set's samples split anew into train and val.
+// lockstep shard split: splits the samples of a set into train and val again.
 #include <fmt/ranges.h>
 
 #include <memory>

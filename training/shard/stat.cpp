@@ -1,4 +1,4 @@
-// lockstep shard stat: what is in a set.
+// lockstep shard stat: splits, shapes, classes and sizes of a set.
 
 #include <algorithm>
 #include <memory>

@@ -12,7 +12,7 @@
 
 namespace lockstep::data {
 
-/// What a file has that 8 bits of gray or colour, the right way up, have not.
+/// What a file has beyond 8 bits of gray or colour, the right way up.
 struct ImageFacts {
   int orientation = 1;        ///< of EXIF: 1 to 8, 1 for as stored
   bool has_alpha = false;     ///< left out
@@ -29,7 +29,7 @@ struct Image {
   ImageFacts facts{};
 };
 
-/// What went wrong with an image file, in half a sentence ("truncated JPEG", "no image").
+/// What went wrong with an image file, in half a sentence ("truncated JPEG", "not an image").
 struct ImageError {
   std::string reason;
 };

@@ -48,7 +48,7 @@ struct Labels {
   std::vector<bool> is_used = std::vector<bool>(most_classes);
   std::uint64_t n_classes = 0;  ///< the largest and one
 
-  /// False if a value is no class.
+  /// False if a value is not a class.
   bool add(const RowArray& y) {
     bool all_classes = true;
     for_pieces(y, [&](std::span<const std::byte> piece) {

@@ -1,7 +1,7 @@
-// Text files with numbers in columns, separated by commas, semicolons or tabs (whichever the first line has).
-// x becomes float32 [columns]; y becomes float32 [], or a class if all of it is written as integers from 0 to 65535:
-// "3" is a class, "3.0" a number, as is "3" with --no-classes; a remark says which, and why. If the first y is no
-// number, all are words, and classes. Columns of x without a name that number the rows are left out.
+// Text files with numbers in columns, separated by commas, semicolons or tabs (whichever the first line has). x becomes
+// float32 [columns]; y becomes float32 [], or a class if all of it is written as integers from 0 to 65535: "3" is a
+// class, "3.0" a number, as is "3" with --no-classes; a remark says which, and why. If the first y is not a number, all
+// are words, and classes. Columns of x without a name that number the rows are left out.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -161,7 +161,7 @@ class CsvParser {
     return fmt::format(" ({})", names_[column].empty() ? "no name" : core::printable(names_[column]));
   }
 
-  // pandas numbers rows from 0 on, R from 1 on. What other columns like that mean, only their names tell.
+  // pandas numbers rows from 0 on, R from 1 on. Of other such columns, only their names tell what they mean.
   Spool leave_out_row_numbers(Spool x, std::vector<Remark>& remarks) {
     constexpr std::uint64_t enough_to_doubt = 10;
     if (!options_.x_columns.empty()) return x;

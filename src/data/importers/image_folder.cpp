@@ -100,7 +100,7 @@ class Scan {
     return listing;
   }
 
-  // Which one is met first is the file system's affair; the least does not change.
+  // The order of entries depends on the file system; the least name does not.
   void ignore(const std::string& path) {
     std::string within = path.substr(std::min(root_.size() + 1, path.size()));
     if (result_.n_ignored++ == 0 || within < result_.first_ignored) result_.first_ignored = std::move(within);

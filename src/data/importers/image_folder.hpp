@@ -35,7 +35,7 @@ class ImageList {
 struct ImageFolder {
   std::vector<std::string> classes{};
   std::vector<ImageList> splits{};  ///< "train", and "val" and "test" if there are
-  std::uint64_t n_ignored = 0;      ///< files that are no images of a class by name and place
+  std::uint64_t n_ignored = 0;      ///< files that are not images of a class, by name or place
   std::string first_ignored{};      ///< within the folder
   bool is_val_from_test = false;
 };

@@ -64,7 +64,7 @@ class GzipStream final : public ByteStream {
   }
 
  private:
-  /// Sees to it that there is stored data of an open member; false at the end of the file.
+  /// Provides stored data of an open member; false at the end of the file.
   bool prepare() {
     if (zlib_.avail_in == 0) {
       zlib_.avail_in = static_cast<uInt>(stored_.read(buffer_));

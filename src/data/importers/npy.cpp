@@ -25,7 +25,7 @@ constexpr std::string_view archive_ending = ".npz";
 
 bool is_archive(const std::string& file) { return file.ends_with(archive_ending); }
 
-/// UTF-8, or what is none if the number is no character.
+/// UTF-8, or invalid UTF-8 if the number is not a character.
 void append_character(std::string& text, std::uint32_t code) {
   const auto append = [&](std::uint32_t byte) { text.push_back(static_cast<char>(byte)); };
   if (code < 0x80) return append(code);

@@ -138,7 +138,7 @@ class HeaderParser {
     return word;
   }
 
-  /// The next character that is no white space, which stays; '\0' at the end.
+  /// The next character that is not white space, which stays; '\0' at the end.
   char peek() {
     at_ = std::min(text_.find_first_not_of(" \t\n\r", at_), text_.size());
     return at_ < text_.size() ? text_[at_] : '\0';

@@ -94,7 +94,7 @@ class Machine {
  public:
   Machine(const Input& input, std::vector<PickleValue>& values) : input_{input}, cursor_{input}, values_{values} {}
 
-  /// The number of the value that is the whole.
+  /// The number of the outermost value.
   std::uint32_t run() {
     for (std::uint64_t n = 0; n < most_steps; ++n) {
       step_ = cursor_.place();

@@ -37,8 +37,8 @@ constexpr std::uint64_t copied_together = std::uint64_t{4} << 20;
   fail_to_stage(fmt::format("cannot write {}: {}", path, core::system_reason(errno)));
 }
 
-/// A file in the making, removed again unless it is finished. A link of its final name is replaced, not followed: in a
-/// folder for all it may be another's.
+/// A file that is being written, removed again unless it is finished. A link of its final name is replaced, not
+/// followed: in a shared folder it may be another user's.
 class Copy {
  public:
   explicit Copy(std::string final_path)

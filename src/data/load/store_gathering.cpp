@@ -137,7 +137,7 @@ class Gathering {
     copy_range(places, part);
     return true;
   } catch (...) {
-    return false;  // told again by the sample whose fault it is
+    return false;  // reported again with the sample that causes it
   }
 
   // Of samples that lie in one shard, all between the first and the last are read.

@@ -83,7 +83,7 @@ std::vector<BadRecord> share_bad(const runtime::Communicator& world, const std::
   return {records.begin(), records.end()};
 }
 
-// Such as `lockstep shard` gives to shards, and to what goes with them: a manifest may name anything.
+// A name that `lockstep shard` gives to shards and the files beside them: a manifest may name anything.
 bool is_name_of_ours(std::string_view file) {
   constexpr std::string_view end = ".h5";
   if (file == ids_file_name) return true;
@@ -94,10 +94,10 @@ bool is_name_of_ours(std::string_view file) {
          file.find_first_not_of("0123456789", dash + 1) == std::string_view::npos;
 }
 
-// What goes with an old set that is replaced. Only a set or nothing may be: anything else is there by mistake.
+// The files that are removed with an old set. Only a set may be replaced: anything else is there by mistake.
 std::set<std::string> files_of_old_set(const std::string& folder) {
   namespace fs = std::filesystem;
-  std::error_code error;  // what cannot be looked at, creating the new folder tells
+  std::error_code error;  // if it cannot be examined, creating the new folder says why
   if (!fs::exists(folder, error) || (fs::is_directory(folder, error) && fs::is_empty(folder, error))) return {};
   try {
     std::set<std::string> files{std::string{manifest_name}};
