@@ -23,7 +23,7 @@ inline constexpr std::string_view done_name = "DONE";
 /// Whether it is one of file_name_of().
 [[nodiscard]] bool is_rank_file(std::string_view name);
 
-/// Whether `path` is a folder with what makes a checkpoint, be it whole or not.
+/// Whether `path` is a folder with files of a checkpoint, whole or not.
 [[nodiscard]] bool is_checkpoint(const std::string& path);
 
 /// The checkpoints in `folder` with names of name_of(), the newest first, whole or not; none if the folder does not

@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Names of the files of the checkpoint that is there, if there is one.
+/// Names of the files of the existing checkpoint, if there is one.
 std::set<std::string> names_in(const std::string& path) {
   std::set<std::string> names;
   std::error_code error;

@@ -23,7 +23,7 @@ void write_whole(const std::string& path, std::span<const std::byte> content);
 /// user has made in a shared folder, or is write-protected.
 void check_writable(const std::string& path, std::string_view flag);
 
-/// A file in the making: `path()` is an empty temporary sibling of the final name, for those who write by name;
+/// A file that is being written: `path()` is an empty temporary sibling of the final name, for those who write by name;
 /// commit() syncs and renames it, the destructor removes what was not committed.
 class PendingFile {
  public:
@@ -49,8 +49,8 @@ class PendingFile {
 /// Names of an old folder's files, which are removed when a new one replaces it; nothing: there must be no old folder.
 using OldFiles = std::optional<std::set<std::string>>;
 
-/// A folder in the making: `path()` is a temporary sibling of the final name; commit() syncs and renames it, the
-/// destructor removes what was not committed.
+/// A folder that is being written: `path()` is a temporary sibling of the final name; commit() syncs and renames it,
+/// the destructor removes what was not committed.
 class PendingFolder {
  public:
   /// Creates the temporary folder, and removes what killed runs have left of it. Error (usage, naming `flag`) if

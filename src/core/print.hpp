@@ -29,8 +29,8 @@ void print(fmt::format_string<First, Rest...> format, First&& first, Rest&&... r
   print(std::string_view{fmt::format(format, std::forward<First>(first), std::forward<Rest>(rest)...)});
 }
 
-/// For a process that is about to end: without stdio, whose locks others may hold; what nobody takes within a second is
-/// lost.
+/// For a process that is about to end: without stdio, whose locks others may hold; output that no reader takes within a
+/// second is lost.
 void write_in_time(int descriptor, std::string_view text) noexcept;
 
 /// For work that is worth more than its output: continues if stdout fails, and reports it at the end.

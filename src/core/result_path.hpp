@@ -22,8 +22,8 @@ void refuse_irreplaceable(const std::string& path, std::string_view flag);
 /// Whether `folder` is a set of shards, whole or damaged.
 [[nodiscard]] bool is_shard_set(const std::string& folder);
 
-/// Throws core::Error (usage, naming `flag`) if the file `path`, or what a link of this name leads to, would lie in a
-/// set of shards: a result would replace one of its files, or be one that belongs to no set.
+/// Throws core::Error (usage, naming `flag`) if the file `path`, or what a link of this name leads to, would be inside
+/// a set of shards: a result would replace one of its files, or be a surplus file.
 void refuse_in_shard_set(const std::string& path, std::string_view flag);
 
 }  // namespace lockstep::core

@@ -85,7 +85,7 @@ std::optional<Name> parse_name(const std::string& entry, const std::string& name
   return Name{std::string{digits.substr(0, kernel_digits)}, mark == set_aside};
 }
 
-/// Whether nobody else can put another folder of this user under a name of that folder.
+/// Whether no other user can rename another folder of this user to a name in that folder.
 bool is_safe_from_others(const fs::path& folder) {
   struct stat status {};
   if (stat(folder.c_str(), &status) != 0 || (status.st_uid != geteuid() && status.st_uid != 0)) return false;

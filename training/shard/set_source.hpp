@@ -1,6 +1,6 @@
 // Existing sets as the source of a new one.
-// Invariant: splits of the same name follow one another in the order of the folders; all sets have the same spec and
-// the same extra files.
+// Invariant: splits of the same name are joined in the order of the folders; all sets have the same spec and the same
+// extra files.
 // Used by `lockstep shard pack|split|merge`.
 #pragma once
 

@@ -44,7 +44,7 @@ struct DecodeOptions {
   std::uint32_t white = white_of_16_bits;  ///< of files whose white would be that
 };
 
-/// Formats are told by their first bytes, never by the file's name. Throws ImageError. Thread-safe. The memory of
+/// Formats are recognised by their first bytes, never by the file's name. Throws ImageError. Thread-safe. The memory of
 /// `image` is used again: fresh memory costs as much as a third of the decoding.
 void decode_image(std::span<const std::byte> file, const DecodeOptions& options, Image& image);
 [[nodiscard]] Image decode_image(std::span<const std::byte> file, std::uint64_t channels, std::uint64_t at_least = 0);

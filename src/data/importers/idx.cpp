@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t least_classes = 10;
 
-/// "train-images-idx3-ubyte", also with a point before "idx" and with ".gz"; the first that is there.
+/// "train-images-idx3-ubyte", also with a point before "idx" and with ".gz"; the first that exists.
 std::optional<std::string> find_file(const std::string& folder, const std::string& stem, std::size_t n_dimensions) {
   for (const char* joint : {"-", "."}) {
     for (const char* ending : {"", ".gz"}) {

@@ -29,7 +29,7 @@ bool is_image_name(std::string_view name) {
          });
 }
 
-/// What lies in one folder, each list sorted. Hidden entries are passed over.
+/// The entries of one folder, each list sorted. Hidden entries are skipped.
 struct Listing {
   std::vector<std::string> folders{};
   std::vector<std::string> images{};

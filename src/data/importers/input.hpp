@@ -1,5 +1,5 @@
 // Input files as bytes, one after another or at any place, whether they are plain or gzip.
-// Invariant: gzip is told by its first two bytes, never by the file's name; memory does not grow with the file.
+// Invariant: gzip is recognised by its first two bytes, never by the file's name; memory does not grow with the file.
 // Used by the importers of arrays (Input) and of text (ByteStream).
 #pragma once
 

@@ -338,7 +338,7 @@ void Loader::begin_epoch(std::uint64_t epoch, std::uint64_t first) {
   core::require(first <= n_batches(), "an epoch is resumed within it");
   state_->pipeline->stop();
   if (state_->buffers.empty()) state_->make_buffers();
-  // A batch that is repeated is that of epoch 0, wherever a run goes on.
+  // A repeated batch is that of epoch 0, wherever a run resumes.
   state_->epoch = state_->options.is_repeated ? 0 : epoch;
   state_->sampler.begin_epoch(state_->epoch);
   state_->ledger = {};

@@ -146,7 +146,7 @@ void check_room(const std::string& folder, std::uint64_t needed) {
   const auto space = fs::space(folder, error);
   if (error || needed <= space.available) return;
   fs::remove(folder, error);  // if it is empty
-  fail_to_stage(fmt::format("'{}' has no room for the set: {} are needed, {} are free", folder,
+  fail_to_stage(fmt::format("no room for the set in '{}': {} are needed, {} are free", folder,
                             core::format_bytes({needed}), core::format_bytes({space.available})));
 }
 
