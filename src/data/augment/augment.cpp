@@ -157,7 +157,7 @@ struct Augment::State {
               std::uint64_t id, std::span<std::byte> scratch) const {
     const Size size = chain.size.value_or(Size{static_cast<std::int64_t>(height), static_cast<std::int64_t>(width)});
     core::require(x.size() == static_cast<std::size_t>(size.height * size.width) * chain.n_channels,
-                  "pixels as many as said");
+                  "as many pixels as the size says");
     Canvas canvas{x, size, chain.n_channels, scratch};
     for (std::size_t i = 0; i < chain.geometry.size(); ++i)
       apply_step(chain.geometry[i], id, draws_of(options.seed, epoch, id, i), canvas);
