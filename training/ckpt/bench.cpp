@@ -352,19 +352,19 @@ int bench(const BenchArguments& arguments, const runtime::Session& session) {
 }  // namespace
 
 std::string bench_help() {
-  return R"(  lockstep ckpt bench /scratch/me                       how fast checkpoints are there
+  return R"(  lockstep ckpt bench /scratch/me                       how fast are checkpoints there?
   lockstep ckpt bench /scratch/me --like r --nproc 4    those of run r
 
-Writes and reads checkpoints in a temporary folder in FOLDER, and removes it. For comparison, writes and reads the same
-bytes plainly: one write and one fsync per rank, and one read. Values are random; each rank has its part of every tensor,
-in its own file. Times are those of the slowest rank, medians with their 95 % interval. What was just written is read from
-the page cache if it fits there. Training stands still while a checkpoint of --save-every is copied, and continues while it
-is written.
+Writes and reads checkpoints in a temporary folder in FOLDER, which it removes, and the same bytes plainly: what the file
+system does for one write and one fsync of each rank, and for one read. Random values; each rank has its part of every tensor,
+in its own file. Times are of the slowest rank, medians with their 95 % interval. What was just written is read from
+the page cache where there is room for it. Training stands still for as long as a checkpoint of --save-every is copied, and
+goes on while that is written.
 
       --like FOLDER      tensors of this checkpoint, or of a run's newest
-      --bytes N          this much in tensors of 4 MiB, instead                            (256M)
-      --repeats N        how often each is measured, in turn                               (7)
-      --json F           write all figures to a file
+      --bytes N          so much in tensors of 4 MiB, instead                              (256M)
+      --repeats N        of everything, in turn                                            (7)
+      --json F           all figures as a file
 )";
 }
 

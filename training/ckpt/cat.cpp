@@ -180,12 +180,11 @@ std::string cat_help() {
   lockstep ckpt cat r conv1.weight exp_avg/conv1.weight
   lockstep ckpt cat weights.h5 fc.bias --all | sort -g
 
-FOLDER is a run (its newest whole checkpoint is shown), a checkpoint, or a file: HDF5, .npz, .safetensors.
-Without TENSOR, lists all tensors with the digest (XXH3, 128 bits) of their values; it does not depend on the number of
-ranks that wrote them. For a TENSOR, prints minimum, maximum, mean, the number of values that are not finite, and the
-first values.
+FOLDER is that of a run, whose newest whole checkpoint is shown, or of a checkpoint, or a file: HDF5, .npz, .safetensors.
+Without TENSOR all are listed, with the digest (XXH3, 128 bits) of their values, the same whatever ranks wrote them. Of a
+TENSOR the least, the greatest and the mean value, how many are not finite, and the first ones are shown.
 
-      --all              print all values of each TENSOR, one a line, and nothing else
+      --all              of each TENSOR all values, one a line, and nothing else
 )";
 }
 

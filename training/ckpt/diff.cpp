@@ -56,9 +56,9 @@ std::string diff_help() {
   return R"(  lockstep ckpt diff r s
   lockstep ckpt diff r/checkpoints/step-000000100 r/checkpoints/step-000000200
 
-Compares all tensors bit by bit, however many ranks wrote them: parameters, optimizer states, statistics. Prints where the
-runs' positions differ, and the first element of the first tensor that differs: both values, and how many floats lie
-between them (ULP). Of a run, it takes the newest whole checkpoint. Exit code 0: equal; 1: different, or one is damaged.
+Compares all tensors to the bit, whatever ranks wrote them: parameters, states of the optimizer, statistics. Prints what of the
+runs' places differs, and of the first tensor that differs the first element, both values and how many floats lie
+between them (ULP). Of a run's folder the newest whole checkpoint is taken. Exit code 0: equal; 1: not, or one is damaged.
 
 )";
 }

@@ -29,17 +29,17 @@ std::string export_help() {
   lockstep ckpt export r/checkpoints/step-000000100 --out all.npz --optimizer
   lockstep ckpt export weights.h5 --out weights.npz
 
-FOLDER is a run (its newest whole checkpoint is exported), a checkpoint, or a file: HDF5, .npz, .safetensors.
-Parameters and running statistics are float32, with the names and shapes of PyTorch's state_dict. Statistics of lanes
-(--deterministic) are averaged. --init-from reads the file, and so do:
+FOLDER is that of a run, whose newest whole checkpoint is taken, or of a checkpoint, or a file: HDF5, .npz, .safetensors.
+Parameters and running statistics, float32, have the names and shapes of PyTorch's state_dict; of statistics that lanes have
+(--deterministic) it is the mean. --init-from reads the file, as do:
 
   .h5, .hdf5      h5py, h5dump: one data set for each tensor, as in weights.h5
   .npz            numpy.load: not compressed
   .safetensors    safetensors.torch.load_file, ...
 
-      --out FILE         its ending chooses the format; appears when it is complete          (required)
+      --out FILE         where; its ending chooses the format; appears when it is complete  (required)
       --optimizer        also the optimizer's states, such as exp_avg/conv1.weight
-      --force            replace FILE if it exists                                          (refuse)
+      --force            replace FILE if it is there                                        (refuse)
 )";
 }
 

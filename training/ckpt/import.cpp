@@ -32,13 +32,13 @@ std::string import_help() {
   return R"(  lockstep ckpt import mine.safetensors --out weights.h5
   lockstep train RECIPE --init-from weights.h5
 
-FILE is HDF5, .npz or .safetensors, recognised by its content. Its tensors are float32, or float16 or bfloat16, which
-become float32 without loss, with the names and shapes of PyTorch's state_dict. num_batches_tracked and optimizer states
-(exp_avg/NAME beside NAME) are left out. --init-from reads FILE directly, too; import adds one format, and a check sum
+FILE is HDF5, .npz or .safetensors, told by its content: tensors in float32, or in float16 or bfloat16, which are the same
+numbers in float32, by the names and shapes of PyTorch's state_dict. Its num_batches_tracked and states of an optimizer
+(exp_avg/NAME beside NAME) are left out. --init-from takes FILE itself, too: what is gained is one format, and a check sum
 of each tensor.
 
-      --out FILE         a name that ends in .h5; appears when it is complete               (required)
-      --force            replace FILE if it exists                                          (refuse)
+      --out FILE         where, a name that ends in .h5; appears when it is complete        (required)
+      --force            replace FILE if it is there                                        (refuse)
 )";
 }
 

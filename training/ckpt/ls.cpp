@@ -71,9 +71,9 @@ core::ExitCode list(const std::string& folder) {
 std::string ls_help() {
   return R"(  lockstep ckpt ls r
 
-Lists the newest first: the epoch and step at which the run would resume, and the samples seen before. `complete` means that
-index, mark and all files exist, and the files have their sizes; lockstep ckpt verify also reads them. `best` and `epoch-010`
-are other names, under which lockstep train keeps a checkpoint.
+The newest first: epoch and step that the run would go on with, samples seen before. `complete` is what has its index, its
+mark and all files as large as they were; lockstep ckpt verify reads them, too. `best` and `epoch-010` are other names, by which
+lockstep train keeps it.
 
 )";
 }

@@ -82,12 +82,12 @@ core::ExitCode prune(const PruneArguments& arguments) {
 std::string prune_help() {
   return R"(  lockstep ckpt prune r --keep 1
 
-Removes checkpoints that are older than the newest whole ones, damaged or incomplete, left over from killed runs, or set
-aside by a run as suspect. Keeps whole ones that have another name (best, epoch-010): rm that name first. Keeps, and names,
-symbolic links and folders that contain anything not made by Lockstep. Do not prune a run that is still running: its own
---keep says how many it keeps.
+Removes what is older than the newest whole checkpoints, damaged and incomplete ones, what killed runs have left of others, and
+those that a run has set aside as suspect;
+not what is whole and has another name (best, epoch-010): rm that first; nor a symbolic link, or a folder with anything in it
+that Lockstep has not made, which are told. Not for a run that is under way: that one keeps as many as its own --keep says.
 
-      --keep N           whole checkpoints to keep                                         (3)
+      --keep N           whole checkpoints that stay                                       (3)
 )";
 }
 

@@ -29,16 +29,17 @@ std::string bench_help();
 Action declare_bench(core::Flags& flags);
 
 inline constexpr std::array<Verb, 8> verbs{{
-    {"ls", "list the checkpoints of a run, with epoch and step", "ls FOLDER", ls_help, declare_ls},
-    {"verify", "verify every byte", "verify FOLDER", verify_help, declare_verify},
-    {"diff", "show the first tensor and element in which two differ", "diff FOLDER FOLDER", diff_help, declare_diff},
-    {"cat", "list the tensors of one, or print values", "cat FOLDER [TENSOR...]", cat_help, declare_cat},
-    {"export", "write its tensors as HDF5, .npz or .safetensors", "export FOLDER --out FILE", export_help,
+    {"ls", "the checkpoints of a run, and where each stands", "ls FOLDER", ls_help, declare_ls},
+    {"verify", "whether every byte is what it was when it was written", "verify FOLDER", verify_help, declare_verify},
+    {"diff", "the first tensor and element in which two differ", "diff FOLDER FOLDER", diff_help, declare_diff},
+    {"cat", "the tensors in one, or the values of some", "cat FOLDER [TENSOR...]", cat_help, declare_cat},
+    {"export", "its tensors as a file of HDF5, .npz or .safetensors", "export FOLDER --out FILE", export_help,
      declare_export},
-    {"import", "convert weights of another program to a Lockstep file", "import FILE --out FILE", import_help,
+    {"import", "a file of weights of another program as one of ours", "import FILE --out FILE", import_help,
      declare_import},
-    {"prune", "remove all but the newest whole ones, and leftovers", "prune FOLDER", prune_help, declare_prune},
-    {"bench", "measure how fast they are written and read, against the file system", "bench FOLDER", bench_help,
+    {"prune", "remove all but the newest whole ones, and what is left of others", "prune FOLDER", prune_help,
+     declare_prune},
+    {"bench", "how fast they are written and read, and what the file system can do", "bench FOLDER", bench_help,
      declare_bench},
 }};
 

@@ -72,10 +72,9 @@ std::string verify_help() {
   return R"(  lockstep ckpt verify r
   lockstep ckpt verify r --nproc 4      four ranks read different files
 
-Reads every file once and compares its digest with the index, and the index's digest with its mark. Exit code 0: all are
-whole; 1: one is damaged or incomplete, and each such one is named; 2: an index has what Lockstep never writes, such as the
-path of a file, or a file is a link or not a regular file; 3: one could not be read. Checkpoints that a run removes meanwhile
-do not count.
+Reads every file once and compares its digest with the index's, and the index's with its mark. Exit code 0: all are whole;
+1: one is damaged or incomplete, which is said of each; 2: an index says what no Lockstep has written, such as a file's
+path, or a file is a link or none at all; 3: one could not be read. What a run removes meanwhile is not counted.
 
 )";
 }

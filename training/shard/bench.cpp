@@ -196,27 +196,26 @@ What is read                                                                    
       --split NAME       train, val                                                   (the first)
       --batch N          samples of all ranks together                                (64)
       --order O          keyed, torch, blocked or sequential                          (keyed)
-      --window-chunks N  blocked: mix samples within this many chunks                 (16)
-      --seed N           seed of order and augmentation                               (1)
+      --window-chunks N  blocked: samples are mixed within so many chunks             (16)
+      --seed N           of order and augmentation                                    (1)
       --augment STEPS    crop:SIZE[:PADDING], flip[:P], rrcrop:SIZE, resize:SIZE, centercrop:SIZE, normalize:MEAN:STD
-                         one after another, separated by commas                       (none)
+                         in a row, separated by commas                                (none)
       --dtype T          float32, bfloat16 or stored                                  (float32; integers as stored)
       --layout L         nchw or nhwc                                                 (nchw)
 How it is read
-      --threads N        of each rank, besides its own; 0: none                       (the spare cores, at most 8)
+      --threads N        of each rank, beside its own; 0: none                        (the spare cores, at most 8)
       --stage FOLDER     local to each node: copy the set there and read the copy
       --cache C          auto: in memory once per node if it fits; none; node         (auto)
       --cold             drop the files from the page cache before each repeat        (warm: read once before)
       --seconds T        for each of five stages                                      (3s)
-      --epochs N         passes over the whole split for each stage, instead of a time
-      --json F           write all figures to a file
+      --epochs N         passes over the whole split for each stage, instead
+      --json F           all figures as a file
 
-Each stage uses these threads and the rank's own. `copy` moves memory into cache: the limit of the others, except for what
-stays in a cache. `pread` reads the files alone; `read` adds check sums and decoding; `augment` takes samples in memory;
-`loader` is the whole path, as a trainer sees it.
-Each is measured seven times in turn. Figures are medians with their 95 % interval, if there are enough repeats for one.
-Rates are those of all ranks together.
-Memory: the loader's batches, at most 0.5 GiB for the copy, and with --cache auto or node the set once per node, else up to
+Stages, each by these threads and the rank's own: copy, memory into cache, which the others are set against (what stays
+in a cache exceeds it); pread, the files alone; read, with check sums and decoding; augment, of samples in memory;
+loader, the whole path as a trainer sees it. Each is measured seven times in turn; figures are medians with their 95 % interval,
+where there are repeats enough for one. Rates are of all ranks together.
+Memory: the loader's batches, 0.5 GiB at most for the copy, and with --cache auto or node the set once per node, else up to
 64 MiB of samples read ahead.
 )";
 }

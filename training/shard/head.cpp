@@ -68,12 +68,12 @@ std::string head_help() {
   return R"(  lockstep shard head d
   lockstep shard head d --split val -n 1
 
-Prints id, label and range of values of the first samples. Draws uint8 images up to 32 x 32 in ten shades.
+Prints id, label and range of values of the first samples; images of bytes up to 32 x 32 are drawn in ten shades.
 
                                                                                       (default)
       --split NAME       train, val                                                   (the first)
   -n, --samples N        how many                                                     (5)
-Memory: one chunk. Only one rank reads.
+Memory: one chunk. One rank does it all.
 )";
 }
 

@@ -125,15 +125,15 @@ What is read                                                                    
       --no-header        csv: the first line is data                                  (it has the names)
       --x-name NAME      hdf5, npy: name of the inputs                                (x)
       --y-name NAME      hdf5, npy: name of the labels                                (y)
-      --allow-external-files  hdf5: also read other files that the file names         (refuse)
-      --allow-unwritten  hdf5: unwritten values become the fill value                 (refuse)
+      --allow-external-files  hdf5: read other files where the file says so           (refuse)
+      --allow-unwritten  hdf5: values that nobody has written are the fill value      (refuse)
       --no-classes       csv, hdf5, npy: labels that are whole numbers stay numbers   (0 to 65535: classes)
 )";
 
 constexpr std::string_view labels_help = R"(
-Labels of csv, hdf5 and npy become classes if all are whole numbers from 0 to 65535, of an integer type or written without
-a point (csv); a line says so. For regression targets, use --no-classes. Labels that are words (in a csv file, if the
-first is not a number) are classes, too, numbered in the order of the words.
+Labels of csv, hdf5 and npy: where all are whole numbers from 0 to 65535, of an integer type or in a csv file written
+without a point, they are taken as classes, and a line says so. For targets of a regression, use --no-classes. Labels
+that are words (in a csv file: where the first is no number) are classes, too, numbered in the order of the words.
 lockstep train learns classes of images, and numbers (--no-classes) of tables; it has no model for classes of tables.
 )";
 
@@ -161,20 +161,21 @@ std::string import_help() {
   std::string text = R"(  lockstep shard import mnist downloads/mnist --out m
   lockstep shard import images photos --out p --resize 256 --crop 224 --val 0.1 --shuffle --nproc 4
   lockstep shard import hdf5 old.h5 --out n --x-name images --y-name labels --compress zstd
-  lockstep shard import images --help                    what an importer reads, and its flags
+  lockstep shard import images --help                    what an importer takes, and its flags
 
 Kinds
 )";
   for (const data::Importer& importer : data::importers)
     text += fmt::format("  {:<10} {}\n", importer.name, importer.summary);
   return fmt::format("{}{}{}{}{}", text, reading_help, val_help(), packing_help(), labels_help) + R"(
-Memory: three chunks (four for images on several threads) and one shard's check sums per rank, some 20 MB by default.
-Some input needs more: images, 8 bytes and the name of each file; movielens, some 50 bytes for each user and item while
-they are read, then 8; hdf5, one of its own chunks of x and y, at most 256 MiB.
-Text and compressed input (csv, .gz, .npz) is unpacked into a temporary file on each node, in the temporary folder (TMPDIR).
+Memory: three chunks (of images on several threads, four) and one shard's check sums per rank (some 20 MB by default),
+and what grows with the input: of images, 8 bytes and the name of each file; of movielens, some 50 bytes for each user
+and item while they are read, and then 8; of hdf5, one of its own chunks of x and y, which may have 256 MiB at most.
+Where the input is text or compressed (csv, .gz, .npz) a temporary file of the size in memory lies in the temporary
+folder (TMPDIR), one on each node.
 
-An HDF5 file may name other files that hold its content: external storage, external links, virtual data sets. They are
-read only with --allow-external-files, because the author of the file chose them and they end up in the shards.
+An HDF5 file may name other files that have its content: external storage, external links, virtual data sets. These are
+read with --allow-external-files only, since whoever made the file chose them, and they end up in the shards.
 )";
 }
 

@@ -18,8 +18,8 @@ std::string merge_help() {
   return R"(  lockstep shard merge monday tuesday --out week
   lockstep shard merge cats dogs --out pets --shuffle
 
-Types, shapes, classes and extra files must be the same. Splits of the same name are joined in the order of the
-folders, and ids are renumbered from 0. Without --compress, the compression of the first folder is used.
+Types, shapes, classes and extra files must be the same. Splits of the same name follow one another in the order of the
+folders, and ids are given anew from 0 on. Without --compress, that of the first folder is taken.
 
 )" + packing_help() +
          repacking_memory_help();

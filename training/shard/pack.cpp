@@ -17,10 +17,10 @@ struct PackArguments {
 std::string pack_help() {
   return R"(  lockstep shard pack d --out dz --compress zstd --level 9      smaller on disk
   lockstep shard pack d --out dc --chunk-size 1M                less to decode for one sample
-  lockstep shard pack d --out ds --shuffle                      mix samples that are sorted by class
+  lockstep shard pack d --out ds --shuffle                      samples that lay sorted by class, mixed
 
-Splits, ids within a split, classes and extra files stay the same; only --shuffle changes the order. Without --compress,
-the compression stays the same, too.
+Splits, ids within a split, classes and extra files stay; only --shuffle changes the order. Without --compress the
+compression stays as well.
 
 )" + packing_help() +
          repacking_memory_help();

@@ -133,14 +133,14 @@ std::string packing_help() {
       --level N          1 to 9 for deflate, 22 for zstd, 12 for lz4                  (the codec's default)
       --shuffle          store in a random order; for data sorted by class
       --seed N           seed of everything random                                    (1)
-      --inject FAULT,... a fire drill: one of the faults below, on purpose. N: the Nth time, or each; else the first. A rank ...
+      --inject FAULT,... a fire drill: what is below happens on purpose; N: the Nth time, or each; else the first. A rank ...
 )"} + runtime::fault_help(runtime::FaultTaker::shard);
 }
 
 std::string val_help() {
   return "      --val SHARE        0.2: a fifth of the samples, chosen by the seed, becomes the split `val`; for input "
-         "without\n"
-         "                         such a split                                                 (none)\n";
+         "that has\n"
+         "                         no such split of its own                                     (none)\n";
 }
 
 int end_stopped(const runtime::Communicator& world) {

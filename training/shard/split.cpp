@@ -34,9 +34,9 @@ std::string split_help() {
 
 What is split
       --val SHARE        0.1: a tenth of the samples, chosen by the seed, becomes the split `val`  (required)
-      --join             merge the samples of all splits first                        (refuse a set that is split)
+      --join             put the samples of all splits together first                 (refuse a set that is split)
 )" + packing_help() +
-         "\nWithout --compress, the compression stays the same.\n" + repacking_memory_help();
+         "\nWithout --compress the compression stays.\n" + repacking_memory_help();
 }
 
 Action declare_split(core::Flags& flags) {

@@ -152,10 +152,10 @@ std::string stat_help() {
   return R"(  lockstep shard stat d
   lockstep shard stat d --json > d.json
 
-Prints types, shapes, splits, sizes, and how many samples each class has. `ratio` is the size of the samples divided by
-that of the files. Reads the manifest and, if there are classes, all labels; verify checks all other data.
+Prints types, shapes, splits, sizes, and how many samples each class has. `ratio` is the size of the samples over that
+of the files. Reads the manifest and, where there are classes, all labels; it checks no other data: see verify.
 
-      --json             print JSON on stdout (share/schemas/shard_stat-1.schema.json)
+      --json             as JSON, on stdout (share/schemas/shard_stat-1.schema.json)
 Memory: one chunk of labels per rank.
 )";
 }

@@ -52,7 +52,7 @@ Kinds
     text += fmt::format("  {:<10} {}\n", kind.name, kind.summary);
   text += R"(
 What is made                                                                          (default)
-      --samples N        samples of `train`; digits and images have their own `val`         (the kind's own)
+      --samples N        how many of `train`; digits and images bring a `val` of their own  (the kind's own)
       --height N         images: rows                                                 (64)
       --width N          images: columns                                              (64)
       --channels N       images: 1 to 4                                               (3)
@@ -61,7 +61,7 @@ What is made                                                                    
       --items N          ratings: items                                               (9724)
 )";
   return text + val_help() + packing_help() + R"(
-Memory: three chunks and one shard's check sums per rank (some 20 MB by default), for any number of samples.
+Memory: three chunks and one shard's check sums per rank (some 20 MB by default), whatever the number of samples.
 )";
 }
 

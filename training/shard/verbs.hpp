@@ -33,18 +33,19 @@ std::string bench_help();
 Action declare_bench(core::Flags& flags);
 
 inline constexpr std::array<Verb, 9> verbs{{
-    {"import", "convert files of other formats to shards", "import KIND PATH --out FOLDER", import_help, declare_import,
+    {"import", "shards from files of other formats", "import KIND PATH --out FOLDER", import_help, declare_import,
      import_kind_help},
-    {"synth", "make a set from a seed", "synth KIND --out FOLDER", synth_help, declare_synth},
-    {"pack", "store the same samples in other chunks, shards or compression", "pack FOLDER --out FOLDER", pack_help,
+    {"synth", "shards from nothing but a seed", "synth KIND --out FOLDER", synth_help, declare_synth},
+    {"pack", "the same samples in other chunks, shards or compression", "pack FOLDER --out FOLDER", pack_help,
      declare_pack},
-    {"stat", "show splits, shapes, classes and sizes", "stat FOLDER", stat_help, declare_stat},
-    {"verify", "verify every byte", "verify FOLDER", verify_help, declare_verify},
-    {"head", "show the first samples", "head FOLDER", head_help, declare_head},
-    {"split", "split the samples of a set into train and val again", "split FOLDER --out FOLDER --val SHARE",
-     split_help, declare_split},
-    {"merge", "merge several sets into one", "merge FOLDER FOLDER... --out FOLDER", merge_help, declare_merge},
-    {"bench", "measure how fast a set can be read, and find the bottleneck", "bench FOLDER", bench_help, declare_bench},
+    {"stat", "what is in a set", "stat FOLDER", stat_help, declare_stat},
+    {"verify", "whether every byte of a set is what it was when it was written", "verify FOLDER", verify_help,
+     declare_verify},
+    {"head", "the first samples of a set", "head FOLDER", head_help, declare_head},
+    {"split", "a set's samples split anew into train and val", "split FOLDER --out FOLDER --val SHARE", split_help,
+     declare_split},
+    {"merge", "several sets as one", "merge FOLDER FOLDER... --out FOLDER", merge_help, declare_merge},
+    {"bench", "how fast a set can be read, and what limits it", "bench FOLDER", bench_help, declare_bench},
 }};
 
 /// `arguments` after "shard". Throws core::Error (usage).

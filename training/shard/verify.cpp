@@ -60,10 +60,10 @@ std::string verify_help() {
   return R"(  lockstep shard verify d
   lockstep shard verify d --nproc 4      four ranks read different shards
 
-Reads every file once and compares its digest with the manifest. In a file that differs, check sums show which chunk and
-which samples are damaged. Missing files, HDF5 files that the manifest does not list, and labels outside the classes are
-named, too. Other files, such as your notes, are ignored.
-Exit code 0: the set is whole; 1: it is damaged, with one line for each defect; 2 or 3: a file could not be read, and the
+Reads every file once and compares its digest with the manifest's; in a file that differs, the check sums tell which
+chunk and which samples are hit. Missing files, HDF5 files that belong to no set, and labels beyond the classes are
+named too; files of other kinds, such as notes of yours, do not matter.
+Exit code 0: the set is whole; 1: it is damaged, one line for each defect; 2 or 3: a file could not be read, and the
 others are whole.
 
 Memory: a piece of 4 MiB and one shard's check sums per rank.
