@@ -41,7 +41,7 @@ std::set<std::string> names_in(const std::string& path) {
 void make_folder(const std::string& path, std::optional<core::PendingFolder>& pending) {
   const fs::path folder = fs::path{path}.parent_path();
   if (fs::is_symlink(fs::symlink_status(path)))
-    core::fail_usage({.what = fmt::format("'{}' is a symbolic link, and a checkpoint does not replace links", path),
+    core::fail_usage({.what = fmt::format("'{}' is a symbolic link, which no checkpoint replaces", path),
                       .expected = "a new name, or a checkpoint to replace",
                       .fix = "move the link away"});
   if (fs::create_directories(folder)) core::sync_to_disk(fs::absolute(folder).parent_path().string());

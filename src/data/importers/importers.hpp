@@ -97,7 +97,7 @@ inline constexpr std::array<Importer, 8> importers{{
      "  Columns of one name are chosen by their numbers, from 0 on.\n",
      true},
     {"hdf5", "an HDF5 file with data sets x and y, MATLAB 7.3 files too", open_hdf5,
-     "  FILE with data sets x and y, whose first dimension counts the samples; or MATLAB's (save -v7.3), transposed\n"
+     "  FILE with data sets x and y, whose first dimension counts the samples; or MATLAB's (save -v7.3), turned round\n"
      "  Several splits: x_train, y_train, x_val, ... or /train/x, /train/y, ...; a test without a val becomes val.\n"
      "  Images: uint8 of rows x columns or rows x columns x channels, or floats of channels x rows x columns.\n"
      "  Data sets named after images and labels need no --x-name: train_images and train_labels.\n"},
