@@ -17,7 +17,7 @@ Box whole(std::string tensor, std::vector<std::uint64_t> shape) {
 
 namespace {
 
-/// Where a tensor's element lies in a box of it, if it does; or how many elements from it on are none of the box.
+/// Where a tensor's element lies in a box of it; or, outside of the box, how many elements from it on are outside, too.
 struct Run {
   std::size_t at = 0;  ///< in the box
   std::size_t n = 0;   ///< elements that follow one another in the tensor, of the box or not

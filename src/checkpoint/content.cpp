@@ -55,7 +55,7 @@ constexpr std::array state_fields{
               {.kind = JsonKind::text,
                .most = 4096 * 2 * sizeof(double),
                .fits = are_losses,
-               .expected = "losses as hexadecimal digits, 16 of each, at most 4096 of them"}}};
+               .expected = "at most 4096 losses of 16 hexadecimal digits each"}}};
 constexpr JsonRule state_rule{.kind = JsonKind::object, .fields = state_fields};
 
 constexpr std::array sighting_fields{JsonField{"rank", {.kind = JsonKind::whole, .most = most_ranks - 1}},
@@ -86,13 +86,14 @@ struct ContentReader {
   }
   /// `value` is at most `most`, which is that of another field.
   void at_most(std::string_view field, std::uint64_t value, std::uint64_t most, std::string_view other) const {
-    if (value > most) refuse(field, fmt::format("is {}", value), fmt::format("at most {}, which {} is", most, other));
+    if (value > most)
+      refuse(field, fmt::format("is {}", value), fmt::format("at most {}, the value of {}", most, other));
   }
 };
 
 std::uint64_t whole_at(const Content& json, const char* field) { return json.at(field).get<std::uint64_t>(); }
 
-/// Where a run stands is a number of whole epochs and some steps.
+/// A run's position is a number of whole epochs and some steps.
 void check_place(const ContentReader& reader, const Content& content) {
   const Content &state = content.at("state"), &of_epoch = state.at("of_epoch");
   const std::uint64_t epoch = whole_at(state, "epoch"), of_all = whole_at(state, "step");
@@ -104,7 +105,7 @@ void check_place(const ContentReader& reader, const Content& content) {
                   fmt::format("at most {}, as epoch_steps is {}", most, each));
   if (epoch > of_all / each || epoch * each + in_epoch != of_all)
     reader.refuse("state.step", fmt::format("is {}", of_all),
-                  fmt::format("{} epochs of {} steps each, and {} steps", epoch, each, in_epoch));
+                  fmt::format("{} epochs of {} steps each, plus {} steps", epoch, each, in_epoch));
 }
 
 void check_sightings(const ContentReader& reader, const Content& content) {
@@ -137,9 +138,9 @@ void check_recipe(const ContentReader& reader, const Content& recipe) {
 
 const JsonRule any_content{.kind = JsonKind::object, .may_lack_fields = true, .fields = content_fields};
 const JsonRule training_content{.kind = JsonKind::object, .fields = content_fields};
-const core::JsonDocument state_document{.what = "where a run stood", .rule = state_rule, .fix = damaged_fix};
+const core::JsonDocument state_document{.what = "the state of a run", .rule = state_rule, .fix = damaged_fix};
 const core::JsonDocument bad_step_document{
-    .what = "a step that was not finite", .rule = bad_step_rule, .fix = damaged_fix};
+    .what = "the record of a step that was not finite", .rule = bad_step_rule, .fix = damaged_fix};
 
 void check_state(const Content& state, const std::string& where, const std::string& path) {
   const ContentReader reader{where, path};
@@ -157,7 +158,7 @@ void check_state(const Content& state, const std::string& where, const std::stri
   reader.at_most("loss_scale.updates", whole_at(*scale, "updates"), of_all, "step");
   const auto value = scale->at("value").get<double>();
   if (!(value > 0 && value <= std::numeric_limits<float>::max()))
-    reader.refuse("loss_scale.value", fmt::format("is {}", value), "a number above 0 that float32 has");
+    reader.refuse("loss_scale.value", fmt::format("is {}", value), "a number above 0 in the range of float32");
 }
 
 void check_content(const Content& content, const std::string& where, const std::string& path) {

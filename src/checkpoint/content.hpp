@@ -12,7 +12,7 @@
 namespace lockstep::checkpoint {
 
 inline constexpr std::string_view damaged_fix =
-    "no Lockstep wrote it like this: go on from an older checkpoint, or copy this one again";
+    "resume from an older checkpoint, or copy this one again: Lockstep does not write it like this";
 
 /// Checks content that another program has written: no field is required.
 extern const core::JsonRule any_content;
@@ -21,7 +21,7 @@ extern const core::JsonRule training_content;
 extern const core::JsonDocument state_document;     ///< content.state
 extern const core::JsonDocument bad_step_document;  ///< content.bad_step
 
-/// What the tables do not say. Throws core::Error (usage), naming `where` and the field below `path`.
+/// Checks what the tables of fields cannot say. Throws core::Error (usage), naming `where` and the field below `path`.
 void check_content(const nlohmann::ordered_json& content, const std::string& where, const std::string& path);
 void check_state(const nlohmann::ordered_json& state, const std::string& where, const std::string& path);
 

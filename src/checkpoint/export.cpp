@@ -60,7 +60,7 @@ void save_safetensors(const std::string& path, const WeightsInfo& info, std::spa
 SaveTensors find_format(const std::string& path, std::string_view flag) {
   for (const Format& format : formats)
     if (path.ends_with(format.ending)) return format.save;
-  core::fail_usage({.what = fmt::format("'{}' does not say which format it is to have", path),
+  core::fail_usage({.what = fmt::format("the name '{}' does not say which format to write", path),
                     .where = std::string{flag},
                     .expected = "a name that ends in .h5, .npz or .safetensors",
                     .fix = "choose one of these endings"});

@@ -14,7 +14,7 @@ using data::append_little_endian;
 using ZipBytes = std::vector<std::byte>;
 
 constexpr std::uint32_t in_extra_field = 0xffff'ffff;  ///< of a size or place: it is there, with 64 bits
-constexpr std::uint16_t zip_version = 45;              ///< the first that knows such
+constexpr std::uint16_t zip_version = 45;              ///< the first with such fields
 
 struct ZipMember {
   std::string name{};
@@ -96,7 +96,7 @@ std::string member_name(const TensorSpec& tensor, std::string_view flag) {
   if (name.size() > longest)
     core::fail_usage({.what = fmt::format("the name of a tensor has {} bytes", tensor.name.size()),
                       .where = std::string{flag},
-                      .expected = "a name that a zip archive can have",
+                      .expected = "a name that fits into a zip archive",
                       .fix = "choose another format"});
   return name;
 }

@@ -39,7 +39,7 @@ bool is_done(const std::string& path) {
   return fs::is_regular_file(fs::path{path} / done_name, error);
 }
 
-/// Names of those that a checkpoint has.
+/// Names of the files of a checkpoint.
 std::vector<std::string> files_in(const std::string& path) {
   std::vector<std::string> names;
   std::error_code error;
@@ -81,7 +81,7 @@ std::vector<std::string> list_checkpoints(const std::string& folder) try {
 } catch (const fs::filesystem_error& error) {
   throw core::Error{core::ExitCode::system,
                     {.what = fmt::format("cannot look for checkpoints in '{}': {}", folder, error.code().message()),
-                     .fix = "see that it can be read"}};
+                     .fix = "make it readable"}};
 }
 
 std::string checkpoints_in(const std::string& run_dir) { return (fs::path{run_dir} / "checkpoints").string(); }
@@ -150,10 +150,10 @@ void restore_replaced(const std::string& folder) {
     } else if (is_done(path.string()) && !fs::exists(fs::symlink_status(original, error))) {
       fs::rename(path, original, error);
       if (!error)
-        core::log_info(fmt::format("'{}' was about to be replaced, and has its name again", original.string()));
+        core::log_info(fmt::format("'{}' has its name again: a killed run was about to replace it", original.string()));
     } else {
       remove_checkpoint(path.string());
-      core::log_info(fmt::format("removed '{}', which a run that was killed has replaced", path.string()));
+      core::log_info(fmt::format("removed '{}', which a killed run had replaced", path.string()));
     }
   }
 }
@@ -186,25 +186,25 @@ std::string foreign_reason(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::symlink_status(path, error);
   if (fs::is_symlink(status)) return "it is a symbolic link";
-  if (!fs::is_directory(status)) return "it is no folder";
+  if (!fs::is_directory(status)) return "it is not a folder";
   for (fs::directory_iterator entry{path, error}, end; !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename().string();
     const bool is_ours = name == index_name || name == done_name || is_rank_file(name);
-    if (!is_ours || !fs::is_regular_file(entry->symlink_status(error))) return fmt::format("it holds '{}'", name);
+    if (!is_ours || !fs::is_regular_file(entry->symlink_status(error))) return fmt::format("it contains '{}'", name);
   }
-  return error ? fmt::format("it cannot be looked through: {}", error.message()) : "";
+  return error ? fmt::format("it cannot be listed: {}", error.message()) : "";
 }
 
 std::string left_alone_text(const std::string& path, const std::string& reason) {
-  return fmt::format("'{}' is left alone: {}, and is no checkpoint that Lockstep has made", path, reason);
+  return fmt::format("'{}' is left alone, as it is not a checkpoint made by Lockstep: {}", path, reason);
 }
 
-// It loses its name at once, and with it what a reader would take for half a checkpoint. If this process is killed
-// before the files are gone, the next run removes what it has left.
+// The checkpoint loses its name first, so that no reader sees half of it. If this process is killed before the files
+// are gone, the next run removes them.
 void remove_checkpoint(const std::string& path) {
   if (const std::string reason = foreign_reason(path); !reason.empty())
     core::fail_usage({.what = fmt::format("'{}' is not removed: {}", path, reason),
-                      .expected = "a checkpoint that Lockstep has made, and nothing else in its folder",
+                      .expected = "a checkpoint made by Lockstep, with nothing else in its folder",
                       .fix = "move it away, or remove it yourself"});
   const auto fail = [&](int error) {
     core::fail_system(fmt::format("cannot remove '{}': {}", path, core::system_reason(error)));
@@ -220,7 +220,7 @@ void remove_checkpoint(const std::string& path) {
   }
   for (const std::string& name : files_in(gone.path)) ::unlink((fs::path{gone.path} / name).c_str());
   if (::rmdir(gone.path.c_str()) != 0)
-    core::log_warning(fmt::format("'{}' is left behind: {}", gone.path, core::system_reason(errno)));
+    core::log_warning(fmt::format("cannot remove '{}': {}", gone.path, core::system_reason(errno)));
 }
 
 void remove_older(const std::string& newest, std::size_t n_kept, std::uint64_t n_sound_steps,
@@ -241,7 +241,7 @@ void remove_older(const std::string& newest, std::size_t n_kept, std::uint64_t n
     if (!is_counted && !is_newest_sound) remove_checkpoint(path);
   }
 } catch (const std::exception& error) {
-  core::log_warning(fmt::format("checkpoints older than '{}' are left behind: {}", newest, error.what()));
+  core::log_warning(fmt::format("cannot remove checkpoints older than '{}': {}", newest, error.what()));
 }
 
 }  // namespace lockstep::checkpoint

@@ -1,6 +1,6 @@
 // The folder of a run's checkpoints: step-000001234 for each, by the number of steps made; links are other names.
-// Invariant: a checkpoint is there whole, DONE being the last that was written, or it is told from whole ones and
-// skipped; the newest whole one is never removed, nor anything that Lockstep has not made, and nothing through a link.
+// Invariant: a checkpoint is whole (DONE is written last), or is recognised as not whole and skipped; the newest whole
+// one is never removed, nor anything that Lockstep has not made, and nothing through a link.
 // Used by the writer and the reader of checkpoints, and by the trainer.
 #pragma once
 
@@ -23,17 +23,17 @@ inline constexpr std::string_view done_name = "DONE";
 /// Whether it is one of file_name_of().
 [[nodiscard]] bool is_rank_file(std::string_view name);
 
-/// Whether `path` is a folder with what makes a checkpoint, be it whole or not.
+/// Whether `path` is a folder with files of a checkpoint, whole or not.
 [[nodiscard]] bool is_checkpoint(const std::string& path);
 
-/// Of those in `folder` with names of name_of(), the newest first, be they whole or not; none if it is not there.
-/// Throws core::Error (system) if it cannot be looked through.
+/// The checkpoints in `folder` with names of name_of(), the newest first, whole or not; none if the folder does not
+/// exist. Throws core::Error (system) if it cannot be listed.
 [[nodiscard]] std::vector<std::string> list_checkpoints(const std::string& folder);
 
 /// The folder of checkpoints in that of a run.
 [[nodiscard]] std::string checkpoints_in(const std::string& run_dir);
 
-/// As a user names them: those of the run that `path` is, or it alone if it is a checkpoint, or those in it. Throws as
+/// The checkpoints that a user means by `path`: those of a run, the checkpoint itself, or those in a folder. Throws as
 /// list_checkpoints().
 [[nodiscard]] std::vector<std::string> find_checkpoints(const std::string& path);
 
@@ -43,7 +43,7 @@ inline constexpr std::string_view done_name = "DONE";
 /// Names that give_name() has given to the checkpoint `path`, sorted.
 [[nodiscard]] std::vector<std::string> names_of(const std::string& path);
 
-/// Gives the checkpoint `path` another name as well, such as "best": a link beside it, in place of an older one. Told
+/// Gives the checkpoint `path` another name as well, such as "best": a link beside it, in place of an older one. Warns
 /// if it fails.
 void give_name(const std::string& path, const std::string& name) noexcept;
 
@@ -51,27 +51,26 @@ void give_name(const std::string& path, const std::string& name) noexcept;
 /// name back, or removes it if the name is taken. Logs what it does. Nobody else may write there.
 void restore_replaced(const std::string& folder);
 
-/// Renames those in `folder` after more than `n_steps` steps, which keeps them from being taken for what they were made
-/// as, and removes their other names. Returns where they were. Throws std::exception if it cannot.
+/// Renames the checkpoints in `folder` after more than `n_steps` steps, so that nobody takes them for checkpoints, and
+/// removes their other names. Returns their old paths. Throws std::exception if it cannot.
 std::vector<std::string> set_aside_newer(const std::string& folder, std::uint64_t n_steps);
 
-/// Of `folder`, what set_aside_newer() has made, sorted.
+/// What set_aside_newer() has made in `folder`, sorted.
 [[nodiscard]] std::vector<std::string> list_set_aside(const std::string& folder);
 
-/// Why `path` is nothing that may be removed as a checkpoint of ours, whole or not: "it is a symbolic link". Empty: it
-/// may.
+/// Why `path` may not be removed as a checkpoint of ours, whole or not: "it is a symbolic link". Empty if it may.
 [[nodiscard]] std::string foreign_reason(const std::string& path);
-/// "'PATH' is left alone: REASON, and no checkpoint that Lockstep has made".
+/// "'PATH' is left alone, as it is not a checkpoint made by Lockstep: REASON".
 [[nodiscard]] std::string left_alone_text(const std::string& path, const std::string& reason);
 
-/// Removes one, whole or not, and its names: in one go for whoever reads it. Throws core::Error if it cannot, or
-/// foreign_reason() says why it may not.
+/// Removes a checkpoint, whole or not, and its names; for readers it vanishes at once. Throws core::Error if it cannot,
+/// or if foreign_reason() forbids it.
 void remove_checkpoint(const std::string& path);
 
-/// Of what is older than `newest`, a whole one, removes all but n_kept - 1 that are marked as done, those that have
-/// another name, and the newest one of at most `n_sound_steps` steps; told if it fails. What foreign_reason() tells of
-/// is left alone, and told once: `told` has what was.
-/// Newer ones, which a run did not go on from, stay: they are replaced when it gets there.
+/// Removes checkpoints that are older than `newest`, a whole one. Keeps n_kept - 1 that are marked as done, those with
+/// another name, and the newest one of at most `n_sound_steps` steps. Warns if it fails. What foreign_reason() forbids
+/// is left alone, with one warning: `told` has what was reported. Newer checkpoints, from which a run did not resume,
+/// stay: the run replaces them when it gets there.
 void remove_older(const std::string& newest, std::size_t n_kept, std::uint64_t n_sound_steps,
                   std::set<std::string>& told) noexcept;
 

@@ -95,7 +95,7 @@ struct PieceAt {
   core::refuse_field(where, field, says, std::move(expected), damaged_fix);
 }
 
-/// Its rows are some of a tensor that has as many elements as its shape says.
+/// Checks that its rows are rows of the tensor, and that the tensor has as many elements as its shape says.
 void check_piece(const Box& box, const std::string& where, const std::string& field) {
   const auto product_of = [&](std::initializer_list<std::uint64_t> sizes, std::span<const std::uint64_t> more) {
     std::uint64_t product = 1;
@@ -110,13 +110,13 @@ void check_piece(const Box& box, const std::string& where, const std::string& fi
   const std::uint64_t n = product_of({}, box.shape), n_cut = product_of({box.n_outer, box.n_rows, box.n_inner}, {});
   if (n != n_cut)
     refuse_piece(where, field, fmt::format("is cut into {} x {} x {} elements", box.n_outer, box.n_rows, box.n_inner),
-                 fmt::format("the {} of its shape", n));
+                 fmt::format("the {} elements of its shape", n));
   if (box.rows.offset >= box.n_rows || box.rows.count > box.n_rows - box.rows.offset)
     refuse_piece(where, field + ".n_rows_here", fmt::format("is {}", box.rows.count),
-                 fmt::format("rows from {} on of {}", box.rows.offset, box.n_rows));
+                 fmt::format("rows of the {}, from row {} on", box.n_rows, box.rows.offset));
 }
 
-/// All rows of a tensor are there once.
+/// Checks that every row of a tensor occurs once.
 void check_cover(std::vector<PieceAt>& pieces, const std::string& where) {
   std::ranges::sort(pieces, {}, [](const PieceAt& piece) { return piece.box->rows.offset; });
   const Box& first = *pieces.front().box;
@@ -124,25 +124,26 @@ void check_cover(std::vector<PieceAt>& pieces, const std::string& where) {
   for (const PieceAt& piece : pieces) {
     const Box& box = *piece.box;
     if (box.shape != first.shape || box.n_outer != first.n_outer || box.n_rows != first.n_rows)
-      refuse_piece(where, piece.field, "is of another shape, or cut in another way",
-                   fmt::format("as {}, which is of the same tensor", pieces.front().field));
+      refuse_piece(where, piece.field, "has a different shape, or is cut differently",
+                   fmt::format("the same as {}, a piece of the same tensor", pieces.front().field));
     if (box.rows.offset != next)
       refuse_piece(where, piece.field + ".first_row", fmt::format("is {}", box.rows.offset),
-                   fmt::format("{}, so that every row of {} is there once", next, box.tensor));
+                   fmt::format("{}, so that every row of {} occurs once", next, box.tensor));
     next = box.rows.end();
   }
   if (next != first.n_rows)
-    refuse_piece(where, pieces.back().field, fmt::format("has the last rows of {}, up to {}", first.tensor, next),
-                 fmt::format("all {} rows in the files together", first.n_rows));
+    refuse_piece(where, pieces.back().field,
+                 fmt::format("has the last rows of {}, which end at row {}", first.tensor, next),
+                 fmt::format("all {} rows across the files", first.n_rows));
 }
 
-/// What the tables of fields do not say.
+/// Checks what the tables of fields cannot say.
 void check_files(const std::vector<FileRecord>& files, const std::string& where) {
   std::set<std::string_view> names;
   std::map<std::string_view, std::vector<PieceAt>> tensors;
   for (std::size_t i = 0; i < files.size(); ++i) {
     if (!names.insert(files[i].name).second)
-      refuse_piece(where, fmt::format("files[{}].name", i), fmt::format("is '{}' again", files[i].name),
+      refuse_piece(where, fmt::format("files[{}].name", i), fmt::format("repeats '{}'", files[i].name),
                    "each file once");
     for (std::size_t k = 0; k < files[i].pieces.size(); ++k) {
       const Box& box = files[i].pieces[k].box;
@@ -160,7 +161,7 @@ std::string to_text(const FileRecord& file) { return to_json(file).dump(); }
 
 FileRecord parse_file_record(std::string_view text) {
   static constexpr core::JsonDocument record{.what = "the record of a file", .rule = file_rule};
-  return file_of(core::parse_json<Json>(text, "what a rank has written", record));
+  return file_of(core::parse_json<Json>(text, "the record that a rank wrote", record));
 }
 
 std::string to_text(const Index& index) {
@@ -180,7 +181,7 @@ Index parse_index(std::string_view text, const std::string& where) {
     core::refuse_field(where, "schema", fmt::format("is '{}'", json.at("schema").get<std::string>()),
                        fmt::format("'{}'", schema), damaged_fix);
   if (const std::uint64_t version = json.at("schema_version"); version > schema_version)
-    core::fail_usage({.what = fmt::format("'{}' has version {} of the format", where, version),
+    core::fail_usage({.what = fmt::format("'{}' has format version {}", where, version),
                       .expected = fmt::format("at most version {}", schema_version),
                       .fix = "use a newer Lockstep"});
   const std::array fields{core::JsonField{"content", any_content},

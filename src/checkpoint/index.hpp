@@ -31,12 +31,12 @@ struct Index {
 };
 
 [[nodiscard]] std::string to_text(const FileRecord& file);
-/// Throws core::Error (usage) if it is no text of to_text().
+/// Throws core::Error (usage) if it is not a text of to_text().
 [[nodiscard]] FileRecord parse_file_record(std::string_view text);
 
 [[nodiscard]] std::string to_text(const Index& index);
-/// Throws core::Error (usage) naming `where` and the field if it is none, of a newer format, or says what cannot be:
-/// a path for a file's name, rows that a tensor does not have, or not all of them, a run that stands nowhere.
+/// Throws core::Error (usage) naming `where` and the field if it is not an index, has a newer format, or is impossible:
+/// a path as a file's name, rows that a tensor does not have, missing rows, an impossible position of the run.
 [[nodiscard]] Index parse_index(std::string_view text, const std::string& where);
 
 }  // namespace lockstep::checkpoint

@@ -1,5 +1,5 @@
 // A file of tensors as messages name it, with the flag that named it.
-// Invariant: usage is what the user can mend by naming another file; damage is of a file of ours.
+// Invariant: the user can fix usage errors by naming another file; only files of ours are called damaged.
 // Used by the readers of weights.
 #pragma once
 
@@ -15,7 +15,7 @@ struct NamedFile {
   std::string flag{};
 };
 
-/// "'FILE' is no ...".
+/// "'FILE' is not ...".
 [[noreturn]] inline void refuse(const NamedFile& named, const std::string& what, std::string expected,
                                 std::string fix) {
   core::fail_usage({.what = "'" + named.path + "' " + what,

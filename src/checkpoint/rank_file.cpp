@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// As the tensor has it where rows are of its first dimension.
+/// The tensor's own dimensions, if its rows are those of its first dimension.
 io::Dimensions dimensions_of(const Box& box) {
   if (box.n_outer != 1 || box.n_rows != box.shape.front()) return {box.n_outer, box.rows.count, box.n_inner};
   io::Dimensions dimensions = box.shape;
@@ -43,7 +43,7 @@ class NewFile {
   void append(std::span<const std::byte> data);
   /// Returns the digest of `values`.
   std::string append_with_digest(std::span<const std::byte> values);
-  /// Puts all of it on the disk; -1 if errno says why not.
+  /// Syncs the file to the disk; -1 on failure, with errno.
   [[nodiscard]] int finish(FileRecord& record);
 
  private:
@@ -160,8 +160,8 @@ void RankFile::lay_out(const std::string& path) {
   keep_until(laid_out.size().value);
 }
 
-// What cannot be brought to the disk is lost, also where the system says otherwise when it is asked again: so all of it
-// is written again.
+// After a failed sync the data are lost, even if the system says otherwise when it is asked again. So all of it is
+// written again.
 FileRecord RankFile::write(const std::string& folder, const FillBox& fill, runtime::Drill* drill) const {
   const std::string path = (fs::path{folder} / name_).string();
   FileRecord record;

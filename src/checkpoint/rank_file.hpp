@@ -21,9 +21,9 @@ class RankFile {
   RankFile(const std::string& folder, int rank, std::vector<Box> boxes);
 
   [[nodiscard]] const std::vector<Box>& boxes() const noexcept { return boxes_; }
-  /// A new one in `folder`, on the disk when it returns; one box at a time is in memory. Each is asked for once, and
-  /// again where all of it has to be written again, for an error that may pass. Makes no call of HDF5. `drill`: told of
-  /// each write and sync, which it may let fail; null without faults. Throws core::Error (system).
+  /// Writes a new file in `folder`, and syncs it to the disk. One box at a time is in memory. Each box is asked for
+  /// once, and again if a transient error makes it write the file again. Does not call HDF5. `drill` is told of each
+  /// write and sync, and may let it fail; null without faults. Throws core::Error (system).
   [[nodiscard]] FileRecord write(const std::string& folder, const FillBox& fill, runtime::Drill* drill = nullptr) const;
 
  private:

@@ -26,7 +26,7 @@ constexpr std::size_t most_open = 256;  ///< files, as a process may have no roo
 [[noreturn]] void fail_damaged(const std::string& path, const std::string& what) {
   throw core::Error{core::ExitCode::failed,
                     {.what = fmt::format("checkpoint '{}' is damaged: {}", path, what),
-                     .fix = "go on from an older one; lockstep names them when it looks for the newest"}};
+                     .fix = "resume from an older one; lockstep ckpt ls lists them"}};
 }
 
 /// Refuses an index whose digest is right: its fields are wrong on purpose or by another program, not by an accident.
@@ -43,7 +43,7 @@ bool is_cut_alike(const Box& a, const Box& b) { return a.n_rows == b.n_rows && a
 
 }  // namespace
 
-// What is removed or replaced at this moment is read again: another one may have its name.
+// A checkpoint that is removed or replaced meanwhile is read again: another one may have its name now.
 Checkpoint::Checkpoint(const std::string& path) : path_{path} {
   constexpr int most_attempts = 10;
   for (int attempt = 1;; ++attempt) {
@@ -63,7 +63,7 @@ void Checkpoint::read_index() {
   while (!expected.empty() && expected.back() == '\n') expected.pop_back();
   const std::string text = read_part(index_name);
   if (io::digest_of(std::as_bytes(std::span{text})) != expected)
-    fail_damaged(path_, fmt::format("{} and {} do not fit", index_name, done_name));
+    fail_damaged(path_, fmt::format("{} does not match {}", index_name, done_name));
   index_ = parse_index(text, folder_->path_of(std::string{index_name}));
   open_.assign(n_files(), {});
   for (std::size_t i = 0; i < n_files() && n_files() <= most_open; ++i)
@@ -74,7 +74,7 @@ std::string Checkpoint::read_part(std::string_view name) const {
   if (!folder_->has(std::string{name}))
     throw core::Error{core::ExitCode::failed,
                       {.what = fmt::format("checkpoint '{}' is incomplete: it has no {}", path_, name),
-                       .fix = "go on from an older one"}};
+                       .fix = "resume from an older one; lockstep ckpt ls lists them"}};
   return io::read_text(folder_->open(std::string{name}));
 }
 
@@ -101,7 +101,7 @@ void Checkpoint::verify(std::size_t i) const {
   const std::shared_ptr<io::File> file = open_file(i);
   if (const std::uint64_t size = file->size().value; size != record.bytes)
     fail_damaged(path_, fmt::format("{} has {} bytes, not {}", record.name, size, record.bytes));
-  if (io::digest_of_file(*file) != record.digest) fail_damaged(path_, record.name + " is not what was written");
+  if (io::digest_of_file(*file) != record.digest) fail_damaged(path_, record.name + " differs from what was written");
   const std::shared_ptr<io::Hdf5File> hdf5 = open(i);
   for (const Piece& piece : record.pieces) static_cast<void>(open_piece(*hdf5, i, piece));
 }
@@ -128,7 +128,7 @@ std::optional<Box> Checkpoint::find(const std::string& tensor) const {
   return std::nullopt;
 }
 
-// By its descriptor, whatever has its name by now. HDF5 refuses one whose name is gone.
+// Opens by descriptor, as another file may have the name now. HDF5 refuses a file whose name is gone.
 std::shared_ptr<io::Hdf5File> Checkpoint::open(std::size_t i) const {
   if (open_[i].hdf5) return open_[i].hdf5;
   const std::shared_ptr<io::File> file = open_file(i);
@@ -150,7 +150,7 @@ io::Hdf5Dataset Checkpoint::open_piece(const io::Hdf5File& file, std::size_t i, 
   bool is_too_large = dataset.dimensions().empty();
   for (const std::uint64_t size : dataset.dimensions()) is_too_large |= __builtin_mul_overflow(n, size, &n);
   if (is_too_large || n != piece.box.n_elements() || dataset.dtype() != core::DType::float32)
-    refuse_impossible(path_, fmt::format("{} has not the {} elements of float32 of {} that its index tells of",
+    refuse_impossible(path_, fmt::format("{} does not have the {} float32 elements of {} that the index records",
                                          index_.files[i].name, piece.box.n_elements(), piece.box.tensor));
   return dataset;
 }
@@ -160,7 +160,7 @@ void Checkpoint::read(const Box& box, std::span<float> values) const {
   for (std::size_t i = 0; i < n_files(); ++i) {
     for (const Piece& piece : index_.files[i].pieces) {
       if (piece.box.tensor != box.tensor) continue;
-      if (!are_of_one_tensor(piece.box, box)) fail_damaged(path_, box.tensor + " has another shape");
+      if (!are_of_one_tensor(piece.box, box)) fail_damaged(path_, box.tensor + " has a different shape");
       if (is_cut_alike(piece.box, box) && intersection(piece.box.rows, box.rows).empty()) continue;
       const std::shared_ptr<io::Hdf5File> file = open(i);
       const io::Hdf5Dataset dataset = open_piece(*file, i, piece);
@@ -171,7 +171,7 @@ void Checkpoint::read(const Box& box, std::span<float> values) const {
       n_read += is_all ? values.size() : copy_common(piece.box, stored, box, values);
     }
   }
-  if (n_read != box.n_elements()) fail_damaged(path_, "it does not have all of " + box.tensor);
+  if (n_read != box.n_elements()) fail_damaged(path_, "it lacks a part of " + box.tensor);
 }
 
 bool is_gone(const std::string& path) noexcept {
@@ -181,9 +181,9 @@ bool is_gone(const std::string& path) noexcept {
 
 core::Error gone_error(const std::string& path) {
   return {core::ExitCode::usage,
-          {.what = fmt::format("checkpoint '{}' is gone: the run that made it has removed it meanwhile", path),
-           .expected = "one that stays",
-           .fix = "take a newer one, which lockstep ckpt ls names; or let the run keep more: --keep N"}};
+          {.what = fmt::format("checkpoint '{}' is gone: its run has removed it meanwhile", path),
+           .expected = "a checkpoint that its run keeps",
+           .fix = "use a newer one (lockstep ckpt ls lists them), or let the run keep more: --keep N"}};
 }
 
 namespace {
@@ -231,7 +231,7 @@ std::optional<Checkpoint> open_first_whole(const runtime::Communicator& world, c
       } catch (const core::Error& error) {
         if (error.code() != core::ExitCode::failed) throw;
         if (world.rank() == 0 && told.insert(path).second)
-          core::log_warning(fmt::format("{}; passed over", error.problem().what));
+          core::log_warning(fmt::format("{}; skipped", error.problem().what));
       }
     }
     if (!has_changed) return std::nullopt;

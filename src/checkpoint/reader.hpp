@@ -26,31 +26,31 @@ namespace lockstep::checkpoint {
 class Checkpoint {
  public:
   /// Reads and verifies the index, and opens the files. Throws core::Error (failed) if it is incomplete or damaged,
-  /// with what is wrong; (usage) if it is of a newer format, says what cannot be, or is not there.
+  /// with what is wrong; (usage) if it has a newer format, is impossible, or does not exist.
   explicit Checkpoint(const std::string& path);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   /// What write_checkpoint() was given.
   [[nodiscard]] const std::string& content() const noexcept { return index_.content; }
   [[nodiscard]] std::size_t n_files() const noexcept { return index_.files.size(); }
-  /// Throws core::Error (failed) unless file number `i` is to the byte what was written, (usage) if what was written is
-  /// not what the index says.
+  /// Throws core::Error (failed) if a byte of file number `i` is not what was written, (usage) if the file does not
+  /// match the index.
   void verify(std::size_t i) const;
 
   /// Whether it still has its name.
   [[nodiscard]] bool is_in_place() const noexcept;
   [[nodiscard]] core::Bytes bytes() const noexcept;  ///< of its files
-  /// Throws core::Error (failed) unless all files are there and as large as they were.
+  /// Throws core::Error (failed) unless all files exist and have their sizes.
   void check_files() const;
   /// All of them, sorted by name.
   [[nodiscard]] std::vector<Box> tensors() const;
   /// All of a tensor; nothing if there is none of this name.
   [[nodiscard]] std::optional<Box> find(const std::string& tensor) const;
-  /// Throws core::Error (failed) if `box` is not there, or of another shape.
+  /// Throws core::Error (failed) if `box` is missing, or has a different shape.
   void read(const Box& box, std::span<float> values) const;
 
  private:
-  /// As far as it is open; nothing where it is not yet.
+  /// What is open of a file so far.
   struct Opened {
     std::shared_ptr<io::File> file{};
     std::shared_ptr<io::Hdf5File> hdf5{};
@@ -80,12 +80,12 @@ class Checkpoint {
 /// The paths of checkpoints, on rank 0 alone.
 using ListPaths = std::function<std::vector<std::string>()>;
 
-/// Collective: the first whole one of those that `list` gives; nothing if there is none. Those before it are named in
-/// warnings. Where a run has removed one meanwhile, `list` is asked again.
+/// Collective: the first whole checkpoint that `list` gives; nothing if there is none. Warns of those before it. If a
+/// run has removed one meanwhile, `list` is called again.
 [[nodiscard]] std::optional<Checkpoint> open_first_whole(const runtime::Communicator& world, const ListPaths& list);
 
-/// Collective: the one that `path` (on rank 0) is, or the newest whole one of the run that it is. Throws core::Error,
-/// the same on all ranks: (usage, naming `where`) if there is none, (failed) if none is whole.
+/// Collective: the checkpoint `path` (on rank 0), or the newest whole one if `path` is a run. Throws core::Error, the
+/// same on all ranks: (usage, naming `where`) if there is none, (failed) if none is whole.
 [[nodiscard]] Checkpoint open_newest(const runtime::Communicator& world, const std::string& path,
                                      std::string_view where);
 

@@ -50,8 +50,8 @@ TensorSource open_tensor_file(const std::string& path, std::string_view flag) {
   if (begin.starts_with("\x89HDF\r\n\x1a\n")) return open_hdf5_tensors(named);
   if (begin.starts_with("PK\x03\x04") || begin.starts_with("PK\x05\x06")) return open_npz_tensors(named);
   if (begin.ends_with('{') && begin.size() == 9) return open_safetensors(named);
-  refuse(named, "is no HDF5 file, .npz or .safetensors",
-         "a file of --save-weights, or one of h5py, NumPy or safetensors", "");
+  refuse(named, "is not an HDF5, .npz or .safetensors file",
+         "a file written by --save-weights, h5py, NumPy or safetensors", "");
 }
 
 TensorSource open_tensors(const runtime::Communicator& world, const std::string& path, std::string_view flag) {
@@ -105,8 +105,10 @@ bool holds_floats(const StoredTensor& tensor) noexcept {
 
 void require_floats(const NamedFile& named, const StoredTensor& tensor) {
   if (holds_floats(tensor)) return;
-  refuse(named, fmt::format("has {} in {}", tensor.spec.name, tensor.dtype ? core::name(*tensor.dtype) : "no numbers"),
-         "float32, or float16 or bfloat16",
+  refuse(named,
+         fmt::format("stores {} as {}", tensor.spec.name,
+                     tensor.dtype ? core::name(*tensor.dtype) : "something else than numbers"),
+         "float32, float16 or bfloat16",
          "store it as float32 (h5py: dtype='f4', NumPy: .astype('f4'), PyTorch: .float())");
 }
 

@@ -48,8 +48,8 @@ struct TensorSource {
   FillTensor read{};
 };
 
-/// What a file holds: HDF5, .npz or safetensors, told by its content. Throws core::Error (usage, naming `flag`) if it
-/// is none of these, or does not hold what it says; (failed) if it is a damaged one of ours.
+/// The tensors of a file: HDF5, .npz or safetensors, recognised by its content. Throws core::Error (usage, naming
+/// `flag`) if it is none of these, or contradicts itself; (failed) if it is a damaged file of ours.
 [[nodiscard]] TensorSource open_tensor_file(const std::string& path, std::string_view flag);
 
 /// What a checkpoint holds, as it is: "parameter/conv1.weight", statistics by lane.
@@ -62,7 +62,7 @@ struct TensorSource {
 [[nodiscard]] TensorSource open_tensors(const runtime::Communicator& world, const std::string& path,
                                         std::string_view flag);
 
-/// Numbers of the tensors that are weights: no state of an optimizer, none of PyTorch's counts of batches.
+/// Indices of the tensors that are weights: neither optimizer states nor PyTorch's counts of batches.
 [[nodiscard]] std::vector<std::size_t> find_weights(const TensorSource& from);
 
 /// Only these tensors of `from`.
@@ -70,7 +70,7 @@ struct TensorSource {
 
 /// Whether its values can be read: float32, or a type whose values float32 has, too.
 [[nodiscard]] bool holds_floats(const StoredTensor& tensor) noexcept;
-/// Throws core::Error (usage) unless it does: before there is room made for its values.
+/// Throws core::Error (usage) unless its values can be read; called before memory is taken for them.
 void require_floats(const NamedFile& named, const StoredTensor& tensor);
 
 /// Elements of the largest tensor.

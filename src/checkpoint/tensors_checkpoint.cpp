@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view parameter_prefix = "parameter/", statistic_prefix = "statistic/";
 
-/// As far as whoever made the checkpoint told.
+/// As far as the checkpoint says.
 WeightsInfo info_of(const Checkpoint& from) {
   const nlohmann::json content = nlohmann::json::parse(from.content()), nothing = nlohmann::json::object();
   const nlohmann::json recipe = content.value("recipe", nothing), state = content.value("state", nothing);

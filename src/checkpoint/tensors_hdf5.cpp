@@ -12,7 +12,7 @@
 namespace lockstep::checkpoint {
 namespace {
 
-/// What `step` gives; what HDF5 cannot read in a file that begins as one is damage.
+/// Returns what `step` gives. The file begins as HDF5, so what HDF5 cannot read in it is damage.
 template <class Step>
 auto undamaged(const NamedFile& named, Step&& step) {
   try {
@@ -41,10 +41,10 @@ Header read_header(const io::Hdf5File& file) {
 void refuse_other_formats(const NamedFile& named, const Header& header) {
   if (!header.format) return;
   if (*header.format != weights_format)
-    refuse(named, fmt::format("is a {} of Lockstep", *header.format), "a file of weights", "");
-  if (!header.version) fail_damaged(named, "it does not say which version of the format it has");
+    refuse(named, fmt::format("is a Lockstep {}", *header.format), "a weights file", "");
+  if (!header.version) fail_damaged(named, "it does not state its format version");
   if (*header.version > weights_version) {
-    refuse(named, fmt::format("has version {} of the format", *header.version),
+    refuse(named, fmt::format("has format version {}", *header.version),
            fmt::format("at most version {}", weights_version), "use a newer Lockstep");
   }
 }
@@ -55,7 +55,7 @@ std::vector<StoredTensor> list_datasets(const NamedFile& named, const io::Hdf5Fi
     const io::Hdf5Dataset dataset = undamaged(named, [&] { return file.open_dataset(path); });
     const std::string name = path.substr(1);  // without the slash of the root
     if (!find_bytes(dataset.dimensions(), sizeof(double)))
-      refuse(named, fmt::format("has {} of more bytes than there can be", name), "tensors that fit into memory", "");
+      refuse(named, fmt::format("has {} with an impossible number of bytes", name), "tensors that fit into memory", "");
     const auto require_written = [&] { dataset.require_written(); };
     if (dataset.dtype()) is_ours ? undamaged(named, require_written) : require_written();
     tensors.push_back({{name, dataset.dimensions()}, dataset.dtype()});
@@ -71,7 +71,8 @@ void read_dataset(const NamedFile& named, const io::Hdf5File& file, const Stored
   });
   if (!is_ours) return;
   const auto expected = undamaged(named, [&] { return dataset.find_number_attribute("crc32c"); });
-  if (expected != core::crc32c(std::as_bytes(values))) fail_damaged(named, tensor.spec.name + " is not what was saved");
+  if (expected != core::crc32c(std::as_bytes(values)))
+    fail_damaged(named, tensor.spec.name + " differs from what was saved");
 }
 
 }  // namespace
@@ -89,7 +90,7 @@ TensorSource open_hdf5_tensors(const NamedFile& named) {
   source.read = [named, file, is_ours, tensors = source.tensors](std::size_t i, std::span<float> values) {
     if (tensors.at(i).spec.shape.empty())
       refuse(named, fmt::format("has {} as a single value", tensors[i].spec.name), "an array",
-             "store it as one of [1]");
+             "store it as an array of shape [1]");
     read_dataset(named, *file, tensors[i], is_ours, values);
   };
   return source;

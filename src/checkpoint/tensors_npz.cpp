@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view member_ending = ".npy";
 
-/// What `step` gives; it is not to be gone on with after a signal.
+/// Returns what `step` gives; throws core::Error (system) after a signal.
 template <class Step>
 auto uninterrupted(Step&& step) {
   try {
@@ -36,7 +36,7 @@ struct Member {
   std::uint64_t bytes = 0;
 };
 
-/// Of a member that claims no more than can be in a file of so many bytes, and as much as its array needs.
+/// Refuses a member that claims more than a file of `file_bytes` can hold, or another size than its array needs.
 Member read_member(const NamedFile& named, const data::ZipArchive& archive, const std::string& member,
                    std::uint64_t file_bytes) {
   constexpr std::uint64_t most_deflated = 1032;  // to one byte
@@ -48,7 +48,7 @@ Member read_member(const NamedFile& named, const data::ZipArchive& archive, cons
   const auto n = find_bytes(header.shape, header.word_bytes > 0 ? header.word_bytes : core::size_of(header.dtype));
   if (!n || __builtin_add_overflow(*n, header.bytes, &found.bytes) || found.bytes != archive.member_bytes(member) ||
       found.bytes / most_deflated > file_bytes)
-    refuse_archive(named, fmt::format("has another number of bytes in {} than its shape needs", member));
+    refuse_archive(named, fmt::format("has a number of bytes in {} that does not match its shape", member));
   return found;
 }
 

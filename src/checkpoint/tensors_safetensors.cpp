@@ -37,11 +37,11 @@ constexpr std::array<std::pair<std::string_view, core::DType>, 13> dtype_words{{
                                                                                 {"F64", core::DType::float64}}};
 
 [[noreturn]] void refuse_header(const NamedFile& named, const std::string& why) {
-  refuse(named, "is no whole safetensors file: " + why, "the format that safetensors.save_file writes",
+  refuse(named, "is not a complete safetensors file: " + why, "the format that safetensors.save_file writes",
          "copy or write the file again");
 }
 
-/// A tensor, and where it lies behind the header.
+/// A tensor, and where it lies after the header.
 struct Place {
   StoredTensor tensor{};
   std::uint64_t begin = 0;
@@ -56,7 +56,7 @@ constexpr core::JsonRule tensor_rule{.kind = core::JsonKind::object, .fields = t
 constexpr std::array header_fields{
     core::JsonField{"__metadata__", {.kind = core::JsonKind::object, .each = &core::json_text}, false}};
 constexpr core::JsonDocument header_document{
-    .what = "a header of safetensors",
+    .what = "a safetensors header",
     .rule = {.kind = core::JsonKind::object, .fields = header_fields, .each = &tensor_rule},
     .most_bytes = longest_header,
     .deepest = 3,  // the list of a shape
@@ -74,7 +74,8 @@ Place place_of(const NamedFile& named, const std::string& name, const HeaderJson
   const auto bytes = find_bytes(place.tensor.spec.shape, place.tensor.dtype ? core::size_of(*place.tensor.dtype) : 1);
   const bool fits = !place.tensor.dtype || bytes == place.end - place.begin;
   if (place.begin > place.end || !bytes || !fits)
-    refuse_header(named, fmt::format("bytes [{}, {}) are not those of {}", place.begin, place.end, name));
+    refuse_header(named,
+                  fmt::format("bytes [{}, {}) do not fit the type and shape of {}", place.begin, place.end, name));
   return place;
 }
 
@@ -110,8 +111,8 @@ std::string read_header_text(const NamedFile& named, const io::File& file) {
   const auto length = data::from_little_endian<std::uint64_t>(begin);
   const std::uint64_t left = file.size().value - length_bytes;
   if (length > left || length > longest_header)
-    refuse_header(named,
-                  fmt::format("its header has {} bytes, and {} are there", length, std::min(left, longest_header)));
+    refuse_header(named, fmt::format("its header claims {} bytes, but can have at most {}", length,
+                                     std::min(left, longest_header)));
   std::string text(length, '\0');
   file.read_at(length_bytes, std::as_writable_bytes(std::span{text}));
   return text;

@@ -46,7 +46,7 @@ struct Differences {
     std::vector<std::string> parts;
     if (!missing.empty()) parts.push_back(list_first("missing", missing));
     if (!unexpected.empty()) parts.push_back(list_first("unexpected", unexpected));
-    if (!shaped.empty()) parts.push_back(list_first("of another shape", shaped));
+    if (!shaped.empty()) parts.push_back(list_first("of a different shape", shaped));
     return core::join(parts, "; ");
   }
 };
@@ -98,8 +98,8 @@ TensorSource without_prefix(const TensorSource& from, std::string_view prefix) {
   return subset(std::move(source), std::move(order));
 }
 
-/// A source whose names fit those of the model, and the prefix that it lost for it; the longest prefix that was tried,
-/// if none fits.
+/// A source whose names fit the model, and the prefix that was removed for it; if none fits, the longest prefix that
+/// was tried.
 struct Unwrapped {
   std::optional<TensorSource> source;
   std::string prefix;
@@ -117,7 +117,7 @@ Unwrapped unwrap(const TensorSource& from, std::span<const TensorSpec> tensors) 
 
 std::string wrapper_text(const std::string& prefix) {
   const auto found = std::ranges::find_if(wrappers, [&](const Wrapper& one) { return prefix.starts_with(one.prefix); });
-  return fmt::format("'{}', which {} has put before all names", prefix, found->made_by);
+  return fmt::format("'{}', which {} puts before all names", prefix, found->made_by);
 }
 
 [[noreturn]] void refuse_wrapped(const NamedFile& named, const std::string& model, const TensorSource& from,
@@ -125,7 +125,8 @@ std::string wrapper_text(const std::string& prefix) {
   refuse(named,
          fmt::format("does not fit model {}, with or without {}; without: {}", model, wrapper_text(prefix),
                      find_differences(without_prefix(from, prefix), tensors).text()),
-         "the tensors of the model, by name and shape", "choose the model and the number of outputs it was saved from");
+         "the tensors of the model, by name and shape",
+         "choose the model and the number of outputs that it was saved with");
 }
 
 [[noreturn]] void refuse_misfit(const NamedFile& named, const std::string& stored_model, const std::string& model,
@@ -134,10 +135,10 @@ std::string wrapper_text(const std::string& prefix) {
   const bool is_other_model = !stored_model.empty() && stored_model != model;
   refuse(named, fmt::format("does not fit model {}: {}", model, text), "the tensors of the model, by name and shape",
          is_other_model ? fmt::format("it was saved from model {}: choose that one", stored_model)
-                        : "choose the model and the number of outputs it was saved from");
+                        : "choose the model and the number of outputs that it was saved with");
 }
 
-/// Leaves out of all names of `source` what a wrapper has put there, told, where they then fit.
+/// Removes a wrapper's prefix from all names of `source`, and says so, if the names fit then.
 void require_fit(const NamedFile& named, TensorSource& source, const std::string& model,
                  std::span<const TensorSpec> tensors) {
   const Differences differences = find_differences(source, tensors);
@@ -149,7 +150,7 @@ void require_fit(const NamedFile& named, TensorSource& source, const std::string
   source = std::move(*unwrapped.source);
 }
 
-/// What save_weights() may put another in the place of.
+/// Whether save_weights() may replace it.
 bool is_replaceable(const std::string& path) {
   try {
     return are_weights_of_ours(path);
@@ -168,7 +169,7 @@ void write_tensor(io::Hdf5File& file, const TensorSpec& tensor, std::span<const 
   dataset.set_attribute("crc32c", core::crc32c(bytes_of(values)));
 }
 
-/// Of the tensor in the list, which it is in.
+/// The index of the tensor in the list, which has it.
 std::size_t place_by_name(const TensorSource& from, const std::string& name) {
   const auto name_of = [](const StoredTensor& tensor) -> const std::string& { return tensor.spec.name; };
   return static_cast<std::size_t>(std::ranges::lower_bound(from.tensors, name, {}, name_of) - from.tensors.begin());
@@ -207,7 +208,7 @@ void check_replaceable(const std::string& path, std::string_view flag) {
   core::check_writable(path, flag);
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error) || is_replaceable(path)) return;
-  refuse({path, std::string{flag}}, "is there, and is no file of weights that Lockstep has written",
+  refuse({path, std::string{flag}}, "exists, and is not a weights file written by Lockstep",
          "the name of a new file, or of weights to replace", "choose another name, or move that file away");
 }
 
@@ -224,10 +225,10 @@ void check_room(const std::string& path, std::string_view what, core::Bytes need
   const std::uint64_t left = geteuid() == 0 ? space.free : space.available;  // some of it is for root alone
   if (error || space.capacity == 0 || left >= needed.value) return;          // 0: one that does not tell
   throw core::Error{core::ExitCode::system,
-                    {.what = fmt::format("{} of {} have no room in '{}', where {} are left", what,
+                    {.what = fmt::format("no room for {} of {} in '{}', where {} are free", what,
                                          core::format_decimal(needed), folder.string(), core::format_decimal({left})),
                      .where = std::string{flag},
-                     .expected = "room for it",
+                     .expected = "enough free space",
                      .fix = "make room there, or name another place"}};
 }
 

@@ -29,8 +29,8 @@ inline constexpr std::uint64_t weights_version = 1;
 void save_weights(const std::string& path, const WeightsInfo& info, std::span<const TensorSpec> tensors,
                   const FillTensor& fill, std::string_view flag);
 
-/// As core::check_writable(); also core::Error (usage, naming `flag`) if `path` is there and is anything but weights
-/// that save_weights() has written: what a slip of the hand names is not replaced.
+/// As core::check_writable(); also core::Error (usage, naming `flag`) if `path` exists and is not a file that
+/// save_weights() has written, so that a typo replaces nothing.
 void check_replaceable(const std::string& path, std::string_view flag);
 
 [[nodiscard]] core::Bytes bytes_of(std::span<const TensorSpec> tensors);

@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Names of the files of the checkpoint that is there, if there is one.
+/// Names of the files of the existing checkpoint, if there is one.
 std::set<std::string> names_in(const std::string& path) {
   std::set<std::string> names;
   std::error_code error;
@@ -49,12 +49,12 @@ void make_folder(const std::string& path, std::optional<core::PendingFolder>& pe
   pending.emplace(path, names_in(path), "");
 }
 
-/// If it was not yet, or for other boxes.
+/// Lays out the file if that is not done yet, or was done for other boxes.
 void lay_out(const std::string& folder, int rank, const std::vector<Box>& boxes, std::optional<RankFile>& file) {
   if (!file || file->boxes() != boxes) file.emplace(folder, rank, boxes);
 }
 
-/// Collective: where all write to; `pending` is rank 0's.
+/// Collective: returns the folder that all write to; `pending` is rank 0's.
 std::string begin_folder(const runtime::Communicator& world, const std::string& path,
                          std::optional<core::PendingFolder>& pending) {
   const bool is_first = world.rank() == 0;

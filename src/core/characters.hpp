@@ -15,8 +15,8 @@ struct Character {
   std::size_t n_bytes = 0;
 };
 
-/// The first of `text`, which is not empty; nothing if it is no UTF-8: too short, too long for its code, a surrogate or
-/// beyond Unicode.
+/// The first character of `text`, which is not empty; nothing if it is not UTF-8: too short, too long for its code, a
+/// surrogate or beyond Unicode.
 [[nodiscard]] std::optional<Character> first_character(std::string_view text);
 
 /// Blanks other than ' ', and what is not seen at all: zero-width marks, a byte order mark, soft hyphens.
@@ -25,7 +25,7 @@ struct Character {
 /// Controls, and what makes a terminal show text in another order than it is written.
 [[nodiscard]] bool steers_terminal(char32_t code) noexcept;
 
-/// Whether `text` has what steers a terminal, or bytes that are no UTF-8.
+/// Whether `text` has what steers a terminal, or bytes that are not UTF-8.
 [[nodiscard]] bool has_controls(std::string_view text);
 
 /// "U+00A0".

@@ -11,7 +11,7 @@
 namespace lockstep::core {
 namespace {
 
-// Where a build tree lies on disk is nobody's business but its owner's.
+// Messages do not say where the build tree lies.
 std::string_view file_name(std::string_view path) { return path.substr(path.find_last_of('/') + 1); }
 
 }  // namespace

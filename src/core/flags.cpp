@@ -17,7 +17,7 @@ struct Place {
   std::function<void(const std::string&)> take;
 };
 
-// "--val=" as "--val" and "": the parser would take the argument behind it for the value.
+// "--val=" as "--val" and "": the parser would take the next argument for the value.
 std::vector<std::string> split_empty_values(const std::vector<std::string>& arguments) {
   std::vector<std::string> words;
   for (const std::string& argument : arguments) {
@@ -38,7 +38,7 @@ std::string_view without_dashes(std::string_view flag) {
   return flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
 }
 
-// The flag of `flags` that `word` is likely to mean. Dashes are no letters to go by: `-x` is not nearly `-b`.
+// The flag of `flags` that `word` is likely to mean. Dashes do not count: `-x` is not near `-b`.
 std::optional<std::string> near_flag(const std::vector<std::string>& flags, std::string_view word) {
   std::vector<std::string> bare;
   for (const std::string& flag : flags) bare.emplace_back(without_dashes(flag));
@@ -47,7 +47,7 @@ std::optional<std::string> near_flag(const std::vector<std::string>& flags, std:
   return flags[static_cast<std::size_t>(std::find(bare.begin(), bare.end(), *near) - bare.begin())];
 }
 
-// What is known by another name, and no slip of it.
+// Words that are known by another name, rather than misspelt.
 constexpr std::array<std::array<std::string_view, 2>, 2> also_known{{{"gpu", "cuda"}, {"cpu", "host"}}};
 
 std::optional<std::string> meant_by(std::string_view word, const std::vector<std::string>& candidates) {

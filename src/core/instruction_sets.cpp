@@ -91,8 +91,8 @@ std::string instruction_limit_warning() {
   const Variable variable = find_variable();
   const std::string_view value = variable.value;
   if (value.empty() || equal_ignoring_case(value, "ALL") || equal_ignoring_case(value, "DEFAULT")) return {};
-  return fmt::format("{}={}: instructions beyond that are not used; our own loops are the {} ones", variable.name,
-                     value, widest(instruction_sets()));
+  return fmt::format("{}={}: newer instructions are not used; Lockstep's own loops: {}", variable.name, value,
+                     widest(instruction_sets()));
 }
 
 void check_instruction_limit() {

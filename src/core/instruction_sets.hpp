@@ -34,7 +34,7 @@ struct InstructionSets {
 /// Which variable limits the sets, and to what; "" if neither that nor the older DNNL_MAX_CPU_ISA does.
 [[nodiscard]] std::string instruction_limit_warning();
 
-/// Fails with what there is to choose from if the limit is no name of oneDNN's, which would silently do without.
+/// Fails, and names the choices, if the limit is not one of oneDNN's names: oneDNN would silently ignore it.
 void check_instruction_limit();
 
 /// Loops in three versions: those that may run here, the plain ones first and the widest last.

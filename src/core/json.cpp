@@ -179,7 +179,7 @@ Json parse_bounded(std::string_view text, const std::string& where, const JsonDo
     return Json::parse(
         text, [&](int depth, typename Json::parse_event_t event, Json& json) { return bounds(depth, event, json); });
   } catch (const typename Json::parse_error& error) {
-    fail(fmt::format("is no JSON: {}", place_in(text, error.byte)));
+    fail(fmt::format("is not JSON: {}", place_in(text, error.byte)));
   } catch (const typename Json::exception&) {
     fail("has a number that is too large");
   }

@@ -1,6 +1,6 @@
 // JSON documents that come from files: bounded in size and depth, with the fields that a table names.
-// Invariant: what is returned has all required fields, each of the type and in the range that the table says; the words
-// of the JSON library reach nobody.
+// Invariant: what is returned has all required fields, each of the type and in the range that the table says; messages
+// are ours, not the JSON library's.
 // Used by whatever reads JSON: checkpoints, sets, results, the status of a run.
 #pragma once
 

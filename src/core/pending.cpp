@@ -89,20 +89,21 @@ void refuse_existing(const std::string& path, const OldFiles& old_files, std::st
                 .fix = "choose another name, or replace it with --force"});
   }
   if (!fs::is_directory(status)) {
-    fail_usage({.what = fmt::format("'{}' is no folder, so it is not replaced by one", path),
+    fail_usage({.what = fmt::format("'{}' is not a folder, so a folder does not replace it", path),
                 .where = std::string{flag},
                 .expected = "the name of a new folder or of one to replace"});
   }
   const std::vector<std::string> foreign = find_foreign(path, *old_files);
   if (foreign.empty()) return;
-  fail_usage({.what = fmt::format("'{}' is not replaced: '{}'{} in it belongs to something else", path, foreign.front(),
-                                  foreign.size() == 1 ? "" : fmt::format(" and {} more", foreign.size() - 1)),
-              .where = std::string{flag},
-              .expected = "a folder with nothing in it but what is to be replaced",
-              .fix = "move what you want to keep elsewhere, or choose another name"});
+  fail_usage(
+      {.what = fmt::format("'{}' is not replaced: it contains '{}'{}, which belongs to something else", path,
+                           foreign.front(), foreign.size() == 1 ? "" : fmt::format(" and {} more", foreign.size() - 1)),
+       .where = std::string{flag},
+       .expected = "a folder that contains only what is to be replaced",
+       .fix = "move what you want to keep elsewhere, or choose another name"});
 }
 
-/// Of a folder set aside. What came into it since it was looked through stays.
+/// Removes the old files of a folder set aside. Files that were added since it was checked stay.
 void remove_old(const std::string& folder, const std::string& final_path, const std::set<std::string>& files) {
   std::error_code error;
   const std::vector<std::string> foreign = find_foreign(folder, files);
@@ -110,8 +111,8 @@ void remove_old(const std::string& folder, const std::string& final_path, const 
     if (!std::ranges::binary_search(foreign, file) && !fs::remove(fs::path{folder} / file, error) && error) break;
   if (!error && rmdir(folder.c_str()) != 0) error = {errno, std::generic_category()};
   if (!error) return;
-  log_warning(foreign.empty() ? fmt::format("'{}' is left behind: {}", folder, error.message())
-                              : fmt::format("'{}', which came into '{}' meanwhile, is now in '{}'", foreign.front(),
+  log_warning(foreign.empty() ? fmt::format("cannot remove '{}': {}", folder, error.message())
+                              : fmt::format("'{}' was added to '{}' meanwhile, and is now in '{}'", foreign.front(),
                                             final_path, folder));
 }
 
@@ -123,12 +124,12 @@ void sync_tree(const std::string& folder) try {
   fail_at("list", folder, error.code().value());
 }
 
-/// Puts each in the place of the other, so that at no moment one is missing; false where the file system cannot.
+/// Swaps the two atomically; false if the file system cannot.
 bool swap_places(const std::string& a, const std::string& b) {
   return renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0;
 }
 
-/// Whether there is something of this name, be it a link to nothing.
+/// Whether the name exists, even as a dangling link.
 bool exists(const std::string& path) {
   std::error_code error;
   return fs::exists(fs::symlink_status(path, error));
@@ -141,7 +142,7 @@ void refuse_irregular(const std::string& path, std::string_view flag) {
   if (status.type() == fs::file_type::none) fail_to_create(path, flag, error.value());
   if (fs::is_directory(status)) fail_to_create(path, flag, EISDIR);
   if (!fs::exists(status) || fs::is_regular_file(status)) return;
-  fail_usage({.what = fmt::format("cannot write '{}': it is no regular file", path),
+  fail_usage({.what = fmt::format("cannot write '{}': it is not a regular file", path),
               .where = std::string{flag},
               .expected = "the name of a new file or of one to replace"});
 }
@@ -189,7 +190,7 @@ void check_writable(const std::string& path, std::string_view flag) {
   const fs::path resolved = resolve(behind_links(path));
   remove_leftovers(parent_of(resolved), resolved.filename().string());
   const PendingFile trial{path, flag};
-  // Who may replace a file that may not be written to would not want to.
+  // A rename could replace a write-protected file, but nobody wants that.
   if (exists(resolved) && faccessat(AT_FDCWD, resolved.c_str(), W_OK, AT_EACCESS) != 0)
     fail_to_create(path, flag, errno);
 }
@@ -208,7 +209,7 @@ PendingFolder::~PendingFolder() {
   try {
     fs::remove_all(path());
   } catch (const std::exception& error) {
-    log_warning(fmt::format("'{}' is left behind: {}", path(), error.what()));
+    log_warning(fmt::format("cannot remove '{}': {}", path(), error.what()));
   }
 }
 
@@ -232,13 +233,13 @@ void PendingFolder::commit() {
   if (std::rename(path().c_str(), final_path_.c_str()) != 0) {
     const int error = errno;
     if (old && std::rename(old.path.c_str(), final_path_.c_str()) != 0)
-      log_warning(fmt::format("what was in '{}' before is in '{}'", final_path_, old.path));
+      log_warning(fmt::format("the previous content of '{}' is now in '{}'", final_path_, old.path));
     if (error == ENOTEMPTY || error == EEXIST)
       throw Error{ExitCode::system,
-                  {.what = fmt::format("'{}' was made by another program meanwhile", final_path_),
+                  {.what = fmt::format("another program has made '{}' meanwhile", final_path_),
                    .where = "",
-                   .expected = "a name that nobody else uses",
-                   .fix = "start one job for it, or choose another name"}};
+                   .expected = "a name that no other program uses",
+                   .fix = "let only one job write it, or choose another name"}};
     fail_at("create", final_path_, error);
   }
   is_committed_ = true;
@@ -246,12 +247,12 @@ void PendingFolder::commit() {
   if (old) remove_old(old.path, final_path_, *old_files_);
 }
 
-// The two have changed places in one go.
+// The two were swapped atomically.
 void PendingFolder::end_replacing(const Temporary& old) {
   is_committed_ = true;
   sync_to_disk(parent_of(final_path_));
   const bool is_aside = std::rename(path().c_str(), old.path.c_str()) == 0;
-  if (!is_aside) log_warning(fmt::format("what was in '{}' before is in '{}'", final_path_, path()));
+  if (!is_aside) log_warning(fmt::format("the previous content of '{}' is now in '{}'", final_path_, path()));
   if (is_aside) remove_old(old.path, final_path_, *old_files_);
 }
 

@@ -19,16 +19,16 @@ namespace lockstep::core {
 void write_whole(const std::string& path, std::span<const std::byte> content);
 
 /// Finds out before work whether a result can be written to `path`, and removes what killed runs have left of it.
-/// Errors as PendingFile's; Error (usage) also if it would lie in a set of shards, is behind a link that another user
-/// has made in a folder for all, or is write-protected.
+/// Errors as PendingFile's; Error (usage) also if it would be inside a set of shards, is behind a link that another
+/// user has made in a shared folder, or is write-protected.
 void check_writable(const std::string& path, std::string_view flag);
 
-/// A file in the making: `path()` is an empty temporary sibling of the final name, for those who write by name;
+/// A file that is being written: `path()` is an empty temporary sibling of the final name, for those who write by name;
 /// commit() syncs and renames it, the destructor removes what was not committed.
 class PendingFile {
  public:
-  /// Creates the temporary file, beside the file that a link leads to. Error (usage, naming `flag`) if its folder is
-  /// none one may write to, or something other than a file has the name.
+  /// Creates the temporary file, beside the file that a link leads to. Error (usage, naming `flag`) if its folder
+  /// cannot be written to, or the name is not that of a file.
   explicit PendingFile(const std::string& final_path, std::string_view flag = "");
   ~PendingFile();
   PendingFile(const PendingFile&) = delete;
@@ -37,7 +37,7 @@ class PendingFile {
   [[nodiscard]] const std::string& path() const noexcept { return temporary_.path; }
   /// Appends.
   void write(std::span<const std::byte> content);
-  /// Whoever else wrote must have closed it. Replaces an old one.
+  /// Other writers must have closed it. Replaces an old file.
   void commit();
 
  private:
@@ -46,24 +46,24 @@ class PendingFile {
   bool is_committed_ = false;
 };
 
-/// Names of the files that go with an old folder when a new one takes its place; none: there must be no old one.
+/// Names of an old folder's files, which are removed when a new one replaces it; nothing: there must be no old folder.
 using OldFiles = std::optional<std::set<std::string>>;
 
-/// A folder in the making: `path()` is a temporary sibling of the final name; commit() syncs and renames it, the
-/// destructor removes what was not committed.
+/// A folder that is being written: `path()` is a temporary sibling of the final name; commit() syncs and renames it,
+/// the destructor removes what was not committed.
 class PendingFolder {
  public:
   /// Creates the temporary folder, and removes what killed runs have left of it. Error (usage, naming `flag`) if
-  /// `final_path` exists and is not to be replaced, or holds anything else than `old_files`; or if its parent is no
-  /// folder one may write to.
+  /// `final_path` exists and is not to be replaced, or contains anything but `old_files`; or if its parent cannot be
+  /// written to.
   PendingFolder(const std::string& final_path, OldFiles old_files, std::string_view flag);
   ~PendingFolder();
   PendingFolder(const PendingFolder&) = delete;
   PendingFolder& operator=(const PendingFolder&) = delete;
 
   [[nodiscard]] const std::string& path() const noexcept { return temporary_.path; }
-  /// Files in it must be closed. An old folder changes places with it in one go, where the file system can, and is set
-  /// aside first elsewhere; its old files are removed after.
+  /// Files in it must be closed. Swaps it with an old folder atomically if the file system can, and sets the old one
+  /// aside first if not; then removes its old files.
   void commit();
 
  private:

@@ -32,7 +32,7 @@ Error lost_stdout(int error, SourceLocation location) {
           {.what = fmt::format("cannot write to stdout: {}", system_reason(error)),
            .where = "",
            .expected = "",
-           .fix = "free space where stdout goes, or send it elsewhere"},
+           .fix = "free space where stdout goes, or redirect it"},
           location};
 }
 

@@ -15,8 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What Linux does not follow where fs.protected_symlinks is set: in /tmp and its like, one that somebody else has
-/// made.
+/// Links that Linux does not follow if fs.protected_symlinks is set: those that another user has made in folders such
+/// as /tmp.
 bool is_link_of_others(const fs::path& link) {
   struct stat own {
   }, folder{};
@@ -26,7 +26,7 @@ bool is_link_of_others(const fs::path& link) {
   return is_shared && own.st_uid != geteuid() && own.st_uid != folder.st_uid;
 }
 
-/// As if it were written there: a target may be relative to its link.
+/// The target of a link, which may be relative to the link.
 fs::path target_of(const fs::path& link) {
   std::error_code ignored;
   return link.parent_path() / fs::read_symlink(link, ignored);  // an absolute target replaces what is before it
@@ -61,9 +61,9 @@ std::string behind_links(const std::string& path) {
 void refuse_link_of_others(const std::string& path, std::string_view flag) {
   follow(path, [&](const fs::path& link) {
     if (is_link_of_others(link))
-      fail_usage({.what = fmt::format("'{}' is a link that another user has made in a folder for all", link.string()),
+      fail_usage({.what = fmt::format("'{}' is a link made by another user in a shared folder", link.string()),
                   .where = std::string{flag},
-                  .expected = "a file of yours, or none yet",
+                  .expected = "a file that you own, or a new name",
                   .fix = "name another place"});
   });
 }
@@ -80,9 +80,9 @@ void refuse_irreplaceable(const std::string& path, std::string_view flag) {
   const bool is_kept = (folder.stx_mode & S_ISVTX) != 0 && is_of_others;
   if (!is_kept && (there.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) == 0) return;
   fail_usage({.what = fmt::format("'{}' cannot be replaced: it is {}", path,
-                                  is_kept ? "another user's, in a folder for all" : "immutable (see lsattr)"),
+                                  is_kept ? "owned by another user, in a shared folder" : "immutable (see lsattr)"),
               .where = std::string{flag},
-              .expected = "one of yours, or none yet",
+              .expected = "one that you own, or a new name",
               .fix = "name another place"});
 }
 
@@ -96,9 +96,9 @@ bool is_shard_set(const std::string& folder) {
 void refuse_in_shard_set(const std::string& path, std::string_view flag) {
   const std::string folder = folder_of(path);
   if (!is_shard_set(folder)) return;
-  fail_usage({.what = fmt::format("'{}' would lie in a set of shards", path),
+  fail_usage({.what = fmt::format("'{}' would be inside a set of shards", path),
               .where = std::string{flag},
-              .expected = "a place outside of sets: their manifests vouch for what is in them",
+              .expected = "a place outside of sets: a manifest vouches for all that is in its set",
               .fix = fmt::format("name a place outside of '{}'", folder)});
 }
 

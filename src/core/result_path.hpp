@@ -15,15 +15,15 @@ namespace lockstep::core {
 /// folder such as /tmp.
 void refuse_link_of_others(const std::string& path, std::string_view flag);
 
-/// Throws core::Error (usage, naming `flag`) if there is something at `path` that this process cannot put another in
-/// the place of: it is somebody else's in a sticky folder, or immutable.
+/// Throws core::Error (usage, naming `flag`) if this process cannot replace what is at `path`: it belongs to another
+/// user in a sticky folder, or is immutable.
 void refuse_irreplaceable(const std::string& path, std::string_view flag);
 
-/// Whether `folder` is a set of shards, be it whole or damaged.
+/// Whether `folder` is a set of shards, whole or damaged.
 [[nodiscard]] bool is_shard_set(const std::string& folder);
 
-/// Throws core::Error (usage, naming `flag`) if the file `path`, or what a link of this name leads to, would lie in a
-/// set of shards: a result would replace one of its files, or be one that belongs to no set.
+/// Throws core::Error (usage, naming `flag`) if the file `path`, or what a link of this name leads to, would be inside
+/// a set of shards: a result would replace one of its files, or be a surplus file.
 void refuse_in_shard_set(const std::string& path, std::string_view flag);
 
 }  // namespace lockstep::core

@@ -15,11 +15,11 @@ namespace {
 std::string fix_for(int error) {
   rlimit limit{};
   if (error == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
-    return fmt::format("raise the limit of open files of a process, {} now: ulimit -n", limit.rlim_cur);
+    return fmt::format("raise the limit of open files per process, now {}: ulimit -n", limit.rlim_cur);
   if (error == EAGAIN) return "raise the limit of processes of this user or control group: ulimit -u";
-  if (error == ENOSPC || error == EDQUOT) return "make room there (also of files: df -i), or name another place";
-  if (error == ENFILE) return "end other programs of this node, or have its limit of open files raised: fs.file-max";
-  return "start fewer ranks on this node, or raise what limits their memory: ulimit -v, the job's request";
+  if (error == ENOSPC || error == EDQUOT) return "make room there (inodes too: df -i), or name another place";
+  if (error == ENFILE) return "end other programs on this node, or raise its limit of open files: fs.file-max";
+  return "start fewer ranks on this node, or raise their memory limit: ulimit -v, the job's request";
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 namespace lockstep::core {
 
-/// Throws core::Error (system) if `error` is such a one; `what` says what could not be done, without the reason.
+/// Throws core::Error (system) if `error` is such a shortage; `what` says what could not be done, without the reason.
 void refuse_shortage(const std::string& what, std::string_view where, int error);
 
 /// The error number of such a shortage if a library's words for its failure name one, else 0.

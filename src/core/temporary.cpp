@@ -29,7 +29,7 @@ constexpr std::string_view set_aside = ".old-";
 constexpr std::size_t kernel_digits = 8;
 constexpr std::size_t random_digits = 12;
 
-/// Which running kernel this is: only its own locks tell whether a writer lives.
+/// Identifies the running kernel: only its own locks tell whether a writer is alive.
 std::string kernel_key() {
   std::string id;
   if (std::ifstream file{"/proc/sys/kernel/random/boot_id"}; !std::getline(file, id)) {
@@ -46,7 +46,7 @@ std::string random_key() {
   return fmt::format("{:012x}", number & 0xffffffffffff);
 }
 
-/// False if it has gone meanwhile. Where a file system has no locks nothing is locked, and nothing is taken for left.
+/// False if it is gone meanwhile. On a file system without locks nothing is locked, and nothing counts as left over.
 bool lock(const Descriptor& descriptor) {
   struct stat status {};
   if (flock(descriptor.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
@@ -67,7 +67,7 @@ Temporary make_beside(const std::string& final_path, std::string_view mark, Make
   return {};
 }
 
-/// What a name that make_beside() gave says.
+/// What a name from make_beside() tells.
 struct Name {
   std::string kernel;
   bool is_set_aside;
@@ -85,14 +85,14 @@ std::optional<Name> parse_name(const std::string& entry, const std::string& name
   return Name{std::string{digits.substr(0, kernel_digits)}, mark == set_aside};
 }
 
-/// Whether nobody else can put another folder of this user under a name of that folder.
+/// Whether no other user can rename another folder of this user to a name in that folder.
 bool is_safe_from_others(const fs::path& folder) {
   struct stat status {};
   if (stat(folder.c_str(), &status) != 0 || (status.st_uid != geteuid() && status.st_uid != 0)) return false;
   return (status.st_mode & (S_IWGRP | S_IWOTH)) == 0 || (status.st_mode & S_ISVTX) != 0;
 }
 
-/// If it is of this user and nobody writes it.
+/// Removes it if it belongs to this user and nobody writes it.
 void remove_leftover(const std::string& path) {
   constexpr int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
   Descriptor found{::open(path.c_str(), O_RDWR | flags)};  // NFS locks files only for those who may write
@@ -101,11 +101,11 @@ void remove_leftover(const std::string& path) {
   if (!found || fstat(found.get(), &status) != 0 || status.st_uid != geteuid()) return;
   if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) return;
   if (S_ISDIR(status.st_mode) && !is_safe_from_others(fs::path{path}.parent_path()))
-    return log_info(fmt::format("'{}' may be what a killed run has left: remove it if so", path));
+    return log_info(fmt::format("'{}' may be left over from a killed run: remove it if so", path));
   if (flock(found.get(), LOCK_EX | LOCK_NB) != 0) return;
   std::error_code error;
   if (fs::remove_all(path, error) > 0 && !error)
-    log_info(fmt::format("removed '{}', which a killed run has left", path));
+    log_info(fmt::format("removed '{}', left over from a killed run", path));
 }
 
 int make_folder(const char* path, mode_t mode) {
@@ -136,16 +136,18 @@ void remove_leftovers(const std::string& folder, const std::string& name) noexce
     const std::optional<Name> found = parse_name(entry.path().filename().string(), name);
     if (!found) continue;
     if (found->is_set_aside)
-      log_warning(fmt::format("'{}' is what a run that was killed meant to replace: move it back, or remove it", path));
+      log_warning(
+          fmt::format("'{}' was set aside by a killed run that was replacing it: move it back, or remove it", path));
     else if (found->kernel == here)
       left.push_back(path);
     else
-      log_info(fmt::format("'{}' is of a run on another node or before the last boot: remove it if that run was killed",
-                           path));
+      log_info(fmt::format(
+          "'{}' belongs to a run on another node or from before the last boot: remove it if that run was killed",
+          path));
   }
   for (const std::string& path : left) remove_leftover(path);
 } catch (const std::exception&) {
-  // A folder that cannot be listed: whoever writes there tells it.
+  // A folder that cannot be listed: whoever writes there reports it.
 }
 
 }  // namespace lockstep::core

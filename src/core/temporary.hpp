@@ -1,4 +1,4 @@
-// Files and folders in the making: beside the name they will have, under one that nobody can guess.
+// Temporary files and folders: beside their final name, under one that nobody can guess.
 // Invariant: each is made exclusively, never through a link; its maker holds a lock on it that ends with the process,
 // so that what a killed run has left can be told from what a run still writes.
 // Used by core/pending, data/load/stage and the trainer.
@@ -23,12 +23,13 @@ struct Temporary {
 [[nodiscard]] Temporary make_temporary_file(const std::string& final_path);
 /// An empty folder beside `final_path`, with the permissions of `mode` that the umask leaves; failures as above.
 [[nodiscard]] Temporary make_temporary_folder(const std::string& final_path, mode_t mode = 0777);
-/// One whose place an old folder takes, until a new one is in its own: never removed by remove_leftovers(), only told.
+/// An empty folder, over which the old one is renamed while a new one takes its place: remove_leftovers() only reports
+/// it.
 [[nodiscard]] Temporary make_folder_for_old(const std::string& final_path);
 
-/// Removes what killed runs of this user have left of temporaries of FOLDER/NAME, or of all names if `name` is empty,
-/// and tells it. What a run on another node has made, or one before the last boot, is only told: whether it is still
-/// written cannot be known here.
+/// Removes, and reports, temporaries of FOLDER/NAME (of all names if `name` is empty) that killed runs of this user
+/// have left. Those of a run on another node, or from before the last boot, are only reported: whether somebody still
+/// writes them cannot be known here.
 void remove_leftovers(const std::string& folder, const std::string& name) noexcept;
 
 }  // namespace lockstep::core

@@ -69,7 +69,7 @@ std::optional<Decimal> take_decimal(std::string_view& text) {
   return number;
 }
 
-// Nothing where `text` is no whole number of bytes below 2^64.
+// Nothing if `text` is not a whole number of bytes below 2^64.
 std::optional<Bytes> bytes_in(std::string_view text) {
   std::optional<Decimal> number = take_decimal(text);
   if (!number) return std::nullopt;
@@ -131,7 +131,7 @@ Seconds parse_seconds(std::string_view text, std::string_view flag) {
     return {number * known->seconds};
   fail_usage({.what = fmt::format("'{}' is not a time", text),
               .where = std::string{flag},
-              .expected = "a number that is not negative with s, ms, us, min or h, such as 30, 500ms or 2min"});
+              .expected = "a number, 0 or more, with s, ms, us, min or h, such as 30, 500ms or 2min"});
 }
 
 std::string format_bytes(Bytes bytes) {

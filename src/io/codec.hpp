@@ -28,7 +28,7 @@ inline constexpr int zstd_id = 32015;
 [[nodiscard]] std::vector<std::byte> encode(Filter filter, int level, std::size_t element_size,
                                             std::span<const std::byte> chunk);
 
-/// Decodes one chunk into exactly `chunk.size()` bytes. Returns false if `stored` is no such chunk. Thread-safe.
+/// Decodes one chunk into exactly `chunk.size()` bytes. Returns false if `stored` is not such a chunk. Thread-safe.
 [[nodiscard]] bool decode(Filter filter, std::size_t element_size, std::span<const std::byte> stored,
                           std::span<std::byte> chunk);
 

@@ -19,7 +19,7 @@ inline constexpr std::uint64_t most_chunk_bytes = 0xffffffff;
 [[nodiscard]] std::vector<std::byte> pack_zstd(int level, std::span<const std::byte> data);
 [[nodiscard]] std::vector<std::byte> pack_lz4(int level, std::span<const std::byte> data);
 
-/// Unpacks into exactly `data.size()` bytes; false if `packed` is no piece of that many.
+/// Unpacks into exactly `data.size()` bytes; false if `packed` is not a piece of that many.
 [[nodiscard]] bool unpack_deflate(std::span<const std::byte> packed, std::span<std::byte> data);
 [[nodiscard]] bool unpack_zstd(std::span<const std::byte> packed, std::span<std::byte> data);
 [[nodiscard]] bool unpack_lz4(std::span<const std::byte> packed, std::span<std::byte> data);

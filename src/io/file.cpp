@@ -30,7 +30,7 @@ std::string fix_for(int error) {
 struct stat status_of(int descriptor, const std::string& path) {
   struct stat status {};
   if (with_retries([&] { return fstat(descriptor, &status); }) < 0)
-    core::fail_system(fmt::format("cannot ask for the size of '{}': {}", path, core::system_reason(errno)));
+    core::fail_system(fmt::format("cannot get the size of '{}': {}", path, core::system_reason(errno)));
   return status;
 }
 
@@ -46,7 +46,7 @@ File::File(std::string path, core::Descriptor opened) : path_{std::move(path)}, 
   if (!descriptor_) fail_to_open(path_, core::system_reason(errno), fix_for(errno));
   const auto mode = status_of(descriptor_.get(), path_).st_mode;
   if (S_ISDIR(mode)) fail_to_open(path_, "it is a folder", "give a file");
-  if (!S_ISREG(mode)) fail_to_open(path_, "it is no regular file", "copy its content to a file first");
+  if (!S_ISREG(mode)) fail_to_open(path_, "it is not a regular file", "copy its content to a file first");
 }
 
 core::Bytes File::size() const { return {static_cast<std::uint64_t>(status_of(descriptor_.get(), path_).st_size)}; }
@@ -62,7 +62,7 @@ void File::read_at(std::uint64_t offset, std::span<std::byte> data) const {
                                     core::system_reason(errno)));
     }
     if (n == 0) {
-      core::fail_usage({.what = fmt::format("'{}' has {} bytes, but bytes [{}, {}) are wanted", path_, size().value,
+      core::fail_usage({.what = fmt::format("'{}' has {} bytes, but bytes [{}, {}) are needed", path_, size().value,
                                             offset, offset + data.size()),
                         .expected = "a complete file",
                         .fix = "copy or make the file again"});

@@ -16,18 +16,18 @@ namespace lockstep::io {
 /// An open file for reading. Reads from several threads at once are fine.
 class File {
  public:
-  /// core::Error (usage) if it is not there, no regular file or not readable, (system) if there is no room for another
-  /// open file; names path and reason.
+  /// core::Error (usage) if it does not exist, is not a regular file or cannot be read, (system) if no more files can
+  /// be opened; names path and reason.
   explicit File(const std::string& path);
-  /// One that somebody has opened, and calls `path`; errors as above.
+  /// A file that the caller has opened, and calls `path`; errors as above.
   File(std::string path, core::Descriptor opened);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] int descriptor() const noexcept { return descriptor_.get(); }
   [[nodiscard]] core::Bytes size() const;
-  /// All of `data` from `offset` on. Errors that a file system gets over (EIO, ESTALE, EAGAIN, EINTR) are tried again,
-  /// up to 5 times with growing, jittered pauses. Throws core::Error (usage) if the file ends before, (system) if it
-  /// cannot be read; both name path and range.
+  /// All of `data` from `offset` on. After transient errors (EIO, ESTALE, EAGAIN, EINTR) it tries again, up to 5 times
+  /// with growing, jittered pauses. Throws core::Error (usage) if the file ends before, (system) if it cannot be read;
+  /// both name path and range.
   void read_at(std::uint64_t offset, std::span<std::byte> data) const;
   /// Asks the system to forget the cached pages of this file (for cold measurements).
   void drop_cache() const;

@@ -43,7 +43,8 @@ File Folder::open(const std::string& name) const {
                       .expected = std::string{expected},
                       .fix = "copy the file itself to this place"});
   };
-  if (name.find('/') != std::string::npos) refuse("it is no name of a file in the folder", "a name without a path");
+  if (name.find('/') != std::string::npos)
+    refuse("it is not the name of a file in the folder", "a name without a path");
   core::Descriptor opened{with_retries([&] { return ::openat(descriptor_.get(), name.c_str(), flags); })};
   if (!opened && errno == ELOOP) refuse("it is a symbolic link, which is not followed", "a regular file");
   return {path_of(name), std::move(opened)};

@@ -1,4 +1,4 @@
-// A folder that stays the same one, whatever has its name by now.
+// An open folder: it stays the same one, even if another takes its name.
 // Invariant: a file in it is opened below it by a plain name, and never through a link.
 // Used by the reader of checkpoints.
 #pragma once
@@ -12,17 +12,17 @@ namespace lockstep::io {
 
 class Folder {
  public:
-  /// A link to it is followed. core::Error (usage) if it is not there or no folder; (system) if there is no room for
-  /// another descriptor.
+  /// Follows a link to it. core::Error (usage) if it does not exist or is not a folder; (system) if no more files can
+  /// be opened.
   explicit Folder(const std::string& path);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] std::string path_of(const std::string& name) const;
-  /// Whether it is still what its name leads to.
+  /// Whether its name still leads to it.
   [[nodiscard]] bool is_in_place() const noexcept;
-  /// Whether there is something of this name in it, be it a link to nothing.
+  /// Whether the name exists in it, even as a dangling link.
   [[nodiscard]] bool has(const std::string& name) const noexcept;
-  /// Errors as File's; also core::Error (usage) if it is a link, or `name` is none of a file in the folder.
+  /// Errors as File's; also core::Error (usage) if it is a link, or `name` is not the name of a file in the folder.
   [[nodiscard]] File open(const std::string& name) const;
 
  private:

@@ -30,7 +30,7 @@ struct Extent {
   auto operator<=>(const Extent&) const = default;
 };
 
-/// What is made of values that nobody has written.
+/// How to treat values that nobody has written.
 enum class Unwritten { refused, fill_value };
 
 /// A data set of an open file; valid while the file is. Rows are along the first dimension.
@@ -49,7 +49,7 @@ class Hdf5Dataset {
   [[nodiscard]] std::string describe_elements() const;
 
   /// For files of others, before work starts: core::Error (usage) if a part of it was never written, or its chunks are
-  /// too large to be read in pieces. With `fill_value` such a part is taken, and the result says how much it is.
+  /// too large to be read in pieces. With `fill_value` such a part is accepted, and the result says how much it is.
   std::string require_written(Unwritten unwritten = Unwritten::refused) const;
 
   /// Stores chunk number `chunk` (along the first dimension) as it is: `stored` is already encoded.
@@ -58,7 +58,7 @@ class Hdf5Dataset {
   void write_all(std::span<const std::byte> data);
   /// Rows [first, first + n) through the library, in native byte order.
   void read_rows(std::uint64_t first, std::uint64_t n, std::span<std::byte> data) const;
-  /// What has a place in [first, first + n) along the last dimension.
+  /// The same for columns: places [first, first + n) along the last dimension.
   void read_columns(std::uint64_t first, std::uint64_t n, std::span<std::byte> data) const;
   /// Whether elements are texts, of fixed or any length.
   [[nodiscard]] bool is_text() const;
@@ -85,14 +85,14 @@ enum class OtherFiles { refused, followed };
 class Hdf5File {
  public:
   /// A new file, in the format that HDF5 1.10 and newer read; raw data aligned to 4 KiB. core::Error (system) if it
-  /// cannot be.
+  /// cannot be created.
   static Hdf5File create(const std::string& path);
-  /// For reading, without locks. core::Error (usage) if it is no HDF5 file one may read.
+  /// For reading, without locks. core::Error (usage) if it is not a readable HDF5 file.
   static Hdf5File open(const std::string& path, OtherFiles others = OtherFiles::refused);
-  /// The same of a file that users bring: locked meanwhile, as the library locks for reading, where the file system has
-  /// locks. core::Error (usage) if another process writes it.
+  /// The same for a file that users bring. It is locked meanwhile, as the library locks for reading, if the file system
+  /// has locks. core::Error (usage) if another process writes it.
   static Hdf5File open_foreign(const std::string& path, OtherFiles others = OtherFiles::refused);
-  /// The file that is open, whatever has its name by now; errors as above.
+  /// The file that is open, even if another has its name by now; errors as above.
   static Hdf5File open(const File& file);
   Hdf5File(Hdf5File&&) noexcept;
   Hdf5File& operator=(Hdf5File&&) noexcept;
@@ -103,14 +103,14 @@ class Hdf5File {
   /// `chunk_rows` 0: contiguous. Chunks span all other dimensions. bfloat16 is stored as uint16 with an attribute.
   Hdf5Dataset create_dataset(const std::string& name, core::DType dtype, const Dimensions& dimensions,
                              std::uint64_t chunk_rows, Filter filter);
-  /// A contiguous data set that has its place before its values: extents() tells whoever writes them there when the
-  /// file is closed.
+  /// A contiguous data set that gets its place before its values. extents() says where to write them after the file is
+  /// closed.
   Hdf5Dataset lay_out_dataset(const std::string& name, core::DType dtype, const Dimensions& dimensions);
   /// core::Error (usage) if there is none of this name, or its content is out of reach: behind a link that leads
   /// nowhere, in another file that is not there or not to be followed, packed by a filter the library lacks.
   [[nodiscard]] Hdf5Dataset open_dataset(const std::string& name) const;
-  /// Whether there is a data set of this name, be it behind links. core::Error (usage) if a link leads nowhere, or what
-  /// is there cannot be opened.
+  /// Whether there is a data set of this name, links followed. core::Error (usage) if a link leads nowhere, or what is
+  /// there cannot be opened.
   [[nodiscard]] bool has_dataset(const std::string& name) const;
   /// Names of all data sets, at any depth, "/" first, sorted; not of those behind links to groups, or to files that are
   /// not followed.

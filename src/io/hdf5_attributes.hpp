@@ -15,10 +15,10 @@ namespace lockstep::io {
 void write_attribute(const Place& place, hid_t object, const std::string& name, const std::string& value);
 void write_attribute(const Place& place, hid_t object, const std::string& name, std::uint64_t value);
 
-/// Nothing if there is no attribute of this name, or it holds no single text.
+/// Nothing if there is no attribute of this name, or it is not a single text.
 [[nodiscard]] std::optional<std::string> read_text_attribute(const Place& place, hid_t object, const std::string& name);
 
-/// Nothing if there is no attribute of this name, or it holds no single integer.
+/// Nothing if there is no attribute of this name, or it is not a single integer.
 [[nodiscard]] std::optional<std::uint64_t> read_number_attribute(const Place& place, hid_t object,
                                                                  const std::string& name);
 

@@ -62,7 +62,8 @@ Extent find_contiguous(const Place& place, hid_t dataset) {
   const haddr_t address = H5Dget_offset(dataset);
   const hsize_t bytes = H5Dget_storage_size(dataset);
   if (bytes == 0) return {};
-  if (address == HADDR_UNDEF) fail_usage_at(place, "its data lie in no single place", "contiguous or chunked data");
+  if (address == HADDR_UNDEF)
+    fail_usage_at(place, "its data are not stored in one place", "contiguous or chunked data");
   return {address, bytes};
 }
 
@@ -145,7 +146,7 @@ void Hdf5Dataset::State::read(std::uint64_t first, std::uint64_t n, std::size_t 
   if (!dtype) fail_usage_at(place, "elements are neither integers nor floats", "one of Lockstep's types");
   if (dimensions.empty()) fail_usage_at(place, "it is a single value", "an array");
   const std::uint64_t size = dimensions.at(dimension);
-  core::require(first <= size && n <= size - first, "rows that are read are there");
+  core::require(first <= size && n <= size - first, "rows that are read exist");
   const std::uint64_t bytes_of_one = size == 0 ? 0 : dimensions.front() * row_bytes / size;
   core::require(data.size() == n * (dimension == 0 ? row_bytes : bytes_of_one), "room for the rows that are read");
   if (data.empty()) return;

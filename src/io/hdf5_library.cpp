@@ -44,7 +44,7 @@ void give_up(const Place& place) {
   std::vector<hid_t> ids(n > 0 ? static_cast<std::size_t>(n) : 0);
   H5Fget_obj_ids(place.new_file, H5F_OBJ_ALL, ids.size(), ids.data());
   for (const hid_t id : ids) H5Iinc_ref(id);
-  if (::truncate(place.path.c_str(), 0) != 0) core::log_warning(fmt::format("'{}' is left behind", place.path));
+  if (::truncate(place.path.c_str(), 0) != 0) core::log_warning(fmt::format("cannot truncate '{}'", place.path));
 }
 
 }  // namespace
@@ -73,17 +73,17 @@ void fail_hdf5(const Place& place, const std::string& action, core::SourceLocati
          .where = describe(place),
          .expected = "a file that its writer has closed",
          .fix = fmt::format("wait for a writer that still runs (`fuser -v {0}` names it); if there is none, "
-                            "take off the mark: h5clear -s {0}",
+                            "clear the mark: h5clear -s {0}",
                             place.path)},
         location);
   if (place.code == core::ExitCode::usage) {
-    core::fail_usage({.what = what,
-                      .where = describe(place),
-                      .expected = "a sound HDF5 file",
-                      .fix = fmt::format("copy or make the file again; where a newer HDF5 than {} wrote it, in the "
-                                         "earliest format",
-                                         hdf5_version())},
-                     location);
+    core::fail_usage(
+        {.what = what,
+         .where = describe(place),
+         .expected = "an intact HDF5 file",
+         .fix = fmt::format("copy or make the file again; if an HDF5 newer than {} wrote it, use its earliest format",
+                            hdf5_version())},
+        location);
   }
   throw core::Error{place.code, {.what = what, .where = describe(place)}, location};
 }

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// "'/x' of 'other.h5'": where a link that is there points to.
+/// "'/x' of 'other.h5'": where an existing link points to.
 std::string target_of(hid_t file, const std::string& link, const H5L_info_t& info) {
   std::vector<char> value(info.u.val_size + 1);
   if (H5Lget_val(file, link.c_str(), value.data(), info.u.val_size, H5P_DEFAULT) < 0) return "an unknown place";
@@ -40,7 +40,7 @@ void require_filter(const Place& place, hid_t list, unsigned number) {
     return H5Pget_filter2(list, number, &flags, &n_values, nullptr, name.size() - 1, name.data(), nullptr);
   });
   if (H5Zfilter_avail(id) > 0) return;
-  core::fail_usage({.what = fmt::format("its content went through filter {} ({}), which is not there", id, name.data()),
+  core::fail_usage({.what = fmt::format("its content needs filter {} ({}), which is not available", id, name.data()),
                     .where = describe(place),
                     .expected = "no compression, gzip, zstd or lz4, or a plugin in HDF5_PLUGIN_PATH",
                     .fix = "write it again with gzip, or without compression"});
@@ -60,7 +60,7 @@ bool is_itself(const std::string& path, const std::string& parent) {
   return path == "." || fs::equivalent(fs::path{parent}.parent_path() / path, parent, none);
 }
 
-/// H5Pset_elink_cb's: a negative answer ends what would lead to another file.
+/// Callback for H5Pset_elink_cb: a negative answer stops a link that leads to another file.
 herr_t stay_in_file(const char* parent, const char*, const char* child, const char*, unsigned*, hid_t, void* raw) {
   try {
     if (is_itself(child, parent)) return 0;
@@ -72,11 +72,12 @@ herr_t stay_in_file(const char* parent, const char*, const char* child, const ch
 }
 
 [[noreturn]] void refuse_other_file(const Place& place, const std::string& path) {
-  core::fail_usage({.what = fmt::format("its content lies in another file, '{}'", path),
-                    .where = describe(place),
-                    .expected = "content in the file itself: others may be what you do not mean to read or pass on",
-                    .fix = "copy the data set into this file, or where you trust it, `lockstep shard import hdf5` with "
-                           "--allow-external-files"});
+  core::fail_usage(
+      {.what = fmt::format("its content is in another file, '{}'", path),
+       .where = describe(place),
+       .expected = "content in the file itself: another file may hold data that you do not want to read or pass on",
+       .fix = "copy the data set into this file; if you trust it, use `lockstep shard import hdf5` with "
+              "--allow-external-files"});
 }
 
 void refuse_external_storage(const Place& place, hid_t list) {
@@ -103,9 +104,9 @@ void require_sources(const Place& place, hid_t list) {
   for (std::size_t i = 0; i < n_sources; ++i) {
     const std::string source = source_name(place, list, i, H5Pget_virtual_filename);
     if (is_source_there(source, place.path)) continue;
-    core::fail_usage({.what = fmt::format("'{}', which has a part of it, is not there", source),
+    core::fail_usage({.what = fmt::format("'{}', which holds a part of it, does not exist", source),
                       .where = describe(place),
-                      .expected = "all files of a virtual data set beside its own",
+                      .expected = "all source files of a virtual data set",
                       .fix = "put the file there, or write the data set as a whole"});
   }
 }
@@ -164,7 +165,7 @@ void refuse_dead_links(const Place& place, hid_t file, const std::string& name, 
     core::fail_usage(
         {.what = fmt::format("the link {} leads nowhere: it points to {}", link, target_of(file, link, info)),
          .where = describe({.path = place.path}),
-         .expected = "links to what is there",
+         .expected = "links to existing objects",
          .fix = "put the linked file beside this one, or copy the data set into this file"});
   }
 }

@@ -23,7 +23,7 @@ herr_t see_object(hid_t, const char* name, const Info* info, void* raw) {
   return info->type == H5O_TYPE_DATASET ? visit->see(name, visit->context) : 0;
 }
 
-// Soft and external links, which H5Ovisit does not follow; those that lead nowhere are passed over.
+// Soft and external links, which H5Ovisit does not follow; those that lead nowhere are skipped.
 herr_t see_link(hid_t group, const char* name, const H5L_info_t* info, void* raw) {
   if (info->type != H5L_TYPE_SOFT && info->type != H5L_TYPE_EXTERNAL) return 0;
   const Silence silence;

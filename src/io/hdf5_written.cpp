@@ -13,7 +13,7 @@
 namespace lockstep::io {
 namespace {
 
-/// What of a data set is there. The pieces of a contiguous one are itself, those of a virtual one its values.
+/// How much of a data set was written. A contiguous one is one piece; the pieces of a virtual one are its values.
 struct Written {
   const char* pieces = "values";
   std::uint64_t n_pieces = 0;
@@ -38,10 +38,10 @@ void refuse_large_chunks(const Place& place, hid_t dataset, const std::vector<hs
       {.what = fmt::format("its chunks have {} each", core::format_bytes({bytes})),
        .where = describe(place),
        .expected = fmt::format("at most {}: the library reads chunks as a whole", core::format_bytes({largest})),
-       .fix = "write it again with chunks of a few MiB; h5repack can"});
+       .fix = "write it again with chunks of a few MiB, for example with h5repack"});
 }
 
-/// Of a data set that lacks chunks. Looks up as many as were written, and one, in the order of the rows.
+/// For a data set that lacks chunks. Looks up one chunk more than were written, in the order of the rows.
 hsize_t first_missing_row(hid_t dataset, const std::vector<hsize_t>& sizes, const std::vector<hsize_t>& chunk) {
   const Silence silence;
   std::vector<hsize_t> offset(sizes.size(), 0);
@@ -74,7 +74,7 @@ Written find_written_chunks(const Place& place, hid_t dataset, hid_t space, hid_
   return written;
 }
 
-/// Values that no source has. What a source lacks itself is not looked for.
+/// Counts values that no source has. It does not check what a source itself lacks.
 Written find_mapped_values(const Place& place, std::uint64_t n_values, hid_t list) {
   std::size_t n_sources = 0;
   checked(place, "read its sources", [&] { return H5Pget_virtual_count(list, &n_sources); });
@@ -100,7 +100,7 @@ Written find_written(const Place& place, hid_t dataset, hid_t list) {
   return {.n_pieces = n, .n_missing = H5Dget_storage_size(dataset) > 0 ? 0 : n};
 }
 
-/// What the library gives for values that are not there; empty if they would be whatever was in memory before.
+/// What the library gives for missing values; empty if it would give whatever was in memory before.
 std::string fill_value(hid_t dataset, hid_t list) {
   const Silence silence;
   H5D_fill_value_t kind = H5D_FILL_VALUE_UNDEFINED;
@@ -127,15 +127,14 @@ std::string require_written(const Place& place, hid_t dataset, Unwritten unwritt
       fmt::format("{} of its {} {} {} never written{}", written.n_missing, written.n_pieces, written.pieces,
                   written.n_missing == 1 ? "was" : "were", written.first_missing);
   if (unwritten == Unwritten::fill_value && !fill.empty() && !is_nothing) return fmt::format("{}: {}", missing, fill);
-  core::fail_usage(
-      {.what = is_nothing ? "nothing of it was ever written: " + missing : missing,
-       .where = describe(place),
-       .expected = "data in all of it: its writer was perhaps stopped, or is not done",
-       .fix = is_nothing || fill.empty()
-                  ? "write the values, or make the data set as small as what is in it"
-                  : fmt::format("write the rest, or make the data set as small as what is in it; where {} is data, "
-                                "`lockstep shard import hdf5` takes it with --allow-unwritten",
-                                fill)});
+  core::fail_usage({.what = is_nothing ? "no part of it was ever written: " + missing : missing,
+                    .where = describe(place),
+                    .expected = "data in all of it: its writer may have been stopped, or is still at work",
+                    .fix = is_nothing || fill.empty()
+                               ? "write the values, or shrink the data set to its content"
+                               : fmt::format("write the rest, or shrink the data set to its content; if {} is data, "
+                                             "use `lockstep shard import hdf5` with --allow-unwritten",
+                                             fill)});
 }
 
 core::Descriptor lock_for_reading(const Place& place) {
@@ -143,7 +142,7 @@ core::Descriptor lock_for_reading(const Place& place) {
   if (!file || flock(file.get(), LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK) return file;
   core::fail_usage({.what = "another program has the file open for writing",
                     .where = describe(place),
-                    .expected = "a file that its writer has closed: until then it is not whole",
+                    .expected = "a file that its writer has closed: until then it is incomplete",
                     .fix = fmt::format("wait for that program, or end it (`fuser -v {}` names it)", place.path)});
 }
 

@@ -1,5 +1,6 @@
-// Whether somebody has written all of a foreign data set, and no other program is at it.
-// Invariant: what the library would fill in, as nobody has written it, is one core::Error (usage) or is told.
+// Whether all of a foreign data set was written, and no other program still writes it.
+// Invariant: values that nobody has written, which the library would fill in, are one core::Error (usage) or are
+// reported.
 // Used by io/hdf5_file and io/hdf5_dataset.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Tries an operation of the file system again where it may get over the failure.
+// Tries an operation of the file system again if its failure may be transient.
 // Invariant: at most 5 pauses, of about 10, 20, 40, 80 and 160 ms; ranks that failed together do not return together.
 // Used by io/file and checkpoint/rank_file.
 #pragma once

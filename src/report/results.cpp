@@ -208,7 +208,7 @@ std::string read_whole(const std::string& path, std::string_view flag) {
   std::error_code error;
   const bool is_regular = std::filesystem::is_regular_file(path, error);
   if (error) refuse(error.message());
-  if (!is_regular) refuse("it is no regular file");
+  if (!is_regular) refuse("it is not a regular file");
   const std::uintmax_t size = std::filesystem::file_size(path, error);
   if (error) refuse(error.message());
   if (size > result_document.most_bytes) refuse(fmt::format("it has {} bytes", size));

@@ -17,7 +17,7 @@ expect_one_error
 printf 'X' | dd of=a/checkpoints/step-000000002/rank-00000.h5 bs=1 seek=2500 conv=notrunc status=none
 ckpt verify a --nproc 2
 expect_rc 1
-expect_out "^checkpoint 'a/checkpoints/step-000000002' is damaged: rank-00000.h5 is not what was written$"
+expect_out "^checkpoint 'a/checkpoints/step-000000002' is damaged: rank-00000.h5 differs from what was written$"
 for name in w.h5 w.npz w.safetensors; do
   ckpt export a/weights.h5 --out "$name"
   expect_rc 0

@@ -53,7 +53,7 @@ if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null && command -v prlimit >
   as_nobody "$program" shard synth toy --out "$folder/all/of-root" --samples 10000000 --force
   expect_rc 2
   expect_one_error
-  expect_err "cannot be replaced: it is another user's, in a folder for all"
+  expect_err "cannot be replaced: it is owned by another user, in a shared folder"
   as_nobody "$program" shard stat "$d"
   expect_rc 2
   expect_err 'Permission denied'

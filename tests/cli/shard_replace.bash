@@ -18,7 +18,7 @@ left=$(find "$folder" -maxdepth 1 -name 'new.*')
 made synth toy --out "$folder/newer" --samples 32
 [ -d "$left" ] || fail "what was left of another place is gone"
 made synth toy --out "$folder/new" --samples 32
-expect_err "removed '$left', which a killed run has left"
+expect_err "removed '$left', left over from a killed run"
 [ -z "$(find "$folder" -maxdepth 1 -name 'new.*')" ] || fail "something is left beside the folder"
 
 "$REDUCE_ALL" shard synth images --out "$folder/busy" --samples 10000000 --chunk-size 1M >/dev/null 2>&1 &

@@ -47,7 +47,7 @@ dd if=/dev/zero of="$folder/small/fill" bs=1M count=4 status=none
 run "$REDUCE_ALL" train digits --synthetic-samples 128 --run-dir "$folder/small/r"
 expect_rc 3
 expect_one_error
-expect_err "weights of 4.8 MB have no room in '$folder/small/r', where 4.* MB are left"
+expect_err "no room for weights of 4.8 MB in '$folder/small/r', where 4.* MB are free"
 [ "$(ls "$folder/small")" = fill ] || fail "left behind: $(ls "$folder/small")"
 rm "$folder/small/fill"
 
@@ -55,7 +55,7 @@ rm "$folder/small/fill"
 run "$REDUCE_ALL" train digits --synthetic-samples 128 --save-every 1 --run-dir "$folder/small/r"
 expect_rc 3
 expect_one_error
-expect_err "a checkpoint and weights of 19.2 MB have no room in '$folder/small/r', where 8.* MB are left"
+expect_err "no room for a checkpoint and weights of 19.2 MB in '$folder/small/r', where 8.* MB are free"
 
 # Of 14.4 MB one checkpoint fits, but not the next one beside it: training goes on, and so does a run from the first one.
 mkdir "$folder/middle"
@@ -77,7 +77,7 @@ done
 [ -s "$folder/middle/r/weights.h5" ] || fail "no weights, though there was room for them"
 run "$REDUCE_ALL" train digits --synthetic-samples 128 --epochs 3 --save-every 0 --resume auto --run-dir "$folder/middle/r"
 expect_rc 3  # its end would be a checkpoint
-expect_err "a checkpoint and weights of 19.2 MB have no room in '$folder/middle/r'"
+expect_err "no room for a checkpoint and weights of 19.2 MB in '$folder/middle/r'"
 run "$REDUCE_ALL" train digits --synthetic-samples 128 --epochs 3 --save-every 0 --resume "$folder/middle/r" --run-dir "$folder/on"
 expect_rc 0
 expect_err '^resumed epoch 2, after step 2'

@@ -123,7 +123,7 @@ TEST_F(Forged, WhatIsNestedDeeplyOrNoJsonIsNamed) {
   seal(newest, within.insert(at, "\"more\": " + std::string(200'000, '[') + std::string(200'000, ']') + ","));
   expect_all_refuse({"index.json: is nested more than 64 deep"});
   seal(newest, "{]");
-  expect_all_refuse({"index.json: is no JSON: line 1, column 2"});
+  expect_all_refuse({"index.json: is not JSON: line 1, column 2"});
 }
 
 // Where the content lacks what a training keeps it holds tensors all the same.
@@ -144,7 +144,7 @@ TEST_F(Forged, WhatIsNoFileOfTheFolderIsNotRead) {
   fs::rename(rank, "elsewhere.h5");
   const std::pair<std::string, std::function<void()>> table[] = {
       {"it is a symbolic link", [&] { fs::create_symlink("../../../elsewhere.h5", rank); }},
-      {"it is no regular file", [&] { ASSERT_EQ(mkfifo(rank.c_str(), 0600), 0); }},
+      {"it is not a regular file", [&] { ASSERT_EQ(mkfifo(rank.c_str(), 0600), 0); }},
       {"it is a folder", [&] { fs::create_directory(rank); }},
   };
   for (const auto& [says, make] : table) {
@@ -245,8 +245,10 @@ class LeftAlone : public support::InFolder {
 TEST_F(LeftAlone, ByPrune) {
   const Ended pruned = support::expect_done(lockstep_on, "ckpt prune r --keep 1");
   expect_told(pruned, 0,
-              {"warning: 'r/checkpoints/step-000000001' is left alone: it holds 'thesis.txt', and is no checkpoint",
-               "warning: 'r/checkpoints/step-000000002' is left alone: it is a symbolic link, and is no checkpoint",
+              {"warning: 'r/checkpoints/step-000000001' is left alone, as it is not a checkpoint made by Lockstep: it "
+               "contains 'thesis.txt'",
+               "warning: 'r/checkpoints/step-000000002' is left alone, as it is not a checkpoint made by Lockstep: it "
+               "is a symbolic link",
                "\n1 kept\n"});
   expect_there();
 }
@@ -255,8 +257,11 @@ TEST_F(LeftAlone, ByARunThatKeepsOne) {
   const Ended ended = support::expect_done(
       lockstep_on,
       "train toy --synthetic-samples 128 --batch 32 --save-every 1 --keep 1 --epochs 6 --run-dir r --resume auto");
-  expect_told(ended, 0, {"'r/checkpoints/step-000000001' is left alone: it holds 'thesis.txt'"});
-  const std::string words = "step-000000002' is left alone: it is a symbolic link";
+  expect_told(ended, 0,
+              {"'r/checkpoints/step-000000001' is left alone, as it is not a checkpoint made by Lockstep: it contains "
+               "'thesis.txt'"});
+  const std::string words =
+      "step-000000002' is left alone, as it is not a checkpoint made by Lockstep: it is a symbolic link";
   EXPECT_NE(ended.err.find(words), std::string::npos) << ended.err;
   EXPECT_EQ(ended.err.find(words), ended.err.rfind(words)) << "told more than once: " << ended.err;
   expect_there();
@@ -280,7 +285,7 @@ TEST_F(LeftAlone, NotWhatAKilledReplacementHasLeft) {
   fs::rename("r/checkpoints/step-000000008", "r/checkpoints/step-000000008.old-0123456789abcdef0123");
   const Ended pruned = support::expect_done(lockstep_on, "ckpt prune r --keep 2");
   expect_told(pruned, 0,
-              {"removed '" + left + "'", "step-000000008' was about to be replaced, and has its name again"});
+              {"removed '" + left + "'", "step-000000008' has its name again: a killed run was about to replace it"});
   EXPECT_FALSE(fs::exists(left));
   EXPECT_TRUE(fs::exists(name));
   EXPECT_TRUE(fs::exists("r/checkpoints/step-000000008/DONE"));

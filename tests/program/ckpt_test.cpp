@@ -74,7 +74,7 @@ TEST_F(Ckpt, TellsTheWholeFromTheDamagedAndTheDifferent) {
   expect_told(ckpt("diff a c"), 1, {"exp_avg/", " ULP apart; ", " tensors differ\n"});
 
   const std::string damaged =
-      "checkpoint 'b/checkpoints/step-000000004' is damaged: rank-00000.h5 is not what was written\n";
+      "checkpoint 'b/checkpoints/step-000000004' is damaged: rank-00000.h5 differs from what was written\n";
   overwrite("b/checkpoints/step-000000004/rank-00000.h5", 2500);
   fs::remove("a/checkpoints/step-000000004/DONE");
 
@@ -137,7 +137,7 @@ TEST_F(Ckpt, WeightsComeBackToTheBitFromEveryFormat) {
   trained("--epochs 1 --optimizer adam --lr 0.001 --run-dir a");
   const std::string step = "a/checkpoints/step-000000002";
   expect_told(made("cat a"), 0,
-              {step + ": recipe digits, model mnist_cnn, goes on at epoch 2, step 2, after 128 samples\n",
+              {step + ": recipe digits, model mnist_cnn, resumes at epoch 2, step 2, after 128 samples\n",
                "exp_avg_sq/fc1.weight", "[128, 9216]", "4.72 MB  ", "\n24 tensors, 14.4 MB\n"});
   expect_told(made("cat " + step + " fc2.bias exp_avg/fc2.bias"), 0,
               {"parameter/fc2.bias [10] float32\n", "\n  from ", ", mean ", "\n  0 of 10 not finite\n"});
@@ -236,14 +236,14 @@ TEST_F(Ckpt, RefusesWhatItCannotDo) {
       {"ckpt export a", {"out is missing"}},
       {"ckpt export a --out w.pt", {"does not say which format"}},
       {"ckpt export a --out nowhere/w.npz", {"No such file"}},
-      {"ckpt import w.npz --out x.npz", {"no name of an HDF5 file"}},
+      {"ckpt import w.npz --out x.npz", {"not the name of an HDF5 file"}},
       {"ckpt import a --out x.h5", {"it is a folder"}},
-      {"ckpt import no.h5 --out x.h5", {"is no HDF5 file, .npz or .safetensors"}},
+      {"ckpt import no.h5 --out x.h5", {"is not an HDF5, .npz or .safetensors file"}},
       {"ckpt import short.npz --out x.h5", {"short.npz"}},
       {"ckpt import flipped.npz --out x.h5", {"CRC"}},
-      {"ckpt import long.safetensors --out x.h5", {"its header has"}},
-      {"ckpt import f8.safetensors --out x.h5", {"has a in no numbers"}},
-      {"ckpt import f64.safetensors --out x.h5", {"has a in float64"}},
+      {"ckpt import long.safetensors --out x.h5", {"its header claims"}},
+      {"ckpt import f8.safetensors --out x.h5", {"stores a as something else than numbers"}},
+      {"ckpt import f64.safetensors --out x.h5", {"stores a as float64"}},
   };
   for (support::Refused refused : table) {
     refused.says.push_back("expected: ");
@@ -251,9 +251,9 @@ TEST_F(Ckpt, RefusesWhatItCannotDo) {
   }
   for (const std::string file : {"0.safetensors", "1.safetensors", "2.safetensors", "3.safetensors"}) {
     expect_refused(lockstep_on,
-                   {"ckpt import " + file + " --out x.h5", {"is no whole safetensors file", "expected: "}});
+                   {"ckpt import " + file + " --out x.h5", {"is not a complete safetensors file", "expected: "}});
     expect_refused(lockstep_on, {"train toy --run-dir bad --init-from " + file,
-                                 {"is no whole safetensors file", "(--init-from)\n"}});
+                                 {"is not a complete safetensors file", "(--init-from)\n"}});
   }
 }
 

@@ -114,7 +114,7 @@ TEST_F(Doctor, TellsWhatWouldFail) {
       {"--data nosuch", "data", "fail", {"cannot read 'nosuch/manifest.json'", "check the name for slips"}},
       {"--data d --val other", "classes", "fail", {"10 classes in --data, 4 in --val"}},
       {"--data cut", "data", "fail", {"cut/train-00000.h5"}},
-      {"--data hung", "data", "fail", {"it is no regular file"}},
+      {"--data hung", "data", "fail", {"it is not a regular file"}},
       {"--checkpoints /proc/nosuch",
        "checkpoints",
        "fail",

@@ -55,7 +55,7 @@ TEST_F(ReduceAll, ReplacesNothingThroughTheLinkOfAnotherUser) {
   std::filesystem::create_symlink("all/r.json", "mine");
 
   for (const char* const line : {"-e 8 --json all/r.json", "-e 8 --json mine"})
-    expect_refused(reduce_all_on, {line, {"a link that another user has made"}});
+    expect_refused(reduce_all_on, {line, {"a link made by another user"}});
 }
 
 TEST_F(ReduceAll, PrintsATextOnce) {

@@ -34,7 +34,7 @@ class ShardBench : public support::InFolder {
   }
   static Ended measured(const std::string& words, int n_ranks = 1) {
     Ended ran = expect_done(lockstep_on, "shard bench " + words, n_ranks);
-    expect_told(ran, 0, {"memory copy", "pread alone", "read, check", "augment alone", "whole path", "What binds: "});
+    expect_told(ran, 0, {"memory copy", "pread alone", "read, check", "augment alone", "whole path", "Bottleneck: "});
     return ran;
   }
 };

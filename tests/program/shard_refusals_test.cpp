@@ -43,11 +43,11 @@ TEST_F(Shard, RefusesWhatItCannotDo) {
       {"shard synth toy --out d --samples 32", {"/d' exists", "--force"}},
       {"shard synth toy --out none/d", {"--out", "none"}},
       {"shard synth toy --out file/d", {"file"}},
-      {"shard synth toy --out d/new --samples 32", {"would lie in a set of shards"}},
-      {"shard synth toy --out d/new/ --samples 32", {"would lie in a set of shards"}},
+      {"shard synth toy --out d/new --samples 32", {"would be inside a set of shards"}},
+      {"shard synth toy --out d/new/ --samples 32", {"would be inside a set of shards"}},
       {"shard bench d --json none/b.json", {"cannot write"}},
-      {"shard bench d --seconds 0.1 --json d/manifest.json", {"in a set of shards"}},
-      {"shard bench d --seconds 0.1 --json d/b.json", {"in a set of shards"}},
+      {"shard bench d --seconds 0.1 --json d/manifest.json", {"inside a set of shards"}},
+      {"shard bench d --seconds 0.1 --json d/b.json", {"inside a set of shards"}},
       {"shard bench d --augment crop:8", {"crop"}},
       {"shard bench d --seconds 1e308", {"--seconds"}},
       {"shard head d --split vall", {"val"}},
@@ -86,7 +86,7 @@ TEST_F(Shard, ForceReplacesASetOfOursAndNothingElse) {
   made("synth toy --out empty --samples 32 --force");
   const std::string force = "shard synth toy --out d --samples 32 --force";
   write("d/thesis.txt", "years of work");
-  expect_refused(lockstep_on, {force, {"'thesis.txt' in it belongs to something else", "fix: "}});
+  expect_refused(lockstep_on, {force, {"it contains 'thesis.txt', which belongs to something else", "fix: "}});
   fs::create_directory("d/notes");
 
   expect_refused(lockstep_on, {force, {"'notes' and 1 more in it", "fix: "}});
@@ -96,7 +96,7 @@ TEST_F(Shard, ForceReplacesASetOfOursAndNothingElse) {
   write("d/manifest.json", support::files_here()["./d/manifest.json"] + " ");
   expect_refused(lockstep_on, {force, {"manifest does not end with its digest", "fix: "}});
   write("d/manifest.json", R"({"name": "web app"})");
-  expect_refused(lockstep_on, {force, {"this is no manifest of shards", "fix: "}});
+  expect_refused(lockstep_on, {force, {"this is not a manifest of shards", "fix: "}});
   fs::remove("d/manifest.json");
 
   expect_refused(lockstep_on, {force, {"it has no manifest.json", "fix: "}});

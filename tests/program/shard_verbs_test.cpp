@@ -79,7 +79,7 @@ TEST_F(ShardVerbs, ImportMakesWhatTheOthersRead) {
   write("names.npy", npy("|S1", "3", "wxw"));
   made("import npy imgs.npy names.npy --out pair");
   expect_told(made("head pair"), 0, {"id 1", "label 1 ", "x: [99, 100]"});
-  expect_refused(lockstep_on, {"shard import npy imgs.npy --out bad", {"give the file of the labels behind it"}});
+  expect_refused(lockstep_on, {"shard import npy imgs.npy --out bad", {"give the file of the labels after it"}});
   write("idx/train-images-idx3-ubyte", idx_images.substr(0, 27));
   expect_refused(lockstep_on, {"shard import mnist idx --out bad", {"train-images-idx3-ubyte"}});
 }
@@ -97,8 +97,8 @@ TEST_F(ShardVerbs, ImportSaysOnceWhatItTakesLabelsFor) {
         Case{numbers, " --no-classes", ""}, Case{numbers, " --x-columns a --y-column b", "y is taken as numbers"},
         Case{"a,species\n1,wasp\n2,ant\n3,wasp\n", "", "labels: 2 words taken as classes in sorted order: ant, wasp"},
         Case{"a,b,y\n1,nan,0.5\n-inf,4,1.5\n5,6,2.5\n", "", "2 of 6 values of x are NaN or infinite"},
-        Case{"a,b,y\n1,2,0\n3,4,-1\n5,6,1.5\n", "", "line 3 has '-1', no whole number from 0 to 65535"},
-        Case{"a,b,y\n1,2,0\n3,4,70000\n5,6,1\n", "", "line 3 has '70000', no whole number from 0 to 65535"}}) {
+        Case{"a,b,y\n1,2,0\n3,4,-1\n5,6,1.5\n", "", "line 3 has '-1', not a whole number from 0 to 65535"},
+        Case{"a,b,y\n1,2,0\n3,4,70000\n5,6,1\n", "", "line 3 has '70000', not a whole number from 0 to 65535"}}) {
     write("t.csv", c.table);
     const std::string folder = "c" + std::to_string(n++);
     const Ended imported = made("import csv t.csv --out " + folder + c.flags);
@@ -145,7 +145,7 @@ TEST_F(ShardVerbs, ImportSaysWhatImagesWentThrough) {
               {"changed: 2 images scaled to 8 bits",
                "left out: 1 damaged sample, as --skip-bad asks; the first is "
                "number 2 of train",
-               "warning: the classes 'Cat' and 'cat' differ by case, blanks"});
+               "warning: the classes 'Cat' and 'cat' differ only by case, blanks"});
   support::expect_done(lockstep_on, "shard import images i --skip-bad --out b --shard-size 1K --chunk-size 3", 2);
   EXPECT_TRUE(has(set("b").at("/manifest.json"), "2 images scaled"));
   expect_refused(lockstep_on,
@@ -196,7 +196,7 @@ TEST_F(ShardVerbs, VerifyNamesEveryDamage) {
         fs::remove("f/train-00000.h5");
         EXPECT_EQ(mkfifo("f/train-00000.h5", 0600), 0);
       },
-      {"train-00000.h5: a folder, a pipe or a device, no file", "train-00001.h5: ", "is damaged: 2 defects"});
+      {"train-00000.h5: a folder, a pipe or a device, not a file", "train-00001.h5: ", "is damaged: 2 defects"});
   damaged(
       [] {
         fs::remove("f/val-00000.h5");

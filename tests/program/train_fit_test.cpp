@@ -78,7 +78,7 @@ TEST_F(TrainFit, RefusesSamplesThatTheModelDoesNotTake) {
       {"digits --data words", {"x of the set is float32 [2]"}},
       {"movielens --data words", {"x of the set is float32 [2]"}},
       {"movielens --data triples", {"x of the set is int64 [3]"}},
-      {"movielens --data negative", {"x has the number -1 in column 0, which is no id"}},
+      {"movielens --data negative", {"x has the number -1 in column 0, which is not an id"}},
   });
 }
 

@@ -49,7 +49,7 @@ TEST_F(Train, RefusesWhatItCannotTrain) {
       {"train digits --evaluate-only --lr 3", {"--lr goes with training"}},
       {"train digits --evaluate-only --max-steps 3", {"--max-steps goes with training"}},
       {"train digits --evaluate-only --epochs 2", {"--epochs goes with training"}},
-      {"train toy --augment flip", {"samples that are no images: float32 [20]", "(augment)"}},
+      {"train toy --augment flip", {"samples that are not images: float32 [20]", "(augment)"}},
       {"train digits --val-augment normalize:0.1/0.2/0.3:1", {"(val-augment)"}},
   };
   for (const support::Refused& refused : table) expect_refused(lockstep_on, refused);
@@ -87,12 +87,12 @@ TEST_F(Train, ReplacesNothingOfOthers) {
       {"train toy 1 --run-dir theirs", {"'theirs' holds another run"}},
       {"train toy 1 --run-dir pipe", {"'pipe' holds another run"}},
       {"train toy 1 --run-dir d", {"holds a set of shards"}},
-      {"train toy 1 --save-weights d/train-00000.h5", {"would lie in a set of shards"}},
-      {"train toy 1 --save-weights d/manifest.json", {"would lie in a set of shards"}},
-      {"train toy 1 --save-weights d/new.h5", {"would lie in a set of shards"}},
-      {"train toy 1 --save-weights link", {"would lie in a set of shards"}},
-      {"train toy 1 --save-weights shard", {"no file of weights"}},
-      {"train toy 1 --save-weights notes", {"no file of weights"}},
+      {"train toy 1 --save-weights d/train-00000.h5", {"would be inside a set of shards"}},
+      {"train toy 1 --save-weights d/manifest.json", {"would be inside a set of shards"}},
+      {"train toy 1 --save-weights d/new.h5", {"would be inside a set of shards"}},
+      {"train toy 1 --save-weights link", {"would be inside a set of shards"}},
+      {"train toy 1 --save-weights shard", {"not a weights file"}},
+      {"train toy 1 --save-weights notes", {"not a weights file"}},
   };
   for (const support::Refused& refused : table) expect_refused(lockstep_on, refused);
 }

@@ -153,7 +153,7 @@ TEST_F(VerifyResume, TellsAJobThatFailsInItsWords) {
   write("d/manifest.json", "nothing");
 
   expect_told(verify("digits --no-synthetic --data d", jobs_), 2,
-              {"info: uninterrupted on 1 rank: failed with exit code 2\nerror: this is no manifest of shards "
+              {"info: uninterrupted on 1 rank: failed with exit code 2\nerror: this is not a manifest of shards "
                "(d/manifest.json)\n"});
   EXPECT_EQ(jobs_.n_run, 1);
   fs::remove_all("d");

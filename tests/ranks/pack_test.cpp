@@ -270,7 +270,7 @@ RANKS_TEST(Pack, ReplacesNothingBecauseAManifestNamesIt) {
   }
   world().barrier();
   const auto before = files_of(folder / "set");
-  expect_failure(source, options, core::ExitCode::usage, {"'thesis.txt' in it belongs to something else"});
+  expect_failure(source, options, core::ExitCode::usage, {"it contains 'thesis.txt', which belongs to something else"});
   EXPECT_EQ(files_of(folder / "set"), before);
 }
 

@@ -153,7 +153,7 @@ CheckpointBench::CheckpointBench(const BenchArguments& arguments, const runtime:
     core::refuse_shortage(fmt::format("cannot write to '{}'", arguments.folder), "FOLDER", errno);
     core::fail_usage({.what = fmt::format("cannot write to '{}': {}", arguments.folder, core::system_reason(errno)),
                       .where = "FOLDER",
-                      .expected = "a folder that can be written to, where checkpoints will lie",
+                      .expected = "a folder that can be written to, on the file system of the checkpoints",
                       .fix = "make the folder, or name another one"});
   });
   folder_ = world.broadcast(temporary_.path);
@@ -170,10 +170,10 @@ void CheckpointBench::require_memory() const {
     const core::Bytes mine{bytes_.value / static_cast<std::uint64_t>(world_.n_ranks())};
     const core::Bytes available = runtime::available_memory();
     if (mine.value < available.value / 2) return;
-    core::fail_usage({.what = fmt::format("two copies of a rank's {} do not fit into the {} of memory that are left",
+    core::fail_usage({.what = fmt::format("two copies of a rank's {} do not fit into the {} of free memory",
                                           core::format_decimal(mine), core::format_decimal(available)),
                       .where = arguments_.like.empty() ? "--bytes" : "--like",
-                      .expected = "less, or more ranks on more nodes",
+                      .expected = "fewer bytes, or more ranks on more nodes",
                       .fix = ""});
   });
 }
@@ -281,8 +281,8 @@ std::string CheckpointBench::describe() const {
                            {.header = "rate", .unit = "GB/s", .width = 8},
                            {.header = "of plain", .unit = "%", .width = 9}},
                           "  "};
-  std::string text = fmt::format("{} in {} tensor{}, {} rank{}, {} times in turn in '{}'\n",
-                                 core::format_decimal(bytes_), n_tensors_, n_tensors_ == 1 ? "" : "s", world_.n_ranks(),
+  std::string text = fmt::format("{} in {} tensor{}, {} rank{}, {} repeats in '{}'\n", core::format_decimal(bytes_),
+                                 n_tensors_, n_tensors_ == 1 ? "" : "s", world_.n_ranks(),
                                  world_.n_ranks() == 1 ? "" : "s", times_s_.back().size(), arguments_.folder);
   if (!is_complete()) text += "Interrupted: fewer repeats than asked for.\n";
   text += table.header();
@@ -378,7 +378,7 @@ Action declare_bench(core::Flags& flags) {
   return {.check =
               [arguments, &flags] {
                 if (!flags.has("--like") || !flags.has("--bytes")) return;
-                core::fail_usage({.what = "a size, and a checkpoint that has one",
+                core::fail_usage({.what = "both a size and a checkpoint, which has one",
                                   .where = "--like, --bytes",
                                   .expected = "one of the two",
                                   .fix = "leave out one"});

@@ -39,7 +39,7 @@ Shown open_folder(const std::string& folder) {
   const std::string recipe = nlohmann::json::parse(one.content()).value("recipe_name", "unknown");
   Shown shown{.heading = {}, .source = checkpoint::all_tensors(one)};
   const Place place = place_of(one);
-  shown.heading = fmt::format("{}: recipe {}, model {}, goes on at epoch {}, step {}, after {} samples\n", one.path(),
+  shown.heading = fmt::format("{}: recipe {}, model {}, resumes at epoch {}, step {}, after {} samples\n", one.path(),
                               recipe, shown.source.info.model, place.epoch, place.step, place.samples_seen);
   return shown;
 }
@@ -49,7 +49,7 @@ Shown open_place(const std::string& place) {
   if (std::filesystem::is_directory(place, error)) return open_folder(place);
   Shown shown{.heading = {}, .source = checkpoint::open_tensor_file(place, "FOLDER")};
   const checkpoint::WeightsInfo& info = shown.source.info;
-  shown.heading = info.model.empty() ? fmt::format("{}: of an unknown model\n", place)
+  shown.heading = info.model.empty() ? fmt::format("{}: unknown model\n", place)
                                      : fmt::format("{}: model {}, after epoch {}, {} samples\n", place, info.model,
                                                    info.epoch, info.samples_seen);
   return shown;
@@ -104,7 +104,7 @@ void print_list(const Shown& shown) {
   const auto meant = core::near_miss(name, names);
   core::fail_usage({.what = fmt::format("'{}' has no tensor '{}'", shown.source.path, name),
                     .where = "TENSOR",
-                    .expected = fmt::format("one of {}, which lockstep ckpt cat lists where none is named", n),
+                    .expected = fmt::format("one of {}; lockstep ckpt cat without TENSOR lists them", n),
                     .fix = meant ? fmt::format("did you mean '{}'?", *meant) : ""});
 }
 
@@ -199,7 +199,7 @@ Action declare_cat(core::Flags& flags) {
                 if (o->all && o->tensors.empty())
                   core::fail_usage({.what = "--all has no effect without a tensor",
                                     .where = "--all",
-                                    .expected = "TENSOR, behind FOLDER",
+                                    .expected = "TENSOR after FOLDER",
                                     .fix = "lockstep ckpt cat FOLDER lists their names"});
               },
           .run = [o](const runtime::Session& session) { return on_first_rank(session, [&] { return cat(*o); }); }};

@@ -51,7 +51,7 @@ Action declare_import(core::Flags& flags) {
           [o, &flags] {
             flags.require("--out", "FILE, such as weights.h5");
             if (!o->file.path.ends_with(".h5") && !o->file.path.ends_with(".hdf5"))
-              core::fail_usage({.what = fmt::format("'{}' is no name of an HDF5 file", o->file.path),
+              core::fail_usage({.what = fmt::format("'{}' is not the name of an HDF5 file", o->file.path),
                                 .where = "--out",
                                 .expected = "a name that ends in .h5",
                                 .fix = "lockstep ckpt export writes other formats"});

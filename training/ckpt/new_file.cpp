@@ -28,8 +28,8 @@ void write_new(const NewFile& file, const checkpoint::TensorSource& from) {
   for (const checkpoint::StoredTensor& tensor : from.tensors) {
     checkpoint::require_floats({from.path, "FILE"}, tensor);
     if (tensor.spec.shape.empty())
-      checkpoint::refuse({from.path, "FILE"}, fmt::format("has {} as a single value", tensor.spec.name), "arrays",
-                         "store it as one of shape [1]");
+      checkpoint::refuse({from.path, "FILE"}, fmt::format("has {} as a single value", tensor.spec.name), "an array",
+                         "store it as an array of shape [1]");
     specs.push_back(tensor.spec);
   }
   checkpoint::find_format(file.path, "--out")(file.path, from.info, specs, from.read, "--out");

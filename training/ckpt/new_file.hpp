@@ -1,5 +1,5 @@
 // The file that a verb of lockstep ckpt writes.
-// Invariant: one that is there is replaced by --force only, and then by a whole one.
+// Invariant: an existing file is replaced only with --force, and then by a whole one.
 // Used by export and import.
 #pragma once
 
@@ -18,7 +18,7 @@ struct NewFile {
 
 void declare_new(core::Flags& flags, NewFile& file);
 
-/// Before work. Throws core::Error (usage) if it is there and not to be replaced, or cannot be written.
+/// Before work. Throws core::Error (usage) if the file exists and is not to be replaced, or cannot be written.
 void check_new(const NewFile& file);
 
 /// Writes all tensors of `from` and prints a line. Throws core::Error (usage) if one has no dimension, and as

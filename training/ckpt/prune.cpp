@@ -1,4 +1,4 @@
-// lockstep ckpt prune: removes all but the newest whole checkpoints and those with a name, and what is left of others.
+// lockstep ckpt prune: removes all but the newest whole checkpoints and those with a name, and removes leftovers.
 
 #include <filesystem>
 #include <memory>
@@ -28,7 +28,7 @@ bool is_whole(const std::string& path) {
   }
 }
 
-/// None of ours, which is told: it is neither counted nor removed.
+/// Not one of ours: it is reported, but neither counted nor removed.
 bool is_foreign(const std::string& path) {
   const std::string reason = checkpoint::foreign_reason(path);
   if (!reason.empty()) core::log_warning(checkpoint::left_alone_text(path, reason));
@@ -47,7 +47,7 @@ core::ExitCode prune(const PruneArguments& arguments) {
     core::fail_usage({.what = fmt::format("'{}' is one checkpoint", arguments.folder),
                       .where = "FOLDER",
                       .expected = "a run's folder",
-                      .fix = "remove it by rm -r, if that is what is wanted"});
+                      .fix = "to remove it, use rm -r"});
   checkpoint::restore_replaced(folder_of(arguments.folder));
   const auto paths = require_checkpoints(arguments.folder);
   std::vector<std::string> surplus;
@@ -61,11 +61,10 @@ core::ExitCode prune(const PruneArguments& arguments) {
       surplus.push_back(path);
   }
   if (n_kept == 0)
-    throw core::Error{
-        core::ExitCode::failed,
-        {.what = fmt::format("no checkpoint in '{}' is whole, so none is removed", arguments.folder),
-         .where = "FOLDER",
-         .fix = "lockstep ckpt verify tells what is wrong; remove them by rm -r, if that is what is wanted"}};
+    throw core::Error{core::ExitCode::failed,
+                      {.what = fmt::format("no checkpoint in '{}' is whole, so none is removed", arguments.folder),
+                       .where = "FOLDER",
+                       .fix = "lockstep ckpt verify tells what is wrong; to remove them, use rm -r"}};
   const std::string folder = std::filesystem::path{paths.front()}.parent_path().string();
   core::remove_leftovers(folder, "");
   for (const std::string& path : checkpoint::list_set_aside(folder))

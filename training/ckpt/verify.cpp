@@ -16,8 +16,8 @@ class Verification {
  public:
   Verification(const std::string& folder, const runtime::Session& session) : folder_{folder}, session_{session} {}
 
-  /// Collective: of each a line on rank 0. What a run removes meanwhile is none that is damaged, and others may have
-  /// come.
+  /// Collective: prints a line for each on rank 0. A checkpoint that a run removes meanwhile is not damaged, and new
+  /// ones may have appeared.
   int run() {
     do {
       has_changed_ = false;

@@ -30,13 +30,12 @@ constexpr std::array<std::string_view, 3> dtypes{"float32", "bfloat16", "stored"
 
 void check(const core::Flags& flags, BenchOptions& o) {
   if (flags.has("--epochs") && flags.has("--seconds"))
-    core::fail_usage({.what = "a stage lasts a time or a number of epochs",
+    core::fail_usage({.what = "a stage lasts either a time or a number of epochs",
                       .where = "--seconds, --epochs",
                       .expected = "one of the two",
                       .fix = "leave out one"});
   if (o.seconds.value <= 0)
-    core::fail_usage(
-        {.what = "nothing can be measured in no time", .where = "--seconds", .expected = "such as 3s", .fix = ""});
+    core::fail_usage({.what = "a stage that lasts no time", .where = "--seconds", .expected = "such as 3s", .fix = ""});
   if (o.seconds.value > most_seconds)
     core::fail_usage({.what = "a stage that lasts more than a day",
                       .where = "--seconds",

@@ -71,11 +71,11 @@ std::string closing_sentences(const BenchReport& report) {
                                  percent(loader.samples_per_s(), pread.samples_per_s()));
   double sum = 0;
   for (const Share& share : shares) sum += share.us;
-  text += fmt::format("Of its {} us per sample{}:", core::format_number(loader.us_per_sample.median),
-                      sum > loader.us_per_sample.median ? ", where parts overlap, each alone" : "");
+  text += fmt::format("Its {} us per sample{}:", core::format_number(loader.us_per_sample.median),
+                      sum > loader.us_per_sample.median ? ", measured part by part, as parts overlap" : "");
   for (const Share& share : shares)
     text += fmt::format("{} {} {}", &share == &shares.front() ? "" : ",", share.part, core::format_number(share.us));
-  text += fmt::format(". What binds: {}.\n", binding(shares).part);
+  text += fmt::format(". Bottleneck: {}.\n", binding(shares).part);
   if (report.loader.is_cached) return text + "The set is in memory, once per node: the loader reads no files.\n";
   if (read_amplification(report) > 1.5)
     text += fmt::format("This order reads {:.1f} bytes for each byte it needs, as blocks are read whole.\n",

@@ -19,7 +19,7 @@ struct ClassCounts {
   std::uint64_t n_out_of_range = 0;
 };
 
-/// The label number `index` of labels stored as `dtype`; for floats and negative numbers, one that is no class.
+/// The label number `index` of labels stored as `dtype`; for floats and negative numbers, one that is not a class.
 [[nodiscard]] std::uint64_t label_at(core::DType dtype, std::span<const std::byte> labels, std::size_t index);
 
 /// Of every `stride`-th shard from `first_shard` on.

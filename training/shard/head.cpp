@@ -24,7 +24,7 @@ struct HeadArguments {
 std::string describe_label(const data::SetSpec& spec, std::span<const std::byte> y) {
   if (spec.classes.empty()) return "y: " + describe_values(spec.y, y);
   const std::uint64_t label = label_at(spec.y.dtype, y, 0);
-  if (label >= spec.classes.size()) return fmt::format("label {}, which is no class", describe_values(spec.y, y));
+  if (label >= spec.classes.size()) return fmt::format("label {}, which is not a class", describe_values(spec.y, y));
   return fmt::format("label {} ({})", label, core::printable(spec.classes[label]));
 }
 

@@ -1,4 +1,4 @@
-// lockstep shard import: one source of another program's files.
+// lockstep shard import: a set from files of other formats.
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -55,11 +55,10 @@ void check(const core::Flags& flags, ImportArguments& o) {
   o.import.has_header = !o.no_header;
   if (o.import.keep_encoded &&
       (o.import.resize > 0 || o.import.crop > 0 || o.import.gray || o.import.keep_orientation || o.import.white > 0))
-    core::fail_usage(
-        {.what = "files that are kept as they are cannot be changed",
-         .where = "--keep-encoded",
-         .expected = "no --resize, --crop, --gray, --keep-orientation or --white beside it",
-         .fix = "leave out --keep-encoded, or the others: sizes can also be changed when loading (--augment)"});
+    core::fail_usage({.what = "images that are kept as files cannot be changed",
+                      .where = "--keep-encoded",
+                      .expected = "no --resize, --crop, --gray, --keep-orientation or --white with it",
+                      .fix = "leave out --keep-encoded, or the others: --augment can resize when loading"});
   check_paths(o);
 }
 

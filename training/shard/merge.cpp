@@ -1,4 +1,4 @@
-// lockstep shard merge: several sets as one.
+// lockstep shard merge: merges several sets into one.
 #include <memory>
 
 #include "training/shard/repack.hpp"

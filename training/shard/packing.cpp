@@ -32,7 +32,7 @@ void check_level(const data::PackOptions& options) {
   if (highest == 0)
     core::fail_usage({.what = "a level without compression",
                       .where = "--level",
-                      .expected = "--compress deflate, zstd or lz4 beside it",
+                      .expected = "--compress deflate, zstd or lz4 with it",
                       .fix = "add --compress zstd"});
   if (options.level > highest)
     core::fail_usage({.what = fmt::format("{} has no level {}", io::name(options.filter), options.level),
@@ -65,7 +65,7 @@ void print_skipped(const std::vector<std::string>& bad) {
 // What a user should know of the new set: the same lines as in its manifest.
 void print_remarks(const std::vector<data::Remark>& remarks) {
   if (remarks.empty()) return;
-  core::print("Notes, which {} keeps:\n", data::manifest_name);
+  core::print("Notes (also in {}):\n", data::manifest_name);
   for (const data::Remark& remark : remarks) core::print("  {}\n", data::line_of(remark));
 }
 
@@ -109,7 +109,7 @@ void check_packing(const core::Flags& flags, const data::PackOptions& options, b
   flags.require("--out", "FOLDER, the new folder");
   core::refuse_in_shard_set(options.out, "--out");
   if (flags.has("--inject") && options.replace)
-    core::fail_usage({.what = "faults are injected where a new set is made",
+    core::fail_usage({.what = "faults are injected only when a new set is made",
                       .where = "--inject, --force",
                       .expected = "one of the two",
                       .fix = "leave out --force and name a new folder"});
@@ -145,7 +145,8 @@ std::string val_help() {
 
 int end_stopped(const runtime::Communicator& world) {
   const int signal = runtime::agree_on_interrupt(world);
-  if (world.rank() == 0) core::log_warning(fmt::format("stopped by {}: nothing was written", runtime::describe_signal(signal)));
+  if (world.rank() == 0)
+    core::log_warning(fmt::format("stopped by {}: nothing was written", runtime::describe_signal(signal)));
   return 128 + signal;
 }
 

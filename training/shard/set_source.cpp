@@ -21,10 +21,10 @@ std::optional<std::string> find_class_difference(const std::vector<std::string>&
   const std::size_t n = std::min(first.size(), second.size());
   for (std::size_t i = 0; i < n; ++i) {
     if (first[i] != second[i])
-      return fmt::format("class {} is '{}', and '{}' in {}", i, first[i], second[i], second_name);
+      return fmt::format("class {} is '{}', but '{}' in {}", i, first[i], second[i], second_name);
   }
   if (first.size() == second.size()) return std::nullopt;
-  return fmt::format("there are {} classes, and {} in {}", first.size(), second.size(), second_name);
+  return fmt::format("there are {} classes, but {} in {}", first.size(), second.size(), second_name);
 }
 
 data::ExtraFile read_extra(const std::string& folder, const data::ExtraEntry& entry) {
@@ -35,7 +35,7 @@ data::ExtraFile read_extra(const std::string& folder, const data::ExtraEntry& en
                       {.what = fmt::format("'{}' is damaged: its digest is {}", path, digest),
                        .where = folder,
                        .expected = entry.digest,
-                       .fix = "copy the file again from where it is right"}};
+                       .fix = "copy the file again from an intact copy"}};
   const io::Hdf5File file = io::Hdf5File::open(path);
   data::ExtraFile extra{.name = entry.file, .datasets = {}};
   for (const std::string& name : file.dataset_names()) {
@@ -57,11 +57,11 @@ bool same_extras(const std::vector<data::ExtraEntry>& first, const std::vector<d
 std::optional<std::string> find_difference(const data::SetSpec& first, const data::SetSpec& second,
                                            const std::string& second_name) {
   if (first.encoding != second.encoding)
-    return fmt::format("samples are kept as '{}', and as '{}' in {}", first.encoding, second.encoding, second_name);
+    return fmt::format("samples are kept as '{}', but as '{}' in {}", first.encoding, second.encoding, second_name);
   if (first.x != second.x)
-    return fmt::format("x is {}, and {} in {}", describe(first.x), describe(second.x), second_name);
+    return fmt::format("x is {}, but {} in {}", describe(first.x), describe(second.x), second_name);
   if (first.y != second.y)
-    return fmt::format("y is {}, and {} in {}", describe(first.y), describe(second.y), second_name);
+    return fmt::format("y is {}, but {} in {}", describe(first.y), describe(second.y), second_name);
   return find_class_difference(first.classes, second.classes, second_name);
 }
 
@@ -79,7 +79,7 @@ SetSource::SetSource(const std::vector<std::string>& folders) {
     if (!same_extras(first.extras, manifest.extras))
       core::fail_usage({.what = fmt::format("the extra files of {} and {} differ", folders.front(), folder),
                         .where = "extra files, such as the mapping of ids",
-                        .expected = "the same in all sets: else the same number means different things",
+                        .expected = "the same in all sets: otherwise a number means different things",
                         .fix = "import the inputs together"});
     add(folder, manifest);
     for (const std::string& note : manifest.notes)

@@ -1,6 +1,6 @@
 // Existing sets as the source of a new one.
-// Invariant: splits of the same name follow one another in the order of the folders; all sets have the same spec and
-// the same extra files.
+// Invariant: splits of the same name are joined in the order of the folders; all sets have the same spec and the same
+// extra files.
 // Used by `lockstep shard pack|split|merge`.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace lockstep::training::shard {
 
-/// What differs, in half a sentence ("class 3 is 'cat', and 'dog' in b"); nothing if sets of the two could be one.
+/// What differs, in half a sentence ("class 3 is 'cat', but 'dog' in b"); nothing if the two sets can be merged.
 [[nodiscard]] std::optional<std::string> find_difference(const data::SetSpec& first, const data::SetSpec& second,
                                                          const std::string& second_name);
 

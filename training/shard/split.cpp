@@ -1,4 +1,4 @@
-// lockstep shard split: a set's samples split anew into train and val.
+// lockstep shard split: splits the samples of a set into train and val again.
 #include <fmt/ranges.h>
 
 #include <memory>
@@ -22,7 +22,7 @@ std::unique_ptr<SetSource> open(const SplitArguments& o) {
     core::fail_usage({.what = fmt::format("'{}' is split already: {}", o.folder, fmt::join(names, ", ")),
                       .where = "lockstep shard split",
                       .expected = "a set with one split",
-                      .fix = "--join puts all its samples together first, and then splits them anew"});
+                      .fix = "--join puts all its samples together first, then splits them again"});
   source->join_splits();
   return source;
 }

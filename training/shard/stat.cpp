@@ -1,4 +1,4 @@
-// lockstep shard stat: what is in a set.
+// lockstep shard stat: splits, shapes, classes and sizes of a set.
 
 #include <algorithm>
 #include <memory>
@@ -85,7 +85,7 @@ void print_classes(const data::Manifest& manifest, const std::vector<ClassCounts
   }
   for (std::size_t i = 0; i < counts.size(); ++i) {
     if (counts[i].n_out_of_range > 0)
-      core::print("  {} labels of {} are no class\n", counts[i].n_out_of_range, manifest.splits[i].name);
+      core::print("  {} labels of {} are outside the classes\n", counts[i].n_out_of_range, manifest.splits[i].name);
   }
 }
 

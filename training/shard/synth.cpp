@@ -1,4 +1,4 @@
-// lockstep shard synth: one synthesizer.
+// lockstep shard synth: a set from a seed.
 #include "data/synth/synth.hpp"
 
 #include <limits>

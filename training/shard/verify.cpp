@@ -22,8 +22,8 @@ int report(const std::string& folder, const data::VerifyResult& result, core::Se
     return core::to_int(core::ExitCode::ok);
   }
   core::print(
-      "{} is damaged: {} defect{} named above. Copy these files again from where they are right, move away what is "
-      "surplus, or make the set again.\n",
+      "{} is damaged: {} defect{} named above. Copy these files again from an intact copy, move surplus files away, or "
+      "make the set again.\n",
       folder, result.damages.size(), result.damages.size() == 1 ? "" : "s");
   return core::to_int(core::ExitCode::failed);
 }
@@ -41,7 +41,8 @@ int verify(const std::string& folder, const runtime::Session& session) {
   if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
   if (runtime::broadcast_value(world, result.is_stopped)) {
     const int signal = runtime::agree_on_interrupt(world);
-    if (world.rank() == 0) core::log_warning(fmt::format("stopped by {}: not everything was read", runtime::describe_signal(signal)));
+    if (world.rank() == 0)
+      core::log_warning(fmt::format("stopped by {}: not everything was read", runtime::describe_signal(signal)));
     return 128 + signal;
   }
   const auto unread = session.agree(result.unreadable);

@@ -120,7 +120,7 @@ class Canvas {
 [[noreturn]] void fail_too_small(const AugmentStep& step, Size image, std::uint64_t id) {
   core::fail_usage({.what = fmt::format("sample {} is an image of {}x{}", id, image.height, image.width),
                     .where = "augmentation",
-                    .expected = fmt::format("at least {}x{}, less the padding, to crop", step.height, step.width),
+                    .expected = fmt::format("at least {}x{} minus the padding, to crop", step.height, step.width),
                     .fix = "resize before the crop, or give it a padding"});
 }
 
@@ -157,7 +157,7 @@ struct Augment::State {
               std::uint64_t id, std::span<std::byte> scratch) const {
     const Size size = chain.size.value_or(Size{static_cast<std::int64_t>(height), static_cast<std::int64_t>(width)});
     core::require(x.size() == static_cast<std::size_t>(size.height * size.width) * chain.n_channels,
-                  "pixels as many as said");
+                  "as many pixels as the size says");
     Canvas canvas{x, size, chain.n_channels, scratch};
     for (std::size_t i = 0; i < chain.geometry.size(); ++i)
       apply_step(chain.geometry[i], id, draws_of(options.seed, epoch, id, i), canvas);

@@ -35,8 +35,8 @@ struct AugmentStep {
 
 /// "crop:32:4,flip,normalize:0.5:0.25" as steps: crop:SIZE[:PADDING], flip[:P], rrcrop:SIZE, resize:SIZE,
 /// centercrop:SIZE, normalize:MEAN:STD (each one number, or one per channel separated by '/'). SIZE is one number or
-/// HEIGHTxWIDTH; one number for resize is the shorter side. An empty text is no step. Throws core::Error (usage) naming
-/// `flag`.
+/// HEIGHTxWIDTH; one number for resize is the shorter side. An empty text means no step. Throws core::Error (usage)
+/// naming `flag`.
 [[nodiscard]] std::vector<AugmentStep> parse_augment(std::string_view text, std::string_view flag);
 
 struct AugmentOptions {

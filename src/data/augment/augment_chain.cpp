@@ -145,7 +145,7 @@ AugmentChain make_chain(const SetSpec& spec, const AugmentOptions& options) {
   if (is_id || (!is_float && !is_level)) return chain;
   if (!is_image(spec) && !chain.geometry.empty())
     fail(options,
-         fmt::format("crops, flips or resizes of samples that are no images: {} [{}]", name(spec.x.dtype),
+         fmt::format("crops, flips or resizes of samples that are not images: {} [{}]", name(spec.x.dtype),
                      fmt::join(spec.x.shape, ", ")),
          "images: uint8 of rows, columns and channels", "leave it out, or normalize only");
   if (is_level) chain.path = AugmentPath::pixels;

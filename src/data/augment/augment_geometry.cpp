@@ -90,7 +90,7 @@ Rect random_resized_crop(const AugmentStep& step, Size image, core::Random& rand
 
 Rect center_crop(const AugmentStep& step, Size image) noexcept {
   const auto [height, width] = size_of(step);
-  // An image that is too small is padded first, the odd row or column of zeros behind it.
+  // An image that is too small is padded first, the odd row or column of zeros after it.
   const auto begin = [](std::int64_t n_there, std::int64_t n) {
     return n <= n_there ? rounded(static_cast<double>(n_there - n) / 2) : -((n - n_there) / 2);
   };

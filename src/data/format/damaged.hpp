@@ -1,5 +1,5 @@
 // The error for bytes that are not what was written: exit code 1, unlike wrong usage.
-// Invariant: `what` is one line that also makes sense behind the name of the file; `where` is the file's path.
+// Invariant: `what` is one line that also makes sense after the name of the file; `where` is the file's path.
 // Used by the readers of data/.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace lockstep::data {
       {.what = what, .where = path, .fix = "copy or make the set again; `lockstep shard verify` names all damage"}};
 }
 
-/// `read` of a file that had its full length before: should it end too soon now, that is damage.
+/// Calls `read` on a file that had its full length before: if it ends too soon now, it is damaged.
 template <class Read>
 void read_whole(const std::string& path, Read&& read) {
   try {

@@ -18,7 +18,7 @@ constexpr std::string_view to_table = "write it as .npz, HDF5 or CSV";
 constexpr std::string_view to_array = "import it with `lockstep shard import npy`";
 constexpr std::string_view to_hdf5 = "import it with `lockstep shard import hdf5`";
 constexpr std::string_view unpack_first = "unpack it first";
-constexpr std::string_view fetch_again = "fetch the file again: this is what the server said instead";
+constexpr std::string_view fetch_again = "fetch the file again: the server sent this instead";
 
 // More special ones first.
 constexpr std::array signatures{
@@ -45,7 +45,7 @@ constexpr std::array signatures{
     Signature{0, "P7"sv, {"PAM", to_image}},
     Signature{0, "\x89PNG"sv, {"PNG", "import a folder per class with `lockstep shard import images`"}},
     Signature{0, "\xff\xd8\xff"sv, {"JPEG", "import a folder per class with `lockstep shard import images`"}},
-    Signature{0, "version https://git-lfs"sv, {"a pointer of Git LFS", "fetch the file itself: git lfs pull"}},
+    Signature{0, "version https://git-lfs"sv, {"a Git LFS pointer", "fetch the file itself: git lfs pull"}},
     Signature{0, "%PDF"sv, {"PDF", to_image}},
     Signature{0, "<!DOCTYPE"sv, {"a web page", fetch_again}},
     Signature{0, "<!doctype"sv, {"a web page", fetch_again}},
@@ -58,12 +58,12 @@ constexpr std::array signatures{
     Signature{0, "SQLite format 3"sv, {"SQLite", to_table}},
     Signature{0, "\xd0\xcf\x11\xe0"sv, {"a spreadsheet (xls)", "save it as CSV in UTF-8"}},
     Signature{0, "\x0e\x03\x13\x01"sv, {"HDF4", "convert it to HDF5 (h4toh5)"}},
-    Signature{0, "CDF\x01"sv, {"netCDF of version 3", "convert it to HDF5 (nccopy -k nc4)"}},
-    Signature{0, "CDF\x02"sv, {"netCDF of version 3", "convert it to HDF5 (nccopy -k nc4)"}},
+    Signature{0, "CDF\x01"sv, {"netCDF version 3", "convert it to HDF5 (nccopy -k nc4)"}},
+    Signature{0, "CDF\x02"sv, {"netCDF version 3", "convert it to HDF5 (nccopy -k nc4)"}},
     Signature{0, "MATLAB 5.0 MAT-file"sv, {"a MATLAB file before 7.3", "save it with -v7.3, and import it as hdf5"}},
     Signature{0, "MATLAB 7.3 MAT-file"sv, {"a MATLAB 7.3 file", to_hdf5}},
     Signature{0, "\x89HDF\r\n\x1a\n"sv, {"HDF5", to_hdf5}},
-    Signature{0, "\x93NUMPY"sv, {"an array of NumPy", to_array}},
+    Signature{0, "\x93NUMPY"sv, {"a NumPy array", to_array}},
     Signature{0, "\x1f\x8b"sv, {"gzip", unpack_first}},
     Signature{0, "BZh"sv, {"bzip2", unpack_first}},
     Signature{0, "\xfd\x37zXZ"sv, {"xz", unpack_first}},
@@ -75,10 +75,10 @@ constexpr std::array signatures{
         0,
         "PK\x03\x04"sv,
         {"a zip archive (or .npz, .xlsx, .pt)", "unpack it, import an .npz as npy, or save a spreadsheet as CSV"}},
-    Signature{0, "\x80\x02"sv, {"a pickle of Python", "save its arrays with numpy.savez"}},
-    Signature{0, "\x80\x03"sv, {"a pickle of Python", "save its arrays with numpy.savez"}},
-    Signature{0, "\x80\x04"sv, {"a pickle of Python", "save its arrays with numpy.savez"}},
-    Signature{0, "\x80\x05"sv, {"a pickle of Python", "save its arrays with numpy.savez"}},
+    Signature{0, "\x80\x02"sv, {"a Python pickle", "save its arrays with numpy.savez"}},
+    Signature{0, "\x80\x03"sv, {"a Python pickle", "save its arrays with numpy.savez"}},
+    Signature{0, "\x80\x04"sv, {"a Python pickle", "save its arrays with numpy.savez"}},
+    Signature{0, "\x80\x05"sv, {"a Python pickle", "save its arrays with numpy.savez"}},
     Signature{0, "BM"sv, {"BMP", to_image}},
 };
 

@@ -1,4 +1,4 @@
-// Formats that users give where another is wanted, by their first bytes.
+// Formats that users give by mistake, recognised by their first bytes.
 // Invariant: none of them is guessed from a file's name.
 // Used by the readers of images and by importers, for their messages.
 #pragma once
@@ -15,7 +15,7 @@ struct KnownFormat {
   std::string_view remedy;  ///< "convert it to PNG or JPEG"
 };
 
-/// So many bytes of a file are enough.
+/// This many bytes of a file are enough.
 inline constexpr std::size_t known_format_bytes = 512;
 
 [[nodiscard]] std::optional<KnownFormat> recognise_format(std::span<const std::byte> head);

@@ -71,7 +71,7 @@ std::string file_name(const Json& object) {
   const auto name = object.at("file").get<std::string>();
   const bool is_plain = name.find('/') == std::string::npos && name.find("..") == std::string::npos &&
                         name.find('\0') == std::string::npos;
-  check(!name.empty() && name != "." && is_plain, fmt::format("'{}' is no name of a file in this folder", name));
+  check(!name.empty() && name != "." && is_plain, fmt::format("'{}' is not the name of a file in this folder", name));
   return name;
 }
 
@@ -79,8 +79,8 @@ std::uint32_t crc(const Json& object) {
   const auto text = object.at("index_crc32c").get<std::string>();
   std::uint32_t value = 0;
   const char* const end = text.data() + text.size();
-  check(text.size() == 10 && text.starts_with("0x"), fmt::format("'{}' is no CRC32C", text));
-  check(std::from_chars(text.data() + 2, end, value, 16).ptr == end, fmt::format("'{}' is no CRC32C", text));
+  check(text.size() == 10 && text.starts_with("0x"), fmt::format("'{}' is not a CRC32C", text));
+  check(std::from_chars(text.data() + 2, end, value, 16).ptr == end, fmt::format("'{}' is not a CRC32C", text));
   return value;
 }
 
@@ -88,11 +88,11 @@ ArraySpec array_spec(const Json& object) {
   ArraySpec array;
   const auto word = object.at("dtype").get<std::string>();
   const auto dtype = core::find_dtype(word);
-  check(dtype.has_value(), fmt::format("'{}' is no element type", word));
+  check(dtype.has_value(), fmt::format("'{}' is not an element type", word));
   array.dtype = *dtype;
   std::uint64_t bytes = core::size_of(array.dtype);
   for (const Json& extent : object.at("shape")) {
-    check(extent.get<std::uint64_t>() > 0, "a shape has an extent that is no size");
+    check(extent.get<std::uint64_t>() > 0, "a shape has an extent of 0");
     array.shape.push_back(extent.get<std::uint64_t>());
     check(array.shape.back() <= (std::uint64_t{1} << 40) / bytes, "a sample is larger than a TiB");
     bytes *= array.shape.back();
@@ -144,7 +144,7 @@ Split make_split(const Json& object, const std::vector<std::string_view>& lines)
     total = add(total, split.shards.back().n_samples);
   }
   check(total == split.n_samples,
-        fmt::format("split '{}' has {} samples, its shards {}", split.name, split.n_samples, total));
+        fmt::format("split '{}' has {} samples, but its shards have {}", split.name, split.n_samples, total));
   return split;
 }
 
@@ -155,14 +155,16 @@ SetSpec set_spec(const Json& object) {
                .classes = object.at("classes").get<std::vector<std::string>>()};
   check(spec.encoding == "raw" || spec.encoding == "image", fmt::format("unknown encoding '{}'", spec.encoding));
   check(!spec.is_encoded() || spec.x == ArraySpec{}, "an encoded x has a type or shape of its own");
-  check(spec.classes.empty() || !core::is_floating(spec.y.dtype), "there are classes, but labels are no whole numbers");
+  check(spec.classes.empty() || !core::is_floating(spec.y.dtype),
+        "there are classes, but labels are not whole numbers");
   return spec;
 }
 
 void check_names(const Manifest& manifest) {
   std::set<std::string_view> files, splits;
   for (const Split& split : manifest.splits) {
-    check(!split.name.empty() && splits.insert(split.name).second, "a split has no name of its own");
+    check(!split.name.empty() && splits.insert(split.name).second,
+          "a split has no name, or one that another split has");
     for (const ShardEntry& shard : split.shards)
       check(files.insert(shard.file).second, fmt::format("{} is named twice", shard.file));
   }
@@ -178,7 +180,7 @@ Manifest parse_body(std::string_view body) {
   const auto filter = io::find_filter(root.at("filter").get<std::string>());
   check(filter.has_value(), "unknown filter");
   manifest.filter = *filter;
-  check((manifest.chunk_samples == 0) == manifest.spec.is_encoded(), "'chunk_samples' does not go with 'encoding'");
+  check((manifest.chunk_samples == 0) == manifest.spec.is_encoded(), "'chunk_samples' does not match 'encoding'");
   const Json& splits = root.at("splits");
   check(splits.size() == lines.shards.size(), "a split does not begin its line");
   for (std::size_t i = 0; i < splits.size(); ++i) manifest.splits.push_back(make_split(splits[i], lines.shards[i]));
@@ -207,19 +209,19 @@ void check_seal(std::string_view text, const std::string& where) {
   const std::optional<int> version = claimed_version(text);
   const std::string found = sealed ? io::digest_of(std::as_bytes(std::span{sealed->body})) : "";
   if (version.value_or(0) > manifest_version && (!sealed || found == sealed->digest))
-    core::fail_usage({.what = fmt::format("the set is of version {}", *version),
+    core::fail_usage({.what = fmt::format("the set has format version {}", *version),
                       .where = where,
                       .expected = fmt::format("version {}, which this program reads", manifest_version),
                       .fix = "read it with a newer Lockstep, or make it again with this one"});
   if (!sealed && !version)
-    core::fail_usage({.what = "this is no manifest of shards",
+    core::fail_usage({.what = "this is not a manifest of shards",
                       .where = where,
                       .expected = "JSON made by `lockstep shard`",
                       .fix = "copy or make the set again, or give a folder that `lockstep shard import` or `lockstep "
                              "shard synth` has made"});
-  if (!sealed) fail_damaged("manifest does not end with its digest: cut off or changed", where);
+  if (!sealed) fail_damaged("the manifest does not end with its digest: it is truncated or changed", where);
   if (found != sealed->digest)
-    fail_damaged(fmt::format("manifest is changed: digest expected {}, found {}", sealed->digest, found), where);
+    fail_damaged(fmt::format("the manifest is changed: digest expected {}, found {}", sealed->digest, found), where);
 }
 
 std::string path_of(const std::string& folder) { return fmt::format("{}/{}", folder, manifest_name); }
@@ -229,7 +231,7 @@ std::string read_text_of(const std::string& folder) {
   std::error_code ignored, hidden;
   const bool is_missing = !fs::exists(path_of(folder), hidden) && !hidden;  // else io::read_text says why
   if (fs::exists(folder, ignored) && is_missing)
-    core::fail_usage({.what = fmt::format("'{}' is no set of shards: {}", folder,
+    core::fail_usage({.what = fmt::format("'{}' is not a set of shards: {}", folder,
                                           fs::is_directory(folder, ignored) ? fmt::format("it has no {}", manifest_name)
                                                                             : "it is a file"),
                       .where = "FOLDER",
@@ -272,7 +274,7 @@ Manifest parse_manifest(std::string_view text, const std::string& where) {
   try {
     check(claimed_version(text) == manifest_version, "it does not name its format and version");
     Manifest manifest = parse_body(split_seal(text)->body);
-    check(serialize(manifest) == text, "it is not laid out as share/doc/shards.md says, or has members of its own");
+    check(serialize(manifest) == text, "its layout differs from share/doc/shards.md, or it has unknown members");
     return manifest;
   } catch (const Malformed& malformed) {
     complaint = malformed.what();

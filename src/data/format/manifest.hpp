@@ -64,10 +64,10 @@ struct Manifest {
 
 inline constexpr std::string_view manifest_name = "manifest.json";
 
-/// Throws core::Error (usage) if a name of a class is no UTF-8.
+/// Throws core::Error (usage) if a name of a class is not UTF-8.
 [[nodiscard]] std::string serialize(const Manifest& manifest);
-/// Throws core::Error naming `where`: (failed) if its digest does not fit, (usage) if it is no manifest, one of a newer
-/// version, or its members are missing or contradict each other.
+/// Throws core::Error naming `where`: (failed) if its digest does not match, (usage) if it is not a manifest, has a
+/// newer version, or its members are missing or contradict each other.
 [[nodiscard]] Manifest parse_manifest(std::string_view text, const std::string& where);
 /// Reads FOLDER/manifest.json.
 [[nodiscard]] Manifest read_manifest(const std::string& folder);

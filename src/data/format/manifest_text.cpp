@@ -18,7 +18,7 @@ std::string quoted(const std::string& text) {
   try {
     return nlohmann::json(text).dump();
   } catch (const nlohmann::json::exception&) {
-    core::fail_usage({.what = fmt::format("the name '{}' is no UTF-8", text), .fix = "rename it"});
+    core::fail_usage({.what = fmt::format("the name '{}' is not UTF-8", text), .fix = "rename it"});
   }
 }
 

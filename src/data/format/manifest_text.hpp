@@ -17,7 +17,7 @@ inline constexpr int manifest_version = 1;
 /// What comes before the line of a shard, and of nothing else.
 inline constexpr std::string_view shard_indent = "      ";
 
-/// `body` with its digest behind it: a whole manifest.
+/// `body` followed by its digest: a whole manifest.
 [[nodiscard]] std::string seal(std::string body);
 
 /// A manifest taken apart at its seal.

@@ -52,7 +52,7 @@ class Parser {
     const auto n_arrays = take<std::uint32_t>();
     index.n_samples = take<std::uint64_t>();
     index.first_id = take<std::uint64_t>();
-    check(n_arrays <= 4, "has arrays that no shard has");
+    check(n_arrays <= 4, "has too many arrays");
     for (std::uint32_t i = 0; i < n_arrays; ++i) index.arrays.push_back(parse_array());
     check(bytes_.empty(), "has bytes left over");
     check_arrays(index);
@@ -74,8 +74,8 @@ class Parser {
 
   // Magic, version and check sum; leaves what is between them.
   void check_frame() {
-    check(bytes_.size() >= header_bytes + crc_bytes, "is too short to be one");
-    check(std::memcmp(bytes_.data(), magic.data(), magic.size()) == 0, "does not begin as one");
+    check(bytes_.size() >= header_bytes + crc_bytes, "is too short");
+    check(std::memcmp(bytes_.data(), magic.data(), magic.size()) == 0, "does not begin with its magic number");
     const auto stored = from_little_endian<std::uint32_t>(bytes_.last(crc_bytes));
     bytes_ = bytes_.first(bytes_.size() - crc_bytes);
     const std::uint32_t found = core::crc32c(bytes_);
@@ -83,7 +83,7 @@ class Parser {
     bytes_ = bytes_.subspan(magic.size());
     const auto its_version = take<std::uint32_t>();
     check(its_version == index_version,
-          fmt::format("is of version {}, this program reads version {}", its_version, index_version));
+          fmt::format("has version {}, but this program reads version {}", its_version, index_version));
   }
 
   std::string take_name() {
@@ -123,12 +123,12 @@ class Parser {
   }
 
   void check_shape(const ArrayIndex& array, std::uint64_t n_chunks) const {
-    check(array.row_bytes > 0 && array.row_bytes < hdf5_chunk_limit, "has rows of a size that cannot be");
+    check(array.row_bytes > 0 && array.row_bytes < hdf5_chunk_limit, "has rows of an impossible size");
     check(array.chunk_rows > 0 && array.chunk_rows < hdf5_chunk_limit && array.chunk_bytes() < hdf5_chunk_limit,
-          "has chunks of a size that cannot be");
-    check(array.element_bytes > 0 && array.row_bytes % array.element_bytes == 0, "has rows of broken elements");
+          "has chunks of an impossible size");
+    check(array.element_bytes > 0 && array.row_bytes % array.element_bytes == 0, "has rows that end within an element");
     const std::uint64_t expected = array.n_rows / array.chunk_rows + (array.n_rows % array.chunk_rows != 0 ? 1 : 0);
-    check(n_chunks == expected, "has chunks for another number of rows");
+    check(n_chunks == expected, "has chunks for a different number of rows");
   }
 
   void parse_chunks(ArrayIndex& array, std::uint64_t n_chunks) {
@@ -154,10 +154,10 @@ class Parser {
     check(index.find(x_name) != nullptr, "has no x");
     check_array(index, y_name, index.n_samples);
     check_array(index, id_name, index.n_samples);
-    check(index.find(id_name)->row_bytes == sizeof(std::uint64_t), "has ids that are no uint64");
+    check(index.find(id_name)->row_bytes == sizeof(std::uint64_t), "has ids that are not uint64");
     if (!is_encoded) return check_array(index, x_name, index.n_samples);
     check_array(index, x_offset_name, index.n_samples + 1);
-    check(index.find(x_offset_name)->row_bytes == sizeof(std::uint64_t), "has offsets that are no uint64");
+    check(index.find(x_offset_name)->row_bytes == sizeof(std::uint64_t), "has offsets that are not uint64");
     check(index.find(x_name)->row_bytes == 1, "has an encoded x that is not made of bytes");
   }
 

@@ -57,7 +57,7 @@ struct ShardIndex {
 
 [[nodiscard]] std::vector<std::byte> serialize(const ShardIndex& index);
 
-/// Throws core::Error (failed) naming `where` if `bytes` is no index: wrong magic, version, length, CRC, or numbers
+/// Throws core::Error (failed) naming `where` if `bytes` is not an index: wrong magic, version, length, CRC, or numbers
 /// that contradict each other or `file_bytes`.
 [[nodiscard]] ShardIndex parse_shard_index(std::span<const std::byte> bytes, std::uint64_t file_bytes,
                                            const std::string& where);

@@ -29,7 +29,7 @@ Remark parse_remark(std::string_view line) {
 }
 
 std::vector<std::byte> Source::read_encoded(std::size_t, std::uint64_t, std::span<std::byte>) {
-  core::fail_system("broken promise: encoded samples are asked of sources that have them");
+  core::fail_system("broken promise: only sources with encoded samples are asked for them");
 }
 
 }  // namespace lockstep::data

@@ -23,7 +23,7 @@ struct SourceSplit {
   std::uint64_t n_samples = 0;
 };
 
-/// The one there is: what the numbers of users and items were called.
+/// The only extra file so far: the original ids of users and items.
 inline constexpr std::string_view ids_file_name = "ids.h5";
 
 /// A file kept beside the shards, such as the mapping of encoded ids: one-dimensional int64 data sets of an HDF5 file.

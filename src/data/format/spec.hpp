@@ -31,7 +31,7 @@ struct SetSpec {
   /// "raw", or "image": x is then a compressed image file of any length per sample, decoded when loaded, and x.dtype is
   /// uint8 with an empty shape.
   std::string encoding = "raw";
-  std::vector<std::string> classes{};  ///< names by label; empty if y is no class
+  std::vector<std::string> classes{};  ///< names by label; empty if y is not a class
 
   [[nodiscard]] bool is_encoded() const noexcept { return encoding != "raw"; }
   bool operator==(const SetSpec&) const = default;

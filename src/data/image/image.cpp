@@ -89,11 +89,11 @@ void decode_image(std::span<const std::byte> file, const DecodeOptions& options,
   else if (begins_with(file, pgm_magic) || begins_with(file, ppm_magic))
     decode_pnm(file, options, image);
   else if (const auto format = recognise_format(file); format && format->name == "PNG")
-    throw ImageError{"damaged PNG: its first bytes are not right, as after a transfer as text"};
+    throw ImageError{"damaged PNG: its first bytes are wrong, as after a transfer in text mode"};
   else if (format)
     throw ImageError{fmt::format("this is {}: {}", format->name, format->remedy)};
   else
-    throw ImageError{"no image: the first bytes are not those of a JPEG, PNG, PPM or PGM file"};
+    throw ImageError{"not an image: the first bytes are not those of a JPEG, PNG, PPM or PGM file"};
   if (!options.keeps_orientation) turn_upright(image);
 }
 

@@ -12,7 +12,7 @@
 
 namespace lockstep::data {
 
-/// What a file has that 8 bits of gray or colour, the right way up, have not.
+/// What a file has beyond 8 bits of gray or colour, the right way up.
 struct ImageFacts {
   int orientation = 1;        ///< of EXIF: 1 to 8, 1 for as stored
   bool has_alpha = false;     ///< left out
@@ -29,7 +29,7 @@ struct Image {
   ImageFacts facts{};
 };
 
-/// What went wrong with an image file, in half a sentence ("truncated JPEG", "no image").
+/// What went wrong with an image file, in half a sentence ("truncated JPEG", "not an image").
 struct ImageError {
   std::string reason;
 };
@@ -44,7 +44,7 @@ struct DecodeOptions {
   std::uint32_t white = white_of_16_bits;  ///< of files whose white would be that
 };
 
-/// Formats are told by their first bytes, never by the file's name. Throws ImageError. Thread-safe. The memory of
+/// Formats are recognised by their first bytes, never by the file's name. Throws ImageError. Thread-safe. The memory of
 /// `image` is used again: fresh memory costs as much as a third of the decoding.
 void decode_image(std::span<const std::byte> file, const DecodeOptions& options, Image& image);
 [[nodiscard]] Image decode_image(std::span<const std::byte> file, std::uint64_t channels, std::uint64_t at_least = 0);

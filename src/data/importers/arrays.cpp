@@ -48,7 +48,7 @@ struct Labels {
   std::vector<bool> is_used = std::vector<bool>(most_classes);
   std::uint64_t n_classes = 0;  ///< the largest and one
 
-  /// False if a value is no class.
+  /// False if a value is not a class.
   bool add(const RowArray& y) {
     bool all_classes = true;
     for_pieces(y, [&](std::span<const std::byte> piece) {
@@ -92,10 +92,9 @@ void check_pairs(const std::vector<ArrayPair>& pairs) {
       core::fail_usage({.what = fmt::format("{} labels or targets", pair.y->n_rows()),
                         .where = pair.y->place(),
                         .expected = fmt::format("{}, one per sample of {}", pair.x->n_rows(), pair.x->place()),
-                        .fix = may_be_turned
-                                   ? "x is perhaps turned round, as MATLAB, Julia, R and Fortran write it: store "
-                                     "it with the samples first, in Python x.T"
-                                   : "give an x and a y that belong together"});
+                        .fix = may_be_turned ? "x may be transposed, as MATLAB, Julia, R and Fortran write it: store "
+                                               "it with the samples first, in Python x.T"
+                                             : "give an x and a y that belong together"});
     }
     check_same_row(*pair.x, *pairs.front().x);
     check_same_row(*pair.y, *pairs.front().y);
@@ -165,7 +164,7 @@ class ArraySource final : public Source {
     const std::uint64_t n_x = spec_.x.n_elements(), n_y = spec_.y.n_elements();
     if (n_y > n_x)
       remarks_.push_back(
-          warning(fmt::format("y has {} numbers of a sample and x {}: see that they are not swapped", n_y, n_x)));
+          warning(fmt::format("y has {} numbers per sample and x has {}: check that they are not swapped", n_y, n_x)));
     const bool is_image = spec_.x.shape.size() >= 2, is_bytes = spec_.x.dtype == core::DType::uint8;
     if (is_bytes && !is_image)
       remarks_.push_back(
@@ -222,8 +221,8 @@ class ArraySource final : public Source {
       if (!is_one_hot) return;
     }
     remarks_.push_back(
-        assumed(fmt::format("labels: {} numbers each, one of them 1 and the others 0, kept as targets; for "
-                            "classes, store which one it is (argmax)",
+        assumed(fmt::format("labels: {} numbers each, one of them 1 and the others 0, kept as targets; for classes, "
+                            "store the index of the 1 (argmax)",
                             n)));
   }
 

@@ -185,7 +185,7 @@ class CifarSource final : public Source {
     }
     if (split.files.empty()) return;
     for (const std::string& file : missing)
-      remarks_.push_back(warning(fmt::format("{} is not there and left out", file)));
+      remarks_.push_back(warning(fmt::format("{} does not exist and is left out", file)));
     splits_.push_back(std::move(split));
   }
 
@@ -199,7 +199,7 @@ class CifarSource final : public Source {
                                     : fmt::format("{} bytes, {} past the last whole record", size, size % record_bytes),
                         .where = path,
                         .expected = fmt::format("records of {} bytes, at least one", record_bytes),
-                        .fix = "fetch the file again: it is truncated or no CIFAR file"});
+                        .fix = "fetch the file again: it is truncated or not a CIFAR file"});
     }
     return {.input = std::move(input), .n_records = size / record_bytes, .n_labels = kind_.n_labels};
   }

@@ -18,7 +18,7 @@ using PickleKind = PickleValue::Kind;
   core::fail_usage({.what = what,
                     .where = path,
                     .expected = expected,
-                    .fix = "fetch the archive again, or see which set it is: cifar10 or cifar100"});
+                    .fix = "fetch the archive again, or check which set it is: cifar10 or cifar100"});
 }
 
 /// The rows of an array that is stored column by column, one after another.

@@ -18,8 +18,8 @@ struct PickledBatch {
   std::vector<std::byte> labels{};  ///< as many as there are images
 };
 
-/// core::Error (usage) naming the file if it is no such pickle, `data` is no array [n, image_bytes], or the list
-/// `labels_key` is not one of n numbers below `n_classes`.
+/// core::Error (usage) naming the file if it is not such a pickle, `data` is not an array [n, image_bytes], or the list
+/// `labels_key` does not have n numbers below `n_classes`.
 [[nodiscard]] PickledBatch read_pickled_batch(const std::string& path, const char* labels_key, std::uint64_t n_classes,
                                               std::uint64_t image_bytes);
 

@@ -1,7 +1,7 @@
-// Text files with numbers in columns, separated by commas, semicolons or tabs (whichever the first line has).
-// x becomes float32 [columns]; y becomes float32 [], or a class if all of it is written as integers from 0 to 65535:
-// "3" is a class, "3.0" a number, as is "3" with --no-classes; a remark says which, and why. If the first y is no
-// number, all are words, and classes. Columns of x without a name that number the rows are left out.
+// Text files with numbers in columns, separated by commas, semicolons or tabs (whichever the first line has). x becomes
+// float32 [columns]; y becomes float32 [], or a class if all of it is written as integers from 0 to 65535: "3" is a
+// class, "3.0" a number, as is "3" with --no-classes; a remark says which, and why. If the first y is not a number, all
+// are words, and classes. Columns of x without a name that number the rows are left out.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -67,7 +67,7 @@ class CsvParser {
       split(*line);
       add_row(x, y);
     }
-    if (n_rows_ == 0) fail("no line behind the header", path_, "numbers in columns", "give a file with data");
+    if (n_rows_ == 0) fail("no line after the header", path_, "numbers in columns", "give a file with data");
     Spool numbers = std::move(y).finish();
     for (const std::string& word : words_.list()) append_line(words, word);
     std::vector<Remark> found;
@@ -75,7 +75,7 @@ class CsvParser {
     remark_rounded(found);
     for (Remark& remark : words_.remarks()) found.push_back(std::move(remark));
     if (!no_class_.empty())
-      found.push_back(warning(fmt::format("y is taken as numbers, not as classes: {}, no whole number from 0 to {}",
+      found.push_back(warning(fmt::format("y is taken as numbers, not as classes: {}, not a whole number from 0 to {}",
                                           no_class_, largest_class)));
     append_line(facts, std::to_string(seen_.size()));
     for (const Remark& remark : found) append_line(facts, line_of(remark));
@@ -88,7 +88,7 @@ class CsvParser {
     split(line);
     n_columns_ = fields_.size();
     if (n_columns_ < 2)
-      fail("one column", lines_.place(), "x and y, separated by ',', ';' or a tab", "see that it is a CSV file");
+      fail("one column", lines_.place(), "x and y, separated by ',', ';' or a tab", "check that it is a CSV file");
     if (options_.has_header)
       for (const std::string_view name : fields_.all) names_.push_back(composed(name));
     columns_ = select_columns(options_, names_, n_columns_);
@@ -109,8 +109,8 @@ class CsvParser {
 
   void split(std::string_view line) {
     if (!split_fields(line, separator_, fields_))
-      fail("a quote without an end, or with something behind it", lines_.place(), "fields in whole quotes or in none",
-           "correct the line");
+      fail("a quote that does not end, or has text after it", lines_.place(),
+           "fields that are quoted as a whole, or not at all", "correct the line");
     if (n_columns_ != 0 && fields_.size() != n_columns_)
       fail(fmt::format("{} columns", fields_.size()), lines_.place(),
            fmt::format("{}, as in the first line", n_columns_), "correct the line");
@@ -143,13 +143,13 @@ class CsvParser {
                                    lines_.number(), column, name_of(column));
       return *value;
     }
-    fail(fmt::format("{} is no number", in_quotes(fields_[column])), place(column), "a number that float32 can hold",
+    fail(fmt::format("{} is not a number", in_quotes(fields_[column])), place(column), "a number that float32 can hold",
          n_rows_ == 0 && !options_.has_header                  ? "leave out --no-header if these are names"
          : fields_[column].find(',') != std::string_view::npos ? "write numbers with a decimal point, 1.5 for 1,5"
          : column == columns_.y && options_.no_classes
              ? "leave out --no-classes, as words are classes; or choose another --y-column"
-             : "correct it, leave the line out, or choose other columns (\"nan\" is taken, but a network that meets it "
-               "learns nothing)");
+             : "correct it, leave the line out, or choose other columns (\"nan\" is accepted, but a network that meets "
+               "it learns nothing)");
   }
 
   [[nodiscard]] std::string place(std::size_t column) const {
@@ -161,7 +161,7 @@ class CsvParser {
     return fmt::format(" ({})", names_[column].empty() ? "no name" : core::printable(names_[column]));
   }
 
-  // pandas numbers rows from 0 on, R from 1 on. What other columns like that mean, only their names tell.
+  // pandas numbers rows from 0 on, R from 1 on. Of other such columns, only their names tell what they mean.
   Spool leave_out_row_numbers(Spool x, std::vector<Remark>& remarks) {
     constexpr std::uint64_t enough_to_doubt = 10;
     if (!options_.x_columns.empty()) return x;
@@ -183,14 +183,13 @@ class CsvParser {
                                 "leave it out by --x-columns",
                                 shown)));
       else if (is_index && n_rows_ >= enough_to_doubt)
-        remarks.push_back(
-            warning(fmt::format("{} numbers the rows from {:.0f} on: if it is no feature, leave it out by "
-                                "--x-columns",
-                                shown, *seen_[i].first)));
+        remarks.push_back(warning(
+            fmt::format("{} numbers the rows from {:.0f} on: if it is not a feature, leave it out by --x-columns",
+                        shown, *seen_[i].first)));
     }
     if (kept.empty())
-      fail("no column of x but one that numbers the rows", path_, "a column with a feature",
-           fmt::format("--x-columns {} takes it all the same", columns_.x.front()));
+      fail("the only column of x numbers the rows", path_, "a column with a feature",
+           fmt::format("--x-columns {} takes it anyway", columns_.x.front()));
     return kept.size() == seen_.size() ? std::move(x) : only(kept, x);
   }
 
@@ -227,8 +226,8 @@ class CsvParser {
     const auto remark = [&](const char* name, std::uint64_t n, const std::string& first) {
       if (n == 0) return;
       remarks.push_back(
-          changed(fmt::format("{} whole number{} of {} {} rounded, as float32 does not hold {}: {}", n,
-                              n == 1 ? "" : "s", name, n == 1 ? "is" : "are", n == 1 ? "it" : "them", first)));
+          changed(fmt::format("{} whole number{} of {} {} rounded, as float32 cannot hold {}: {}", n, n == 1 ? "" : "s",
+                              name, n == 1 ? "is" : "are", n == 1 ? "it" : "them", first)));
     };
     std::uint64_t n = 0;
     for (const Seen& seen : seen_) n += seen.n_rounded;

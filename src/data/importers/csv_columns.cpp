@@ -48,7 +48,7 @@ class Selector {
                       .where = flag,
                       .expected = fmt::format("a number from 0 to {}{}", n_ - 1,
                                               names_.empty() ? "" : ", or one of " + shown_names()),
-                      .fix = meant ? fmt::format("did you mean '{}'?", *meant) : "name a column that is there"});
+                      .fix = meant ? fmt::format("did you mean '{}'?", *meant) : "name an existing column"});
   }
 
  private:

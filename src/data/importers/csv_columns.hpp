@@ -1,5 +1,5 @@
 // Which columns of a CSV file are x and which is y.
-// Invariant: every number is that of a column there is.
+// Invariant: every number is that of an existing column.
 // Used by the CSV importer.
 #pragma once
 

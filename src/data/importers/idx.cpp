@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t least_classes = 10;
 
-/// "train-images-idx3-ubyte", also with a point before "idx" and with ".gz"; the first that is there.
+/// "train-images-idx3-ubyte", also with a point before "idx" and with ".gz"; the first that exists.
 std::optional<std::string> find_file(const std::string& folder, const std::string& stem, std::size_t n_dimensions) {
   for (const char* joint : {"-", "."}) {
     for (const char* ending : {"", ".gz"}) {
@@ -50,7 +50,7 @@ std::unique_ptr<RowArray> open_array(const std::string& path, std::size_t n_dime
     core::fail_usage({.what = fmt::format("magic number {:#010x}", magic),
                       .where = fmt::format("{}, byte 0", path),
                       .expected = fmt::format("{:#010x}: IDX, unsigned bytes, {} dimension(s)", expected, n_dimensions),
-                      .fix = "fetch the file again, or see that images and labels are not swapped"});
+                      .fix = "fetch the file again, or check that images and labels are not swapped"});
   }
   std::vector<std::uint64_t> dimensions;
   for (std::size_t i = 0; i < n_dimensions; ++i) dimensions.push_back(read_big_endian(input, 4 + 4 * i));
@@ -116,7 +116,7 @@ std::unique_ptr<Source> open_idx(const std::string& path, const ImportOptions& o
   if (folder.empty()) {
     core::fail_usage({.what = !is_there(path)          ? "no such folder"
                               : fs::is_directory(path) ? "no IDX files in it"
-                                                       : "a file, where its folder is wanted",
+                                                       : "a file, not its folder",
                       .where = path,
                       .expected = "train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-... in it, plain or .gz",
                       .fix = has_npz(path) ? fmt::format("for .npz files: lockstep shard import npy {}", path)

@@ -29,7 +29,7 @@ bool is_image_name(std::string_view name) {
          });
 }
 
-/// What lies in one folder, each list sorted. Hidden entries are passed over.
+/// The entries of one folder, each list sorted. Hidden entries are skipped.
 struct Listing {
   std::vector<std::string> folders{};
   std::vector<std::string> images{};
@@ -89,10 +89,10 @@ class Scan {
       }
     }
     if (error) {
-      core::refuse_shortage("cannot look into the folder", folder, error.value());
-      core::fail_usage({.what = "cannot look into the folder: " + error.message(),
+      core::refuse_shortage("cannot list the folder", folder, error.value());
+      core::fail_usage({.what = "cannot list the folder: " + error.message(),
                         .where = folder,
-                        .expected = "a folder that may be read",
+                        .expected = "a folder that can be read",
                         .fix = "allow reading and entering it (chmod u+rx)"});
     }
     std::sort(listing.folders.begin(), listing.folders.end());
@@ -100,7 +100,7 @@ class Scan {
     return listing;
   }
 
-  // Which one is met first is the file system's affair; the least does not change.
+  // The order of entries depends on the file system; the least name does not.
   void ignore(const std::string& path) {
     std::string within = path.substr(std::min(root_.size() + 1, path.size()));
     if (result_.n_ignored++ == 0 || within < result_.first_ignored) result_.first_ignored = std::move(within);
@@ -170,12 +170,12 @@ class Scan {
     for (const std::string& name : listing.folders) {
       const auto [twin, is_new] = by_class.emplace(composed(name), name);
       if (!is_new)
-        core::fail_usage({.what = fmt::format("two folders of the class '{}', whose names differ in their form of "
-                                              "Unicode only",
-                                              twin->first),
-                          .where = folder,
-                          .expected = "one folder per class",
-                          .fix = "put the images of both into one; ls -b shows the names byte by byte"});
+        core::fail_usage(
+            {.what = fmt::format("two folders of the class '{}', whose names differ only in their form of Unicode",
+                                 twin->first),
+             .where = folder,
+             .expected = "one folder per class",
+             .fix = "put the images of both into one; ls -b shows the names byte by byte"});
     }
     std::vector<std::string> classes;
     for (const auto& [name, in] : by_class) {
@@ -240,9 +240,9 @@ class Scan {
     const std::string_view rest = tab == std::string_view::npos ? std::string_view{} : line.substr(tab + 1);
     const std::string_view word = rest.substr(0, rest.find_first_of("\t\r"));
     if (tab == 0 || word.empty()) {
-      core::fail_usage({.what = fmt::format("line {} is no annotation", number),
+      core::fail_usage({.what = fmt::format("line {} is not an annotation", number),
                         .where = path,
-                        .expected = "file, tabulator, class",
+                        .expected = "file, tab, class",
                         .fix = "correct the line, or fetch the file again"});
     }
     return {std::string{line.substr(0, tab)}, std::string{word}};

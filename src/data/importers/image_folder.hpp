@@ -35,15 +35,15 @@ class ImageList {
 struct ImageFolder {
   std::vector<std::string> classes{};
   std::vector<ImageList> splits{};  ///< "train", and "val" and "test" if there are
-  std::uint64_t n_ignored = 0;      ///< files that are no images of a class by name and place
+  std::uint64_t n_ignored = 0;      ///< files that are not images of a class, by name or place
   std::string first_ignored{};      ///< within the folder
   bool is_val_from_test = false;
 };
 
-/// Looks through `path`: a folder per class; train/, val/ and test/ with a folder per class each (a
-/// test/ alone stands in for val/, and one without classes is passed over); or, as
-/// TinyImageNet has it, train/CLASS/images/ and val/images/ with val/val_annotations.txt. Throws core::Error (usage) if
-/// it is none of these, a class has no image, or the classes of the splits differ.
+/// Looks through `path`: a folder per class; train/, val/ and test/ with a folder per class each (a test/ alone stands
+/// in for val/, and one without classes is skipped); or, as TinyImageNet has it, train/CLASS/images/ and val/images/
+/// with val/val_annotations.txt. Throws core::Error (usage) if it is none of these, a class has no image, or the
+/// classes of the splits differ.
 [[nodiscard]] ImageFolder scan_image_folder(const std::string& path);
 
 }  // namespace lockstep::data

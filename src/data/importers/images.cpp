@@ -61,9 +61,9 @@ struct Treatment {
 
 constexpr std::array<Treatment, 4> treatments{{
     {[](const ImageFacts& facts) { return facts.orientation != 1; }, Remark::Kind::changed,
-     "turned as their EXIF orientation says; --keep-orientation takes pixels as stored"},
+     "turned upright by their EXIF orientation; --keep-orientation takes pixels as stored"},
     {[](const ImageFacts& facts) { return facts.white != 255; }, Remark::Kind::changed,
-     "scaled to 8 bits from more or fewer, their white becomes 255"},
+     "scaled to 8 bits from another depth: their white becomes 255"},
     {[](const ImageFacts& facts) { return facts.has_alpha; }, Remark::Kind::left_out,
      "with transparency: it is left out, colours stay as stored"},
     {[](const ImageFacts& facts) { return facts.has_inks; }, Remark::Kind::changed, "converted from CMYK to RGB"},
@@ -128,7 +128,7 @@ class ImagesSource final : public Source {
     std::vector<Remark> remarks;
     if (folder_.n_ignored > 0) {
       remarks.push_back(left_out(fmt::format(
-          "{} file{}, neither JPEG, PNG, PPM nor PGM of a class by name and place: {}{}", folder_.n_ignored,
+          "{} file{} not named as JPEG, PNG, PPM or PGM, or not in a class folder: {}{}", folder_.n_ignored,
           folder_.n_ignored == 1 ? "" : "s", folder_.first_ignored, folder_.n_ignored == 1 ? "" : ", ...")));
     }
     if (folder_.is_val_from_test)
@@ -224,7 +224,7 @@ class ImagesSource final : public Source {
     core::fail_usage({.what = "none of the images can be decoded",
                       .where = first_damage,
                       .expected = "JPEG, PNG, PPM or PGM files",
-                      .fix = "convert the images, or fetch them again, as the first of them asks"});
+                      .fix = "convert the images, or fetch them again, as the message about the first one says"});
   }
 
   void place(const Image& image, const std::string& path, std::span<std::byte> out) const {
@@ -249,7 +249,7 @@ class ImagesSource final : public Source {
   [[noreturn]] void fail_size(const Plan& plan, const std::string& path) const {
     const std::string expected = options_.crop > 0
                                      ? fmt::format("at least {0} x {0}, to crop it to that", options_.crop)
-                                     : fmt::format("{} x {} as the first image", size_.height, size_.width);
+                                     : fmt::format("{} x {}, like the first image", size_.height, size_.width);
     core::fail_usage(
         {.what = fmt::format("an image of {} x {} pixels (height x width)", plan.resized.height, plan.resized.width),
          .where = path,

@@ -35,7 +35,7 @@ struct ImportOptions {
   std::string y_name{"y"};
   std::string y_path{};  ///< npy: the file of the labels, where `path` is that of the inputs
   // hdf5
-  bool allow_external_files = false;  ///< parts of it may lie in files that it names
+  bool allow_external_files = false;  ///< parts of it may be in files that it names
   bool allow_unwritten = false;       ///< what nobody has written is the fill value
   // csv, mnist, movielens, npy
   SharedSpools* spools = nullptr;  ///< of the ranks of a node; null: each makes its own

@@ -64,7 +64,7 @@ class GzipStream final : public ByteStream {
   }
 
  private:
-  /// Sees to it that there is stored data of an open member; false at the end of the file.
+  /// Provides stored data of an open member; false at the end of the file.
   bool prepare() {
     if (zlib_.avail_in == 0) {
       zlib_.avail_in = static_cast<uInt>(stored_.read(buffer_));
@@ -94,7 +94,7 @@ class GzipStream final : public ByteStream {
   [[noreturn]] void fail(const std::string& defect) const {
     core::fail_usage({.what = fmt::format("the gzip file {}", defect),
                       .where = fmt::format("{}, byte {}", stored_.path(), stored_.position() - zlib_.avail_in),
-                      .expected = "whole gzip data",
+                      .expected = "complete gzip data",
                       .fix = "fetch the file again; `gzip -t` checks it"});
   }
 

@@ -1,5 +1,5 @@
 // Input files as bytes, one after another or at any place, whether they are plain or gzip.
-// Invariant: gzip is told by its first two bytes, never by the file's name; memory does not grow with the file.
+// Invariant: gzip is recognised by its first two bytes, never by the file's name; memory does not grow with the file.
 // Used by the importers of arrays (Input) and of text (ByteStream).
 #pragma once
 
@@ -16,12 +16,12 @@
 
 namespace lockstep::data {
 
-/// Whether there is something of this name; what may not be looked at counts, for opening it tells why.
+/// Whether the name exists. A name that cannot be examined counts, because opening it says why.
 [[nodiscard]] bool is_there(const std::filesystem::path& path);
-/// There, and no folder.
+/// Whether it exists and is not a folder.
 [[nodiscard]] bool is_file(const std::filesystem::path& path);
 
-/// core::Error (usage) if the file begins as one of another format that is known; `expected` is what was wanted.
+/// core::Error (usage) if the file begins as one of another known format; `expected` is the format that is needed.
 void refuse_other_format(const std::string& path, const std::string& expected);
 /// Of bytes that are there already.
 void refuse_other_format(std::span<const std::byte> head, const std::string& where, const std::string& expected);

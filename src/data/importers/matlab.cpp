@@ -83,7 +83,7 @@ io::Dimensions matlab_dimensions(const io::Dimensions& in_file, SamplesAlong alo
 std::string describe_matlab(const std::string& name, const io::Dimensions& in_file, const io::Dimensions& as_read) {
   io::Dimensions shown = in_file;
   std::reverse(shown.begin(), shown.end());
-  return fmt::format("{}: {} in MATLAB, turned round and read as {} samples of [{}]", name, fmt::join(shown, " x "),
+  return fmt::format("{}: {} in MATLAB, transposed and read as {} samples of [{}]", name, fmt::join(shown, " x "),
                      as_read.front(), fmt::join(as_read.begin() + 1, as_read.end(), ", "));
 }
 

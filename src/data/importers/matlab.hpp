@@ -1,4 +1,4 @@
-// MATLAB 7.3 files: HDF5 whose arrays are turned round, as MATLAB stores the first dimension first and HDF5 the last.
+// MATLAB 7.3 files: HDF5 whose arrays are transposed, as MATLAB stores the first dimension first and HDF5 the last.
 // Invariant: a sample has the shape that MATLAB shows; its rows or its last dimension count the samples.
 // Used by the HDF5 importer.
 #pragma once
@@ -14,7 +14,7 @@ namespace lockstep::data {
 
 [[nodiscard]] bool is_matlab_file(const std::string& path);
 
-/// core::Error (usage) unless MATLAB's type of the array is one of numbers.
+/// core::Error (usage) unless MATLAB's type of the array is numeric.
 void require_matlab_numbers(const io::Hdf5Dataset& dataset, const std::string& place);
 
 /// Along which dimension of the file samples lie.
@@ -31,7 +31,7 @@ struct MatlabPair {
 /// Dimensions as MATLAB has them, samples first. Labels lose those of 1.
 [[nodiscard]] io::Dimensions matlab_dimensions(const io::Dimensions& in_file, SamplesAlong along, bool is_label);
 
-/// "y: 1 x 100 in MATLAB, read as 100 samples of []"
+/// "y: 1 x 100 in MATLAB, transposed and read as 100 samples of []"
 [[nodiscard]] std::string describe_matlab(const std::string& name, const io::Dimensions& in_file,
                                           const io::Dimensions& as_read);
 

@@ -123,7 +123,7 @@ class MovieLensSource final : public Source {
     if (n_ratings() == 0 || most > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) {
       core::fail_usage({.what = fmt::format("{} ratings, {} different ids", n_ratings(), most),
                         .where = path,
-                        .expected = "at least one rating, and below 2^31 users and items",
+                        .expected = "at least one rating, and fewer than 2^31 users and items",
                         .fix = give_as_unpacked});
     }
   }

@@ -25,7 +25,7 @@ constexpr std::string_view archive_ending = ".npz";
 
 bool is_archive(const std::string& file) { return file.ends_with(archive_ending); }
 
-/// UTF-8, or what is none if the number is no character.
+/// UTF-8, or invalid UTF-8 if the number is not a character.
 void append_character(std::string& text, std::uint32_t code) {
   const auto append = [&](std::uint32_t byte) { text.push_back(static_cast<char>(byte)); };
   if (code < 0x80) return append(code);
@@ -82,7 +82,7 @@ class Arrays {
     if (members.size() != 1)
       core::fail_usage({.what = fmt::format("{} arrays: {}", members.size(), core::join(members)),
                         .where = path,
-                        .expected = "one, as the labels are in a file of their own",
+                        .expected = "one array, as the labels are in a separate file",
                         .fix = "give the archive alone if it has inputs and labels"});
     return open_member(archive, members.front(), is_label);
   }
@@ -151,7 +151,7 @@ std::vector<std::string> names_in_folder(const fs::path& folder) {
     core::fail_usage({.what = fmt::format("cannot be listed: {}", error.message()),
                       .where = folder.string(),
                       .expected = "an .npz file or a folder with .npy files",
-                      .fix = "give a path that is there and readable"});
+                      .fix = "give a path that exists and can be read"});
   }
   std::sort(names.begin(), names.end());
   return names;
@@ -165,7 +165,7 @@ std::vector<PairNames> find_npz_pairs(const std::vector<std::string>& names, con
     core::fail_usage({.what = fmt::format("one array, '{}'", names.front()),
                       .where = path,
                       .expected = "inputs and labels",
-                      .fix = "give the file of the labels behind it, or the folder with both"});
+                      .fix = "give the file of the labels after it, or the folder with both"});
   const bool is_unnamed = has("arr_0") && has("arr_1") && !has("x") && is_default;
   return is_unnamed ? find_pairs(names, "arr_0", "arr_1", path)
                     : find_pairs(names, options.x_name, options.y_name, path);
@@ -219,7 +219,7 @@ std::unique_ptr<Source> open_npy(const std::string& path, const ImportOptions& o
                       .where = "lockstep shard import npy",
                       .expected = fmt::format("a folder with {0}{2} and {1}{2}, an .npz file with both, or two files",
                                               options.x_name, options.y_name, array_ending),
-                      .fix = "give the file of the labels behind it, or the folder"});
+                      .fix = "give the file of the labels after it, or the folder"});
   return is_file(path) ? open_archive(arrays, path, options) : open_folder(arrays, path, options);
 }
 

@@ -66,13 +66,13 @@ class HeaderParser {
       if (!accept(',') && peek() != '}') fail_here("',' or '}'");
     }
     if (!has_type || !has_order || !has_shape) fail_here("the keys descr, fortran_order and shape");
-    if (peek() != '\0') fail_here("nothing behind the dictionary");
+    if (peek() != '\0') fail_here("nothing after the dictionary");
   }
 
  private:
   void parse_type(NpyHeader& header) {
     if (peek() == '[')
-      fail(input_, place(), "a structured type", "an array of numbers", "save its fields as arrays of their own");
+      fail(input_, place(), "a structured type", "an array of numbers", "save its fields as separate arrays");
     const std::string_view word = parse_string();
     if (word.find('O') != std::string_view::npos)
       fail(input_, place(), "pickled Python objects", "an array of numbers",
@@ -132,13 +132,13 @@ class HeaderParser {
     const char quote = peek();
     if (quote != '\'' && quote != '"') fail_here("a string");
     const std::size_t end = text_.find(quote, at_ + 1);
-    if (end == std::string_view::npos) fail_here("a string with an end");
+    if (end == std::string_view::npos) fail_here("a string that ends");
     const std::string_view word = text_.substr(at_ + 1, end - at_ - 1);
     at_ = end + 1;
     return word;
   }
 
-  /// The next character that is no white space, which stays; '\0' at the end.
+  /// The next character that is not white space, which stays; '\0' at the end.
   char peek() {
     at_ = std::min(text_.find_first_not_of(" \t\n\r", at_), text_.size());
     return at_ < text_.size() ? text_[at_] : '\0';
@@ -174,7 +174,7 @@ NpyHeader read_npy_header(const Input& input, bool may_be_words) {
     std::vector<std::byte> head(std::min<std::uint64_t>(input.size(), known_format_bytes));
     input.read_at(0, head);
     refuse_other_format(head, input.name(), "an .npy file");
-    fail(input, 0, "no .npy file", "\\x93NUMPY");
+    fail(input, 0, "not an .npy file", "\\x93NUMPY");
   }
   const auto version = static_cast<unsigned char>(read_text(input, npy_magic.size(), 1).front());
   if (version < 1 || version > 3)

@@ -22,8 +22,8 @@ struct NpyHeader {
 inline constexpr std::uint64_t longest_npy_text = 1 << 16;  ///< NumPy itself refuses above 10,000
 inline constexpr std::uint64_t longest_npy_header = 12 + longest_npy_text;
 
-/// core::Error (usage) with the fix in NumPy's words: no .npy file, damaged, column order, big-endian, pickled objects,
-/// other types. bool is read as uint8. Words are let through if `may_be_words`.
+/// core::Error (usage) with the fix in NumPy's words: not an .npy file, damaged, column order, big-endian, pickled
+/// objects, other types. bool is read as uint8. Words are let through if `may_be_words`.
 [[nodiscard]] NpyHeader read_npy_header(const Input& input, bool may_be_words = false);
 
 }  // namespace lockstep::data

@@ -94,7 +94,7 @@ class Machine {
  public:
   Machine(const Input& input, std::vector<PickleValue>& values) : input_{input}, cursor_{input}, values_{values} {}
 
-  /// The number of the value that is the whole.
+  /// The number of the outermost value.
   std::uint32_t run() {
     for (std::uint64_t n = 0; n < most_steps; ++n) {
       step_ = cursor_.place();
@@ -109,7 +109,7 @@ class Machine {
   std::uint32_t finish() {
     const std::uint32_t root = pop();
     if (!stack_.empty() || !marks_.empty()) fail_here("an end with values left over");
-    if (!cursor_.is_at_end()) fail_here("an end before that of the file");
+    if (!cursor_.is_at_end()) fail_here("an end before the end of the file");
     return root;
   }
 
@@ -183,7 +183,7 @@ class Machine {
   void push_tuple(std::vector<std::uint32_t> items) { push({.kind = PickleKind::tuple, .items = std::move(items)}); }
   void push_remembered(std::uint64_t key) {
     const auto found = memo_.find(key);
-    if (found == memo_.end()) fail_here(fmt::format("value {} is used before it is there", key));
+    if (found == memo_.end()) fail_here(fmt::format("value {} is used before it is stored", key));
     stack_.push_back(found->second);
   }
   void push_global() {
@@ -197,18 +197,18 @@ class Machine {
   /// Values above the last mark are all that can be taken.
   [[nodiscard]] std::size_t n_free() const { return stack_.size() - (marks_.empty() ? 0 : marks_.back()); }
   [[nodiscard]] std::uint32_t top() const {
-    if (n_free() == 0) fail_here("a value that is not there");
+    if (n_free() == 0) fail_here("a missing value");
     return stack_.back();
   }
   std::uint32_t pop() { return pop_last(1).front(); }
   std::vector<std::uint32_t> pop_last(std::size_t n) {
-    if (n_free() < n) fail_here("a value that is not there");
+    if (n_free() < n) fail_here("a missing value");
     const std::vector<std::uint32_t> items{stack_.end() - static_cast<std::ptrdiff_t>(n), stack_.end()};
     stack_.resize(stack_.size() - n);
     return items;
   }
   std::vector<std::uint32_t> pop_marked() {
-    if (marks_.empty()) fail_here("a mark that is not there");
+    if (marks_.empty()) fail_here("a missing mark");
     std::vector<std::uint32_t> items = pop_last(n_free());
     marks_.pop_back();
     return items;
@@ -216,14 +216,15 @@ class Machine {
 
   void append(PickleKind kind, const std::vector<std::uint32_t>& items) {
     PickleValue& target = values_[top()];
-    if (target.kind != kind || (kind == PickleKind::dictionary && items.size() % 2 != 0)) fail_here("items of no list");
+    if (target.kind != kind || (kind == PickleKind::dictionary && items.size() % 2 != 0))
+      fail_here("items without a list");
     target.items.insert(target.items.end(), items.begin(), items.end());
   }
 
   /// The value if it is of this kind, as part `i` of a tuple.
   [[nodiscard]] const PickleValue& part(const PickleValue& tuple, std::size_t i, PickleKind kind) const {
     if (tuple.kind != PickleKind::tuple || i >= tuple.items.size() || values_[tuple.items[i]].kind != kind)
-      fail_here("an array that is not written as NumPy does");
+      fail_here("an array that NumPy does not write like this");
     return values_[tuple.items[i]];
   }
 
@@ -231,10 +232,11 @@ class Machine {
   void reconstruct() {
     const PickleValue& arguments = values_[pop()];
     const PickleValue& called = values_[pop()];
-    if (called.kind != PickleKind::global || called.number == ndarray) fail_here("a call of what is no NumPy array");
+    if (called.kind != PickleKind::global || called.number == ndarray)
+      fail_here("a call of something other than a NumPy array");
     if (called.number != dtype_class) {
       if (part(arguments, 0, PickleKind::global).number != ndarray)
-        fail_here("an array that is not written as NumPy does");
+        fail_here("an array that NumPy does not write like this");
       return push({.kind = PickleKind::array});
     }
     const PickleValue& type = part(arguments, 0, PickleKind::text);
@@ -251,7 +253,8 @@ class Machine {
     PickleValue& target = values_[top()];
     if (target.kind == PickleKind::dtype && state.kind == PickleKind::tuple)
       return;  // of bytes, nothing but the name counts
-    if (target.kind != PickleKind::array || !target.shape.empty()) fail_here("a state of what is no array");
+    if (target.kind != PickleKind::array || !target.shape.empty())
+      fail_here("a state of something other than an array");
     static_cast<void>(part(state, 2, PickleKind::dtype));
     const PickleValue& data = part(state, 4, PickleKind::text);
     std::uint64_t product = 1;
@@ -286,7 +289,7 @@ Pickle::Pickle(const Input& input) : input_{input}, root_{Machine{input_, values
 
 const PickleValue& Pickle::at(std::string_view key, PickleValue::Kind kind) const {
   const PickleValue& root = values_[root_];
-  if (root.kind != PickleKind::dictionary) fail(input_, 0, "the whole is no dictionary");
+  if (root.kind != PickleKind::dictionary) fail(input_, 0, "the content is not a dictionary");
   for (std::size_t i = 0; i < root.items.size(); i += 2) {
     const PickleValue& name = values_[root.items[i]];
     if (name.kind != PickleKind::text || name.bytes != key.size() || text(name) != key) continue;
@@ -298,7 +301,7 @@ const PickleValue& Pickle::at(std::string_view key, PickleValue::Kind kind) cons
 }
 
 std::string Pickle::text(const PickleValue& value) const {
-  if (value.kind != PickleKind::text) fail(input_, 0, "a value that is no text");
+  if (value.kind != PickleKind::text) fail(input_, 0, "a value that is not a text");
   if (value.bytes > longest_text) fail(input_, value.offset, fmt::format("a text of {} bytes", value.bytes));
   std::string text(value.bytes, '\0');
   input_.read_at(value.offset, std::as_writable_bytes(std::span{text}));

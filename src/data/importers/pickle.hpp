@@ -32,7 +32,7 @@ class Pickle {
   /// anything else than is said above.
   explicit Pickle(const Input& input);
 
-  /// Of the dictionary that is the whole. core::Error (usage) if there is none, or it is no `kind`.
+  /// A value of the outermost dictionary. core::Error (usage) if there is none, or it is not of `kind`.
   [[nodiscard]] const PickleValue& at(std::string_view key, PickleValue::Kind kind) const;
   [[nodiscard]] const PickleValue& value(std::uint32_t number) const { return values_.at(number); }
   /// core::Error (usage) if it is longer than 4 KiB.

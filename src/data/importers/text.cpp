@@ -59,7 +59,7 @@ void LineReader::check_encoding() const {
     refuse_other_format(std::as_bytes(std::span{head}), path_, "text with columns");
   const std::string_view begin = std::string_view{buffer_}.substr(0, 2);
   if (begin != "\xff\xfe" && begin != "\xfe\xff" && begin.find('\0') == std::string_view::npos) return;
-  core::fail_usage({.what = "text in UTF-16, or no text",
+  core::fail_usage({.what = "text in UTF-16, or not text",
                     .where = path_ + ", byte 0",
                     .expected = "text in UTF-8 or ASCII",
                     .fix = "write it again: iconv -f UTF-16 -t UTF-8 FILE"});
@@ -101,7 +101,7 @@ bool LineReader::refill() {
     core::fail_usage({.what = fmt::format("a line of more than {} MiB", longest_line >> 20),
                       .where = place(),
                       .expected = "lines of text",
-                      .fix = "see that it is a text file"});
+                      .fix = "check that it is a text file"});
   }
   buffer_.resize(kept + text_read_together);
   const std::size_t n = stream_->read(std::as_writable_bytes(std::span{buffer_}.subspan(kept)));

@@ -14,7 +14,7 @@
 
 namespace lockstep::data {
 
-/// The lines of a file, plain or gzip, that are not blank. They end in LF or CRLF, the last one perhaps in nothing.
+/// The lines of a file, plain or gzip, that are not blank. They end in LF or CRLF; the last one may have no end.
 class LineReader {
  public:
   /// A byte order mark of UTF-8 is skipped. core::Error (usage) for UTF-16.

@@ -47,13 +47,13 @@ std::uint16_t WordList::number(std::string_view word, const std::function<std::s
                       .fix = fix});
   };
   if (word.empty()) fail("an empty label", "give it a name, or leave the sample out");
-  if (!is_utf8(word)) fail("a label that is no UTF-8", "write the file in UTF-8");
+  if (!is_utf8(word)) fail("a label that is not UTF-8", "write the file in UTF-8");
   if (core::has_controls(word)) fail("a label with a control character", "correct it");
   std::string plain = composed(word);
   const auto same = numbers_.find(plain);
   if (same == numbers_.end() && words_.size() == most_words)
-    fail("one label too many", "see that these are classes, or write numbers");
-  if (numbers_.size() == most_forms) fail("one way too many to write a label", "write each label in one way");
+    fail("too many different labels", "check that these are classes, or write numbers");
+  if (numbers_.size() == most_forms) fail("too many spellings of labels", "write each label in one way");
   const std::uint16_t number = same != numbers_.end() ? same->second : static_cast<std::uint16_t>(words_.size());
   if (number == words_.size()) words_.push_back(plain);
   numbers_.emplace(std::move(plain), number);
@@ -68,8 +68,9 @@ std::vector<Remark> WordList::remarks() const {
   if (n == 0) return {};
   const auto other =
       std::ranges::find_if(numbers_, [&](const auto& form) { return form.first != words_[form.second]; });
-  return {changed(fmt::format("{} label{} in another form of Unicode {} taken in the composed one (NFC), such as '{}'",
-                              n, n == 1 ? "" : "s", n == 1 ? "is" : "are", words_[other->second]))};
+  return {
+      changed(fmt::format("{} label{} in another form of Unicode {} converted to the composed form (NFC), such as '{}'",
+                          n, n == 1 ? "" : "s", n == 1 ? "is" : "are", words_[other->second]))};
 }
 
 WordArray::WordArray(const std::string& place, const std::vector<std::uint64_t>& dimensions, Read read,
@@ -114,7 +115,7 @@ std::unique_ptr<Source> make_word_source(std::vector<ArrayPair> pairs, const Wor
     core::fail_usage({.what = "labels that are numbers",
                       .where = other->y->place(),
                       .expected = "words, as in " + first->y->place(),
-                      .fix = "write the labels of both alike"});
+                      .fix = "write the labels of both in the same way"});
   return make_array_source(std::move(pairs), std::move(options));
 }
 

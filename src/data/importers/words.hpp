@@ -18,7 +18,7 @@ namespace lockstep::data {
 
 class WordList {
  public:
-  /// In the order of arrival, from 0 on. core::Error (usage) naming `where` if the word is empty, no UTF-8 or has
+  /// In the order of arrival, from 0 on. core::Error (usage) naming `where` if the word is empty, not UTF-8 or has
   /// control characters, or there are more than 65,536.
   std::uint16_t number(std::string_view word, const std::function<std::string()>& where);
   /// By number.

@@ -17,7 +17,7 @@ constexpr std::uint64_t unpacked_together = std::uint64_t{1} << 18;
 [[noreturn]] void fail_to_unpack(const std::string& what, const std::string& where) {
   core::fail_usage({.what = what,
                     .where = where,
-                    .expected = "a whole zip archive, as numpy.savez writes",
+                    .expected = "a complete zip archive, as numpy.savez writes",
                     .fix = "write it again"});
 }
 

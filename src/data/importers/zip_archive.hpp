@@ -16,7 +16,7 @@ namespace lockstep::data {
 
 class ZipArchive {
  public:
-  /// core::Error (usage) if it is no zip archive one may read.
+  /// core::Error (usage) if it is not a readable zip archive.
   explicit ZipArchive(const std::string& path);
 
   [[nodiscard]] std::vector<std::string> member_names() const;

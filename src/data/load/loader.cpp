@@ -56,8 +56,8 @@ bool decide_cache(const runtime::Communicator& world, Cache cache, const ShardSe
   runtime::together(world, [&] {
     if (needed <= room) return;
     core::fail_usage(
-        {.what = fmt::format("the set takes {} and does not fit into shared memory of {}", core::format_bytes({needed}),
-                             runtime::host_name()),
+        {.what = fmt::format("the set takes {} and does not fit into the shared memory of {}",
+                             core::format_bytes({needed}), runtime::host_name()),
          .where = "--cache node",
          .expected = fmt::format("at most {} (free memory, and room in /dev/shm)", core::format_bytes({room})),
          .fix = "use --cache none or auto"});
@@ -338,7 +338,7 @@ void Loader::begin_epoch(std::uint64_t epoch, std::uint64_t first) {
   core::require(first <= n_batches(), "an epoch is resumed within it");
   state_->pipeline->stop();
   if (state_->buffers.empty()) state_->make_buffers();
-  // A batch that is repeated is that of epoch 0, wherever a run goes on.
+  // A repeated batch is that of epoch 0, wherever a run resumes.
   state_->epoch = state_->options.is_repeated ? 0 : epoch;
   state_->sampler.begin_epoch(state_->epoch);
   state_->ledger = {};

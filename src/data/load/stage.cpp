@@ -37,8 +37,8 @@ constexpr std::uint64_t copied_together = std::uint64_t{4} << 20;
   fail_to_stage(fmt::format("cannot write {}: {}", path, core::system_reason(errno)));
 }
 
-/// A file in the making, removed again unless it is finished. A link of its final name is replaced, not followed: in a
-/// folder for all it may be another's.
+/// A file that is being written, removed again unless it is finished. A link of its final name is replaced, not
+/// followed: in a shared folder it may be another user's.
 class Copy {
  public:
   explicit Copy(std::string final_path)
@@ -91,7 +91,7 @@ void copy_item(const fs::path& from, const fs::path& to, const ManifestFile& ite
   }
   if (source.size().value != item.bytes || digest.hex() != item.digest)
     fail_damaged(
-        fmt::format("not the file the manifest means: expected {} with digest {}, found {} with digest {}",
+        fmt::format("not the file that the manifest lists: expected {} with digest {}, found {} with digest {}",
                     core::format_bytes({item.bytes}), item.digest, core::format_bytes(source.size()), digest.hex()),
         source.path());
   copy.finish();
@@ -125,18 +125,18 @@ void make_folder(const std::string& folder) {
   if (fs::is_symlink(folder))
     core::fail_usage({.what = fmt::format("cannot stage to '{}': it is a link", folder),
                       .where = "--stage",
-                      .expected = "a folder, or none yet",
+                      .expected = "a folder, or a new name",
                       .fix = "remove the link, or name another folder"});
   if (error || access(folder.c_str(), W_OK) != 0)
     core::fail_usage(
         {.what = fmt::format("cannot stage to '{}': {}", folder, error ? error.message() : core::system_reason(errno)),
          .where = "--stage",
-         .expected = "a folder on every node that one may write to"});
+         .expected = "a folder on every node that you can write to"});
   struct stat status {};
   if (lstat(folder.c_str(), &status) != 0 || status.st_uid != geteuid())
     core::fail_usage({.what = fmt::format("cannot stage to '{}': it belongs to another user", folder),
                       .where = "--stage",
-                      .expected = "a folder of yours, or none yet",
+                      .expected = "a folder that you own, or a new name",
                       .fix = "name another folder"});
   core::remove_leftovers(folder, "");
 }
@@ -146,7 +146,7 @@ void check_room(const std::string& folder, std::uint64_t needed) {
   const auto space = fs::space(folder, error);
   if (error || needed <= space.available) return;
   fs::remove(folder, error);  // if it is empty
-  fail_to_stage(fmt::format("'{}' has no room for the set: {} are missing, {} are free", folder,
+  fail_to_stage(fmt::format("no room for the set in '{}': {} are needed, {} are free", folder,
                             core::format_bytes({needed}), core::format_bytes({space.available})));
 }
 

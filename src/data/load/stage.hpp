@@ -1,5 +1,5 @@
 // A copy of a set on each node, for nodes whose own disks are faster than what they share.
-// Invariant: a copy is there whole and verified, or not at all.
+// Invariant: a copy exists whole and verified, or not at all.
 // Used by the trainer and by `lockstep shard bench` (--stage).
 #pragma once
 

@@ -137,7 +137,7 @@ class Gathering {
     copy_range(places, part);
     return true;
   } catch (...) {
-    return false;  // told again by the sample whose fault it is
+    return false;  // reported again with the sample that causes it
   }
 
   // Of samples that lie in one shard, all between the first and the last are read.
@@ -193,7 +193,7 @@ class GatheringStore final : public Store {
  private:
   std::shared_ptr<Gathering> window_of(std::uint64_t batch) {
     const std::lock_guard lock{mutex_};
-    core::require(batch >= begin_ && batch < end_, "batches are asked for that are to come");
+    core::require(batch >= begin_ && batch < end_, "batches that are asked for are still to come");
     while (!last_ || batch >= last_->end_batch()) {
       auto next = planned();
       before_ = std::exchange(last_, std::move(next));

@@ -15,7 +15,7 @@ namespace lockstep::data {
 namespace {
 
 [[noreturn]] void fail_no_id(const std::string& value, std::size_t column, const std::string& folder) {
-  core::fail_usage({.what = fmt::format("x has the number {} in column {}, which is no id", value, column),
+  core::fail_usage({.what = fmt::format("x has the number {} in column {}, which is not an id", value, column),
                     .where = folder,
                     .expected = fmt::format("ids from 0 to {}", most_ids - 1),
                     .fix = "number what the ids stand for from 0 on, as lockstep shard import movielens does"});

@@ -17,8 +17,8 @@ namespace lockstep::data {
 inline constexpr std::uint64_t most_ids = std::uint64_t{1} << 31;
 
 /// Collective, of a set whose x are whole numbers: of each column of x the largest and one. Reads x of all samples
-/// once, shared out over the ranks; `on_progress` is called now and then. Throws core::Error (usage) if a number is no
-/// id, and as ShardReader.
+/// once, shared out over the ranks; `on_progress` is called now and then. Throws core::Error (usage) if a number is not
+/// an id, and as ShardReader.
 [[nodiscard]] std::vector<std::uint64_t> count_ids(const runtime::Communicator& world, const std::string& folder,
                                                    const Manifest& manifest, const std::function<void()>& on_progress);
 

@@ -31,8 +31,8 @@ struct ReadCounters {
 
 class ShardReader {
  public:
-  /// Opens the file and reads its index. Throws core::Error (failed, exit 1) if the file is not the one the manifest
-  /// means or is damaged; (usage) if it is not there.
+  /// Opens the file and reads its index. Throws core::Error (failed, exit 1) if the file is not the one that the
+  /// manifest lists or is damaged; (usage) if it does not exist.
   ShardReader(const std::string& folder, const ShardEntry& entry, const SetSpec& spec, ReadCounters& counters);
 
   [[nodiscard]] const ShardIndex& index() const noexcept { return index_; }

@@ -38,7 +38,7 @@ class Examiner {
       std::error_code error;  // told by open()
       const Type type = std::filesystem::status(path, error).type();
       if (type == Type::not_found) return {"missing"};
-      if (type != Type::regular && type != Type::none) return {"a folder, a pipe or a device, no file"};
+      if (type != Type::regular && type != Type::none) return {"a folder, a pipe or a device, not a file"};
       const io::File file = open(path);
       if (const auto complaint = examine_size(file, item.bytes)) return {*complaint};
       const std::string digest = digest_of(file);
@@ -143,7 +143,7 @@ std::vector<Damage> find_surplus(const std::string& folder, const std::vector<Ma
     if (file.path().extension() == ".h5" && !known.contains(file.path().filename().string()))
       surplus.insert(file.path().filename().string());
   std::vector<Damage> damages;
-  for (const std::string& file : surplus) damages.push_back({file, "surplus: the manifest does not know it"});
+  for (const std::string& file : surplus) damages.push_back({file, "surplus: the manifest does not list it"});
   return damages;
 }
 

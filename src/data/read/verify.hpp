@@ -14,7 +14,8 @@
 
 namespace lockstep::data {
 
-/// One damaged, missing or surplus thing, in the words of a user: file, array, chunk, samples, expected, found.
+/// One defect, such as a damaged, missing or surplus file, as a user reads it: file, array, chunk, samples, expected,
+/// found.
 struct Damage {
   std::string file;
   std::string text;

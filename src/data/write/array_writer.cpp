@@ -37,7 +37,7 @@ ArrayWriter::ArrayWriter(io::Hdf5File& file, std::string_view name, const ArrayS
 void ArrayWriter::append(std::span<const std::byte> rows) {
   n_appended_ += rows.size() / index_.row_bytes;
   core::require(rows.size() % index_.row_bytes == 0 && n_appended_ <= index_.n_rows,
-                "rows of an array are those foreseen");
+                "rows of an array are the expected ones");
   while (!rows.empty()) {
     const std::size_t chunk_bytes = index_.chunk_bytes();
     if (pending_.empty() && rows.size() >= chunk_bytes) {
@@ -68,7 +68,7 @@ void ArrayWriter::write(std::span<const std::byte> chunk) {
 }
 
 ArrayIndex ArrayWriter::finish() {
-  core::require(n_appended_ == index_.n_rows, "an array has all the rows foreseen");
+  core::require(n_appended_ == index_.n_rows, "an array has all its expected rows");
   if (!pending_.empty()) {
     pending_.resize(index_.chunk_bytes());
     write(pending_);

@@ -29,7 +29,7 @@ void check_spec(const SetSpec& spec) {
   for (const ArraySpec* array : {&spec.x, &spec.y})
     if (array->bytes() == 0) core::fail_usage({.what = "a sample without values", .expected = "shapes without a 0"});
   if (!spec.classes.empty() && core::is_floating(spec.y.dtype))
-    core::fail_usage({.what = "classes for labels that are no whole numbers"});
+    core::fail_usage({.what = "classes for labels that are not whole numbers"});
   (void)serialize(Manifest{.spec = spec});  // whether all names can be written
 }
 
@@ -83,7 +83,7 @@ std::vector<BadRecord> share_bad(const runtime::Communicator& world, const std::
   return {records.begin(), records.end()};
 }
 
-// Such as `lockstep shard` gives to shards, and to what goes with them: a manifest may name anything.
+// A name that `lockstep shard` gives to shards and the files beside them: a manifest may name anything.
 bool is_name_of_ours(std::string_view file) {
   constexpr std::string_view end = ".h5";
   if (file == ids_file_name) return true;
@@ -94,10 +94,10 @@ bool is_name_of_ours(std::string_view file) {
          file.find_first_not_of("0123456789", dash + 1) == std::string_view::npos;
 }
 
-// What goes with an old set that is replaced. Only a set or nothing may be: anything else is there by mistake.
+// The files that are removed with an old set. Only a set may be replaced: anything else is there by mistake.
 std::set<std::string> files_of_old_set(const std::string& folder) {
   namespace fs = std::filesystem;
-  std::error_code error;  // what cannot be looked at, creating the new folder tells
+  std::error_code error;  // if it cannot be examined, creating the new folder says why
   if (!fs::exists(folder, error) || (fs::is_directory(folder, error) && fs::is_empty(folder, error))) return {};
   try {
     std::set<std::string> files{std::string{manifest_name}};
@@ -108,7 +108,7 @@ std::set<std::string> files_of_old_set(const std::string& folder) {
     if (unknown.code() == core::ExitCode::system) throw;
     core::fail_usage({.what = fmt::format("'{}' is not replaced: {}", folder, unknown.problem().what),
                       .where = "--out, --force",
-                      .expected = "a new folder, or one with a whole manifest, which tells what --force may remove",
+                      .expected = "a new folder, or one with an intact manifest, which lists what --force may remove",
                       .fix = "name another folder, or remove this one by hand"});
   }
 }
@@ -135,7 +135,7 @@ std::vector<Remark> remarks_on_twins(const std::vector<std::string>& classes) {
     const auto [twin, is_new] = seen.emplace(without_slips(name), name);
     if (!is_new)
       remarks.push_back(warning(fmt::format(
-          "the classes '{}' and '{}' differ by case, blanks or characters that do not show", twin->second, name)));
+          "the classes '{}' and '{}' differ only by case, blanks or invisible characters", twin->second, name)));
   }
   return remarks;
 }
@@ -271,7 +271,7 @@ void Packing::name_place(const std::function<void()>& write) const {
       problem = {.what = fmt::format("cannot write '{}': {}", job_.options.out, full),
                  .where = "--out",
                  .expected = room_needed(),
-                 .fix = "make room there (also of files: df -i), or give --out on another file system"};
+                 .fix = "make room there (inodes too: df -i), or give --out on another file system"};
     throw core::Error{error.code(), problem, error.location()};
   }
 }
@@ -288,8 +288,8 @@ std::string Packing::room_needed() const {
   constexpr double structures = 1.03;  // of HDF5, and the index
   const double bytes = structures * static_cast<double>(n_samples) *
                        static_cast<double>(spec.x.bytes() + spec.y.bytes() + sizeof(std::uint64_t));
-  return fmt::format("some {} free{}", core::format_decimal({static_cast<std::uint64_t>(bytes)}),
-                     job_.layout.filter == io::Filter::none ? "" : ", less what compression saves");
+  return fmt::format("about {} free{}", core::format_decimal({static_cast<std::uint64_t>(bytes)}),
+                     job_.layout.filter == io::Filter::none ? "" : ", minus what compression saves");
 }
 
 // On rank 0.

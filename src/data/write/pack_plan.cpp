@@ -42,7 +42,7 @@ std::uint64_t n_val_samples(const std::vector<SourceSplit>& splits, double share
   const std::string where = "--val";
   if (!(share > 0 && share < 1))
     core::fail_usage(
-        {.what = fmt::format("{} is no share of the samples", share), .where = where, .expected = "0 < share < 1"});
+        {.what = fmt::format("{} is not a share of the samples", share), .where = where, .expected = "0 < share < 1"});
   if (splits.size() != 1)
     core::fail_usage({.what = fmt::format("the source has {} splits of its own", splits.size()),
                       .where = where,

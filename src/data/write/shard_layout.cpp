@@ -17,7 +17,7 @@ constexpr std::uint64_t most_encoded_samples = std::uint64_t{1}
 
 void check_chunk_bytes(std::uint64_t chunk_bytes) {
   if (chunk_bytes == 0 || chunk_bytes > largest_chunk)
-    core::fail_usage({.what = fmt::format("{} is no size of a chunk", core::format_bytes({chunk_bytes})),
+    core::fail_usage({.what = fmt::format("{} is not a valid chunk size", core::format_bytes({chunk_bytes})),
                       .where = "--chunk-size",
                       .expected = "1 B to 1 GiB"});
 }

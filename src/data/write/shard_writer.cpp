@@ -130,7 +130,7 @@ void ShardWriter::append(std::span<const std::byte> x, std::span<const std::byte
 }
 
 void ShardWriter::append_encoded(std::span<const std::byte> image, std::span<const std::byte> y) {
-  core::require(state_->encoded.has_value(), "encoded samples belong into an encoded set");
+  core::require(state_->encoded.has_value(), "encoded samples belong in an encoded set");
   state_->encoded->append(image);
   state_->offsets.push_back(state_->offsets.back() + image.size());
   state_->y->append(y);

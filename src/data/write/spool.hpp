@@ -29,7 +29,7 @@ struct SpoolPlace {
 /// What a SpoolWriter has written. Reads from several threads at once are fine.
 class Spool {
  public:
-  /// Nothing if the place is out of sight, as that of a process in another container is.
+  /// Nothing if the place cannot be seen, as that of a process in another container.
   [[nodiscard]] static std::optional<Spool> open(const SpoolPlace& place);
   [[nodiscard]] SpoolPlace place() const;
 

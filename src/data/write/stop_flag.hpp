@@ -1,5 +1,6 @@
-// How one rank tells the others, in the middle of independent work, that it is in vain.
-// Invariant: no communication and no waiting: the flag is a file in the folder all ranks write to, looked for at times.
+// How one rank tells the others, in the middle of independent work, to stop.
+// Invariant: no communication and no waiting: the flag is a file in the folder that all ranks write to, and ranks look
+// for it now and then.
 // Used by data/write/pack.
 #pragma once
 

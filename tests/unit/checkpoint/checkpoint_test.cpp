@@ -100,7 +100,7 @@ TEST(Checkpoint, DoesNotGiveWhatItDoesNotHave) {
   const Checkpoint checkpoint{write(folder.path(), 1)};
   std::vector<float> values(120);
   expect_error([&] { checkpoint.read(whole("parameter/b.weight", {120}), values); }, ExitCode::failed,
-               {"parameter/b.weight has another shape"});
+               {"parameter/b.weight has a different shape"});
   expect_error([&] { checkpoint.read(whole("parameter/c", {120}), values); }, ExitCode::failed, {"parameter/c"});
 }
 
@@ -314,10 +314,10 @@ TEST(Checkpoint, OnlyWhatWasMadeHereIsRemoved) {
   }
   fs::remove(path + "/DONE");
   fs::create_symlink("/etc/hostname", path + "/DONE");
-  expect_error([&] { remove_checkpoint(path); }, ExitCode::usage, {"it holds 'DONE'"});
+  expect_error([&] { remove_checkpoint(path); }, ExitCode::usage, {"it contains 'DONE'"});
   fs::remove(path + "/DONE");
   fs::create_directory(path + "/rank-00001.h5");
-  expect_error([&] { remove_checkpoint(path); }, ExitCode::usage, {"it holds 'rank-00001.h5'"});
+  expect_error([&] { remove_checkpoint(path); }, ExitCode::usage, {"it contains 'rank-00001.h5'"});
   fs::remove(path + "/rank-00001.h5");
   remove_checkpoint(path);
   EXPECT_FALSE(fs::exists(path)) << "what is incomplete is removed";

@@ -40,7 +40,7 @@ TEST(Index, PiecesHaveEveryRowOfTheirTensorOnce) {
   const Case table[] = {
       {[](Index& i) { i.files.pop_back(); }, "files[0].pieces[0].first_row is 4"},
       {[](Index& i) { i.files[0].pieces.erase(i.files[0].pieces.begin()); },
-       "files[1].pieces[0] has the last rows of parameter/a, up to 4\n  expected: all 6 rows"},
+       "files[1].pieces[0] has the last rows of parameter/a, which end at row 4\n  expected: all 6 rows"},
       {[](Index& i) {
          i.files[1].pieces[0].box.rows = {0, 5};
        },
@@ -52,7 +52,7 @@ TEST(Index, PiecesHaveEveryRowOfTheirTensorOnce) {
       {[](Index& i) {
          i.files[1].pieces[0].box.shape = {2, 5, 6};
        },
-       "is of another shape, or cut in another way"},
+       "has a different shape, or is cut differently"},
       {[](Index& i) { i.files[1].pieces[0].box.n_rows = 5; }, "files[1].pieces[0] is cut into 2 x 5 x 5 elements"},
       {[](Index& i) {
          i.files[1].pieces[0].box.rows = {0, 7};
@@ -65,9 +65,9 @@ TEST(Index, PiecesHaveEveryRowOfTheirTensorOnce) {
       {[](Index& i) {
          i.files[1].pieces[0].box.rows = {6, 1};
        },
-       "rows from 6 on of 6"},
+       "rows of the 6, from row 6 on"},
       {[](Index& i) { i.files[1].pieces[0].box.shape = std::vector<std::uint64_t>(33, 1); }, "shape is a list"},
-      {[](Index& i) { i.files[1].name = "rank-00000.h5"; }, "files[1].name is 'rank-00000.h5' again"},
+      {[](Index& i) { i.files[1].name = "rank-00000.h5"; }, "files[1].name repeats 'rank-00000.h5'"},
       {[](Index& i) { i.files[1].name = "rank-0.h5"; }, "files[1].name is 'rank-0.h5'"},
       {[](Index& i) { i.files[1].name = "rank-00000/../x.h5"; }, "files[1].name is 'rank-00000/../x.h5'"},
       {[](Index& i) { i.files[0].pieces[1].digest = "x"; }, "files[0].pieces[1].digest is 'x'"},

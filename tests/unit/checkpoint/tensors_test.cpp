@@ -129,8 +129,8 @@ TEST(Tensors, OtherTypesAreNotRounded) {
                   R"("c":{"dtype":"F8_E5M2","shape":[3],"data_offsets":[16,19]}})",
                   std::string(19, '\0'));
   const TensorSource source = open_file(folder / "w.safetensors");
-  expect_error([&] { read_tensor(source, 0); }, ExitCode::usage, {"a in float64", "float32"});
-  expect_error([&] { read_tensor(source, 2); }, ExitCode::usage, {"c in no numbers"});
+  expect_error([&] { read_tensor(source, 0); }, ExitCode::usage, {"stores a as float64", "float32"});
+  expect_error([&] { read_tensor(source, 2); }, ExitCode::usage, {"stores c as something else than numbers"});
   EXPECT_EQ(find_weights(source), (std::vector<std::size_t>{0, 2})) << "batches are not counted here";
 }
 
@@ -141,18 +141,19 @@ struct BadHeader {
 
 TEST(Tensors, ADamagedSafetensorsFileIsRefused) {
   constexpr BadHeader bad[]{
-      {R"({"a":)", "its header: is no JSON: its end is missing"},
-      {R"([])", "is no HDF5 file"},
+      {R"({"a":)", "its header: is not JSON: its end is missing"},
+      {R"([])", "is not an HDF5, .npz or .safetensors file"},
       {R"({"a":[1]})", "its header: a is a list of 1 item; expected an object"},
       {R"({"a":{"dtype":"F32","shape":[2]}})", "a.data_offsets is missing"},
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0]}})",
        "a.data_offsets is a list of 1 item; expected a list of 2 items"},
-      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", "bytes [8, 0) are not those of a"},
+      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", "bytes [8, 0) do not fit the type and shape of a"},
       {R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", "a.shape[0] is -2; expected a whole number"},
       {R"({"a":{"dtype":"F32","shape":[2.0],"data_offsets":[0,8]}})", "a.shape[0] is 2.0; expected a whole number"},
       {R"({"a":{"dtype":1,"shape":[2],"data_offsets":[0,8]}})", "a.dtype is 1; expected a text"},
-      {R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", "bytes [0, 8) are not those of a"},
-      {R"({"a":{"dtype":"F32","shape":[4294967296,4294967296,2],"data_offsets":[0,8]}})", "are not those of a"},
+      {R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", "bytes [0, 8) do not fit the type and shape of a"},
+      {R"({"a":{"dtype":"F32","shape":[4294967296,4294967296,2],"data_offsets":[0,8]}})",
+       "do not fit the type and shape of a"},
       {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", "it has 8 bytes of data, not 4"},
       {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", "begins at byte 4 of the data, not 0"},
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
@@ -173,7 +174,8 @@ TEST(Tensors, AHeaderOfAnyLengthIsRefusedBeforeItIsRead) {
   const TemporaryFolder folder;
   for (const std::string& length : {std::string(8, '\xff'), std::string{"\x03\0\0\0\0\0\0\0", 8}}) {
     put(folder / "w.safetensors", length + "{}");
-    expect_error([&] { static_cast<void>(open_file(folder / "w.safetensors")); }, ExitCode::usage, {"its header has"});
+    expect_error([&] { static_cast<void>(open_file(folder / "w.safetensors")); }, ExitCode::usage,
+                 {"its header claims"});
   }
   put(folder / "w.safetensors", std::string{"\x02\0\0\0\0\0\0\0", 8} + "{}");
   EXPECT_TRUE(open_file(folder / "w.safetensors").tensors.empty());
@@ -215,7 +217,7 @@ TEST(Tensors, AnHdf5FileThatClaimsWhatNobodyWroteIsRefused) {
   file.create_dataset("/a", core::DType::float32, {std::uint64_t{1} << 40}, 1 << 20, io::Filter::none);
   file.close();
   expect_error([&] { static_cast<void>(open_file(folder / "w.h5")); }, ExitCode::usage,
-               {"nothing of it was ever written"});
+               {"no part of it was ever written"});
   io::Hdf5File half = io::Hdf5File::create(folder / "half.h5");
   half.create_dataset("/a", core::DType::float32, {4}, 2, io::Filter::none).write_chunk(0, std::vector<std::byte>(8));
   half.close();

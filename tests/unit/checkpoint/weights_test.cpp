@@ -126,7 +126,7 @@ TEST(Weights, RefuseAModelTheyDoNotFit) {
   model.erase(model.begin());
   expect_error([&] { load(folder / "w.h5", model); }, ExitCode::usage,
                {"1 missing (fc.bias)", "1 unexpected (conv1.weight)",
-                "1 of another shape (layer1.0.conv1.weight: [4, 2], not [2, 4])", "--init-from", folder / "w.h5",
+                "1 of a different shape (layer1.0.conv1.weight: [4, 2], not [2, 4])", "--init-from", folder / "w.h5",
                 "number of outputs"});
   expect_error([&] { load(folder / "w.h5", model, "yours"); }, ExitCode::usage, {"saved from model mine"});
 }
@@ -161,7 +161,7 @@ TEST(Weights, AWrapperIsNamedWhereTheRestDoesNotFit) {
   tensors.pop_back();
   save(folder / "w.h5", tensors);
   expect_error([&] { load(folder / "w.h5"); }, ExitCode::usage,
-               {"does not fit model mine, with or without 'module.', which DistributedDataParallel has put before all "
+               {"does not fit model mine, with or without 'module.', which DistributedDataParallel puts before all "
                 "names; without: 1 missing (user_factors.weight)",
                 "--init-from"});
   tensors.push_back(specs.back());
@@ -209,13 +209,14 @@ TEST(Weights, RefuseWhatIsNoFileOfWeights) {
   const TemporaryFolder folder;
   expect_error([&] { load(folder / "none.h5"); }, ExitCode::usage, {"none.h5", "--init-from"});
   put(folder / "text.h5", "these are no weights");
-  expect_error([&] { load(folder / "text.h5"); }, ExitCode::usage, {"is no HDF5 file", "--init-from"});
+  expect_error([&] { load(folder / "text.h5"); }, ExitCode::usage,
+               {"is not an HDF5, .npz or .safetensors file", "--init-from"});
   put(folder / "empty.h5", "");
-  expect_error([&] { load(folder / "empty.h5"); }, ExitCode::usage, {"is no HDF5 file"});
+  expect_error([&] { load(folder / "empty.h5"); }, ExitCode::usage, {"is not an HDF5, .npz or .safetensors file"});
   io::Hdf5File shard = io::Hdf5File::create(folder / "shard.h5");
   shard.set_attribute("lockstep_format", std::string{"shard"});
   shard.close();
-  expect_error([&] { load(folder / "shard.h5"); }, ExitCode::usage, {"is a shard of Lockstep"});
+  expect_error([&] { load(folder / "shard.h5"); }, ExitCode::usage, {"is a Lockstep shard"});
 }
 
 TEST(Weights, RefuseAVersionOfTheFuture) {

@@ -75,9 +75,9 @@ TEST(Json, WhatDoesNotIsNamedByItsField) {
 TEST(Json, WhatIsNoneIsNamedByItsPlace) {
   const std::pair<std::string, std::string> table[] = {
       {"", "f.json: is empty\n  expected: a list of tensors\n  fix: write it again"},
-      {"{", "f.json: is no JSON: its end is missing"},
-      {"{\n  \"count\": 1,\n  tensors\n}", "f.json: is no JSON: line 3, column 4"},
-      {"\xff", "f.json: is no JSON: line 1, column 1"},
+      {"{", "f.json: is not JSON: its end is missing"},
+      {"{\n  \"count\": 1,\n  tensors\n}", "f.json: is not JSON: line 3, column 4"},
+      {"\xff", "f.json: is not JSON: line 1, column 1"},
       {R"({"count": 1e999})", "f.json: has a number that is too large"},
   };
   for (const auto& [text, words] : table) {

@@ -95,7 +95,7 @@ TEST(PendingFile, ReplacesFilesOnly) {
   fs::create_directory(folder / "sub");
   for (const char* const name : {"pipe", "link"})
     expect_error([&] { PendingFile(folder / name, "--out"); }, ExitCode::usage,
-                 {folder / name, "--out", "no regular file"});
+                 {folder / name, "--out", "not a regular file"});
   expect_error([&] { PendingFile(folder / "sub", "--out"); }, ExitCode::usage, {folder / "sub", "Is a directory"});
   EXPECT_EQ(folder.n_entries(), 3u);
 }
@@ -188,7 +188,7 @@ TEST(PendingFolder, RefusesAnExistingNameUnlessItReplaces) {
   fs::remove(folder / "out");
   put(folder / "out", "a file");
   expect_error([&] { make(std::nullopt); }, ExitCode::usage, {"out' exists", "--out"});
-  expect_error([&] { make(OldFiles{std::in_place}); }, ExitCode::usage, {"no folder", "--out"});
+  expect_error([&] { make(OldFiles{std::in_place}); }, ExitCode::usage, {"not a folder", "--out"});
   EXPECT_EQ(get(folder / "out"), "a file");
 }
 
@@ -219,7 +219,11 @@ TEST(PendingFolder, RefusesToReplaceWhatIsNotOfTheOldOne) {
     PendingFolder{folder / "out", OldFiles{std::move(old_files)}, "--force"};
   };
   expect_error([&] { make({"a"}); }, ExitCode::usage, {folder / "out", "--force", "'notes' and 1 more", "fix: move"});
-  expect_error([&] { make({"a", "notes", "thesis.txt"}); }, ExitCode::usage, {"'notes' in it"});  // a folder is no file
+  expect_error(
+      [&] {
+        make({"a", "notes", "thesis.txt"});
+      },
+      ExitCode::usage, {"contains 'notes'"});  // a folder is not a file
   EXPECT_EQ(get(folder / "out/thesis.txt"), "years of work");
   EXPECT_EQ(folder.n_entries(), 1u);
 }
@@ -232,7 +236,7 @@ TEST(PendingFolder, KeepsWhatCameIntoTheOldOneMeanwhile) {
   put(folder / "out/thesis.txt", "years of work");
   testing::internal::CaptureStderr();
   pending.commit();
-  EXPECT_NE(testing::internal::GetCapturedStderr().find("'thesis.txt', which came into"), std::string::npos);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("'thesis.txt' was added to"), std::string::npos);
   EXPECT_TRUE(fs::is_empty(folder / "out"));
   std::size_t n_kept = 0;
   for (const auto& entry : fs::recursive_directory_iterator{folder.path()})

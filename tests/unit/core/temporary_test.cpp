@@ -85,7 +85,7 @@ TEST_F(TemporaryTest, RemovesWhatAKilledProcessHasLeft) {
   });
   make_and_die([&] { return make_temporary_file(path("r.json")); });
   ASSERT_EQ(entries().size(), 2u);
-  EXPECT_NE(told("out").find("which a killed run has left"), std::string::npos);
+  EXPECT_NE(told("out").find("left over from a killed run"), std::string::npos);
   EXPECT_EQ(entries().size(), 1u);
   EXPECT_NE(told("").find("r.json"), std::string::npos);
   EXPECT_TRUE(entries().empty());
@@ -95,7 +95,7 @@ TEST_F(TemporaryTest, RemovesWhatAKilledProcessHasLeft) {
 TEST_F(TemporaryTest, RemovesNoFolderWhereOthersMayRename) {
   fs::permissions(folder_, fs::perms::all);
   make_and_die([&] { return make_temporary_folder(path("out")); });
-  EXPECT_NE(told("out").find("may be what a killed run has left"), std::string::npos);
+  EXPECT_NE(told("out").find("may be left over from a killed run"), std::string::npos);
   EXPECT_EQ(entries().size(), 1u);
   fs::permissions(folder_, fs::perms::all | fs::perms::sticky_bit);
   EXPECT_NE(told("out").find("removed"), std::string::npos);
@@ -126,8 +126,8 @@ TEST_F(TemporaryTest, TellsOfWhatItCannotJudge) {
   make_and_die([&] { return make_folder_for_old(path("out")); });
   const auto before = entries();
   const std::string text = told("out");
-  EXPECT_NE(text.find("on another node or before the last boot"), std::string::npos) << text;
-  EXPECT_NE(text.find("meant to replace: move it back"), std::string::npos) << text;
+  EXPECT_NE(text.find("on another node or from before the last boot"), std::string::npos) << text;
+  EXPECT_NE(text.find("was replacing it: move it back"), std::string::npos) << text;
   EXPECT_EQ(entries(), before);
 }
 

@@ -41,9 +41,9 @@ TEST(Folder, OnlyRegularFilesAreOpened) {
                                     {"dangling", "it is a symbolic link"},
                                     {"zero", "it is a symbolic link"},
                                     {"folder", "it is a folder"},
-                                    {"pipe", "it is no regular file"},
-                                    {"../secret", "no name of a file in the folder"},
-                                    {"/etc/passwd", "no name of a file in the folder"},
+                                    {"pipe", "it is not a regular file"},
+                                    {"../secret", "not the name of a file in the folder"},
+                                    {"/etc/passwd", "not the name of a file in the folder"},
                                     {"..", "it is a folder"}})
     expect_error([&, name = name] { static_cast<void>(opened.open(name)); }, ExitCode::usage, {name, words});
 }

@@ -59,8 +59,8 @@ void add_chunks(
 
 TEST_F(Hdf5Written, RefusesRoomWithoutData) {
   make([](hid_t file) { add_chunks(file, {1000000000000, 1000}, {1000, 1000}, {}); });
-  expect_refused({"nothing of it was ever written: 1000000000 of its 1000000000 chunks"});
-  expect_refused({"nothing of it was ever written"}, Unwritten::fill_value);
+  expect_refused({"no part of it was ever written: 1000000000 of its 1000000000 chunks"});
+  expect_refused({"no part of it was ever written"}, Unwritten::fill_value);
   make([](hid_t file) { add_chunks(file, {1000000000000, 10}, {1000, 10}, {{0, 0}, {1000, 0}, {2000, 0}}); });
   expect_refused({"999999997 of its 1000000000 chunks were never written, the first of them at row 3000"});
   make([](hid_t file) { add_chunks(file, {1 << 30, 960}, {1 << 20, 960}, {}); });
@@ -71,7 +71,7 @@ TEST_F(Hdf5Written, RefusesRoomWithoutData) {
     H5Dclose(H5Dcreate2(file, "x", H5T_STD_U8LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
     H5Sclose(space);
   });
-  expect_refused({"nothing of it was ever written: 1000000000 of its 1000000000 values"});
+  expect_refused({"no part of it was ever written: 1000000000 of its 1000000000 values"});
 }
 
 TEST_F(Hdf5Written, CountsMissingChunksAndNamesTheFirstRow) {

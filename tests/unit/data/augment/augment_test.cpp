@@ -295,8 +295,8 @@ TEST(Augment, RefusesWhatCannotFollow) {
       {"crop:8:1,crop:4,resize:16x12,centercrop:30,crop:30", "accepted"}};
   for (const auto& [steps, message] : by_steps)
     EXPECT_NE(refusal(steps).find(message), std::string::npos) << refusal(steps);
-  EXPECT_NE(refusal("flip", {64}).find("samples that are no images"), std::string::npos);
-  EXPECT_NE(refusal("flip", {8, 8, 3}, DType::float32).find("samples that are no images"), std::string::npos);
+  EXPECT_NE(refusal("flip", {64}).find("samples that are not images"), std::string::npos);
+  EXPECT_NE(refusal("flip", {8, 8, 3}, DType::float32).find("samples that are not images"), std::string::npos);
   EXPECT_NE(refusal("normalize:0:1", {8}, DType::int32).find("samples of int32"), std::string::npos);
   EXPECT_NE(refusal("flip", {8, 8, 3}, DType::uint8, DType::uint8).find("float32 or bfloat16"), std::string::npos);
   EXPECT_NE(refusal("resize:4", {8, 8, 4}).find("4 channels"), std::string::npos);

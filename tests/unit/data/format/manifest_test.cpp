@@ -100,7 +100,7 @@ TEST(Manifest, OfANewerVersionSaysWhichOneIsRead) {
 
 TEST(Manifest, OfSomethingElseIsRefused) {
   for (const std::string text : {"", "{}", "hello", "[1, 2]", "\x89HDF\r\n"})
-    expect_error([&] { (void)parse_manifest(text, "m"); }, core::ExitCode::usage, {"no manifest", "(m)"});
+    expect_error([&] { (void)parse_manifest(text, "m"); }, core::ExitCode::usage, {"not a manifest", "(m)"});
 }
 
 struct Replacement {
@@ -122,33 +122,33 @@ const std::string deep = "\"color\": " + std::string(100'000, '[') + std::string
 INSTANTIATE_TEST_SUITE_P(
     Kinds, Contradictory,
     testing::Values(
-        Replacement{"\"n_samples\": 30", "\"n_samples\": 31", "has 31 samples, its shards 30"},
-        Replacement{"train-00001.h5", "../train-1.h5", "no name of a file"},
-        Replacement{"train-00001.h5", "a/b.h5", "no name of a file"},
-        Replacement{"train-00001.h5", "..", "no name of a file"},
-        Replacement{"train-00001.h5", "", "no name of a file"},
+        Replacement{"\"n_samples\": 30", "\"n_samples\": 31", "has 31 samples, but its shards have 30"},
+        Replacement{"train-00001.h5", "../train-1.h5", "not the name of a file"},
+        Replacement{"train-00001.h5", "a/b.h5", "not the name of a file"},
+        Replacement{"train-00001.h5", "..", "not the name of a file"},
+        Replacement{"train-00001.h5", "", "not the name of a file"},
         Replacement{"train-00001.h5", "train-00000.h5", "named twice"},
         Replacement{"\"ids.h5\"", "\"train-00000.h5\"", "named twice"},
-        Replacement{"\"val\"", "\"train\"", "no name of its own"},
+        Replacement{"\"val\"", "\"train\"", "has no name, or one"},
         Replacement{"\"index_address\": 8000", "\"index_address\": 8001", "ends before its index"},
         Replacement{"\"index_address\": 8000", "\"index_address\": 18446744073709551615", "too large"},
         Replacement{"\"bytes\": 9000", "\"bytes\": -9000", "a shard: bytes is -9000; expected a whole number"},
         Replacement{"\"bytes\": 9000", "\"bytes\": 9e3", "a shard: bytes is 9000.0; expected a whole number"},
         Replacement{"\"digest\": \"00112233", "\"digest\": \"0011223X", "expected a digest"},
-        Replacement{"0x00000abc", "0x00000abg", "no CRC32C"}, Replacement{"0x00000abc", "abc", "no CRC32C"},
-        Replacement{"[3, 4]", "[3, 0]", "no size"},
+        Replacement{"0x00000abc", "0x00000abg", "not a CRC32C"}, Replacement{"0x00000abc", "abc", "not a CRC32C"},
+        Replacement{"[3, 4]", "[3, 0]", "extent of 0"},
         Replacement{"[3, 4]", "[4294967296, 4294967296]", "larger than a TiB"},
-        Replacement{"bfloat16", "bfloat17", "no element type"}, Replacement{"\"zstd\"", "\"zip\"", "unknown filter"},
-        Replacement{"\"raw\"", "\"image\"", "encoded x"}, Replacement{"\"raw\"", "\"audio\"", "unknown encoding"},
-        Replacement{"int32", "float32", "no whole numbers"},
-        Replacement{"\"chunk_samples\": 16", "\"chunk_samples\": 0", "does not go with"},
-        Replacement{"  \"filter\"", "  \"color\": 1,\n  \"filter\"", "members of its own"},
-        Replacement{"  \"filter\"", "   \"filter\"", "laid out"},
+        Replacement{"bfloat16", "bfloat17", "not an element type"},
+        Replacement{"\"zstd\"", "\"zip\"", "unknown filter"}, Replacement{"\"raw\"", "\"image\"", "encoded x"},
+        Replacement{"\"raw\"", "\"audio\"", "unknown encoding"}, Replacement{"int32", "float32", "not whole numbers"},
+        Replacement{"\"chunk_samples\": 16", "\"chunk_samples\": 0", "does not match"},
+        Replacement{"  \"filter\"", "  \"color\": 1,\n  \"filter\"", "unknown members"},
+        Replacement{"  \"filter\"", "   \"filter\"", "its layout differs"},
         Replacement{"  \"filter\": \"zstd\",\n", "", "filter"}, Replacement{"\"n_samples\": 20,", "", "n_samples"},
-        Replacement{"\"extras\": [", "\"extras\": [[", "it: is no JSON: line "},
+        Replacement{"\"extras\": [", "\"extras\": [[", "it: is not JSON: line "},
         Replacement{"\"extras\": [", deep.c_str(), "nested more than 64 deep"},
         Replacement{"\"assumed", "1, \"assumed", "notes[1] is 1"},
-        Replacement{"    \"assumed", "   \"assumed", "laid out"},
+        Replacement{"    \"assumed", "   \"assumed", "its layout differs"},
         Replacement{"lockstep-shards", "lockstep-shreds", "format"}));
 
 TEST(Manifest, NamesTheSplitsThereAre) {
@@ -160,7 +160,7 @@ TEST(Manifest, NamesTheSplitsThereAre) {
 TEST(Manifest, RefusesClassesThatAreNoText) {
   Manifest manifest = small();
   manifest.spec.classes[0] = "caf\xe9";
-  expect_error([&] { (void)serialize(manifest); }, core::ExitCode::usage, {"no UTF-8"});
+  expect_error([&] { (void)serialize(manifest); }, core::ExitCode::usage, {"not UTF-8"});
 }
 
 TEST(Manifest, IsReadFromItsFolder) {

@@ -119,16 +119,16 @@ INSTANTIATE_TEST_SUITE_P(
         Contradiction{"outside the file", [](ShardIndex& i) { i.arrays[0].chunks[1].address = UINT64_MAX - 100; }},
         Contradiction{"wrong size", [](ShardIndex& i) { --i.arrays[0].chunks[1].bytes; }},
         Contradiction{"wrong size", [](ShardIndex& i) { i.arrays[1].chunks[0].bytes = 0; }},
-        Contradiction{"another number of rows",
+        Contradiction{"different number of rows",
                       [](ShardIndex& i) {
                         i.arrays[1].chunk_rows = 5;
                         ++i.arrays[1].n_rows;
                         i.arrays[1].n_rows = 16;
                       }},
-        Contradiction{"cannot be", [](ShardIndex& i) { i.arrays[1].row_bytes = 0; }},
-        Contradiction{"cannot be", [](ShardIndex& i) { i.arrays[1].row_bytes = std::uint64_t{1} << 40; }},
-        Contradiction{"broken elements", [](ShardIndex& i) { i.arrays[1].element_bytes = 3; }},
-        Contradiction{"no uint64", [](ShardIndex& i) { i.arrays[2].row_bytes = 4; }},
+        Contradiction{"impossible size", [](ShardIndex& i) { i.arrays[1].row_bytes = 0; }},
+        Contradiction{"impossible size", [](ShardIndex& i) { i.arrays[1].row_bytes = std::uint64_t{1} << 40; }},
+        Contradiction{"end within an element", [](ShardIndex& i) { i.arrays[1].element_bytes = 3; }},
+        Contradiction{"not uint64", [](ShardIndex& i) { i.arrays[2].row_bytes = 4; }},
         Contradiction{"has no x", [](ShardIndex& i) { i.arrays[0].name = "z"; }},
         Contradiction{"lacks an array", [](ShardIndex& i) { i.arrays.pop_back(); }},
         Contradiction{"lacks an array", [](ShardIndex& i) { i.arrays.push_back(i.arrays[1]); }}));

@@ -190,7 +190,7 @@ TEST(Image, WrongPnmIsRefusedWithItsReason) {
 
 TEST(Image, OtherFilesAreNoImages) {
   EXPECT_EQ(reason_of({}), "an empty file");
-  EXPECT_NE(reason_of(bytes_of("hello")).find("no image"), std::string::npos);
+  EXPECT_NE(reason_of(bytes_of("hello")).find("not an image"), std::string::npos);
   EXPECT_NE(reason_of(bytes_of("\x89PNG\n\x1a\n")).find("damaged PNG"), std::string::npos);
   EXPECT_EQ(reason_of(bytes_of("GIF89a...")), "this is GIF: convert it to PNG or JPEG");
   EXPECT_EQ(reason_of(bytes_of("RIFFabcdWEBPVP8 ")), "this is WebP: convert it to PNG or JPEG");

@@ -78,9 +78,9 @@ TEST_F(CifarTest, ReadsBatchesInTheirOrderAsPixels) {
   EXPECT_EQ(values<std::uint8_t>(train.y), (std::vector<std::uint8_t>{1, 2, 3}));
   for (std::size_t i = 0; i < 3; ++i) expect_pixels(train.x, i, static_cast<int>(10 * i + 10));
   expect_random_access(*source);
-  EXPECT_EQ(source->remarks(), (std::vector{warning("data_batch_3.bin is not there and left out"),
-                                            warning("data_batch_4.bin is not there and left out"),
-                                            warning("data_batch_5.bin is not there and left out")}));
+  EXPECT_EQ(source->remarks(), (std::vector{warning("data_batch_3.bin does not exist and is left out"),
+                                            warning("data_batch_4.bin does not exist and is left out"),
+                                            warning("data_batch_5.bin does not exist and is left out")}));
 }
 
 TEST_F(CifarTest, ReadsMoreThanOnePiece) {
@@ -153,10 +153,10 @@ TEST_F(CifarTest, RunsNothingOfAPickle) {
     expect_refused("\x80\2c" + std::string{name} + pickled("touch here") + "\x85R.",
                    {"test_batch, byte 2", "which is not run"});
   const std::string ndarray = "cnumpy\nndarray\n", dtype = "cnumpy\ndtype\n";
-  expect_refused("\x80\2" + ndarray + pickled(1) + "\x85R.", {"a call of what is no NumPy array"});
-  expect_refused("\x80\2" + pickled(1) + pickled(1) + "\x85R.", {"a call of what is no NumPy array"});
+  expect_refused("\x80\2" + ndarray + pickled(1) + "\x85R.", {"a call of something other than a NumPy array"});
+  expect_refused("\x80\2" + pickled(1) + pickled(1) + "\x85R.", {"a call of something other than a NumPy array"});
   expect_refused("\x80\2" + dtype + pickled("O8") + "\x85R.", {"type 'O8'", "(u1)"});
-  expect_refused("\x80\2" + dtype + ndarray + "\x85R.", {"not written as NumPy does"});
+  expect_refused("\x80\2" + dtype + ndarray + "\x85R.", {"an array that NumPy does not write like this"});
   expect_refused("\x80\2" + dtype + pickled(std::string(300, 'u')) + "\x85R.", {"type 'uuuuuuuu'"});
   for (const char opcode : {'i', 'o', '\x81', '\x82', 'P', 'Q', 'S', 'I', 'B', '\x95', '0', '2', '\0'})
     expect_refused(std::string{"\x80\2"} + opcode + std::string(20, '\n'),
@@ -174,23 +174,23 @@ TEST_F(CifarTest, RefusesDamagedPickles) {
   EXPECT_EQ(open_cifar10(folder_.string(), {})->splits()[0].n_samples, 1);
   for (std::size_t size = 0; size < good.size(); size += size < 300 || size + 40 > good.size() ? 1 : 100)
     expect_refused(good.substr(0, size), {"test_batch"});
-  expect_refused(good + ".", {"an end before that of the file"});
+  expect_refused(good + ".", {"an end before the end of the file"});
   expect_refused(
       "\x80\2T\xff\xff\xff\xff"
       "abc",
       {"a text of 4294967295 bytes, where 3 are left", "byte 7"});
   expect_refused("\x80\2\x8a\xff", {"a number of 255 bytes"});
   expect_refused("\x80\2c" + std::string(100, 'a'), {"a name that does not end"});
-  expect_refused("\x80\2.", {"a value that is not there"});
-  expect_refused("\x80\2}(.", {"a value that is not there"});
+  expect_refused("\x80\2.", {"a missing value"});
+  expect_refused("\x80\2}(.", {"a missing value"});
   expect_refused("\x80\2}}.", {"values left over"});
-  expect_refused("\x80\2e", {"a mark that is not there"});
+  expect_refused("\x80\2e", {"a missing mark"});
   expect_refused("\x80\2h\1", {"value 1 is used before"});
-  expect_refused("\x80\2}(K\1u.", {"items of no list"});
-  expect_refused("\x80\2K\1K\1a.", {"items of no list"});
-  expect_refused("\x80\2]q\1h\1a.", {"the whole is no dictionary"});  // a list in itself
+  expect_refused("\x80\2}(K\1u.", {"items without a list"});
+  expect_refused("\x80\2K\1K\1a.", {"items without a list"});
+  expect_refused("\x80\2]q\1h\1a.", {"the content is not a dictionary"});  // a list in itself
   expect_refused("\x80\2" + std::string(2000000, ')') + ".", {"more than a million values"});
-  expect_refused("\x80\2K\1.", {"the whole is no dictionary"});
+  expect_refused("\x80\2K\1.", {"the content is not a dictionary"});
   const std::string huge = "J\xff\xff\xff\x7f", minus = "J\xff\xff\xff\xff";
   expect_refused(batch(pickled_array(huge + huge + huge + "\x87", planes(1))), {"with a dimension of 2147483647"});
   expect_refused(batch(pickled_array(huge + huge + "\x86", planes(1))), {"bytes with 3072 of data"});

@@ -210,7 +210,7 @@ TEST_F(Hdf5ImportTest, TurnsMatlabsArraysRound) {
     EXPECT_EQ(values<double>(read_split(*source).x), (std::vector<double>{1, 2, 3, 4, 5, 6}));
     EXPECT_EQ(values<std::uint8_t>(read_split(*source).y), (std::vector<std::uint8_t>{7, 8}));
     expect_random_access(*source);
-    EXPECT_EQ(source->remarks().front(), changed("x: 2 x 3 in MATLAB, turned round and read as 2 samples of [3]"));
+    EXPECT_EQ(source->remarks().front(), changed("x: 2 x 3 in MATLAB, transposed and read as 2 samples of [3]"));
   }
   // Two images of 2 rows and 3 columns, as MATLAB's imread and cat(4, ...) give them.
   const Dataset images{
@@ -241,7 +241,7 @@ TEST_F(Hdf5ImportTest, SaysThatXIsTurnedRound) {
       [&] {
         open_hdf5(write_hdf5({other_way, y_}), {});
       },
-      {"3 labels", "2, one per sample", "x is perhaps turned round", "x.T"});
+      {"3 labels", "2, one per sample", "x may be transposed", "x.T"});
 }
 
 TEST_F(Hdf5ImportTest, FollowsLinksAndTakesBool) {

@@ -185,7 +185,7 @@ TEST_F(ImagesImport, TinyImageNetIsKnownByItsAnnotations) {
   write("val/val_annotations.txt", good + "val_1.JPEG\tn01\n");
   expect_usage([&] { open(); }, {"'val_1.JPEG' occurs twice"});
   write("val/val_annotations.txt", good + "val_1.JPEG n01\n");
-  expect_usage([&] { open(); }, {"line 4 is no annotation"});
+  expect_usage([&] { open(); }, {"line 4 is not an annotation"});
   std::string other = good;
   other.replace(good.find("n02"), 3, "n03");
   write("val/val_annotations.txt", other);
@@ -256,7 +256,7 @@ TEST_F(ImagesImport, PicturesAreTurnedUprightAndSaidSo) {
   EXPECT_EQ(source->spec().x.shape, (std::vector<std::uint64_t>{3, 2, 1}));
   EXPECT_EQ(read_split(*source).x, bytes_of("daebfccfbead"));
   EXPECT_EQ(remarks_on_all(*source),
-            std::vector{changed("2 images turned as their EXIF orientation says; --keep-orientation takes pixels as "
+            std::vector{changed("2 images turned upright by their EXIF orientation; --keep-orientation takes pixels as "
                                 "stored")});
   const auto kept = open({.gray = true, .keep_orientation = true});
   EXPECT_EQ(read_split(*kept).x, bytes_of("abcdefabcdef"));
@@ -311,7 +311,7 @@ TEST_F(ImagesImport, DamagedImageIsABadSample) {
 TEST_F(ImagesImport, NothingButDamageIsAnError) {
   write("c/0.jpg", "?");
   write("c/1.jpg", "");
-  expect_usage([&] { open(); }, {"none of the images", "c/0.jpg: no image"});
+  expect_usage([&] { open(); }, {"none of the images", "c/0.jpg: not an image"});
 }
 
 TEST_F(ImagesImport, KeptFilesAreTheFiles) {

@@ -110,7 +110,7 @@ TEST_F(NpyTest, TellsHowXIsScaledAndDoubtsSwappedFiles) {
     return std::ranges::any_of(remarks, [&](const Remark& r) { return r.text.find(part) != std::string::npos; });
   };
   const std::string label = npy("|u1", "(1,)", "a"), image = npy("|u1", "(1, 2, 2)", "abcd");
-  EXPECT_TRUE(says(label, image, "y has 4 numbers of a sample and x 1"));
+  EXPECT_TRUE(says(label, image, "y has 4 numbers per sample and x has 1"));
   EXPECT_FALSE(says(image, label, "swapped"));
   EXPECT_FALSE(says(image, label, "255"));
   EXPECT_TRUE(says(npy("<u2", "(1, 2, 2)", "abcdefgh"), label, "x, uint16, is taken as numbers"));
@@ -167,7 +167,7 @@ TEST_F(NpyTest, TakesInputsAndLabelsInTwoFiles) {
   const auto two = open_npy(x, {.y_path = y});
   ASSERT_EQ(two->splits().size(), 1);
   EXPECT_EQ(read_split(*two), read_split(*folder));
-  expect_usage([&] { open_npy(x, {}); }, {"one array, 'arr_0'", "kmnist-train-imgs.npz", "file of the labels behind"});
+  expect_usage([&] { open_npy(x, {}); }, {"one array, 'arr_0'", "kmnist-train-imgs.npz", "file of the labels after"});
   expect_usage([&] { open_npy(x, {.y_path = path("kmnist-test-labels.npz")}); }, {"1 labels", "3, one per sample"});
   const std::string both = write_npz({{"x.npy", x_}, {"y.npy", y_}}, ZIP_CM_STORE, "k49-train-imgs.npz");
   expect_usage([&] { open_npy(both, {.y_path = y}); }, {"2 arrays: x.npy, y.npy", "k49-train-imgs.npz"});
@@ -217,9 +217,9 @@ TEST_F(NpyTest, RefusesWordsThatNameNoClass) {
     expect_usage([&] { open(); }, words);
   };
   expect(npy("|S1", "(3,)", {'a', '\0', 'b'}), {"an empty label", "y.npy, row 1"});
-  expect(npy("|S1", "(3,)", "a\xe9z"), {"no UTF-8", "y.npy, row 1"});
-  expect(npy("|S3", "(3,)", "abc\xed\xa0\x80xyz"), {"no UTF-8", "row 1"});  // a surrogate
-  expect(npy("<U1", "(3,)", bytes<std::uint32_t>({97, 0xffffffff, 98})), {"no UTF-8", "row 1"});
+  expect(npy("|S1", "(3,)", "a\xe9z"), {"not UTF-8", "y.npy, row 1"});
+  expect(npy("|S3", "(3,)", "abc\xed\xa0\x80xyz"), {"not UTF-8", "row 1"});  // a surrogate
+  expect(npy("<U1", "(3,)", bytes<std::uint32_t>({97, 0xffffffff, 98})), {"not UTF-8", "row 1"});
   expect(npy("|S2", "(3, 2)", "a1b1c1a2b2c2"), {"2 words for a sample"});
   expect(npy("|S2", "(3,)", "a1b1c"), {"5 bytes of data, truncated"});
   expect(npy("<U99999999999999999999", "(3,)", "a"), {"words of type", "U1 to U4096"});
@@ -228,7 +228,7 @@ TEST_F(NpyTest, RefusesWordsThatNameNoClass) {
   std::string many;
   for (int i = 0; i < 70000; ++i) many += std::to_string(100000 + i);
   write("x.npy", npy("|u1", "(70000,)", std::string(70000, 'x')));
-  expect(npy("|S6", "(70000,)", many), {"one label too many", "row 65536", "at most 65536"});
+  expect(npy("|S6", "(70000,)", many), {"too many different labels", "row 65536", "at most 65536"});
   for (const char* split : {"train", "val"}) write(std::string{"x_"} + split + ".npy", x_);
   std::filesystem::remove(path("x.npy"));
   write("y_train.npy", npy("|S1", "(3,)", "aba"));
@@ -316,8 +316,8 @@ TEST_F(NpyTest, RefusesWhatItCannotStore) {
   expect(npy("<f4", "(4611686018427387904, 4)", data), {"larger than any file"});
   expect(npy("<f4", "(99999999999999999999,)", data), {"damaged header", "2^64"});
   expect("\x93NUMPY\4" + std::string(20, '\0'), {"format version 4", "byte 6"});
-  expect("\x93NUMPX", {"no .npy file"});
-  expect("", {"no .npy file"});
+  expect("\x93NUMPX", {"not an .npy file"});
+  expect("", {"not an .npy file"});
   expect(x_.substr(0, 40), {"x.npy", "ends after 40 bytes"});
   expect("\x93NUMPY\2" + std::string(1, '\0') + "\xff\xff\xff\xff", {"a header of 4294967295 bytes"});
 }
@@ -341,7 +341,7 @@ TEST_F(NpyTest, RefusesDamagedArchives) {
       [&] {
         open_npy(write_npz({{"a.npy", x_}}, ZIP_CM_STORE), {});
       },
-      {"one array, 'a'", "a.npz", "labels behind it"});
+      {"one array, 'a'", "a.npz", "labels after it"});
   const std::string file = write_npz({{"x.npy", x_}, {"y.npy", y_}}, ZIP_CM_STORE);
   std::string flipped = content(file);
   const std::size_t at = flipped.find(bytes<float>({1, 2, 3}));

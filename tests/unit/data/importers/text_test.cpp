@@ -78,7 +78,7 @@ TEST_F(CsvTest, TakesWrittenIntegersAsClasses) {
     EXPECT_EQ(numbers->spec().y.dtype, core::DType::float32) << number;
     EXPECT_EQ(values<float>(read(*numbers, 0, 0, 1).y), (Floats{2})) << number;
     ASSERT_EQ(remarks_on_values(*numbers).size(), 1U) << number;
-    EXPECT_NE(remarks_on_values(*numbers)[0].text.find("line 3 has '" + std::string{number} + "', no whole number"),
+    EXPECT_NE(remarks_on_values(*numbers)[0].text.find("line 3 has '" + std::string{number} + "', not a whole number"),
               std::string::npos)
         << remarks_on_values(*numbers)[0].text;
   }
@@ -101,12 +101,12 @@ TEST_F(CsvTest, TakesWordsAsClasses) {
   EXPECT_NE(remarks_on_values(*source)[0].text.find("3 words taken as classes in sorted order: 1.5, setosa"),
             std::string::npos);
   expect_usage([&] { open("a,b\n1,x\n2,\n"); }, {"an empty label", "f.csv, line 3, column 1 (b)"});
-  expect_usage([&] { open("a,b\n1,x\n2,\xe9\n"); }, {"no UTF-8", "line 3"});
+  expect_usage([&] { open("a,b\n1,x\n2,\xe9\n"); }, {"not UTF-8", "line 3"});
   expect_usage([&] { open("a,b\n1,x\033[31m\n"); }, {"control character", "line 2"});
   EXPECT_EQ(open("a,b\n1,L\u2019eau\u00a0douce\n")->spec().classes,
             (std::vector<std::string>{"L\u2019eau\u00a0douce"}));
-  expect_usage([&] { open("a,b\n1,x\n", {.no_classes = true}); }, {"'x' is no number", "line 2"});
-  expect_usage([&] { open("a,b\nx,1\n"); }, {"'x' is no number", "column 0 (a)"});
+  expect_usage([&] { open("a,b\n1,x\n", {.no_classes = true}); }, {"'x' is not a number", "line 2"});
+  expect_usage([&] { open("a,b\nx,1\n"); }, {"'x' is not a number", "column 0 (a)"});
   expect_usage(
       [&] {
         open(
@@ -114,14 +114,15 @@ TEST_F(CsvTest, TakesWordsAsClasses) {
             "e\033[31m,1\n");
       },
       {"'Gr\xc3\xb6\xc3\x9f"
-       "e\\x1b[31m' is no number"});
+       "e\\x1b[31m' is not a number"});
 }
 
 TEST_F(CsvTest, TakesNamesInOneFormOfUnicode) {
   const auto source = open("a,cafe\xcc\x81\n1,\xc3\xa9\n2,e\xcc\x81\n3,x\n", {.y_column = "caf\xc3\xa9"});
   EXPECT_EQ(source->spec().classes, (std::vector<std::string>{"x", "\xc3\xa9"}));
   EXPECT_EQ(values<std::uint8_t>(read_split(*source).y), (std::vector<std::uint8_t>{1, 1, 0}));
-  EXPECT_TRUE(says(*source, Remark::Kind::changed, "1 label in another form of Unicode is taken in the composed one"));
+  EXPECT_TRUE(
+      says(*source, Remark::Kind::changed, "1 label in another form of Unicode is converted to the composed form"));
   expect_usage([&] { open("\xc3\xa9,b,e\xcc\x81\n1,2,3\n"); }, {"2 columns are called '\xc3\xa9': 0, 2"});
 }
 
@@ -202,7 +203,7 @@ TEST_F(CsvTest, LeavesOutRowNumbersWithoutAName) {
     EXPECT_TRUE(
         says(*source, Remark::Kind::warning, "column 0 (no name) is taken as a feature, though it has no name"));
   }
-  expect_usage([&] { open(",label\n0,5\n1,7\n"); }, {"no column of x but one that numbers the rows", "--x-columns 0"});
+  expect_usage([&] { open(",label\n0,5\n1,7\n"); }, {"the only column of x numbers the rows", "--x-columns 0"});
 }
 
 TEST_F(CsvTest, DoubtsNamedColumnsThatNumberTheRows) {
@@ -230,12 +231,11 @@ TEST_F(CsvTest, TellsColumnsOfOneNameApartByNumberOnly) {
 
 TEST_F(CsvTest, CountsWholeNumbersThatFloat32DoesNotHold) {
   const auto source = open("id,a,y\n16777216,1.1,0.5\n16777217,2.2,0.5\n-16777219.0,9007199254740993,20000001\n");
+  EXPECT_TRUE(says(*source, Remark::Kind::changed,
+                   "3 whole numbers of x are rounded, as float32 cannot hold them: '16777217' became 16777216 (line 3, "
+                   "column 0 (id))"));
   EXPECT_TRUE(
-      says(*source, Remark::Kind::changed,
-           "3 whole numbers of x are rounded, as float32 does not hold them: '16777217' became 16777216 (line 3, "
-           "column 0 (id))"));
-  EXPECT_TRUE(
-      says(*source, Remark::Kind::changed, "1 whole number of y is rounded, as float32 does not hold it: '20000001'"));
+      says(*source, Remark::Kind::changed, "1 whole number of y is rounded, as float32 cannot hold it: '20000001'"));
   for (const char* held :
        {"16777216", "-16777218", "33554436", "1e10", "16777217.5", "18446744073709551616", "inf", "nan"})
     EXPECT_FALSE(is_rounded_whole(held, *parse_float(held))) << held;
@@ -244,15 +244,15 @@ TEST_F(CsvTest, CountsWholeNumbersThatFloat32DoesNotHold) {
 }
 
 TEST_F(CsvTest, NamesLineAndColumn) {
-  expect_usage([&] { open("a,b\n1,2\n\n3,x\n"); }, {"'x' is no number", "f.csv, line 4, column 1 (b)"});
-  expect_usage([&] { open("a;b\n1,5;2\n"); }, {"'1,5' is no number", "decimal point"});
-  expect_usage([&] { open("a,b\n1,\n"); }, {"'' is no number", "line 2, column 1 (b)", "nan"});
+  expect_usage([&] { open("a,b\n1,2\n\n3,x\n"); }, {"'x' is not a number", "f.csv, line 4, column 1 (b)"});
+  expect_usage([&] { open("a;b\n1,5;2\n"); }, {"'1,5' is not a number", "decimal point"});
+  expect_usage([&] { open("a,b\n1,\n"); }, {"'' is not a number", "line 2, column 1 (b)", "nan"});
   expect_usage([&] { open("a,b\n1e99,2\n"); }, {"'1e99'", "line 2, column 0 (a)", "float32"});
   expect_usage([&] { open("a,b\n1,2,3\n"); }, {"3 columns", "line 2", "2, as in the first line"});
   expect_usage([&] { open("a,b\n1,\"2\n"); }, {"quote", "line 2"});
   expect_usage([&] { open("a,b\n1,\"2\"3\n"); }, {"quote", "line 2"});
   expect_usage([&] { open("a\n1\n"); }, {"one column", "line 1"});
-  expect_usage([&] { open("a,b\n"); }, {"no line behind the header"});
+  expect_usage([&] { open("a,b\n"); }, {"no line after the header"});
   expect_usage([&] { open(""); }, {"no lines"});
   expect_usage([&] { open("a,b\n1,2\n", {.has_header = false}); },
                {"'a'", "line 1, column 0", "leave out --no-header"});

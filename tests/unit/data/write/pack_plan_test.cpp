@@ -98,7 +98,7 @@ TEST(PackPlan, RefusesWhatDoesNotFit) {
   expect_error(plan({{"train", 10}, {"val", 10}}, 0.5), core::ExitCode::usage, {"2 splits of its own", "--val"});
   expect_error(plan({}, 0.5), core::ExitCode::usage, {"0 splits"});
   for (const double val : {-0.1, 1.0, 7.0})
-    expect_error(plan({{"all", 10}}, val), core::ExitCode::usage, {"no share", "--val"});
+    expect_error(plan({{"all", 10}}, val), core::ExitCode::usage, {"not a share", "--val"});
   expect_error(plan({{"all", 10}}, 0.01), core::ExitCode::usage, {"one split empty"});
   expect_error(plan({{"all", 10}}, 0.99), core::ExitCode::usage, {"one split empty"});
   for (const char* name : {"", "a/b", "..", "a b"})

@@ -55,7 +55,7 @@ TEST(DoctorLauncher, ComparesWithTheBatchSystem) {
   job.ranks.front().slurm_tasks = -1;
   job.ranks.front().pbs_lines = 4;
   expect(check_launcher(job), Verdict::warning, "PBS_NODEFILE has 4 lines", "hostfile");
-  job.ranks.front().pbs_complaint = "cannot read 'fifo': it is no regular file";
+  job.ranks.front().pbs_complaint = "cannot read 'fifo': it is not a regular file";
   expect(check_launcher(job), Verdict::warning, "PBS_NODEFILE: cannot read 'fifo'", "unset PBS_NODEFILE");
   job = healthy_job(1, 1);
   job.ranks.front().launcher.clear();

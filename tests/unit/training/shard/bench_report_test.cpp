@@ -82,7 +82,7 @@ TEST(BenchReport, TheTextTellsWhatBinds) {
   const std::string text = describe(report());
   EXPECT_NE(text.find("delivers 250 k samples/s"), std::string::npos);
   EXPECT_NE(text.find("25 % of what pread alone does"), std::string::npos);
-  EXPECT_NE(text.find("What binds: augment."), std::string::npos);
+  EXPECT_NE(text.find("Bottleneck: augment."), std::string::npos);
   EXPECT_NE(text.find("reads 3.0 bytes for each byte"), std::string::npos);
 }
 

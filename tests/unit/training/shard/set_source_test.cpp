@@ -20,19 +20,19 @@ TEST(SetSource, EqualSpecsFit) { EXPECT_FALSE(find_difference(spec(), spec(), "b
 TEST(SetSource, TheFirstDifferenceIsNamed) {
   data::SetSpec other = spec();
   other.x.shape = {32, 32};
-  expect_difference(other, "x is uint8 [28, 28], and uint8 [32, 32] in b");
+  expect_difference(other, "x is uint8 [28, 28], but uint8 [32, 32] in b");
   other = spec();
   other.y.dtype = core::DType::int64;
-  expect_difference(other, "y is uint8 [], and int64 [] in b");
+  expect_difference(other, "y is uint8 [], but int64 [] in b");
   other = spec();
   other.encoding = "image";
-  expect_difference(other, "samples are kept as 'raw', and as 'image' in b");
+  expect_difference(other, "samples are kept as 'raw', but as 'image' in b");
   other = spec();
   other.classes[1] = "cow";
-  expect_difference(other, "class 1 is 'dog', and 'cow' in b");
+  expect_difference(other, "class 1 is 'dog', but 'cow' in b");
   other = spec();
   other.classes.emplace_back("cow");
-  expect_difference(other, "there are 2 classes, and 3 in b");
+  expect_difference(other, "there are 2 classes, but 3 in b");
 }
 
 }  // namespace
