@@ -53,7 +53,7 @@ void describe_times(const std::vector<Stratum>& strata, Compared& row) {
   const auto n_pairs = [](const Stratum& s) { return s.before.size() * s.now.size(); };
   const auto main = std::ranges::max_element(strata, {}, n_pairs);
   if (main == strata.end() || n_pairs(*main) == 0) {
-    row.remark = "cores were never as far apart as before";
+    row.remark = "no visits of both sides have the same distance between cores";
     return;
   }
   row.n_before = main->before.size();
@@ -127,7 +127,7 @@ void adjust(std::vector<Judged>& all, double n_shares, double tolerance) {
     one.row.verdict = judge(one, tolerance);
     if (do_launches_disagree(one, tolerance)) {
       one.row.verdict = Verdict::noisy;
-      one.row.remark = "launches of one side differ as much";
+      one.row.remark = "variation between launches is as large";
     }
     const auto bound = one.shift.lower_bound(significant / n_shares / static_cast<double>(all.size()));
     if (bound) one.row.told_from = (1 + tolerance) * *one.row.ratio / *bound;
@@ -185,7 +185,7 @@ std::vector<std::string> changes_between(std::span<const Results> before, std::s
   for (const auto& side : {before, now.subspan(1)})
     for (const Results& launch : side) {
       for (std::string& change : name_changes(launch, now.front())) add(std::move(change));
-      if (!launch.is_complete) add(fmt::format("{} is of a run that ended early", launch.name));
+      if (!launch.is_complete) add(fmt::format("{} comes from a run that ended early", launch.name));
     }
   return changes;
 }

@@ -164,7 +164,7 @@ Series read_series(const Parsed& row, const std::string& file, const std::string
   const Parsed &times = row.at("time_us"), &distances = row.at("core_round_trip_ns");
   if (times.size() != distances.size())
     core::refuse_field(file, field, fmt::format("has {} times and {} round trips", times.size(), distances.size()),
-                       "as many of both", again);
+                       "the same number of both", again);
   for (std::size_t i = 0; i < times.size(); ++i) {
     Visit visit{.time_us = read_positive(times, i, file, field + ".time_us")};
     if (!distances[i].is_null())
@@ -208,7 +208,7 @@ std::string read_whole(const std::string& path, std::string_view flag) {
   std::error_code error;
   const bool is_regular = std::filesystem::is_regular_file(path, error);
   if (error) refuse(error.message());
-  if (!is_regular) refuse("it is no regular file");
+  if (!is_regular) refuse("it is not a regular file");
   const std::uintmax_t size = std::filesystem::file_size(path, error);
   if (error) refuse(error.message());
   if (size > result_document.most_bytes) refuse(fmt::format("it has {} bytes", size));
@@ -216,7 +216,7 @@ std::string read_whole(const std::string& path, std::string_view flag) {
   std::ifstream file{path, std::ios::binary};
   if (!file.is_open()) refuse(std::strerror(errno));
   std::string text{std::istreambuf_iterator<char>{file}, {}};
-  if (file.bad()) refuse("reading ended early");
+  if (file.bad()) refuse("it could not be read to its end");
   return text;
 }
 
@@ -233,7 +233,7 @@ Results parse_results(std::string_view text, const std::string& name) {
     const std::string field = fmt::format("visits[{}]", i);
     results.series.push_back(read_series(visits[i], name, field));
     if (!known.insert(results.series.back().subject).second)
-      core::refuse_field(name, field, "is there twice", "each row once", again);
+      core::refuse_field(name, field, "occurs twice", "each row once", again);
   }
   return results;
 }
@@ -242,10 +242,10 @@ Results read_results(const std::string& path, std::string_view flag) {
   Results results = parse_results(read_whole(path, flag), path);
   const bool has_visits = std::ranges::any_of(results.series, [](const Series& s) { return !s.visits.empty(); });
   if (!has_visits)
-    core::fail_usage({.what = fmt::format("{}: holds no visits, whose times are what is compared", path),
+    core::fail_usage({.what = fmt::format("{} has no visits, but only visits are compared", path),
                       .where = "visits",
-                      .expected = "those of a run with --json that nothing cut short",
-                      .fix = "measure it again, for fewer sizes or with more --max-time: reduce_all ... --json FILE"});
+                      .expected = "the file of a complete run with --json",
+                      .fix = "measure again with fewer sizes or a longer --max-time: reduce_all ... --json FILE"});
   return results;
 }
 
@@ -256,11 +256,11 @@ void require_comparable(const Results& before, const Results& now, std::string_v
       differing.push_back(fmt::format("{} is {}, not {}", facts[i].key, now.facts[i].second, before.facts[i].second));
   }
   if (differing.empty()) return;
-  core::fail_usage({.what = fmt::format("{} was measured on something else: in {} {}", before.name, now.name,
+  core::fail_usage({.what = fmt::format("{} was measured under other conditions: in {} {}", before.name, now.name,
                                         fmt::join(differing, "; ")),
                     .where = std::string{flag},
-                    .expected = "the same ranks, nodes, processors and way of measuring",
-                    .fix = "measure as then, or make a baseline for this: reduce_all ... --json FILE"});
+                    .expected = "the same ranks, nodes, processors and flags of measurement",
+                    .fix = "measure under the same conditions, or make a new baseline: reduce_all ... --json FILE"});
 }
 
 std::vector<std::string> name_changes(const Results& before, const Results& now) {

@@ -109,13 +109,13 @@ TEST_F(Baseline, RefusesWhatDoesNotCompare) {
 
   const auto beside = [](const std::string& words) { return small + "--json new.json --baseline " + words; };
   const support::Refused table[] = {
-      {beside("base.json"), {"measured on something else: in this run ranks is 3, not 2"}, 3},
+      {beside("base.json"), {"measured under other conditions: in this run ranks is 3, not 2"}, 3},
       {beside("base.json --buffers cold"), {"buffers is cold, not hot"}, 2},
       {beside("version.json"), {"its schema is lockstep.reduce_all, version 7"}, 2},
       {beside("processor.json"), {"cpu_model is ", ", not 6502"}, 2},
       {beside("cut.json"), {"cut.json: is no JSON"}, 3},
       {beside("word.json"), {"visits[0].time_us[0] is 'x'"}, 2},
-      {beside("none.json"), {"holds no visits"}, 2},
+      {beside("none.json"), {"has no visits"}, 2},
       {beside("base.json -b 4K -e 4K"), {"nothing of the baseline would be measured"}, 2},
       {beside("base.json,./base.json"), {"base.json' is named twice"}},
       {beside("base.json --junit base.json"), {"base.json' would be overwritten"}},
