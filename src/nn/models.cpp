@@ -162,7 +162,7 @@ Network make_model(const ModelSpec& spec) {
   if (!spec.n_ids.empty() && !model.takes_ids)
     core::fail_usage({.what = "samples are ids", .where = where, .expected = "samples of numbers"});
   if (spec.cifar_stem && !model.has_stems)
-    core::fail_usage({.what = "there is no CIFAR stem", .where = where, .expected = "a ResNet"});
+    core::fail_usage({.what = "this model has no CIFAR stem", .where = where, .expected = "a ResNet"});
   Network net = model.make(spec);
   if (spec.has_log_softmax) net.log_softmax({static_cast<int>(net.nodes().size() - 1)});
   return net;

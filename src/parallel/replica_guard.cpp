@@ -24,12 +24,11 @@ std::string name_place(const comm::Transport& world, int rank) {
 }
 
 [[noreturn]] void fail(std::string what, std::string where, std::string expected) {
-  throw core::Error(
-      core::ExitCode::failed,
-      {.what = std::move(what),
-       .where = std::move(where),
-       .expected = std::move(expected),
-       .fix = "suspect that node's memory or processor, or a stray write; go on from the last checkpoint elsewhere"});
+  throw core::Error(core::ExitCode::failed, {.what = std::move(what),
+                                             .where = std::move(where),
+                                             .expected = std::move(expected),
+                                             .fix = "resume from the last checkpoint on another node; check this "
+                                                    "node's memory and processor, and look for a stray write"});
 }
 
 /// The value most of `values` have; of equally frequent ones that which comes first.
@@ -69,9 +68,9 @@ bool ReplicaGuard::verify(std::span<const float> parameters) {
 
 void ReplicaGuard::fail_for_change() const {
   if (!changed_) return;
-  fail(fmt::format("parameters of '{}' have changed in memory between two steps", names_[parts_[*changed_].slot]),
+  fail(fmt::format("parameters of '{}' changed in memory between two steps", names_[parts_[*changed_].slot]),
        name_place(world_, world_.rank()),
-       fmt::format("hash {:08x}, as written; found {:08x}", hashes_[*changed_], found_));
+       fmt::format("hash {:08x} as written, but found {:08x}", hashes_[*changed_], found_));
 }
 
 std::uint32_t ReplicaGuard::hash() const noexcept { return core::crc32c(std::as_bytes(std::span{hashes_})); }

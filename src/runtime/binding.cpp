@@ -84,13 +84,13 @@ PlacementFault oversubscribed(const Node& node, std::size_t n_threads) {
   const std::string& host = node.places.front()->host;
   PlacementFault fault{.kind = Kind::oversubscribed};
   if (node.cpus.size() >= node.places.size()) {
-    fault.what = fmt::format("{} runs {} with {} threads each on {}: they take turns", host, ranks, n_threads, cpus);
+    fault.what = fmt::format("{} runs {} with {} threads each on {}: threads take turns", host, ranks, n_threads, cpus);
     fault.fix = fmt::format(
-        "take fewer threads, or more processors where ranks are bound to few: mpirun --map-by slot:PE={}, or srun "
+        "use fewer threads, or bind each rank to more processors: mpirun --map-by slot:PE={}, or srun "
         "--cpus-per-task={}",
         n_threads, n_threads);
   } else {
-    fault.what = fmt::format("{} runs {} on {}: they take turns, so times measure the scheduler", host, ranks, cpus);
+    fault.what = fmt::format("{} runs {} on {}: ranks take turns, so times measure the scheduler", host, ranks, cpus);
     fault.fix = fmt::format("start at most {} per node", count(node.cpus.size(), "rank"));
   }
   return fault;
@@ -106,7 +106,7 @@ PlacementFault roaming(const Node& node) {
 PlacementFault shared(const Node& node, const Conflict& conflict) {
   return {.kind = Kind::shared,
           .what = fmt::format("on {}, {}", node.places.front()->host, describe(conflict)),
-          .fix = "give each rank its own: mpirun --bind-to core --map-by core, or srun --cpu-bind=cores"};
+          .fix = "give each rank a core of its own: mpirun --bind-to core --map-by core, or srun --cpu-bind=cores"};
 }
 
 std::vector<PlacementFault> faults_of(const Node& node, std::size_t n_threads) {

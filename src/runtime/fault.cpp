@@ -118,7 +118,7 @@ void Reader::fail(const std::string& why) const {
   for (const FaultKind& kind : kinds)
     if (takes(kind.takers, taker_) && (kind_ == nullptr || kind_ == &kind))
       forms.push_back(fmt::format("{}:{}", kind.name, kind.arguments));
-  core::fail_usage({.what = fmt::format("'{}' is no fault to inject{}", text_, why.empty() ? "" : ": " + why),
+  core::fail_usage({.what = fmt::format("'{}' is not a fault to inject{}", text_, why.empty() ? "" : ": " + why),
                     .where = "--inject",
                     .expected = core::join(forms, "; "),
                     .fix = ""});
@@ -130,12 +130,12 @@ Integer Reader::take_number(std::string_view what, Integer least) {
   Integer value{};
   const auto [end, status] = std::from_chars(word.data(), word.data() + word.size(), value);
   if (status != std::errc{} || end != word.data() + word.size() || value < least)
-    fail(fmt::format("'{}' is no {}", word, what));
+    fail(fmt::format("'{}' is not {}", word, what));
   return value;
 }
 
 void Reader::take_place(Fault& fault) {
-  fault.rank = take_number<int>("rank");
+  fault.rank = take_number<int>("a rank");
   fault.place = take();
   const bool is_io = kind_->does == Does::io;
   std::vector<std::string> names;
@@ -153,7 +153,7 @@ void Reader::take_count(Fault& fault, bool may_be_last) {
     ++next_;
     return;
   }
-  fault.number = take_number<std::uint64_t>("number from 1 on, nor 'each'", 1);
+  fault.number = take_number<std::uint64_t>("a number of at least 1, nor 'each'", 1);
 }
 
 Fault Reader::read() {
@@ -173,23 +173,23 @@ Fault Reader::read() {
       break;
     case Does::io:
       take_place(fault);
-      fault.number = has_more() ? take_number<std::uint64_t>("number from 1 on", 1) : 1;
-      fault.amount = has_more() ? take_number<std::uint64_t>("number from 1 on", 1) : 1;
+      fault.number = has_more() ? take_number<std::uint64_t>("a number of at least 1", 1) : 1;
+      fault.amount = has_more() ? take_number<std::uint64_t>("a number of at least 1", 1) : 1;
       break;
     case Does::flip:
       fault.parameter = take();
-      fault.rank = take_number<int>("rank");
-      fault.number = take_number<std::uint64_t>("step from 1 on", 1);
+      fault.rank = take_number<int>("a rank");
+      fault.number = take_number<std::uint64_t>("a step of at least 1", 1);
       break;
     case Does::slow:
-      fault.rank = take_number<int>("rank");
-      fault.amount = take_number<std::uint64_t>("percentage from 1 on", 1);
+      fault.rank = take_number<int>("a rank");
+      fault.amount = take_number<std::uint64_t>("a percentage of at least 1", 1);
       break;
     case Does::wrong:
-      fault.rank = take_number<int>("rank");
-      if (has_more()) fault.number = take_number<std::uint64_t>("index");
+      fault.rank = take_number<int>("a rank");
+      if (has_more()) fault.number = take_number<std::uint64_t>("an index");
       break;
-    case Does::move: fault.number = take_number<std::uint64_t>("number of looks from 1 on", 1); break;
+    case Does::move: fault.number = take_number<std::uint64_t>("a number of looks of at least 1", 1); break;
   }
   if (has_more()) fail();
   return fault;

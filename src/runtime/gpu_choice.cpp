@@ -144,7 +144,7 @@ DeviceChoice choose_device(const Communicator& world, const Topology& topology, 
         {.what = shared,
          .where = "--device cuda",
          .expected = "a GPU for every rank",
-         .fix = "fewer ranks on a node, or ask the batch system for more GPUs; --share-gpu lets them share"});
+         .fix = "start fewer ranks per node, or ask the batch system for more GPUs; --share-gpu lets ranks share one"});
   }
   const auto have_all = [&](bool has) {
     return std::ranges::count(gather_everywhere(world, has ? "yes" : "no"), "no") == 0;
@@ -168,8 +168,8 @@ std::string warning_of_far_gpus(const DeviceChoice& choice, const Topology& topo
   const int rank = choice.far.front();
   return fmt::format(
       "{} of {} ranks run{} on processors far from their GPU, such as rank {} on {}: bind ranks to cores, and let each "
-      "see all GPUs of its node (srun without --gpu-bind), so that it takes a near one; nvidia-smi topo -m shows which "
-      "are",
+      "rank see all GPUs of its node (srun without --gpu-bind), so that it uses a near one; nvidia-smi topo -m shows "
+      "which are near",
       choice.far.size(), choice.all.size(), choice.far.size() == 1 ? "s" : "", rank,
       topology.places[static_cast<std::size_t>(rank)].host);
 }

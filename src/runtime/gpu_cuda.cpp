@@ -109,22 +109,24 @@ void explain(GpuSurvey& survey, int driver, cudaError_t status) {
     case cudaErrorInsufficientDriver:
       if (survey.driver.empty()) {
         survey.obstacle = "no NVIDIA driver (libcuda.so.1) on this machine";
-        survey.fix = "use a node with GPUs; in a container start it with its GPUs (apptainer --nv)";
+        survey.fix = "use a node with GPUs; start a container with access to the GPUs (apptainer --nv)";
       } else {
-        survey.obstacle = fmt::format("the NVIDIA driver serves CUDA {}, too old for this program's {}", survey.driver,
-                                      survey.toolkit);
-        survey.fix = is_of_use(driver) ? fmt::format("build with CUDA {}, or have the driver updated", survey.driver)
-                                       : fmt::format("have the driver updated, to one for CUDA {}", survey.toolkit);
+        survey.obstacle = fmt::format("the NVIDIA driver supports CUDA {}, but this program needs CUDA {}",
+                                      survey.driver, survey.toolkit);
+        survey.fix =
+            is_of_use(driver)
+                ? fmt::format("build with CUDA {}, or ask the administrator to update the driver", survey.driver)
+                : fmt::format("ask the administrator for a driver for CUDA {}", survey.toolkit);
       }
       break;
     case cudaErrorNoDevice:
       survey.obstacle = "the NVIDIA driver shows no GPU to this process" + visible_devices();
-      survey.fix = "ask the batch system for GPUs (--gpus-per-node, ngpus); see CUDA_VISIBLE_DEVICES";
+      survey.fix = "ask the batch system for GPUs (--gpus-per-node, ngpus); check CUDA_VISIBLE_DEVICES";
       break;
     default:
-      survey.obstacle =
-          fmt::format("the NVIDIA driver refuses: {} ({})", cudaGetErrorString(status), cudaGetErrorName(status));
-      survey.fix = "nvidia-smi on this node tells more";
+      survey.obstacle = fmt::format("the NVIDIA driver reports an error: {} ({})", cudaGetErrorString(status),
+                                    cudaGetErrorName(status));
+      survey.fix = "run nvidia-smi on this node for details";
   }
 }
 
@@ -283,7 +285,7 @@ GpuSurvey survey_gpus() {
   } catch (const core::Error& error) {
     survey.gpus.clear();
     survey.obstacle = error.problem().what;
-    survey.fix = "nvidia-smi on this node tells more";
+    survey.fix = "run nvidia-smi on this node for details";
   }
   return survey;
 }

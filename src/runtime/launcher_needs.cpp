@@ -37,13 +37,12 @@ MaybeError judge_host_name(const LauncherFacts& facts, int) {
   if (version == 0 || version > 4 || used.size() <= longest) return std::nullopt;
   return core::Error{
       core::ExitCode::system,
-      {.what =
-           fmt::format("the host name '{}' has {} characters{}: the launcher of Open MPI {} crashes with more than {}",
-                       used, used.size(), facts.keeps_domain ? "" : " before its first dot", version, longest),
+      {.what = fmt::format("the host name '{}' has {} characters{}: the launcher of Open MPI {} crashes beyond {}",
+                           used, used.size(), facts.keeps_domain ? "" : " before its first dot", version, longest),
        .where = "--nproc",
-       .expected = fmt::format("a host name of {} characters at most", longest),
+       .expected = fmt::format("a host name of at most {} characters", longest),
        .fix = facts.keeps_domain ? "unset OMPI_MCA_orte_keep_fqdn_hostnames"
-                                 : "give the machine, container or pod a shorter one (hostname NAME; docker run "
+                                 : "shorten the host name of the machine, container or pod (hostname NAME; docker run "
                                    "--hostname NAME; spec.hostname), or use Open MPI 5"}};
 }
 
@@ -54,8 +53,8 @@ MaybeError judge_home(const LauncherFacts& facts, int) {
                                           "set: the launcher of Open MPI crashes",
                                           facts.user),
                       .where = "HOME",
-                      .expected = "a home folder, from one of them",
-                      .fix = "export HOME=/tmp, or another folder of yours"}};
+                      .expected = "a home folder in /etc/passwd or HOME",
+                      .fix = "export HOME=/tmp, or another folder that you own"}};
 }
 
 /// Up to Open MPI 3 its sockets lie there, in a path of 107 characters at most (its issues 2956 and 3798).
@@ -65,14 +64,13 @@ MaybeError judge_temporary(const LauncherFacts& facts, int) {
   const std::string own = fmt::format("/openmpi-sessions-{}@{}_0/65535/0/0", facts.user,
                                       facts.host_name.substr(0, facts.host_name.find('.')));
   if (version == 0 || version > 3 || facts.temporary.size() + own.size() <= longest) return std::nullopt;
-  return core::Error{
-      core::ExitCode::usage,
-      {.what = fmt::format("TMPDIR has {} characters: with what the launcher of Open MPI {} adds, sockets in it would "
-                           "have more than the {} that a socket's path may have",
-                           facts.temporary.size(), version, longest),
-       .where = "TMPDIR",
-       .expected = fmt::format("{} characters at most", longest - std::min(longest, own.size())),
-       .fix = "export TMPDIR=/tmp"}};
+  return core::Error{core::ExitCode::usage,
+                     {.what = fmt::format("TMPDIR has {} characters: paths of the sockets that the launcher of Open "
+                                          "MPI {} makes there would exceed the limit of {}",
+                                          facts.temporary.size(), version, longest),
+                      .where = "TMPDIR",
+                      .expected = fmt::format("at most {} characters", longest - std::min(longest, own.size())),
+                      .fix = "export TMPDIR=/tmp"}};
 }
 
 /// Open MPI 4.1.4 dies up to 200 KiB, MPICH 4.0.2 up to 64 KiB.
@@ -81,9 +79,9 @@ MaybeError judge_stack(const LauncherFacts& facts, int) {
   if (facts.stack >= least) return std::nullopt;
   return core::Error{
       core::ExitCode::system,
-      {.what = fmt::format("the limit of the stack is {} KiB: MPI launchers crash with so little", facts.stack >> 10),
+      {.what = fmt::format("the stack limit is {} KiB: MPI launchers crash with so small a stack", facts.stack >> 10),
        .where = "--nproc",
-       .expected = fmt::format("{} KiB at least", least >> 10),
+       .expected = fmt::format("at least {} KiB", least >> 10),
        .fix = "ulimit -s 8192"}};
 }
 
@@ -96,8 +94,8 @@ MaybeError judge_open_files(const LauncherFacts& facts, int n_ranks) {
       {.what = fmt::format("a process may have {} open files: too few for the launcher of Open MPI and {} rank{}",
                            facts.open_files, n_ranks, n_ranks == 1 ? "" : "s"),
        .where = "--nproc",
-       .expected = fmt::format("{} at least", least),
-       .fix = "ulimit -n 4096, or as many as the hard limit (ulimit -Hn) lets"}};
+       .expected = fmt::format("at least {}", least),
+       .fix = "ulimit -n 4096, or as many as the hard limit (ulimit -Hn) allows"}};
 }
 
 constexpr std::array needs{LauncherNeed{"host name", judge_host_name}, LauncherNeed{"home", judge_home},

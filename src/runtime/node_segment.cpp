@@ -77,14 +77,13 @@ std::string describe_room() {
 [[noreturn]] void fail(const Failure& failure, std::size_t total, int n_ranks, const std::string& room) {
   throw core::Error{
       core::ExitCode::system,
-      {.what = fmt::format("{} ranks on {} cannot share {} of memory: rank {} of them cannot {} it: {}; {}", n_ranks,
+      {.what = fmt::format("{} ranks on {} cannot share {} of memory: local rank {} cannot {} it: {}; {}", n_ranks,
                            host_name(), core::format_bytes({total}), failure.rank, name(failure.step),
                            core::system_reason(failure.error), room),
        .where = "",
-       .expected = fmt::format("room in {}, and address space, memory and descriptors for it", segments_folder),
-       .fix =
-           "enlarge it (mount -o remount,size=2G /dev/shm; docker run --shm-size 2g), or start fewer ranks on a node; "
-           "reduce_all also has algorithms without shared memory, such as --algorithm ring"},
+       .expected = fmt::format("enough room in {}, address space, memory and file descriptors", segments_folder),
+       .fix = "enlarge it (mount -o remount,size=2G /dev/shm; docker run --shm-size 2g), or start fewer ranks per "
+              "node; reduce_all also has algorithms without shared memory, such as --algorithm ring"},
       core::SourceLocation::current()};
 }
 

@@ -210,7 +210,7 @@ TEST_F(OnDevice, WithoutAGpuTheHostIsTakenAndToldOfUnlessRefused) {
           {{1}, "--demo --device cuda", {"the demo is one known sum"}, no_gpu, 2},
           {{2},
            brief + "--algorithm staged",
-           {"staged works on the memory of GPUs", "fix: use --device cuda"},
+           {"staged works only on the memory of GPUs", "fix: use --device cuda"},
            no_gpu,
            2},
           {{2}, brief + "--register local --device host", {"nothing of the host is registered with NCCL"}, no_gpu, 2},
@@ -231,7 +231,7 @@ TEST_F(OnDevice, WithoutAGpuTheHostIsTakenAndToldOfUnlessRefused) {
 TEST_F(OnDevice, AlgorithmsOfTheHostAreRefused) {
   expect_all(run_line, {{{2},
                          brief + "--share-gpu --device cuda --algorithm ring",
-                         {"ring works on the memory of the host", "fix: use --device host, or leave it out"},
+                         {"ring works only on the memory of the host", "fix: use --device host, or leave it out"},
                          {},
                          2}});
 }

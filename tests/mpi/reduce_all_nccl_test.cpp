@@ -86,37 +86,36 @@ TEST_F(OnGpuEach, RowsAreRightOrRefused) {
   const Variables::Values no_switches{{"LOCKSTEP_MADE_UP_SWITCHES", "0"}};
   const std::string scatter = "-b 4K -e 4K -n 4 -w 1 --collective reduce_scatter --algorithm ";
   const std::string pretended = "-b 4K -e 4K -n 4 -w 1 --ranks-per-node 1 --algorithm ";
-  expect_all(
-      run_line,
-      {
-          {{3},
-           "-b 8 -e 4K -f 64 -n 4 -w 1 --algorithm staged,mpi:device,nccl",
-           {"# all_reduce: staged, mpi:device, nccl\n", right},
-           takes_gpus},
-          {{2}, brief + "--algorithm mpi:device", {"mpi:device needs an MPI library that takes memory of GPUs"}, {}, 2},
-          {{3},
-           "-b 6K -e 6K -n 4 -w 1 --collective reduce_scatter --algorithm nccl,nccl:ring/ll128,nccl:nvls",
-           {" nccl:ring/ll128 ", right}},
-          // What NCCL would do in another way than the row says.
-          {{3},
-           brief + "--algorithm nccl:nvls",
-           {"nccl:nvls needs NVSwitches that add up ", ", and some of these GPUs have none"},
-           no_switches,
-           2},
-          {{3}, scatter + "nccl:nvls", {"nccl:nvls needs parts of equal length"}, {}, 2},
-          {{3}, brief + "--algorithm nccl:nvls -d int8", {"nccl:nvls does not add up int8"}, {}, 2},
-          {{3}, brief + "--algorithm nccl:nvlstree", {"nccl:nvlstree needs ranks on several nodes"}, {}, 2},
-          // NCCL knows nothing of nodes that are pretended.
-          {{3},
-           pretended + "nccl:nvlstree",
-           {"nccl:nvlstree needs ranks on several nodes, and to NCCL these are all on one"},
-           {},
-           2},
-          {{3}, pretended + "nccl:nvls", {" nccl:nvls ", right}},
-          {{2}, brief + "--algorithm nccl -d int16", {"nccl does not know int16"}, {}, 2},
-          {{2}, brief + "--algorithm nccl -o avg -d int32", {"nccl averages floats"}, {}, 2},
-          {{2}, brief + "--device cuda --algorithm ring", {"ring works on the memory of the host"}, {}, 2},
-      });
+  expect_all(run_line,
+             {
+                 {{3},
+                  "-b 8 -e 4K -f 64 -n 4 -w 1 --algorithm staged,mpi:device,nccl",
+                  {"# all_reduce: staged, mpi:device, nccl\n", right},
+                  takes_gpus},
+                 {{2}, brief + "--algorithm mpi:device", {"mpi:device needs a GPU-aware MPI library"}, {}, 2},
+                 {{3},
+                  "-b 6K -e 6K -n 4 -w 1 --collective reduce_scatter --algorithm nccl,nccl:ring/ll128,nccl:nvls",
+                  {" nccl:ring/ll128 ", right}},
+                 // What NCCL would do in another way than the row says.
+                 {{3},
+                  brief + "--algorithm nccl:nvls",
+                  {"nccl:nvls needs NVSwitches that reduce ", ", and some of these GPUs have none"},
+                  no_switches,
+                  2},
+                 {{3}, scatter + "nccl:nvls", {"nccl:nvls needs parts of equal length"}, {}, 2},
+                 {{3}, brief + "--algorithm nccl:nvls -d int8", {"nccl:nvls does not sum int8"}, {}, 2},
+                 {{3}, brief + "--algorithm nccl:nvlstree", {"nccl:nvlstree needs ranks on several nodes"}, {}, 2},
+                 // NCCL knows nothing of nodes that are pretended.
+                 {{3},
+                  pretended + "nccl:nvlstree",
+                  {"nccl:nvlstree needs ranks on several nodes, and NCCL sees all of these on one"},
+                  {},
+                  2},
+                 {{3}, pretended + "nccl:nvls", {" nccl:nvls ", right}},
+                 {{2}, brief + "--algorithm nccl -d int16", {"nccl does not support int16"}, {}, 2},
+                 {{2}, brief + "--algorithm nccl -o avg -d int32", {"nccl averages only floats"}, {}, 2},
+                 {{2}, brief + "--device cuda --algorithm ring", {"ring works only on the memory of the host"}, {}, 2},
+             });
 }
 
 // A library's own calls are in it, those of the host are not.

@@ -119,8 +119,8 @@ TEST_F(Baseline, RefusesWhatDoesNotCompare) {
       {beside("base.json -b 4K -e 4K"), {"nothing of the baseline would be measured"}, 2},
       {beside("base.json,./base.json"), {"base.json' is named twice"}},
       {beside("base.json --junit base.json"), {"base.json' would be overwritten"}},
-      {beside("."), {"it is no regular file"}, 2},
-      {beside("/dev/zero"), {"it is no regular file"}, 2},
+      {beside("."), {"it is not a regular file"}, 2},
+      {beside("/dev/zero"), {"it is not a regular file"}, 2},
       {beside("base.json,nowhere.json"), {"cannot read 'nowhere.json': No such file"}, 2},
       {beside("base.json --junit nowhere/x.xml"), {"cannot write"}, 2},
   };

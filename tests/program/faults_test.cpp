@@ -78,8 +78,8 @@ TEST_F(Faults, NothingIsLeftOfASetThatCannotBeWritten) {
 TEST_F(Faults, RefusesFaultsThatDoNotBelongToASet) {
   expect_done(lockstep_on, "shard synth toy --out old --samples 20");
   const support::Refused table[] = {
-      {"--out new --inject flip:w:0:1", {"no fault"}},   {"--out new --inject stop:0:training", {"unknown phase"}},
-      {"--out new --inject stop:3:work", {"no rank 3"}}, {"--out old --force --inject stop:0:work", {"a new set"}},
+      {"--out new --inject flip:w:0:1", {"not a fault"}}, {"--out new --inject stop:0:training", {"unknown phase"}},
+      {"--out new --inject stop:3:work", {"no rank 3"}},  {"--out old --force --inject stop:0:work", {"a new set"}},
       {"--out old --inject stop:0:sync", {"exists"}},
   };
   for (support::Refused refused : table) {

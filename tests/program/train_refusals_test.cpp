@@ -33,7 +33,7 @@ TEST_F(Train, RefusesWhatItCannotTrain) {
       {resnet + "--batch 16 --bn-group 8 --accumulate 2", {"computed one after another"}, 2},
       {resnet + "--batch 16 --bn-group 16 --deterministic", {"groups of 16 samples", "in 4 lanes"}, 1},
       {resnet + "--batch 16 --bn-group 4 --synthetic-samples 21", {"the last batch of an epoch"}, 1},
-      {"train toy --precision f16 --device host", {"f16 is a precision of GPUs"}},
+      {"train toy --precision f16 --device host", {"f16 runs only on GPUs"}},
       {"train toy --init-from none.h5", {"none.h5"}},
       {"train toy --save-weights none/w.h5", {"save-weights"}},
       {"train toy --save-weights .", {"save-weights"}},

@@ -25,14 +25,15 @@ std::string fix_for_singletons(const Facts& facts) {
     fix = find_family(facts.mpi_library) == MpiFamily::open_mpi ? "srun --mpi=pmix, if srun --mpi=list has it; else "
                                                                 : "srun --mpi=pmi2 or --mpi=cray_shasta; else ";
   return fix +
-         fmt::format("start it by {}, the launcher of that MPI, or build lockstep with the MPI whose launcher this is",
-                     facts.own_launcher);
+         fmt::format(
+             "start it by {}, the launcher of that MPI, or build lockstep with the MPI of the launcher that you used",
+             facts.own_launcher);
 }
 
 Finding tell_singletons(const Facts& facts) {
   return {.verdict = Verdict::fail,
-          .seen = fmt::format("{} started {} processes, but each of them is alone: this program is built with {}, "
-                              "which that launcher does not serve",
+          .seen = fmt::format("{} started {} processes, but each runs as a single rank: this program is built with {}, "
+                              "which that launcher does not support",
                               facts.launcher.empty() ? "a launcher" : facts.launcher, facts.launched_ranks,
                               name_mpi(facts.mpi_library)),
           .fix = fix_for_singletons(facts)};

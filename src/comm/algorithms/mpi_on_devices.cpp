@@ -71,8 +71,8 @@ class MpiGroup final : public DeviceGroup {
     any->run();
     if (is_wrong[0] != std::byte{0})
       core::fail_system(
-          "the MPI library says that it takes memory of GPUs, and adds up one number of each rank there wrongly; "
-          "--algorithm staged,nccl does without");
+          "the MPI library reports that it is GPU-aware, but its sum of one number per rank in GPU memory is wrong; "
+          "use --algorithm staged,nccl instead");
     is_proven_ = true;
   }
 
@@ -90,11 +90,11 @@ std::unique_ptr<DeviceGroup> mpi_native::make_for_devices(const Algorithm& row, 
 // What mpi_native.cpp does itself the host does: 16-bit floats and averages. Longer vectors than one call of MPI takes
 // it starts without waiting, and libraries do not take memory of GPUs for that.
 std::optional<std::string> mpi_native::why_not_for_devices(const Call& call, const Transport& /*transport*/) {
-  if (!takes_gpus()) return "needs an MPI library that takes memory of GPUs, and this one says that it does not";
-  if (call.n_elements > std::size_t{1} << 30) return "takes 2^30 elements at most";
-  if (call.op == ReduceOp::avg) return "does not average, which MPI does not";
+  if (!takes_gpus()) return "needs a GPU-aware MPI library, and this one reports that it is not";
+  if (call.n_elements > std::size_t{1} << 30) return "supports at most 2^30 elements";
+  if (call.op == ReduceOp::avg) return "does not support avg, because MPI does not";
   if (call.dtype == core::DType::float16 || call.dtype == core::DType::bfloat16)
-    return fmt::format("does not know {}, as MPI 3.1 does not", core::name(call.dtype));
+    return fmt::format("does not support {}, because MPI 3.1 does not", core::name(call.dtype));
   return std::nullopt;
 }
 

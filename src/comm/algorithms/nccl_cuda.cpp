@@ -311,39 +311,39 @@ std::unique_ptr<DeviceGroup> nccl::make(const Algorithm& row, Transport& transpo
 // Its averages of floats are sums of products with 1/P, which is the quotient for powers of two alone; for those of
 // integers nothing says how it rounds.
 std::optional<std::string> nccl::why_not(const Call& call, const Transport& transport) {
-  if (!type_of(call.dtype)) return fmt::format("does not know {}", core::name(call.dtype));
+  if (!type_of(call.dtype)) return fmt::format("does not support {}", core::name(call.dtype));
   const bool is_power = std::has_single_bit(static_cast<unsigned>(transport.n_ranks()));
   if (call.collective != Collective::all_gather && call.op == ReduceOp::avg && !(is_float(call.dtype) && is_power))
-    return "averages floats over a power of two of ranks only, as others are not rounded once";
+    return "averages only floats, on a power of two of ranks: otherwise NCCL rounds more than once";
   return std::nullopt;
 }
 
 // As NCCL decides it (ncclNvlsInit), which then takes another algorithm or gives up. How many GPUs of several hosts its
 // switches connect is not known here.
 std::optional<std::string> nccl::why_not_by_switches(const Call& call, const Transport& transport) {
-  if (call.op != ReduceOp::sum) return "adds up only";
+  if (call.op != ReduceOp::sum) return "supports only sum";
   const bool gathers = call.collective == Collective::all_gather;
-  if (!gathers && call.element_size() == 1) return fmt::format("does not add up {}", core::name(call.dtype));
+  if (!gathers && call.element_size() == 1) return fmt::format("does not sum {}", core::name(call.dtype));
   if (call.collective != Collective::all_reduce && call.n_elements % static_cast<std::size_t>(transport.n_ranks()) != 0)
     return "needs parts of equal length";
   int version = 0;
   const bool is_known = ncclGetVersion(&version) == ncclSuccess;
   const int fewest = is_known && version >= NCCL_VERSION(2, 28, 7) ? 2 : 3;
   if (transport.n_real_nodes() == 1 && transport.n_ranks() < fewest)
-    return fmt::format("needs {} GPUs or more, with NCCL {}", fewest, nccl_version());
+    return fmt::format("needs at least {} GPUs with NCCL {}", fewest, nccl_version());
   return why_not(call, transport);
 }
 
-// Between nodes its network has to add up, too, which NCCL does not look for unless told.
+// Between nodes the network must reduce, too; NCCL uses that only if it is enabled.
 std::optional<std::string> nccl::why_not_by_switches_of_a_node(const Call& call, const Transport& transport) {
   const char* const sharp = std::getenv("NCCL_COLLNET_ENABLE");
   if (transport.n_real_nodes() > 1 && (sharp == nullptr || std::string_view{sharp} != "1"))
-    return "needs all ranks on one node, or a network that adds up (NCCL_COLLNET_ENABLE=1)";
+    return "needs all ranks on one node, or a network that reduces (NCCL_COLLNET_ENABLE=1)";
   return why_not_by_switches(call, transport);
 }
 
 std::optional<std::string> nccl::why_not_by_trees_of_switches(const Call& call, const Transport& transport) {
-  if (transport.n_real_nodes() == 1) return "needs ranks on several nodes, and to NCCL these are all on one";
+  if (transport.n_real_nodes() == 1) return "needs ranks on several nodes, and NCCL sees all of these on one";
   return why_not_by_switches(call, transport);
 }
 

@@ -33,7 +33,7 @@ using CudnnHandle = core::UniqueHandle<CudnnHandlePolicy>;
 
 inline void check_cuda(cudaError_t status) {
   if (status != cudaSuccess)
-    core::fail_system(fmt::format("CUDA does not tell its GPU: {}", cudaGetErrorString(status)));
+    core::fail_system(fmt::format("CUDA does not report its GPU: {}", cudaGetErrorString(status)));
 }
 
 inline CudnnHandle open_handle() {

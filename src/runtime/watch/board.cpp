@@ -45,11 +45,10 @@ void refuse_if_taken(const LauncherHint& hint, const std::string& path) {
   if (what.empty() || hint.local_rank.value_or(0) != 0) return;
   throw core::Error{
       core::ExitCode::system,
-      {.what = fmt::format("'{}' is {}: of this name the ranks of this node need a file of their own", path, what),
+      {.what = fmt::format("'{}' is {}: the ranks of this node need a file of their own with this name", path, what),
        .where = "",
-       .expected = "no such name",
-       .fix =
-           "remove it, or have its owner do so; who has put it there keeps this job from running, by mistake or not"}};
+       .expected = "no file of another user, folder or link of this name",
+       .fix = "remove it, or ask its owner to do so: it keeps this job from running, and may be there on purpose"}};
 }
 
 /// By a process that exists and has not left.

@@ -153,8 +153,8 @@ void tell(const std::string& reason) {
     leave(code);
   if (tell_exit(core::to_int(core::ExitCode::system)))  // all ranks would say the same
     tell(
-        fmt::format("{}: MPI cannot start and has ended it with exit code {}\n"
-                    "  fix: what MPI says of it is above; see MPI's settings, and what a process may use: ulimit -a",
+        fmt::format("{}: MPI failed to start and ended the process with exit code {}\n  fix: read MPI's messages "
+                    "above; check MPI's settings and the limits of a process (ulimit -a)",
                     describe_rank(hint, process), code));
   _exit(core::to_int(core::ExitCode::system));
 }
@@ -170,7 +170,7 @@ bool is_foreign(int code) noexcept {
     if (will != nullptr && !will->has_started) end_unstarted(hint, process, WEXITSTATUS(status));
     if (is_foreign(WEXITSTATUS(status))) {
       // What could be told here, the launcher would have to pass on.
-      execute_will(fmt::format("{}: MPI has ended it with exit code {}, as where its launcher was killed",
+      execute_will(fmt::format("{}: MPI ended the process with exit code {}; likely cause: its launcher was killed",
                                describe_rank(hint, process), WEXITSTATUS(status)));
       _exit(core::to_int(core::ExitCode::system));
     }

@@ -134,10 +134,9 @@ std::optional<LauncherProcess> find_launcher(const LauncherHint& hint) {
 
 void await_end_of(const LauncherProcess& launcher, const core::Clock& clock) {
   if (!stays(launcher, clock)) return;
-  const std::string text = fmt::format(
-      "error: the MPI launcher ({}, pid {}) has not ended after its ranks for {:.0f} s: "
-      "it is killed\n",
-      launcher.name, launcher.process, longest_stay.value);
+  const std::string text =
+      fmt::format("error: the MPI launcher ({}, pid {}) has kept running without ranks for {:.0f} s: it is killed\n",
+                  launcher.name, launcher.process, longest_stay.value);
   if (const core::Descriptor err = open_place(launcher, STDERR_FILENO)) core::write_in_time(err.get(), text);
   send(launcher, SIGTERM);
   send(launcher, SIGCONT);

@@ -78,7 +78,7 @@ std::string describe_condition(const Finding& finding, bool are_others_waiting) 
                                                              : "alive, but furthest behind";
     case Condition::left: break;
   }
-  return "left in order";
+  return "ended normally";
 }
 
 int rank_or_slot(const Finding& finding) { return finding.rank >= 0 ? finding.rank : finding.slot; }
@@ -118,10 +118,10 @@ std::string describe_standoff(const std::vector<Finding>& findings, const Witnes
   std::set<std::string> hosts;
   for (const Finding& finding : findings) hosts.insert(finding.host);
   if (hosts.size() > 1 && static_cast<int>(findings.size()) == witness.n_ranks)
-    return fmt::format("  on all {} nodes, all processes are alive and equally far: they wait for one another\n",
+    return fmt::format("  on all {} nodes, all processes are alive and at the same point: they wait for one another\n",
                        hosts.size());
   const std::string where = hosts.size() > 1 ? fmt::format("{} nodes", hosts.size()) : witness.host;
-  return fmt::format("  on {}, all processes are alive and equally far: they wait for {}\n", where,
+  return fmt::format("  on {}, all processes are alive and at the same point: they wait for {}\n", where,
                      witness.has_other_nodes ? "a rank on another node" : "one another");
 }
 

@@ -183,8 +183,8 @@ void Watchdog::State::start() {
   throw core::Error{core::ExitCode::system,
                     {.what = fmt::format("cannot start the watchdog's thread: {}", core::system_reason(error)),
                      .where = "",
-                     .expected = "threads enough for this user and control group",
-                     .fix = "raise the limit of processes (ulimit -u), or do without it: --timeout 0"}};
+                     .expected = "limits of this user and control group that allow one more thread",
+                     .fix = "raise the limit of processes (ulimit -u), or switch the watchdog off with --timeout 0"}};
 }
 
 void Watchdog::State::watch() {

@@ -20,8 +20,8 @@ Job job_with(const std::vector<SeenGpu>& seen, const std::string& device = "auto
 Job job_without(const std::string& device) {
   Job job = job_with({}, device);
   for (Facts& facts : job.ranks) {
-    facts.gpus.obstacle = "the NVIDIA driver serves CUDA 12.2, too old for this program's 13.0";
-    facts.gpus.fix = "build with CUDA 12.2, or have the driver updated";
+    facts.gpus.obstacle = "the NVIDIA driver supports CUDA 12.2, but this program needs CUDA 13.0";
+    facts.gpus.fix = "build with CUDA 12.2, or ask the administrator to update the driver";
   }
   return job;
 }
@@ -74,11 +74,11 @@ TEST(DoctorGpus, AreEnoughForAllRanks) {
 }
 
 TEST(DoctorGpus, ThatCannotBeUsedAreExplained) {
-  expect(check_gpus(job_without("cuda")), Verdict::fail, "serves CUDA 12.2, too old", "have the driver updated");
+  expect(check_gpus(job_without("cuda")), Verdict::fail, "supports CUDA 12.2, but", "update the driver");
   expect(check_gpus(job_without("auto")), Verdict::warning, "13.0; the job would compute on the host");
   Job job = job_without("auto");
   job.ranks.front().node.gpus.clear();
-  expect(check_gpus(job), Verdict::skipped, "no GPU for this job: the NVIDIA driver serves");
+  expect(check_gpus(job), Verdict::skipped, "no GPU for this job: the NVIDIA driver supports");
   job.ranks[1].gpus.seen = {one};
   expect(check_gpus(job), Verdict::warning, "rank 0 (node0), not others of its node: the NVIDIA driver");
 }

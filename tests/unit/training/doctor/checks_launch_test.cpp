@@ -32,9 +32,10 @@ TEST(DoctorLauncher, RefusesAnotherNumberThanExpected) {
 
 TEST(DoctorLauncher, KnowsMixedMpisInBothDirections) {
   const Job hydra = alone_of(4, "Hydra mpiexec", open_mpi_text, "PMI");
-  expect(check_launcher(hydra), Verdict::fail,
-         "Hydra mpiexec started 4 processes, but each of them is alone: this program is built with Open MPI v4.1.4",
-         "start it by /usr/bin/mpirun");
+  expect(
+      check_launcher(hydra), Verdict::fail,
+      "Hydra mpiexec started 4 processes, but each runs as a single rank: this program is built with Open MPI v4.1.4",
+      "start it by /usr/bin/mpirun");
   expect(check_pmi(hydra), Verdict::fail, "offers PMI, which Open MPI v4.1.4 has not taken", "/usr/bin/mpirun");
   const Job mpirun = alone_of(4, "Open MPI mpirun", mpich_text, "PMIx");
   expect(check_launcher(mpirun), Verdict::fail, "built with MPICH Version: 4.0.2", "the launcher of that MPI");
@@ -117,7 +118,7 @@ TEST(DoctorBinding, RefusesRanksConfinedToAPartOfTheNode) {
 TEST(DoctorBinding, CountsTheThreadsOfTheRecipe) {
   Job job = healthy_job(1, 2);
   job.need = Need{.recipe = {.threads = 4}};
-  expect(check_binding(job), Verdict::warning, "2 ranks with 4 threads each on 2 processors", "take fewer threads");
+  expect(check_binding(job), Verdict::warning, "2 ranks with 4 threads each on 2 processors", "use fewer threads");
 }
 
 TEST(DoctorQuota, ComparesWithRanksAndThreads) {
