@@ -46,8 +46,9 @@ void BufferPool::register_with(comm::DeviceGroup& group) {
   for (const runtime::Buffer* const buffer : {&first_, &second_}) {
     known.push_back(group.register_memory(buffer->on_device<std::byte>(), registration_));
     if (known.back() == nullptr)
-      core::fail_system(fmt::format("{} does not register {} ({}), though it has registered less; leave out --register",
-                                    group.name(), core::format_bytes({pool_bytes_}), comm::name(registration_)));
+      core::fail_system(
+          fmt::format("{} refuses to register {} ({}), although it registered a smaller buffer; leave out --register",
+                      group.name(), core::format_bytes({pool_bytes_}), comm::name(registration_)));
   }
 }
 

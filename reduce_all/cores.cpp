@@ -27,14 +27,14 @@ CoreWatch::CoreWatch(const runtime::Communicator& world, comm::Transport& transp
     : world_{world}, progress_{progress}, largest_read_{readable(world.n_ranks())} {
   if (world.n_ranks() == 1 || !is_on_host) return;
   if (oversubscribed) {
-    why_off_ = "not measured, as ranks share cores";
+    why_off_ = "not measured, because ranks share cores";
     return;
   }
   const auto complaint = core::complaint_of([&] { probe_.emplace(transport, largest_read_); });
   if (world.any(complaint.has_value()))
-    why_off_ = "not measured, as there is no shared memory left";
+    why_off_ = "not measured, because no shared memory is left";
   else if (!world.any(probe_->has_neighbour()))
-    why_off_ = "no two ranks are on one node";
+    why_off_ = "not measured, because no two ranks are on one node";
   if (*why_off_ != '\0') probe_.reset();
 }
 

@@ -53,7 +53,7 @@ bool run_demo(const runtime::Communicator& world, const runtime::Topology& topol
       world.any(std::any_of(output.begin(), output.end(), [expected](double value) { return value != expected; }));
   if (world.rank() == 0)
     core::print(fmt::format("all_reduce ({}) of {} ranks: {} W(W-1)/2 = {}\n", algorithm.name, n_ranks,
-                            is_wrong ? "WRONG, some element is not" : "every element is", expected));
+                            is_wrong ? "WRONG: not every element is" : "every element is", expected));
   return !is_wrong;
 }
 

@@ -15,7 +15,7 @@ namespace lockstep::reduce_all {
 
 inline constexpr std::string_view auto_name = "auto";
 inline constexpr std::string_view auto_summary =
-    "what lockstep train chooses for such a call: one of these, by size and nodes";
+    "the choice of lockstep train for such a call: one of these, by size and nodes";
 
 struct Participant {
   const comm::Algorithm* algorithm = nullptr;  ///< null: `auto`

@@ -69,15 +69,15 @@ void print_verdict(const Job& job, const Report& report, const Outcome& outcome)
   core::print(text);
 }
 
-constexpr const char* fewer_visits = "there are fewer visits than asked for";
+constexpr const char* fewer_visits = "there are fewer visits than requested";
 
 // Collective.
 void visit_again(const Job& job, CoreWatch& cores, const core::Stopwatch& watch, Report* report, Outcome& outcome) {
   if (report != nullptr) {
-    core::print("# for comparisons every size is visited {} times more, briefly (--visits 0: never)\n",
+    core::print("# for comparisons, every size is measured briefly {} times more (--visits 0: never)\n",
                 job.options.visits);
     Outcome stalled = outcome;
-    stalled.cut_short_by = fmt::format("a rank stalled, or a signal came in mid-call; {}", fewer_visits);
+    stalled.cut_short_by = fmt::format("a rank stalled, or a signal came during a call; {}", fewer_visits);
     job.progress.set_last_words(text_closing(report->rows(), stalled));
   }
   Visits visits{job, cores, watch};
@@ -132,7 +132,7 @@ int measure(const Job& job, Report* report, const Gate* gate) {
   if (report != nullptr) {
     report->begin(describe_run(job, cores, reach, host_link));
     // Long vectors take seconds to set up.
-    job.progress.set_last_words(text_closing({}, {.is_complete = false, .cut_short_by = "nothing is measured"}));
+    job.progress.set_last_words(text_closing({}, {.is_complete = false, .cut_short_by = "nothing was measured"}));
   }
   const core::Stopwatch watch;
   Outcome outcome = Sweep{job, cores, report}.run();
@@ -190,8 +190,7 @@ int run(const runtime::Session& session, const CommandLine& line, const runtime:
   runtime::catch_interrupts();
   progress.enter(runtime::Activity::setup);
   const runtime::Topology topology = runtime::discover_topology(world);
-  const auto transport =
-      comm::make_transport(world, {.ranks_per_node = options.ranks_per_node, .topology = &topology});
+  const auto transport = comm::make_transport(world, {.ranks_per_node = options.ranks_per_node, .topology = &topology});
   const bool is_demo = options.task == Task::demo;
   runtime::DeviceChoice device;
   const auto no_device = core::complaint_of([&] {
@@ -202,7 +201,7 @@ int run(const runtime::Session& session, const CommandLine& line, const runtime:
                                        {"--graph", options.graph},
                                        {"--register", options.registration != comm::Registration::none}})
     if (world.rank() == 0 && device.is_host() && is_given)
-      core::log_warning(fmt::format("{} has no effect: vectors are in the memory of the host", flag));
+      core::log_warning(fmt::format("{} has no effect: the vectors are in host memory", flag));
   const runtime::UseDevice use{device};
   // Else calls in a graph have their vectors registered by NCCL itself, which other rows have not.
   if (options.registration == comm::Registration::none) setenv("NCCL_GRAPH_REGISTER", "0", 0);

@@ -19,7 +19,7 @@ std::uint64_t whole_elements(const Options& options, core::DType dtype, core::By
   const std::uint64_t rounded = round_up(bytes.value, element);
   if (rounded == bytes.value || options.is_every_dtype) return rounded;
   core::fail_usage(
-      {.what = fmt::format("{} B is no multiple of the {} B of {}", bytes.value, element, core::name(dtype)),
+      {.what = fmt::format("{} B is not a multiple of the {} B of {}", bytes.value, element, core::name(dtype)),
        .where = std::string{flag},
        .expected = "a whole number of elements",
        .fix = fmt::format("use {}, or another --dtype", rounded)});
@@ -52,7 +52,7 @@ std::vector<core::Bytes> sizes(const Options& options, core::DType dtype) {
   while (bytes) {
     result.push_back({*bytes});
     if (result.size() > most_sizes)
-      core::fail_usage({.what = fmt::format("these are more than {} sizes", most_sizes),
+      core::fail_usage({.what = fmt::format("these flags give more than {} sizes", most_sizes),
                         .where = "--step-factor, --step-bytes",
                         .expected = "a larger step, or -e nearer to -b",
                         .fix = ""});

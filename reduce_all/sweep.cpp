@@ -88,7 +88,7 @@ bool Sweep::is_time_spent() {
 bool Sweep::may_go_on(const comm::Call& next) {
   if (!has_measured_ || !is_time_spent()) return true;
   outcome_.is_complete = false;
-  outcome_.cut_short_by = fmt::format("--max-time {} is spent; nothing from {} on is measured",
+  outcome_.cut_short_by = fmt::format("--max-time {} is over; nothing was measured from {} on",
                                       core::format_seconds(job_.options.max_time), describe_call(next));
   return false;
 }
@@ -102,8 +102,8 @@ bool Sweep::is_interrupted() {
 // The table's last lines, should a rank stall in `call`.
 std::string Sweep::closing_if_stalled(const comm::Call& call) const {
   Outcome outcome = outcome_;
-  outcome.cut_short_by =
-      fmt::format("a rank stalled, or a signal came in mid-call; nothing from {} on is measured", describe_call(call));
+  outcome.cut_short_by = fmt::format("a rank stalled, or a signal came during a call; nothing was measured from {} on",
+                                     describe_call(call));
   return text_closing(report_->rows(), outcome);
 }
 
@@ -116,7 +116,7 @@ bool Sweep::measure_call(const comm::Call& call) {
   if (!measure_until_cores_stay(meter, contenders)) {
     outcome_.is_complete = false;
     outcome_.cut_short_by =
-        fmt::format("{}; nothing from {} on is measured", name_end(outcome_.signal), describe_call(call));
+        fmt::format("{}; nothing was measured from {} on", name_end(outcome_.signal), describe_call(call));
     return false;
   }
   job_.progress.enter(runtime::Activity::finish);
@@ -234,7 +234,7 @@ bool Sweep::run_turn(Meter& meter, Contender& contender) {
       job_.world, std::array{my_plan, affordable_samples(job_.options, contender, my_plan, is_spent)});
   if (is_spent && affordable < planned) {
     outcome_.is_complete = false;
-    outcome_.cut_short_by = fmt::format("--max-time {} is spent; the last size has fewer iterations",
+    outcome_.cut_short_by = fmt::format("--max-time {} is over; the last size has fewer samples",
                                         core::format_seconds(job_.options.max_time));
   }
   if (affordable > 0) meter.run_batch(contender, affordable);

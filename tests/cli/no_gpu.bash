@@ -20,7 +20,7 @@ all_refused() {
   launch 2 -e 8 -n 8 --device auto --json "$folder/r.json"
   expect_rc 0
   expect_out ' shm '
-  if [ -n "${MADE_UP_DRIVER:-}" ]; then expect_out "^# device: host, as $what"; fi
+  if [ -n "${MADE_UP_DRIVER:-}" ]; then expect_out "^# device: host, because $what"; fi
   grep -q '"device": null' "$folder/r.json" || fail "the file does not name the host"
   [ -n "${LOCKSTEP:-}" ] || return 0
   run "$LOCKSTEP" train toy 1 --device cuda --run-dir refused

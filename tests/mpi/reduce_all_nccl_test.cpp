@@ -47,7 +47,7 @@ TEST_F(OnGpuEach, TheLibraryTakesPart) {
   const Ended ended = ran("-b 8 -e 8K -f 32 -n 4 -w 1 --visits 1 --json r.json");
   expect_told(ended, 0,
               {"# device: 2 GPUs, such as made-up GPU", "# all_reduce: staged, nccl, auto\n",
-               "# auto: as lockstep train chooses: nccl\n", right});
+               "# auto: the choice of lockstep train: nccl\n", right});
   for (const char* const line :
        {"^# device: .*, NCCL [0-9.]+ \\(24 channels\\)$", "^# host link: .* \\(slowest: rank [0-9]",
         "^# %limit: .* over the links between their GPUs .*2\\(P-1\\)/P of the vector"})
@@ -122,14 +122,14 @@ TEST_F(OnGpuEach, RowsAreRightOrRefused) {
 TEST_F(OnGpuEach, CallsInAGraphGiveWhatTheyGiveWithout) {
   if (world().n_ranks() != 2) return;
   const Ended ended = ran("-b 8 -e 4K -f 64 -n 4 -w 1 --graph --algorithm staged,nccl,nccl:tree/ll --json g.json");
-  expect_told(ended, 0, {"; calls but those by way of the host are replayed in a graph\n", " nccl:tree/ll ", right});
+  expect_told(ended, 0, {"; a graph replays the calls, except those through the host\n", " nccl:tree/ll ", right});
   EXPECT_FALSE(has(ended.err, "no effect")) << "a warning of a graph that is there";
   EXPECT_TRUE(device_of("g.json")["graph"].get<bool>());
   expect_all(run_line, {{{2}, "-b 8 -e 8 -n 8 --baseline g.json", {"calls replayed in a graph"}, {}, 2},
-                        {{2}, brief + "--graph --buffers cold", {"a graph knows one pair of buffers"}, {}, 2},
+                        {{2}, brief + "--graph --buffers cold", {"a graph replays one pair of buffers"}, {}, 2},
                         {{2},
                          brief + "--graph --algorithm staged --json r.json",
-                         {"warning: --graph has no effect: none of NCCL's rows takes part\n"},
+                         {"warning: --graph has no effect: no NCCL row takes part\n"},
                          {},
                          0,
                          {"replayed"}}});
@@ -156,13 +156,13 @@ TEST_F(OnGpuEach, VectorsAreRegistered) {
   // What is not had is told once, and is not in the results.
   expect_all(run_line, {{{2},
                          brief + "-R 2 --json r.json",
-                         {"warning: --register symmetric has no effect: NCCL registers no memory so"},
+                         {"warning: --register symmetric has no effect: NCCL refuses this registration"},
                          {{"LOCKSTEP_HOST_NCCL_REGISTERS", "local"}},
                          0,
                          {"registered with NCCL"}},
                         {{2},
                          brief + "--register local --algorithm staged",
-                         {"warning: --register local has no effect: none of NCCL's rows takes part\n"}},
+                         {"warning: --register local has no effect: no NCCL row takes part\n"}},
                         {{2},
                          brief + "--register local",
                          {"'local' needs NCCL 2.19.0 or newer, and this is 2.18.0"},

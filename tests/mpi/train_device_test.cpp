@@ -41,7 +41,7 @@ TEST_F(TrainOnDevice, AutoIsTheHostWithoutAGpuAndCudaIsRefused) {
           {{1}, "doctor --recipe toy --device cuda", {"cuDNN is not in it"}, lacking, 1},
           {{1, 2}, "train toy --device cuda --run-dir none-asked", shows_none, no_gpu, 2},
           {{1}, "train toy --device gpu", {"unknown device 'gpu'", "did you mean 'cuda'"}, {}, 2},
-          {{1}, "train toy --share-gpu --device host", {"the host is no GPU to be shared"}, {}, 2},
+          {{1}, "train toy --share-gpu --device host", {"ranks share only GPUs"}, {}, 2},
           {{2},
            "train toy --device cuda",
            {"ranks 0 and 1 share one GPU, GPU-0", "--device cuda", "  fix: ", "--share-gpu"},

@@ -24,7 +24,7 @@ class Baseline : public support::InFolder {
  protected:
   Baseline() {
     expect_told(expect_done(reduce_all_on, small + "--json base.json", 2), 0,
-                {"# for comparisons every size is visited 5 times more"});
+                {"# for comparisons, every size is measured briefly 5 times more"});
     base_ = Json::parse(support::files_here()["./base.json"]);
   }
 
@@ -90,7 +90,7 @@ TEST_F(Baseline, FilesAreComparedWithoutMeasuring) {
               {"now (2 launches) against"});
   expect_told(compared("--baseline a.json --now slow.json --junit f.xml"), 1, {"SLOWER by more than 5 %: "});
   EXPECT_TRUE(has(support::files_here()["./f.xml"], "<failure type=\"slower\""));
-  expect_refused(reduce_all_on, {"--baseline a.json --now slow.json -b 8", {"nothing is measured"}});
+  expect_refused(reduce_all_on, {"--baseline a.json --now slow.json -b 8", {"measures nothing"}});
 }
 
 TEST_F(Baseline, WhatTimeIsUpBeforeDoesNotPass) {
@@ -116,7 +116,7 @@ TEST_F(Baseline, RefusesWhatDoesNotCompare) {
       {beside("cut.json"), {"cut.json: is no JSON"}, 3},
       {beside("word.json"), {"visits[0].time_us[0] is 'x'"}, 2},
       {beside("none.json"), {"has no visits"}, 2},
-      {beside("base.json -b 4K -e 4K"), {"nothing of the baseline would be measured"}, 2},
+      {beside("base.json -b 4K -e 4K"), {"this run would measure no row of the baseline"}, 2},
       {beside("base.json,./base.json"), {"base.json' is named twice"}},
       {beside("base.json --junit base.json"), {"base.json' would be overwritten"}},
       {beside("."), {"it is not a regular file"}, 2},

@@ -147,7 +147,7 @@ void check_run(const RunOptions& options, const ResolvedRecipe& resolved) {
   check_resume(options);
   check_drill(options);
   if (options.device.shares_gpu && options.device.kind == runtime::DeviceKind::host)
-    core::fail_usage({.what = "the host is no GPU to be shared",
+    core::fail_usage({.what = "ranks share only GPUs, and this run is on the host",
                       .where = "--share-gpu, --device",
                       .expected = "--device cuda, or auto",
                       .fix = "leave out --share-gpu"});
