@@ -179,7 +179,7 @@ TEST_F(TrainOnDevice, EvaluationsAndDoctorKnowWhatFits) {
                                  {" for activations, and the GPU has", "fix: --batch "},
                                  bytes("30000000"),
                                  1},
-                                {{1}, "doctor --recipe digits", {" MB needed by a rank\n"}, bytes("400000000")},
+                                {{1}, "doctor --recipe digits", {" MB needed per rank\n"}, bytes("400000000")},
                             });
 }
 

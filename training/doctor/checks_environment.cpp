@@ -68,7 +68,7 @@ std::vector<site::Finding> slips_in(const std::map<std::string, std::string>& en
 
 Finding check_environment(const Job& job) {
   const std::vector<site::Finding> all = lint(job);
-  if (all.empty()) return {.seen = fmt::format("no slip in {} variables", job.ranks.front().variables.size())};
+  if (all.empty()) return {.seen = fmt::format("no mistake in {} variables", job.ranks.front().variables.size())};
   std::vector<std::string> seen, fixes;
   for (const site::Finding& finding : all) {
     if (seen.size() == most_told) break;
@@ -78,7 +78,7 @@ Finding check_environment(const Job& job) {
   if (all.size() > most_told) seen.push_back(std::to_string(all.size() - most_told) + " more");
   return {.verdict = verdict_of(all.front().severity),
           .seen = core::join(seen, "\n"),
-          .fix = fixes.empty() ? "nothing, if it is meant" : core::join(fixes, "; ")};
+          .fix = fixes.empty() ? "nothing, if this is intended" : core::join(fixes, "; ")};
 }
 
 }  // namespace lockstep::training::doctor

@@ -84,19 +84,19 @@ Finding judge_clock(const Facts& facts) {
   return {.verdict = Verdict::warning,
           .seen = fmt::format("{:.1f} s {} rank 0's", sure_skew(facts.node),
                               facts.node.clock_low > 0 ? "ahead of" : "behind"),
-          .fix = "have NTP looked at (chronyc tracking): logs and times of files cannot be compared"};
+          .fix = "check NTP (chronyc tracking): times of logs and files are not comparable"};
 }
 
 Finding judge_names(const Facts& facts) {
   const NodeFacts& node = facts.node;
   if (node.n_resolved < 0)
     return {.verdict = Verdict::warning,
-            .seen = "the name service has not answered within 5 s",
-            .fix = "have DNS of these nodes looked at: getent hosts NODE; MPI may start slowly or not at all"};
+            .seen = "the name service did not answer within 5 s",
+            .fix = "check DNS of these nodes (getent hosts NODE): MPI may start slowly or not at all"};
   if (node.unresolved.empty()) return {.seen = "all known"};
   return {.verdict = Verdict::warning,
           .seen = fmt::format("unknown: {}", core::join(node.unresolved)),
-          .fix = "have them added to DNS or /etc/hosts: getent hosts NODE"};
+          .fix = "have them added to DNS or /etc/hosts, and check with getent hosts NODE"};
 }
 
 /// The version only where that differs: a digest says nothing to a reader.
@@ -124,7 +124,7 @@ Finding check_program(const Job& job) {
   if (is_one_value(placed)) return {.seen = programs.front()};
   return {.verdict = Verdict::fail,
           .seen = doctor::describe(placed),
-          .fix = "start the same file on all ranks, from a file system that all nodes share, or install it anew"};
+          .fix = "start the same file on all ranks, from a file system that all nodes share, or install it again"};
 }
 
 Finding check_libraries(const Job& job) {
@@ -133,7 +133,7 @@ Finding check_libraries(const Job& job) {
   for (const Facts& facts : job.ranks)
     for (const Library& library : facts.libraries) names.insert(library.name);
   const std::vector<std::string> different = differences(job, names, library_of);
-  if (different.empty()) return {.seen = fmt::format("{} looked at", names.size())};
+  if (different.empty()) return {.seen = fmt::format("{} compared", names.size())};
   return {.verdict = Verdict::warning,
           .seen = core::join(different, "\n"),
           .fix = "load the same modules on all nodes; LD_LIBRARY_PATH or the nodes' images differ"};
@@ -146,7 +146,7 @@ Finding check_variables(const Job& job) {
     for (const auto& [name, value] : facts.variables)
       if (!is_of_rank(name)) names.insert(name);
   const std::vector<std::string> different = differences(job, names, variable_of);
-  if (different.empty()) return {.seen = fmt::format("{} looked at", names.size())};
+  if (different.empty()) return {.seen = fmt::format("{} compared", names.size())};
   return {.verdict = Verdict::warning,
           .seen = core::join(different, "\n"),
           .fix = "set them alike on all ranks: mpirun -x NAME, srun --export=ALL"};
@@ -158,9 +158,10 @@ Finding check_nodes_alike(const Job& job) {
   for (const Facts* facts : job.nodes())
     placed.emplace_back(facts->host, fmt::format("{}, {}", facts->node.cpu_model, facts->node.kernel));
   if (is_one_value(placed)) return {.seen = placed.front().second};
-  return {.verdict = Verdict::note,
-          .seen = doctor::describe(placed),
-          .fix = "nothing, if it is meant; the slowest node sets the pace: srun --constraint, select=...:cpu_type"};
+  return {
+      .verdict = Verdict::note,
+      .seen = doctor::describe(placed),
+      .fix = "nothing, if this is intended; the slowest node sets the pace: srun --constraint, select=...:cpu_type"};
 }
 
 }  // namespace lockstep::training::doctor

@@ -169,7 +169,7 @@ void tell_of_system(NodeFacts& node, const fs::path& root) {
 }
 
 std::string no_answer(const std::string& path) {
-  return fmt::format("'{}' has not answered within {:.0f} s", path, patience.value);
+  return fmt::format("'{}' did not answer within {:.0f} s", path, patience.value);
 }
 
 /// What a rank, and the first of a node, asks of file systems and drivers, all at once.
@@ -189,8 +189,8 @@ class FileQuestions {
   void answer(Facts& facts) {
     facts.digest = digest_.within(patience).value_or("");
     facts.gpus = gpus_.within(patience).value_or(
-        GpuFacts{.obstacle = fmt::format("the NVIDIA driver has not answered within {:.0f} s", patience.value),
-                 .fix = "nvidia-smi on this node tells more; leave the node out (srun --exclude)",
+        GpuFacts{.obstacle = fmt::format("the NVIDIA driver did not answer within {:.0f} s", patience.value),
+                 .fix = "run nvidia-smi on this node for details, or exclude the node (srun --exclude)",
                  .toolkit = "unknown"});
     facts.libraries = libraries_.within(patience).value_or(std::vector<Library>{});
     if (temporary_) {
@@ -211,7 +211,7 @@ class FileQuestions {
  private:
   static SetFacts answer(Asked<SetFacts>& asked, const std::string& folder) {
     return asked.within(patience).value_or(
-        SetFacts{.complaint = no_answer(folder), .fix = "is its file server up? ls " + folder});
+        SetFacts{.complaint = no_answer(folder), .fix = "check that its file server is up: ls " + folder});
   }
 
   /// Each node reads other shards, as the nodes of a training do.
@@ -219,7 +219,7 @@ class FileQuestions {
     const auto first = static_cast<std::uint64_t>(node_) * 7;
     Asked<SetFacts> asked{[folder = request_.data, first] { return read_sample(folder, first); }};
     const auto sample = asked.within({reading.value + patience.value / 2});
-    set.unread = sample ? sample->unread : "the file system does not deliver";
+    set.unread = sample ? sample->unread : "the file system delivers no data";
     if (!sample) return;
     set.n_read = sample->n_read;
     set.seconds = sample->seconds;

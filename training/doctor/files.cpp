@@ -43,7 +43,7 @@ void require_whole(const std::string& folder, const data::Manifest& manifest, Se
     const io::File file{(fs::path{folder} / entry.file).string()};
     if (const auto wrong = data::examine_size(file, entry.bytes))
       core::fail_usage({.what = fmt::format("'{}': {}", file.path(), *wrong),
-                        .fix = "lockstep shard verify names all that is wrong; make the set again, or copy it anew"});
+                        .fix = "lockstep shard verify names all damage; make the set again, or copy it again"});
     ++facts.n_looked;
   }
 }
@@ -196,7 +196,7 @@ FolderFacts use_folder(const std::string& folder) {
   }
   std::error_code error;
   if (!fs::is_directory(path, error))
-    facts.complaint = "it is no folder";
+    facts.complaint = "it is not a folder";
   else
     try_file(facts);
   return facts;

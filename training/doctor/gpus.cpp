@@ -40,7 +40,7 @@ GpuFacts look_at_gpus() {
   if (const std::string_view lacking = nn::lacking_for_acceleration(); !facts.seen.empty() && !lacking.empty()) {
     facts.seen.clear();
     facts.obstacle = lacking;
-    facts.fix = "build it where cuDNN and its frontend are (INSTALL), or --device host";
+    facts.fix = "build it with cuDNN and its frontend (INSTALL), or use --device host";
   }
   return facts;
 }

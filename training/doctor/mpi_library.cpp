@@ -96,7 +96,7 @@ std::string name_mpi(std::string_view library) {
   name.erase(end == name.npos ? 0 : end + 1);
   const auto is_double = [](char a, char b) { return a == ' ' && b == ' '; };
   name.erase(std::unique(name.begin(), name.end(), is_double), name.end());
-  return name.empty() ? "an MPI without a name" : name;
+  return name.empty() ? "an unknown MPI" : name;
 }
 
 MpiFamily find_family(std::string_view library) noexcept {

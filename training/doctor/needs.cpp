@@ -21,10 +21,10 @@ namespace lockstep::training::doctor {
 namespace {
 
 [[noreturn]] void fail_ids(const Recipe& recipe) {
-  core::fail_usage({.what = "how many users and items the set has is only known after it has been read",
+  core::fail_usage({.what = "the numbers of users and items are known only after the set has been read",
                     .where = recipe.name,
                     .expected = "both as keys of the recipe",
-                    .fix = "lockstep train --dry-run reads the set and tells what the run needs"});
+                    .fix = "run lockstep train --dry-run, which reads the set and reports the need"});
 }
 
 DataInfo info_of_set(const Recipe& recipe) {
