@@ -51,7 +51,7 @@ TEST_F(Faults, ACheckpointThatIsLostIsTold) {
   const Ended ran =
       lockstep_on(words_of(digits + "--save-every '64 samples' --run-dir r" + on_each(2, "io", "sync:1:1000")), 2);
   expect_told(ran, 3,
-              {"warning: no checkpoint after step 16: a checkpoint cannot be written: ", "Input/output error",
+              {"warning: no checkpoint after step 16: cannot write a checkpoint: ", "Input/output error",
                "failed after 2 epochs, 32 steps"});
   EXPECT_EQ(ran.err.find("error: "), ran.err.rfind("error: ")) << ran.err;
   EXPECT_EQ(n_in("r/checkpoints"), 0U);

@@ -75,7 +75,7 @@ TEST_F(Flip, SetsAsideACheckpointThatMayHoldIt) {
       train_toy("--save-every=800samples --keep 1 --inject flip:bias:1:101,late:0:sync:3:1500ms --run-dir saved");
   EXPECT_EQ(digest(saved), digest(train_toy("--run-dir whole")));
   expect_told(saved, 0,
-              {"warning: checkpoint 'saved/checkpoints/step-000000100' may hold what has changed",
+              {"warning: checkpoint 'saved/checkpoints/step-000000100' may contain the change",
                "(rank 1 on node 0); going back to saved/checkpoints/step-000000050"});
   EXPECT_TRUE(std::filesystem::exists("saved/checkpoints/step-000000100.suspect"));
   EXPECT_TRUE(std::filesystem::exists("saved/checkpoints/step-000000120"));

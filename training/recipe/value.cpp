@@ -167,7 +167,7 @@ class Reader {
     length.unit = known->unit;
     length.value *= known->factor;
     if (length.unit == Length::Unit::samples && length.value != std::floor(length.value))
-      refuse(fmt::format("'{}' is not whole", text));
+      refuse(fmt::format("'{}' is not a whole number", text));
     return length;
   }
 
@@ -230,7 +230,7 @@ void assign(const Key& key, const Setting& setting, Recipe& recipe) {
           {.what = fmt::format("{} is {}", key.name, name(setting.form)),
            .where = setting.origin.where,
            .expected = expected_of(key),
-           .fix = setting.form == Form::table ? "a recipe has no [sections]; write keys beside each other" : ""});
+           .fix = setting.form == Form::table ? "a recipe has no [sections]: write all keys at the top level" : ""});
     Reader{key, setting}.read(value);
   });
 }

@@ -32,7 +32,7 @@ struct ForeignWord {
   std::string_view remark = "";
 };
 inline constexpr std::array<ForeignWord, 6> foreign_words{{
-    {"batch-size", "batch", ", and is of all ranks together"},
+    {"batch-size", "batch", ", and counts all ranks together"},
     {"learning-rate", "lr"},
     {"num-epochs", "epochs"},
     {"num-workers", "loader-threads"},

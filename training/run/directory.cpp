@@ -40,7 +40,7 @@ std::tm utc_now() { return fmt::gmtime(std::time(nullptr)); }
   core::refuse_shortage(failure, flag, error);
   core::fail_usage({.what = fmt::format("{}: {}", failure, core::system_reason(error)),
                     .where = flag,
-                    .expected = "a folder that can be written to, or the name of a new one",
+                    .expected = "a writable folder, or the name of a new one",
                     .fix = "name a folder of yours, for example one on the cluster's scratch file system"});
 }
 
@@ -48,8 +48,8 @@ std::tm utc_now() { return fmt::gmtime(std::time(nullptr)); }
   core::fail_usage({.what = fmt::format("'{}' holds another run", path),
                     .where = flag,
                     .expected = "a folder without a run, or the name of a new one",
-                    .fix = "go on with that run by --resume auto, choose another name, or leave --run-dir out for a "
-                           "new folder in runs/"});
+                    .fix = "resume that run with --resume auto, choose another name, or leave out --run-dir for a new "
+                           "folder in runs/"});
 }
 
 [[noreturn]] void refuse_run_under_way(const std::string& path, const std::string& holder) {
@@ -60,10 +60,10 @@ std::tm utc_now() { return fmt::gmtime(std::time(nullptr)); }
 }
 
 [[noreturn]] void refuse_lock(const RunLock& lock) {
-  core::fail_usage({.what = fmt::format("'{}' is no file that a run can lock: {}", lock.path,
+  core::fail_usage({.what = fmt::format("a run cannot lock '{}': {}", lock.path,
                                         lock.error == EEXIST ? "a pipe or device" : core::system_reason(lock.error)),
                     .where = flag,
-                    .expected = "a plain file of this name, or none",
+                    .expected = "a regular file of this name, or none",
                     .fix = "move it away, or choose another name"});
 }
 
@@ -71,14 +71,14 @@ std::tm utc_now() { return fmt::gmtime(std::time(nullptr)); }
   core::fail_usage({.what = fmt::format("'{}' holds a set of shards", path),
                     .where = flag,
                     .expected = "a folder without one, or the name of a new one",
-                    .fix = "choose another name, or leave --run-dir out for a new folder in runs/"});
+                    .fix = "choose another name, or leave out --run-dir for a new folder in runs/"});
 }
 
 [[noreturn]] void refuse_drill(const std::string& path) {
-  core::fail_usage({.what = fmt::format("'{}' holds a run that is no drill", path),
+  core::fail_usage({.what = fmt::format("'{}' holds a run that was started without --inject", path),
                     .where = "--inject, --run-dir",
-                    .expected = "a new folder, or a run that was begun with --inject",
-                    .fix = "go on from it in a folder of its own: --resume FOLDER --run-dir ANOTHER"});
+                    .expected = "a new folder, or a run that was started with --inject",
+                    .fix = "resume it in another folder: --resume FOLDER --run-dir ANOTHER"});
 }
 
 constexpr core::JsonRule faults_rule{.kind = core::JsonKind::list, .each = &core::json_text};
@@ -370,7 +370,7 @@ void RunDirectory::append(const std::string& line) {
   }
   const std::string reason = core::system_reason(errno);
   if (ftruncate(log_.get(), before.st_size) != 0 || !has_warned_)
-    core::log_warning(fmt::format("'{}' lacks lines from now on: {}", file("log.jsonl"), reason));
+    core::log_warning(fmt::format("'{}' lacks all lines from now on: {}", file("log.jsonl"), reason));
   has_warned_ = true;
 }
 
@@ -380,8 +380,8 @@ void RunDirectory::replace_status() {
   complaint_ = core::complaint_of([&] { put_status(file("status.json"), to_document(status_, time_text())); });
   if (!complaint_) return;
   core::Problem problem = complaint_->problem();
-  problem.what =
-      fmt::format("'{}' does not tell that the run is {}: {}", file("status.json"), name(status_.state), problem.what);
+  problem.what = fmt::format("'{}' does not record that the run is {}: {}", file("status.json"), name(status_.state),
+                             problem.what);
   complaint_ = core::Error{core::ExitCode::system, std::move(problem)};
 }
 

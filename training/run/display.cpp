@@ -83,7 +83,7 @@ void Display::ended(const FinalRecord& record) {
   const std::string folder = core::printable(folder_);
   printer_.print(fmt::format("run         {}\n", folder));
   if (record.state == RunStatus::stopped && !is_evaluation_)
-    printer_.print(fmt::format("go on       by the same command with --run-dir {} --resume auto\n", folder));
+    printer_.print(fmt::format("resume      rerun the same command with --run-dir {} --resume auto\n", folder));
   printer_.print(digest_part(record));
 }
 

@@ -31,11 +31,11 @@ bool goes_on(const RunOptions& options) {
   const auto is_from = [&](const std::string& path) { return fs::equivalent(path, from, error); };
   const auto found = std::ranges::find_if(all, is_from);
   if (found != all.end() && found != all.begin())
-    core::fail_usage({.what = fmt::format("'{}' has newer checkpoints than the one to go on with: '{}'",
-                                          options.run_dir, all.front()),
-                      .where = "--resume",
-                      .expected = "the newest one, or another --run-dir",
-                      .fix = "name another --run-dir, or move the newer ones away"});
+    core::fail_usage(
+        {.what = fmt::format("'{}' has a newer checkpoint than the one to resume: '{}'", options.run_dir, all.front()),
+         .where = "--resume",
+         .expected = "the newest one, or another --run-dir",
+         .fix = "name another --run-dir, or move the newer ones away"});
   return found != all.end();
 }
 

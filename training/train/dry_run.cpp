@@ -131,8 +131,9 @@ DryRun plan_on_gpus(const runtime::Communicator& world, const OpenDevice& place,
 
 std::string memory_text(const DryRun& plan) {
   const auto text = [](std::uint64_t bytes) { return core::format_decimal({bytes}); };
-  const std::string need = fmt::format("{} of {} memory per rank, of it {} for activations", text(plan.memory_bytes),
-                                       plan.of_gpu ? "GPU" : "host", text(plan.activation_bytes));
+  const std::string need =
+      fmt::format("{} of {} memory per rank, including {} for activations", text(plan.memory_bytes),
+                  plan.of_gpu ? "GPU" : "host", text(plan.activation_bytes));
   if (!plan.of_gpu) return need;
   const auto [room, n_sharing, fits] = *plan.of_gpu;
   return fmt::format("{}; it {}: {} are left{}", need, fits ? "fits" : "does not fit", text(room),
@@ -141,9 +142,9 @@ std::string memory_text(const DryRun& plan) {
 
 std::string traffic_text(const DryRun& plan) {
   if (plan.of_gpu)
-    return fmt::format("{} of gradients of each rank a step, summed over all",
+    return fmt::format("{} of gradients per rank and step, summed over all ranks",
                        core::format_decimal({plan.n_ranks > 1 ? plan.arena_bytes : 0}));
-  return fmt::format("{} a step between nodes, {} through shared memory, all ranks together",
+  return fmt::format("{} per step between nodes, {} through shared memory, all ranks together",
                      core::format_decimal({plan.network_bytes}), core::format_decimal({plan.shared_bytes}));
 }
 
@@ -200,15 +201,15 @@ int describe_on_gpus(const runtime::Session& session, const OpenDevice& place, c
 
 std::string dry_run_text(const DryRun& plan) {
   return fmt::format(
-      "dry run     {} rank{} on {} node{}; nothing was trained, nothing is left behind\n"
+      "dry run     {} rank{} on {} node{}; nothing was trained, and nothing is left behind\n"
       "model       {}, {}\n"
       "{}"
       "parameters  {} ({} in float32, as much for gradients)\n"
-      "work        {} million multiply-adds a sample, forward\n"
-      "steps       {} an epoch, {} in all, at most {} samples of a rank each; {} samples in all\n"
+      "work        {} million multiply-adds per sample, forward\n"
+      "steps       {} per epoch, {} in all, each with at most {} samples per rank; {} samples in all\n"
       "memory      {}\n"
       "traffic     {}\n"
-      "reading     {} an epoch, all ranks together\n",
+      "reading     {} per epoch, all ranks together\n",
       plan.n_ranks, plan.n_ranks == 1 ? "" : "s", plan.n_nodes, plan.n_nodes == 1 ? "" : "s", plan.model,
       plan.precision, plan.device.empty() ? "" : fmt::format("device      {}\n", plan.device), plan.n_parameters,
       core::format_decimal({plan.n_parameters * sizeof(float)}),

@@ -211,9 +211,9 @@ std::size_t Learner::slot_named(const std::string& name) const {
 void Learner::require_parameter(const std::string& name) {
   const std::size_t slot = slot_named(name);
   if (std::ranges::any_of(pieces(), [slot](const parallel::Piece& piece) { return piece.tensor == slot; })) return;
-  core::fail_usage({.what = fmt::format("rank {} writes nothing of parameter '{}'", world_.rank(), name),
+  core::fail_usage({.what = fmt::format("rank {} owns no part of parameter '{}'", world_.rank(), name),
                     .where = "--inject",
-                    .expected = "a rank that does, as ranks of a node share them out",
+                    .expected = "a rank that does: ranks of a node divide the parameters among them",
                     .fix = "name another rank"});
 }
 

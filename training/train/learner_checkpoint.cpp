@@ -28,7 +28,7 @@ void Learner::require_finite(const parallel::Piece& piece) const {
                     {.what = fmt::format("parameter '{}' is not finite", synchronizer_->slots()[piece.tensor].name),
                      .where = fmt::format("rank {} on {}", world_.rank(), runtime::host_name()),
                      .expected = "finite numbers",
-                     .fix = "a lower --lr, a --warmup or --clip-norm; or look at the data"}};
+                     .fix = "use a lower --lr, a --warmup or --clip-norm; or check the data"}};
 }
 
 void Learner::require_finite() {

@@ -11,7 +11,7 @@ namespace lockstep::training {
 /// Now, as the pass can be repeated: what the update before left, or what the pass itself made of it.
 std::string Learner::find_not_finite() const {
   const auto ruined = parallel::find_not_finite(synchronizer_->slots(), synchronizer_->parameters());
-  if (ruined) return fmt::format("parameter {}, after the update before", synchronizer_->slots()[*ruined].name);
+  if (ruined) return fmt::format("parameter {}, after the previous update", synchronizer_->slots()[*ruined].name);
   const std::string node = executor_->inspection()->find_not_finite();
   return node.empty() ? "the loss" : node;
 }
@@ -67,7 +67,7 @@ runtime::Recording Learner::record(const Enqueue& enqueue) try {
 } catch (const core::Error& error) {
   core::Problem problem = error.problem();
   problem.where = "recording a step";
-  problem.fix = "--graph off enqueues each step anew";
+  problem.fix = "use --graph off, which enqueues each step separately";
   throw core::Error{error.code(), problem, error.location()};
 }
 

@@ -34,7 +34,7 @@ std::uint64_t n_outputs(const Recipe& recipe, const data::SetSpec& spec) {
 void check_ids(const Recipe& recipe, const data::SetSpec& spec) {
   constexpr std::uint64_t n_columns = 2;
   if (spec.is_encoded() || core::is_floating(spec.x.dtype) || spec.x.n_elements() != n_columns)
-    fail_for_x(recipe, spec, "two whole numbers a sample, user and item");
+    fail_for_x(recipe, spec, "two whole numbers per sample, user and item");
 }
 
 bool is_images(const data::SetSpec& spec) { return spec.is_encoded() || spec.x.shape.size() > 1; }
@@ -44,16 +44,15 @@ void check_numbers(const Recipe& recipe, const data::SetSpec& spec) {
   if (spec.classes.front() != "0")
     core::fail_usage({.what = fmt::format("y of the set is words: {}, ...", spec.classes.front()),
                       .where = fmt::format("model {}, data {}", recipe.model, recipe.data),
-                      .expected = fmt::format("numbers, as {} learns them", recipe.model),
+                      .expected = fmt::format("numbers, which {} learns", recipe.model),
                       .fix = is_images(spec) ? "choose a model that learns classes"
-                                             : "import another column as y; there is no model of classes of tables"});
-  core::fail_usage({.what = fmt::format("y of the set is one of {} classes", spec.classes.size()),
-                    .where = fmt::format("model {}, data {}", recipe.model, recipe.data),
-                    .expected = fmt::format("numbers, as {} learns them", recipe.model),
-                    .fix = is_images(spec)
-                               ? "import it with --no-classes (hdf5, npy), or choose a model that learns classes"
-                               : "import it with --no-classes (csv, hdf5, npy): classes are learned of "
-                                 "images only, there is no such model of tables"});
+                                             : "import another column as y: no model learns classes from tables"});
+  core::fail_usage(
+      {.what = fmt::format("y of the set is one of {} classes", spec.classes.size()),
+       .where = fmt::format("model {}, data {}", recipe.model, recipe.data),
+       .expected = fmt::format("numbers, which {} learns", recipe.model),
+       .fix = is_images(spec) ? "import it with --no-classes (hdf5, npy), or choose a model that learns classes"
+                              : "import it with --no-classes (csv, hdf5, npy): models learn classes only from images"});
 }
 
 void check_classes(const Recipe& recipe, const data::SetSpec& spec) {
@@ -62,20 +61,21 @@ void check_classes(const Recipe& recipe, const data::SetSpec& spec) {
   if (n_classes == 0 || spec.y.n_elements() != 1)
     core::fail_usage({.what = fmt::format("the set has no classes: y is {}", describe(spec.y)),
                       .where = fmt::format("model {}, data {}", recipe.model, recipe.data),
-                      .expected = fmt::format("one class a sample, as {} learns them", recipe.model),
+                      .expected = fmt::format("one class per sample, which {} learns", recipe.model),
                       .fix = "name a set with whole numbers as labels, imported without --no-classes"});
   if (recipe.classes > 0 && n_classes != recipe.classes)
-    core::fail_usage({.what = fmt::format("the set has {} classes, the model {} outputs", n_classes, recipe.classes),
-                      .where = "classes",
-                      .expected = "as many outputs as classes",
-                      .fix = fmt::format("--classes {}", n_classes)});
+    core::fail_usage(
+        {.what = fmt::format("the set has {} classes, but the model has {} outputs", n_classes, recipe.classes),
+         .where = "classes",
+         .expected = "as many outputs as classes",
+         .fix = fmt::format("--classes {}", n_classes)});
 }
 
 /// Of the embedding that `key` is about: as the recipe says, or as many as the set has ids.
 std::uint64_t n_rows(std::string_view key, std::uint64_t of_recipe, std::uint64_t n_ids) {
   if (of_recipe == 0) return n_ids;
   if (of_recipe < n_ids)
-    core::fail_usage({.what = fmt::format("the set has {} {}, the model rows for {}", n_ids, key, of_recipe),
+    core::fail_usage({.what = fmt::format("the set has {} {}, but the model has rows for {}", n_ids, key, of_recipe),
                       .where = std::string{key},
                       .expected = fmt::format("at least {}", n_ids),
                       .fix = fmt::format("leave {} out, or --{} {}", key, key, n_ids)});
@@ -144,14 +144,13 @@ nn::Network make_network(const Recipe& recipe, const DataInfo& data) try {
                          .has_log_softmax = recipe.loss == "nll"});
 } catch (const core::Error& error) {
   if (!error.problem().where.starts_with("layer ")) throw;
-  core::fail_usage({.what = fmt::format("model {} does not take the samples of {}: {} in {}", recipe.model,
+  core::fail_usage({.what = fmt::format("model {} does not accept the samples of {}: {} in {}", recipe.model,
                                         recipe.synthetic ? "the recipe" : fmt::format("'{}'", recipe.data),
                                         error.problem().what, error.problem().where),
                     .where = "model, data",
                     .expected = error.problem().expected,
-                    .fix =
-                        "choose a recipe or model for such samples (tables: toy, of numbers without classes; pairs of "
-                        "ids: movielens; images: the others), or another set"});
+                    .fix = "choose a recipe or model for such samples (tables of numbers without classes: toy; pairs "
+                           "of ids: movielens; images: the others), or another set"});
 }
 
 // All batches but the last consist of whole groups.
@@ -170,13 +169,12 @@ void check_groups(const Recipe& recipe, const nn::Network& network, std::uint64_
   const bool is_alone = recipe.has_lanes() ? is_one_alone_in_lanes(recipe, n)
                                            : is_one_alone_in_ranks(recipe, options, n_samples, last, n_ranks);
   if (!is_alone) return;
-  core::fail_usage(
-      {.what = fmt::format("the last batch of an epoch, of {} in place of {} samples, leaves one alone in its "
-                           "group, in layer '{}' of 1x1 pixels",
-                           n, recipe.batch, node->name),
-       .where = "batch",
-       .expected = "more than 1 value per channel",
-       .fix = last > 0 ? "--drop-last, or another --batch" : "another --batch"});
+  core::fail_usage({.what = fmt::format("the last batch of an epoch has {} instead of {} samples and leaves one alone "
+                                        "in its group, in layer '{}' of 1x1 pixels",
+                                        n, recipe.batch, node->name),
+                    .where = "batch",
+                    .expected = "more than 1 value per channel",
+                    .fix = last > 0 ? "--drop-last, or another --batch" : "another --batch"});
 }
 
 nn::ExecutorOptions executor_options(const Recipe& recipe, std::uint64_t max_batch) noexcept {

@@ -231,9 +231,9 @@ void refuse_flags_of_training(const std::vector<std::string>& arguments, const s
     const std::string name = argument.substr(0, argument.find('='));
     if (std::ranges::find(of_training, name) == of_training.end() || std::ranges::find(taken, name) != taken.end())
       continue;
-    core::fail_usage({.what = fmt::format("{} does not go with {}", name, self_test_flag),
+    core::fail_usage({.what = fmt::format("{} cannot be combined with {}", name, self_test_flag),
                       .where = name,
-                      .expected = fmt::format("names of models, and of flags {}", core::join(taken)),
+                      .expected = fmt::format("names of models, and no flags but {}", core::join(taken)),
                       .fix = "leave it out"});
   }
 }
@@ -258,7 +258,7 @@ int self_test(const runtime::Session& session, const runtime::DeviceRequest& req
       core::fail_usage({.what = fmt::format("{} ranks were started", world.n_ranks()),
                         .where = std::string{self_test_flag},
                         .expected = "one",
-                        .fix = "start it without a launcher, on one node after another"});
+                        .fix = "start it without a launcher, on each node in turn"});
     const auto host = nn::open_device(1);
     const runtime::DeviceChoice choice = choose_training_device(world, runtime::discover_topology(world), request);
     core::print("device  {}\n", to_text(choice).empty() ? "host" : to_text(choice));
@@ -285,7 +285,7 @@ int self_test(const runtime::Session& session, const runtime::DeviceRequest& req
       }
     }
     core::print("verdict {}\n", n_failed == 0
-                                    ? "the device computes what the host does"
+                                    ? "the device computes the same as the host"
                                     : fmt::format("{} of {} differ by more than the limit", n_failed, n_rows));
   });
   if (const auto bad = session.agree(complaint)) return core::to_int(*bad);

@@ -63,8 +63,8 @@ std::optional<core::Seconds> ask(const std::vector<std::string>& question, Read 
   const std::optional<core::Seconds> left = text ? left_by(*text) : std::nullopt;
   if (!left)
     core::log_warning(
-        fmt::format("'{}' does not tell when this job ends, so it is not stopped in time for a checkpoint; "
-                    "--time-limit names the time, and 0 leaves out this warning",
+        fmt::format("'{}' does not report when this job ends, so the run cannot save a checkpoint before that; set "
+                    "--time-limit, or --time-limit 0 to silence this warning",
                     fmt::join(question, " ")));
   return left && left->value < unlimited.value ? left : std::nullopt;
 }

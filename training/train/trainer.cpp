@@ -23,7 +23,8 @@
 namespace lockstep::training {
 namespace {
 
-constexpr const char* stopping_text = "\nstopping after this step, with a checkpoint; a second signal ends at once\n";
+constexpr const char* stopping_text =
+    "\nstopping after this step, with a checkpoint; a second signal ends the run at once\n";
 
 // On rank 0, as others may lack the batch system's variables. They wait for it to be answered.
 std::optional<core::Seconds> time_left(const runtime::Communicator& world, const RunOptions& options,
@@ -38,10 +39,10 @@ std::optional<core::Seconds> time_left(const runtime::Communicator& world, const
 void require_time(const TimeLimit& limit, core::Seconds asked) {
   if (asked.value <= 0 || !limit.is_near()) return;
   core::fail_usage(
-      {.what = fmt::format("{} are too little time for a step and a checkpoint", core::format_seconds(asked)),
+      {.what = fmt::format("{} is too short for a step and a checkpoint", core::format_seconds(asked)),
        .where = "--time-limit",
-       .expected = fmt::format("more than the {} that are kept for it", core::format_seconds(limit.reserve())),
-       .fix = "a longer one, or 0 for none"});
+       .expected = fmt::format("more than the {} that are reserved for them", core::format_seconds(limit.reserve())),
+       .fix = "use a longer limit, or 0 for none"});
 }
 
 }  // namespace
@@ -70,9 +71,9 @@ Trainer::Trainer(const runtime::Session& session, const OpenDevice& device, cons
   if (limit_.is_known()) limit_.expect(learner_.checkpoint_bytes());
   runtime::together(world_, [this] { require_time(limit_, options_.time_limit); });
   if (limit_.is_near()) {  // of a job: stopping at once, again and again, nothing would ever be done
-    core::log_warning(
-        fmt::format("too little time is left for a checkpoint: {}, where {} are kept for it; no stop before",
-                    core::format_seconds(limit_.left()), core::format_seconds(limit_.reserve())));
+    core::log_warning(fmt::format(
+        "the {} that are left are too short for a checkpoint, which needs {}: the run does not stop before the limit",
+        core::format_seconds(limit_.left()), core::format_seconds(limit_.reserve())));
     limit_ = TimeLimit{std::nullopt, clock_};
   }
   is_setting_up_ = false;
@@ -106,8 +107,9 @@ void Trainer::resume() {
 void Trainer::go_on_from(const checkpoint::Checkpoint& from) {
   runtime::together(world_, [&] { state_ = resume_state(from, recipe_, epochs_, options_.resume_anyway); });
   if (state_.n_steps > setup_.goal.n_steps)
-    setup_.warnings.push_back(fmt::format("nothing is trained: checkpoint '{}' is after step {}, and {} are asked for",
-                                          from.path(), state_.n_steps, setup_.goal.n_steps));
+    setup_.warnings.push_back(
+        fmt::format("nothing is trained: checkpoint '{}' is after step {}, but only {} steps are requested",
+                    from.path(), state_.n_steps, setup_.goal.n_steps));
   learner_.load_checkpoint(from, state_);
   ledger_before_ = state_.ledger;
   saved_at_ = kept_at_ = state_.samples_seen;
@@ -360,7 +362,7 @@ void Trainer::stop() {
   const int signal = runtime::agree_on_interrupt(world_);
   const bool may_go_on = signal != SIGINT && setup_.batches.training;  // Ctrl-C is a user who wants no more of it
   ending_ = {.status = RunStatus::stopped,
-             .message = signal != 0 ? runtime::describe_signal(signal) : "its time is nearly over",
+             .message = signal != 0 ? runtime::describe_signal(signal) : "its time limit is near",
              .exit_code = may_go_on ? core::to_int(core::ExitCode::requeue) : 128 + signal};
 }
 

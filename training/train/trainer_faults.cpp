@@ -27,7 +27,7 @@ void Trainer::fail_not_finite(const parallel::StepAgreement& agreement) {
        .where =
            fmt::format("rank {} on {}, first in {}", world_.rank(), runtime::host_name(), learner_.not_finite()->where),
        .expected = "finite numbers",
-       .fix = "a lower --lr, a --warmup or --clip-norm; or look at the data"}));
+       .fix = "use a lower --lr, a --warmup or --clip-norm; or check the data"}));
 }
 
 // Collective: parameters and states are still those from before it.
@@ -50,7 +50,7 @@ void Trainer::keep_bad_step() {
   if (complaint)
     core::log_warning(fmt::format("the step is not kept for --replay: {}", complaint->problem().what));
   else
-    core::log_info(fmt::format("to make that step again, on one rank: lockstep train --replay {}", path));
+    core::log_info(fmt::format("to repeat that step on one rank: lockstep train --replay {}", path));
 }
 
 // Collective: of parameters that somebody else than their owners has changed.
@@ -84,7 +84,7 @@ bool Trainer::roll_back() {
   const auto from = checkpoint::open_first_whole(world_, [&] { return paths; });
   if (world_.rank() == 0) {
     for (const std::string& path : set_aside)
-      core::log_warning(fmt::format("checkpoint '{}' may hold what has changed, and has another name now", path));
+      core::log_warning(fmt::format("checkpoint '{}' may contain the change and was renamed", path));
     if (from)
       core::log_warning(fmt::format("after step {}: {} ({}); going back to {}", state_.n_steps, why.problem().what,
                                     why.problem().where, from->path()));

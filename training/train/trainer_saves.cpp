@@ -89,8 +89,8 @@ std::optional<core::Error> Trainer::while_standing(Saving& saving, const std::fu
   if (!complaint) return std::nullopt;
   return core::Error{
       core::ExitCode::system,
-      {.what = fmt::format("a checkpoint cannot be written: {}", complaint->problem().what),
-       .fix = "make room, or name another place with --run-dir; --resume goes on from the checkpoint before"}};
+      {.what = fmt::format("cannot write a checkpoint: {}", complaint->problem().what),
+       .fix = "free space, or name another folder with --run-dir; --resume continues from the previous checkpoint"}};
 }
 
 // Collective: why there is none, the same on all ranks, if there is none. `is_due`: by the recipe's interval.
@@ -131,8 +131,8 @@ void Trainer::finish_save() {
 
 void Trainer::tell_unsaved(const Saving& saving, const core::Error& why) const {
   if (world_.rank() == 0)
-    core::log_warning(fmt::format("no checkpoint after step {}: {}; training goes on, and {}", saving.record.at.step,
-                                  why.problem().what, "the checkpoints before stay"));
+    core::log_warning(fmt::format("no checkpoint after step {}: {}; training continues, and {}", saving.record.at.step,
+                                  why.problem().what, "earlier checkpoints stay"));
 }
 
 // What a checkpoint says of the run, where it is to go on from.
@@ -165,10 +165,9 @@ void Trainer::save_weights() const try {
   learner_.save(run_.weights_path(),
                 {.model = recipe_.model, .epoch = position().epoch, .samples_seen = state_.samples_seen}, "");
 } catch (const core::Error& error) {
-  throw core::Error{
-      core::ExitCode::system,
-      {.what = fmt::format("weights cannot be saved to '{}': {}", run_.weights_path(), error.problem().what),
-       .fix = "make room, or name another place with --save-weights"}};
+  throw core::Error{core::ExitCode::system,
+                    {.what = fmt::format("cannot save weights to '{}': {}", run_.weights_path(), error.problem().what),
+                     .fix = "free space, or name another file with --save-weights"}};
 }
 
 }  // namespace lockstep::training

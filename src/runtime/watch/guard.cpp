@@ -153,8 +153,8 @@ void tell(const std::string& reason) {
     leave(code);
   if (tell_exit(core::to_int(core::ExitCode::system)))  // all ranks would say the same
     tell(
-        fmt::format("{}: MPI failed to start and ended the process with exit code {}\n  fix: read MPI's messages "
-                    "above; check MPI's settings and the limits of a process (ulimit -a)",
+        fmt::format("{}: MPI failed to start and ended the process with exit code {}\n"
+                    "  fix: read MPI's messages above; check MPI's settings and the limits of a process (ulimit -a)",
                     describe_rank(hint, process), code));
   _exit(core::to_int(core::ExitCode::system));
 }

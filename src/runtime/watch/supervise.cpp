@@ -256,8 +256,8 @@ class Idleness {
     kill(launcher, SIGTERM);
     end_leftovers(clock_);
     static_cast<void>(output.await_end(awaited));
-    write_all(STDERR_FILENO, fmt::format("error: the MPI launcher {} for {:.0f} s: it is killed\n  fix: read its "
-                                         "messages above; check the limits of a process (ulimit -a)\n",
+    write_all(STDERR_FILENO, fmt::format("error: the MPI launcher {} for {:.0f} s: it is killed\n"
+                                         "  fix: read its messages above; check the limits of a process (ulimit -a)\n",
                                          is_over ? "has kept running without ranks" : "has started no rank", most_s));
     _exit(told_exit() != 0 ? told_exit() : core::to_int(core::ExitCode::stalled));
   }
