@@ -25,8 +25,8 @@ struct ResumePromise {
 
 [[nodiscard]] ResumePromise resume_promise(const Recipe& recipe, int n_ranks);
 
-/// Returns another number of ranks with the same bits: the largest smaller one, else the smallest larger one; 0 if there
-/// is none. Assumes that the recipe is deterministic.
+/// Returns another number of ranks with the same bits: the largest smaller one, else the smallest larger one; 0 if
+/// there is none. Assumes that the recipe is deterministic.
 [[nodiscard]] int other_ranks(const Recipe& recipe, int n_ranks);
 
 }  // namespace lockstep::training
