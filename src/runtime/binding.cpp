@@ -1,4 +1,4 @@
-// What Topology's places mean for a timing: the member functions that judge.
+// The member functions of Topology that judge what its places mean for a timing.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,13 +11,13 @@
 namespace lockstep::runtime {
 namespace {
 
-/// Two ranks that may get in each other's way.
+/// Two ranks that may disturb each other.
 struct Conflict {
   const Place* first = nullptr;
   const Place* second = nullptr;
 };
 
-/// The ranks of one node, and all processors they may use together.
+/// The ranks of one node, and all processors that they may use together.
 struct Node {
   std::vector<const Place*> places;
   std::set<int> cpus;
@@ -37,7 +37,7 @@ std::vector<Node> group_by_node(const Topology& topology) {
   return nodes;
 }
 
-/// Free to roam over every processor the job has on the node. One core leaves nowhere to roam.
+/// Whether a rank may run on every processor of the job on the node. With one core there is nowhere to move.
 bool is_roaming(const Place& place, const Node& node) {
   return place.core < 0 && node.cpus.size() > 1 && place.cpus.size() == node.cpus.size();
 }

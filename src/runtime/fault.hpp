@@ -1,7 +1,7 @@
-// Faults made on purpose at an exact place (--inject): fire drills for users, and what the tests of alarms need.
-// Invariant: without faults nothing here is called. A fault strikes its rank only (`move`: all), and once, but for
+// Faults injected at an exact place (--inject): fire drills for users, and tests of alarms.
+// Invariant: without faults nothing here is called. A fault affects only its rank (`move`: all), and only once, except
 // `each`, `slow`, `move`, and `io` with TIMES.
-// Used by both programs, the watchdog (which knows where a phase begins), and whoever writes checkpoints and shards.
+// Used by both programs, the watchdog (which knows where a phase begins), and the writers of checkpoints and shards.
 #pragma once
 
 #include <atomic>

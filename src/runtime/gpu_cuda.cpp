@@ -51,7 +51,7 @@ std::vector<int> read_processors_near(const std::string& pci) {
 }
 
 #if CUDART_VERSION >= 12010
-// The runtime has a name for it no more than this program is linked with the driver.
+// The runtime has no function for it, and this program is not linked with the driver.
 template <class Function>
 Function driver_function(const char* name) {
   void* function = nullptr;
@@ -65,7 +65,7 @@ Function driver_function(const char* name) {
                                                                         : nullptr;
 }
 
-// An older driver does not know the attribute.
+// An older driver does not know this attribute.
 bool has_switches(int number) {
   const auto find = driver_function<decltype(&cuDeviceGet)>("cuDeviceGet");
   const auto ask = driver_function<decltype(&cuDeviceGetAttribute)>("cuDeviceGetAttribute");
@@ -94,16 +94,16 @@ Gpu describe(int number) {
           .has_switches = has_switches(number)};
 }
 
-// Whether this program could be built for it: no older toolkit than 12.0 will do.
+// Whether this program could be built for it: the oldest supported toolkit is 12.0.
 bool is_of_use(int driver) { return driver >= 12000; }
 
-// What hides them if it is set to nothing, or to numbers that there are not; its value is the user's.
+// What hides the GPUs if it is empty or names numbers that do not exist; its value comes from the user.
 std::string visible_devices() {
   const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
   return visible == nullptr ? "" : fmt::format(", with CUDA_VISIBLE_DEVICES='{}'", core::printable(visible));
 }
 
-// What keeps GPUs from being used, in a user's words, and what helps.
+// Describes the obstacle in a user's words, with a fix.
 void explain(GpuSurvey& survey, int driver, cudaError_t status) {
   switch (status) {
     case cudaErrorInsufficientDriver:
