@@ -90,7 +90,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   return parts;
 }
 
-/// Reads one fault: takes its arguments one after another.
+/// Reads one fault: its arguments one after another.
 class Reader {
  public:
   Reader(std::string_view text, FaultTaker taker) : text_{text}, taker_{taker}, words_{split(text, ':')} {}
@@ -145,7 +145,7 @@ void Reader::take_place(Fault& fault) {
   if (std::ranges::find(names, fault.place) == names.end()) core::fail_unknown("phase", fault.place, "--inject", names);
 }
 
-/// N or `each`. `may_be_last`: else another argument follows, which then is all that is left.
+/// N or `each`. `may_be_last`: otherwise another argument follows, so the last word is that one.
 void Reader::take_count(Fault& fault, bool may_be_last) {
   if (!has_more() || (!may_be_last && next_ + 1 == words_.size())) return;
   if (words_[next_] == "each") {
@@ -265,8 +265,8 @@ void Drill::require_steps(std::uint64_t n_steps) const {
   }
 }
 
-/// Whether this time is the one that is meant. Where places have numbers, those without are the phase's begin, which
-/// is no place of its own.
+/// Whether this time is the requested one. Phases with numbered places also have a begin, which is not a place of its
+/// own.
 bool Drill::is_due(Armed& armed, std::uint64_t number) noexcept {
   const Fault& fault = armed.fault;
   const auto place = std::ranges::find(places, fault.place, &FaultPlace::name);

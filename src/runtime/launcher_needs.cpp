@@ -20,7 +20,8 @@ namespace {
 
 using MaybeError = std::optional<core::Error>;
 
-/// Of "Open MPI v4.1.4, ..."; 0: it is another MPI, or the launcher is one of the user's own that may do without.
+/// The major version in "Open MPI v4.1.4, ..."; 0: it is another MPI, or the user's own launcher, which may not need
+/// any of this.
 int open_mpi_version(const LauncherFacts& facts) {
   constexpr std::string_view begin = "Open MPI v";
   const std::string name = std::filesystem::path{facts.launcher}.filename().string();
@@ -29,7 +30,7 @@ int open_mpi_version(const LauncherFacts& facts) {
   return facts.mpi.starts_with(begin) ? std::atoi(facts.mpi.c_str() + begin.size()) : 0;
 }
 
-/// Open MPI 4 has room for 64 characters of a path's part or the like (its issue 13358; 4.1.4 dies from 57 on).
+/// Open MPI 4 has room for 64 characters of a name (its issue 13358; 4.1.4 crashes from 57 on).
 MaybeError judge_host_name(const LauncherFacts& facts, int) {
   constexpr std::size_t longest = 56;
   const int version = open_mpi_version(facts);
@@ -57,7 +58,7 @@ MaybeError judge_home(const LauncherFacts& facts, int) {
                       .fix = "export HOME=/tmp, or another folder that you own"}};
 }
 
-/// Up to Open MPI 3 its sockets lie there, in a path of 107 characters at most (its issues 2956 and 3798).
+/// Up to Open MPI 3 it keeps sockets there, whose paths have at most 107 characters (its issues 2956 and 3798).
 MaybeError judge_temporary(const LauncherFacts& facts, int) {
   constexpr std::size_t longest = 107;
   const int version = open_mpi_version(facts);
@@ -73,7 +74,7 @@ MaybeError judge_temporary(const LauncherFacts& facts, int) {
                       .fix = "export TMPDIR=/tmp"}};
 }
 
-/// Open MPI 4.1.4 dies up to 200 KiB, MPICH 4.0.2 up to 64 KiB.
+/// Open MPI 4.1.4 crashes with 200 KiB or less, MPICH 4.0.2 with 64 KiB or less.
 MaybeError judge_stack(const LauncherFacts& facts, int) {
   constexpr std::uint64_t least = std::uint64_t{256} << 10;
   if (facts.stack >= least) return std::nullopt;
@@ -85,7 +86,7 @@ MaybeError judge_stack(const LauncherFacts& facts, int) {
        .fix = "ulimit -s 8192"}};
 }
 
-/// Open MPI 4.1.4 needs 32 for 1 rank and 96 for 16; with less it hangs, or tells of pipes.
+/// Open MPI 4.1.4 needs 32 for 1 rank and 96 for 16; with fewer it hangs, or complains about pipes.
 MaybeError judge_open_files(const LauncherFacts& facts, int n_ranks) {
   const std::uint64_t least = 32 + 5 * static_cast<std::uint64_t>(n_ranks);
   if (open_mpi_version(facts) == 0 || facts.open_files >= least) return std::nullopt;
