@@ -95,7 +95,7 @@ constexpr std::array result_fields{JsonField{"meta", {.kind = JsonKind::object, 
                                    JsonField{"visits", {.kind = JsonKind::list, .each = &row_rule}, false}};
 constexpr JsonRule result_rule{.kind = JsonKind::object, .fields = result_fields};
 
-// The version says which fields there are. Of what is nested deeper nothing is a result.
+// The version determines the fields. A result has no deeper nesting.
 constexpr std::array version_fields{JsonField{"schema"}, JsonField{"schema_version"}};
 constexpr core::JsonDocument result_document{.what = "a result of reduce_all",
                                              .rule = {.kind = JsonKind::object, .fields = version_fields},
@@ -184,7 +184,8 @@ Parsed read_json(std::string_view text, const std::string& name) {
   return json;
 }
 
-// Of two objects the names of what differs: variables of an environment are many, and long. Nothing of other values.
+// For two objects, the names of differing members: variables of an environment are many and long. Empty for other
+// values.
 std::string name_differing(const std::string& then, const std::string& now) {
   const Parsed before = Parsed::parse(then, nullptr, false), after = Parsed::parse(now, nullptr, false);
   if (!before.is_object() || !after.is_object()) return "";

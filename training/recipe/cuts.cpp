@@ -11,8 +11,8 @@
 namespace lockstep::training {
 namespace {
 
-/// Nothing if groups and the ranks' parts of a batch do not fit. A group of several ranks is a slice of the batch too:
-/// it would span parts that each of them computes one after another, if there were more than one.
+/// Nothing if groups and the ranks' parts of a batch do not fit. A group over several ranks is a slice of the batch,
+/// too: it would span parts that each rank computes one after another, if there were more than one.
 std::optional<std::uint64_t> find_ranks_of_group(const Recipe& recipe, std::uint64_t n_ranks) noexcept {
   if (recipe.bn_group == 0 || recipe.has_lanes()) return 1;
   if (recipe.batch % (n_ranks * recipe.accumulate * recipe.bn_group) == 0) return 1;

@@ -21,7 +21,7 @@ struct Written {
 
 Written read(const toml::node& node);
 
-// Of a list of numbers and texts: the items, separated by commas.
+// For a list of numbers and texts: the items, separated by commas.
 Written read(const toml::array& array) {
   std::vector<std::string> items;
   for (const toml::node& node : array) {
@@ -48,9 +48,9 @@ std::string where(const std::string& file, const toml::source_position& at) {
   return fmt::format("{}:{}:{}", file, at.line, at.column);
 }
 
-/// Walks over the text and refuses what no recipe needs before toml++ sees it: texts of several lines, tables,
-/// characters beyond ASCII but in comments and texts, and texts where none begins, as toml++ reads on in a word such
-/// as 1=2="x". Up to 3.4 some such characters are undefined behaviour there (its issues 190 and 295).
+/// Scans the text and refuses what no recipe needs before toml++ sees it: texts of several lines, tables, non-ASCII
+/// characters outside comments and texts, and quotes where no text begins, because toml++ reads on in a word such as
+/// 1=2="x". Up to 3.4 some such characters are undefined behaviour there (its issues 190 and 295).
 class Scan {
  public:
   Scan(std::string_view text, const std::string& file) : text_{text}, file_{file} {}
@@ -88,7 +88,7 @@ class Scan {
       fail("an array without an end", "values separated by commas, and a ] after the last");
     }
     if (c == '[' && brackets_ == 0) array_at_ = at_;
-    // Each dot of a key is a table within a table, and toml++ descends into them one by one.
+    // Each dot of a key is a table within a table, and toml++ recurses into them one by one.
     n_dots_ = c == '\n' ? 0 : n_dots_ + (c == '.' && !has_equals_ ? 1 : 0);
     if (n_dots_ > most_dots) fail(fmt::format("a key with more than {} dots", most_dots), "keys without dots");
     ++at_;
@@ -144,7 +144,7 @@ class Scan {
   bool text_may_begin_ = true;
 };
 
-/// "texts go in quotes: model = \"toy\"" where line number `line` has a word without; empty if it has none.
+/// "put texts in quotes: model = \"toy\"" if line number `line` has a word without quotes; empty if not.
 std::string quotes_for(std::string_view text, std::size_t line) {
   for (; line > 1; --line) text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
   text = text.substr(0, text.find_first_of("#\r\n"));

@@ -41,7 +41,8 @@ std::vector<Finding> select(const std::vector<Finding>& findings, auto predicate
 
 bool waits_for_nobody(const Finding& finding) noexcept { return finding.wait == Wait::nothing; }
 
-/// Those without whom the others cannot go on; empty if all are equally far, and all wait or none is known to.
+/// The processes without which the others cannot continue; empty if all are at the same point, and all wait or none is
+/// known to wait.
 std::vector<Finding> find_culprits(const std::vector<Finding>& findings) {
   if (has_evidence(findings)) return select(findings, is_evidence);
   const auto here = select(findings, [](const Finding& f) { return f.condition != Condition::left; });
@@ -101,7 +102,7 @@ std::vector<Finding> find_waiting(const std::vector<Finding>& findings, const st
   });
 }
 
-/// "ranks 0 1 3", and where they are if that is known and the same of all: "ranks 0 1 3, in phase training, step 40".
+/// "ranks 0 1 3", and their place if that is known and the same for all: "ranks 0 1 3, in phase training, step 40".
 std::string list_waiting(const std::vector<Finding>& waiting) {
   std::string list = waiting.size() == 1 ? "rank" : "ranks";
   for (std::size_t i = 0; i < std::min(waiting.size(), longest_list); ++i)
@@ -113,7 +114,7 @@ std::string list_waiting(const std::vector<Finding>& waiting) {
   return is_same && waiting.front().unit > 0 ? fmt::format("{}, in {}", list, place) : list;
 }
 
-/// `findings` may be of several nodes; a rank that nobody has heard of is on one that is not there any more.
+/// `findings` may come from several nodes; a rank without a finding is on a node that is gone.
 std::string describe_standoff(const std::vector<Finding>& findings, const Witness& witness) {
   std::set<std::string> hosts;
   for (const Finding& finding : findings) hosts.insert(finding.host);
