@@ -15,7 +15,7 @@ namespace {
 
 constexpr core::Seconds longest_silence_of_evaluation{2};
 
-/// Columns of the terminal that stderr is; 80 where it does not say.
+/// Columns of the terminal on stderr; 80 if it does not report them.
 std::size_t terminal_width() {
   winsize size{};
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;

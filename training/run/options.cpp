@@ -37,7 +37,7 @@ void check_resume(const RunOptions& options) {
                     .fix = "leave out one"});
 }
 
-/// It makes runs of its own, of which nothing is kept.
+/// It makes runs of its own, and keeps nothing of them.
 void check_verification(const RunOptions& options) {
   if (!options.verify_resume) return;
   std::string other;
@@ -57,7 +57,7 @@ void check_verification(const RunOptions& options) {
                     .fix = "leave out one"});
 }
 
-/// What a drill spoils is all in the run's own folder.
+/// A drill may damage only files in the run's own folder.
 void check_drill(const RunOptions& options) {
   if (!options.drill) return;
   std::string other;

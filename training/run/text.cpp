@@ -24,7 +24,7 @@ std::string counted(std::uint64_t n, std::string_view what) {
   return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
 }
 
-/// Of an evaluation; empty where nothing is trained.
+/// For an evaluation; empty if nothing is trained.
 std::string epoch_prefix(const Position& at, const Goal& goal) {
   return goal.n_epochs > 0 ? fmt::format("epoch {}/{}  ", at.epoch, goal.n_epochs) : "";
 }
@@ -82,7 +82,7 @@ std::string data_text(const DataRecord& record, core::Seconds time) {
   return text;
 }
 
-/// "rank 3 (node7)"; nobody where all are equal.
+/// "rank 3 (node7)"; "-" if all are equal.
 std::string most_on(const metrics::PhaseRow& row) {
   return row.max_s > row.min_s ? fmt::format("rank {} ({})", row.max_rank, row.max_host) : "-";
 }
@@ -218,7 +218,7 @@ std::string profile_text(const ProfileReport& report) {
                        at_limit_ms > 0 ? fmt::format("{:.0f}", percent(at_limit_ms, forward + backward)) : "-"});
   };
   for (const LayerProfile& layer : report.layers) {
-    // What only gives memory another name takes no time and has no limit.
+    // A layer that only renames memory takes no time and has no limit.
     const bool moves_data = layer.forward_ms + layer.backward_ms > 0.01 * layer.limit_ms;
     const double layer_limit_ms = moves_data ? layer.limit_ms : 0;
     row(layer.layer, layer.forward_ms, layer.backward_ms, layer.gflops > 0 ? fmt::format("{:.1f}", layer.gflops) : "-",
