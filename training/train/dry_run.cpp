@@ -26,7 +26,7 @@
 namespace lockstep::training {
 namespace {
 
-/// Of this process, from /proc/self/status: "VmRSS:" what it has, "VmHWM:" the most it ever had.
+/// Memory of this process, from /proc/self/status: "VmRSS:" now, "VmHWM:" at its peak.
 std::uint64_t memory_of_process(const std::string& key) {
   std::ifstream file{"/proc/self/status"};
   for (std::string word; file >> word;) {
@@ -36,8 +36,8 @@ std::uint64_t memory_of_process(const std::string& key) {
   return 0;
 }
 
-/// A batch, and one sample of it through the network: what is made on first use is there then, and of the activations
-/// next to nothing is touched.
+/// Loads a batch and passes one sample of it through the network: then everything made on first use exists, and almost
+/// none of the activations is touched.
 void use_first_time(Batches& batches, Learner& learner) {
   batches.begin_epoch(0);
   const data::Batch* const all = batches.next();
@@ -45,8 +45,8 @@ void use_first_time(Batches& batches, Learner& learner) {
   learner.try_out(all->part(0, 1));
 }
 
-/// The first rank's peak is often where it saves the weights. Without room for a temporary file the forecast is without
-/// it.
+/// The first rank's peak is often at the saving of weights. Without room for a temporary file the forecast leaves it
+/// out.
 void save_once(const Learner& learner) {
   std::error_code ignored;
   const std::filesystem::path folder = std::filesystem::temp_directory_path(ignored);
@@ -58,15 +58,15 @@ void save_once(const Learner& learner) {
   std::filesystem::remove_all(mine.path, ignored);
 }
 
-/// Pages of shared arenas count once a process has touched them. An owner reads its slice of all gradients; all but the
-/// first rank, which made them, have yet to read the parameters.
+/// Pages of shared arenas count once a process has touched them. An owner reads its slice of all gradients; all ranks
+/// except the first, which initialized them, still have to read the parameters.
 std::uint64_t untouched_bytes(std::uint64_t arena_bytes, std::uint64_t n_local, bool has_made_parameters) {
   const std::uint64_t of_others = arena_bytes / n_local * (n_local - 1);
   return of_others + (has_made_parameters ? 0 : of_others);
 }
 
-/// Of all nodes together, slice by slice as they are summed. Where rows of a table travel, all nodes together send a
-/// row and its place for each sample to each other node; less where samples share rows.
+/// Of all nodes together, slice by slice as they are summed. If rows of a table travel, every node sends a row and its
+/// place for each sample to each other node; less if samples share rows.
 std::uint64_t network_bytes(const Recipe& recipe, const parallel::Synchronizer& synchronizer, int n_nodes) {
   if (n_nodes == 1) return 0;
   const std::vector<int> nodes = comm::one_rank_each(n_nodes);
@@ -163,7 +163,7 @@ DryRun plan_run(const runtime::Communicator& world, const runtime::Topology& top
   if (batches.most() > whole_groups(recipe, most_tried))  // which the learner is for
     plan.activation_bytes =
         memory_need(device, recipe, learner.network(), batches.most(), world.n_ranks(), n_local).activations;
-  // What could not run here is not tried here.
+  // What cannot run on this machine is not tried.
   const std::uint64_t left = runtime::available_memory().value;
   const bool is_too_large = world.any(left > 0 && plan.activation_bytes > left / n_local);
   if (!is_too_large) use_first_time(batches, learner);

@@ -73,11 +73,11 @@ struct Room {
 
 std::uint64_t less(std::uint64_t bytes, std::uint64_t others) { return bytes - std::min(bytes, others); }
 
-/// So many samples at a time are planned at most: more take memory in proportion, and plans of groups time in its
-/// square.
+/// At most this many samples at a time are planned: more take memory in proportion, and plans of groups take time in
+/// its square.
 constexpr std::uint64_t most_planned = 4096;
 
-/// Without timing, which takes memory; what oneDNN has compiled for it is used again.
+/// Without timing, which takes memory; code that oneDNN has compiled for it is reused.
 std::unique_ptr<nn::Executor> executor_for(nn::Device& device, const Recipe& recipe, const nn::Network& network,
                                            std::uint64_t n, int n_ranks) {
   nn::ExecutorOptions options = executor_options(recipe, n);
@@ -114,7 +114,7 @@ void check_shared_room(const MemoryNeed& need, std::uint64_t n_local, const std:
   if (!error && room.capacity > 0) compare_shared_room(need, n_local, host, room.available);
 }
 
-/// By this process: libraries of GPUs alone take some hundred MB of it.
+/// Used by this process: libraries of GPUs alone take some hundred MB.
 std::uint64_t address_space_taken() {
   std::uint64_t n_pages = 0;
   std::ifstream{"/proc/self/statm"} >> n_pages;

@@ -30,7 +30,7 @@ std::uint64_t n_outputs(const Recipe& recipe, const data::SetSpec& spec) {
                     .fix = "name a set that fits the model, or another model"});
 }
 
-/// Two a sample, as all models of ids take them.
+/// Two per sample, as all models of ids take them.
 void check_ids(const Recipe& recipe, const data::SetSpec& spec) {
   constexpr std::uint64_t n_columns = 2;
   if (spec.is_encoded() || core::is_floating(spec.x.dtype) || spec.x.n_elements() != n_columns)
@@ -71,7 +71,7 @@ void check_classes(const Recipe& recipe, const data::SetSpec& spec) {
          .fix = fmt::format("--classes {}", n_classes)});
 }
 
-/// Of the embedding that `key` is about: as the recipe says, or as many as the set has ids.
+/// Rows of the embedding that `key` is about: from the recipe, or as many as the set has ids.
 std::uint64_t n_rows(std::string_view key, std::uint64_t of_recipe, std::uint64_t n_ids) {
   if (of_recipe == 0) return n_ids;
   if (of_recipe < n_ids)
@@ -87,7 +87,7 @@ std::vector<std::uint64_t> n_ids_of(const Recipe& recipe, const DataInfo& data) 
   return {n_rows("users", recipe.users, data.n_ids[0]), n_rows("items", recipe.items, data.n_ids[1])};
 }
 
-/// Batch normalization of a single value per sample and channel; nullptr if there is none.
+/// Batch normalization with a single value per sample and channel; nullptr if there is none.
 const nn::Node* find_single_pixels(const nn::Network& network) {
   const auto found = std::ranges::find_if(network.nodes(), [](const nn::Node& node) {
     return std::holds_alternative<nn::BatchNorm>(node.layer) && node.output[1] * node.output[2] == 1;
@@ -95,10 +95,10 @@ const nn::Node* find_single_pixels(const nn::Network& network) {
   return found == network.nodes().end() ? nullptr : &*found;
 }
 
-/// Whether one of `n` samples, normalized by groups of more, is left alone.
+/// Whether one of `n` samples is left alone if they are normalized in groups of more.
 bool is_one_alone(const Recipe& recipe, std::uint64_t n) noexcept { return n % recipe.bn_group == 1; }
 
-/// The same of `n` samples cut into lanes and these into parts, whose sizes differ by one at most.
+/// Likewise for `n` samples divided into lanes and these into parts, whose sizes differ by at most one.
 bool is_one_alone_in_lanes(const Recipe& recipe, std::uint64_t n) noexcept {
   for (const std::uint64_t of_lane : {n / recipe.lanes, div_up(n, recipe.lanes)})
     for (const std::uint64_t of_part : {of_lane / recipe.accumulate, div_up(of_lane, recipe.accumulate)})
@@ -106,7 +106,7 @@ bool is_one_alone_in_lanes(const Recipe& recipe, std::uint64_t n) noexcept {
   return false;
 }
 
-/// The same of a batch as it is dealt to ranks. Their parts are cut between groups.
+/// Likewise for a batch divided among ranks, whose parts are cut between groups.
 bool is_one_alone_in_ranks(const Recipe& recipe, const data::LoaderOptions& options, std::uint64_t n_samples,
                            std::uint64_t batch, int n_ranks) {
   const int n_together = ranks_of_group(recipe, n_ranks);
@@ -119,7 +119,7 @@ bool is_one_alone_in_ranks(const Recipe& recipe, const data::LoaderOptions& opti
   return false;
 }
 
-/// Whether training goes on for so many batches of an epoch.
+/// Whether training continues for this many batches of an epoch.
 bool comes_to_batch(const Recipe& recipe, std::uint64_t n_samples, std::uint64_t n_batches) noexcept {
   const std::uint64_t n_epoch = recipe.drop_last ? n_batches * recipe.batch : n_samples;
   return (recipe.max_steps == 0 || recipe.max_steps >= n_batches) &&
@@ -153,7 +153,7 @@ nn::Network make_network(const Recipe& recipe, const DataInfo& data) try {
                            "of ids: movielens; images: the others), or another set"});
 }
 
-// All batches but the last consist of whole groups.
+// All batches except the last consist of whole groups.
 void check_groups(const Recipe& recipe, const nn::Network& network, std::uint64_t n_samples, int n_ranks) {
   const nn::Node* const node = find_single_pixels(network);
   if (node == nullptr) return;

@@ -64,14 +64,14 @@ nlohmann::json read_content(const std::string& path) {
        .fix = "lockstep train keeps one when a loss is not finite"});
 }
 
-/// As the recipe file that the run might have been started with: TOML's booleans, numbers, texts and lists are JSON's.
+/// As the recipe file of the run might read: TOML's booleans, numbers, texts and lists are JSON's.
 std::string as_toml(const nlohmann::json& recipe) {
   std::string text;
   for (const auto& [key, value] : recipe.items()) text += fmt::format("{} = {}\n", key, value.dump());
   return text;
 }
 
-/// In as many parts as the ranks had together, where groups allow it: what they had memory for is not too much for one.
+/// In as many parts as all ranks had together, if groups allow it: parts that fit into their memory fit here.
 std::uint64_t parts_on_one_rank(const Recipe& recipe, std::uint64_t n_ranks) {
   if (recipe.deterministic) return recipe.accumulate;  // lanes are parts already
   const std::uint64_t group = std::max<std::uint64_t>(1, recipe.bn_group);
@@ -123,7 +123,7 @@ class Step {
         .learning_rate = bundle_.bad.learning_rate, .epoch = bundle_.state.epoch, .step = bundle_.state.n_steps};
   }
 
-  /// Whether the step is finite; prints what there is to see.
+  /// Whether the step is finite; prints the details.
   bool make() {
     tell_records();
     tell_data();
@@ -181,7 +181,7 @@ class Step {
     return !bad;
   }
 
-  /// Each alone. Where batch normalization makes a sample's loss one of its group it cannot be looked for.
+  /// Each sample alone. With batch normalization a sample's loss depends on its group, so this is not possible.
   void tell_samples() {
     if (!learner_.network().statistics().empty() || batch_->ids.empty()) return;
     std::vector<std::uint64_t> bad;

@@ -26,8 +26,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* resume_flag = "--resume";
 
-/// How far a run goes (where its rates do not depend on that), what is told and kept of it, and by what it is computed
-/// and read: never what is learned.
+/// Keys for the length of a run (if its rates do not depend on it), for its reports and records, and for the way it
+/// computes and reads: never for what is learned.
 constexpr std::array<std::string_view, 19> free_keys{
     "name",        "epochs",     "samples", "max-steps",     "evaluate-every", "save-every", "val-split",
     "val-augment", "data",       "stage",   "cache",         "loader-threads", "threads",    "precision",
@@ -62,13 +62,13 @@ std::vector<Difference> differences(const Json& then, const Json& now) {
   return all;
 }
 
-/// Its fields are right where they are there: the index was read.
+/// Its fields are valid if present: the index was read.
 void require_training(const Json& content, const checkpoint::Checkpoint& from) {
   core::check_json(content, from.path() + "/index.json", "content", checkpoint::training_content,
                    "name a checkpoint of lockstep train; --init-from loads the weights of any");
 }
 
-/// A run that was killed before its first checkpoint is started anew; not one that has more to show.
+/// A run that was killed before its first checkpoint is started again; not one that has more to lose.
 void require_nothing_to_lose(const std::string& run_dir, const std::vector<std::string>& checkpoints) {
   if (!checkpoints.empty())
     throw core::Error{core::ExitCode::failed,

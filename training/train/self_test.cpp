@@ -84,7 +84,7 @@ constexpr std::array self_test_precisions{SelfTestPrecision{"f32", nn::Precision
                                           SelfTestPrecision{"f16", nn::Precision::f16, 0.005, 0.8},
                                           SelfTestPrecision{"bf16", nn::Precision::bf16, 0.02, 0.8}};
 
-/// Samples in the memory that a batch is of.
+/// The most samples of a batch in memory.
 struct SelfTestSamples {
   std::vector<float> x{};
   std::vector<std::int64_t> x_ids{};
@@ -122,13 +122,13 @@ class NoHooks final : public nn::Hooks {
   void sum(runtime::DeviceSpan<double>, runtime::Stream&) override {}
 };
 
-/// What came of it: the mean loss, and the gradient of each parameter in PyTorch's order.
+/// The result: the mean loss, and the gradient of each parameter in PyTorch's order.
 struct SelfTestResult {
   double loss = 0;
   std::vector<std::vector<float>> gradients{};
 };
 
-/// Forward and backward in training, on the device in use.
+/// A forward and backward pass in training, on the device in use.
 SelfTestResult compute(nn::Device& device, const SelfTestCase& given, nn::Precision precision) {
   const nn::Network network = nn::make_model(given.model);
   const auto executor = device.make_executor(
@@ -165,7 +165,7 @@ SelfTestResult compute(nn::Device& device, const SelfTestCase& given, nn::Precis
   return result;
 }
 
-/// The norm of the difference over that of what was expected; NaN where one is.
+/// The norm of the difference divided by that of the expected value; NaN if one is NaN.
 double relative_error(std::span<const std::vector<float>> found, std::span<const std::vector<float>> expected) {
   double difference = 0, norm = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -202,7 +202,7 @@ bool tell_row(const core::Table& table, const SelfTestCase& given, const SelfTes
   return is_good;
 }
 
-/// Of the models named, or of all. Throws core::Error (usage).
+/// The named models, or all. Throws core::Error (usage).
 std::vector<SelfTestCase> cases_of(const std::vector<std::string>& models) {
   const std::vector<SelfTestCase> all = self_test_cases();
   if (models.empty()) return all;
@@ -217,7 +217,7 @@ std::vector<SelfTestCase> cases_of(const std::vector<std::string>& models) {
   return asked;
 }
 
-/// All but the `taken`. Throws core::Error (usage).
+/// Refuses all flags except `taken`. Throws core::Error (usage).
 void refuse_flags_of_training(const std::vector<std::string>& arguments, const std::vector<std::string>& taken) {
   RecipeWords words;
   RunOptions options;

@@ -26,7 +26,7 @@ int threads_of(const runtime::Communicator& world, const Recipe& recipe) {
 
 namespace {
 
-/// Why nothing is chosen anew; empty if it is.
+/// Why nothing is tuned; empty if it is.
 std::string_view why_not_tuned(const OpenDevice& place, const Recipe& recipe, const RunOptions& options) {
   if (place.choice.is_host()) return "is on the host";
   if (options.dry_run) return "trains nothing";
@@ -48,7 +48,7 @@ Setup set_up(const runtime::Communicator& world, const OpenDevice& place, const 
     if (check.misfit && !options.dry_run) throw core::Error{*check.misfit};
     return check;
   };
-  // Hosts are asked for an evaluation's memory once it is used, GPUs at once.
+  // On hosts the memory of an evaluation is checked when it is used, on GPUs at once.
   const bool may_take_less = options.evaluate_only && place.choice.is_host();
   const auto fit = [&](const DataInfo& info, std::uint64_t most) {
     const nn::Network network = fitting_network(info);

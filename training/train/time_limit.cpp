@@ -56,7 +56,7 @@ std::optional<std::int64_t> parse_date(const std::string& text) {
   return std::mktime(&date);
 }
 
-/// What `left_by` makes of the answer to `question`; told if that is nothing.
+/// The time that `left_by` reads from the answer to `question`; warns if there is none.
 template <class Read>
 std::optional<core::Seconds> ask(const std::vector<std::string>& question, Read left_by) {
   const auto text = runtime::output_of(question, time_for_answer);
@@ -83,7 +83,7 @@ std::optional<core::Seconds> time_left_by_squeue(std::string_view text) {
   return if_above_zero(*days * seconds_per_day + *rest);
 }
 
-// Long values go on in lines that begin with a tab; the two wanted are short.
+// Long values continue in lines that begin with a tab; the two wanted are short.
 std::optional<core::Seconds> time_left_by_qstat(std::string_view text, std::int64_t now) {
   std::optional<std::int64_t> walltime, start;
   while (!text.empty()) {

@@ -64,7 +64,7 @@ int train(TrainCommand& command, const runtime::Session& session, runtime::Watch
     check_ranks(recipe, session.world().n_ranks());
   });
   if (const auto bad = session.agree(bad_place)) return core::to_int(*bad);
-  // Whoever computes on all cores has none to spare for reading ahead.
+  // A rank that computes on all its cores has none to spare for reading ahead.
   if (!recipe.is_on_device && recipe.loader_threads < 0 && recipe.threads == 0) recipe.loader_threads = 0;
   if (command.options.dry_run && recipe.is_on_device)
     return describe_on_gpus(session, *device, command.resolved, command.options, watchdog);
@@ -75,7 +75,7 @@ int train(TrainCommand& command, const runtime::Session& session, runtime::Watch
   return command.options.dry_run ? trainer->describe() : trainer->run();
 }
 
-/// Of --verify-resume, which starts jobs by itself.
+/// For --verify-resume, which starts jobs itself.
 void make_verification(Invocation& invocation, const TrainCommand& command) {
   const VerifyRequest request{.words = command.words,
                               .resolved = command.resolved,

@@ -26,7 +26,7 @@ namespace {
 constexpr const char* stopping_text =
     "\nstopping after this step, with a checkpoint; a second signal ends the run at once\n";
 
-// On rank 0, as others may lack the batch system's variables. They wait for it to be answered.
+// On rank 0, because others may lack the batch system's variables. They wait for the answer.
 std::optional<core::Seconds> time_left(const runtime::Communicator& world, const RunOptions& options,
                                        runtime::Watchdog& watchdog) {
   watchdog.enter(runtime::Activity::setup, time_for_answer);
@@ -151,7 +151,7 @@ void Trainer::train() {
     if (resumed_ && !is_kept_here_) save_last();
     return;
   }
-  // Of an epoch that was stopped after its last step the evaluation is left.
+  // In an epoch that was stopped after its last step only the evaluation is left.
   while (state_.n_steps < setup_.goal.n_steps ||
          (state_.n_steps == setup_.goal.n_steps && state_.of_epoch.n_steps > 0)) {
     const Position begin = position();
@@ -173,7 +173,7 @@ void Trainer::train() {
   if (is_step_bad_) keep_bad_step();
 }
 
-// False if training is to end before the epochs are over.
+// False if training ends before the epochs are over.
 bool Trainer::train_epoch() {
   watchdog_.enter(runtime::Activity::training);
   is_epoch_over_ = false;
@@ -236,7 +236,7 @@ void Trainer::count(const data::Batch& batch) {
   watchdog_.beat();
 }
 
-// What all ranks know of the steps before; false if training ends.
+// Collects what all ranks know of earlier steps; false if training ends.
 bool Trainer::account(const std::optional<parallel::StepAgreement>& agreement) {
   if (!agreement) return true;
   if (divergence_) return false;
@@ -266,7 +266,7 @@ void Trainer::note_loss(const parallel::StepAgreement& agreement) {
   ++state_.n_agreed;
 }
 
-// What is left to be known of the steps of an epoch, or of those before a signal; false if training ends.
+// Collects the remaining results of the steps of an epoch, or of those before a signal; false if training ends.
 bool Trainer::end_steps(bool goes_on) {
   goes_on = settle(goes_on) && goes_on;
   if (state_.of_epoch.n_steps < epochs_.n_batches) return goes_on;
@@ -275,7 +275,7 @@ bool Trainer::end_steps(bool goes_on) {
   return goes_on;
 }
 
-// Collective: all that was done is known to all ranks; false if training ends.
+// Collective: all ranks know the results of all steps; false if training ends.
 bool Trainer::settle(bool goes_on) {
   parallel::StepReport rest = learner_.report();
   rest.ledger = setup_.batches.training->ledger().hash();
@@ -289,7 +289,7 @@ bool Trainer::settle(bool goes_on) {
   return goes_on;
 }
 
-// Of a whole epoch: every sample once, whatever ranks, orders, caches and resumptions there were.
+// For a whole epoch: every sample once, with any ranks, orders, caches and resumptions.
 void Trainer::check_coverage() const {
   const bool is_exact = !recipe_.drop_last && recipe_.order != "torch" && recipe_.synthetic_steps == 0;
   if (is_exact)
@@ -352,7 +352,7 @@ void Trainer::evaluate() {
   run_.tell(&Observer::evaluated, *state_.evaluation);
 }
 
-// By a signal, or the clock of rank 0.
+// Stopped by a signal, or by the clock of rank 0.
 bool Trainer::is_stop_asked() const {
   return runtime::pending_interrupt() != 0 || (world_.rank() == 0 && limit_.is_near());
 }

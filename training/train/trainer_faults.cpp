@@ -1,4 +1,4 @@
-// What a trainer does where numbers are not finite any more, where parameters are not what was written, and in a drill.
+// The trainer's reaction to numbers that are not finite, to parameters that changed in memory, and to drills.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace lockstep::training {
 
-// The step after those that all ranks know the loss of.
+// The first step whose loss not all ranks know.
 void Trainer::fail_not_finite(const parallel::StepAgreement& agreement) {
   const bool is_loss = !std::isfinite(agreement.loss);
   ending_ = {
@@ -53,7 +53,7 @@ void Trainer::keep_bad_step() {
     core::log_info(fmt::format("to repeat that step on one rank: lockstep train --replay {}", path));
 }
 
-// Collective: of parameters that somebody else than their owners has changed.
+// Collective: for parameters that something other than their owners has changed.
 void Trainer::note_divergence(const parallel::StepAgreement& agreement) {
   divergence_ = core::complaint_of([&] {
     const parallel::Synchronizer& synchronizer = learner_.synchronizer();
@@ -62,8 +62,8 @@ void Trainer::note_divergence(const parallel::StepAgreement& agreement) {
   });
 }
 
-// Collective: to the newest checkpoint from when they were known to be sound; false, and the run fails, if there is
-// none, or if it has come to this before without getting any further, as that is no chance.
+// Collective: goes back to the newest checkpoint from when they were known to be sound; false, and the run fails, if
+// there is none, or if the same happened before without progress since, which is not chance.
 bool Trainer::roll_back() {
   finish_save();
   const core::Error why = *std::exchange(divergence_, std::nullopt);
@@ -107,7 +107,7 @@ std::uint64_t Trainer::least_sound_steps() const {
   return runtime::broadcast_value(world_, all.empty() ? 0 : std::ranges::min(all));
 }
 
-// Collective: the run fails, for a reason that is the same on all ranks and told by one.
+// Collective: the run fails, for a reason that is the same on all ranks and reported by one.
 void Trainer::fail_once(const core::Error& error) {
   static_cast<void>(session_.agree(world_.rank() == 0 ? std::optional{error} : std::nullopt));
   ending_ = {.status = RunStatus::failed, .message = error.problem().what, .exit_code = core::to_int(error.code())};
@@ -118,7 +118,7 @@ void Trainer::note_progress() {
   if (options_.drill && is_setting_up_) options_.drill->reach(runtime::name(runtime::Activity::setup));
 }
 
-// Collective: before anything is kept of the run.
+// Collective: before anything of the run is written.
 void Trainer::check_drill() const {
   runtime::together(world_, [&] {
     if (!options_.evaluate_only) options_.drill->require_steps(setup_.goal.n_steps);
