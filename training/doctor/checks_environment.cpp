@@ -1,4 +1,4 @@
-// What the environment says to NCCL, libfabric, UCX and MPI.
+// Settings in the environment for NCCL, libfabric, UCX and MPI.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,8 +31,8 @@ site::Fabric fabric_of(const Facts& facts) {
   return has("InfiniBand") ? site::Fabric::infiniband : site::Fabric::unknown;
 }
 
-/// MPI and the networks it uses read it. This program reads none of the others, such as NCCL's, so a slip in them keeps
-/// no job of its own from running; nor does a name that nothing reads.
+/// Whether MPI or its networks read the variable. This program reads none of the others, such as NCCL's, so a mistake
+/// in them does not stop its own job; neither does a name that nothing reads.
 bool reaches_mpi(const site::Variable& variable) {
   constexpr std::array<std::string_view, 7> prefixes{"OMPI_", "PMIX_", "PRTE_", "MPICH_", "FI_", "UCX_", "PALS_"};
   return site::is_known_variable(variable.name) &&

@@ -1,4 +1,4 @@
-// Where data come from and where files go.
+// Checks of data sets and of folders for files.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ double read_GBps(const Facts& facts) {
   return core::gigabytes_per_second({facts.node.data.n_read}, {facts.node.data.seconds});
 }
 
-/// Whether what was read came from the disk.
+/// Whether the data read came from the disk.
 std::string describe_cache(const SetFacts& set) {
   if (set.cached_percent < 0) return "maybe from the page cache: this file system does not report it";
   if (set.cached_percent < 0.5) return "not from the page cache";

@@ -69,7 +69,7 @@ int n_cpus_of(const Job& job, int node) {
   return index < nodes.size() ? nodes[index]->node.n_cpus : 0;
 }
 
-/// All that ranks of the node may use is less than it has.
+/// Whether the ranks of the node may use only a part of it.
 bool are_confined(const Job& job, int node) {
   return job.topology.cpus_per_node[static_cast<std::size_t>(node)] < n_cpus_of(job, node);
 }

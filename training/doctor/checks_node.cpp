@@ -1,4 +1,4 @@
-// What nodes are set to, and what limits a process there.
+// Settings of nodes, and limits of a process there.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -51,7 +51,7 @@ Finding judge_room(const std::string& otherwise, Compare compare) {
   return {.verdict = Verdict::fail, .seen = complaint->problem().what, .fix = complaint->problem().fix};
 }
 
-/// The limits of the tightest of all ranks.
+/// The tightest limits of all ranks.
 runtime::LimitsLeft tightest_limits(const Job& job) {
   runtime::LimitsLeft least{unlimited, unlimited};
   for (const Facts& facts : job.ranks) {
@@ -141,7 +141,7 @@ Finding check_locked_memory(const Job& job) {
 }
 
 Finding check_open_files(const Job& job) {
-  // Shards, sockets and shared memory of the ranks of a node, and what libraries keep open.
+  // Shards, sockets and shared memory of the ranks of a node, and files that libraries keep open.
   const std::uint64_t least = 256 + 2 * static_cast<std::uint64_t>(job.n_ranks());
   return for_ranks(job, [least](const Facts& facts) -> Finding {
     const std::uint64_t limit = facts.limits.open_files;

@@ -21,7 +21,7 @@ bool is_one_value(const Placed<std::string>& values) {
   return std::ranges::all_of(values, [&](const auto& entry) { return entry.second == values.front().second; });
 }
 
-/// Whether ranks of one node differ: then a node's name does not tell who has what.
+/// Whether ranks of one node differ: then the node's name is not enough.
 bool differs_within_nodes(const Job& job, const std::vector<std::string>& values) {
   std::map<int, std::string> of_node;
   for (std::size_t rank = 0; rank < values.size(); ++rank)
@@ -29,7 +29,7 @@ bool differs_within_nodes(const Job& job, const std::vector<std::string>& values
   return false;
 }
 
-/// By node, or by rank where ranks of a node differ.
+/// By node, or by rank if ranks of a node differ.
 Placed<std::string> place(const Job& job, const std::vector<std::string>& values) {
   const bool is_by_rank = differs_within_nodes(job, values);
   Placed<std::string> placed;
@@ -38,7 +38,7 @@ Placed<std::string> place(const Job& job, const std::vector<std::string>& values
   return placed;
 }
 
-/// "name: a on node1; b on node2" of all that differ; a few at most.
+/// "name: a on node1; b on node2" for all that differ, up to a few.
 std::vector<std::string> differences(const Job& job, const std::set<std::string>& names,
                                      const std::function<std::string(const Facts&, const std::string&)>& value_of) {
   std::vector<std::string> texts;
@@ -74,7 +74,7 @@ std::string variable_of(const Facts& facts, const std::string& name) {
   return found == facts.variables.end() ? "not set" : fmt::format("'{}'", found->second);
 }
 
-/// Between a lower and an upper bound: how far the clocks are apart for sure.
+/// The certain distance of the clocks, between a lower and an upper bound.
 double sure_skew(const NodeFacts& node) noexcept {
   return node.clock_low > 0 ? node.clock_low : std::max(0.0, -node.clock_high);
 }
@@ -99,7 +99,7 @@ Finding judge_names(const Facts& facts) {
           .fix = "have them added to DNS or /etc/hosts, and check with getent hosts NODE"};
 }
 
-/// The version only where that differs: a digest says nothing to a reader.
+/// Only the version if it differs: a digest means nothing to a reader.
 std::string describe_program(const Facts& facts) {
   return fmt::format("lockstep {}, digest {}", facts.version,
                      facts.digest.empty() ? "unknown" : facts.digest.substr(0, 8));

@@ -1,4 +1,4 @@
-// What each rank finds out, and its way to rank 0.
+// Facts that each rank collects and sends to rank 0.
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -38,7 +38,7 @@ namespace fs = std::filesystem;
 
 /// Names that one node looks up at most.
 constexpr std::size_t most_names = 64;
-/// With file systems that are asked at the same time.
+/// Together with file systems, which are asked at the same time.
 constexpr core::Seconds patience{10};
 
 /// -1: it is not set, or no number.
@@ -51,7 +51,7 @@ int read_number(const char* variable) {
   return error == std::errc{} && end == all.data() + all.size() ? value : -1;
 }
 
-/// Of PBS_NODEFILE, which has one for each rank; of what is there and cannot be one the reason is kept.
+/// The lines of PBS_NODEFILE, one per rank; if it exists but cannot be read, the reason is kept.
 void count_pbs_lines(Facts& facts) {
   constexpr core::Bytes most{std::uint64_t{64} << 20};  // of a million ranks
   const char* const path = std::getenv("PBS_NODEFILE");
@@ -68,7 +68,7 @@ void count_pbs_lines(Facts& facts) {
   for (std::string line; std::getline(lines, line);) facts.pbs_lines += line.empty() ? 0 : 1;
 }
 
-/// Of what the process was started with: Open MPI adds to that where it finds itself alone.
+/// From the initial environment of the process: Open MPI adds to it if the process is alone.
 std::vector<std::string> read_pmi() {
   const auto is_offered = [](const char* variable) { return runtime::was_started_with(getpid(), variable); };
   std::vector<std::string> offers;
@@ -172,10 +172,10 @@ std::string no_answer(const std::string& path) {
   return fmt::format("'{}' did not answer within {:.0f} s", path, patience.value);
 }
 
-/// What a rank, and the first of a node, asks of file systems and drivers, all at once.
+/// Questions of a rank, and of the first rank of a node, to file systems and drivers, all at once.
 class FileQuestions {
  public:
-  /// `node`: its number; below 0: this rank is not the first of it.
+  /// `node`: its number; below 0: this rank is not the first of its node.
   FileQuestions(const Request& request, int node) : request_{request}, node_{node} {
     if (node < 0) return;
     temporary_.emplace([] { return use_temporary_folder(); });
@@ -237,7 +237,7 @@ class FileQuestions {
   std::optional<Asked<FolderFacts>> checkpoints_{};
 };
 
-/// Names for node `number` to look up: those after it, and round.
+/// Names for node `number` to look up: those after it, cyclically.
 std::vector<std::string> names_for(const std::vector<std::string>& names, std::size_t number) {
   std::vector<std::string> others;
   for (std::size_t i = 1; i < names.size() && others.size() < most_names; ++i)

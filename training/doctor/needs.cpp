@@ -44,7 +44,7 @@ DataInfo info_of_synthetic(const Recipe& recipe) {
           .n_samples = split == splits.end() ? 0 : split->n_samples};
 }
 
-/// Of a node's GPUs the smallest: on rank 0's node as it is now, on others as it is when nobody uses it.
+/// The smallest GPU of a node: on rank 0's node with its present free memory, on others with all of it.
 GpuRoom room_on(const Job& job, int node, std::uint64_t left_for_first) {
   std::uint64_t memory = node == job.topology.places.front().node ? left_for_first : unlimited;
   std::set<std::string> gpus;
