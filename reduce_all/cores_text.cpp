@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t most_ranges = 4;
 
-// Calls that follow one another, by their first rows, and what is told of them.
+// Consecutive calls with one distance, by their first rows.
 struct Range {
   const Row* first;
   const Row* last;

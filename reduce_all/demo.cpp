@@ -18,7 +18,7 @@ void print_all(const runtime::Communicator& world, const std::string& mine) {
   for (const std::string& line : world.gather(mine)) core::print(line + "\n");
 }
 
-// One made for the nodes there are, if any takes part.
+// An algorithm made for the present nodes, if one takes part.
 const comm::Algorithm& choose(const std::vector<Participant>& participants, const comm::Call& call,
                               const comm::Transport& transport) {
   for (const Participant& participant : participants) {

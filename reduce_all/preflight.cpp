@@ -20,7 +20,7 @@ constexpr std::string_view sanitizers = LOCKSTEP_SANITIZE;
 constexpr std::uint64_t line = 64;  // of a cache
 
 // Memory of a rank, on its node, for vectors of up to `largest`: two of them, unless they are a device's. The plans of
-// all algorithms exist together; their scratch is up to three vectors, what passes through the host among it.
+// all algorithms exist together; their scratch is up to three vectors, including what passes through the host.
 core::Bytes footprint(core::Bytes largest, BufferMode mode) {
   const core::Bytes pool = runtime::is_host_the_device()
                                ? BufferPool::footprint(largest, mode, runtime::last_level_cache())
@@ -29,13 +29,13 @@ core::Bytes footprint(core::Bytes largest, BufferMode mode) {
 }
 int n_vectors() { return runtime::is_host_the_device() ? 5 : 3; }
 
-// Memory of a rank for the times of a size: its own, and what finding the slowest rank's takes, and sorting them.
+// Memory of a rank for the times of a size: its own, and for finding and sorting the slowest rank's.
 core::Bytes samples_footprint(const Options& options, std::size_t n_participants) {
   const auto n_samples = static_cast<std::uint64_t>(options.iterations);
   return {n_samples * sizeof(double) * (n_participants + 3 + 3)};  // 3: the limit's
 }
 
-// The size of vector whose footprint is `per_rank`; 0 if not even an empty one fits.
+// The size of a vector whose footprint is `per_rank`; 0 if not even an empty one fits.
 core::Bytes largest_fitting(core::Bytes per_rank, BufferMode mode) {
   const core::Bytes fixed = footprint({}, mode);
   return {per_rank > fixed ? (per_rank.value - fixed.value) / static_cast<std::uint64_t>(n_vectors()) : 0};
@@ -46,7 +46,7 @@ core::Bytes device_footprint(core::Bytes largest, BufferMode mode, core::Bytes c
   return {BufferPool::footprint(largest, mode, cache).value + Checker::footprint(largest).value};
 }
 
-// The size of vector, in whole lines of a cache, whose device_footprint() is at most `room`; 0 if none fits.
+// The size of a vector, in whole cache lines, whose device_footprint() is at most `room`; 0 if none fits.
 core::Bytes largest_on_device(core::Bytes room, BufferMode mode, core::Bytes cache) {
   std::uint64_t fits = 0, too_much = room.value / line + 1;
   while (too_much - fits > 1) {

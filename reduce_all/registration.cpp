@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* no_library = "no NCCL row takes part";
 
-// Collective: those that take part, made if need be.
+// Collective: the groups that take part, made if necessary.
 std::vector<comm::DeviceGroup*> groups_of(const Job& job) {
   std::set<const comm::Algorithm*> seen;
   std::vector<comm::DeviceGroup*> groups;

@@ -10,7 +10,7 @@
 namespace lockstep::reduce_all {
 namespace {
 
-// Between two writings of the files, which are long where there are many ranks or samples.
+// Time between two writes of the files, which are long with many ranks or samples.
 constexpr double least_wait_s = 1;
 
 void replace(const std::string& path, const std::string& content) try {

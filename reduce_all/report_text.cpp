@@ -36,7 +36,7 @@ core::Table make_table(bool is_on_host) {
       "# "};
 }
 
-// Four digits are more than any of these times deserve.
+// These times do not deserve more than four digits.
 std::string microseconds(double us) {
   if (us < 10) return fmt::format("{:.3f}", us);
   if (us < 100) return fmt::format("{:.2f}", us);
@@ -68,7 +68,7 @@ std::vector<std::string> cells(const Row& row, bool is_best_row) {
           is_best_row ? "*" : ""};
 }
 
-// The rows of libraries that have their own idea of min and max, of those that take part.
+// Of the participants, the library rows that define min and max themselves.
 std::vector<std::string> librarys_own(const BenchmarkInfo& info) {
   std::vector<std::string> names;
   for (const std::string& name : info.algorithms)
@@ -78,7 +78,7 @@ std::vector<std::string> librarys_own(const BenchmarkInfo& info) {
   return names;
 }
 
-// 16-bit floats are ours to combine on the host.
+// 16-bit floats are combined by our code on the host.
 bool may_differ_in_nan(const BenchmarkInfo& info) {
   const auto has = [](const auto& all, std::initializer_list<std::ranges::range_value_t<decltype(all)>> any) {
     return std::ranges::find_first_of(all, any) != all.end();
@@ -111,7 +111,7 @@ std::string about_cores(std::span<const Row> rows, const Outcome& outcome) {
   return text;
 }
 
-// ", NCCL 2.28.9 (network IB, 24 channels)": what of that is known.
+// ", NCCL 2.28.9 (network IB, 24 channels)": the known facts.
 std::string about_nccl(const BenchmarkInfo& info) {
   if (info.nccl.empty()) return "";
   std::string details;
@@ -223,7 +223,8 @@ std::string text_closing(std::span<const Row> rows, const Outcome& outcome) {
   const bool is_unchecked = std::any_of(rows.begin(), rows.end(), [](const Row& row) { return !row.wrong; });
   if (is_unchecked) text += "# not checked: rows whose `wrong` is - may have wrong results\n";
   text += about_cores(rows, outcome);
-  // These two lines are nccl-tests', letter for letter (but for what was not checked, or moved): programs read them.
+  // These two lines are those of nccl-tests, letter for letter (except for unchecked or empty calls): programs read
+  // them.
   const bool is_checked = std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.wrong.has_value(); });
   text += is_checked || outcome.n_wrong > 0
               ? fmt::format("# Out of bounds values : {} {}\n", outcome.n_wrong, outcome.n_wrong == 0 ? "OK" : "FAILED")

@@ -101,7 +101,7 @@ bool gate_is_shut(const Job& job, Report* report, const Gate* gate, const Outcom
   return runtime::broadcast_value(job.world, is_shut);
 }
 
-// What of the result file is known before anything is measured.
+// The part of the result file that is known before any measurement.
 std::string blank_document(const Job& job) {
   BenchmarkInfo info;
   info.options = job.options;
@@ -117,8 +117,8 @@ std::string blank_document(const Job& job) {
   return json_document(json_meta(info), "", false);
 }
 
-// Collective: of all ranks' devices, so that copies of cold buffers lie at the same offsets everywhere, which is what
-// registered memory is used by.
+// Collective: the maximum over all ranks' devices, so that copies of cold buffers have the same offsets everywhere, as
+// registered memory requires.
 core::Bytes largest_cache(const runtime::Communicator& world, const runtime::DeviceChoice& device) {
   const std::vector<core::Bytes> all = runtime::gather_values(world, std::span{&device.gpu.cache, 1});
   return runtime::broadcast_value(world, all.empty() ? core::Bytes{} : *std::ranges::max_element(all));
@@ -142,13 +142,13 @@ int measure(const Job& job, Report* report, const Gate* gate) {
     report->end(outcome, job.progress.withdraw_last_words().empty());
     if (job.options.verdict) print_verdict(job, *report, outcome);
   }
-  // Ranks that have nothing to do wait for rank 0.
+  // Ranks without work wait for rank 0.
   const bool is_shut = outcome.signal == 0 && gate_is_shut(job, report, gate, outcome);
   if (outcome.n_wrong > 0 || is_shut) return core::to_int(core::ExitCode::failed);
   return outcome.signal == 0 ? core::to_int(core::ExitCode::ok) : 128 + outcome.signal;
 }
 
-// Collective: by the libraries of those rows that have one.
+// Collective: through the libraries of the rows that have one.
 void connect_devices(Job& job) {
   const std::vector<comm::DeviceGroup*> libraries = libraries_of(job);
   if (!libraries.empty())
@@ -203,7 +203,7 @@ int run(const runtime::Session& session, const CommandLine& line, const runtime:
     if (world.rank() == 0 && device.is_host() && is_given)
       core::log_warning(fmt::format("{} has no effect: the vectors are in host memory", flag));
   const runtime::UseDevice use{device};
-  // Else calls in a graph have their vectors registered by NCCL itself, which other rows have not.
+  // Otherwise NCCL itself registers the vectors of calls in a graph, which other rows do not get.
   if (options.registration == comm::Registration::none) setenv("NCCL_GRAPH_REGISTER", "0", 0);
   Groups groups{*transport, comm::devices_of(device), options.graph};
   const core::Bytes cache = device.is_host() ? runtime::last_level_cache() : largest_cache(world, device);

@@ -13,7 +13,7 @@ constexpr std::size_t most_sizes = 100'000;  // nobody waits for more, and their
 
 std::uint64_t round_up(std::uint64_t bytes, std::uint64_t element) { return (bytes + element - 1) / element * element; }
 
-// `bytes` as whole elements of `dtype`: rounded where every type is asked for, else refused.
+// `bytes` as whole elements of `dtype`: rounded if every type is requested, else refused.
 std::uint64_t whole_elements(const Options& options, core::DType dtype, core::Bytes bytes, std::string_view flag) {
   const std::uint64_t element = core::size_of(dtype);
   const std::uint64_t rounded = round_up(bytes.value, element);
@@ -25,7 +25,7 @@ std::uint64_t whole_elements(const Options& options, core::DType dtype, core::By
        .fix = fmt::format("use {}, or another --dtype", rounded)});
 }
 
-// The size after `bytes`, a whole number of elements larger; nothing where it would be above the largest.
+// The size after `bytes`, a whole number of elements larger; nothing if it would exceed the largest.
 std::optional<std::uint64_t> grow_by_factor(double factor, std::uint64_t element, std::uint64_t bytes,
                                             std::uint64_t largest) {
   const double next = static_cast<double>(bytes) * factor;

@@ -25,7 +25,7 @@ std::string range_text(std::uint64_t first, std::uint64_t last) {
   return fmt::format("from {} to {}", size_text(first), size_text(last));
 }
 
-// The rows of the first type and op that can be trusted. One of `auto` is one of the algorithm it ran.
+// The reliable rows of the first type and op. A row of `auto` becomes one of the algorithm it ran.
 std::vector<Row> first_series(std::span<const Row> rows) {
   std::vector<Row> series;
   for (const Row& row : rows) {
@@ -58,7 +58,7 @@ std::string name_winners(const std::vector<Row>& best) {
   return text;
 }
 
-// Geometric mean of how much faster the winner is than the library; nothing if the library did not take part.
+// Geometric mean of the winner's speed-up over the library; empty if the library did not take part.
 std::string compare_with_library(const std::vector<Row>& series, const std::vector<Row>& best) {
   double log_sum = 0;
   int n = 0;
