@@ -109,8 +109,8 @@ TEST_F(TrainResume, ShorterThanItHasBecomeARunIsOver) {
   const Ended ran = trained("--max-steps 1 --resume auto --run-dir part");
   expect_told(ran, 0,
               {"finished",
-               "warning: nothing is trained: checkpoint 'part/checkpoints/step-000000021' is after step 21, but only 1 "
-               "steps are requested\n"});
+               "warning: nothing is trained: checkpoint 'part/checkpoints/step-000000021' is after step 21, but the "
+               "requested number of steps is 1\n"});
   EXPECT_FALSE(has(ran.err, "\nepoch")) << "an epoch of nothing: " << ran.err;
   EXPECT_EQ(position_in(file("part/status.json")), before);
 

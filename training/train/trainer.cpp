@@ -108,7 +108,7 @@ void Trainer::go_on_from(const checkpoint::Checkpoint& from) {
   runtime::together(world_, [&] { state_ = resume_state(from, recipe_, epochs_, options_.resume_anyway); });
   if (state_.n_steps > setup_.goal.n_steps)
     setup_.warnings.push_back(
-        fmt::format("nothing is trained: checkpoint '{}' is after step {}, but only {} steps are requested",
+        fmt::format("nothing is trained: checkpoint '{}' is after step {}, but the requested number of steps is {}",
                     from.path(), state_.n_steps, setup_.goal.n_steps));
   learner_.load_checkpoint(from, state_);
   ledger_before_ = state_.ledger;
