@@ -11,7 +11,8 @@
 namespace lockstep::nn {
 namespace {
 
-/// Kokkos starts once in a process: devices that live at the same time, as of ranks that are threads, share it.
+/// Kokkos starts once in a process: devices that live at the same time, such as those of ranks that are threads, share
+/// it.
 std::shared_ptr<host::KokkosSession> share_kokkos(int n_threads) {
   static std::mutex mutex;
   static std::weak_ptr<host::KokkosSession> current;
