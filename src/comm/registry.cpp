@@ -30,7 +30,7 @@ constexpr Algorithm on_devices(std::string_view name, std::string_view summary, 
           .group = group};
 }
 
-// A part of the name behind a colon is a variant.
+// A name with a part after a colon is a variant.
 constexpr Algorithm nccl_row(std::string_view name, std::string_view summary, bool only_all_reduce = false) {
   Algorithm row = on_devices(name, summary, Needs::own_devices, nccl::make);
   row.steps = row.bytes = of_the_library;
@@ -127,7 +127,7 @@ constexpr std::array table{
         nccl::why_not_by_trees_of_switches),
 };
 
-/// Does not compile for a name that the table lacks.
+/// Does not compile for a name that is not in the table.
 consteval const Algorithm* row(std::string_view name) {
   for (const Algorithm& algorithm : table)
     if (algorithm.name == name) return &algorithm;

@@ -31,7 +31,7 @@ std::string name_place(const comm::Transport& world, int rank) {
                                                     "node's memory and processor, and look for a stray write"});
 }
 
-/// The value most of `values` have; of equally frequent ones that which comes first.
+/// The most frequent of `values`; of equally frequent ones the first.
 std::uint32_t most_frequent(std::span<const std::uint32_t> values) {
   const auto frequency = [&](std::uint32_t value) { return std::count(values.begin(), values.end(), value); };
   return *std::max_element(values.begin(), values.end(),
@@ -86,7 +86,8 @@ void ReplicaGuard::fail_for_replicas() {
        name_place(world_, static_cast<int>(first & 0xffff'ffff)), "the same bits on all nodes");
 }
 
-/// Slot and rank, in that order of significance, of the first piece of this rank that a node has otherwise than most.
+/// Slot and rank, in that order of significance, of the first piece of this rank that differs on one node from most
+/// nodes.
 std::uint64_t ReplicaGuard::find_stray() {
   const auto n_nodes = static_cast<std::size_t>(between_.n_ranks());
   const auto gather = [&](core::DType dtype, auto& mine, auto& all) {
